@@ -1,35 +1,43 @@
-"""Write options.md, the options of `hytas search`, from the command itself."""
+"""Write options.md, the options of `hytas search`, from the settings of a run."""
 
 import sys
 from pathlib import Path
 
 import click
 
-from hytas.cli.options.panels import PANELS
+from hytas.cli.options.settings import records_by_panel
 from hytas.cli.search import search
+from hytas.settings import settings_of
+from hytas.train import Recipe
 
 PAGE = Path(__file__).with_name("options.md")
 HEAD = """# Options of a search
 
-`docs/make_options.py` writes this page from the command. Every option is also a key of the TOML
+`docs/make_options.py` writes this page from the settings. Every option is also a key of the TOML
 file of `--config`: `--race-steps 60` is `race_steps = 60`. `--write-config run.toml` writes all
-settings of a command.
+settings of a command, in the tables of a run's `config.json`.
+"""
+RECIPE = """## Recipe
+
+The settings of `--recipe NAME=VALUE`, and of the table `[recipe]` of a TOML file.
+
+| setting | usual value | meaning |
+|---|---|---|
 """
 
 
 def page() -> str:
     """Return the page."""
     context = click.Context(search, info_name="search", max_content_width=400)
-    records = {
-        str(one.name): record
-        for one in search.get_params(context)
-        if (record := one.get_help_record(context)) is not None
-    }
     parts = [HEAD]
-    for title, names in PANELS.items():
-        rows = [f"| `{_cell(records[name][0])}` | {_cell(records[name][1])} |" for name in names]
+    for title, records in records_by_panel(search, context).items():
+        rows = [f"| `{_cell(name)}` | {_cell(text)} |" for name, text in records]
         parts.append("\n".join([f"## {title}\n", "| option | meaning |", "|---|---|", *rows, ""]))
-    return "\n".join(parts)
+    recipe = (
+        f"| `{name}` | {one.default} | {_cell(one.facts.help)} |"
+        for name, one in settings_of(Recipe).items()
+    )
+    return "\n".join([*parts, RECIPE + "\n".join(recipe) + "\n"])
 
 
 def _cell(text: str) -> str:

@@ -17,6 +17,7 @@ from hytas.cli.search import search
 from hytas.data import synthetic_scene
 from hytas.errors import InputError
 from hytas.run import RunConfig
+from refusals import refuses
 
 
 class StoppedError(Exception):
@@ -66,10 +67,10 @@ def test_what_is_written_runs_the_same(tmp_path: Path, configured: Any) -> None:
     assert expected[1:] == ("runs/a b", "cpu")
     written = tomllib.loads(path.read_text())
     held = json.loads(json.dumps(expected[0].to_dict()))
-    for name, value in held.items():  # the keys are those of config.json
-        if value is not None and name not in ("split", "recipe", "race_steps"):
-            assert written[name] == value
-    assert written["split"]["kind"] == "folds"
+    assert "race_steps" not in written["race"]
+    del held["race"]["race_steps"]
+    for name, table in held.items():  # the tables are those of config.json
+        assert written[name] == {key: value for key, value in table.items() if value is not None}
 
 
 def test_how_labels_are_read_is_kept(tmp_path: Path, configured: Any) -> None:
@@ -99,8 +100,8 @@ def test_settings_without_an_option_are_keys_too(tmp_path: Path, configured: Any
     path = tmp_path / "run.toml"
     path.write_text('budget = "500K-params"\nusual_finalists = 7\n')
     assert configured("--config", path)[0].usual_finalists == 7
-    path.write_text('budget = "500K-params"\npresets = "gentle"\n')
-    with pytest.raises(InputError, match="gentle"):
+    path.write_text('budget = "500K-params"\n[recipe]\npresets = "gentle"\n')
+    with refuses("recipe", "gentle", "must be one of plain"):
         configured("--config", path)
 
 
@@ -137,7 +138,10 @@ def test_the_command_line_wins(tmp_path: Path, configured: Any) -> None:
     [
         ("budget = ", "is not TOML"),
         ("budgett = 1", "unknown key 'budgett'; did you mean budget"),
-        ('budget = "1M-params"\n[split]\nblok = 3', "split has the unknown key 'blok', must be"),
+        (
+            'budget = "1M-params"\n[split]\nblok = 3',
+            "its table split has the unknown key 'blok'; it has block",
+        ),
         ('budget = "1M-params"\nseed = [1]', "seed must be one value"),
         ('budget = "1M-params"\nseed = inf', "seed must be finite, not inf"),
         ("seed = " + "9" * 5000, "is not TOML"),
@@ -145,7 +149,7 @@ def test_the_command_line_wins(tmp_path: Path, configured: Any) -> None:
         ('budget = "1M-params"\n[recipe]\nmixupp = 3', "did you mean 'mixup'"),
         (
             'budget = "1M-params"\nusual_finalists = "x"',
-            "usual_finalists 'x': must be of the kind of",
+            "usual_finalists 'x': must be a whole number",
         ),
     ],
 )
@@ -171,7 +175,7 @@ def test_values_are_checked_as_options_are(tmp_path: Path, configured: Any) -> N
         configured("--budget", "1M-params", "--write-config", tmp_path / "a" / "b.toml")
     scene = tmp_path / "scene.mat"
     scene.write_bytes(b"a cube")
-    with pytest.raises(InputError, match=r"--write-config .*scene\.mat: must end in \.toml"):
+    with refuses("write_config", scene, "must end in .toml"):
         configured("--budget", "1M-params", "--write-config", scene)
     assert scene.read_bytes() == b"a cube"
 
@@ -184,7 +188,7 @@ def test_values_are_checked_as_options_are(tmp_path: Path, configured: Any) -> N
         ("resample = 1", "resample 1: must be true or false"),
         ("seed = 1.5", "seed 1.5: must be a whole number"),
         ("finalists = true", "finalists True: must be a whole number"),
-        ("nodata = true", "nodata True: must be a whole number or a number"),
+        ("nodata = true", "nodata True: must be a number"),
         ("data = 5", "data 5: must be text"),
         ("labels = [5]", "labels 5: must be text"),
     ],
@@ -194,7 +198,7 @@ def test_a_value_of_another_type_is_not_turned_into_one(
 ) -> None:
     path = tmp_path / "run.toml"
     path.write_text(f"{line}\n")
-    with pytest.raises(InputError, match=re.escape(f"config: {path}: {message}")):
+    with refuses("config", path, re.escape(message)):
         configured("--config", path)
 
 

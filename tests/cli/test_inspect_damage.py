@@ -69,7 +69,12 @@ def test_a_forged_manifest_with_a_right_digest(tmp_path: Path, files: object) ->
 
 ACCURACY = {"OA": 0.9, "AA": 0.8, "kappa": 0.7, "pixels": 40}
 FINISHED = {
-    "config": {"config": {"data": "ip.mat", "budget": "500K-params", "space": "hytas"}},
+    "config": {
+        "config": {
+            "data": {"data": "ip.mat"},
+            "search": {"budget": "500K-params", "space": "hytas"},
+        }
+    },
     "architecture": {"space": "hytas", "depth": 3, "embed_dim": 32},
     "metrics": {
         "test": ACCURACY,

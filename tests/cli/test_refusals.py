@@ -187,13 +187,8 @@ def test_length_of_the_final_training_said_twice(scene: Path, tmp_path: Path, hy
     arguments = ["search", "--data", scene, "--budget", "60K-params", "--out", tmp_path / "run"]
     both = ["--epochs", "10", "--recipe", "steps=300"]
     refused(hytas(*arguments, *both), "epochs 10", "--recipe steps=")
-    for name in ("--epochs", "--retrain-epochs"):  # the old name is read, and not shown
-        refused(hytas(*arguments, name, "-1"), "epochs -1: must be 0 or more")
+    refused(hytas(*arguments, "--epochs", "-1"), "epochs -1: must be 0 or more")
     assert not (tmp_path / "run").exists()
-    shown = hytas("search", "--help").stdout
-    assert "--epochs" in shown
-    assert "--final-training-on" in shown
-    assert "--retrain" not in shown
 
 
 def test_training_of_no_epoch(finished: Path, tmp_path: Path, hytas: Run) -> None:

@@ -58,7 +58,7 @@ def test_a_scene_that_is_gone_leaves_no_map(hytas: Run, finished: Path, tmp_path
     run = Path(shutil.copytree(finished, tmp_path / "run"))
     (run / "pixels.npz").unlink()
     config = json.loads((run / "config.json").read_text())
-    config["config"]["data"] = str(tmp_path / "gone.mat")
+    config["config"]["data"]["data"] = str(tmp_path / "gone.mat")
     (run / "manifest.json").unlink()
     (run / "config.json").write_text(json.dumps(config))
     done = hytas("report", run, "--out", tmp_path / "page.html")

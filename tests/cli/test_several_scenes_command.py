@@ -31,7 +31,7 @@ def refused(command: Any, *arguments: object) -> str:
         ),
         (["RUN", "--from", "RUN"], "--from: cannot be given with RUN, which has its own settings"),
         (["--from", "RUN", "--data", "d", "--out", "x"], "from='RUN': must be a run, or a model"),
-        (["--arch", "a.json", "--out", "x", "--tune", "small"], "tune small: is for --from"),
+        (["--arch", "a.json", "--out", "x", "--tune", "small"], "tune='small': is for --from"),
     ],
 )
 def test_further_training_needs_a_run_and_a_scene(
@@ -58,7 +58,7 @@ def test_scenes_that_do_not_fit_write_nothing(
         (["--data", "few.npz", "--resample"], "resample: few has no wavelengths"),
         (["--data", "few.npz", "--labels", "a.npz"], "labels: 1 given for 2 scenes"),
         (["--data", "gone.npz"], "gone.npz"),
-        (["--resample"], "resample: takes other scenes to the bands of the first, and only a.npz"),
+        (["--resample"], "resample: takes other scenes to the bands of the first; only "),
     ):
         assert words in refused(search, *search_for, *further)
     assert not Path("run").exists()

@@ -69,5 +69,3 @@ def test_a_run_keeps_the_choice(target: Path) -> None:
     config = RunConfig(data=str(target), unlabelled=255, zero_is_a_class=True)
     again = RunConfig.from_dict(config.to_dict())
     assert again.load_scene().class_names == ("label 0", "label 1")
-    older = {name: value for name, value in config.to_dict().items() if name != "zero_is_a_class"}
-    assert RunConfig.from_dict(older).zero_is_a_class is False

@@ -18,6 +18,7 @@ from hytas.run.further import further_config
 from hytas.run.start import Start
 from hytas.run.weights import load_weights
 from hytas.train import Recipe
+from refusals import refuses
 
 SPLIT: dict[str, Any] = {"split": "random", "train_per_class": 8}
 
@@ -57,7 +58,7 @@ def test_classes_scaling_and_budget_are_kept(run_of_three: Path, small: Path) ->
     assert after.smoothing == before.smoothing | changed
     assert [one["name"] for one in after.learnt_from] == ["a", "b", "d"]
     config = json.loads((small / "config.json").read_text())["config"]
-    assert config["budget"] == "60K-params"
+    assert config["search"]["budget"] == "60K-params"
 
 
 def test_small_tuning_changes_few_weights(run_of_three: Path, small: Path) -> None:
@@ -133,7 +134,7 @@ def test_scenes_that_do_not_fit_the_model_are_refused(
         start.adapted(load_scene(three_scenes / "a.npz"))
     with pytest.raises(InputError, match="must be a run, or a model in a run"):
         Start.open(tmp_path)
-    with pytest.raises(InputError, match="recipe whitened yes: a training that begins with"):
+    with refuses("recipe", "whitened=yes", "a training that begins with"):
         RunConfig(start=str(run_of_three), recipe=Recipe())
 
 

@@ -23,6 +23,7 @@ from hytas.run import Outcome, RunConfig, export_run, run_pipeline
 from hytas.run.weights import load_weights
 from hytas.supernet import Supernet
 from hytas.train import Recipe
+from refusals import refuses
 
 CONFIG = RunConfig(
     budget="30K-params",
@@ -266,7 +267,10 @@ def test_a_supernet_of_images_takes_their_space(method: str, tmp_path: Path, cap
         "--method", method, "--out", out,
     )  # fmt: skip
     assert code == 0, error
-    assert json.loads((out / "config.json").read_text())["config"]["space"] == "autoformer-mini"
+    assert (
+        json.loads((out / "config.json").read_text())["config"]["search"]["space"]
+        == "autoformer-mini"
+    )
     assert Supernet.load(out / "supernet.safetensors").space == "autoformer-mini"
 
 
@@ -285,10 +289,9 @@ def test_spaces_and_data_that_do_not_fit_are_refused(images: ImageSet, tmp_path:
         "band_group": 1,
         "nodata": 0.0,
     }.items():
-        words = f"{name.replace('_', ' ')} .*: is for scenes, and digits is a set of images"
-        with pytest.raises(InputError, match=words):
+        with refuses(name, rule="is for scenes, and digits is a set of images"):
             RunConfig(data="digits", **{name: value}).load_scene()
-    with pytest.raises(InputError, match="resize: is for images, and synthetic is a scene"):
+    with refuses("resize", 32, "is for images, and synthetic is a scene"):
         RunConfig(resize=32).load_scene()
     assert RunConfig(data="digits").presets == "images-light,images"
     assert RunConfig().presets == "full,plain,unwhitened"

@@ -11,7 +11,6 @@ from one_candidate import CONFIG
 from three_scenes import config as of_three
 
 from hytas.data import Scene, scene_from_arrays
-from hytas.errors import InputError
 from hytas.models import build_network
 from hytas.results import SelfTraining
 from hytas.run import RunConfig, RunFolder, run_pipeline
@@ -26,6 +25,7 @@ from hytas.run.start import Start
 from hytas.run.weights import load_weights
 from hytas.temperature import fit_temperature
 from hytas.train import DivergedError, LabelledPixels, Recipe, loop, train
+from refusals import refuses
 
 CPU = torch.device("cpu")
 MOST = 10**6
@@ -262,9 +262,9 @@ def test_a_network_with_validation_pixels_of_its_own_is_compared_itself(
 
 
 def test_what_is_asked_is_checked() -> None:
-    with pytest.raises(InputError, match="self training 'yes': must be auto or none"):
+    with refuses("self_training", "yes", "must be one of auto, none"):
         replace(CONFIG, self_training="yes")
-    with pytest.raises(InputError, match="self training none: is for scenes"):
+    with refuses("self_training", "none", "is for scenes"):
         RunConfig(data="digits", self_training="none").load_scene()
 
 

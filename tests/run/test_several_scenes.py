@@ -15,6 +15,7 @@ from hytas.export.formats import export_file
 from hytas.references import ReferenceSettings, Results, run_references
 from hytas.run import RunConfig, RunFolder, run_pipeline
 from hytas.run.weights import load_weights
+from refusals import refuses
 
 
 @pytest.mark.filterwarnings("ignore:the cube has values")  # of a scene that was not trained on
@@ -82,11 +83,11 @@ def test_a_model_of_scenes_scaled_by_themselves_scales_the_next(
 
 
 def test_lists_of_files_must_fit() -> None:
-    with pytest.raises(InputError, match="labels: 1 given for 2 scenes: give one for each --data"):
+    with refuses("labels", None, "1 given for 2 scenes; give one for each `data`"):
         RunConfig(data=["a", "b"], labels=["a"])
-    with pytest.raises(InputError, match="test-labels: 2 given for 1 scene: give one for each --"):
+    with refuses("test_labels", None, "2 given for 1 scene; give one for each `test_data`"):
         RunConfig(test_data=["a"], test_labels=["a", "b"])
-    with pytest.raises(InputError, match="scale by 'sun': must be one of training, scene"):
+    with refuses("scale_by", "sun", "must be one of training, scene"):
         RunConfig(scale_by="sun")
     assert RunConfig(data=["a"], labels=["b"]) == RunConfig(data="a", labels="b")
     listed = RunConfig(data=["a", "b"], test_data=["c"])

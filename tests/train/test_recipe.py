@@ -2,8 +2,8 @@
 
 import pytest
 
-from hytas.errors import InputError
 from hytas.train import Recipe
+from refusals import refuses
 
 
 def test_settings_change_what_they_name_and_nothing_else() -> None:
@@ -30,26 +30,26 @@ def test_few_pixels_are_not_passed_over_for_ever() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "message"),
+    ("change", "value", "rule"),
     [
-        ("mixup", "must be NAME=VALUE"),
-        ("mix=0.2", "recipe 'mix': must be one of .*; did you mean 'mixup'"),
-        ("mixup=much", "recipe mixup 'much': must be a number"),
-        ("steps=1.5", "recipe steps '1.5': must be a whole number"),
-        ("flips=maybe", "recipe flips 'maybe': must be yes or no"),
-        ("mixup=-1", "recipe mixup -1.0: must be 0 to 1e\\+30"),
-        ("mixup=1e39", "recipe mixup 1e\\+39: must be 0 to 1e\\+30"),
-        ("mixup=nan", "recipe mixup nan: must be 0 to 1e\\+30"),
-        ("drop_path=1", "drop_path 1.0: must be 0 or more and less than 1"),
-        ("learning_rate=inf", "recipe learning_rate inf: must be more than 0, at most 1e\\+30"),
-        ("epochs=-1", "recipe epochs -1: must be 0 or more"),
-        ("patience=nan", "patience nan: must be 0 to 1"),
-        ("class_weights=300", "class_weights 300.0: must be 0 to 1"),
-        ("steps=0", "steps 0: must be 1 or more"),
-        ("repeats=0", "repeats 0: must be 1 or more"),
-        ("most_epochs=0", "most_epochs 0: must be 1 or more"),
+        ("mixup", "mixup", "must be NAME=VALUE"),
+        ("mix=0.2", "mix", "must be one of .*; did you mean 'mixup'"),
+        ("mixup=much", "mixup=much", "must be a number"),
+        ("steps=1.5", "steps=1.5", "must be a whole number"),
+        ("flips=maybe", "flips=maybe", "must be yes or no"),
+        ("mixup=-1", "mixup=-1.0", "must be 0 to 1e\\+30"),
+        ("mixup=1e39", "mixup=1e+39", "must be 0 to 1e\\+30"),
+        ("mixup=nan", "mixup=nan", "must be 0 to 1e\\+30"),
+        ("drop_path=1", "drop_path=1.0", "must be 0 or more and less than 1"),
+        ("learning_rate=inf", "learning_rate=inf", "must be more than 0, at most 1e\\+30"),
+        ("epochs=-1", "epochs=-1", "must be 0 or more"),
+        ("patience=nan", "patience=nan", "must be 0 to 1"),
+        ("class_weights=300", "class_weights=300.0", "must be 0 to 1"),
+        ("steps=0", "steps=0", "must be 1 or more"),
+        ("repeats=0", "repeats=0", "must be 1 or more"),
+        ("most_epochs=0", "most_epochs=0", "must be 1 or more"),
     ],
 )
-def test_what_no_training_can_use_is_refused(setting: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        Recipe().changed([setting])
+def test_what_no_training_can_use_is_refused(change: str, value: str, rule: str) -> None:
+    with refuses("recipe", value, rule):
+        Recipe().changed([change])

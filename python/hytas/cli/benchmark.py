@@ -14,10 +14,8 @@ def benchmark() -> None:
     """Make tables of trained networks, in which a search costs nothing."""
 
 
-@benchmark.command()
+@benchmark.command(cls=options.PanelCommand)
 @options.budgets_option("What the networks may cost, such as 500K-params; repeatable.")
-@options.scene_options(required=False)
-@options.space_option("Search space. `hytas` is the paper's space, with one token for each band.")
 @click.option(
     "-n", "networks", type=int, default=200, show_default=True, help="Number of networks."
 )
@@ -36,8 +34,7 @@ def benchmark() -> None:
 )
 @options.workers_option
 @click.option("--out", required=True, help="Folder of the table.")
-@options.preparation_options
-@options.seed_option
+@options.setting_options("data", "split", more=("space", "seed"))
 @options.device_option
 @options.plugin_option()
 def make(
@@ -64,20 +61,17 @@ def make(
     from hytas.cli.console import Console
     from hytas.proxies import base_proxies, parse_proxies
     from hytas.run import RunConfig
-    from hytas.run.config import usual_presets
+    from hytas.run.config import usual_preset
     from hytas.train import Recipe
 
-    options.use_image_space(settings)
-    preset = usual_presets(settings["data"]).split(",")[0]
+    preset = usual_preset(settings["data"])
     chosen, presets = options.recipe_of(Recipe(), preset, recipe, None)
     if chosen.epochs == 0:
-        raise InputError("recipe epochs=0: must be 1 or more; with 0 nothing would be trained")
+        raise InputError("recipe", "epochs=0", "must be 1 or more; with 0 nothing would be trained")
     specs = parse_proxies(all_proxies() if proxy.strip() == "all" else proxy)
     if any(spec.proxy.needs_supernet for spec in base_proxies(specs)):
-        raise InputError(
-            f"proxies {proxy}: inherited needs a supernet, which a table of networks that are "
-            "each trained alone does not have; `hytas score --supernet` scores with one"
-        )
+        rule = "inherited needs a supernet, and the networks of a table are trained alone"
+        raise InputError("proxies", proxy, rule, "`hytas score --supernet` scores with one")
     config = RunConfig(
         proxy=",".join(map(str, specs)),
         recipe=chosen,

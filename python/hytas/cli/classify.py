@@ -57,29 +57,37 @@ MARKS = ("unlabelled", "zero_is_a_class", "class_names", "class_field", "labels_
     is_flag=True,
     help="Write .tif and .hdr on the product's map grid, by its lookup table (EMIT).",
 )
-@click.option("--cube-key", help="Name of the cube's variable in its file.")
-@options.axes_option
-@click.option("--labels-key", help="Name of the label map's variable in its file.")
-@options.class_field_option
-@options.labels_crs_option
-@options.unlabelled_option
-@options.zero_option
-@options.class_names_option
-@options.nodata_option
+@options.setting_option("cube_key")
+@options.setting_option("axes")
+@options.setting_option("labels_key")
+@options.setting_option("class_field")
+@options.setting_option("labels_crs")
+@options.setting_option("unlabelled")
+@options.setting_option("zero_is_a_class")
+@options.setting_option("class_names")
+@options.setting_option("nodata")
 @click.option(
     "--resample",
     is_flag=True,
     help="Take the scene to the model's bands, by wavelength: for another sensor.",
 )
-@click.option("--resize", type=int, help="Side to bring images to, in pixels.")
-@options.skip_unreadable_option
+@options.setting_option("resize")
+@options.setting_option("skip_unreadable")
 @click.option(
     "--strict",
     is_flag=True,
     help="Refuse a scene whose values are far from those of the training, or whose bands cannot be "
     "compared with the model's because it has no wavelengths.",
 )
-@options.smooth_option(("guided", "none"), "the model's card says which")
+@options.setting_option(
+    "smooth",
+    type=click.Choice(["guided", "none"]),
+    default=None,
+    show_default=False,
+    help="Smooth class probabilities by a guided filter, which removes speckle from the map; or "
+    "not (none).",
+    usual="the model's card says which",
+)
 @click.option(
     "--unknown",
     type=float,

@@ -77,6 +77,7 @@ def _lines(found: Mapping[str, Any]) -> list[str]:
 def _asked(config: Mapping[str, Any]) -> list[tuple[str, str]]:
     if not config:
         return []
+    config = {name: value for table in config.values() for name, value in table.items()}
     labels = "" if config.get("labels") is None else f", labels {config['labels']}"
     return [
         ("scene", f"{config.get('data')}{labels}"),

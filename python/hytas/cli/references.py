@@ -13,8 +13,7 @@ from hytas.errors import InputError
 from hytas.files import check_folder
 
 
-@click.command()
-@options.scene_options(required=True)
+@click.command(cls=options.PanelCommand)
 @click.option(
     "--methods",
     default="svm,rf,spectralformer,hytas",
@@ -36,8 +35,7 @@ from hytas.files import check_folder
     type=click.Path(path_type=Path),
     help="JSON file of the results, written after each fit. The same command goes on from it.",
 )
-@options.preparation_options
-@options.seed_option
+@options.setting_options("data", "split", more=("seed",), data={"required": True, "default": None})
 @options.device_option
 @options.workers_option
 @options.plugin_option(expose_value=False)

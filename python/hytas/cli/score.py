@@ -12,7 +12,7 @@ from hytas.errors import InputError, reason_of
 CHUNK = 16  # architectures between two writes, where this process alone scores
 
 
-@click.command()
+@click.command(cls=options.PanelCommand)
 @click.option(
     "--archs",
     required=True,
@@ -23,7 +23,6 @@ CHUNK = 16  # architectures between two writes, where this process alone scores
 @click.option(
     "--space", help="Their space, or its file.  [default: the space that the architectures name]"
 )
-@options.scene_options(required=False)
 @click.option(
     "--out", required=True, help="CSV file of the scores; an unfinished file is continued."
 )
@@ -42,9 +41,7 @@ CHUNK = 16  # architectures between two writes, where this process alone scores
     show_default=True,
     help="Initial weights: slices of one pool that the seed fixes, or drawn for each architecture.",
 )
-@options.supernet_option
-@options.preparation_options
-@options.seed_option
+@options.setting_options("data", "split", more=("supernet", "seed"))
 @options.device_option
 @options.plugin_option()
 def score(

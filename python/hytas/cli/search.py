@@ -6,76 +6,37 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hytas._engine import strategies
 from hytas.cli import options
 from hytas.cli.config_file import (
+    ConfiguredCommand,
     config_options,
     configured_recipe,
     further_settings,
 )
 from hytas.cli.config_file import write_config as save_config
-from hytas.cli.options.panels import PanelCommand
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
     from hytas.run import RunConfig
     from hytas.run.display import Display
 
-# The strategies that rank by one score. --pareto uses another strategy.
-STRATEGIES = {name: facts for name, facts in strategies().items() if not facts["several_scores"]}
 
-
-@click.command(cls=PanelCommand)
+@click.command(cls=ConfiguredCommand)
+@options.setting_options("data")
 @options.budgets_option(
     "What the model may cost, such as 2M-params, 1.5M..2M-params or 500M-macs; repeatable."
 )
-@options.scene_options(required=False)
 @click.option(
-    "--proxy",
-    default="dss",
-    show_default=True,
-    help="Training-free score. With several, all are recorded and the first one leads the search.",
+    "--out",
+    cls=options.Option,
+    panel="Most used",
+    help="Folder of the run.  [default: runs/NAME-BUDGET]",
 )
-@options.space_option("Search space. `hytas` is the paper's space, with one token for each band.")
-@click.option("--out", help="Folder of the run.  [default: runs/NAME-BUDGET]")
-@options.effort_option
-@click.option("--population", type=int, help="Candidates in a generation.  [default: by --effort]")
-@click.option("--generations", type=int, help="Number of generations.  [default: by --effort]")
-@click.option(
-    "--strategy",
-    type=options.OpenChoice([*STRATEGIES, "supernet"]),
-    default="evolution",
-    show_default=True,
-    help="How the engine selects. "
-    + " ".join(f"{name}: {facts['about']}." for name, facts in STRATEGIES.items())
-    + " supernet: one rung of the race chooses the kind of network, and a supernet of that kind "
-    "is trained; its best subnet wins (docs/supernets.md).",
+@options.setting_options(
+    *("search", "split", "race", "final"),
+    effort={"show_default": "normal; quick for the synthetic scene"},
 )
-@click.option("--pareto", help="Also find a Pareto front over these axes, such as params,score.")
-@click.option(
-    "--finalists",
-    type=int,
-    help="Number of candidates that race: they are trained briefly and ranked on validation "
-    "pixels. 1 takes the proxy's first choice, without a race.  [default: by --effort]",
-)
-@click.option(
-    "--race-steps",
-    type=int,
-    help="Optimiser steps of the race's first rung. Each rung keeps half of the finalists and "
-    "trains twice as long; the last ones are trained to the end.  [default: by --effort]",
-)
-@click.option("--race-epochs", type=int, help="Epochs of the race's first rung, instead of steps.")
-@click.option(
-    "--ranking",
-    type=options.OpenChoice(["auto", "augmented-accuracy", "accuracy", "probability", "mean"]),
-    default="auto",
-    show_default=True,
-    help="What the race ranks finalists by; auto chooses by the kind of validation pixels.",
-)
-@options.supernet_option
 @options.training_options
-@options.preparation_options
-@options.seed_option
 @options.device_option
 @options.workers_option
 @options.plugin_option()
@@ -85,7 +46,6 @@ def search(
     budgets: tuple[str, ...],
     out: str | None,
     epochs: int | None,
-    effort: str | None,
     recipe: tuple[str, ...],
     device: str,
     workers: str | None,
@@ -112,19 +72,16 @@ def search(
     from hytas.run.display import Display
     from hytas.train import Recipe
 
-    options.use_image_space(settings)
     console = Display()
-    synthetic = settings["data"] == "synthetic"
-    if synthetic and effort is None:
+    if settings["data"] == "synthetic" and not options.is_given("effort"):
         console.notice("a quick search on the synthetic scene; --data names another scene")
-    effort = effort or ("quick" if synthetic else RunConfig.effort)
+        settings["effort"] = "quick"
     settings |= further_settings()
-    usual = configured_recipe(Recipe(steps=EFFORTS[effort].steps))
+    usual = configured_recipe(Recipe(steps=EFFORTS[settings["effort"]].steps))
     settings["budget"] = budget
     presets = settings.pop("presets", RunConfig.presets)
     chosen, presets = options.recipe_of(usual, presets, recipe, epochs)
     config = RunConfig(
-        effort=effort,
         recipe=chosen,
         presets=presets,
         **options.absolute_paths(settings),

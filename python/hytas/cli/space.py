@@ -9,6 +9,7 @@ import click
 
 from hytas.cli import options
 from hytas.errors import InputError
+from hytas.spaces import DEFAULT_SPACE
 
 if TYPE_CHECKING:
     from hytas._engine import SearchSpace
@@ -51,9 +52,12 @@ variables_option = click.option(
 
 def _space_options(command: Command) -> Command:
     """Add the options --space, --variable and --plugin."""
-    return options.space_option("A built-in space, or a space file.", of_data=False)(
-        options.plugin_option(expose_value=False)(variables_option(command))
-    )
+    return click.option(
+        "--space",
+        default=DEFAULT_SPACE,
+        show_default=True,
+        help="A built-in space, or a space file.",
+    )(options.plugin_option(expose_value=False)(variables_option(command)))
 
 
 budget_option = click.option(
@@ -250,10 +254,8 @@ def cost(
         click.echo(f"{cost_name:18} {value:>18,} {unit}")
 
 
-@space.command()
+@space.command(cls=options.PanelCommand)
 @options.budgets_option("The constraint: only subnets inside it count.")
-@options.scene_options(required=False)
-@options.space_option("Space to begin with.")
 @click.option("--out", required=True, help="Space file to write; its rounds lie beside it.")
 @click.option("--steps", type=int, default=3, show_default=True, help="Rounds at most.")
 @click.option(
@@ -271,8 +273,7 @@ def cost(
     "--shift", type=float, help="The same, for the worst choice to go, too.  [default: 0.006]"
 )
 @click.option("--prune", type=float, help="Error by which a label is worse.  [default: 0.02]")
-@options.preparation_options
-@options.seed_option
+@options.setting_options("data", "split", more=("space", "seed"))
 @options.device_option
 def evolve(
     budgets: tuple[str, ...],
@@ -299,7 +300,6 @@ def evolve(
     given = {name: settings.pop(name) for name in names}
     thresholds = EvolutionSettings(**{n: value for n, value in given.items() if value is not None})
     settings["budget"] = ",".join(budgets)
-    options.use_image_space(settings)
     config = RunConfig(
         proxy="inherited",
         recipe=Recipe(steps=training_steps, most_epochs=None, patience=1.0),

@@ -21,13 +21,9 @@ def supernet() -> None:
     """Train weights that all networks of a budget share, and export the best of each size."""
 
 
-@supernet.command()
+@supernet.command(cls=options.PanelCommand)
 @options.budgets_option(
     "The range that subnets are drawn from: 20K..500K-params; repeat for several."
-)
-@options.scene_options(required=False)
-@options.space_option(
-    "Search space, or space file; weights are worth more in a space of one kind of tokens."
 )
 @click.option("--out", required=True, help="Folder of the supernet.")
 @click.option(
@@ -50,8 +46,7 @@ def supernet() -> None:
     "Setting of the training, such as mixup=0.4; or a preset of augmentation: plain, light or "
     "full; images or images-light. Repeatable.  [default: full; for images images-light]"
 )
-@options.preparation_options
-@options.seed_option
+@options.setting_options("data", "split", more=("space", "seed"))
 @options.device_option
 @options.plugin_option()
 def train(
@@ -73,18 +68,15 @@ def train(
     """
     from hytas.cli.console import Console
     from hytas.run import RunConfig, train_supernet
-    from hytas.run.config import usual_presets
+    from hytas.run.config import usual_preset
     from hytas.supernet import SupernetSettings
     from hytas.train import Recipe, leads, read_presets
 
     usual = Recipe(steps=steps, most_epochs=None, patience=1.0)
     settings["budget"] = ",".join(budgets)
-    options.use_image_space(settings)
-    chosen, preset = options.recipe_of(
-        usual, usual_presets(settings["data"]).split(",")[0], recipe, None
-    )
+    chosen, preset = options.recipe_of(usual, usual_preset(settings["data"]), recipe, None)
     if len(read_presets(preset)[0]) > 1:
-        raise InputError(f"recipe {preset}: a supernet is trained by one preset")
+        raise InputError("recipe", preset, "a supernet is trained by one preset")
     config = RunConfig(
         proxy="inherited",
         recipe=chosen,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hytas.train import Recipe
 
 
-@click.command()
+@click.command(cls=options.PanelCommand)
 @click.argument("run", required=False)
 @click.option("--arch", help="JSON file of an architecture, such as `architecture.json` of a run.")
 @click.option(
@@ -24,19 +24,9 @@ if TYPE_CHECKING:
     help="Run whose trained model is trained further on --data. Its classes, bands, scaling and "
     "budget are kept.",
 )
-@click.option(
-    "--tune",
-    type=click.Choice(["all", "small"]),
-    default="all",
-    show_default=True,
-    help="Weights that --from changes: all; or biases, normalisations and the read-out alone, "
-    "which gives a small update.",
-)
-@options.scene_options(required=False)
 @click.option("--out", help="Folder of the new run.")
+@options.setting_options("data", "split", "final", more=("tune", "seed"))
 @options.training_options
-@options.preparation_options
-@options.seed_option
 @options.device_option
 @options.plugin_option()
 @options.json_option
@@ -83,9 +73,8 @@ def _refuse_with_run(ctx: click.Context, arch: str | None) -> None:
     if given:
         options = {parameter.name: parameter.opts[0] for parameter in ctx.command.params}
         names = ", ".join(options[name] for name in given)
-        raise InputError(
-            f"{names}: cannot be given with RUN, which has its own settings; leave out one"
-        )
+        rule = "cannot be given with RUN, which has its own settings"
+        raise InputError(names, rule=rule, hint="leave out one")
 
 
 def _refuse_with_start(ctx: click.Context) -> None:
@@ -98,10 +87,10 @@ def _refuse_with_start(ctx: click.Context) -> None:
     }
     if wrong := [name for name in kept if name in given]:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in wrong)
-        raise InputError(f"{names}: cannot be given with --from, whose model decides it")
+        raise InputError(names, rule="cannot be given with --from, whose model decides it")
     for name in ("data", "out"):
         if name not in given:
-            raise InputError(f"from: needs --{name}, {_NEEDED[name]}")
+            raise InputError("from", rule=f"needs --{name}, {_NEEDED[name]}")
 
 
 _NEEDED = {"data": "the new scene", "out": "the folder of the new run"}
@@ -128,7 +117,8 @@ def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, st
     folder = RunFolder(run)
     config, _ = folder.read_config()
     if not folder.architecture.exists():
-        raise InputError(f"{run}: its search is not finished; run `hytas search` on it again")
+        hint = "run `hytas search` on it again"
+        raise InputError("run", run, "its search is not finished", hint)
     usual = config.recipe.with_epochs(None) if config.recipe.epochs == 0 else config.recipe
     recipe, presets = _recipe(usual, config.presets, settings)
     config = replace(config, recipe=recipe, presets=presets)
@@ -152,12 +142,12 @@ def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[An
     from hytas.train import Recipe
 
     if settings["tune"] != RunConfig.tune:
-        raise InputError(f"tune {settings['tune']}: is for --from, which begins with a model")
+        raise InputError("tune", settings["tune"], "is for --from, which begins with a model")
     out, device = settings.pop("out"), settings.pop("device")
     recipe, presets = _recipe(Recipe(), RunConfig.presets, settings)
     del settings["epochs"], settings["recipe"]
     if arch is None or out is None:
-        raise InputError("train: give RUN, or --arch and --out (and --data)")
+        raise InputError("train", rule="give RUN, or --arch and --out (and --data)")
     architecture = read_json(Path(arch))
     architecture.pop("costs", None)  # `hytas space sample` writes them beside the genes
     config = RunConfig(
@@ -190,5 +180,5 @@ def _train(
 def _recipe(usual: "Recipe", presets: str, settings: dict[str, Any]) -> tuple["Recipe", str]:
     recipe, presets = options.recipe_of(usual, presets, settings["recipe"], settings["epochs"])
     if recipe.epochs == 0:
-        raise InputError("epochs 0: must be 1 or more; with 0 nothing would be trained")
+        raise InputError("epochs", 0, "must be 1 or more; with 0 nothing would be trained")
     return recipe, presets

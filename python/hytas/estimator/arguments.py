@@ -1,64 +1,102 @@
-"""Check the arguments of `HSIClassifier`."""
+"""The parameters of `HSIClassifier`, and what its methods take."""
 
+from dataclasses import dataclass, field, make_dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from hytas.data import CubePixels
+from hytas.data import CubePixels, SplitSettings
 from hytas.data.data_array import ArrayCube, cube_of, is_data_array, map_of
 from hytas.data.labels.align import aligned
 from hytas.data.labels.names import GivenNames, read_class_names
 from hytas.errors import InputError
+from hytas.run.config import RunConfig
+from hytas.settings import OneOf, setting, settings_of
+from hytas.train.recipe import Recipe
 
 Array = npt.NDArray[Any]
 DEVICES = ("auto", "cpu", "cuda")
-_REAL = (int, float, np.integer, np.floating)
-# Names of settings, the types they may have, and the rule in words.
-_TYPES: tuple[tuple[tuple[str, ...], tuple[type, ...], str], ...] = (
-    (
-        ("budget", "proxy", "space", "strategy", "effort", "scaling", "smooth", "self_training"),
-        (str,),
-        "text",
-    ),
-    (("bands",), (str, type(None)), "text such as 1-103,110-148, or None"),
-    (
-        ("patch_size", "band_group"),
-        (int, np.integer),
-        "a whole number",
-    ),
-    (
-        ("population", "generations", "finalists", "epochs"),
-        (int, np.integer, type(None)),
-        "a whole number, or None",
-    ),
-    (("validation_fraction",), _REAL, "a number"),
-    (("nodata",), (*_REAL, type(None)), "a number, or None"),
+
+
+@dataclass
+class _Own:
+    """The parameters that a run does not have, or has in another form."""
+
+    budget: str = setting("500K-params", "Limits of the search.", example="2M-params,500M-macs")
+    epochs: int | None = setting(
+        None, "Epochs of the final training; None takes the recipe's number of steps."
+    )
+    recipe: Recipe | None = setting(
+        None, "`hytas.Recipe` of the race and the final training.", usual="that of `effort`"
+    )
+    random_state: int | np.random.RandomState | None = setting(
+        0, "Seed of search, proxies and training; None draws one."
+    )
+    device: str = setting("auto", "Where to score and train.", rule=OneOf(DEVICES))
+    work_dir: str | Path | None = setting(
+        None,
+        "Folder that keeps the runs, one for each scene and set of settings. There a `fit` that "
+        "was killed goes on, and a finished one is read.",
+        usual="a temporary folder, which is removed with the estimator",
+    )
+    verbose: bool = setting(
+        False, "Whether progress is shown, on standard error or below the cell of a notebook."
+    )
+
+
+SHARED = {
+    declared.name: declared
+    for owner in (RunConfig, SplitSettings)
+    for declared in settings_of(owner).values()
+    if declared.facts.estimator
+}
+"""The parameters that are settings of a run."""
+_OWN = settings_of(_Own)
+PARAMETERS = {"budget": _OWN["budget"], "proxy": SHARED["proxy"], **SHARED, **_OWN}
+"""All parameters, the positional ones first."""
+Parameters: Any = make_dataclass(
+    "Parameters",
+    [
+        (name, Any, field(default=one.default, kw_only=name not in ("budget", "proxy")))
+        for name, one in PARAMETERS.items()
+    ],
+    eq=False,
+    repr=False,
 )
+"""A class whose constructor takes them, as scikit-learn wants it: nothing is checked."""
 
 
-def check_types(settings: object) -> None:
-    """Refuse an attribute of the wrong type, which would fail later with another message.
+def checked(estimator: object) -> dict[str, Any]:
+    """Return the parameters in their plain forms.
 
     Raises:
-        InputError: naming the setting, its value and the rule.
+        InputError: one has another type, or breaks its rule.
     """
-    for names, types, rule in _TYPES:
-        for name in names:
-            value = getattr(settings, name)
-            if not isinstance(value, types) or isinstance(value, bool):
-                raise InputError(name, value, f"must be {rule}")
+    values = {name: one.checked(getattr(estimator, name)) for name, one in PARAMETERS.items()}
+    if values["epochs"] is not None and values["epochs"] < 1:
+        raise InputError("epochs", values["epochs"], "must be 1 or more")
+    return values
+
+
+def described() -> str:
+    """Return what each parameter means, for the documentation of the class."""
+    lines = []
+    for name, one in PARAMETERS.items():
+        example = f" Example: {one.facts.example}." if one.facts.example else ""
+        usual = f" None means {one.facts.usual}." if one.facts.usual else ""
+        lines.append(f"    {name}: {one.facts.help}{example}{usual}")
+    return "\n".join(lines)
 
 
 def seed_of(state: int | np.random.RandomState | None) -> int:
     """Return the seed for scikit-learn's `random_state`; None draws one.
 
     Raises:
-        InputError: not a whole number of 0 or more, a RandomState or None.
+        InputError: a number below 0.
     """
-    if not isinstance(state, int | np.integer | np.random.RandomState | None):
-        raise InputError("random_state", state, "must be a whole number, a RandomState or None")
     if isinstance(state, int | np.integer):
         if state < 0:
             raise InputError("random_state", state, "must be 0 or more")

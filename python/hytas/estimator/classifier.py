@@ -1,5 +1,6 @@
 """An estimator that searches, trains and exports, with the conventions of scikit-learn."""
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -11,16 +12,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from hytas.data import CubePixels, Scene, SplitSettings, as_spectra, scene_from_arrays
 from hytas.data.data_array import is_data_array
-from hytas.data.labels.names import GivenNames
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.scene import probability_rows
 from hytas.errors import InputError
 from hytas.estimator.arguments import (
-    DEVICES,
+    SHARED,
     Array,
     Given,
+    Parameters,
     by,
-    check_types,
+    checked,
+    described,
     given_cube,
     label_map,
     names_by_id,
@@ -32,11 +34,11 @@ from hytas.proxies import parse_proxies
 from hytas.run import EFFORTS, RunConfig, run_pipeline
 from hytas.run.display import Display
 from hytas.run.progress import SILENT, Report
-from hytas.spaces import DEFAULT_SPACE, parse_budget
+from hytas.spaces import parse_budget
 from hytas.train import Recipe
 
 
-class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore[misc]
     """Search, train and export a transformer for a labelled cube, as `hytas-search` does.
 
     A sample is a pixel with its neighbours. So the input is the whole cube (H, W, bands), and the
@@ -44,38 +46,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     that it gets. Score on other pixels, best on pixels that are not neighbours of these:
     `hytas.BlockSplit` gives such pixels to `cross_val_score` and `GridSearchCV`.
 
-    Args:
-        budget: limits of the search, such as "500K-params" or "2M-params,3ms-latency@table.json".
-        proxy: proxies that score candidates; the first one ranks them.
-        space: search space.
-        strategy: how the engine selects candidates.
-        effort: "quick", "normal" or "thorough": how long to search and train. It decides
-            `population`, `generations`, `finalists` and the recipe's steps where they are None.
-        population: candidates in a generation.
-        generations: number of generations.
-        finalists: candidates that race at the end of the search. 1 takes the proxy's first choice.
-            None means 16, or 1 if `validation_fraction` leaves no pixels to rank on.
-        patch_size: side of the patch around a pixel; odd.
-        band_group: neighbouring bands in a token, if the space has no gene for it.
-        bands: bands to start from, such as "1-103,110-148"; None for all.
-        scaling: "standard" or "minmax".
-        nodata: the no-data value of the cube, or None.
-        class_names: names of classes by id, for the exported model and its maps: a mapping, a text
-            such as "1=corn,2=soy", or a CSV file of ids and names; None for "class 1" and so on.
-        validation_fraction: share of the labelled pixels that the race ranks on. The final training
-            uses these pixels, too.
-        epochs: of the final training; None takes the recipe's number of steps.
-        recipe: `hytas.Recipe` of the race and the final training; None for the default.
-        smooth: whether class probabilities are smoothed by a guided filter: "guided", "none", or
-            "auto", as the pixels held out for validation say.
-        self_training: whether the model goes on with pixels of the cube that have no label: "none",
-            or "auto", likewise. Then it has seen spectra of the pixels that it is tested on.
-        random_state: seed of search, proxies and training; None draws one.
-        device: "auto", "cpu" or "cuda".
-        work_dir: folder that keeps the runs, one for each scene and set of settings. There a `fit`
-            that was killed goes on, and a finished one is read. None uses a temporary folder, which
-            is removed with the estimator.
-        verbose: whether the progress is shown, on standard error or below the cell of a notebook.
+    Its parameters are settings of a run; `help(HSIClassifier)` and docs/options.md list them.
 
     Attributes:
         classes_: (C,) class ids, in the labels' type.
@@ -85,57 +56,6 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         run_dir_: folder of the run.
         seed_: the seed used.
     """
-
-    def __init__(
-        self,
-        budget: str = "500K-params",
-        proxy: str = "dss",
-        *,
-        space: str = DEFAULT_SPACE,
-        strategy: str = "evolution",
-        effort: str = "normal",
-        population: int | None = None,
-        generations: int | None = None,
-        finalists: int | None = None,
-        patch_size: int = 7,
-        band_group: int = 3,
-        bands: str | None = None,
-        scaling: str = "standard",
-        nodata: float | None = None,
-        class_names: GivenNames | None = None,
-        validation_fraction: float = 0.2,
-        epochs: int | None = None,
-        recipe: Recipe | None = None,
-        smooth: str = "auto",
-        self_training: str = "auto",
-        random_state: int | np.random.RandomState | None = 0,
-        device: str = "auto",
-        work_dir: str | Path | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.budget = budget
-        self.proxy = proxy
-        self.space = space
-        self.strategy = strategy
-        self.effort = effort
-        self.population = population
-        self.generations = generations
-        self.finalists = finalists
-        self.patch_size = patch_size
-        self.band_group = band_group
-        self.bands = bands
-        self.scaling = scaling
-        self.nodata = nodata
-        self.class_names = class_names
-        self.validation_fraction = validation_fraction
-        self.epochs = epochs
-        self.recipe = recipe
-        self.smooth = smooth
-        self.self_training = self_training
-        self.random_state = random_state
-        self.device = device
-        self.work_dir = work_dir
-        self.verbose = verbose
 
     def fit(self, cube: Any, labels: Any, groups: Any = None) -> Self:
         """Search for the best architecture under the budget, train it, and export and check it.
@@ -156,7 +76,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ExportError: the exported file gives other results than torch.
             OSError: the work folder cannot be written.
         """
-        check_types(self)
+        settings = checked(self)
         if isinstance(cube, CubePixels):
             labels, cube = cube.label_map(labels), cube.cube
         with python_arguments(rows=True):
@@ -165,7 +85,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scene = replace(scene, train=scene.labels, test=scene.labels)
         seed = seed_of(self.random_state)
         with python_arguments():
-            config = self._config(seed)
+            config = self._config(settings, seed)
         folder, forget = run_folder(self, self.work_dir, config, scene)
         display: AbstractContextManager[Report] = Display() if self.verbose else nullcontext(SILENT)
         try:
@@ -333,36 +253,21 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = True
         return tags
 
-    def _config(self, seed: int) -> RunConfig:
-        if not isinstance(self.recipe, Recipe | None):
-            raise InputError("recipe", self.recipe, "must be a hytas.Recipe, or None")
-        if self.device not in DEVICES:
-            raise InputError("device", self.device, f"must be one of {', '.join(DEVICES)}")
-        if self.effort not in EFFORTS:  # before the recipe is taken from it
-            raise InputError("effort", self.effort, f"must be one of {', '.join(EFFORTS)}")
+    def _config(self, settings: Mapping[str, Any], seed: int) -> RunConfig:
         recipe = self.recipe or Recipe(steps=EFFORTS[self.effort].steps)
         recipe = recipe if self.epochs is None else recipe.with_epochs(self.epochs)
         if recipe.epochs == 0:
-            raise InputError("epochs", 0, "must be 1 or more, or the model stays untrained")
-        lengths: dict[str, Any] = {"population": self.population, "generations": self.generations}
+            raise InputError("recipe", "epochs=0", "must be 1 or more; else nothing is trained")
+        # `_given_scene` takes the others.
+        of_run = SHARED.keys() - {"class_names", "nodata"}
+        proxies = ",".join(str(spec) for spec in parse_proxies(self.proxy))
         return RunConfig(
             budget=str(parse_budget(self.budget)),
             data="arrays in memory",
-            space=self.space,
-            proxy=",".join(str(spec) for spec in parse_proxies(self.proxy)),
-            strategy=self.strategy,
-            effort=self.effort,
-            **lengths,
-            finalists=self.finalists,
+            split=SplitSettings("fixed"),
             seed=seed,
-            split=SplitSettings("fixed", validation_fraction=self.validation_fraction),
-            patch_size=self.patch_size,
-            band_group=self.band_group,
-            bands=self.bands,
-            scaling=self.scaling,
             recipe=recipe,
-            smooth=self.smooth,
-            self_training=self.self_training,
+            **{name: settings[name] for name in of_run} | {"proxy": proxies},
         )
 
     def _model(self) -> DeployedModel:
@@ -372,3 +277,6 @@ class HSIClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 self._content, "the fitted model", self.device
             )
         return self._deployed
+
+
+HSIClassifier.__doc__ = f"{HSIClassifier.__doc__}\n\nArgs:\n{described()}\n"

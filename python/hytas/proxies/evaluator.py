@@ -20,7 +20,7 @@ from hytas.models.table import build_network, free_genes
 from hytas.proxies.check import check_architecture
 from hytas.proxies.initial import INITS, Pool, start_of
 from hytas.proxies.memory import activation_memory
-from hytas.proxies.no_pass import NEEDS_SUPERNET
+from hytas.proxies.no_pass import needs_supernet
 from hytas.proxies.passes import Setting, score_networks
 from hytas.proxies.probe import TooLargeError
 from hytas.proxies.results import Scores, record
@@ -80,7 +80,7 @@ class Evaluator:
         self.requested = parse_proxies(proxies)
         self.specs = base_proxies(self.requested)
         if inherited is None and any(spec.proxy.needs_supernet for spec in self.specs):
-            raise InputError(NEEDS_SUPERNET)
+            raise needs_supernet()
         self._inherited = inherited
         self.shape, self.seed, self.precision = shape, seed, precision
         self.device = torch.device(device)

@@ -11,10 +11,12 @@ from hytas.spaces.shape import Shape
 
 # The middle of the depths 4..10, and the median width of the 2000 published networks.
 MIDDLE_DEPTH, MIDDLE_WIDTH = 7.0, 112.0
-NEEDS_SUPERNET = (
-    "proxy 'inherited': it scores with the weights of a supernet; give --supernet FILE "
-    "(`hytas supernet train` writes it)"
-)
+
+
+def needs_supernet() -> InputError:
+    """Return the refusal of the proxy "inherited" where no supernet is given."""
+    hint = "give `supernet`, a file that `hytas supernet train` writes"
+    return InputError("proxy", "inherited", "scores with the weights of a supernet", hint)
 
 
 def params(architecture: Mapping[str, Any], shape: Shape, seed: int) -> float:

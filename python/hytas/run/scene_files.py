@@ -14,7 +14,7 @@ def paired(data: Listed, labels: Listed, kind: str = "") -> list[Files]:
     Args:
         data: files of scenes.
         labels: files of their labels, in the same order; or none at all.
-        kind: what the names of the options begin with: "" or "test-".
+        kind: what the names of the settings begin with: "" or "test_".
 
     Raises:
         InputError: the lists differ in length.
@@ -22,8 +22,6 @@ def paired(data: Listed, labels: Listed, kind: str = "") -> list[Files]:
     scenes, maps = listed(data), listed(labels)
     if maps and len(maps) != len(scenes):
         number = "1 scene" if len(scenes) == 1 else f"{len(scenes)} scenes"
-        raise InputError(
-            f"{kind}labels: {len(maps)} given for {number}: give one for each "
-            f"--{kind}data, in the same order"
-        )
+        hint = f"give one for each `{kind}data`, in the same order"
+        raise InputError(f"{kind}labels", rule=f"{len(maps)} given for {number}", hint=hint)
     return list(zip(scenes, maps or (None,) * len(scenes), strict=True))

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from hytas.errors import InputError
 from hytas.export import FILES
 from hytas.run.choosing.searching import race_stage, search_stage
-from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run, RunContext
 from hytas.run.delivering.comparing import references_stage
 from hytas.run.delivering.files import (
@@ -27,6 +26,7 @@ from hytas.run.folder import ARTEFACTS
 from hytas.run.prepared import PreparedScene
 from hytas.run.repair import check_store, further_files
 from hytas.run.repair import repair as remove_damaged
+from hytas.run.settings import SUPERNET_STRATEGY
 from hytas.run.supernets.strategy import (
     are_recorded_or_inherited,
     choose_by_supernet,

@@ -1,10 +1,15 @@
 """Supernets: weights that many networks share, trained once."""
 
-from hytas.supernet.inherited import InheritedScore, Judge
-from hytas.supernet.learner import SupernetLearner
-from hytas.supernet.settings import METHODS, UNIFORM, SupernetSettings
-from hytas.supernet.space_error import EvolutionSettings
-from hytas.supernet.weights import Supernet
+from typing import TYPE_CHECKING
+
+from hytas.lazy import lazy
+
+if TYPE_CHECKING:
+    from hytas.supernet.inherited import InheritedScore, Judge
+    from hytas.supernet.learner import SupernetLearner
+    from hytas.supernet.settings import METHODS, UNIFORM, SupernetSettings
+    from hytas.supernet.space_error import EvolutionSettings
+    from hytas.supernet.weights import Supernet
 
 __all__ = [
     "METHODS",
@@ -16,3 +21,14 @@ __all__ = [
     "SupernetLearner",
     "SupernetSettings",
 ]
+
+__getattr__ = lazy(
+    __name__,
+    {
+        "inherited": ("InheritedScore", "Judge"),
+        "learner": ("SupernetLearner",),
+        "settings": ("METHODS", "UNIFORM", "SupernetSettings"),
+        "space_error": ("EvolutionSettings",),
+        "weights": ("Supernet",),
+    },
+)

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hytas.errors import InputError
+from hytas.settings import OneOf, check_settings, setting
 
 METHODS = ("uniform", "sandwich")
 UNIFORM = ("choices", "architectures")
@@ -11,31 +12,30 @@ UNIFORM = ("choices", "architectures")
 
 @dataclass(frozen=True)
 class SupernetSettings:
-    """Which subnets train in a step.
+    """Which subnets train in a step."""
 
-    Attributes:
-        method: "uniform", one drawn subnet a step (AutoFormer, Algorithm 1); "sandwich", the
-            largest, the smallest and two drawn ones, their gradients added (S3, Algorithm 1).
-        uniform: what all are equally likely: "choices" of each gene, or "architectures".
-        soft_labels: with "sandwich", the other subnets learn the probabilities of the largest one
-            (Yu et al., BigNAS, ECCV 2020).
-    """
-
-    method: str = "uniform"
-    uniform: str = "choices"
-    soft_labels: bool = False
+    method: str = setting(
+        METHODS[0],
+        "Subnets of a step: one drawn subnet (uniform; AutoFormer, Algorithm 1); or the largest, "
+        "the smallest and two drawn ones, their gradients added (sandwich; S3, Algorithm 1).",
+        rule=OneOf(METHODS),
+    )
+    uniform: str = setting(
+        UNIFORM[0],
+        "Draw every architecture with the same probability, or every choice of a gene.",
+        rule=OneOf(UNIFORM),
+    )
+    soft_labels: bool = setting(
+        False,
+        "With the method sandwich, the other subnets are trained on the probabilities of the "
+        "largest one (Yu et al., BigNAS, ECCV 2020).",
+    )
 
     def __post_init__(self) -> None:
-        for name, known in (("method", METHODS), ("uniform", UNIFORM)):
-            if getattr(self, name) not in known:
-                raise InputError(
-                    f"supernet {name} {getattr(self, name)!r}: must be one of {', '.join(known)}"
-                )
+        check_settings(self)
         if self.soft_labels and self.method != "sandwich":
-            raise InputError(
-                "supernet soft labels: are those of the largest subnet; they need the method "
-                "sandwich"
-            )
+            rule = "are those of the largest subnet, which only `method` sandwich trains"
+            raise InputError("soft_labels", self.soft_labels, rule)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""

@@ -1,30 +1,35 @@
 """Train networks: the recipe, the loop and its checkpoint."""
 
-from hytas.train.answers import logits_of
-from hytas.train.augmented import augmented_accuracy
-from hytas.train.learner import Learner, Subnet, Weights
-from hytas.train.loop import DivergedError, TrainingResult, train, train_weights
-from hytas.train.pixels import LabelledPixels
-from hytas.train.presets import (
-    PRESETS,
-    USUAL_IMAGE_PRESETS,
-    USUAL_PRESETS,
-    distinct,
-    read_presets,
-    recipes_of,
-    usual_settings,
-)
-from hytas.train.processes import (
-    ALONE,
-    LostProcessError,
-    Processes,
-    leads,
-    open_processes,
-)
-from hytas.train.rate import usual_rate
-from hytas.train.recipe import Recipe
-from hytas.train.schedule import Schedule
-from hytas.train.state import Epoch
+from typing import TYPE_CHECKING
+
+from hytas.lazy import lazy
+
+if TYPE_CHECKING:
+    from hytas.train.answers import logits_of
+    from hytas.train.augmented import augmented_accuracy
+    from hytas.train.learner import Learner, Subnet, Weights
+    from hytas.train.loop import DivergedError, TrainingResult, train, train_weights
+    from hytas.train.pixels import LabelledPixels
+    from hytas.train.presets import (
+        PRESETS,
+        USUAL_IMAGE_PRESETS,
+        USUAL_PRESETS,
+        distinct,
+        read_presets,
+        recipes_of,
+        usual_settings,
+    )
+    from hytas.train.processes import (
+        ALONE,
+        LostProcessError,
+        Processes,
+        leads,
+        open_processes,
+    )
+    from hytas.train.rate import usual_rate
+    from hytas.train.recipe import Recipe
+    from hytas.train.schedule import Schedule
+    from hytas.train.state import Epoch
 
 __all__ = [
     "ALONE",
@@ -54,3 +59,28 @@ __all__ = [
     "usual_rate",
     "usual_settings",
 ]
+
+__getattr__ = lazy(
+    __name__,
+    {
+        "answers": ("logits_of",),
+        "augmented": ("augmented_accuracy",),
+        "learner": ("Learner", "Subnet", "Weights"),
+        "loop": ("DivergedError", "TrainingResult", "train", "train_weights"),
+        "pixels": ("LabelledPixels",),
+        "presets": (
+            "PRESETS",
+            "USUAL_IMAGE_PRESETS",
+            "USUAL_PRESETS",
+            "distinct",
+            "read_presets",
+            "recipes_of",
+            "usual_settings",
+        ),
+        "processes": ("ALONE", "LostProcessError", "Processes", "leads", "open_processes"),
+        "rate": ("usual_rate",),
+        "recipe": ("Recipe",),
+        "schedule": ("Schedule",),
+        "state": ("Epoch",),
+    },
+)

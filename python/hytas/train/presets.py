@@ -85,9 +85,9 @@ def read_presets(text: str) -> tuple[list[str], list[str]]:
     names = [part for part in parts if "=" not in part]
     for name in names:
         if name not in PRESETS:
-            raise InputError(f"recipe preset {name!r}: must be one of {', '.join(PRESETS)}")
+            raise InputError("recipe", name, f"must be one of {', '.join(PRESETS)}")
         if names.count(name) > 1:
-            raise InputError(f"recipe preset {name!r}: is named twice")
+            raise InputError("recipe", name, "is named twice")
     settings = [part for part in parts if "=" in part]
     Recipe().changed(settings)
     return names, settings

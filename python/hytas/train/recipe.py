@@ -3,35 +3,19 @@
 import difflib
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from hytas.errors import InputError
-from hytas.settings import plain_numbers
+from hytas.settings import check_settings, setting, settings_of, that
 from hytas.train.schedule import Schedule
 
-SHARES = (
-    "warmup",
-    "label_smoothing",
-    "drop_path",
-    "dropout",
-    "ema_decay",
-    "band_dropout",
-    "borders",
-    "shift",
-)
-AMOUNTS = (
-    "weight_decay",
-    "mixup",
-    "cutmix",
-    "band_noise",
-    "illumination",
-    "brightness",
-    "alignment",
-)
 MOST = 1e30
 """Largest rate or amount; larger ones overflow float32."""
 SWITCHES = {"yes": True, "true": True, "no": False, "false": False}
+SHARE = that(lambda share: 0 <= share < 1, "must be 0 or more and less than 1")
+AMOUNT = that(lambda amount: 0 <= amount <= MOST, f"must be 0 to {MOST:g}")
+COUNT = that(lambda count: count >= 1, "must be 1 or more")
 
 
 @dataclass(frozen=True)
@@ -40,103 +24,124 @@ class Recipe:
 
     Training length is counted in optimiser steps. The scenes of the field have 300 to 4000 training
     pixels, so the same number of epochs can mean ten times more work.
-
-    Attributes:
-        whitened: start from a pixel embedding that whitens the training pixels
-            (`hytas.models.whitening`) instead of a random one.
-        steps: optimiser steps, rounded up to whole epochs, unless `epochs` is given.
-        most_epochs: largest number of epochs for `steps`, because few pixels are soon learnt by
-            heart; None sets no limit.
-        epochs: passes over the training pixels; 0 trains nothing; None uses `steps`.
-        batch_size: pixels in a step.
-        learning_rate: AdamW's peak rate; linear warm-up over `warmup` of the steps, then a cosine.
-            None is 1e-3, and up to twice that for narrow networks without attention
-            (`hytas.train.usual_rate`).
-        weight_decay: AdamW's decay, on matrices only.
-        label_smoothing: weight of the uniform distribution in the target. Together with mixup it
-            makes the model's probabilities too low.
-        class_weights: exponent of a class's inverse frequency in the loss. With 0 every pixel has
-            the same weight, with 1 every class.
-        drop_path: stochastic depth of the last layer.
-        dropout: probability that a value of a layer's branch is set to 0.
-        clip_norm: largest norm of the gradient.
-        ema_decay: decay of the moving average of the weights; the average is exported.
-        mixup: parameter a of mixup's Beta(a, a); 0 means no mixup.
-        cutmix: the same of cutmix, which takes a rectangle of another image; with both, every batch
-            is mixed by one of them. For images.
-        shift: largest share of the side by which an image is moved, along each axis. For images.
-        mirror: left and right are exchanged in half of the images. For images.
-        repeats: copies of a pixel or image in a batch, each augmented by itself (repeated
-            augmentation, Hoffer et al., CVPR 2020). An epoch is as long, and sees fewer of them.
-        flips: random reflections and transpositions of the patch, the eight symmetries of a square.
-        borders: probability that one side of a patch, without its centre, comes from another patch,
-            as at the border of a field.
-        band_noise: deviation of the noise added to each scaled value.
-        band_dropout: largest probability that a band of a patch is set to 0, which is its mean (its
-            minimum if the scaling is "minmax").
-        illumination: deviation of a random factor of a patch's raw values, which imitates more or
-            less light on the same ground.
-        brightness: deviation of a random factor and a random offset of its scaled values.
-        alignment: weight of HyLITE's global-local alignment (`hytas.train.alignment`).
-        patience: stop if validation did not improve for this fraction of the epochs.
     """
 
-    whitened: bool = True
-    steps: int = 1500
-    most_epochs: int | None = 200
-    epochs: int | None = None
-    batch_size: int = 64
-    learning_rate: float | None = None
-    warmup: float = 0.1
-    weight_decay: float = 0.05
-    label_smoothing: float = 0.0
-    class_weights: float = 0.0
-    drop_path: float = 0.1
-    dropout: float = 0.0
-    clip_norm: float = 1.0
-    ema_decay: float = 0.99
-    mixup: float = 0.2
-    cutmix: float = 0.0
-    shift: float = 0.0
-    mirror: bool = False
-    repeats: int = 1
-    flips: bool = True
-    borders: float = 0.25
-    band_noise: float = 0.1
-    band_dropout: float = 0.0
-    illumination: float = 0.1
-    brightness: float = 0.2
-    alignment: float = 0.0
-    patience: float = 0.3
+    whitened: bool = setting(
+        True,
+        "Start from a pixel embedding that whitens the training pixels "
+        "(`hytas.models.whitening`) instead of a random one.",
+    )
+    steps: int = setting(
+        1500, "Optimiser steps, rounded up to whole epochs, unless `epochs` is given.", rule=COUNT
+    )
+    most_epochs: int | None = setting(
+        200,
+        "Largest number of epochs for `steps`, because few pixels are soon learnt by heart; "
+        "None sets no limit.",
+        rule=COUNT,
+    )
+    epochs: int | None = setting(
+        None,
+        "Passes over the training pixels; 0 trains nothing; None uses `steps`.",
+        rule=that(lambda epochs: epochs >= 0, "must be 0 or more"),
+    )
+    batch_size: int = setting(64, "Pixels in a step.", rule=COUNT)
+    learning_rate: float | None = setting(
+        None,
+        "AdamW's peak rate, after `warmup`; then it falls as a cosine. None is 1e-3, and up "
+        "to twice that for narrow networks without attention (`hytas.train.usual_rate`).",
+        rule=that(lambda rate: 0 < rate <= MOST, f"must be more than 0, at most {MOST:g}"),
+    )
+    warmup: float = setting(
+        0.1, "Share of the steps in which the rate rises linearly to its peak.", rule=SHARE
+    )
+    weight_decay: float = setting(0.05, "AdamW's decay, on matrices only.", rule=AMOUNT)
+    label_smoothing: float = setting(
+        0.0,
+        "Weight of the uniform distribution in the target. Together with mixup it makes the "
+        "model's probabilities too low.",
+        rule=SHARE,
+    )
+    class_weights: float = setting(
+        0.0,
+        "Exponent of a class's inverse frequency in the loss. With 0 every pixel has the "
+        "same weight, with 1 every class.",
+        rule=that(lambda share: 0 <= share <= 1, "must be 0 to 1"),
+    )
+    drop_path: float = setting(0.1, "Stochastic depth of the last layer.", rule=SHARE)
+    dropout: float = setting(
+        0.0, "Probability that a value of a layer's branch is set to 0.", rule=SHARE
+    )
+    clip_norm: float = setting(
+        1.0,
+        "Largest norm of the gradient.",
+        rule=that(lambda norm: 0 < norm < math.inf, "must be finite and more than 0"),
+    )
+    ema_decay: float = setting(
+        0.99, "Decay of the moving average of the weights; the average is exported.", rule=SHARE
+    )
+    mixup: float = setting(0.2, "Parameter a of mixup's Beta(a, a); 0 means no mixup.", rule=AMOUNT)
+    cutmix: float = setting(
+        0.0,
+        "Parameter a of cutmix, which takes a rectangle of another image; with mixup, every "
+        "batch is mixed by one of them. For images.",
+        rule=AMOUNT,
+    )
+    shift: float = setting(
+        0.0,
+        "Largest share of the side by which an image is moved, along each axis. For images.",
+        rule=SHARE,
+    )
+    mirror: bool = setting(False, "Left and right are exchanged in half of the images. For images.")
+    repeats: int = setting(
+        1,
+        "Copies of a pixel or image in a batch, each augmented by itself (repeated "
+        "augmentation, Hoffer et al., CVPR 2020). An epoch is as long, and sees fewer of "
+        "them.",
+        rule=COUNT,
+    )
+    flips: bool = setting(
+        True,
+        "Random reflections and transpositions of the patch, the eight symmetries of a square.",
+    )
+    borders: float = setting(
+        0.25,
+        "Probability that one side of a patch, without its centre, comes from another patch, "
+        "as at the border of a field.",
+        rule=SHARE,
+    )
+    band_noise: float = setting(
+        0.1, "Deviation of the noise added to each scaled value.", rule=AMOUNT
+    )
+    band_dropout: float = setting(
+        0.0,
+        "Largest probability that a band of a patch is set to 0, which is its mean (its "
+        'minimum if the scaling is "minmax").',
+        rule=SHARE,
+    )
+    illumination: float = setting(
+        0.1,
+        "Deviation of a random factor of a patch's raw values, which imitates more or less "
+        "light on the same ground.",
+        rule=AMOUNT,
+    )
+    brightness: float = setting(
+        0.2, "Deviation of a random factor and a random offset of its scaled values.", rule=AMOUNT
+    )
+    alignment: float = setting(
+        0.0, "Weight of HyLITE's global-local alignment (`hytas.train.alignment`).", rule=AMOUNT
+    )
+    patience: float = setting(
+        0.3,
+        "Stop if validation did not improve for this fraction of the epochs.",
+        rule=that(lambda share: 0 <= share <= 1, "must be 0 to 1"),
+    )
 
     def __post_init__(self) -> None:
-        plain_numbers(self)
-        if self.epochs is not None and self.epochs < 0:
-            raise InputError(f"recipe epochs {self.epochs}: must be 0 or more")
-        for name in ("steps", "most_epochs", "batch_size", "repeats"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"recipe {name} {value}: must be 1 or more")
-        if self.learning_rate is not None and not 0 < self.learning_rate <= MOST:
-            raise InputError(
-                f"recipe learning_rate {self.learning_rate}: must be more than 0, at most {MOST:g}"
-            )
-        if not 0 < self.clip_norm < math.inf:
-            raise InputError(f"recipe clip_norm {self.clip_norm}: must be finite and more than 0")
-        for name in ("patience", "class_weights"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"recipe {name} {getattr(self, name)}: must be 0 to 1")
-        for name in SHARES:
-            if not 0 <= getattr(self, name) < 1:
-                raise InputError(
-                    f"recipe {name} {getattr(self, name)}: must be 0 or more and less than 1"
-                )
-        for name in AMOUNTS:
-            if not 0 <= getattr(self, name) <= MOST:
-                raise InputError(f"recipe {name} {getattr(self, name)}: must be 0 to {MOST:g}")
+        check_settings(self, within="recipe")
 
-    def changed(self, settings: Iterable[str]) -> "Recipe":
-        """Return this recipe with some settings changed; each is a text such as "mixup=0.4".
+    def changed(self, changes: Iterable[str]) -> "Recipe":
+        """Return this recipe with some settings changed; a change is a text such as "mixup=0.4".
 
         A new number of steps replaces a number of epochs, and has no limit of epochs.
 
@@ -144,20 +149,17 @@ class Recipe:
             InputError: a text is not NAME=VALUE, the name is unknown, or the value does not fit.
         """
         given: dict[str, Any] = {}
-        for setting in settings:
-            name, (_, equals, text) = setting_name(setting), setting.partition("=")
+        known = settings_of(type(self))
+        for change in changes:
+            name, (_, equals, text) = setting_name(change), change.partition("=")
             if not equals:
-                raise InputError(
-                    f"recipe {setting!r}: must be NAME=VALUE, such as mixup=0.4, "
-                    "or a preset, such as plain"
-                )
-            kinds = {item.name: type(item.default) for item in fields(self)}
-            kinds |= {"epochs": int, "learning_rate": float}  # whose default is None
-            if name not in kinds:
-                near = difflib.get_close_matches(name, kinds, 1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
-                raise InputError(f"recipe {name!r}: must be one of {', '.join(kinds)}{hint}")
-            given[name] = _value(name, text.strip(), kinds[name])
+                hint = "or a preset, such as plain"
+                raise InputError("recipe", change, "must be NAME=VALUE, such as mixup=0.4", hint)
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1)
+                hint = f"did you mean {near[0]!r}?" if near else ""
+                raise InputError("recipe", name, f"must be one of {', '.join(known)}", hint)
+            given[name] = _value(name, text.strip(), known[name].kinds[0])
         if "steps" in given:
             given.setdefault("epochs", None)
             given.setdefault("most_epochs", None)
@@ -193,18 +195,18 @@ class Recipe:
         return replace(self, epochs=epochs)
 
 
-def setting_name(setting: str) -> str:
+def setting_name(change: str) -> str:
     """Return the name of a setting such as "mixup=0.4"."""
-    return setting.partition("=")[0].strip().replace("-", "_")
+    return change.partition("=")[0].strip().replace("-", "_")
 
 
 def _value(name: str, text: str, kind: type) -> Any:
     if kind is bool:
         if text.lower() not in SWITCHES:
-            raise InputError(f"recipe {name} {text!r}: must be yes or no")
+            raise InputError("recipe", f"{name}={text}", "must be yes or no")
         return SWITCHES[text.lower()]
     try:
         return kind(text)
     except ValueError:
-        what = "a whole number" if kind is int else "a number"
-        raise InputError(f"recipe {name} {text!r}: must be {what}") from None
+        words = "a whole number" if kind is int else "a number"
+        raise InputError("recipe", f"{name}={text}", f"must be {words}") from None

@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from hytas.errors import InputError
-from hytas.spaces import DEFAULT_SPACE, IMAGE_SPACE
 
 Command = Callable[..., Any]
 
@@ -73,17 +72,12 @@ class OpenChoice(click.Choice[str]):
         return super().convert(value, param, ctx)
 
 
-class Renamed(click.Option):
-    """An option that also has an old name, for scripts; the help does not show the old name."""
+class Option(click.Option):
+    """An option with a panel of the help that lists it."""
 
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return the line of the help, with the first name only."""
-        names = self.opts
-        self.opts = names[:1]
-        try:
-            return super().get_help_record(ctx)
-        finally:
-            self.opts = names
+    def __init__(self, *names: Any, panel: str = "Running", **arguments: Any) -> None:
+        super().__init__(*names, **arguments)
+        self.panel = panel
 
 
 def command_line() -> str:
@@ -102,10 +96,6 @@ def together(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
     return decorate
 
 
-supernet_option = click.option(
-    "--supernet", help="File of a trained supernet, for the proxy `inherited`."
-)
-
 uniform_option = functools.partial(
     click.option,
     "--uniform",
@@ -114,12 +104,9 @@ uniform_option = functools.partial(
     help="Draw every architecture with the same probability, or every choice of a gene.",
 )
 
-seed_option = click.option(
-    "--seed", type=int, default=0, show_default=True, help="Seed of all random numbers."
-)
-
 device_option = click.option(
     "--device",
+    cls=Option,
     type=click.Choice(["auto", "cpu", "cuda"]),
     default="auto",
     show_default=True,
@@ -139,6 +126,7 @@ plugin_option = functools.partial(
     click.option,
     "--plugin",
     "plugins",
+    cls=Option,
     multiple=True,
     is_eager=True,
     callback=_load_plugins,
@@ -156,8 +144,9 @@ def _known_workers(ctx: click.Context, param: click.Parameter, value: str | None
 
 workers_option = click.option(
     "--workers",
+    cls=Option,
     callback=_known_workers,
-    help="Where to work side by side: a number of processes, ray, ray://HOST:PORT, or "
+    help="Where to work in parallel: a number of processes, ray, ray://HOST:PORT, or "
     "slurm:partition=NAME,time=MINUTES,... (docs/scale.md). The result is the same.  [default: "
     "one process a core; on a GPU one, and in a race as many as it has room for]",
 )
@@ -168,18 +157,13 @@ def budgets_option(help_text: str) -> Callable[[Command], Command]:
     return click.option(
         "--budget",
         "budgets",
+        cls=Option,
+        panel="Most used",
         type=BudgetType(),
         multiple=True,
         required=True,
         help=help_text,
     )
-
-
-def space_option(help_text: str, of_data: bool = True) -> Callable[[Command], Command]:
-    """--space, a built-in space or the path of a space file; `of_data`, data decide the default."""
-    images = f"; for images {IMAGE_SPACE}" if of_data else ""
-    about = f"{help_text}  [default: {DEFAULT_SPACE}{images}]"
-    return click.option("--space", default=DEFAULT_SPACE, help=about)
 
 
 def is_given(name: str) -> bool:
@@ -192,27 +176,14 @@ def refuse_given(names: Iterable[str], why: str) -> None:
     """Refuse parameters of the running command that were given.
 
     Raises:
-        InputError: one was; it ends with `why`.
+        InputError: one was; its rule is `why`.
     """
     for name in names:
         if is_given(name):
             value = click.get_current_context().params[name]
-            raise InputError(f"{name.replace('_', ' ')} {value}: {why}")
+            raise InputError(name, value, why)
 
 
-def use_image_space(settings: dict[str, Any]) -> bool:
-    """Take the usual space of images, if the data are images and --space was not given.
-
-    Returns:
-        Whether the data are images.
-    """
-    from hytas.run.config import images_of
-
-    if images_of(settings["data"]) is None:
-        return False
-    if not is_given("space"):
-        settings["space"] = IMAGE_SPACE
-    return True
-
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+json_option = click.option(
+    "--json", "as_json", cls=Option, is_flag=True, help="Print the result as JSON."
+)

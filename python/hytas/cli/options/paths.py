@@ -40,8 +40,9 @@ def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:
     files = ("data", "labels", "test_data", "test_labels", "data_dir", "supernet")
     named = {name: absolute(name, settings[name]) for name in files if name in settings}
     if "space" in settings:
-        space, budget = with_files(settings["space"], settings.get("budget"), _from_the_root)
-        return {**settings, **named, "space": space, "budget": budget}
+        given = settings["space"] or "", settings.get("budget")
+        space, budget = with_files(*given, _from_the_root)
+        return {**settings, **named, "space": space or None, "budget": budget}
     return {**settings, **named}
 
 

@@ -2,15 +2,21 @@
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 
 from hytas.errors import InputError
-from hytas.settings import plain_numbers
+from hytas.settings import OneOf, check_settings, setting, settings_of, that
 
 KINDS = ("auto", "fixed", "random", "blocks", "folds", "polygons", "groups")
 MOST_BLOCK = 2**31 - 1  # pixels of a side; larger than any scene
 Class = TypeVar("Class", bound=type[Any])
+_AT_LEAST_1 = that(lambda number: number >= 1, "must be at least 1")
+
+
+def _block(name: str, value: int) -> int:
+    _AT_LEAST_1(name, value)
+    return int(that(lambda side: side <= MOST_BLOCK, f"must be at most {MOST_BLOCK}")(name, value))
 
 
 @dataclass(frozen=True)
@@ -35,53 +41,62 @@ class SplitSettings:
       blocks of half or a quarter of the side do not, it uses the smaller ones. If no size
       separates the scene, it is "random".
 
-    Attributes:
-        kind: one of the above.
-        train_per_class: pixels of each class, validation pixels included; None means the published
-            number for a named scene, else 50.
-        train_fraction: share of the labelled pixels of each class (for "fixed", of the training
-            map), instead of a number.
-        validation_fraction: share of the training pixels of each class, at least one pixel if the
-            class has 3 or more; 0 means none. For blocks and folds these pixels lie at one end of
-            the class, so that they resemble ground without training pixels.
-        block: side of the blocks, in pixels.
-        folds: number of parts that blocks are dealt to.
-        fold: the part that tests, from 0.
-
     Raises:
         InputError: the kind is unknown, a number is out of its range, or two exclude each other.
     """
 
-    kind: str = "auto"
-    train_per_class: int | None = None
-    train_fraction: float | None = None
-    validation_fraction: float = 0.2
-    block: int = 16
-    folds: int = 5
-    fold: int = 0
+    kind: str = setting(
+        KINDS[0],
+        "How to choose training pixels: the file's own maps (fixed), a draw from each class "
+        "(random), or whole blocks or polygons with a guard band (blocks, folds, polygons). auto "
+        "means fixed if the file has maps, random for a scene that is known by name, polygons if "
+        "these are the labels, else blocks.",
+        "Split",
+        most_used=True,
+        name="split",
+        rule=OneOf(KINDS),
+    )
+    train_per_class: int | None = setting(
+        None,
+        "Training pixels per class, validation pixels included. A random split takes at most half "
+        "of a class.",
+        "Split",
+        usual="the published number for a scene that is known by name, else 50; all pixels of "
+        "fixed maps",
+        rule=_AT_LEAST_1,
+    )
+    train_fraction: float | None = setting(
+        None,
+        "Share of each class to train on, instead of a number. A random split takes at most half "
+        "of a class.",
+        "Split",
+        rule=that(lambda share: 0 < share < 1, "must be in (0, 1)"),
+    )
+    validation_fraction: float = setting(
+        0.2,
+        "Share of the training pixels of each class that is held out for validation; 0 means none. "
+        "If these are few, the race validates in folds.",
+        "Split",
+        rule=that(lambda share: 0 <= share < 1, "must be in [0, 1)"),
+        estimator=True,
+    )
+    block: int = setting(16, "Side of a block, in pixels.", "Split", rule=_block)
+    folds: int = setting(
+        5,
+        "Folds of blocks.",
+        "Split",
+        rule=that(lambda folds: folds >= 2, "must be at least 2"),
+    )
+    fold: int = setting(0, "The fold to test on, from 0.", "Split")
 
     def __post_init__(self) -> None:
-        plain_numbers(self)
-        if self.kind not in KINDS:
-            raise InputError("split", self.kind, f"is not one of {', '.join(KINDS)}")
-        if self.train_per_class is not None and self.train_per_class < 1:
-            raise InputError("train_per_class", self.train_per_class, "must be at least 1")
-        if self.train_fraction is not None and not 0 < self.train_fraction < 1:
-            raise InputError("train_fraction", self.train_fraction, "must be in (0, 1)")
+        check_settings(self)
         if self.train_fraction is not None and self.train_per_class is not None:
             raise InputError(
                 "train_fraction",
                 self.train_fraction,
                 f"and `train_per_class` {self.train_per_class} exclude each other",
             )
-        if not 0 <= self.validation_fraction < 1:
-            raise InputError("validation_fraction", self.validation_fraction, "must be in [0, 1)")
-        if self.block < 1:
-            raise InputError("block", self.block, "must be at least 1")
-        if self.block > MOST_BLOCK:
-            raise InputError("block", self.block, f"must be at most {MOST_BLOCK}")
-        if self.folds < 2:
-            raise InputError("folds", self.folds, "must be at least 2")
         if self.fold != 0 and self.kind != "folds":
             raise InputError("fold", self.fold, f"is only for the split 'folds', not {self.kind!r}")
         if not 0 <= self.fold < self.folds:
@@ -102,9 +117,7 @@ class SplitSettings:
 
 
 # Name of an option -> field. For users the kind has the name `split`.
-OPTIONS = {
-    "split" if item.name == "kind" else item.name: item.name for item in fields(SplitSettings)
-}
+OPTIONS = {declared.name: field for field, declared in settings_of(SplitSettings).items()}
 
 
 def takes_split_options(settings: Class) -> Class:

@@ -21,10 +21,10 @@ from hytas.race import ENOUGH_PIXELS, Racer, RaceTask, race
 from hytas.run.choosing.front import write_front
 from hytas.run.choosing.polling import poll
 from hytas.run.choosing.timing import within_latency
-from hytas.run.config import SUPERNET_STRATEGY
 from hytas.run.context import Run, RunContext
 from hytas.run.folder import write_json
 from hytas.run.prepared import PreparedData
+from hytas.run.settings import SUPERNET_STRATEGY
 from hytas.run.supernets.sharing import inherited_score
 from hytas.run.types import Pixels
 from hytas.search import Evaluation, EvaluationStore, SearchSettings, search

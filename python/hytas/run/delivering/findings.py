@@ -65,7 +65,7 @@ def run_facts(
         path=str(folder.path),
         scene=_scene_name(config),
         class_ids=() if card is None else card.class_ids,
-        config=config.to_dict(),
+        config=asdict(config),
         versions=read_json(folder.config).get("versions", {}),
         fingerprint=fingerprint,
         metrics=metrics,

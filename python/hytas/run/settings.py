@@ -1,0 +1,445 @@
+"""The settings of a run, in groups. `RunConfig` holds them all."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hytas._engine import strategies
+from hytas.data.labels.names import class_names_text, read_class_names
+from hytas.data.labels.options import parse_unlabelled
+from hytas.data.patches import check_patch_side
+from hytas.data.preprocessing import METHODS as SCALINGS
+from hytas.data.splits.make import check_seed
+from hytas.deploy.smoothing import METHODS as SMOOTHERS
+from hytas.errors import InputError
+from hytas.settings import SCALE_BY, OneOf, counted, listed, plain_if_one, setting, that
+from hytas.supernet.settings import SupernetSettings
+
+FRONT_STRATEGIES = tuple(name for name, facts in strategies().items() if facts["several_scores"])
+"""The engine's strategies for a front; `pareto` uses the first, unless another is asked for."""
+SUPERNET_STRATEGY = "supernet"
+
+
+class Effort(NamedTuple):
+    """Lengths of a run that one word stands for.
+
+    Attributes:
+        population, generations: of the search.
+        finalists: of the race, for scenes.
+        image_finalists: for images, whose trainings take longer.
+        race_steps: optimiser steps of the race's first rung.
+        steps: optimiser steps of the final training.
+    """
+
+    population: int
+    generations: int
+    finalists: int
+    image_finalists: int
+    race_steps: int
+    steps: int
+
+
+EFFORTS = {
+    "quick": Effort(20, 10, 6, 3, 30, 300),
+    "normal": Effort(50, 20, 24, 8, 60, 1500),
+    "thorough": Effort(50, 40, 48, 16, 60, 3000),
+}
+"""Name -> lengths. On scenes like Indian Pines and two CPU cores they take 2, 5 to 15, 60 min."""
+OF_EFFORT: Any = None
+"""Default of a setting that `effort` decides."""
+OF_DATA: Any = None
+"""Default of a setting that the kind of the data decides: a scene, or images."""
+
+
+def _one_or_more(name: str, value: Any) -> Any:
+    return plain_if_one(value)
+
+
+def _several(name: str, value: Any) -> Any:
+    return listed(value)
+
+
+def _nodata(name: str, value: float) -> float | None:
+    if math.isinf(value):
+        hint = "infinite values always mean no data"
+        raise InputError(name, value, "must be finite, or NaN for none", hint)
+    return None if math.isnan(value) else value
+
+
+def _class_names(name: str, value: Any) -> str:
+    return class_names_text(read_class_names(value))
+
+
+def _unlabelled(name: str, value: Any) -> int | str | None:
+    return parse_unlabelled(value).given
+
+
+def _patch_side(name: str, value: int) -> int:
+    check_patch_side(value)
+    return value
+
+
+def _seed(name: str, value: int) -> int:
+    check_seed(value)
+    return value
+
+
+def _strategy(name: str) -> None:
+    from hytas.search.own import check_strategy
+
+    check_strategy(name, [*strategies(), SUPERNET_STRATEGY])
+
+
+def _ranking(name: str) -> None:
+    from hytas.race.rankings import find_ranking
+
+    find_ranking(name)
+
+
+@dataclass(frozen=True)
+class DataSettings:
+    """Which scenes or images, and how to read, cut and scale them."""
+
+    data: str | Sequence[str] = setting(
+        "synthetic",
+        "Scene: a file (MATLAB, ENVI, GeoTIFF, HDF5, NetCDF, NumPy), a name such as indian_pines, "
+        "or `synthetic`. Several scenes are trained on together. Or a table of spectra (CSV, "
+        "Parquet, array; docs/spectra.md). Or images: a folder with one folder a class, a .npz "
+        "file, `digits` or `textures`.",
+        "Scene",
+        most_used=True,
+        rule=_one_or_more,
+    )
+    labels: str | Sequence[str] | None = setting(
+        None,
+        "File of the label map, if it is another file; or of polygons or points (GeoJSON, "
+        "GeoPackage, Shapefile, CSV, ENVI ROI). Of several scenes, one for each, in order.",
+        "Labels",
+        most_used=True,
+        rule=_one_or_more,
+        only="scenes",
+    )
+    test_data: Sequence[str] = setting(
+        (),
+        "Scenes that are never trained on, and are reported separately.",
+        "Scene",
+        rule=_several,
+        only="scenes",
+    )
+    test_labels: Sequence[str] = setting(
+        (),
+        "Files of their labels, if these are other files; one for each, in order.",
+        "Labels",
+        rule=_several,
+    )
+    resample: bool = setting(
+        False,
+        "Take other scenes to the bands of the first one, by wavelength.",
+        "Scene",
+        only="scenes",
+    )
+    scale_by: str = setting(
+        SCALE_BY[0],
+        "Scale by the training pixels; or first scale each scene by its own pixels, without "
+        "labels, for a model that travels.",
+        "Scene",
+        rule=OneOf(SCALE_BY),
+        only="scenes",
+    )
+    data_dir: str | None = setting(
+        None,
+        "Folder with the files of a scene that is known by name.",
+        "Scene",
+        only="scenes",
+    )
+    cube_key: str | None = setting(
+        None, "Variable that holds the cube, if several could.", "Scene", only="scenes"
+    )
+    axes: str | None = setting(
+        None,
+        "Order of the axes of the cube's array.",
+        "Scene",
+        example="band,y,x",
+        usual="what the file says",
+        only="scenes",
+    )
+    labels_key: str | None = setting(
+        None,
+        "Variable that holds the label map; `TRAIN,TEST` for a fixed split.",
+        "Labels",
+        only="scenes",
+    )
+    label_column: str | None = setting(
+        None,
+        "Column, or variable, of the labels of a table of spectra.",
+        "Labels",
+        only="scenes",
+    )
+    group_column: str | None = setting(
+        None,
+        "Column, or variable, of its groups, such as fields: none lies on two sides.",
+        "Labels",
+        only="scenes",
+    )
+    class_field: str | None = setting(
+        None,
+        "Field of the classes, if `labels` names polygons or points.",
+        "Labels",
+        only="scenes",
+    )
+    labels_crs: str | None = setting(
+        None,
+        "Coordinate system of the polygons or points, if their file names none.",
+        "Labels",
+        example="EPSG:32632",
+        only="scenes",
+    )
+    unlabelled: int | float | str | None = setting(
+        None,
+        "Another label of unlabelled pixels, besides 0; or their colour in a picture.",
+        "Labels",
+        rule=_unlabelled,
+        example="#ffffff",
+        metavar="NUMBER OR COLOUR",
+        only="scenes",
+    )
+    zero_is_a_class: bool = setting(
+        False,
+        "0 is a class, as in a map of 0 and 1. Class ids are then one more than the labels.",
+        "Labels",
+        only="scenes",
+    )
+    class_names: str | Path | Mapping[int | str, str] | None = setting(
+        None,
+        "Names of classes by their number in the file, or a CSV file of numbers and names.",
+        "Labels",
+        rule=_class_names,
+        example="1=corn,2=soy",
+        estimator=True,
+        only="scenes",
+    )
+    nodata: float | None = setting(
+        None,
+        "No-data value of the cube.",
+        "Scene",
+        rule=_nodata,
+        usual="the file's own, if it names one",
+        estimator=True,
+        only="scenes",
+    )
+    resize: int | None = setting(
+        None, "Side to bring images to, in pixels.", "Scene", only="images"
+    )
+    skip_unreadable: bool = setting(
+        False, "Leave out image files that cannot be read.", "Scene", only="images"
+    )
+    patch_size: int = setting(
+        7,
+        "Side of a patch; odd.",
+        "Scene",
+        rule=_patch_side,
+        estimator=True,
+        only="scenes",
+    )
+    band_group: int = setting(
+        3,
+        "Neighbouring bands in one token; an odd number.",
+        "Scene",
+        rule=that(lambda bands: bands >= 1 and bands % 2 == 1, "must be odd and 1 or more"),
+        estimator=True,
+        only="scenes",
+    )
+    bands: str | None = setting(
+        None,
+        "Bands to use. Dead bands are always dropped.",
+        "Scene",
+        example="1-103,110-148",
+        estimator=True,
+    )
+    scaling: str = setting(
+        SCALINGS[0],
+        "Scaling of each band, fitted on the training pixels.",
+        "Scene",
+        rule=OneOf(SCALINGS),
+        estimator=True,
+    )
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """Under which budget, where, by which scores and for how long to search."""
+
+    budget: str | None = setting(
+        None,
+        "What the model may cost; several limits with commas between them.",
+        "Budget and search",
+        most_used=True,
+        example="2M-params, 1.5M..2M-params or 500M-macs",
+        option=False,  # the commands have their own, which repeats
+    )
+    space: str = setting(
+        OF_DATA,
+        "Search space: a built-in one, or a file. `hytas` is the paper's space, with one token for "
+        "each band.",
+        "Budget and search",
+        usual="hytas-wide; for images autoformer-mini",
+        estimator=True,
+    )
+    proxy: str = setting(
+        "dss",
+        "Training-free score. With several, all are recorded and the first one leads the search.",
+        "Budget and search",
+        estimator=True,
+    )
+    effort: str = setting(
+        "normal",
+        "How long to search and train; other settings of length win over it. On two CPU cores and "
+        "a scene like Indian Pines quick takes 2 minutes, normal 5 to 15, thorough an hour.",
+        "Budget and search",
+        most_used=True,
+        rule=OneOf(tuple(EFFORTS)),
+        estimator=True,
+    )
+    population: int = setting(
+        OF_EFFORT,
+        "Candidates in a generation.",
+        "Budget and search",
+        rule=counted,
+        usual="by `effort`",
+        estimator=True,
+    )
+    generations: int = setting(
+        OF_EFFORT,
+        "Number of generations.",
+        "Budget and search",
+        rule=counted,
+        usual="by `effort`",
+        estimator=True,
+    )
+    strategy: str = setting(
+        "evolution",
+        "How the engine selects. "
+        + " ".join(f"{name}: {facts['about']}." for name, facts in strategies().items())
+        + f" {SUPERNET_STRATEGY}: one rung of the race chooses the kind of network, and a supernet "
+        "of that kind is trained; its best subnet wins (docs/supernets.md).",
+        "Budget and search",
+        rule=OneOf((*strategies(), SUPERNET_STRATEGY), _strategy),
+        estimator=True,
+    )
+    pareto: str | None = setting(
+        None,
+        "Also find a Pareto front over these axes.",
+        "Budget and search",
+        example="params,score",
+        estimator=True,
+    )
+    supernet: str | None = setting(
+        None, "File of a trained supernet, for the proxy `inherited`.", "Budget and search"
+    )
+    supernet_settings: SupernetSettings | None = setting(
+        None, "How the run trains a supernet; None where it trains none.", option=False
+    )
+    plugins: Sequence[str] = setting(
+        (),
+        "Python files, or names of installed plug-ins, that bring networks, proxies, rankings, "
+        "strategies or readers (docs/extending.md). The configuration also holds their digests.",
+        option=False,  # the commands have their own, which loads them first
+    )
+    seed: int = setting(0, "Seed of all random numbers.", "Running", rule=_seed)
+
+
+@dataclass(frozen=True)
+class RaceSettings:
+    """How finalists race: brief trainings, ranked on validation pixels."""
+
+    finalists: int | None = setting(
+        None,
+        "Number of candidates that race: they are trained briefly and ranked on validation pixels. "
+        "1 takes the proxy's first choice, without a race.",
+        "Race",
+        rule=counted,
+        usual="by `effort`; 1 if the split has no validation pixels",
+        estimator=True,
+    )
+    usual_finalists: int = setting(
+        OF_EFFORT,
+        "Number of finalists if `finalists` is None.",
+        rule=counted,
+        option=False,
+    )
+    race_steps: int = setting(
+        OF_EFFORT,
+        "Optimiser steps of the race's first rung. Each rung keeps half of the finalists and "
+        "trains twice as long; the last ones are trained to the end.",
+        "Race",
+        rule=counted,
+        usual="by `effort`",
+        estimator=True,
+    )
+    race_epochs: int | None = setting(
+        None,
+        "Epochs of the race's first rung, instead of steps.",
+        "Race",
+        rule=counted,
+        estimator=True,
+    )
+
+    ranking: str = setting(
+        "auto",
+        "What the race ranks finalists by; auto chooses by the kind of validation pixels.",
+        "Race",
+        rule=OneOf(("auto", "augmented-accuracy", "accuracy", "probability", "mean"), _ranking),
+        estimator=True,
+    )
+
+
+@dataclass(frozen=True)
+class FinalSettings:
+    """How the winner is trained, and what follows."""
+
+    final_training_on: str = setting(
+        "all",
+        "Pixels of the final training: all labelled pixels that are not for testing (all), or the "
+        "training pixels only (train). With train, validation pixels choose the best epoch.",
+        "Training",
+        rule=OneOf(("all", "train")),
+        estimator=True,
+    )
+    seeds: int = setting(
+        1,
+        "Number of final trainings, for mean and standard deviation. The first is exported.",
+        "Training",
+        most_used=True,
+        rule=counted,
+        estimator=True,
+    )
+    self_training: str = setting(
+        "auto",
+        "Train the winner further with pixels of the scene that have no label, as validation "
+        "pixels decide (auto); or not (none). No label of a test pixel is read.",
+        "Training",
+        rule=OneOf(("auto", "none")),
+        estimator=True,
+        only="scenes",
+    )
+    smooth: str = setting(
+        "auto",
+        "Smooth class probabilities by a guided filter, which removes speckle from the map "
+        "(guided); or not (none); or as validation pixels decide (auto).",
+        "Map",
+        rule=OneOf(("auto", *SMOOTHERS)),
+        estimator=True,
+    )
+    start: str | None = setting(
+        None, "Folder of a run whose trained model this one begins with.", option=False
+    )
+    tune: str = setting(
+        "all",
+        "Weights of that model that change: all; or biases, normalisations and the read-out alone, "
+        "which gives a small update.",
+        "Training",
+        rule=OneOf(("all", "small")),
+        option=False,
+    )

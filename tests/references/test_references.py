@@ -336,7 +336,7 @@ def test_command_prints_json_and_a_table(file: Path) -> None:
         (("--train-per-class", 0), "--train-per-class 0"),
         (("--split", "blocks", "--block", 0), "--block 0"),
         (("--out", "/no/such/folder/fits.json"), "--out /no/such/folder/fits.json: the folder"),
-        (("--patch-size", 4), "patch size"),
+        (("--patch-size", 4), "--patch-size 4: must be odd"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(

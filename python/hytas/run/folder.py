@@ -274,7 +274,7 @@ class RunFolder:
 
     def _check_plugins(self, config: RunConfig) -> None:
         """Refuse a plug-in that is another version of one that the run began with."""
-        held = read_json(self.config).get("config", {}).get("plugins", [])
+        held = read_json(self.config).get("config", {}).get("search", {}).get("plugins", [])
         before = dict(Path(one).name.split("#") for one in held)
         for one in config.plugins:
             name, digest = Path(one).name.split("#")
@@ -330,7 +330,7 @@ class RunFolder:
             raise InputError(self.path, rule="is not a run folder: it holds no config.json")
         values = self._whole_config()
         try:
-            load(values["config"].get("plugins", ()), self.path)
+            load(values["config"]["search"].get("plugins", ()), self.path)
             return RunConfig.from_dict(values["config"]), str(values["scene"])
         except (KeyError, TypeError) as error:
             rule = f"not a run's configuration ({one_line(error)})"

@@ -40,8 +40,9 @@ def setting_option(name: str, **changes: Any) -> Callable[[Command], Command]:
     example = f" Example: {declared.facts.example}." if declared.facts.example else ""
     several = " Repeatable." if declared.many else ""
     default = f"  [default: {usual}]" if usual and given["default"] is None else ""
+    option = name.replace("_", "-")
     return click.option(
-        f"--{name.replace('_', '-')}",
+        f"--{option}/--no-{option}" if declared.default is True else f"--{option}",
         cls=Option,
         panel=PANELS[0] if declared.facts.most_used else declared.facts.panel,
         **(given | {"help": with_options(f"{given['help']}{several}{example}{default}")}),

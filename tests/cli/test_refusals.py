@@ -179,7 +179,7 @@ def test_recipe_of_another_race(finished: Path, scene: Path, tmp_path: Path, hyt
 
 def test_recipe_without_such_a_setting(scene: Path, tmp_path: Path, hytas: Run) -> None:
     arguments = ["search", "--data", scene, "--budget", "60K-params", "--out", tmp_path / "run"]
-    refused(hytas(*arguments, "--recipe", "mixin=1"), "recipe 'mixin'", "did you mean 'mixup'")
+    refused(hytas(*arguments, "--recipe", "mixin=1"), "--recipe mixin", "did you mean 'mixup'")
     assert not (tmp_path / "run").exists()
 
 

@@ -131,7 +131,7 @@ def test_save_and_load(tmp_path, labels):
 def test_arguments_out_of_rule(labels):
     scene = scene_of(labels)
     for keywords, message in (
-        ({"kind": "half"}, "split='half': is not one of auto, fixed, random, blocks, folds"),
+        ({"kind": "half"}, "split='half': must be one of auto, fixed, random, blocks, folds"),
         ({"kind": "fixed"}, "'fixed' needs a training and a test map"),
         ({"train_per_class": 0}, "train_per_class=0: must be at least 1"),
         ({"validation_fraction": 1.0}, r"validation_fraction=1.0: must be in \[0, 1\)"),

@@ -6,7 +6,7 @@ the gated block of MambaOut (Yu and Wang, CVPR 2025) and of S2Mamba (Wang et al.
 state-space scan is left out.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from hytas.errors import InputError
 from hytas.models.layers import Attention, LayerNorm, depthwise, over_grid
+from hytas.models.numberless import shared
 from hytas.models.places import RelativePositions
 from hytas.spaces import mlp_width
 
@@ -41,9 +42,6 @@ class Drop(NamedTuple):
 NO_DROP = Drop()
 
 _part: ContextVar[tuple[slice, int] | None] = ContextVar("part of a batch", default=None)
-_alike: ContextVar[tuple[dict[Hashable, nn.Module], bool] | None] = ContextVar(
-    "layers alike", default=None
-)
 
 
 @contextmanager
@@ -59,22 +57,6 @@ def part_of_batch(rows: slice, samples: int) -> Iterator[None]:
         yield
     finally:
         _part.reset(token)
-
-
-@contextmanager
-def one_for_all(made: dict[Hashable, nn.Module], places: bool = False) -> Iterator[None]:
-    """Let streams take layers of the same sizes from `made`, so that one module stands for many.
-
-    Args:
-        made: the layers, by their sizes.
-        places: whether the layers of one stream are different modules, as they must be to run. If
-            not, only sizes are read of them.
-    """
-    token = _alike.set((made, places))
-    try:
-        yield
-    finally:
-        _alike.reset(token)
 
 
 class Layers(NamedTuple):
@@ -244,22 +226,27 @@ def layer_of(
             relative position reads it.
         drop: what training drops in the last layer.
     """
-    if (alike := _alike.get()) is None:
-        return _made(layers, index, embed_dim, grid, of_layer(drop, index, len(layers.heads)))
-    own = layers._replace(heads=layers.heads[index : index + 1], mlp=layers.mlp[index : index + 1])
-    made, places = alike
-    key = (*map(str, own), embed_dim, *grid, index if places else None)
-    if key not in made:
-        made[key] = _made(own, 0, embed_dim, grid, NO_DROP)
-    return made[key]  # type: ignore[return-value]
-
-
-def _made(
-    layers: Layers, index: int, embed_dim: int, grid: Sequence[int], drop: Drop
-) -> Block | MixerBlock:
+    own = of_layer(drop, index, len(layers.heads))
+    place = (index, len(grid))  # a network has one stream at most of each number of axes
     heads, ratio = layers.heads[index], layers.mlp[index]
     if layers.attends and not layers.gate:
-        dim = layers.head_dim or embed_dim // heads
-        places = RelativePositions(grid[0], layers.reach, dim) if layers.reach else None
-        return Block(embed_dim, Attention(embed_dim, heads, layers.head_dim, places), ratio, drop)
-    return MixerBlock(embed_dim, layers.mixer, layers.gate, heads, ratio, grid, drop)
+        side = grid[0] if layers.reach else 0
+        reach = (layers.head_dim, side, layers.reach)
+        return shared(place, _transformer, embed_dim, heads, *reach, ratio, own)
+    mixer = (layers.mixer, layers.gate, heads)
+    return shared(place, MixerBlock, embed_dim, *mixer, ratio, tuple(grid), own)
+
+
+def _transformer(
+    embed_dim: int,
+    heads: int,
+    head_dim: int | None,
+    side: int,
+    reach: int,
+    ratio: float,
+    drop: Drop,
+) -> Block:
+    """Return a layer of attention and an MLP, with relative positions if they reach anywhere."""
+    width = head_dim or embed_dim // heads
+    places = RelativePositions(side, reach, width) if reach else None
+    return Block(embed_dim, Attention(embed_dim, heads, head_dim, places), ratio, drop)

@@ -242,16 +242,14 @@ class QueryKeyValue(nn.Linear):
 
         `scale` multiplies the queries' weight, which is smaller than the queries.
         """
-        inner = self.weight.shape[0] // 3
-        query, key = self.weight[:inner], self.weight[inner : 2 * inner]
-        value = self.weight[2 * inner :]
+        query, key, value = self.weight.chunk(3)
         if self.bias is None:
             return F.linear(asking, query * scale), F.linear(tokens, key), F.linear(tokens, value)
-        bias = self.bias
+        ask, meet, give = self.bias.chunk(3)
         return (
-            F.linear(asking, query * scale, bias[:inner] * scale),
-            F.linear(tokens, key, bias[inner : 2 * inner]),
-            F.linear(tokens, value, bias[2 * inner :]),
+            F.linear(asking, query * scale, ask * scale),
+            F.linear(tokens, key, meet),
+            F.linear(tokens, value, give),
         )
 
 

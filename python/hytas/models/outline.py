@@ -8,17 +8,17 @@ that a network does not have is one of zeros, which is the identity.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from math import isqrt, prod
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from hytas.models.blocks import NO_DROP, Block, MixerBlock, one_for_all
+from hytas.models.blocks import NO_DROP
 from hytas.models.layers import Attention, Law, LayerNorm
 from hytas.models.network import Network
-from hytas.models.numberless import WithoutNumbers
+from hytas.models.numberless import Made, without_numbers
 from hytas.models.slices import CENTRE, GRID, rules_of
 from hytas.models.streams import law_of
 from hytas.models.table import LARGEST, NETWORKS, free_genes
@@ -32,7 +32,7 @@ LEAST_WIDTH = 2
 """Of the tokens of a network that only lends its operations: a convolution over one channel would
 not be a depthwise one."""
 
-MOST_KNOWN = 4096
+MOST_KNOWN = 1024  # outlines, and modules that networks share
 
 
 class Part(NamedTuple):
@@ -56,6 +56,34 @@ Outline = dict[str, Part]
 """Name of a parameter -> its layout and law."""
 
 
+class Slot(NamedTuple):
+    """Where a module looks up a parameter.
+
+    Attributes:
+        name: of the parameter in the network.
+        part: its layout and law.
+        module: that has it.
+        own: its name there.
+    """
+
+    name: str
+    part: Part
+    module: nn.Module
+    own: str
+
+
+class Built(NamedTuple):
+    """A network without numbers, in eval mode, which shares modules with others.
+
+    Attributes:
+        network: itself.
+        slots: of its parameters.
+    """
+
+    network: Network
+    slots: list[Slot]
+
+
 class Outlines:
     """Outlines of architectures, and the networks that run with such parameters.
 
@@ -65,9 +93,8 @@ class Outlines:
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
-        self._alike: dict[Hashable, nn.Module] = {}
-        self._lent: dict[Hashable, nn.Module] = {}
-        self._layers: dict[nn.Module, list[tuple[str, Part]]] = {}
+        self._made, self._lent = Made(), Made()
+        self._slots: dict[tuple[nn.Module, str], list[Slot]] = {}
         self._networks: dict[Hashable, Network] = {}
         self._known: dict[str, Outline | None] = {}
 
@@ -75,26 +102,30 @@ class Outlines:
         """Return what travels to a worker, which finds out the rest."""
         return {**vars(Outlines(self.shape))}
 
+    def built(self, architecture: Mapping[str, Any]) -> Built | None:
+        """Return a network that runs with parameters by name; None for one that is not `framed`.
+
+        It is valid until the next one is built.
+        """
+        if not free_genes(architecture):
+            return None
+        if len(self._made.members) > MOST_KNOWN:
+            self._made, self._slots = Made(), {}
+        with without_numbers(self._made):
+            network = NETWORKS[space_of(architecture)](architecture, self.shape, NO_DROP)
+        if not (isinstance(network, Network) and network.framed):
+            return None
+        return Built(network, self._slots_of(network))
+
     def outline(self, architecture: Mapping[str, Any]) -> Outline | None:
         """Return the parameters of a network; None for one that is not `framed`."""
         key = repr(architecture)
         if key not in self._known:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            self._known[key] = self._read(architecture) if free_genes(architecture) else None
+            built = self.built(architecture)
+            self._known[key] = None if built is None else _read_out(built)
         return self._known[key]
-
-    def _read(self, architecture: Mapping[str, Any]) -> Outline | None:
-        with WithoutNumbers(), one_for_all(self._alike):
-            network = NETWORKS[space_of(architecture)](architecture, self.shape, NO_DROP)
-        if not (isinstance(network, Network) and network.framed):
-            return None
-        found = dict(self._parts(network))
-        readout = f"{network.readout}.weight"
-        rows, (columns,) = found[readout].layout
-        joined = (network.joined, columns // network.joined)
-        found[readout] = found[readout]._replace(layout=(rows, joined))
-        return found
 
     def network(self, architectures: Sequence[Mapping[str, Any]], labelled: bool) -> Network:
         """Return a network that is as deep as the deepest of `architectures` of one kind.
@@ -109,29 +140,47 @@ class Outlines:
                 genes[name] = _of_frame(name, values)
         key = repr(genes)
         if key not in self._networks:
-            with WithoutNumbers(), one_for_all(self._lent, places=True):
+            if len(self._networks) >= MOST_KNOWN:
+                self._networks, self._lent = {}, Made()
+            with without_numbers(self._lent):
                 made = NETWORKS[space_of(genes)](genes, self.shape, NO_DROP)
             assert isinstance(made, Network)
             self._networks[key] = made.eval().requires_grad_(False)
         return self._networks[key]
 
-    def _parts(self, module: nn.Module) -> Iterator[tuple[str, Part]]:
-        """Yield the parameters of a module by name; layers that stand for many are read once."""
-        for name, parameter in module._parameters.items():
+    def _slots_of(self, module: nn.Module, path: str = "") -> list[Slot]:
+        """Return the parameters of a module, which goes to eval mode; a shared one is read once."""
+        if module.training:
+            module.training = False
+        found: list[Slot] = []
+        for own, parameter in module._parameters.items():
             if parameter is not None:
-                law = law_of(module, name)
+                law = law_of(module, own)
                 assert law is not None
-                yield name, Part(tuple((size,) for size in parameter.shape), law)
-        for own, child in module._modules.items():
+                part = Part(tuple((size,) for size in parameter.shape), law)
+                found.append(Slot(path + own, part, module, own))
+        for name, child in module._modules.items():
             if child is None:
                 continue
-            if child in self._layers:
-                found = self._layers[child]
-            else:
-                found = [(name, _divided(child, name, part)) for name, part in self._parts(child)]
-                if type(child) in (Block, MixerBlock):
-                    self._layers[child] = found
-            yield from ((f"{own}.{name}", part) for name, part in found)
+            inner = f"{path}{name}."
+            if child not in self._made.members:
+                found += self._slots_of(child, inner)
+                continue
+            if (child, inner) not in self._slots:
+                self._slots[child, inner] = self._slots_of(child, inner)
+            found += self._slots[child, inner]
+        if isinstance(module, Attention):
+            return [each._replace(part=_divided(module, each.name, each.part)) for each in found]
+        return found
+
+
+def _read_out(built: Built) -> Outline:
+    """Return the parameters of a network, the inputs of the read-out told apart."""
+    found = {slot.name: slot.part for slot in built.slots}
+    network, name = built.network, f"{built.network.readout}.weight"
+    rows, (columns,) = found[name].layout
+    found[name] = found[name]._replace(layout=(rows, (network.joined, columns // network.joined)))
+    return found
 
 
 def _of_frame(name: str, values: Sequence[Any]) -> Any:
@@ -143,14 +192,12 @@ def _of_frame(name: str, values: Sequence[Any]) -> Any:
     return LEAST_WIDTH if name == "embed_dim" else 1
 
 
-def _divided(module: nn.Module, name: str, part: Part) -> Part:
+def _divided(attention: Attention, name: str, part: Part) -> Part:
     """Tell apart the heads along an axis of an attention's parameters."""
-    if not isinstance(module, Attention):
-        return part
-    heads = (module.heads, module.head_dim)
-    if name.startswith("qkv."):
+    heads = (attention.heads, attention.head_dim)
+    if name.endswith((".qkv.weight", ".qkv.bias")):
         return part._replace(layout=((3, *heads), *part.layout[1:]))
-    return part._replace(layout=(part.layout[0], heads)) if name == "proj.weight" else part
+    return part._replace(layout=(part.layout[0], heads)) if name.endswith(".proj.weight") else part
 
 
 def kind_of(architecture: Mapping[str, Any], labelled: bool) -> Hashable:

@@ -4,17 +4,17 @@
 of a supernet. A network runs with the mapping name -> tensor by `torch.func.functional_call`.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import isqrt
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from hytas.errors import InputError
-from hytas.models.blocks import NO_DROP, one_for_all
-from hytas.models.numberless import WithoutNumbers
+from hytas.models.blocks import NO_DROP
+from hytas.models.numberless import Made, without_numbers
 from hytas.models.table import NETWORKS, check_data
 from hytas.spaces.opening import builtin_space
 from hytas.spaces.shape import Shape
@@ -106,9 +106,9 @@ def full_sizes(space: str, shape: Shape) -> Mapping[str, torch.Size]:
         return {}
     check_data(space, shape)
     largest: dict[str, torch.Size] = {}
-    made: dict[Hashable, nn.Module] = {}
+    made = Made()
     for architecture in _extremes(opened.genes):
-        with WithoutNumbers(), one_for_all(made):
+        with without_numbers(made):
             network = NETWORKS[space]({"space": space, **architecture}, shape, NO_DROP)
         for name, parameter in network.named_parameters(remove_duplicate=False):
             known = largest.get(name, parameter.shape)

@@ -17,6 +17,7 @@ from hytas.errors import InputError
 from hytas.models.blocks import NO_DROP, Drop, Layers
 from hytas.models.layers import Law, LayerNorm, PixelEmbedding, SpectralEmbedding
 from hytas.models.network import Network, Strips
+from hytas.models.numberless import shared
 from hytas.models.streams import TokenStream, initialise, laws_of
 from hytas.spaces.shape import InputShape
 
@@ -77,18 +78,20 @@ class SpectralTransformer(Network):
             raise InputError("patch", patch_size, "must be odd, for a patch has a centre")
         self.tokens, self.patch_size, self.pooling = tokens, patch_size, pooling
         if tokens != PIXEL:
-            self.band_embed = SpectralEmbedding(patch_size, band_width, embed_dim, band_stride)
+            sizes = (patch_size, band_width, embed_dim, band_stride)
+            self.band_embed = shared(BAND, SpectralEmbedding, *sizes)
             grid = (-(-shape.bands // band_stride),)
             read = self._read(BAND, bands.attends)
             self.band_stream = TokenStream(grid, embed_dim, bands, fusion, drop, read)
         if tokens != BAND:
-            self.pixel_embed = PixelEmbedding(shape.bands, patch_size, embed_dim, pixels.attends)
+            across = (shape.bands, patch_size, embed_dim, pixels.attends)
+            self.pixel_embed = shared(PIXEL, PixelEmbedding, *across)
             square, read = (patch_size, patch_size), self._read(PIXEL, pixels.attends)
             self.pixel_stream = TokenStream(square, embed_dim, pixels, fusion, drop, read)
         heard = self.streams if tokens == PARALLEL else self.streams[-1:]
-        self.norms = nn.ModuleDict({name: LayerNorm(embed_dim) for name in heard})
+        self.norms = nn.ModuleDict({name: shared(name, LayerNorm, embed_dim) for name in heard})
         self.joined = len(heard)
-        self.head = nn.Linear(embed_dim * len(heard), shape.classes)
+        self.head = shared("head", nn.Linear, embed_dim * len(heard), shape.classes)
         initialise(self)
 
     framed = True

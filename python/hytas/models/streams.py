@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from hytas.models.blocks import Drop, Layers, layer_of
 from hytas.models.layers import DEVIATION, CrossLayerFusion, Law, Placed
+from hytas.models.numberless import is_without_numbers, shared
 
 
 class TokenStream(Placed):
@@ -57,7 +58,9 @@ class TokenStream(Placed):
             layer_of(layers, index, embed_dim, grid, drop) for index in range(depth)
         )
         fused = max(depth - 2, 0) if fusion else 0
-        self.fusions = nn.ModuleList(CrossLayerFusion(tokens) for _ in range(fused))
+        self.fusions = nn.ModuleList(
+            shared((index, len(grid)), CrossLayerFusion, tokens) for index in range(fused)
+        )
 
     def forward(self, embedded: Tensor, context: Tensor | None = None) -> Tensor:
         """Embedded tokens (N, T', E), without the class token -> those that are read, (N, Q, E).
@@ -96,7 +99,7 @@ def initialise(network: nn.Module) -> None:
     Convolutions and fusions keep torch's own uniform draws. A network without numbers is left as it
     is.
     """
-    if next(network.parameters()).is_meta:
+    if is_without_numbers() or next(network.parameters()).is_meta:
         return
     for module in network.modules():
         if isinstance(module, Placed):

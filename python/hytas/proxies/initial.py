@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from hytas.models.blocks import NO_DROP
 from hytas.models.layers import DEVIATION, Law
 from hytas.models.network import Network
-from hytas.models.outline import Frame, Outlines, Part, Real
+from hytas.models.outline import Frame, Outline, Outlines, Part, Real, Slot
 from hytas.models.slices import THIRDS, full_sizes, rules_of, slice_of
 from hytas.models.table import NETWORKS, build_network, check_data
 from hytas.proxies.kinds import linear_weights
@@ -29,10 +29,30 @@ from hytas.spaces.shape import Shape
 INITS = ("pool", "own")
 STREAM = 1 << 14  # draws of a parameter of one axis that are made together
 ROWS, COLUMNS = 64, 256  # of a matrix, that are drawn together
+CUT_BYTES = 1 << 27
 NOISE = 0.05  # size of CRoZe's perturbation over that of what it perturbs
 
 Values = dict[str, Tensor]
 """Name of a parameter -> its tensor."""
+
+
+class Cuts:
+    """Parameters by space, name and part, as many as fit `CUT_BYTES`."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Tensor] = {}
+        self._bytes = 0
+
+    def of(self, source: Source, name: str, part: Part) -> Tensor:
+        """Return the initial value of a parameter of one network."""
+        key = (source.space, name, part)
+        found = self._known.get(key)
+        if found is None:
+            if self._bytes > CUT_BYTES:
+                self._known, self._bytes = {}, 0
+            found = self._known[key] = source.value(name, part.size, part.law)
+            self._bytes += found.nbytes
+        return found
 
 
 class Pool:
@@ -48,16 +68,18 @@ class Pool:
 
     Attributes:
         norms: nuclear norms of weights that several networks have, by `Start.keys`.
+        cuts: parameters that several networks have.
     """
 
     def __init__(self, seed: int, device: torch.device, dtype: torch.dtype) -> None:
         self.seed, self.device, self.dtype = seed, device, dtype
         self.norms: dict[Hashable, Tensor] = {}
+        self.cuts = Cuts()
         self._made: dict[Hashable, Tensor] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what travels to a worker, which draws for itself."""
-        return {**vars(self), "norms": {}, "_made": {}}
+        return {**vars(self), "norms": {}, "cuts": Cuts(), "_made": {}}
 
     def draws(self, name: str, law: str, size: Sequence[int], parts: int = 1) -> Tensor:
         """Return the draws of a full-size parameter.
@@ -121,10 +143,12 @@ class Source:
         pool: draws.
         full: name -> size of the parameter in the largest network; one that is missing is drawn at
             the size of this network.
+        space: of the network.
     """
 
     pool: Pool
     full: Mapping[str, torch.Size]
+    space: str = ""
 
     def value(self, name: str, size: torch.Size, law: Law) -> Tensor:
         """Return the initial value of a parameter."""
@@ -153,13 +177,17 @@ class Start:
         network: of them all, in eval mode; its own parameters are not used.
         values: name -> tensor (K, ...), for every parameter; not to be changed.
         sources: where those of each network are cut from.
-        frame: in which networks of several sizes are laid out; None for one network as it is built.
+        outlines: of each network; none for a network of any class.
+        slots: of the parameters of one network; none for a network of any class.
+        frame: in which several networks are laid out; None for one network.
         shared: whether other networks cut parameters from the same pool.
     """
 
     network: nn.Module
     values: Values
     sources: Sequence[Source]
+    outlines: Sequence[Outline] = ()
+    slots: Sequence[Slot] = ()
     frame: Frame | None = None
     shared: bool = False
 
@@ -202,9 +230,9 @@ class Start:
     def keys(self, name: str, sign: str) -> Sequence[Hashable | None]:
         """Return a key of each network's signed value: equal keys, equal values; None if nobody
         shares it."""
-        if self.frame is None or not self.shared:
-            return [None] * len(self.values[name])
-        return [(name, sign, each.get(name)) for each in self.frame.outlines]
+        if not self.shared:
+            return [None] * self.count
+        return [(name, sign, each.get(name)) for each in self.outlines]
 
 
 def start_of(
@@ -236,16 +264,22 @@ def start_of(
     check_data(space, shape)
     pools = [pool if pooled else _own(pool, each) for each in architectures]
     full = full_sizes(space, shape) if pooled else {}
-    sources = [Source(each, full) for each in pools]
+    sources = [Source(each, full, space) for each in pools]
     outlines = Outlines(shape) if outlines is None else outlines
-    found = [outlines.outline(each) for each in architectures]
-    known = [each for each in found if each is not None]
-    if len(known) < len(architectures):
-        return _as_built(architectures[0], shape, sources[0], pooled)
+    if len(architectures) == 1:
+        (source,) = sources
+        built = outlines.built(architectures[0])
+        if built is None:
+            return _as_built(architectures[0], shape, source, pooled)
+        outline = {slot.name: slot.part for slot in built.slots}
+        rows = {name: source.pool.cuts.of(source, name, part) for name, part in outline.items()}
+        values = {name: row[None] for name, row in rows.items()}
+        return Start(built.network, values, sources, [outline], built.slots, shared=pooled)
+    known = [each for each in map(outlines.outline, architectures) if each is not None]
     network = outlines.network(architectures, labelled)
     frame = Frame(network, known)
     values = {name: _laid(frame, sources, name, _initial(name)) for name in frame.layouts}
-    return Start(network, values, sources, frame, pooled)
+    return Start(network, values, sources, known, frame=frame, shared=pooled)
 
 
 def _initial(name: str) -> Callable[[Source, Part], Tensor]:
@@ -262,8 +296,6 @@ def _laid(
 ) -> Tensor:
     """Lay a parameter of all networks out in a frame: (K, *size)."""
     outlines = frame.outlines
-    if len(outlines) == 1:
-        return value(sources[0], outlines[0][name])[None]
     like = sources[0].pool
     rows = torch.zeros(len(outlines), *frame.size(name), device=like.device, dtype=like.dtype)
     alike: dict[Hashable, list[int]] = {}

@@ -1,6 +1,6 @@
 """Which layers of a network the proxies see, and what kind each is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from torch import nn
@@ -45,27 +45,40 @@ def linear_weights(network: nn.Module) -> frozenset[str]:
 def layers_of(network: nn.Module, classes: int) -> Iterator[Layer]:
     """Yield the layers that the proxies see, in the order in which they are registered.
 
+    Args:
+        network: any network.
+        classes: C, to tell the head.
+    """
+    named = [(name, module) for name, module in network.named_modules() if is_linear(module)]
+    return layers_among(named, classes)
+
+
+def layers_among(named: Sequence[tuple[str, nn.Module]], classes: int) -> Iterator[Layer]:
+    """Yield all layers that the proxies see of one network, each with its kind.
+
     A convolution, and what lies in a part with "embed" in its name, is "embed". `NAMED` tells the
     kind of some names. Of an attention (a part with "att" in its name), the last layer is "proj"
     and the others are "qkv". The last layer of all is "head" if it gives the classes. Of any other
     part, the first layer is "fc1" and the others are "fc2".
 
     Args:
-        network: any network.
+        named: names and modules.
         classes: C, to tell the head.
     """
-    named = [(name, module) for name, module in network.named_modules() if is_linear(module)]
+    beside: dict[str, list[nn.Module]] = {}
+    for name, module in named:
+        beside.setdefault(name.rpartition(".")[0], []).append(module)
     for place, (name, module) in enumerate(named):
         part, _, own = name.rpartition(".")
-        beside = [other for path, other in named if path.rpartition(".")[0] == part]
         if isinstance(module, nn.Conv1d | nn.Conv2d) or "embed" in name:
             kind = "embed"
         elif own in NAMED:
             kind = NAMED[own]
         elif "att" in part.lower():
-            kind = "proj" if module is beside[-1] and len(beside) > 1 else "qkv"
+            among = beside[part]
+            kind = "proj" if module is among[-1] and len(among) > 1 else "qkv"
         elif place == len(named) - 1 and getattr(module, "out_features", 0) == classes:
             kind = "head"
         else:
-            kind = "fc1" if module is beside[0] else "fc2"
+            kind = "fc1" if module is beside[part][0] else "fc2"
         yield Layer(name, module, kind)

@@ -1,6 +1,7 @@
 """Batched linear algebra that the proxies need."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -28,17 +29,37 @@ def nuclear_norms(
         real: of each stack an axis, 1 or 2, along which its matrices end in zeros that were added,
             and how much of it is not zeros, (A,); None for all. A CPU leaves out the zeros.
     """
-    real = real or [None] * len(stacks)
+    alike: dict[Any, list[int]] = {}
+    for place, stack in enumerate(stacks):
+        own = None if real is None else real[place]
+        alike.setdefault(stack.shape[1:] if own is None else place, []).append(place)
+    groups = [
+        torch.cat([stacks[place] for place in places]) if len(places) > 1 else stacks[places[0]]
+        for places in alike.values()
+    ]
+    bounds = [None if real is None else real[places[0]] for places in alike.values()]
+    sums = _of_groups(groups, bounds)
+    found: dict[int, Tensor] = {}
+    for places, each in zip(alike.values(), sums, strict=True):
+        parts = torch.split(each, [len(stacks[place]) for place in places])
+        found.update(zip(places, parts, strict=True))
+    return [found[place] for place in range(len(stacks))]
+
+
+def _of_groups(
+    groups: Sequence[Tensor], bounds: Sequence[tuple[int, Tensor] | None]
+) -> list[Tensor]:
+    """Return the nuclear norms of stacks of different sizes."""
     scaled = [
         _scaled(stack, None if own is None else own[0])
-        for stack, own in zip(stacks, real, strict=True)
+        for stack, own in zip(groups, bounds, strict=True)
     ]
     grams = [wide @ wide.mT for wide, _ in scaled]
     size = max(gram.shape[-1] for gram in grams)
     if grams[0].device.type == "cpu" or size <= BATCHED_EIGENVALUES:
         sums = [
             _sum_of_roots(gram) if own is None else _sum_of_real_roots(gram, own[1])
-            for gram, own in zip(grams, real, strict=True)
+            for gram, own in zip(grams, bounds, strict=True)
         ]
     else:
         # Rows and columns of zeros add singular values of zero.
@@ -55,13 +76,13 @@ def _scaled(stack: Tensor, axis: int | None) -> tuple[Tensor, Tensor]:
     The shorter axis, or `axis`, comes first. Scaled, the squares in a Gram matrix leave no range;
     in place of what is not finite are zeros.
     """
-    wide = stack.double()
-    if axis == 2 or (axis is None and wide.shape[-2] > wide.shape[-1]):
-        wide = wide.mT
-    peak = wide.abs().amax((-2, -1))
+    if axis == 2 or (axis is None and stack.shape[-2] > stack.shape[-1]):
+        stack = stack.mT
+    peak = torch.linalg.vector_norm(stack, torch.inf, (-2, -1)).double()
     finite = peak.isfinite()
-    divisor = peak.clamp_min(torch.finfo(wide.dtype).tiny)[:, None, None]
-    wide = torch.where(finite[:, None, None], wide / divisor, 0.0)
+    wide = stack / peak.clamp_min(torch.finfo(peak.dtype).tiny)[:, None, None]
+    if stack.is_cuda or not bool(finite.all()):
+        wide = torch.where(finite[:, None, None], wide, 0.0)
     return wide, peak.masked_fill(~finite, torch.nan)
 
 

@@ -6,7 +6,7 @@ The network is the one that is trained and exported. It runs with initial weight
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -152,20 +152,38 @@ def ones_pass(
     probe: Probe, start: Start, sign: str, tallies: Sequence[Tally], setting: Setting
 ) -> None:
     """Show the layers in the pass of one patch of ones; its scalar is the sum of the logits."""
-    values, seen = start.signed(sign), list[Tap]()
+    values = start.signed(sign)
     kinds = {kind for tally in tallies for kind in tally.kinds}
-
-    def work() -> None:
+    taps: list[Tap] = []
+    if not any(layer.kind in kinds for layer in probe.layers):
+        return
+    if start.outlines and all(tally.spec.proxy.weights_only for tally in tallies):
+        taps += _with_gradients(probe, values, kinds, setting.ones)
+    else:
+        probe.use(values)
         look = Look(probe, 1, kinds=kinds, memory=None if start.count == 1 else setting.memory)
         with torch.enable_grad(), probe.watched(look):
-            _go_back(look, probe.logits(setting.ones).sum(), seen.append)
-
-    if any(layer.kind in kinds for layer in probe.layers):
-        probe.run(values, work)
+            _go_back(look, probe.logits(setting.ones).sum(), taps.append)
     if any(tally.spec.proxy.nuclear_norms for tally in tallies):
-        _take_norms(seen, start, sign, setting.pool)
-    for tap in seen:
+        _take_norms(taps, start, sign, setting.pool)
+    for tap in taps:
         _visit(tallies, tap)
+
+
+def _with_gradients(
+    probe: Probe, values: Values, kinds: Collection[str], ones: Tensor
+) -> Iterator[Tap]:
+    """Yield weights and their gradients, the last layer first."""
+    layers = [layer for layer in reversed(probe.layers) if layer.kind in kinds]
+    names = [f"{layer.name}.weight" for layer in layers]
+    leaves = [probe.leaf(values[name]) for name in names]
+    probe.use(values, dict(zip(names, leaves, strict=True)))
+    with torch.enable_grad():
+        grads = torch.autograd.grad(probe.logits(ones).sum(), leaves, allow_unused=True)
+    for layer, name, grad in zip(layers, names, grads, strict=True):
+        if grad is not None:
+            weight = values[name]
+            yield Tap.of_weight(layer, weight, grad.view_as(weight), probe.real(name))
 
 
 def _take_norms(taps: Sequence[Tap], start: Start, sign: str, pool: Pool) -> None:
@@ -253,11 +271,11 @@ class _DataPass:
         own = patches is self.patches
         early = partial(_visit, self.forward) if own and self.forward else None
         while True:
-            self.probe.values = values
+            self.probe.use(values)
             samples = len(self.patches)
             look = Look(self.probe, samples, early, memory=self.memory, recompute=self.recompute)
             try:
-                self.probe.run(values, partial(self._pass, look, patches, late))
+                self._pass(look, patches, late)
             except TooLargeError:
                 if self.probe.count > 1:
                     raise
@@ -347,8 +365,9 @@ def curvature_of(
     """
     foreign = not isinstance(probe.network, Network)
     names = [f"{name}.weight" for name in grads]
-    weights = {name: values[name].detach().requires_grad_() for name in names}
+    weights = {name: probe.leaf(values[name]) for name in names}
     along = [g.view_as(weights[name]) for name, g in zip(names, grads.values(), strict=True)]
+    probe.use(values, weights)
     total = batch[0].new_zeros(probe.count)
 
     def differentiate(patches: Tensor, labels: Tensor) -> None:
@@ -361,8 +380,8 @@ def curvature_of(
             slope = torch.stack([(g * f).sum() for g, f in zip(along, first, strict=True)]).sum()
         second = torch.autograd.grad(slope, list(weights.values()))
         for weight, curved in zip(weights.values(), second, strict=True):
-            total = total + (weight.detach() * curved).flatten(1).sum(1)
+            total = total + (weight.detach() * curved).view(probe.count, -1).sum(1)
 
     for patches, labels in zip(*(torch.split(each, samples) for each in batch), strict=True):
-        probe.run(values | weights, partial(differentiate, patches, labels))
+        differentiate(patches, labels)
     return total

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import torch
 import torch.nn.functional as F
@@ -23,7 +22,7 @@ from torch.utils.checkpoint import checkpoint
 
 from hytas.models.layers import QueryKeyValue, attention_written_out
 from hytas.proxies.initial import Start, Values
-from hytas.proxies.kinds import Layer, is_linear, layers_of
+from hytas.proxies.kinds import Layer, is_linear, layers_among, layers_of
 from hytas.proxies.taps import Product, Tap
 
 Visitor = Callable[[Tap], None]
@@ -33,21 +32,6 @@ Scale = float | Tensor
 
 class TooLargeError(Exception):
     """The activations of a kept graph exceed the memory that there is for them."""
-
-
-class _Work(nn.Module):
-    """Calls a function while `functional_call` lends weights to the network inside."""
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, work: Callable[[], None]) -> None:
-        work()
-
-
-_LAYERS: WeakKeyDictionary[nn.Module, list[Layer]] = WeakKeyDictionary()
-"""Of networks that score many architectures."""
 
 
 class Probe:
@@ -65,24 +49,38 @@ class Probe:
 
     def __init__(self, start: Start, classes: int) -> None:
         self.network, self.count, self.real = start.network, start.count, start.real
-        if self.network not in _LAYERS:
-            _LAYERS[self.network] = list(layers_of(self.network, classes))
-        self.layers = _LAYERS[self.network]
-        self.blocks = blocks(self.network)
         self.values: Values = {}
-        self._work = _Work(self.network)
-        pool = start.sources[0].pool
-        frame = start.frame
-        self._differing = [] if frame is None else frame.lend(pool.device, pool.dtype)
-
-    def run(self, values: Values, work: Callable[[], None]) -> None:
-        """Call `work` while the networks have the weights `values`, for backward passes too."""
-        self.values = values
-        if self.count > 1:
-            work()
+        self._differing: list[tuple[nn.Module, str, Tensor]] = []
+        self._slots: list[tuple[dict[str, Any], str, str]] = []
+        if start.frame is not None:
+            pool = start.sources[0].pool
+            self._differing = start.frame.lend(pool.device, pool.dtype)
+        elif start.slots:
+            self._slots = [(each.module._parameters, each.own, each.name) for each in start.slots]
+            named = [
+                (each.name[:-7], each.module)
+                for each in start.slots
+                if each.own == "weight" and is_linear(each.module)
+            ]
+            self.layers = list(layers_among(named, classes))
             return
-        lent = {f"network.{name}": value[0] for name, value in values.items()}
-        functional_call(self._work, lent, (work,))
+        else:
+            self._slots = list(_slots_of(self.network))
+        self.layers = list(layers_of(self.network, classes))
+
+    def use(self, values: Values, leaves: Values | None = None) -> None:
+        """Let the networks have the weights `values`, some replaced by `leaves`."""
+        leaves = leaves or {}
+        if self.count > 1:
+            self.values = values | leaves
+            return
+        self.values = values
+        for parameters, own, name in self._slots:
+            parameters[own] = leaves[name] if name in leaves else values[name][0]
+
+    def leaf(self, value: Tensor) -> Tensor:
+        """Return a value (K, ...) as the networks read it, for which autograd finds a gradient."""
+        return (value[0] if self.count == 1 else value).detach().requires_grad_()
 
     @contextmanager
     def watched(self, look: Look) -> Iterator[None]:
@@ -90,7 +88,7 @@ class Probe:
         handles = [
             layer.module.register_forward_hook(partial(look.note, layer)) for layer in look.layers
         ]
-        again = self.blocks if look.recompute else []
+        again = blocks(self.network) if look.recompute else []
         for block in again:
             block.forward = partial(_recomputed, block.forward)
         try:
@@ -188,6 +186,15 @@ class _Pending:
     seen: list[_Seen]
     versions: list[int]
     grads: dict[int, Tensor] = field(default_factory=dict)
+
+
+def _slots_of(network: nn.Module) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """Yield where the modules of any network look up its parameters, and the names of those."""
+    names = {id(parameter): name for name, parameter in network.named_parameters()}
+    for module in network.modules():
+        for own, parameter in module._parameters.items():
+            if parameter is not None:
+                yield module._parameters, own, names[id(parameter)]
 
 
 class Look:

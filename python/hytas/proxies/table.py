@@ -46,6 +46,7 @@ class Proxy:
         positive: options and the values with which its terms have one sign, and so a logarithm.
         all_tokens: whether it looks at tokens that nothing reads, too; the last layer of a stream
             then computes them all, in a pass of its own.
+        weights_only: whether it reads weights and their gradients alone, of the pass of ones.
         nuclear_norms: whether it reads the nuclear norms of weights and gradients.
     """
 
@@ -57,6 +58,7 @@ class Proxy:
     kinds: tuple[str, ...] = formulas.LINEAR
     sample_grads: bool = False
     all_tokens: bool = False
+    weights_only: bool = False
     nuclear_norms: bool = False
     positive: Mapping[str, str] = field(default_factory=dict)
 
@@ -94,12 +96,14 @@ PROXIES: dict[str, Proxy] = {
         formulas.synflow,
         ONES,
         {"sign": SIGN, "parts": PARTS, "terms": ("signed", "absolute")},
+        weights_only=True,
         positive={"terms": "absolute"},
     ),
     "logsynflow": Proxy(
         formulas.logsynflow,
         ONES,
         {"sign": SIGN, "parts": PARTS, "domain": ("formula", "symmetric", "absolute")},
+        weights_only=True,
         positive={"domain": "absolute"},
     ),
     "fisher": Proxy(formulas.fisher, options={"parts": PARTS}),
@@ -118,6 +122,7 @@ PROXIES: dict[str, Proxy] = {
         ONES,
         {"sign": SIGN, "parts": PARTS, "layers": LAYERS},
         kinds=formulas.MSA + formulas.MLP,
+        weights_only=True,
         nuclear_norms=True,
     ),
     "zico": Proxy(formulas.zico, options={"std": ("magnitude", "signed")}, sample_grads=True),

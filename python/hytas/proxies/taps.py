@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from hytas.models.outline import Real
+from hytas.proxies.kinds import Layer
 
 _NONE = torch.empty(0)
 
@@ -58,6 +60,13 @@ class Tap:
     twin: Tap | None = None
     norms: tuple[Tensor, Tensor] = (_NONE, _NONE)
     real: Real | None = None
+
+    @classmethod
+    def of_weight(cls, layer: Layer, weight: Tensor, grad: Tensor, real: Real | None) -> Self:
+        """Return a tap without products, of a weight (K, ...) and its gradient."""
+        tap = cls(layer.kind, layer.name, _NONE, weight.flatten(2), (), real=real)
+        tap.grad = tap._own(grad.flatten(2))
+        return tap
 
     @cached_property
     def there(self) -> Tensor | None:

@@ -1,12 +1,11 @@
-"""One table of what a GPU does for hytas: tests, proxies, search, training, memory, inference.
+"""One table of what a GPU does for hytas, next to the CPU of the same machine.
 
     make gpu                # python benchmarks/gpu.py [--data IndianPine.mat] [--out runs/gpu.md]
     make gpu DEVICE=cpu     # the rehearsal: the same code on the CPU, with small sizes
 
-Each section runs in a process of its own, with its share of the seconds that are left. A section
-that fails or takes longer leaves a row that says so, with what it measured before. The table is
-written after every section. Each figure stands beside what it is compared with, which is measured
-on the same machine in the same section.
+It has the tests marked gpu, scores, training steps and whole runs. Each section runs in a process
+of its own, with its share of the seconds that are left. A section that fails or takes longer leaves
+a row that says so, with what it measured before. The table is written after every section.
 
 A new section is a function here and a line in SECTIONS.
 """
@@ -15,33 +14,29 @@ import argparse
 import importlib.util
 import json
 import math
-import multiprocessing
 import os
 import platform
 import re
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 SCENE = "data/IndianPine.mat"
-SECONDS = 460.0
-"""For all sections; with the building of hytas before it, `make gpu` stays under nine minutes."""
-CPU_UNTIL = 0.5
-"""Of a section's time, after which the device is measured alone: it has the first claim."""
+SECONDS = 280.0
+"""For all sections; with the building of hytas before it, `make gpu` takes five minutes."""
+SIDE = 7
 Row = dict[str, Any]
 
 
@@ -51,177 +46,72 @@ class Size:
 
     Attributes:
         tests: expression of pytest that chooses among the tests marked gpu; "" takes all.
-        matrix: rows of the square matrices of the product.
-        shape: bands, classes and patch side of the networks that proxies score.
-        spaces: whose architectures proxies score.
-        candidates: most architectures scored for one figure.
-        seconds: for which one figure is measured.
-        search: population, generations, finalists, steps of the race's first rung and of the
-            final training, 0 to end with the race.
-        memory: whose peak is measured.
-        networks: how many of NETWORKS are trained and run.
-        steps: optimiser steps of a training that is timed.
-        pixels: in a step.
-        batches: patches a call of onnxruntime.
+        search: population and generations of the search by DSS.
+        every: candidates that all proxies score.
+        steps: optimiser steps of a training that is timed, 64 pixels each.
+        run: settings of whole runs beside their budget.
         scene: height, width and bands of the scene where Indian Pines is absent.
     """
 
     tests: str
-    matrix: int
-    shape: tuple[int, int, int]
-    spaces: tuple[str, ...]
-    candidates: int
-    seconds: float
-    search: tuple[int, int, int, int, int]
-    memory: tuple[str, ...]
-    networks: int
+    search: tuple[int, int]
+    every: int
     steps: int
-    pixels: tuple[int, ...]
-    batches: tuple[int, ...]
+    run: dict[str, Any]
     scene: tuple[int, int, int]
 
 
+SHORT = {"population": 8, "generations": 2, "finalists": 2, "race_steps": 4}
 SIZES = {
-    "full": Size(
-        tests="",
-        matrix=8192,
-        shape=(200, 16, 7),
-        spaces=("hytas-wide", "hytas"),
-        candidates=3072,
-        seconds=1.5,
-        search=(50, 20, 8, 40, 300),
-        memory=("snip", "dss", "training"),
-        networks=2,
-        steps=120,
-        pixels=(64, 512),
-        batches=(1, 64, 1024),
-        scene=(145, 145, 200),
-    ),
-    "small": Size(
-        tests="",
-        matrix=512,
-        shape=(200, 16, 7),
-        spaces=("hytas-wide", "hytas"),
-        candidates=8,
-        seconds=0.3,
-        search=(8, 2, 2, 4, 8),
-        memory=("snip", "dss", "training"),
-        networks=2,
-        steps=8,
-        pixels=(64,),
-        batches=(1, 32),
-        scene=(56, 64, 72),
-    ),
-    "smallest": Size(
-        tests="same_seed",
-        matrix=64,
-        shape=(20, 3, 7),
-        spaces=("hytas",),
-        candidates=2,
-        seconds=0.01,
-        search=(4, 1, 2, 1, 0),
-        memory=("snip",),
-        networks=1,
-        steps=2,
-        pixels=(64,),
-        batches=(4,),
-        scene=(32, 32, 20),
-    ),
+    "full": Size("", (50, 20), 50, 500, {}, (145, 145, 200)),
+    "small": Size("", (10, 3), 4, 20, {**SHORT, "steps": 8}, (56, 64, 72)),
+    "smallest": Size("same_seed", (4, 1), 1, 3, {**SHORT, "steps": 1}, (32, 32, 20)),
 }
-
-SIDE = 7
-PROXIES = ("dss", "snip", "grasp")
-PLAIN = "plain loop, same device"
-HYTAS = {
-    "space": "hytas",
-    "depth": 7,
-    "embed_dim": 112,
-    "num_heads": [4] * 7,
-    "mlp_ratio": [4] * 7,
-}
-# As the winner of a search under 100K-params.
-SMALL = {
+# Like winners of a search under 100K-params and under 2M-params.
+CONV = {
     "space": "hytas-wide",
     "tokens": "pixel",
     "patch": 7,
     "band_width": 3,
     "band_stride": 2,
-    "pooling": "class",
+    "pooling": "mean",
     "fusion": "no",
     "embed_dim": 80,
-    "band_depth": 0,
-    "pixel_depth": 1,
     "band_mixer": "attention",
     "band_gate": "no",
     "band_heads": 2,
-    "pixel_mixer": "attention",
-    "pixel_gate": "no",
-    "pixel_heads": 4,
+    "band_depth": 0,
+    "pixel_mixer": "conv3",
+    "pixel_gate": "yes",
+    "pixel_heads": 2,
+    "pixel_depth": 2,
     "band_mlp": [],
-    "pixel_mlp": [3],
+    "pixel_mlp": [2, 2],
 }
-NETWORKS = {"small winner, 87K": SMALL, "HyTAS, depth 7, width 112": HYTAS}
-LARGEST = HYTAS | {"depth": 10, "embed_dim": 240, "num_heads": [6] * 10, "mlp_ratio": [6] * 10}
+WIDE = {**CONV, "pixel_mixer": "attention", "pooling": "class", "embed_dim": 192}
+NETWORKS = {"gated convolutions, width 80": CONV, "gated attention, width 192": WIDE}
 
 
 @dataclass
 class Bench:
-    """What a section is given, and where its rows go.
-
-    Attributes:
-        ends: of `time.monotonic`; after it nothing is measured on the CPU any more.
-    """
+    """What a section is given, and where its rows go."""
 
     device: str
     size: Size
     data: str
     rows: Path
-    ends: float = math.inf
 
-    def put(
-        self,
-        what: str,
-        value: float,
-        unit: str,
-        beside: str = "",
-        other: float | None = None,
-        better: str = "more",
-    ) -> None:
-        """Keep one figure, and the one that it stands beside.
-
-        Args:
-            better: "more" or "less" of it, for the ratio; "" gives none.
-        """
-        ratio = None
-        if better and other:
-            ratio = value / other if better == "more" else other / value if value else None
-        self._write(
-            what=what,
-            measured=f"{number(value)} {unit}".strip(),
-            beside=beside,
-            other="" if other is None else f"{number(other)} {unit}".strip(),
-            ratio="" if ratio is None else number(ratio),
-        )
-
-    def put_beside_cpu(
-        self, what: str, measure: Callable[[str], float], unit: str, better: str = "more"
-    ) -> float:
-        """Measure on the device, then on the CPU alone, and keep both; the first comes back."""
-        found = measure(self.device)
-        self.put(what, found, unit)  # stays where the CPU takes too long
-        if time.monotonic() > self.ends:
-            return found
-        other = found if self.device == "cpu" else measure("cpu")
-        self.put(what, found, unit, self.cpu, other, better)
-        return found
+    def put(self, what: str, device: str, value: float, unit: str, better: str = "more") -> None:
+        """Keep a figure of a device, of which more or less is better."""
+        self._write(what=what, device=device, value=value, unit=unit, better=better)
 
     def say(self, what: str, words: str) -> None:
         """Keep a row of words."""
-        self._write(what=what, measured=words)
+        self._write(what=what, words=words)
 
     def fact(self, what: str, words: str) -> None:
         """Keep a line for the head of the page."""
-        self._write(fact=what, measured=words)
+        self._write(fact=what, words=words)
 
     @contextmanager
     def attempt(self, what: str) -> Iterator[None]:
@@ -232,11 +122,12 @@ class Bench:
             import traceback
 
             traceback.print_exc()
-            self.say(what, f"failed: {in_one_line(error)}")
+            self.say(what, f"failed: {type(error).__name__}: {' '.join(str(error).split())}"[:200])
 
-    def _write(self, **row: str) -> None:
-        with self.rows.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+    @property
+    def devices(self) -> list[str]:
+        """The device, and the CPU beside it."""
+        return list(dict.fromkeys([self.device, "cpu"]))
 
     @cached_property
     def scene(self) -> Any:
@@ -248,134 +139,43 @@ class Bench:
         height, width, bands = self.size.scene
         return hytas.synthetic_scene(height=height, width=width, bands=bands)
 
-    @cached_property
-    def cpu(self) -> str:
-        """What the CPU's column is called."""
-        import torch
-
-        count = torch.get_num_threads()
-        return f"CPU, {count} core{'s' if count > 1 else ''}"
-
-    @cached_property
-    def networks(self) -> dict[str, dict[str, Any]]:
-        """Those that are trained and run, by name."""
-        return dict(list(NETWORKS.items())[: self.size.networks])
-
-
-def number(value: float) -> str:
-    """Three digits, and no exponent where a person can do without."""
-    if not math.isfinite(value) or value == 0 or abs(value) >= 1000 or float(value).is_integer():
-        return f"{value:,.0f}" if math.isfinite(value) else str(value)
-    return f"{value:.3g}"
-
-
-def in_one_line(error: BaseException) -> str:
-    """The kind of an error and the beginning of its words."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
-
-
-def wait(device: str) -> None:
-    """Wait until the device has done what it was asked for."""
-    import torch
-
-    if device == "cuda":
-        torch.cuda.synchronize()
-
-
-def median_seconds(call: Callable[[], object], device: str, seconds: float) -> float:
-    """Median time of a call, after one to warm up; at least three calls."""
-    call()
-    wait(device)
-    times: list[float] = []
-    end = time.perf_counter() + seconds
-    while len(times) < 3 or time.perf_counter() < end:
-        start = time.perf_counter()
-        call()
-        wait(device)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
-
-
-def rate(
-    score: Callable[[Sequence[Any]], object], items: Sequence[Any], seconds: float, first: int = 1
-) -> float:
-    """Items a second, of as many together as take about `seconds`; a call of `first` warms up."""
-    score(items[:first])
-    count = min(first, len(items))
-    while True:
-        start = time.perf_counter()
-        score(items[:count])
-        took = time.perf_counter() - start
-        if took >= seconds / 2 or count == len(items):
-            return count / took
-        count = min(len(items), max(2 * count, int(count * 0.8 * seconds / max(took, 1e-6))))
+    def _write(self, **row: Any) -> None:
+        with self.rows.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
 
 
 # The sections.
 
 
 def machine(bench: Bench) -> None:
-    """What the figures were measured on, and its ceilings."""
-    import numpy as np
-    import onnxruntime
+    """What the figures were measured on."""
     import torch
 
     import hytas
 
+    name = "CPU, a rehearsal whose figures mean nothing"
     if bench.device == "cuda":
         if not torch.cuda.is_available():
             raise SystemExit(no_cuda(torch.__version__))
         found = torch.cuda.get_device_properties(0)
-        bench.fact("name", found.name)
-        bench.fact(
-            "device",
-            f"{found.name}, {found.total_memory / 2**30:.0f} GiB, {found.multi_processor_count} "
-            f"multiprocessors, compute capability {found.major}.{found.minor}",
-        )
-    else:
-        bench.fact("name", "CPU")
-        bench.fact("device", "CPU: a rehearsal, whose figures mean nothing")
-    bench.fact("processor", f"{processor()}, {os.cpu_count()} cores, {bench.cpu}")
+        name = f"{found.name}, {found.total_memory / 2**30:.0f} GiB"
+    bench.fact("device", name)
+    bench.fact("processor", f"{processor()}, {os.cpu_count()} cores")
     bench.fact(
         "software",
         f"hytas {hytas.__version__}{commit()}, Python {platform.python_version()}, "
-        f"torch {torch.__version__}, onnxruntime {onnxruntime.__version__} "
-        f"({', '.join(onnxruntime.get_available_providers())}), numpy {np.__version__}",
+        f"torch {torch.__version__}",
     )
     scene = bench.scene
-    where = "" if bench.data != "synthetic" else f" ({SCENE} was not found or not asked for)"
-    bench.fact(
-        "scene",
-        f"{scene.name}, {scene.height} x {scene.width} x {scene.bands}, {bench.data}{where}",
-    )
-    rows = bench.size.matrix
-
-    def product(device: str) -> float:
-        left, right = torch.rand(2, rows, rows, device=device)
-        return 2e-12 * rows**3 / median_seconds(lambda: left @ right, device, bench.size.seconds)
-
-    def copy(device: str) -> float:
-        source = torch.ones(4 * rows, rows, device=device)
-        target = torch.empty_like(source)
-        spent = median_seconds(lambda: target.copy_(source), device, bench.size.seconds)
-        return 2e-9 * source.nbytes / spent
-
-    for what, unit, measure in (
-        (f"float32 product, {rows} x {rows}", "TFLOP/s", product),
-        ("copy in memory, read and written", "GB/s", copy),
-    ):
-        with bench.attempt(what):
-            bench.put_beside_cpu(what, measure, unit)
+    bench.fact("scene", f"{scene.name}, {scene.height} x {scene.width} x {scene.bands}")
 
 
 def processor() -> str:
     """The processor's name."""
     known = Path("/proc/cpuinfo")
-    if known.is_file():
-        for line in known.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    lines = known.read_text(encoding="utf-8").splitlines() if known.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return next(iter(names), platform.processor() or platform.machine())
 
 
 def commit() -> str:
@@ -412,226 +212,92 @@ def tests(bench: Bench) -> None:
     bench.say("tests marked gpu", words if passed else f"failed: {words}")
 
 
-Scorer = Callable[[Sequence[Mapping[str, Any]]], list[float]]
-
-
-def candidates(size: Size, space: str) -> list[dict[str, Any]]:
-    """Architectures of a space of 100,000 to a million parameters, drawn uniformly by gene."""
-    import hytas
-
-    whole = hytas.SearchSpace.builtin(space, hytas.InputShape(*size.shape).variables())
-    feasible = hytas.Feasible(whole, hytas.Budget.parse("100K..1M-params"))
-    return list(whole.unpack(feasible.sample(size.candidates, 0, "choices")))
-
-
-def labelled_batch(size: Size) -> tuple[Any, Any]:
-    """A patch of noise for each class: time does not depend on the values."""
-    import torch
-
-    bands, classes, side = size.shape
-    generator = torch.Generator().manual_seed(0)
-    return torch.randn(classes, side, side, bands, generator=generator), torch.arange(classes)
-
-
-def scorer(
-    size: Size, names: str, device: str, precision: str = "float32", workers: Any = None
-) -> Scorer:
-    """What scores architectures with the named proxies; the first one's scores come back."""
-    import hytas
-    from hytas.proxies.spread import SpreadEvaluator
-
-    evaluator = hytas.Evaluator(
-        names,
-        hytas.InputShape(*size.shape),
-        batch=labelled_batch(size),
-        device=device,
-        precision=precision,
-    )
-
-    chosen = evaluator if workers is None else SpreadEvaluator(evaluator, workers)
-
-    def score(architectures: Sequence[Mapping[str, Any]]) -> list[float]:
-        results = chosen.score(architectures)
-        for result in results:
-            for name, reason in result["reasons"].items():
-                raise RuntimeError(f"{name}: {reason}")
-        return [next(iter(result["scores"].values())) for result in results]
-
-    return score
-
-
-def plain_scorer(size: Size, name: str, device: str) -> Scorer:
-    """The plain loop: build each network with torch.nn and score it alone, by the formula."""
-    import torch
-    import torch.nn.functional as F
-    from torch import nn
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-
-    import hytas
-    from hytas.models.layers import Attention
-
-    shape = hytas.InputShape(*size.shape)
-    patches, labels = (tensor.to(device) for tensor in labelled_batch(size))
-    ones = torch.ones_like(patches[:1])
-
-    def one(architecture: Mapping[str, Any]) -> float:
-        network = hytas.build_network(architecture, shape, seed=0).to(device).eval()
-        linear = {n: m.weight for n, m in network.named_modules() if isinstance(m, nn.Linear)}
-        weights = list(linear.values())
-        if name == "grasp":
-            with sdpa_kernel(SDPBackend.MATH):  # the others cannot be differentiated twice
-                loss = F.cross_entropy(network(patches), labels)
-                grads = torch.autograd.grad(loss, weights, create_graph=True)
-            along = torch.stack([(g.detach() * g).sum() for g in grads]).sum()
-            curved = torch.autograd.grad(along, weights)
-            return float(sum((h * w.detach()).sum() for h, w in zip(curved, weights, strict=True)))
-        loss = network(ones).sum() if name == "dss" else F.cross_entropy(network(patches), labels)
-        grads = dict(zip(linear, torch.autograd.grad(loss, weights), strict=True))
-        salient = {n: (grads[n] * w.detach()).abs().sum() for n, w in linear.items()}
-        if name == "snip":
-            return float(sum(salient.values()))
-        attention = [n for n in linear if "attention" in n]
-        attends = any(isinstance(module, Attention) for module in network.modules())
-        assert attends == bool(attention), f"the attention of {architecture} has another name"
-        for n in attention:
-            nuclear = (torch.linalg.svdvals(m.detach()).sum() for m in (grads[n], linear[n]))
-            salient[n] = math.prod(nuclear)
-        return float(sum(salient.values()))
-
-    return lambda architectures: [one(architecture) for architecture in architectures]
-
-
 def proxies(bench: Bench) -> None:
-    """Architectures a second, beside the plain loop on the device and the CPU's cores."""
-    from hytas.workers import open_workers
-
-    with open_workers("local") as cores:
-        proxies_beside(bench, cores)
-    reduced_precision(bench)
-
-
-def proxies_beside(bench: Bench, cores: Any) -> None:
-    """The same, with the workers that stand for the CPU's cores."""
-    from hytas.proxies import PROXIES as KNOWN
-
-    alone = [name for name, proxy in KNOWN.items() if not proxy.needs_supernet]
-    every = ",".join(alone).replace("logsynflow", "logsynflow:domain=symmetric")
-    size, unit = bench.size, "architectures/s"
-    for space in size.spaces:
-        drawn = candidates(size, space)
-        for name in (*PROXIES, every):
-            what = f"{'all together' if name == every else name}, {space}"
-            with bench.attempt(what):
-
-                def speed(device: str, name: str = name, drawn: Sequence[Any] = drawn) -> float:
-                    if device == "cpu":
-                        score = scorer(size, name, device, workers=cores)
-                        return rate(score, drawn, size.seconds, 2 * cores.count)
-                    return rate(scorer(size, name, device), drawn, size.seconds)
-
-                found = bench.put_beside_cpu(what, speed, unit)
-                if name != every:
-                    plain = rate(plain_scorer(size, name, bench.device), drawn, size.seconds)
-                    bench.put(what, found, unit, PLAIN, plain)
-
-
-def reduced_precision(bench: Bench) -> None:
-    """SNIP in reduced precision: how fast, and how alike its ranks."""
-    import numpy as np
-
-    drawn = candidates(bench.size, "hytas-wide")
-    ranked = drawn[:100]
-    exact = scorer(bench.size, "snip", bench.device)
-    for precision in ("tf32", "bf16") if bench.device == "cuda" else ("bf16",):
-        what = f"snip, hytas-wide, {precision}"
-        with bench.attempt(what):
-            reduced = scorer(bench.size, "snip", bench.device, precision)
-            speeds = [rate(score, drawn, bench.size.seconds) for score in (reduced, exact)]
-            bench.put(what, speeds[0], "architectures/s", "float32, same device", speeds[1])
-            ranks = [np.argsort(np.argsort(score(ranked))) for score in (reduced, exact)]
-            kept = float(np.corrcoef(*ranks)[0, 1])
-            bench.put(f"{what}: Spearman with float32", kept, f"({len(ranked)} architectures)")
-
-
-class Clock:
-    """A run's report that keeps when each kind of news first and last came."""
-
-    def __init__(self) -> None:
-        self.started = time.perf_counter()
-        self.first: dict[str, float] = {}
-        self.last: dict[str, float] = {}
-
-    def __getattr__(self, kind: str) -> Callable[..., None]:
-        def note(*_: object, **__: object) -> None:
-            now = time.perf_counter() - self.started
-            self.first.setdefault(kind, now)
-            self.last[kind] = now
-
-        return note
-
-    def parts(self) -> dict[str, float]:
-        """Seconds of each part that a run had; the clock is read when the run has ended."""
-        end = time.perf_counter() - self.started
-        searched = self.last["search"]
-        first, last = self.first.get("epoch", end), self.last.get("epoch", end)
-        found = {
-            "whole run": end,
-            "search": searched,
-            "race": first - searched,
-            "final training": last - first,
-            "export, checks, map": end - last,
-        }
-        return {part: seconds for part, seconds in found.items() if seconds > 0}
-
-
-def search(bench: Bench) -> None:
-    """A whole search and race under 100,000 parameters, on the device and on the CPU alone."""
+    """A search by DSS, and scores of its last candidates alone, by DSS and by all proxies."""
     import hytas
+    from hytas.proxies import PROXIES, proxy_batch, spread_over
 
-    population, generations, finalists, first, last = bench.size.search
-    config = hytas.RunConfig(
-        budget="100K-params",
-        population=population,
-        generations=generations,
-        finalists=finalists,
-        race_steps=first,
-        recipe=hytas.Recipe(steps=last) if last else hytas.Recipe(epochs=0),
-    )
-
-    def run(device: str) -> tuple[dict[str, float], float | None]:
-        clock = Clock()
-        with tempfile.TemporaryDirectory() as folder:
-            outcome = hytas.run_pipeline(
-                config, bench.scene, Path(folder) / "run", device=device, report=clock
+    scene = bench.scene
+    pixels = hytas.make_split(scene, patch_size=SIDE).learnable
+    scaling = hytas.Preprocessing.fit_scene(scene, pixels)
+    shape = hytas.InputShape(len(scaling.bands), scene.classes, SIDE)
+    batch = proxy_batch(scene, pixels, scaling, SIDE)
+    names = [name for name, proxy in PROXIES.items() if proxy.observes]
+    every = ",".join(names).replace("logsynflow", "logsynflow:domain=symmetric")
+    population, generations = bench.size.search
+    count = population * generations
+    last: list[dict[str, Any]] = []
+    for device in bench.devices:
+        # Of all cores of a CPU, as a run scores; a GPU scores in one process.
+        with bench.attempt(f"search on {device}"):
+            evaluator = hytas.Evaluator("dss", shape, device=device)
+            evaluator.score(candidates(shape, 4))  # the device starts
+            begun = time.perf_counter()
+            with spread_over(evaluator, None) as scorer:
+                found = evolved(shape, scorer, population, generations)
+            bench.put(
+                f"search, {count} candidates of 100K-params by DSS",
+                device,
+                time.perf_counter() - begun,
+                "s",
+                "less",
             )
-            accuracy = outcome.metrics["test"]["OA"] if outcome.metrics else None
-            return clock.parts(), accuracy
-
-    names = {
-        "search": f"search, {population * generations} architectures by DSS",
-        "race": f"race, {finalists} finalists from {first} steps on",
-        "final training": f"final training, {last} steps at most",
-    }
-    accuracy_row = "OA of model.onnx"
-    parts, accuracy = run(bench.device)
-    for part, seconds in parts.items():
-        bench.put(names.get(part, part), seconds, "s")
-    if accuracy is not None:
-        bench.put(accuracy_row, accuracy, "")
-    if time.monotonic() > bench.ends:
-        return
-    with bench.attempt("the same on the CPU alone"):
-        others, other = (parts, accuracy) if bench.device == "cpu" else run("cpu")
-        for part, seconds in parts.items():
-            bench.put(names.get(part, part), seconds, "s", bench.cpu, others.get(part), "less")
-        if accuracy is not None:
-            bench.put(accuracy_row, accuracy, "", bench.cpu, other, "")
+            last = last or found[-5 * population :]
+            for text, some in (("dss", last), (every, last[-bench.size.every :])):
+                what = "DSS" if text == "dss" else f"all {len(names)} proxies"
+                alone = hytas.Evaluator(text, shape, batch=batch, device=device)
+                alone.score(some[:2])
+                begun = time.perf_counter()
+                alone.score(some)
+                rate = len(some) / (time.perf_counter() - begun)
+                title = f"{what}, {len(some)} evolved candidates in one process"
+                bench.put(title, device, rate, "a second")
 
 
-def training_steps(
-    bench: Bench, architecture: Mapping[str, Any], device: str, batch: int
-) -> tuple[float, int]:
-    """Optimiser steps a second of the shipped recipe, and the pixels in a step."""
+def candidates(shape: Any, count: int) -> list[dict[str, Any]]:
+    """Architectures of the default space of up to 100,000 parameters."""
+    from hytas import Feasible
+    from hytas.spaces import open_space
+
+    space, budget = open_space("hytas-wide", "100K-params", offered=shape.variables())
+    return list(space.unpack(Feasible(space, budget).sample(count, 0, "choices")))
+
+
+def evolved(shape: Any, scorer: Any, population: int, generations: int) -> list[dict[str, Any]]:
+    """The candidates of a search by DSS, in their order."""
+    from hytas import Feasible
+    from hytas.proxies import fitness, parse_proxies
+    from hytas.search import EvaluationStore, SearchSettings, search
+    from hytas.spaces import open_space
+
+    space, budget = open_space("hytas-wide", "100K-params", offered=shape.variables())
+    (spec,) = parse_proxies("dss")
+    settings = SearchSettings(population=population, generations=generations)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        EvaluationStore(Path(folder) / "evaluations.sqlite") as store,
+    ):
+        search(
+            Feasible(space, budget),
+            scorer,
+            lambda items: fitness(spec, [item.scores for item in items]),
+            settings,
+            store,
+        )
+        return [item.architecture for item in store.evaluations()]
+
+
+def training(bench: Bench) -> None:
+    """Optimiser steps a second of the shipped recipe, 64 pixels each, on one thread of a CPU."""
+    for title, architecture in NETWORKS.items():
+        for device in bench.devices:
+            with bench.attempt(f"training on {device}, {title}"):
+                rate = training_steps(bench, architecture, device)
+                bench.put(f"training steps, {title}", device, rate, "a second")
+
+
+def training_steps(bench: Bench, architecture: Mapping[str, Any], device: str) -> float:
+    """Optimiser steps a second, after an epoch that warms up."""
     import hytas
     from hytas.data import PatchReader
     from hytas.train import LabelledPixels, train
@@ -652,9 +318,9 @@ def training_steps(
 
     shape = hytas.InputShape(len(scaling.bands), scene.classes, SIDE)
     network = hytas.build_network(architecture, shape, drop_path=0.1, seed=0)
-    an_epoch = math.ceil(len(pixels) / batch)
-    # The first epoch warms up.
-    recipe = hytas.Recipe(batch_size=batch, epochs=1 + math.ceil(bench.size.steps / an_epoch))
+    steps = bench.size.steps if device != "cpu" else min(bench.size.steps, 100)
+    an_epoch = math.ceil(len(pixels) / 64)
+    recipe = hytas.Recipe(batch_size=64, epochs=1 + math.ceil(steps / an_epoch))
     ends: list[float] = []
     train(
         network,
@@ -665,170 +331,72 @@ def training_steps(
         device=device,
         progress=lambda _: ends.append(time.perf_counter()),
     )
-    return an_epoch * (len(ends) - 1) / (ends[-1] - ends[0]), min(batch, len(pixels))
+    return an_epoch * (len(ends) - 1) / (ends[-1] - ends[0])
 
 
-def training(bench: Bench) -> None:
-    """Pixels a second of a training, in the recipe's batches and in large ones."""
-    for title, architecture in bench.networks.items():
-        for batch in bench.size.pixels:
-            what = f"training, {title}, {batch} pixels a step"
-            with bench.attempt(what):
+class Clock:
+    """The report of a run: it notes when each kind of news first and last came."""
 
-                def speed(
-                    device: str, architecture: Any = architecture, batch: int = batch
-                ) -> float:
-                    steps, pixels = training_steps(bench, architecture, device, batch)
-                    return steps * pixels
+    def __init__(self) -> None:
+        self.started = time.perf_counter()
+        self.first: dict[str, float] = {}
+        self.last: dict[str, float] = {}
 
-                bench.put_beside_cpu(what, speed, "pixels/s")
+    def __getattr__(self, kind: str) -> Callable[..., None]:
+        def note(*_: object, **__: object) -> None:
+            now = time.perf_counter() - self.started
+            self.first.setdefault(kind, now)
+            self.last[kind] = now
 
-
-def peak_mib(bench: Bench, what: str, device: str) -> float:
-    """Peak memory that a work takes: of the GPU's, or by how far it raised this process's."""
-    import torch
-
-    from hytas.deploy.bench import resident_mb
-
-    size, title = bench.size, list(bench.networks)[-1]
-    works: dict[str, Callable[[], object]] = {
-        "dss": lambda: scorer(size, "dss", device)(candidates(size, "hytas")),
-        "snip": lambda: scorer(size, "snip", device)([LARGEST]),
-        "plain": lambda: plain_scorer(size, "snip", device)([LARGEST]),
-        "training": lambda: training_steps(bench, NETWORKS[title], device, 64),
-    }
-    before = resident_mb()
-    works[what]()
-    if device == "cuda":
-        return float(torch.cuda.max_memory_allocated()) / 2**20
-    return resident_mb() - before
+        return note
 
 
-def memory(bench: Bench) -> None:
-    """Peak memory of scores and of a training; each in a process of its own."""
+def whole_run(budget: str, on_cpu: bool = False) -> Callable[[Bench], None]:
+    """Return a section: `hytas search` with the defaults, on the device or on the CPU."""
 
-    def apart(what: str, device: str) -> float:
-        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-            return pool.submit(peak_mib, bench, what, device).result()
+    def section(bench: Bench) -> None:
+        import hytas
 
-    titles = {
-        "snip": "snip, the largest network of hytas",
-        "dss": f"dss, {bench.size.candidates} networks of hytas",
-        "training": f"training, {list(bench.networks)[-1]}, 64 pixels a step",
-    }
-    for what in bench.size.memory:
-        title = titles[what]
-        with bench.attempt(title):
-            found = bench.put_beside_cpu(title, lambda at, of=what: apart(of, at), "MiB", "")
-            if what == "snip":
-                bench.put(title, found, "MiB", PLAIN, apart("plain", bench.device), "less")
+        if on_cpu and bench.device == "cpu":
+            return  # that was measured already
+        settings = dict(bench.size.run)
+        if steps := settings.pop("steps", 0):
+            settings["recipe"] = hytas.Recipe(steps=steps)
+        config = hytas.RunConfig(budget=budget, **settings)
+        device = "cpu" if on_cpu else bench.device
+        clock = Clock()
+        with tempfile.TemporaryDirectory() as folder:
+            outcome = hytas.run_pipeline(
+                config, bench.scene, Path(folder) / "run", device=device, report=clock
+            )
+        end = time.perf_counter() - clock.started
+        searched = clock.last["search"]
+        first, last = clock.first.get("epoch", end), clock.last.get("epoch", end)
+        parts = {
+            "whole run": end,
+            "search": searched,
+            "race": first - searched,
+            "final training": last - first,
+            "export, checks and map": end - last,
+        }
+        for part, seconds in parts.items():
+            bench.put(f"{part}, {budget}", device, seconds, "s", "less")
+        if outcome.metrics:
+            bench.put(f"OA, {budget}", device, outcome.metrics["test"]["OA"], "", "")
 
-
-def untrained(bench: Bench, architecture: Mapping[str, Any], path: Path) -> Any:
-    """An untrained model of the scene, which is also written to `path` as an ONNX file."""
-    import hytas
-    from hytas.export import describe, export_onnx
-    from hytas.models import SensorModel
-
-    scene = bench.scene
-    scaling = hytas.Preprocessing.fit_scene(scene, hytas.make_split(scene).learnable)
-    shape = hytas.InputShape(len(scaling.bands), scene.classes, SIDE)
-    model = SensorModel(hytas.build_network(architecture, shape), scaling).eval()
-    export_onnx(model, path, describe(scene, scaling, architecture, shape))
-    return model
-
-
-def inference(bench: Bench) -> None:
-    """onnxruntime on the device, beside the CPU's cores and torch eager."""
-    with tempfile.TemporaryDirectory() as folder:
-        for place, (title, architecture) in enumerate(bench.networks.items()):
-            file = Path(folder) / f"{place}.onnx"
-            model = untrained(bench, architecture, file)
-            with bench.attempt(f"onnxruntime, whole scene, {title}"):
-                whole_scene(bench, f"onnxruntime, whole scene, {title}", file)
-            for batch in reversed(bench.size.batches):
-                what = f"onnxruntime, {title}, {batch} patches a call"
-                with bench.attempt(what):
-                    calls(bench, what, file, model, batch)
+    return section
 
 
-def onnxruntime_speed(
-    bench: Bench, what: str, unit: str, speed: Callable[[str], float]
-) -> float | None:
-    """Keep the speed on the device beside the CPU's, or the CPU's alone where that is all."""
-    import onnxruntime
-
-    from hytas.deploy import working_providers
-
-    if bench.device in working_providers():
-        return bench.put_beside_cpu(what, speed, unit)
-    bench.put(f"{what}, CPU alone", speed("cpu"), unit)
-    bench.say(
-        what,
-        f"not measured: onnxruntime {onnxruntime.__version__} has no provider here for "
-        f"{bench.device}; onnxruntime-gpu has one for CUDA",
-    )
-    return None
-
-
-def whole_scene(bench: Bench, what: str, file: Path) -> None:
-    """Pixels a second of classifying the scene, as `hytas classify` does."""
-    import hytas
-
-    def speed(provider: str) -> float:
-        deployed = hytas.DeployedModel.load(file, provider)
-        start = time.perf_counter()
-        hytas.classify_scene(deployed, bench.scene.cube)
-        return bench.scene.height * bench.scene.width / (time.perf_counter() - start)
-
-    onnxruntime_speed(bench, what, "pixels/s", speed)
-
-
-def calls(bench: Bench, what: str, file: Path, model: Any, batch: int) -> None:
-    """Patches a second, `batch` a call, by onnxruntime and by torch eager."""
-    import torch
-
-    import hytas
-    from hytas.deploy.bench import example
-
-    deployed = hytas.DeployedModel.load(file, "cpu")
-    raw = example(deployed, (batch, SIDE, SIDE, bench.scene.bands))
-    seconds = bench.size.seconds
-
-    def speed(provider: str) -> float:
-        opened = hytas.DeployedModel.load(file, provider, one_call=True)
-        return batch / median_seconds(lambda: opened.run(raw), "cpu", seconds)
-
-    found = onnxruntime_speed(bench, what, "patches/s", speed)
-    model, patches = model.to(bench.device), torch.from_numpy(raw)
-
-    def eager() -> None:  # with both copies, as onnxruntime's call has them
-        with torch.inference_mode():
-            model(patches.to(bench.device)).cpu()
-
-    other = batch / median_seconds(eager, bench.device, seconds)
-    if found is None:
-        bench.put(what.replace("onnxruntime", "torch eager"), other, "patches/s")
-    else:
-        bench.put(what, found, "patches/s", "torch eager, same device", other)
-
-
-class Section(NamedTuple):
-    """A section: what it does, and how many of the seconds are its share."""
-
-    run: Callable[[Bench], None]
-    share: float
-
-
-SECTIONS = {
-    "machine": Section(machine, 40),
-    "tests": Section(tests, 70),
-    "proxies": Section(proxies, 95),
-    "search": Section(search, 125),
-    "training": Section(training, 40),
-    "memory": Section(memory, 40),
-    "inference": Section(inference, 50),
+SECTIONS: dict[str, tuple[Callable[[Bench], None], float]] = {
+    "machine": (machine, 10),
+    "tests": (tests, 50),
+    "proxies": (proxies, 50),
+    "training": (training, 30),
+    "run": (whole_run("100K-params"), 45),
+    "run-2M": (whole_run("2M-params"), 75),
+    "run-cpu": (whole_run("100K-params", on_cpu=True), 70),
 }
+"""Name -> what it does, and how many of the seconds are its share."""
 
 
 # What runs the sections.
@@ -840,7 +408,6 @@ def run_section(name: str, options: argparse.Namespace, seconds: float, folder: 
     rows.touch()
     command = [sys.executable, __file__, "--device", options.device, "--size", options.size]
     command += ["--data", options.data, "--section", name, "--rows", str(rows)]
-    command += ["--seconds", str(seconds)]
     # Threads that wait for each other soon sleep, as in the commands of hytas.
     environment = {"GOMP_SPINCOUNT": "3000", "PYTHONUNBUFFERED": "1"} | os.environ
     with log.open("w", encoding="utf-8") as file:
@@ -849,70 +416,65 @@ def run_section(name: str, options: argparse.Namespace, seconds: float, folder: 
         )
         try:
             status = process.wait(seconds)
-            reason = "" if status == 0 else last_words(log, status)
+            words = log.read_text(encoding="utf-8").strip().splitlines() or ["no output"]
+            reason = words[-1][:200] if status > 0 else f"signal {-status} ended it"
+            reason = "" if status == 0 else reason
         except subprocess.TimeoutExpired:
             reason = f"took longer than the {seconds:.0f} s left to it"
-        finally:
-            end(process)
+        finally:  # and all that it started
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
     found = [json.loads(line) for line in rows.read_text(encoding="utf-8").splitlines()]
     if reason:
-        found.append({"what": f"section {name}", "measured": f"failed: {reason}"})
+        found.append({"what": f"section {name}", "words": f"failed: {reason}"})
     if any(failed(row) for row in found):
-        words = log.read_text(encoding="utf-8").splitlines()[-40:]
-        print("\n".join([f"--- the log of {name} ends:", *words, "---"]), file=sys.stderr)
+        lines = log.read_text(encoding="utf-8").splitlines()[-40:]
+        print("\n".join([f"--- the log of {name} ends:", *lines, "---"]), file=sys.stderr)
     return found
-
-
-def end(process: "subprocess.Popen[bytes]") -> None:
-    """End a section and all that it started."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def last_words(log: Path, status: int) -> str:
-    """Why a section ended."""
-    words = log.read_text(encoding="utf-8").strip().splitlines() or ["no output"]
-    return f"signal {-status} ended it" if status < 0 else words[-1][:200]
 
 
 def failed(row: Row) -> bool:
     """Whether a row stands for something that should have worked."""
-    return str(row["measured"]).startswith("failed")
+    return str(row.get("words", "")).startswith("failed")
 
 
-def table(found: Mapping[str, tuple[float, list[Row]]], options: argparse.Namespace) -> str:
-    """The page: the machine, and one table of all rows.
+def number(value: float) -> str:
+    """Three digits, and no exponent where a person can do without."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
-    Args:
-        found: of each section the seconds that it took, and its rows.
-    """
-    facts = {
-        row["fact"]: row["measured"] for _, rows in found.values() for row in rows if "fact" in row
-    }
-    spent = sum(seconds for seconds, _ in found.values())
+
+def table(rows: Sequence[Row], options: argparse.Namespace, seconds: float) -> str:
+    """The page: the machine, and a table with a line for each thing that was measured."""
     lines = [
-        f"# GPU benchmarks: {facts.pop('name', options.device)}",
+        "# GPU benchmarks",
         "",
         f"`python benchmarks/gpu.py --device {options.device} --size {options.size}`, "
-        f"{time.strftime('%Y-%m-%d')}, {spent:.0f} s.",
+        f"{time.strftime('%Y-%m-%d')}, {seconds:.0f} s.",
         "",
-        *(f"- {what}: {words}" for what, words in facts.items()),
+        *(f"- {row['fact']}: {row['words']}" for row in rows if "fact" in row),
         "",
-        "| section | what | measured | beside it | | times better |",
-        "|---|---|---|---|---|---|",
+        "| what | GPU | CPU | times better |",
+        "|---|---|---|---|",
     ]
-    for name, (seconds, rows) in found.items():
-        figures = [row for row in rows if "fact" not in row]
-        compared = {row["what"] for row in figures if row.get("beside")}
-        section = f"{name}, {seconds:.0f} s"
-        for row in figures:
-            if not row.get("beside") and row["what"] in compared:
-                continue  # it stands again beside something
-            cells = [section, *(row.get(key, "") for key in ("what", "measured"))]
-            cells += [row.get(key, "") for key in ("beside", "other", "ratio")]
-            lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
-            section = ""
+    figures: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        if "value" in row:
+            figures.setdefault(row["what"], {})[row["device"]] = row
+    for what, of in figures.items():
+        cells = [
+            f"{number(of[device]['value'])} {of[device]['unit']}".strip() if device in of else ""
+            for device in ("cuda", "cpu")
+        ]
+        better = next(iter(of.values()))["better"]
+        ratio = ""
+        if len(of) == 2 and better:
+            gpu, cpu = (of[device]["value"] for device in ("cuda", "cpu"))
+            ratio = number(gpu / cpu if better == "more" else cpu / gpu)
+        lines.append(f"| {' | '.join([what, *cells, ratio])} |")
+    for row in rows:
+        if "words" in row and "what" in row:
+            lines.append(f"| {row['what']} | {row['words'].replace('|', '/')} | | |")
     return "\n".join(lines) + "\n"
 
 
@@ -920,26 +482,24 @@ def run_all(options: argparse.Namespace) -> int:
     """Run the sections, write the table after each, and print it; 1 if anything failed."""
     # Sections have sessions of their own: who ends this process shall end them, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    found: dict[str, tuple[float, list[Row]]] = {}
+    rows: list[Row] = []
     started = time.monotonic()
     names = list(options.sections)
     out: Path = options.out
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         for place, name in enumerate(names):
-            shares = sum(SECTIONS[later].share for later in names[place:])
+            shares = sum(SECTIONS[later][1] for later in names[place:])
             left = options.seconds - (time.monotonic() - started)
-            seconds = max(left * SECTIONS[name].share / shares, 0.0)
+            seconds = max(left * SECTIONS[name][1] / shares, 0.0)
             print(f"{name}: at most {seconds:.0f} s", file=sys.stderr, flush=True)
-            begun = time.monotonic()
-            rows = run_section(name, options, seconds, Path(folder))
-            found[name] = time.monotonic() - begun, rows
-            out.write_text(table(found, options), encoding="utf-8")
+            rows += run_section(name, options, seconds, Path(folder))
+            out.write_text(table(rows, options, time.monotonic() - started), encoding="utf-8")
             if name == "machine" and not any("fact" in row for row in rows):
                 return 2  # nothing can be measured here, and its log says why
     print(out.read_text(encoding="utf-8"))
     print(f"written to {out}", file=sys.stderr)
-    return int(any(failed(row) for _, rows in found.values() for row in rows))
+    return int(any(failed(row) for row in rows))
 
 
 def no_cuda(torch_version: str) -> str:
@@ -1031,9 +591,8 @@ def main() -> int:
         return 0
     if options.section is None:
         return run_all(options)
-    ends = time.monotonic() + CPU_UNTIL * options.seconds
-    bench = Bench(options.device, SIZES[options.size], options.data, options.rows, ends)
-    SECTIONS[options.section].run(bench)
+    bench = Bench(options.device, SIZES[options.size], options.data, options.rows)
+    SECTIONS[options.section][0](bench)
     return 0
 
 

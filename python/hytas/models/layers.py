@@ -242,14 +242,16 @@ class QueryKeyValue(nn.Linear):
 
         `scale` multiplies the queries' weight, which is smaller than the queries.
         """
-        query, key, value = self.weight.chunk(3)
+        inner = self.weight.shape[0] // 3
+        query, key = self.weight[:inner], self.weight[inner : 2 * inner]
+        value = self.weight[2 * inner :]
         if self.bias is None:
             return F.linear(asking, query * scale), F.linear(tokens, key), F.linear(tokens, value)
-        ask, meet, give = self.bias.chunk(3)
+        bias = self.bias
         return (
-            F.linear(asking, query * scale, ask * scale),
-            F.linear(tokens, key, meet),
-            F.linear(tokens, value, give),
+            F.linear(asking, query * scale, bias[:inner] * scale),
+            F.linear(tokens, key, bias[inner : 2 * inner]),
+            F.linear(tokens, value, bias[2 * inner :]),
         )
 
 

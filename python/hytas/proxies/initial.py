@@ -8,7 +8,7 @@ they share starts equal. The HyTAS paper does the same: it slices the initial we
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -177,6 +177,7 @@ class Start:
         network: of them all, in eval mode; its own parameters are not used.
         values: name -> tensor (K, ...), for every parameter; not to be changed.
         sources: where those of each network are cut from.
+        rows: of one network, its values without the axis K; none for a network of any class.
         outlines: of each network; none for a network of any class.
         slots: of the parameters of one network; none for a network of any class.
         frame: in which several networks are laid out; None for one network.
@@ -186,6 +187,7 @@ class Start:
     network: nn.Module
     values: Values
     sources: Sequence[Source]
+    rows: Values = field(default_factory=dict)
     outlines: Sequence[Outline] = ()
     slots: Sequence[Slot] = ()
     frame: Frame | None = None
@@ -274,12 +276,12 @@ def start_of(
         outline = {slot.name: slot.part for slot in built.slots}
         rows = {name: source.pool.cuts.of(source, name, part) for name, part in outline.items()}
         values = {name: row[None] for name, row in rows.items()}
-        return Start(built.network, values, sources, [outline], built.slots, shared=pooled)
+        return Start(built.network, values, sources, rows, [outline], built.slots, shared=pooled)
     known = [each for each in map(outlines.outline, architectures) if each is not None]
     network = outlines.network(architectures, labelled)
     frame = Frame(network, known)
     values = {name: _laid(frame, sources, name, _initial(name)) for name in frame.layouts}
-    return Start(network, values, sources, known, frame=frame, shared=pooled)
+    return Start(network, values, sources, outlines=known, frame=frame, shared=pooled)
 
 
 def _initial(name: str) -> Callable[[Source, Part], Tensor]:

@@ -50,6 +50,7 @@ class Probe:
     def __init__(self, start: Start, classes: int) -> None:
         self.network, self.count, self.real = start.network, start.count, start.real
         self.values: Values = {}
+        self._start = start
         self._differing: list[tuple[nn.Module, str, Tensor]] = []
         self._slots: list[tuple[dict[str, Any], str, str]] = []
         if start.frame is not None:
@@ -75,8 +76,10 @@ class Probe:
             self.values = values | leaves
             return
         self.values = values
+        rows = self._start.rows if values is self._start.values else {}
+        rows = (rows or {name: value[0] for name, value in values.items()}) | leaves
         for parameters, own, name in self._slots:
-            parameters[own] = leaves[name] if name in leaves else values[name][0]
+            parameters[own] = rows[name]
 
     def leaf(self, value: Tensor) -> Tensor:
         """Return a value (K, ...) as the networks read it, for which autograd finds a gradient."""

@@ -34,8 +34,8 @@ def test_dimensions_are_found_by_name_in_any_order(order: tuple[str, ...]) -> No
     assert np.array_equal(cube.whole(), made().values)
     assert np.array_equal(cube[1:3], made().values[1:3])
     assert np.allclose(cube.wavelengths, [400, 500, 600])
-    assert np.allclose(cube.fwhm, [10, 10, 20])
-    assert cube.bad_bands == (1,)
+    assert np.allclose(cube.facts.fwhm, [10, 10, 20])
+    assert cube.facts.bad_bands == (1,)
     assert cube.nodata == -1
 
 
@@ -93,6 +93,13 @@ def test_units_that_are_no_length_give_no_wavelengths() -> None:
     array = made()
     array.wavelength.attrs["units"] = "furlong"
     assert cube_of(array).wavelengths is None
+    assert cube_of(array).notes[0].startswith("its wavelengths are not used: their unit is furlong")
+
+
+def test_wavelengths_may_be_attributes_of_the_array() -> None:
+    array = made().drop_vars(["wavelength", "fwhm"])
+    array.attrs |= {"wavelength": ["410.0", "420.5", "431.0"], "wavelength_units": "Nanometers"}
+    assert cube_of(array).wavelengths.tolist() == [410, 420.5, 431]
 
 
 def test_an_array_of_numpy_needs_no_xarray(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+import rasterio
 from click.testing import CliRunner
 from products_made import ENMAP, desis, emit, enmap, pace, prisma
 
@@ -180,19 +181,32 @@ def test_enmap_without_or_with_other_metadata(tmp_path: Path) -> None:
     enmap(tmp_path)
     metadata = tmp_path / f"{ENMAP}-METADATA.XML"
     text = metadata.read_text()
-    metadata.write_text(text.replace("<rows>6<", "<rows>9<"))
-    with pytest.raises(InputError, match="describes 9 x 7 pixels"):
+    metadata.write_text(text.replace("<rows>6<", "<rows>4<"))
+    with pytest.raises(InputError, match="describes 4 x 7 pixels"):
         open_file(image)
     metadata.write_text(text.replace(">900<", ">nine<"))
     with pytest.raises(InputError, match="wavelengthCenterOfBand of a band is 'nine'"):
-        open_file(image)
-    metadata.unlink()
-    with pytest.raises(InputError, match=r"without its metadata: looked for ENMAP01.*METADATA.XML"):
         open_file(image)
     enmap(tmp_path)
     image.unlink()
     with pytest.raises(InputError, match="metadata without their image"):
         open_file(metadata)
+
+
+def test_a_tile_of_enmap(tmp_path: Path) -> None:
+    image = enmap(tmp_path)
+    whole = load_cube(image)
+    metadata = tmp_path / f"{ENMAP}-METADATA.XML"
+    metadata.write_text(metadata.read_text().replace("<rows>6<", "<rows>1200<"))
+    tile = load_cube(image)
+    assert tile.notes[0] == "a part of the 1200 x 7 pixels that its metadata describe"
+    np.testing.assert_array_equal(tile.cube, whole.cube)
+    metadata.unlink()
+    plain = load_cube(image)
+    note = f"its metadata ({metadata.name}) are not beside it: values are as stored"
+    assert plain.notes[0] == note
+    with rasterio.open(image) as file:
+        np.testing.assert_array_equal(plain.cube, file.read().transpose(1, 2, 0))
 
 
 @pytest.mark.parametrize(

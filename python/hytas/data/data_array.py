@@ -9,27 +9,20 @@ xarray, so nothing here imports it before.
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.axes import BAND, COLUMN, ROW, role_of
+from hytas.data.band_lists import band_facts
 from hytas.data.grid import Grid, Transform
-from hytas.data.wavelengths import good_bands, is_unit, nanometres, widths
+from hytas.data.record import Array, BandFacts, Contents, Variable, plain
 from hytas.errors import InputError
 
-Array = npt.NDArray[Any]
 Axes = tuple[str, str, str]
 
-ROWS = ("y", "lat", "latitude", "northing", "row", "rows", "line", "lines", "downtrack", "height")
-COLUMNS = (
-    *("x", "lon", "longitude", "easting", "column", "columns", "col", "cols"),
-    *("sample", "samples", "crosstrack", "width"),
-)
-BANDS = ("band", "bands", "wavelength", "wavelengths", "wl", "channel", "channels", "spectral")
-"""Names of dimensions, in lower case."""
-_WAVES = ("wavelength", "wavelengths", "wl", "center_wavelength", "wave")
-_GOOD = ("good", "good_wavelengths", "bbl")
 _UNEVEN = 1e-3
 """Part of a pixel by which a coordinate of an even grid may be off."""
 
@@ -41,17 +34,21 @@ class ArrayCube:
     Attributes:
         array: the `DataArray` with the dimensions rows, columns, bands.
         grid: where the pixels lie.
-        wavelengths, fwhm: (B,) in nm, or None.
-        bad_bands: indices of the bands that a coordinate marks as bad.
+        facts: of the bands.
         nodata: the no-data value, or None.
+        notes: remarks on the bands.
     """
 
     array: Any
     grid: Grid
-    wavelengths: npt.NDArray[np.float64] | None
-    fwhm: npt.NDArray[np.float64] | None
-    bad_bands: tuple[int, ...]
+    facts: BandFacts
     nodata: float | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def wavelengths(self) -> npt.NDArray[np.float64] | None:
+        """Return the band centres in nm, (B,), or None."""
+        return self.facts.wavelengths
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -128,25 +125,23 @@ def cube_of(array: Any, argument: str = "cube") -> ArrayCube:
         InputError: the names of the dimensions do not say which is which.
     """
     axes = _axes(array, argument)
-    others = {dim: 0 for dim in array.dims if dim not in axes}
-    cube = array.isel(others).transpose(*axes)
-    waves, fwhm, good = (_by_name(cube, axes[2], names) for names in (_WAVES, ("fwhm",), _GOOD))
-    if waves is None and axes[2] in cube.coords and is_unit(_unit(cube.coords[axes[2]])):
-        waves = cube.coords[axes[2]]
-    wavelengths, in_nm = None, None
-    if waves is not None:
-        wavelengths, _ = nanometres(waves.values, _unit(waves))
-    if fwhm is not None and wavelengths is not None:
-        in_nm = widths(fwhm.values, wavelengths, waves.values, _unit(fwhm))
-    flags = None if good is None else good_bands(good.values, cube.sizes[axes[2]])[0]
-    return ArrayCube(
-        cube,
-        grid_of(cube, axes[0], axes[1]),
-        wavelengths,
-        in_nm,
-        () if flags is None else tuple(np.flatnonzero(~flags).tolist()),
-        nodata_of(array),
-    )
+    cube = array.isel({dim: 0 for dim in array.dims if dim not in axes}).transpose(*axes)
+    lists = {key: each for key, each in cube.coords.items() if each.dims == (axes[2],)}
+    variable = _variable("cube", cube[:1, :1])
+    further = (_variable(*each) for each in lists.items())
+    contents = Contents(Path(argument), "DataArray", (variable, *further))
+    facts, notes = band_facts(contents, variable, 2)
+    return ArrayCube(cube, grid_of(cube, *axes[:2]), facts, nodata_of(array), tuple(notes))
+
+
+def _variable(name: Any, array: Any) -> Variable:
+    attributes = {}
+    for key, value in array.attrs.items():
+        # rioxarray makes a list of the texts that each band has.
+        texts = isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
+        attributes[str(key)] = ",".join(value) if texts else plain(value)
+    dims = tuple(map(str, array.dims))
+    return Variable.of_array(str(name), array.values, dims=dims, attributes=attributes)
 
 
 def map_of(array: Any, argument: str = "labels") -> tuple[Array, Grid]:
@@ -157,7 +152,7 @@ def map_of(array: Any, argument: str = "labels") -> tuple[Array, Grid]:
     Raises:
         InputError: it has not two dimensions of rows and columns.
     """
-    rows, columns = _find(array.dims, ROWS), _find(array.dims, COLUMNS)
+    rows, columns = (_dims(array).get(role) for role in (ROW, COLUMN))
     rest = [dim for dim in array.dims if array.sizes[dim] > 1 and dim not in (rows, columns)]
     if rows is None or columns is None or rest:
         raise InputError(
@@ -203,22 +198,23 @@ def nodata_of(array: Any) -> float | None:
 
 
 def _axes(array: Any, argument: str) -> Axes:
-    named = [_find(array.dims, names) for names in (ROWS, COLUMNS, BANDS)]
-    rest = [dim for dim in array.dims if dim not in named and array.sizes[dim] > 1]
-    if named.count(None) == 1 == len(rest):
-        named[named.index(None)] = rest.pop()
-    rows, columns, bands = named
-    if rows is None or columns is None or bands is None or rest:
+    roles, known = (ROW, COLUMN, BAND), _dims(array)
+    lacking = [role for role in roles if role not in known]
+    rest = [dim for dim in array.dims if dim not in known.values() and array.sizes[dim] > 1]
+    if len(lacking) == 1 == len(rest):
+        known[lacking.pop()] = rest.pop()
+    if lacking or rest:
         raise InputError(
             argument,
             rule=f"a DataArray with the dimensions {_listed(array.dims)}: must be y, x and band",
             hint="rename them with `array.rename`",
         )
-    return rows, columns, bands
+    return known[ROW], known[COLUMN], known[BAND]
 
 
-def _find(dims: Sequence[Any], names: Sequence[str]) -> Any:
-    return next((dim for name in names for dim in dims if str(dim).lower() == name), None)
+def _dims(array: Any) -> dict[str, Any]:
+    """Return the first dimension of rows, of columns and of bands, known by their names."""
+    return {role: dim for dim in reversed(array.dims) if (role := role_of(str(dim)))}
 
 
 def _listed(dims: Sequence[Any]) -> str:
@@ -228,16 +224,6 @@ def _listed(dims: Sequence[Any]) -> str:
 def _reference(array: Any) -> str:
     named = array.encoding.get("grid_mapping", array.attrs.get("grid_mapping"))
     return str(named) if named is not None and named in array.coords else "spatial_ref"
-
-
-def _by_name(cube: Any, band: str, names: Sequence[str]) -> Any:
-    """Return the first coordinate of the bands with one of these names."""
-    lists = {str(key).lower(): c for key, c in cube.coords.items() if c.dims == (band,)}
-    return next((lists[name] for name in names if name in lists), None)
-
-
-def _unit(coordinate: Any) -> str | None:
-    return str(coordinate.attrs["units"]) if "units" in coordinate.attrs else None
 
 
 def _stored_transform(text: Any) -> Transform | None:

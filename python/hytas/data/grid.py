@@ -107,6 +107,8 @@ class Grid:
         width, height = self.pixel_size
         if system.is_geographic:  # degrees of a meridian
             return height * METRES_OF_DEGREE
+        if not system.is_projected:  # a local system, whose unit PROJ does not tell
+            return None
         return math.sqrt(width * height) * float(system.linear_units_factor[1])
 
     @property

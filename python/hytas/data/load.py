@@ -214,13 +214,13 @@ def _scene_of(
         wavelengths=cube.wavelengths,
         class_names=found.names or None,
         sources=sources,
-        notes=[*(cube.notes if isinstance(cube, FileCube) else ()), *found.notes],
+        notes=[*cube.notes, *found.notes],
         class_colours=found.colours,
         map_names=tuple(name for name, _ in maps),
         nodata=use.mark(cube.nodata, pixels),
-        bad_bands=cube.bad_bands,
+        bad_bands=cube.facts.bad_bands,
         bands=use.bands,
-        fwhm=cube.fwhm,
+        fwhm=cube.facts.fwhm,
     )
     scene = replace(scene, pixel_metres=cube.grid.pixel_metres)
     return scene if found.polygons is None else scene.with_polygons(found.polygons)

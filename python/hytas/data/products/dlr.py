@@ -49,12 +49,19 @@ def matches(contents: Contents) -> bool:
 def refine(contents: Contents) -> Contents:
     """Return the cube as reflectance (L2A) or radiance, with wavelengths and bad bands.
 
+    Without its metadata an image is a plain GeoTIFF; a note says so.
+
     Raises:
-        InputError: no metadata beside the image, or those of another product.
+        InputError: the metadata are those of another product.
     """
     name = _IMAGE.fullmatch(contents.path.name)
     assert name is not None
-    metadata = _beside(contents.path, name[1])
+    names = [f"{name[1]}-METADATA.{end}" for end in ("XML", "xml")]
+    beside = (contents.path.with_name(each) for each in names)
+    metadata = next((path for path in beside if path.is_file()), None)
+    if metadata is None:
+        note = f"its metadata ({names[0]}) are not beside it: values are as stored"
+        return replace(contents, notes=(*contents.notes, note))
     root = read_xml(metadata)
     bands = list(_bands(root))
     image = contents.variables[0]
@@ -65,11 +72,15 @@ def refine(contents: Contents) -> Contents:
             f"{sizes.get('band')}: are they of one product?"
         )
     size = [_integer(root.find(f".//merge/dimension/{axis}")) for axis in ("rows", "columns")]
-    if None not in size and size != [sizes["y"], sizes["x"]]:
+    notes: tuple[str, ...] = ()
+    rows, columns = (each or 0 for each in size)
+    if sizes["y"] > rows > 0 or sizes["x"] > columns > 0:
         raise InputError(
-            rule=f"{metadata.name} describes {size[0]} x {size[1]} pixels and {contents.path.name} "
+            rule=f"{metadata.name} describes {rows} x {columns} pixels and {contents.path.name} "
             f"has {sizes['y']} x {sizes['x']}: are they of one product?"
         )
+    if sizes["y"] < rows or sizes["x"] < columns:
+        notes = (f"a part of the {rows} x {columns} pixels that its metadata describe",)
     waves, gain, offset, fwhm = (np.array(column) for column in zip(*bands, strict=True))
     part = Part(image, waves, gain, offset)
     cube, order = join(image.name, [part], image.grid, nodata=_mark(image.nodata, root))
@@ -78,18 +89,7 @@ def refine(contents: Contents) -> Contents:
     facts = BandFacts(waves[order], fwhm[order] if np.isfinite(fwhm).all() else None, good)
     kind = f"{_MISSIONS[name[2].upper()]} ({contents.format})"
     cube = replace(cube, bands=facts)
-    return replace(contents, format=kind, variables=(cube,), notes=(), beside=(metadata,))
-
-
-def _beside(image: Path, stem: str) -> Path:
-    names = [f"{stem}-METADATA.{end}" for end in ("XML", "xml")]
-    for name in names:
-        if image.with_name(name).is_file():
-            return image.with_name(name)
-    raise InputError(
-        rule=f"is a product without its metadata: looked for {names[0]}; under another name it "
-        "is read as a plain GeoTIFF"
-    )
+    return replace(contents, format=kind, variables=(cube,), notes=notes, beside=(metadata,))
 
 
 def _bands(root: Element) -> Iterator[tuple[float, float, float, float]]:

@@ -88,4 +88,6 @@ def test_a_pixel_has_a_side_in_metres(epsg: int, side: float, metres: float) -> 
     wkt = wkt_of_epsg(epsg)
     assert Grid((side, 0, 8, 0, -side, 48), wkt, 9, 9).pixel_metres == pytest.approx(metres, 1e-4)
     assert Grid((side, 0, 8, 0, -side, 48), None, 9, 9).pixel_metres is None
+    local = 'LOCAL_CS["plan",UNIT["metre",1]]'
+    assert Grid((side, 0, 8, 0, -side, 48), local, 9, 9).pixel_metres is None
     assert Grid(None, wkt, 9, 9).pixel_metres is None

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.labels.formats import format_of
 from hytas.data.labels.names import GivenNames, read_class_names
 from hytas.data.readers.table import open_file
 from hytas.data.record import Array, Contents, Variable, reading
@@ -98,7 +99,9 @@ def load_spectra(
 
 
 def _is_shapes(labels: Any) -> bool:
-    return not isinstance(labels, str | Path) or not Path(labels).is_file()
+    if not isinstance(labels, str | Path) or not Path(labels).is_file():
+        return True
+    return format_of(Path(labels)) is not None
 
 
 def _of_frame(path: Path, labels: Any, columns: Columns, names: Mapping[str, str]) -> Spectra:

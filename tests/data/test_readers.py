@@ -240,6 +240,13 @@ def test_real_scenes(real: Path):
     assert salinas.cube.shape == (83, 86, 204)
     assert salinas.class_ids == (1, 10, 11, 12, 13, 14)
     assert sum(salinas.class_counts().values()) == 5348
+    prints = [each.fingerprint[:16] for each in (scene, usual, salinas, load_scene("synthetic"))]
+    assert prints == [
+        "f18c014a2b27022a",
+        "44410638bb1ba2fe",
+        "9f7c713d9789b293",
+        "1b9d74729dfe123b",
+    ]
 
 
 def write_envi(path: Path, fields: dict[str, object], data: bytes) -> Path:

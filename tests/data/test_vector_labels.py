@@ -32,7 +32,7 @@ from vectors_made import (
     vector_file,
 )
 
-from hytas.data import Grid, load_maps, load_scene, make_split, open_cube
+from hytas.data import Grid, labels_on_grid, load_scene, make_split
 from hytas.data.labels.burn import Burner, crossing
 from hytas.data.readers import guard
 from hytas.errors import InputError
@@ -520,9 +520,8 @@ def test_folds_hold_out_whole_polygons(tmp_path: Path) -> None:
 
 
 def test_truth_has_the_ids_of_the_model(tmp_path: Path) -> None:
-    cube = open_cube(scene(tmp_path))
     path = geojson(tmp_path / "f.geojson", FIELDS)
     grid = Grid((SIDE, 0, LEFT, 0, -SIDE, TOP), "EPSG:32632", HEIGHT, WIDTH)
     known = {"rice": 4, "wheat": 9}
-    maps = load_maps(path, None, cube.shape, grid=grid, class_field="crop", known=known)
+    maps = labels_on_grid(path, grid, class_field="crop", known=known).maps
     np.testing.assert_array_equal(maps[0][1], np.array([0, 10, 9])[fields_map()])

@@ -2,7 +2,7 @@
 
 from hytas.data.bands import parse_bands
 from hytas.data.classes import with_classes
-from hytas.data.cube import CubeReader, FileCube, empty_pixels, open_cube, valid_pixels
+from hytas.data.cube import FileCube, empty_pixels, open_cube, valid_pixels
 from hytas.data.datasets import SCENES
 from hytas.data.fill import check_mark, holds_data, undeclared_in_rows
 from hytas.data.grid import Grid
@@ -12,8 +12,7 @@ from hytas.data.labels.names import read_class_names
 from hytas.data.labels.read import LabelMaps, label_files, labels_on_grid
 from hytas.data.load import Cube, load_cube, load_maps, load_scene
 from hytas.data.location import Location, Lookup, Orthorectified
-from hytas.data.mapped import MappedCube
-from hytas.data.own_scaling import OwnScaling
+from hytas.data.mapped import MappedCube, OwnScaling, Resampling
 from hytas.data.palette import UNLABELLED_COLOUR, palette
 from hytas.data.parts import Part
 from hytas.data.patches import (
@@ -26,7 +25,6 @@ from hytas.data.patches import (
 from hytas.data.preprocessing import Preprocessing
 from hytas.data.readers.table import FORMATS, is_scene_folder, open_file
 from hytas.data.record import Contents, Rows, Variable
-from hytas.data.resample import Resampling
 from hytas.data.scene import Scene, scene_from_arrays
 from hytas.data.several import load_scenes
 from hytas.data.spectra import Spectra, as_spectra
@@ -69,7 +67,6 @@ __all__ = [
     "Contents",
     "Cube",
     "CubePixels",
-    "CubeReader",
     "FileCube",
     "Grid",
     "ImageSet",

@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,37 +24,6 @@ DECODED_BYTES, SAMPLED_COLUMNS = 2**27, 256
 """Of a sample: bytes of blocks that are decoded, and pixels of a row."""
 BLOCK_BYTES = 2**27
 """Bytes of rows that are read together where all rows are read."""
-
-
-class CubeReader(Protocol):
-    """A cube on disk that is read by windows."""
-
-    @property
-    def name(self) -> str:
-        """Return the file's name, without its suffix."""
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """Height, width, bands."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Return the type of the values that `read` returns, in native byte order."""
-
-    @property
-    def wavelengths(self) -> npt.NDArray[np.float64] | None:
-        """Return the band centres in nm, (B,), or None."""
-
-    @property
-    def nodata(self) -> float | None:
-        """Return the no-data value, or None."""
-
-    @property
-    def grid(self) -> Grid:
-        """Return where the pixels lie."""
-
-    def read(self, row0: int, row1: int, col0: int, col1: int) -> Array:
-        """Return the pixels (row1 - row0, col1 - col0, B) of a window inside the scene."""
 
 
 @dataclass(eq=False)

@@ -22,7 +22,6 @@ from hytas.data.labels.names import GivenNames, read_class_names, renamed
 from hytas.data.labels.options import Given, LabelOptions, parse_unlabelled
 from hytas.data.labels.read import (
     LabelMaps,
-    labels_on_grid,
     of_rasters,
     of_shapes,
     refuse_options_of_shapes,
@@ -323,34 +322,16 @@ def load_maps(
     shape: tuple[int, ...] | None = None,
     unlabelled: Given | None = None,
     zero_is_a_class: bool = False,
-    *,
-    grid: Grid | None = None,
-    class_field: str | None = None,
-    labels_crs: str | None = None,
-    known: Mapping[str, int] | None = None,
 ) -> list[tuple[str, npt.NDArray[np.int64]]]:
-    """Read the label map, or the training and the test map, of a file, with the file's ids.
+    """Read the label map, or the training and the test map, of a raster, with the file's ids.
+
+    `labels_on_grid` reads labels of any form on the pixels of a cube.
 
     Args:
         path: the file.
         labels_key: the map's name, or two names "training,test".
         shape: of the cube, to find the map that fits; None accepts any map.
-        grid: the pixels of the cube; the maps are then read by `labels_on_grid`, which has the
-            arguments that are not listed.
+        unlabelled, zero_is_a_class: as for `load_scene`.
     """
-    if grid is not None:
-        found = labels_on_grid(
-            path,
-            grid,
-            labels_key=labels_key,
-            unlabelled=unlabelled,
-            zero_is_a_class=zero_is_a_class,
-            class_field=class_field,
-            labels_crs=labels_crs,
-            known=known,
-        )
-        return list(found.maps)
-    mark = parse_unlabelled(unlabelled)
-    options = LabelOptions(labels_key, mark, zero_is_a_class, class_field, labels_crs)
-    refuse_options_of_shapes(options, str(path))
+    options = LabelOptions(labels_key, parse_unlabelled(unlabelled), zero_is_a_class)
     return list(of_rasters([open_file(path, "labels")], options, shape, None).maps)

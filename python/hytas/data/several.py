@@ -10,9 +10,7 @@ import numpy as np
 
 from hytas.data.join import join_scenes
 from hytas.data.load import load_scene
-from hytas.data.mapped import MappedCube
-from hytas.data.own_scaling import OwnScaling
-from hytas.data.resample import Resampling
+from hytas.data.mapped import MappedCube, OwnScaling, Resampling
 from hytas.data.scene import Scene
 from hytas.data.spectra import Spectra
 from hytas.errors import InputError

@@ -11,12 +11,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from collections.abc import Callable
+
+    from torch import Tensor, nn
 
     from hytas.proxies.taps import Tap
 
 MSA, MLP = ("qkv", "proj"), ("fc1", "fc2")
 LINEAR = ("embed", *MSA, *MLP, "head")
+SALIENCIES: dict[str, Callable[[Tap], Tensor]] = {
+    "snip": lambda tap: (tap.grad * tap.weight).abs(),
+    "grad_norm": lambda tap: tap.grad.square(),
+    "synflow": lambda tap: tap.grad * tap.weight,
+    "logsynflow": lambda tap: tap.grad.abs().log1p() * tap.weight.abs(),
+    "magnitude": lambda tap: tap.weight.abs(),
+}
+"""Name -> saliency of each weight of a layer, (K, out, in); 0 where it is not there."""
 
 
 def grad_norm(tap: Tap) -> Tensor:
@@ -183,22 +193,64 @@ def log_determinant(kernels: Tensor) -> Tensor:
     return value
 
 
-def t_cet(tap: Tap) -> Tensor:
+def regions(tap: Tap) -> Tensor:
+    """The number of linear regions that the samples lie in: of different activation signs.
+
+    Source: TE-NAS (Chen et al., ICLR 2021), its expressivity; signs as those of naswot. Direction:
+    larger is better. Data: patches (labels are not read); at most their number. Shape: inputs of a
+    GELU (N, T * f) to a kernel (N, N), their sum to a scalar. Cost: one forward pass.
+    """
+    return naswot(tap)
+
+
+def count_regions(kernels: Tensor) -> Tensor:
+    """(K, N, N) signs that each two samples share -> how many samples differ."""
+    same = kernels >= kernels.diagonal(dim1=1, dim2=2)[:, None] - 0.5
+    found: Tensor = (1.0 / same.sum(2)).sum(1)
+    return found
+
+
+def ntk(network: nn.Module, patches: Tensor, labels: Tensor) -> float:
+    """-(largest / smallest eigenvalue) of the neural tangent kernel: trainability.
+
+    Source: TE-NAS (Chen et al., ICLR 2021). Row n of the kernel's factor is the gradient of the sum
+    of the logits of sample n by all parameters named weight, as in the released code. TE-score is
+    `rank-mean(ntk,regions)`, for which `te-score` stands. Direction: larger is better. Data:
+    patches (labels are not read), two or more. Shape: gradients (N, weights) to a scalar. Cost: one
+    forward and one backward pass for each sample.
+    """
+    import torch
+
+    weights = [each for name, each in network.named_parameters() if "weight" in name]
+    rows = []
+    for patch in patches:
+        found = network(patch[None])
+        logits = found[0] if isinstance(found, tuple) else found
+        grads = torch.autograd.grad(logits.sum(), weights, allow_unused=True)
+        rows.append(torch.cat([grad.flatten() for grad in grads if grad is not None]).double())
+    factor = torch.stack(rows)
+    values = _eigenvalues((factor @ factor.mT)[None])[0]
+    return -float(values[-1] / values[0])
+
+
+def t_cet(tap: Tap, saliency: str = "snip") -> Tensor:
     """Sum over MLPs of S / sigma * log K: trainability times expressivity.
 
-    Source: HyTAS, supplementary table 1. S and sigma are the sum and the deviation of the SNIP
-    saliency |g * w| over the weights of the layer that feeds the GELU (fc1), log K the log-det of
-    naswot's kernel of that layer alone (the layers that have signs to count). Direction: larger is
-    better. Data: labelled patches, cross-entropy. Shape: gradients and weights (f, E), outputs
-    (N, T * f) to a scalar. Cost: one forward and one backward pass.
+    Source: HyTAS, supplementary table 1. S and sigma are the sum and the deviation of a saliency
+    over the weights of the layer that feeds the GELU (fc1), log K the log-det of naswot's kernel of
+    that layer alone (the layers that have signs to count). Option `saliency` is of a weight: `snip`
+    |g * w|, `grad_norm` g^2, `synflow` g * w, `logsynflow` log(|g| + 1) |w|, `magnitude` |w|; g is
+    the gradient of the cross-entropy. Direction: larger is better. Data: labelled patches,
+    cross-entropy. Shape: gradients and weights (f, E), outputs (N, T * f) to a scalar. Cost: one
+    forward and one backward pass.
     """
-    saliency = (tap.grad * tap.weight).abs()
-    every = saliency[0].numel()
+    each = SALIENCIES[saliency](tap)
+    every = each[0].numel()
     weights = every if tap.real is None else tap.real.outputs * tap.real.inputs
-    total = _summed(saliency)
+    total = _summed(each)
     mean = total / weights
     # Zeros that were added lie as far from the mean as it is large.
-    squares = _summed((saliency - mean[:, None, None]).square()) - (every - weights) * mean.square()
+    squares = _summed((each - mean[:, None, None]).square()) - (every - weights) * mean.square()
     trainable = total / (squares / weights).sqrt()
     return trainable.double() * log_determinant(naswot(tap).double())
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hytas.errors import InputError
 from hytas.plugins import brought_by
-from hytas.proxies.table import COMBINATIONS, PROXIES, Proxy
+from hytas.proxies.table import COMBINATIONS, PROXIES, SYNONYMS, Proxy
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,7 @@ def _split(text: str) -> list[str]:
 
 
 def _parse_one(text: str) -> ProxySpec:
+    text = SYNONYMS.get(text.strip(), text)
     name, bracket, rest = text.partition("(")
     if bracket:
         return _parse_combination(name.strip(), rest)

@@ -128,7 +128,20 @@ PROXIES: dict[str, Proxy] = {
     "zico": Proxy(formulas.zico, options={"std": ("magnitude", "signed")}, sample_grads=True),
     "zico_pp": Proxy(formulas.zico_pp, options={"std": ("magnitude", "signed")}),
     "croze": Proxy(formulas.croze, extra=PERTURBED, all_tokens=True),
-    "t_cet": Proxy(formulas.t_cet, kinds=("fc1",), all_tokens=True),
+    "t_cet": Proxy(
+        formulas.t_cet,
+        options={"saliency": tuple(formulas.SALIENCIES)},
+        kinds=("fc1",),
+        all_tokens=True,
+    ),
+    "ntk": Proxy(formulas.ntk, NETWORK),
+    "regions": Proxy(
+        formulas.regions,
+        finish=formulas.count_regions,
+        extra=FORWARD,
+        kinds=("fc1",),
+        all_tokens=True,
+    ),
     "params": Proxy(no_pass.params, NO_PASS),
     "macs": Proxy(no_pass.macs, NO_PASS),
     "depth-embed": Proxy(no_pass.depth_embed, NO_PASS),
@@ -140,3 +153,5 @@ fill("proxy", PROXIES, lambda name, entry: Proxy(entry[0], **entry[1]))
 
 COMBINATIONS: dict[str, Callable[..., Any]] = {"rank-mean": rank_mean}
 """How the columns of several proxies become one, the docstring the documentation."""
+SYNONYMS = {"te-score": "rank-mean(ntk,regions)"}
+"""Name -> the combination that it stands for."""

@@ -89,6 +89,8 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
                 "a training that begins with a model keeps its embedding: must be no",
             )
         self._check_pareto()
+        if self.mutation == self.crossover == 0:
+            raise InputError("mutation", 0, "and `crossover` 0 leave no children")
 
     def _fill(self) -> None:
         """Give settings that were left out the values of the effort, or of the kind of data."""
@@ -161,6 +163,18 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
     def recipes(self) -> dict[str, Recipe]:
         """The recipes that race: preset -> recipe."""
         return recipes_of(self.recipe, self.presets)
+
+    @property
+    def operators(self) -> dict[str, Any]:
+        """Return the settings of the engine's `Evolution` for mutation and crossover."""
+        half = self.population // 2
+        mutation = self.population - half if self.mutation is None else self.mutation
+        crossover = half if self.crossover is None else self.crossover
+        found: dict[str, Any] = {"mutation": self.evolution, "parents": self.parents}
+        if (self.mutation, self.crossover) != (None, None):
+            share = mutation / (mutation + crossover)
+            found |= {"offspring": mutation + crossover, "mutation_share": share}
+        return found
 
     @property
     def selection(self) -> str:

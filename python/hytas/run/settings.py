@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hytas._engine import strategies
+from hytas._engine import mutation_presets, strategies
 from hytas.data.labels.names import class_names_text, read_class_names
 from hytas.data.labels.options import parse_unlabelled
 from hytas.data.patches import check_patch_side
@@ -14,7 +14,7 @@ from hytas.data.preprocessing import METHODS as SCALINGS
 from hytas.data.splits.make import check_seed
 from hytas.deploy.smoothing import METHODS as SMOOTHERS
 from hytas.errors import InputError
-from hytas.settings import SCALE_BY, OneOf, counted, listed, plain_if_one, setting, that
+from hytas.settings import MOST, SCALE_BY, OneOf, counted, listed, plain_if_one, setting, that
 from hytas.supernet.settings import SupernetSettings
 
 FRONT_STRATEGIES = tuple(name for name, facts in strategies().items() if facts["several_scores"])
@@ -327,6 +327,30 @@ class SearchSettings:
         "Budget and search",
         rule=OneOf((*strategies(), SUPERNET_STRATEGY), _strategy),
         estimator=True,
+    )
+    evolution: str = setting(
+        "autoformer",
+        "Rates of mutation as published, of depth, of other global genes and of genes of layers: "
+        "autoformer .4, .4, .2; s3 .2, .2, .4; hytas .2 each.",
+        "Budget and search",
+        rule=OneOf(tuple(mutation_presets())),
+    )
+    parents: int = setting(
+        10, "Best candidates that are mutated and crossed.", "Budget and search", rule=counted
+    )
+    mutation: int | None = setting(
+        None,
+        "Children of a generation by mutation.",
+        "Budget and search",
+        rule=that(lambda value: 0 <= value <= MOST, f"must be 0 to {MOST}"),
+        usual="half of `population`",
+    )
+    crossover: int | None = setting(
+        None,
+        "Children of a generation by crossover.",
+        "Budget and search",
+        rule=that(lambda value: 0 <= value <= MOST, f"must be 0 to {MOST}"),
+        usual="half of `population`",
     )
     pareto: str | None = setting(
         None,

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -68,6 +68,7 @@ class SearchSettings:
             what was scored since the last write: workers write a batch each.
         minimised: costs that are further objectives beside the fitness, for a strategy with several
             scores.
+        operators: further settings of the engine's `Evolution`, such as `parents` and `mutation`.
     """
 
     strategy: str = "evolution"
@@ -76,6 +77,7 @@ class SearchSettings:
     seed: int = 0
     chunk: int = 16
     minimised: tuple[str, ...] = ()
+    operators: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("population", "generations"):
@@ -225,7 +227,13 @@ def _resume(
     state = store.load_state()
     try:
         return open_strategy(
-            settings.strategy, feasible, settings.population, settings.seed, state, notify
+            settings.strategy,
+            feasible,
+            settings.population,
+            settings.seed,
+            state,
+            notify,
+            settings.operators,
         )
     except ValueError as error:
         if state is None or isinstance(error, InputError):

@@ -59,8 +59,11 @@ def open_strategy(
     seed: int,
     state: bytes | None,
     notify: Callable[[str], None],
+    operators: Mapping[str, Any],
 ) -> Strategy:
     """Return a strategy of the engine or of a plug-in, at the beginning or where `state` is.
+
+    `operators` are further settings of `hytas._engine.Evolution`.
 
     Raises:
         InputError: the strategy of a plug-in asks for other candidates than before.
@@ -70,7 +73,7 @@ def open_strategy(
         return OwnStrategy(name, feasible, population, seed, state, notify)
     if state is not None:
         return Evolution.restore(feasible, state)
-    return Evolution(feasible, strategy=name, population=population, seed=seed)
+    return Evolution(feasible, strategy=name, population=population, seed=seed, **operators)
 
 
 def check_strategy(name: str, known: Sequence[str]) -> None:

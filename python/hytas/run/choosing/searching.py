@@ -77,6 +77,7 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
         config.generations,
         config.seed,
         minimised=config.minimised,
+        operators=config.operators,
     )
     with (
         spread_over(evaluator, run.workers, report.line) as scorer,

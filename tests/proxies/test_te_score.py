@@ -1,0 +1,84 @@
+"""TE-score, as the released code of TE-NAS computes it, and T-CET by other saliencies."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from small_networks import SMALL
+from torch import nn
+
+from hytas.models import build_network
+from hytas.proxies import Evaluator, parse_proxies
+from hytas.proxies.initial import start_of
+from hytas.proxies.kinds import layers_of
+
+
+def scored(names: str, shape, batch) -> tuple[dict[str, float], nn.Module]:
+    """Return scores in float64, and the network that was scored."""
+    scorer = Evaluator(names, shape, batch=batch, precision="float64")
+    (result,) = scorer.score([SMALL[0]])
+    assert not result["reasons"]
+    start = start_of([SMALL[0]], shape, scorer.setting.pool)
+    network = build_network(SMALL[0], shape).double().eval()
+    network.load_state_dict({name: value[0] for name, value in start.values.items()})
+    for stream in network.token_streams.values():
+        stream.observer = lambda _: None  # it computes all tokens then, as these proxies see them
+    return result["scores"], network
+
+
+def test_the_kernel_is_that_of_the_released_code(shape, batch) -> None:
+    scores, network = scored("ntk", shape, batch)
+    rows = []
+    logits = network(batch[0].double())
+    for number in range(len(logits)):
+        network.zero_grad()
+        one = logits[number : number + 1]
+        one.backward(torch.ones_like(one), retain_graph=True)
+        named = network.named_parameters()
+        grads = [p.grad.flatten() for n, p in named if "weight" in n and p.grad is not None]
+        rows.append(torch.cat(grads))
+    rows = torch.stack(rows)
+    values = np.linalg.eigvalsh(torch.einsum("nc,mc->nm", rows, rows).numpy())
+    assert scores["ntk"] == pytest.approx(-values[-1] / values[0], rel=1e-6)
+
+
+def test_regions_are_counted(shape, batch) -> None:
+    patches, labels = batch
+    twice = torch.cat([patches, patches[:2]]), torch.cat([labels, labels[:2]])
+    scores, network = scored("regions", shape, twice)
+    codes: list[torch.Tensor] = []
+    for layer in layers_of(network, shape.classes):
+        if layer.kind == "fc1":
+            layer.module.register_forward_hook(
+                lambda module, args, output: codes.append((output > 0).flatten(1))
+            )
+    network(twice[0].double())
+    assert scores["regions"] == len(torch.unique(torch.cat(codes, 1), dim=0)) == len(patches)
+
+
+def test_the_name_stands_for_the_ranks_of_both() -> None:
+    assert str(parse_proxies("te-score")[0]) == "rank-mean(ntk,regions)"
+
+
+@pytest.mark.parametrize("saliency", ["grad_norm", "synflow", "logsynflow", "magnitude"])
+def test_t_cet_by_other_saliencies(saliency: str, shape, batch) -> None:
+    scores, network = scored(f"t_cet:saliency={saliency}", shape, batch)
+    layers = [each for each in layers_of(network, shape.classes) if each.kind == "fc1"]
+    outputs: list[torch.Tensor] = []
+    for layer in layers:
+        layer.module.register_forward_hook(lambda module, args, output: outputs.append(output))
+    loss = F.cross_entropy(network(batch[0].double()), batch[1])
+    weights = [layer.module.weight for layer in layers]
+    expected = 0.0
+    for w, g, seen in zip(weights, torch.autograd.grad(loss, weights), outputs, strict=True):
+        each = {
+            "grad_norm": g**2,
+            "synflow": g * w,
+            "logsynflow": torch.log(g.abs() + 1) * w.abs(),
+            "magnitude": w.abs(),
+        }[saliency].detach()
+        codes = (seen > 0).double().flatten(1)
+        kernel = codes @ codes.T + (1 - codes) @ (1 - codes).T
+        trainable = each.sum() / each.std(correction=0)
+        expected += float(trainable * torch.linalg.slogdet(kernel)[1])
+    assert scores[f"t_cet:saliency={saliency}"] == pytest.approx(expected, rel=1e-6)

@@ -26,6 +26,16 @@ class Made:
         self.members: set[nn.Module] = set()
         self.patterns: dict[Hashable, nn.Module] = {}
 
+    def forget(self, most: int) -> bool:
+        """Drop the modules if there are more than `most`; return whether that was so."""
+        if len(self.patterns) > most:
+            self.patterns.clear()
+        if len(self.members) <= most:
+            return False
+        self.modules.clear()
+        self.members.clear()
+        return True
+
 
 _made: ContextVar[Made | None] = ContextVar("modules made without numbers", default=None)
 

@@ -109,8 +109,8 @@ class Outlines:
         """
         if not free_genes(architecture):
             return None
-        if len(self._made.members) > MOST_KNOWN:
-            self._made, self._slots = Made(), {}
+        if self._made.forget(MOST_KNOWN):
+            self._slots.clear()
         with without_numbers(self._made):
             network = NETWORKS[space_of(architecture)](architecture, self.shape, NO_DROP)
         if not (isinstance(network, Network) and network.framed):

@@ -3,6 +3,7 @@
 With HYTAS_SANITIZE=1 the program is built with sanitizers, and there are 500 mutations.
 """
 
+import dataclasses
 import os
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from small_model import Exported
 from test_rasters import write_cube
 
 from hytas.deploy.delta import make_delta
-from hytas.export.onnx_file import seal
+from hytas.deploy.unknown import UnknownGround
+from hytas.export.onnx_file import seal, set_card
 
 MUTATIONS = 500 if os.environ.get("HYTAS_SANITIZE") else 40
 
@@ -52,7 +54,12 @@ def sealed(content: bytes) -> bytes:
 def test_mutated_files_end_in_a_map_or_in_one_line(
     onboard: Run, models: dict[str, Exported], tmp_path: Path
 ) -> None:
-    rng, model = np.random.default_rng(8), models["uint16"].files["onnx-scene"]
+    rng, model = np.random.default_rng(8), tmp_path / "good.onnx"
+    graph = onnx.load(models["uint16"].files["onnx-scene"])
+    card, drawn = models["uint16"].card, rng.dirichlet(np.ones(4), 90).astype(np.float32)
+    score = UnknownGround.fit(drawn, drawn.argmax(axis=1)).to_dict()
+    set_card(graph, dataclasses.replace(card, graph="scene", unknown=score))
+    model.write_bytes(graph.SerializeToString())
     scene = write_cube(tmp_path / "scene", models["uint16"].scene.cube, "bil", "<")
     delta, other = tmp_path / "good.delta", models["float32"].files["onnx-scene"]
     delta.write_bytes(make_delta(other.read_bytes(), model.read_bytes()))
@@ -66,7 +73,7 @@ def test_mutated_files_end_in_a_map_or_in_one_line(
         if kind < 2:
             content = mutated(model.read_bytes(), rng)
             bad_model.write_bytes(sealed(content) if kind else content)
-            done = onboard(bad_model, scene, tmp_path / "map.hdr")
+            done = onboard(bad_model, scene, tmp_path / "map.hdr", "--unknown", 0.05)
         elif kind == 2:
             bad_delta.write_bytes(mutated(delta.read_bytes(), rng))
             done = onboard("--update", bad_delta, other, tmp_path / "new.onnx")

@@ -5,6 +5,7 @@ import json
 import pickle
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,19 @@ def test_it_learns(fitted: HSIClassifier, halves: tuple[np.ndarray, ...]) -> Non
     by_hand = float((predicted == test)[test != 0].mean())
     assert fitted.score(cube, test) == by_hand
     assert by_hand > 0.9
+
+
+def test_ground_of_no_class_gets_no_class(
+    fitted: HSIClassifier, halves: tuple[np.ndarray, ...]
+) -> None:
+    cube = halves[0].copy()
+    cube[:8, :8] = cube[:8, :8].mean()  # as bright in all bands
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the values are doubtful, too
+        assert (fitted.predict(cube) != 0).all()
+        unknown = fitted.predict(cube, unknown=0.05) == 0
+    assert unknown[:6, :6].mean() > 0.8
+    assert unknown[10:, 10:].mean() < 0.2
 
 
 def test_probabilities_belong_to_the_classes(

@@ -80,8 +80,8 @@ class UnknownGround:
 
     def _distances(self, values: Array) -> npt.NDArray[np.float64]:
         whitened = values @ self.transform.T.astype(np.float64)
-        gaps = whitened[:, None] - self.centres.astype(np.float64)
-        return np.asarray((gaps**2).sum(axis=2))
+        centres = self.centres.astype(np.float64)
+        return np.stack([((whitened - one) ** 2).sum(axis=1) for one in centres], axis=1)
 
     def threshold(self, share: float) -> float:
         """Return the score that a share of held-out pixels exceeds."""

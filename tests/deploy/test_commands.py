@@ -109,7 +109,7 @@ def test_classify_refuses_in_one_line(
     ("options", "words"),
     [
         (("--resize", 5), "resize 5: is for images, not for scenes"),
-        (("--skip-unreadable",), "skip unreadable True: is for images"),
+        (("--skip-unreadable",), "--skip-unreadable True: is for images"),
         (
             ("--class-field", "crop"),
             "--class-field crop: needs the ground truth; name it with --labels",

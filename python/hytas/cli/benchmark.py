@@ -11,7 +11,7 @@ from hytas.errors import InputError
 
 @click.group()
 def benchmark() -> None:
-    """Make tables of trained networks, in which a search costs nothing."""
+    """Make tables of trained networks, to compare searches without training."""
 
 
 @benchmark.command(cls=options.PanelCommand)

@@ -40,7 +40,7 @@ COMMANDS = {
     "benchmark": (
         "benchmark",
         "benchmark",
-        "Make a table of trained networks, in which a search costs nothing.",
+        "Make a table of trained networks, to compare searches without training.",
     ),
     "analyse": (
         "analyse",

@@ -240,13 +240,8 @@ def test_real_scenes(real: Path):
     assert salinas.cube.shape == (83, 86, 204)
     assert salinas.class_ids == (1, 10, 11, 12, 13, 14)
     assert sum(salinas.class_counts().values()) == 5348
-    prints = [each.fingerprint[:16] for each in (scene, usual, salinas, load_scene("synthetic"))]
-    assert prints == [
-        "f18c014a2b27022a",
-        "44410638bb1ba2fe",
-        "9f7c713d9789b293",
-        "1b9d74729dfe123b",
-    ]
+    prints = [each.fingerprint[:8] for each in (scene, usual, salinas, load_scene("synthetic"))]
+    assert prints == ["f18c014a", "44410638", "9f7c713d", "1b9d7472"]
 
 
 def write_envi(path: Path, fields: dict[str, object], data: bytes) -> Path:
@@ -532,3 +527,22 @@ def test_structures_in_structures_of_matlab(mat, cube, labels) -> None:
     )
     assert_same(scene, cube, labels)
     assert scene.wavelengths is not None
+
+
+@pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+@pytest.mark.parametrize("where", ["YES", "NO"])
+def test_the_mask_of_a_geotiff(tmp_path: Path, cube, labels, where: str) -> None:
+    height, width, bands = cube.shape
+    mask = np.arange(labels.size).reshape(labels.shape) % 5 > 0
+    size = {"height": height, "width": width, "dtype": cube.dtype.name}
+    with (
+        rasterio.Env(GDAL_TIFF_INTERNAL_MASK=where),
+        rasterio.open(tmp_path / "a.tif", "w", driver="GTiff", count=bands, **size) as file,
+    ):
+        file.write(cube.transpose(2, 0, 1))
+        file.write_mask(mask)
+    np.save(tmp_path / "gt.npy", labels)
+    scene = load_scene(tmp_path / "a.tif", tmp_path / "gt.npy")
+    np.testing.assert_array_equal(scene.valid, mask)
+    np.testing.assert_array_equal(scene.cube[mask], cube[mask])
+    np.testing.assert_array_equal(np.array((0, *scene.class_ids))[scene.labels], labels * mask)

@@ -8,7 +8,7 @@ import json
 import re
 import struct
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -62,9 +62,12 @@ def read(path: Path, driver: str, name: str) -> Contents:
         bands, notes = _with_items(dataset, facts.bands, "wavelength" in fields)
         found = _variable(dataset, path.stem, partial(_values, str(path), driver))
         marks = dataset.nodatavals
+        has_mask = [flag.name for flag in dataset.mask_flag_enums[0]] == ["per_dataset"]
     # GDAL reads any text of an ENVI header as 0.
     marks = (facts.nodata,) if driver == "ENVI" else marks
     variable = _marked(replace(found, bands=bands, stored=path.stat().st_size), marks)
+    if has_mask and not variable.is_colour:
+        variable = _masked(variable, partial(_mask, str(path), driver))
     if driver == "GTiff" and variable.shape[0] == 1 and len(pages := like_pages(path)) > 1:
         variable = _stack(path, variable, pages)
     notes = (*facts.notes, *notes)
@@ -198,6 +201,27 @@ def _values(path: str, driver: str, key: Key) -> Array:
         dataset = _dataset(path, driver, Path(where).stat().st_mtime_ns)
         window = ((rows.start, rows.stop), (columns.start, columns.stop))
         return np.asarray(dataset.read(list(range(bands.start + 1, bands.stop + 1)), window=window))
+
+
+def _mask(path: str, driver: str, key: Key) -> Array:
+    """Return (rows, columns), 0 where the mask of the raster says that there is no data."""
+    window = tuple((part.start, part.stop) for part in key[1:])
+    with settings():
+        dataset = _dataset(path, driver, Path(path).stat().st_mtime_ns)
+        return np.asarray(dataset.read_masks(1, window=window))
+
+
+def _masked(variable: Variable, mask: Callable[[Key], Array]) -> Variable:
+    """Return an array (bands, rows, columns) as floats, NaN where its mask says no data."""
+    dtype = np.result_type(variable.dtype, np.float32)
+
+    def values(key: Key) -> Array:
+        found = variable.read(key).astype(dtype)
+        found[:, mask(key) == 0] = np.nan
+        return found
+
+    size = bytes_of(variable.shape, dtype.itemsize)
+    return replace(variable, dtype=str(dtype), read=values, size=size)
 
 
 def _variable(dataset: Any, name: str, values: Any) -> Variable:

@@ -331,7 +331,8 @@ def load_maps(
         path: the file.
         labels_key: the map's name, or two names "training,test".
         shape: of the cube, to find the map that fits; None accepts any map.
-        unlabelled, zero_is_a_class: as for `load_scene`.
+        unlabelled: as for `load_scene`.
+        zero_is_a_class: likewise.
     """
     options = LabelOptions(labels_key, parse_unlabelled(unlabelled), zero_is_a_class)
     return list(of_rasters([open_file(path, "labels")], options, shape, None).maps)

@@ -1,9 +1,13 @@
 """How a refusal is worded: for Python, and for the command line."""
 
+import ast
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 
+import hytas
 from hytas.cli.main import run
 from hytas.errors import InputError
 
@@ -63,3 +67,19 @@ def test_the_command_line_names_options_of_the_command_only(
         run(["analyse", "correlations", "--tables", "none.csv", "--resamples", "0"])
     assert ended.value.code == 2
     assert capsys.readouterr().err.strip() == "error: --resamples 0: must be 1 or more"
+
+
+# Texts that are commands: what a page tells to run next, and the options of a C compiler.
+COMMANDS = {"report/words.py", "export/c_source.py"}
+
+
+def test_no_text_of_the_library_names_an_option() -> None:
+    option = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
+    package = Path(hytas.__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        name = path.relative_to(package).as_posix()
+        if name.startswith("cli/") or name in COMMANDS:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert not option.search(node.value), f"{name}:{node.lineno}: {node.value}"

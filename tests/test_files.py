@@ -30,7 +30,7 @@ def test_a_missing_folder_and_a_folder_are_named(tmp_path: Path) -> None:
         write_text(tmp_path / "nowhere" / "a.txt", "text")
     with pytest.raises(IsADirectoryError, match="is a folder; the name of a file is needed"):
         write_text(tmp_path, "text")
-    with pytest.raises(InputError, match=r"out: .* is a folder; the name of a file is needed"):
+    with pytest.raises(InputError, match=r"out=.*: is a folder; the name of a file is needed"):
         check_folder(tmp_path, "out")
     check_folder(tmp_path / "a.txt", "out")
 

@@ -84,7 +84,7 @@ def read_csv(
         reader.fieldnames = columns
         rows = [(above + reader.line_num, row) for row in reader]
     except csv.Error as error:
-        raise InputError(f"{path}, line {above + reader.line_num}: {error}") from None
+        raise InputError(f"{path}, line {above + reader.line_num}", rule=str(error)) from None
     return columns, [(line, row) for line, row in rows if not _is_blank(row)]
 
 
@@ -107,11 +107,11 @@ def check_folder(path: Path, argument: str) -> None:
         InputError: its folder does not exist, or cannot be written; or it is a folder itself.
     """
     if path.is_dir():
-        raise InputError(f"{argument}: {path} is a folder; the name of a file is needed")
+        raise InputError(argument, path, "is a folder", "the name of a file is needed")
     if not path.parent.is_dir():
-        raise InputError(f"{argument}: the folder {path.parent} does not exist")
+        raise InputError(argument, path, f"the folder {path.parent} does not exist")
     if not os.access(path.parent, os.W_OK):
-        raise InputError(f"{argument}: the folder {path.parent} cannot be written")
+        raise InputError(argument, path, f"the folder {path.parent} cannot be written")
 
 
 def lock(file: IO[Any]) -> bool:
@@ -159,15 +159,15 @@ def parse_json(text: str | bytes, source: str | Path) -> Any:
     try:
         values = json.loads(text)
     except RecursionError:
-        raise InputError(f"{source}: nested more than {MOST_DEPTH} deep") from None
+        raise InputError(source, rule=f"nested more than {MOST_DEPTH} deep") from None
     except ValueError as error:  # UnicodeDecodeError or JSONDecodeError
-        raise InputError(f"{source}: not JSON ({error})") from None
+        raise InputError(source, rule=f"not JSON ({error})") from None
     level = [values]
     for _ in range(MOST_DEPTH):
         level = [inner for outer in level for inner in _inside(outer)]
         if not level:
             return values
-    raise InputError(f"{source}: nested more than {MOST_DEPTH} deep")
+    raise InputError(source, rule=f"nested more than {MOST_DEPTH} deep")
 
 
 def _inside(value: Any) -> list[Any]:

@@ -100,11 +100,11 @@ def _checked(values: Any) -> dict[str, dict[str, Any]]:
     """
     files = values.get("files") if isinstance(values, dict) else None
     if not isinstance(files, dict) or values.get("sha256") != _digest(files):
-        raise InputError("manifest: damaged")
+        raise InputError("manifest", rule="damaged")
     for name, entry in files.items():
         known = isinstance(entry, dict) and entry.keys() == {"bytes", "sha256"}
         if not known or Path(name).name != name:
-            raise InputError("manifest: damaged")
+            raise InputError("manifest", rule="damaged")
     return files
 
 

@@ -123,12 +123,13 @@ def compare_answers(before: NDArray[np.bool_], after: NDArray[np.bool_]) -> tupl
 def _confidence(predicted: NDArray[Any], probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
     if probabilities.shape[:1] != predicted.shape or probabilities.ndim > 2:
         raise InputError(
-            f"probabilities of shape {probabilities.shape}: must have one row for each of "
-            f"{predicted.size} pixels"
+            "probabilities_of_shape",
+            probabilities.shape,
+            f"must have one row for each of {predicted.size} pixels",
         )
     # Probabilities in float32 may sum to a little more than 1.
     if not np.all((probabilities >= -1e-4) & (probabilities <= 1 + 1e-4)):
-        raise InputError("probabilities: must all lie in 0..1")
+        raise InputError("probabilities", rule="must all lie in 0..1")
     if probabilities.ndim == 2:
         probabilities = probabilities[np.arange(len(predicted)), predicted]
     return probabilities
@@ -171,10 +172,10 @@ def summarise(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         InputError: there is no report, or the reports have different classes.
     """
     if not reports:
-        raise InputError("reports: there are none; at least one is needed")
+        raise InputError("reports", rule="there are none", hint="at least one is needed")
     names = list(reports[0]["per_class"])
     if any(list(report["per_class"]) != names for report in reports):
-        raise InputError("reports: must all have the same classes, in the same order")
+        raise InputError("reports", rule="must all have the same classes, in the same order")
     figures = [name for name in FIGURES if any(name in report for report in reports)]
     return {
         **{name: mean_and_deviation([report.get(name) for report in reports]) for name in figures},

@@ -85,31 +85,39 @@ class ModelCard:
         classes = len(self.class_names)
         if len(self.class_ids) != classes or len(self.palette) != classes:
             raise InputError(
-                f"class_ids, palette: {len(self.class_ids)} ids and {len(self.palette)} colours "
-                f"for {classes} class names; one for each is needed"
+                "class_ids, palette",
+                rule=f"{len(self.class_ids)} ids and {len(self.palette)} colours for {classes} "
+                "class names",
+                hint="one for each is needed",
             )
         if self.patch_size < 1 or (self.patch_size % 2 == 0 and self.graph != IMAGE):
-            raise InputError(f"patch_size: {self.patch_size} is not a positive odd number")
+            raise InputError("patch_size", rule=f"{self.patch_size} is not a positive odd number")
         if self.bands < 1 or self.patch_size**2 * self.bands > MOST_PATCH_VALUES:
             raise InputError(
-                f"bands: {self.bands} in patches of {self.patch_size} x {self.patch_size}: must be "
-                f"1 or more, and a patch at most {MOST_PATCH_VALUES} values"
+                "bands",
+                self.bands,
+                f"in patches of {self.patch_size} x {self.patch_size}: must be 1 or more, and a "
+                f"patch at most {MOST_PATCH_VALUES} values",
             )
         if not 1 <= classes <= MOST_CLASSES:
-            raise InputError(f"class_names: {classes} classes; must be 1 to {MOST_CLASSES}")
+            raise InputError(
+                "class_names", rule=f"{classes} classes", hint=f"must be 1 to {MOST_CLASSES}"
+            )
         if self.dtype not in DTYPES:
-            raise InputError(f"dtype: {self.dtype} is not one of {', '.join(DTYPES)}")
+            raise InputError("dtype", self.dtype, f"is not one of {', '.join(DTYPES)}")
         if self.graph not in GRAPHS:
-            raise InputError(f"graph: {self.graph!r} is not one of {', '.join(GRAPHS)}")
+            raise InputError("graph", self.graph, f"is not one of {', '.join(GRAPHS)}")
         if not 0 < self.temperature < math.inf:
-            raise InputError(f"temperature: {self.temperature} must be finite and more than 0")
+            raise InputError("temperature", self.temperature, "must be finite and more than 0")
         if self.scale_by not in SCALE_BY:
-            raise InputError(f"scale_by: {self.scale_by!r} is not one of {', '.join(SCALE_BY)}")
+            raise InputError("scale_by", self.scale_by, f"is not one of {', '.join(SCALE_BY)}")
         _check_values(self)
         for name, values in (("wavelengths", self.wavelengths), ("fwhm", self.fwhm)):
             if values is not None and len(values) != self.bands:
                 raise InputError(
-                    f"{name}: {len(values)} for {self.bands} bands; one for each is needed"
+                    name,
+                    rule=f"{len(values)} for {self.bands} bands",
+                    hint="one for each is needed",
                 )
 
     @property
@@ -201,14 +209,17 @@ def _check_values(card: ModelCard) -> None:
     for name, colour in zip(card.class_names, card.palette, strict=True):
         if len(colour) != 3 or not all(0 <= level <= 255 for level in colour):
             raise InputError(
-                f"palette: {list(colour)} of class {name!r} is not three numbers from 0 to 255"
+                "palette",
+                rule=f"{list(colour)} of class {name!r} is not three numbers from 0 to 255",
             )
     for number in card.class_ids:
         if not -(2**31) <= number < 2**31:
-            raise InputError(f"class_ids: {number} is not a whole number of 32 bits")
+            raise InputError("class_ids", rule=f"{number} is not a whole number of 32 bits")
     mark = card.preprocessing.get("nodata")
     if mark is not None and (isinstance(mark, bool) or not isinstance(mark, int | float)):
-        raise InputError(f"preprocessing: nodata is {mark!r}; a number or null is needed")
+        raise InputError(
+            "preprocessing", rule=f"nodata is {mark!r}", hint="a number or null is needed"
+        )
 
 
 def _parse(properties: Mapping[str, str]) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def network(
     Args:
         name: of the search space.
         space: its space file (docs/spaces.md), as text of TOML or JSON, or as a path; None where
-            `--space` names the file.
+            `space` names the file.
         data: "scenes" or "images"; None for both.
     """
 

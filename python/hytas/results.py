@@ -238,7 +238,7 @@ class Results:
             )
         except (AttributeError, LookupError, TypeError) as error:
             raise InputError(
-                f"metrics.json: not the metrics of a run ({one_line(error)})"
+                "metrics.json", rule=f"not the metrics of a run ({one_line(error)})"
             ) from None
 
     @property

@@ -37,10 +37,11 @@ def fit_temperature(logits: ArrayLike, targets: ArrayLike) -> float:
     values, classes = np.asarray(logits, np.float64), np.asarray(targets)
     if values.ndim != 2 or not len(values) or values.shape[:1] != classes.shape:
         raise InputError(
-            f"logits of shape {values.shape}: must be one row for each of {classes.size} targets"
+            "logits",
+            rule=f"of shape {values.shape}: must be one row for each of {classes.size} targets",
         )
     if not np.isfinite(values).all():
-        raise InputError("logits: must all be finite numbers")
+        raise InputError("logits", rule="must all be finite numbers")
     values = values - values.max(axis=1, keepdims=True)
     if not values.any():
         return 1.0

@@ -62,14 +62,16 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         told = content[place : place + len(_EMPTY)]
         plain = content[:place] + _EMPTY.encode() + content[place + len(_EMPTY) :]
         if hashlib.sha256(plain).hexdigest().encode() != told:
-            raise InputError(f"{path}: damaged or changed: its checksum is not that of its content")
+            raise InputError(
+                path, rule="damaged or changed: its checksum is not that of its content"
+            )
     facts = _facts(path, content)
     try:
         tensors = load(content)
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise _incomplete(path, error) from None
     if CHECKSUM in facts and place is None:
-        raise InputError(f"{path}: damaged or changed: it has lost its checksum")
+        raise InputError(path, rule="damaged or changed: it has lost its checksum")
     return facts, tensors
 
 
@@ -95,12 +97,12 @@ def _facts(path: Path, content: bytes) -> dict[str, Any]:
     except (KeyError, TypeError, ValueError) as error:
         raise _incomplete(path, error) from None
     if not isinstance(facts, dict):
-        raise InputError(f"{path}: its metadata must be a JSON object")
+        raise InputError(path, rule="its metadata must be a JSON object")
     return facts
 
 
 def _incomplete(path: Path, error: Exception) -> InputError:
-    return InputError(f"{path}: not a complete safetensors file ({one_line(error)})")
+    return InputError(path, rule=f"not a complete safetensors file ({one_line(error)})")
 
 
 def _header_bytes(content: bytes) -> int:

@@ -67,7 +67,7 @@ def test_bad_input_is_refused_in_one_line(table: Path, arguments: list[str], sai
 
 
 def test_charts_need_a_folder(table: Path) -> None:
-    with pytest.raises(InputError, match=r"figures: .* is a file; a folder is needed"):
+    with pytest.raises(InputError, match=r"figures=.*: is a file; a folder is needed"):
         run("correlations", "--tables", table, "--figures", table, *LITTLE)
 
 

@@ -171,7 +171,7 @@ def test_values_are_checked_as_options_are(tmp_path: Path, configured: Any) -> N
     assert "Missing option '--budget'" in configured("--config", path).output
     with pytest.raises(InputError, match="no such file"):
         configured("--config", tmp_path / "none.toml")
-    with pytest.raises(InputError, match=r"--write-config .*: the folder .* does not exist"):
+    with pytest.raises(InputError, match=r"write_config=.*: the folder .* does not exist"):
         configured("--budget", "1M-params", "--write-config", tmp_path / "a" / "b.toml")
     scene = tmp_path / "scene.mat"
     scene.write_bytes(b"a cube")

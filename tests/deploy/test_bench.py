@@ -244,7 +244,7 @@ def test_a_budget_of_the_wide_space_holds_exactly(
 
 def test_a_space_of_other_layers_has_no_table(exported: Exported) -> None:
     known = ", ".join(LAYOUTS)
-    with pytest.raises(InputError, match=f"space s3 is not one of {known}"):
+    with pytest.raises(InputError, match=f"space='s3': has no layout; must be one of {known}"):
         profile(with_architecture(exported, {"space": "s3"}))
 
 

@@ -411,7 +411,7 @@ def test_an_output_never_overwrites_an_input_or_another_output(
             ["--out", tmp_path / "y.hdr", "--confidence", tmp_path / "y.img"],
             "confidence=.*y.hdr.*: is also a file of out",
         ),
-        (["--out", tmp_path / "d.tif"], "out: .*d.tif is a folder; the name of a file is needed"),
+        (["--out", tmp_path / "d.tif"], "out=.*d.tif': is a folder; the name of a file is needed"),
     ):
         done = runner.invoke(classify, list(map(str, [exported.onnx, scene, *options])))
         assert isinstance(done.exception, InputError), done.output

@@ -163,7 +163,7 @@ def test_workers_are_reached_through_the_client_of_ray(
 
 
 def test_a_cluster_without_a_processor_is_refused(cluster: Any) -> None:
-    with pytest.raises(InputError, match="workers ray: the cluster has no CPU"), opened(cluster):
+    with pytest.raises(InputError, match="workers='ray': the cluster has no CPU"), opened(cluster):
         pass
 
 
@@ -175,7 +175,7 @@ def test_an_address_without_a_cluster_is_refused_at_once(host: str) -> None:
     for name in (f"ray:{host}:{port}", f"ray://{host}:{port}"):
         started = time.monotonic()
         with (
-            pytest.raises(InputError, match=rf"workers ray: no cluster answers at \S*{host}:"),
+            pytest.raises(InputError, match=rf"workers='ray': no cluster answers at \S*{host}:"),
             open_workers(name),
         ):
             pass

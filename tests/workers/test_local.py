@@ -87,7 +87,7 @@ def test_how_many_work_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("text", ["many", "0", "-1", "1025", "dask", "ray-head:10001"])
 def test_workers_that_are_not_there_are_named(text: str) -> None:
-    with pytest.raises(InputError, match=f"workers {text}: must be local, a number"):
+    with pytest.raises(InputError, match=f"workers='{text}': must be local, a number"):
         check_workers(text)
 
 
@@ -96,18 +96,18 @@ def test_workers_that_are_not_there_are_named(text: str) -> None:
     [
         (
             "ray://",
-            "workers ray: 'ray://': must be ray, ray:auto, ray:HOST:PORT or ray://HOST:PORT",
+            "workers='ray': 'ray://': must be ray, ray:auto, ray:HOST:PORT or ray://HOST:PORT",
         ),
-        ("ray:", "workers 'ray:': an address or settings needed after the colon"),
-        ("slurm:", "workers 'slurm:': an address or settings needed after the colon"),
-        ("ray:head", "workers ray: 'head': must be "),
-        ("ray:head:99999", "workers ray: 'head:99999': must be "),
-        ("ray://head:0", "workers ray: 'ray://head:0': must be "),
-        ("ray://user@head:10001", "workers ray: 'ray://user@head:10001': must be "),
-        ("slurm:jobs=0", "workers slurm: 'jobs=0': must be above 0"),
-        ("slurm:time=-5", "workers slurm: 'time=-5': must be above 0"),
-        ("slurm:memory=nan", "workers slurm: 'memory=nan': must be above 0"),
-        ("slurm:folder=", "workers slurm: 'folder=': must be NAME=VALUE"),
+        ("ray:", "workers='ray:': an address or settings needed after the colon"),
+        ("slurm:", "workers='slurm:': an address or settings needed after the colon"),
+        ("ray:head", "workers='ray': 'head': must be "),
+        ("ray:head:99999", "workers='ray': 'head:99999': must be "),
+        ("ray://head:0", "workers='ray': 'ray://head:0': must be "),
+        ("ray://user@head:10001", "workers='ray': 'ray://user@head:10001': must be "),
+        ("slurm:jobs=0", "workers='slurm': 'jobs=0': must be above 0"),
+        ("slurm:time=-5", "workers='slurm': 'time=-5': must be above 0"),
+        ("slurm:memory=nan", "workers='slurm': 'memory=nan': must be above 0"),
+        ("slurm:folder=", "workers='slurm': 'folder=': must be NAME=VALUE"),
     ],
 )
 def test_addresses_and_settings_are_checked_before_anything_starts(text: str, words: str) -> None:

@@ -201,7 +201,9 @@ def read_table(
     name = table_name(path)
     size = find_size(name, architectures, counts, shape)
     if size is None:
-        notes.append("true parameter counts unknown, so no ranges of size: give --shape")
+        notes.append(
+            "true parameter counts unknown, so no ranges of size: give the shape of the data"
+        )
     accuracy = _fractions(path, column(TARGET), notes)
     return RankingTable(
         name, architectures, accuracy, _oriented(scores), size, tuple(notes), figures

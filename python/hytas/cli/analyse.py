@@ -82,7 +82,7 @@ def ranking(
     """
     sizes = _sizes(predictor_sizes)
     if seeds < 1:
-        raise InputError(f"seeds {seeds}: must be 1 or more")
+        raise InputError("seeds", seeds, "must be 1 or more")
     from hytas.analysis import analyse_tables, read_tables
     from hytas.analysis.scores import RANK_MEANS, parse_rank_means
 
@@ -113,8 +113,10 @@ def _sizes(text: str) -> list[int]:
         return []
     if min(sizes) < 2:
         raise InputError(
-            f"predictor sizes {text!r}: each must be a whole number of 2 or more, "
-            "such as 20,50; 0 alone fits no predictor"
+            "predictor_sizes",
+            text,
+            "each must be a whole number of 2 or more, such as 20,50",
+            hint="0 alone fits no predictor",
         )
     return sizes
 
@@ -132,8 +134,10 @@ def _check_members(tables: Sequence[Any], means: Sequence[Sequence[str]]) -> Non
                 break
         if missing:
             raise InputError(
-                f"rank mean {','.join(members)}: no table has {missing[0]}; "
-                f"the last has {', '.join(known)}"
+                "rank_mean",
+                ",".join(members),
+                f"no table has {missing[0]}",
+                hint=f"the last has {', '.join(known)}",
             )
 
 

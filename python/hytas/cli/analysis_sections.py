@@ -85,7 +85,7 @@ def _opened(options: dict[str, Any]) -> tuple[list[Any], Any]:
         sizes = tuple(int(part) for part in options["sizes"].split(","))
     except ValueError:
         raise InputError(
-            f"sizes {options['sizes']!r}: must be whole numbers, such as 20,50"
+            "sizes", options["sizes"], "must be whole numbers, such as 20,50"
         ) from None
     numbers = ("resamples", "searches", "budget", "fits", "seed")
     settings = AnalysisSettings(
@@ -115,8 +115,10 @@ def parse_shape(text: str) -> Any:
     odd = all(number % 2 for number in numbers[2:])
     if len(numbers) not in (2, 4) or min(numbers) < 1 or numbers[1] < 2 or not odd:
         raise InputError(
-            f"shape {text!r}: must be BANDS,CLASSES or BANDS,CLASSES,PATCH,GROUP, such as "
-            "200,16,7,3, with 2 classes or more, and PATCH and GROUP odd"
+            "shape",
+            text,
+            "must be BANDS,CLASSES or BANDS,CLASSES,PATCH,GROUP, such as 200,16,7,3, with 2 "
+            "classes or more, and PATCH and GROUP odd",
         )
     return InputShape(*numbers)
 
@@ -140,7 +142,7 @@ def section_command(name: str) -> click.Command:
         from hytas.analysis.sections import measure_section, show_section
 
         if figures is not None and figures.exists() and not figures.is_dir():
-            raise InputError(f"figures: {figures} is a file; a folder is needed")
+            raise InputError("figures", figures, "is a file", hint="a folder is needed")
         tables, settings = _opened(options)
         found = measure_section(name, tables, settings, _tell)
         section = show_section(name, found)
@@ -202,10 +204,10 @@ def report(out: Path, chosen: tuple[str, ...], json_path: Path | None, **options
     from hytas.files import check_folder
 
     if out.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"out: {out} must end in .html")
+        raise InputError("out", out, "must end in .html")
     for path in (out, json_path):
         if path is not None:
-            check_folder(path, str(path))
+            check_folder(path, "out")
     tables, settings = _opened(options)
     write_analysis(out, tables, settings, _ordered(chosen), json_path=json_path, tell=_tell)
     echo(f"written   {out} ({out.stat().st_size / 1e6:.2f} MB)")

@@ -204,7 +204,7 @@ def write_config(path: Path, config: "RunConfig", **further: str | None) -> None
     """
     if path.suffix.lower() != ".toml":
         raise InputError("write_config", path, "must end in .toml")
-    check_folder(path, f"--write-config {path}")
+    check_folder(path, "write_config")
     tables = config.to_dict()
     if tables["race"]["race_epochs"] is not None:
         del tables["race"]["race_steps"]

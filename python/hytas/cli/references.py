@@ -103,10 +103,10 @@ def references(
 def _check(out: Path | None, counts: Mapping[str, int | None]) -> None:
     """Refuse a file without a folder, and counts below 1."""
     if out is not None:
-        check_folder(out, f"--out {out}")
+        check_folder(out, "out")
     for name, value in counts.items():
         if value is not None and value < 1:
-            raise InputError(f"{name} {value}: must be 1 or more")
+            raise InputError(name, value, "must be 1 or more")
 
 
 def _shower(console: Live) -> Callable[[str, int, str, int, int], None]:

@@ -28,7 +28,7 @@ class VariableType(click.ParamType[tuple[str, int]]):
         name, equals, number = str(value).partition("=")
         if not equals or not re.fullmatch(r"-?[0-9]{1,18}", number):
             raise InputError(
-                f"--variable {value}: must be a name, '=' and a whole number of at most 18 digits"
+                "variable", value, "must be a name, '=' and a whole number of at most 18 digits"
             )
         return name, int(number)
 
@@ -37,7 +37,7 @@ def _chosen(variables: tuple[tuple[str, int], ...]) -> dict[str, int]:
     chosen = dict(variables)
     for name, value in variables:
         if chosen[name] != value:
-            raise InputError(f"--variable {name}: is given twice, as {value} and as {chosen[name]}")
+            raise InputError("variable", name, f"is given twice, as {value} and as {chosen[name]}")
     return chosen
 
 
@@ -235,7 +235,7 @@ def cost(
     genes = _read_architecture(architecture)
     name = space or genes.get("space", PAPER_SPACE)
     if not isinstance(name, str):
-        raise InputError(f'{architecture.name}: "space" must be a name')
+        raise InputError(architecture.name, rule='"space" must be a name')
     needed = Budget.parse([f"0ms-latency@{table}" for table in tables])
     opened, _ = open_space(name, needed, _chosen(variables))
     if space is not None:
@@ -243,7 +243,7 @@ def cost(
     try:
         costs, key = opened.cost(genes), opened.key(genes)
     except ValueError as error:
-        raise InputError(f"{architecture.name}: {error}") from None
+        raise InputError(architecture.name, rule=str(error)) from None
     if as_json:
         click.echo(json.dumps(costs))
         return
@@ -330,9 +330,9 @@ def _read_architecture(file: Any) -> dict[str, Any]:
     try:
         genes = json.loads(file.read(), object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{file.name}: is not a JSON file: {error}") from None
+        raise InputError(file.name, rule=f"is not a JSON file: {error}") from None
     if not isinstance(genes, dict):
-        raise InputError(f"{file.name}: must be a JSON object with one entry for each gene")
+        raise InputError(file.name, rule="must be a JSON object with one entry for each gene")
     genes.pop("costs", None)
     return genes
 

@@ -118,7 +118,7 @@ def apply(old: Path, delta: Path, out: Path) -> None:
 def _check_apart(out: Path, *inputs: Path) -> None:
     from hytas.files import check_folder
 
-    check_folder(out, f"--out {out}")
+    check_folder(out, "out")
     if out.is_dir():
         raise InputError("out", out, "must be a file; it is a folder")
     for path in inputs:

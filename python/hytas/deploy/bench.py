@@ -99,8 +99,9 @@ def _measure_apart(setting: Setting) -> dict[str, Any]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise InputError(
-            f"bench: {setting.runtime} at batch {setting.batch} and {setting.threads} thread(s) "
-            f"failed: {_reason(done)}"
+            "bench",
+            rule=f"{setting.runtime} at batch {setting.batch} and {setting.threads} thread(s) "
+            f"failed: {_reason(done)}",
         )
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return answer

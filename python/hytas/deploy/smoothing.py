@@ -148,21 +148,24 @@ class Smoothing:
                 float(values["temperature"]),
             )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"smoothing: not readable ({error!r})") from error
+            raise InputError("smoothing", rule=f"not readable ({error!r})") from error
         if result.method not in METHODS:
-            raise InputError(f"smoothing: {result.method!r} is not one of {', '.join(METHODS)}")
+            raise InputError("smoothing", result.method, f"is not one of {', '.join(METHODS)}")
         if result.directions.shape != (GUIDES, bands) or result.offset.shape != (GUIDES,):
-            raise InputError(f"smoothing: directions must be {GUIDES} x {bands}, offset {GUIDES}")
+            raise InputError(
+                "smoothing", rule=f"directions must be {GUIDES} x {bands}, offset {GUIDES}"
+            )
         finite = np.isfinite(result.directions).all() and np.isfinite(result.offset).all()
         if not (finite and np.isfinite(result.eps) and result.eps > 0):
-            raise InputError("smoothing: directions and offset must be finite, eps positive")
+            raise InputError("smoothing", rule="directions and offset must be finite, eps positive")
         if not LEAST_TEMPERATURE <= result.temperature < math.inf:
             raise InputError(
-                f"smoothing: temperature {result.temperature} must be finite and at least "
-                f"{LEAST_TEMPERATURE}"
+                "smoothing",
+                rule=f"temperature {result.temperature} must be finite and at least "
+                f"{LEAST_TEMPERATURE}",
             )
         if not 1 <= result.radius <= MOST_RADIUS:
-            raise InputError(f"smoothing: radius {result.radius} must be 1 to {MOST_RADIUS}")
+            raise InputError("smoothing", rule=f"radius {result.radius} must be 1 to {MOST_RADIUS}")
         return result
 
 

@@ -1,5 +1,7 @@
 """The parameters of `HSIClassifier`, and what its methods take."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,6 +56,21 @@ SHARED = {
     if declared.facts.estimator
 }
 """The parameters that are settings of a run."""
+_NAMES = {
+    "data": "cube",
+    "scene": "cube",
+    "patches": "cube",
+    "provider": "device",
+    "supernet": "proxy",
+    "out": "work_dir",
+}
+"""What the library calls an argument -> what the estimator calls it."""
+_OF_ROWS = ("patch_size", "labels")
+"""Arguments that do not fit rows of a cube."""
+_ROWS = (
+    "a cube cannot be cut into rows: for cross_val_score or GridSearchCV give "
+    "hytas.BlockSplit.samples(cube, labels) and cv=hytas.BlockSplit()"
+)
 _OWN = settings_of(_Own)
 PARAMETERS = {"budget": _OWN["budget"], "proxy": SHARED["proxy"], **SHARED, **_OWN}
 """All parameters, the positional ones first."""
@@ -198,3 +215,17 @@ def label_map(labels: Any, given: Given) -> tuple[Array, str | None]:
 def by(shape: tuple[int, ...]) -> str:
     """Return a shape as text, such as "24 x 30"."""
     return " x ".join(map(str, shape))
+
+
+@contextmanager
+def python_arguments(*, rows: bool = False) -> Iterator[None]:
+    """Name the estimator's arguments in the `InputError` of the library.
+
+    Args:
+        rows: also hint that a cube cannot be cut into rows, as scikit-learn does.
+    """
+    try:
+        yield
+    except InputError as error:
+        named = error.renamed(_NAMES)
+        raise (named.hinted(_ROWS) if rows and error.argument in _OF_ROWS else named) from None

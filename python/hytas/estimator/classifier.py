@@ -26,9 +26,9 @@ from hytas.estimator.arguments import (
     given_cube,
     label_map,
     names_by_id,
+    python_arguments,
     seed_of,
 )
-from hytas.estimator.messages import python_arguments
 from hytas.estimator.persistence import format_of, keep, run_folder, write_format, write_onnx
 from hytas.proxies import parse_proxies
 from hytas.run import EFFORTS, RunConfig, run_pipeline

@@ -63,8 +63,10 @@ def format_of(path: Path, as_format: str | None) -> tuple[str, Path]:
         name = "onnx"
     if name is None:
         raise InputError(
-            f"path: {path} must end in one of {', '.join(_SUFFIXES)}; or give as_format, one of "
-            f"{', '.join(FORMATS)}"
+            "path",
+            path,
+            f"must end in one of {', '.join(_SUFFIXES)}",
+            hint=f"or give `as_format`, one of {', '.join(FORMATS)}",
         )
     if name not in FORMATS:
         raise InputError("as_format", name, f"must be one of {', '.join(FORMATS)}")
@@ -98,9 +100,11 @@ def write_format(
     weights = folder / "weights.safetensors"
     if scene is None or not weights.exists():
         raise InputError(
-            f"as_format: {name} needs the scene and the run's folder, {folder}; an estimator "
-            "loses them when it is pickled or when that folder is removed. Only onnx can be "
-            "written"
+            "as_format",
+            name,
+            f"needs the scene and the run's folder, {folder}",
+            hint="an estimator loses them when it is pickled or when that folder is removed. Only "
+            "onnx can be written",
         )
     trained = load_weights(weights)
     pixels = np.flatnonzero(scene.labels)

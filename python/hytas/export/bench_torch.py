@@ -28,7 +28,7 @@ def main(argument: str) -> None:
     shape = InputShape(kept, classes, card.patch_size, card.band_group)
     params, held = counted_cost(card.architecture, shape, "params"), Path(setting.model).stat()
     if params > held.st_size:  # an int8 model has a byte for each
-        raise InputError(f"model: {setting.model} is too small for the network of its metadata")
+        raise InputError("model", setting.model, "is too small for the network of its metadata")
     network = build_network(card.architecture, shape)
     model = SensorModel(network, preprocessing, card.temperature).eval()
     device = "cuda" if setting.provider == "cuda" else "cpu"

@@ -66,7 +66,7 @@ def profile(
     """
     name = card.architecture["space"]
     if name not in LAYOUTS:
-        raise InputError(f"latency table: space {name} is not one of {', '.join(LAYOUTS)}")
+        raise InputError("space", name, f"has no layout; must be one of {', '.join(LAYOUTS)}")
     variables = _variables(card)
     genes = {gene["name"]: gene["values"] for gene in _space(card).genes}
     bench = Bench(card, threads, batch, seconds)
@@ -190,7 +190,9 @@ def predict(table: Mapping[str, Any], card: ModelCard, name: str = "here") -> fl
     except ValueError as error:
         raise InputError(str(error)) from None
     if table["unit"] not in ("ns", "us", "ms", "s"):
-        raise InputError(f"latency table '{name}': its unit is {table['unit']!r}; must be time")
+        raise InputError(
+            f"latency table '{name}'", rule=f"its unit is {table['unit']!r}", hint="must be time"
+        )
     return cost / 1e6  # from ns
 
 
@@ -204,8 +206,9 @@ def conditions(table: Mapping[str, Any]) -> tuple[int, int]:
     values = [found.get(name, 1) if isinstance(found, dict) else 0 for name in ("threads", "batch")]
     if not all(type(value) is int and value > 0 for value in values):
         raise InputError(
-            f'latency table: "conditions" is {json.dumps(found)}; must hold "threads" and "batch", '
-            "whole numbers of 1 or more"
+            "latency_table",
+            rule=f'"conditions" is {json.dumps(found)}',
+            hint='must hold "threads" and "batch", whole numbers of 1 or more',
         )
     threads, batch = values
     return threads, batch

@@ -50,7 +50,7 @@ def layer_scores(
         InputError: the proxy needs labelled patches, or reads no pass.
     """
     if spec.members or spec.proxy.pass_name != ONES:
-        raise InputError(f"proxy {spec.name!r}: its layers are not told apart")
+        raise InputError("proxy", spec.name, "its layers are not told apart")
     device = torch.device("cpu")
     pool = Pool(seed, device, torch.float32)
     ones = torch.ones(1, shape.patch_size, shape.patch_size, shape.bands)

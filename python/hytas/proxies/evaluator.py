@@ -85,7 +85,7 @@ class Evaluator:
         self.shape, self.seed, self.precision = shape, seed, precision
         self.device = torch.device(device)
         if precision == "tf32" and self.device.type == "cpu":
-            raise InputError("precision 'tf32': needs a CUDA device; use float32 or bf16")
+            raise InputError("precision", "tf32", "needs a CUDA device", "use float32 or bf16")
         self.init = init
         self._batch = batch
         dtype = torch.float64 if precision == "float64" else torch.float32
@@ -330,24 +330,26 @@ class Evaluator:
         if not needing:
             return None
         if batch is None:
-            raise InputError(f"proxy {needing[0]!r}: it needs labelled patches, and none are given")
+            raise InputError("proxy", needing[0], "it needs labelled patches, and none are given")
         if not len(batch[0]) or np.ndim(batch[1]) != 1:
             raise InputError(
-                f"batch of {len(batch[0])} patches and labels of {np.ndim(batch[1])} axes: there "
-                "must be a patch at least, and labels must be (n,)"
+                f"batch of {len(batch[0])} patches and labels of {np.ndim(batch[1])} axes",
+                rule="there must be a patch at least, and labels must be (n,)",
             )
         patches = torch.as_tensor(batch[0]).detach().to(self.device, dtype)
         labels = torch.as_tensor(batch[1]).to(self.device, torch.int64)
         side, bands = self.shape.side, self.shape.bands
         if tuple(patches.shape[1:]) != (side, side, bands) or len(labels) != len(patches):
             raise InputError(
-                f"batch {tuple(patches.shape)} with {len(labels)} labels: patches must be "
-                f"(n, {side}, {side}, {bands}), one label each"
+                f"batch {tuple(patches.shape)} with {len(labels)} labels",
+                rule=f"patches must be (n, {side}, {side}, {bands}), one label each",
             )
         if not bool(patches.isfinite().all()):
-            raise InputError("batch: its patches hold NaN or infinite values; all must be finite")
+            raise InputError(
+                "batch", rule="its patches hold NaN or infinite values", hint="all must be finite"
+            )
         if not bool(((labels >= 0) & (labels < self.shape.classes)).all()):
-            raise InputError(f"batch labels: each must lie in 0..{self.shape.classes - 1}")
+            raise InputError("batch labels", rule=f"each must lie in 0..{self.shape.classes - 1}")
         return patches, labels
 
 
@@ -365,7 +367,7 @@ def _check_choices(**values: str) -> None:
     known = {"precision": PRECISIONS, "init": INITS}
     for name, value in values.items():
         if value not in known[name]:
-            raise InputError(f"{name} {value!r}: must be one of {', '.join(known[name])}")
+            raise InputError(name, value, f"must be one of {', '.join(known[name])}")
 
 
 def _release(device: torch.device) -> None:

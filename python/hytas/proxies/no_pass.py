@@ -79,7 +79,7 @@ def depth_and_width(proxy: str, architecture: Mapping[str, Any]) -> tuple[float,
     ]
     width = architecture.get("embed_dim", architecture.get("base_dim"))
     if not depths or width is None:
-        raise InputError(f"{proxy}: the architecture has no depth, or no embed_dim or base_dim")
+        raise InputError(proxy, rule="the architecture has no depth, or no embed_dim or base_dim")
     return float(sum(depths)), float(width)
 
 

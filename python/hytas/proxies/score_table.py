@@ -108,16 +108,18 @@ class ScoreTable:
     def _alone(self) -> IO[str]:
         """The card, open and locked: one process at a time writes the table."""
         if not self.path.name:
-            raise InputError(f"{self.path}: names no file")
+            raise InputError(self.path, rule="names no file")
         if self.path.exists() and not self.card_path.exists():
-            raise InputError(f"{self.path}: exists and is no score table; name another")
+            raise InputError(self.path, rule="exists and is no score table", hint="name another")
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"{self.path}: the folder {self.path.parent} does not exist")
         card = self.card_path.open("a+", encoding="utf-8")
         if not lock(card):
             card.close()
             raise InputError(
-                f"{self.path}: another hytas is at work on it; wait for it, or name another file"
+                self.path,
+                rule="another hytas is at work on it",
+                hint="wait for it, or name another file",
             )
         return card
 
@@ -170,7 +172,9 @@ class ScoreTable:
             scores = [{name: float(row[name] or "nan") for name in self.names} for row in rows]
         except ValueError as error:
             raise InputError(
-                f"{self.path}: {error}; a score must be a number, or empty where it failed"
+                self.path,
+                rule=str(error),
+                hint="a score must be a number, or empty where it failed",
             ) from None
         for spec in self.combinations:
             for row, value in zip(rows, fitness(spec, scores), strict=True):
@@ -192,14 +196,18 @@ class ScoreTable:
         rows = [row for _, row in lines]
         whole = all(None not in row and None not in row.values() for row in rows)
         if columns != self.columns or not whole or len(rows) > len(self._keys):
-            raise InputError(f"{self.path}: is not the table that was begun; name another file")
+            raise InputError(
+                self.path, rule="is not the table that was begun", hint="name another file"
+            )
         return rows
 
     def _start(self) -> int:
         if self._card() is None:
             raise InputError(
-                f"{self.path}: its card would take the place of {self.card_path}, which hytas did "
-                "not write; name another file"
+                self.path,
+                rule=f"its card would take the place of {self.card_path}, which hytas did not "
+                "write",
+                hint="name another file",
             )
         self._held.truncate(0)
         self._held.write(self._text())
@@ -213,11 +221,13 @@ class ScoreTable:
         """Lines that are there; half a line, which a kill can leave, is cut off."""
         card = self._card()
         if card is None:
-            raise InputError(f"{self.path}: exists and is no score table; name another")
+            raise InputError(self.path, rule="exists and is no score table", hint="name another")
         differing = [key for key in self.card if card.get(key) != self.card[key]]
         if differing:
             raise InputError(
-                f"{self.path}: holds scores of other {', '.join(differing)}; name another file"
+                self.path,
+                rule=f"holds scores of other {', '.join(differing)}",
+                hint="name another file",
             )
         raw = self.path.read_bytes()
         whole = raw[: raw.rfind(b"\n") + 1]
@@ -230,7 +240,8 @@ class ScoreTable:
         for number, (row, genes) in enumerate(zip(rows, self._keys, strict=False), start=1):
             if [row[name] for name in self.genes] != genes:
                 raise InputError(
-                    f"{self.path}: row {number} is not of architecture {number}: the table was "
-                    "changed; name another file"
+                    self.path,
+                    rule=f"row {number} is not of architecture {number}: the table was changed",
+                    hint="name another file",
                 )
         return len(rows)

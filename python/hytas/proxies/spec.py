@@ -57,7 +57,7 @@ def parse_proxies(text: str | Sequence[str]) -> tuple[ProxySpec, ...]:
     texts = [text] if isinstance(text, str) else list(text)
     specs = [_parse_one(part) for each in texts for part in _split(each)]
     if not specs:
-        raise InputError(f"proxy {text!r}: name at least one of {', '.join(PROXIES)}")
+        raise InputError("proxy", text, f"name at least one of {', '.join(PROXIES)}")
     return tuple({str(spec): spec for spec in specs}.values())
 
 
@@ -101,7 +101,7 @@ def _split(text: str) -> list[str]:
             parts.append(text[start:position])
             start = position + 1
     if level:
-        raise InputError(f"proxy {text!r}: the parentheses do not match")
+        raise InputError("proxy", text, "the parentheses do not match")
     return [part.strip() for part in [*parts, text[start:]] if part.strip()]
 
 
@@ -112,7 +112,7 @@ def _parse_one(text: str) -> ProxySpec:
         return _parse_combination(name.strip(), rest)
     name, *settings = (part.strip() for part in text.split(":"))
     if name in COMBINATIONS:
-        raise InputError(f"proxy {name!r}: say of which, such as {name}(snip,dss)")
+        raise InputError("proxy", name, f"say of which, such as {name}(snip,dss)")
     if name not in PROXIES:
         hint = brought_by("proxy", name)
         near = "" if hint else _nearest(name, [*PROXIES, *COMBINATIONS])
@@ -123,11 +123,11 @@ def _parse_one(text: str) -> ProxySpec:
         key, _, value = (part.strip() for part in setting.partition("="))
         if key not in known:
             rule = f"its options are {', '.join(known)}" if known else "it has no options"
-            raise InputError(f"proxy {text!r}: {name} has no option {key!r}; {rule}")
+            raise InputError("proxy", text, f"{name} has no option {key!r}", hint=rule)
         if value not in known[key]:
-            raise InputError(f"proxy {text!r}: {key} must be one of {', '.join(known[key])}")
+            raise InputError("proxy", text, f"{key} must be one of {', '.join(known[key])}")
         if key in chosen:
-            raise InputError(f"proxy {text!r}: {key} is given twice")
+            raise InputError("proxy", text, f"{key} is given twice")
         chosen[key] = value
     options = {key: values[0] for key, values in known.items()} | chosen
     _check_together(text, PROXIES[name], options)
@@ -138,29 +138,35 @@ def _check_together(text: str, proxy: Proxy, options: Mapping[str, str]) -> None
     """Refuse options that are each allowed and have no meaning together."""
     if options.get("layers") == "all" and options.get("parts", "sum") != "sum":
         raise InputError(
-            f"proxy {text!r}: layers=all adds layers to the sum, and parts={options['parts']} "
-            "reads attention and MLP alone; leave one of the two out"
+            "proxy",
+            text,
+            f"layers=all adds layers to the sum, and parts={options['parts']} reads attention "
+            "and MLP alone",
+            hint="leave one of the two out",
         )
     signed = [f"{key}={value}" for key, value in proxy.positive.items() if options[key] != value]
     if options.get("parts") == "log" and signed:
         raise InputError(
-            f"proxy {text!r}: parts=log takes the logarithm of each part, and these terms have "
-            f"both signs; add {', '.join(signed)}"
+            "proxy",
+            text,
+            "parts=log takes the logarithm of each part, and these terms have both signs",
+            hint=f"add {', '.join(signed)}",
         )
 
 
 def _parse_combination(name: str, rest: str) -> ProxySpec:
     if not name:
         one = next(iter(COMBINATIONS))
-        raise InputError(f"proxy ({rest}: a combination has a name, such as {one}(snip,dss)")
+        raise InputError("proxy", f"({rest}", f"a combination has a name: {one}(snip,dss)")
     if name not in COMBINATIONS:
-        raise InputError(f"proxy {name!r}: unknown{_nearest(name, list(COMBINATIONS))}")
+        raise InputError("proxy", name, f"unknown{_nearest(name, list(COMBINATIONS))}")
     inside, _, after = rest.rpartition(")")
     if after.strip():
-        raise InputError(f"proxy {name}({rest}: nothing may follow the closing parenthesis")
+        raise InputError("proxy", f"{name}({rest}", "nothing may follow the closing parenthesis")
     members = tuple(_parse_one(part) for part in _split(inside))
     if len(set(map(str, members))) < max(len(members), 2) or any(one.members for one in members):
-        raise InputError(f"proxy {name}({inside}): combine two or more different plain proxies")
+        rule = "combine two or more different plain proxies"
+        raise InputError("proxy", f"{name}({inside})", rule)
     return ProxySpec(name, members=members)
 
 

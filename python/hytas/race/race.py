@@ -58,7 +58,7 @@ def race(
         finalists: of the first rung; all of `ranked` if there are fewer.
         steps: optimiser steps of the first rung.
         workers: where finalists train side by side (`hytas.workers.open_workers`); a number of
-            processes, a text of --workers, or an executor. None takes one process a core, or as
+            processes, a text of `workers`, or an executor. None takes one process a core, or as
             many as there is room for on a GPU.
         tell: receives a line for each rung and each finalist.
         on_training: is called after each training.
@@ -83,7 +83,9 @@ def race(
     task.keep_checkpoints(())
     if not waiting:
         reason = next(last.reason for *_, last in found.values() if last.reason)
-        raise InputError(f"race: the training of every finalist failed; the first: {reason}")
+        raise InputError(
+            "race", rule="the training of every finalist failed", hint=f"the first: {reason}"
+        )
     return waiting[0]
 
 

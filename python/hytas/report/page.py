@@ -43,7 +43,7 @@ def write_report(path: str | Path, runs: Sequence[RunFacts]) -> bool:
         OSError: the file cannot be written.
     """
     if not runs:
-        raise InputError("runs: none given; a report needs at least one")
+        raise InputError("runs", rule="none given", hint="a report needs at least one")
     text, path = render(runs), Path(path)
     if path.is_file() and path.read_bytes() == text.encode():
         return False

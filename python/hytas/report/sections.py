@@ -73,5 +73,5 @@ def write_sections(
         OSError: the file cannot be written.
     """
     if not sections:
-        raise InputError("sections: none given; a page needs at least one")
+        raise InputError("sections", rule="none given", hint="a page needs at least one")
     write_text(path, render_sections(title, about, sections))

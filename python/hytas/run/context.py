@@ -121,7 +121,7 @@ class Run:
         recipes, path = self.context.config.recipes, self.folder.recipe
         name = read_json(path).get("preset") if path.exists() else next(iter(recipes))
         if name not in list(recipes):  # a list, because the name in a file may be no text
-            raise InputError(f"{path}: preset {name!r}: must be one of {', '.join(recipes)}")
+            raise InputError(path, rule=f"preset {name!r}: must be one of {', '.join(recipes)}")
         return name, recipes[name]
 
     def of_seed(self, seed: int, *, shares_records: bool = True) -> Self:
@@ -182,14 +182,16 @@ def open_feasible(config: RunConfig, shape: Shape) -> tuple[SearchSpace, Feasibl
     if space.name not in NETWORKS:
         known = ", ".join(NETWORKS)
         raise InputError(
-            f"space {config.space}: hytas has no network for it; choose one of {known}"
+            "space", config.space, "hytas has no network for it", hint=f"choose one of {known}"
         )
     check_data(space.name, shape)
     for name in config.minimised:
         if name not in space.cost_names:
             raise InputError(
-                f"pareto {config.pareto}: {name!r} is not a cost of {space.name}; "
-                f"choose from {', '.join(space.cost_names)}"
+                "pareto",
+                config.pareto,
+                f"{name!r} is not a cost of {space.name}",
+                hint=f"choose from {', '.join(space.cost_names)}",
             )
     try:
         return space, Feasible(space, budget) if config.budget else None

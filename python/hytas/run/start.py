@@ -100,15 +100,19 @@ class Start:
         for part in scene.parts:
             if part.fingerprint in known:
                 raise InputError(
-                    f"data: {part.name} is a scene that the model of {name} learnt from: another "
-                    "split would test on pixels that it was trained on"
+                    "data",
+                    part.name,
+                    f"is a scene that the model of {name} was trained on",
+                    "another split would test on pixels that it was trained on",
                 )
         waves = None if card.wavelengths is None else np.asarray(card.wavelengths)
         check_same_bands(scene, card.bands, waves, name)
         if not np.can_cast(scene.cube.dtype, card.numpy_dtype):
             raise InputError(
-                f"data: {scene.name} holds {scene.cube.dtype} values, and the model of {name} "
-                f"takes {card.dtype}: the type must be that of the scene it learnt from"
+                "data",
+                scene.name,
+                f"holds {scene.cube.dtype} values, and the model of {name} takes {card.dtype}",
+                "the type must be that of the scene it was trained on",
             )
         cube = scene.cube.astype(card.numpy_dtype, copy=False)
         if scene.nodata is not None and scene.nodata != card.nodata:

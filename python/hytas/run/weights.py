@@ -52,10 +52,10 @@ def load_weights(path: Path) -> TrainedModel:
         InputError: the file is missing, damaged, or not a file of `save_weights`.
     """
     if not path.exists():
-        raise InputError(f"{path}: no such file; `hytas train` writes it")
+        raise InputError(path, rule="no such file", hint="`hytas train` writes it")
     facts, tensors = read_tensors(path)
     if facts.get("hytas.format") == FORMAT and CHECKSUM not in facts:
-        raise InputError(f"{path}: damaged or changed: it has lost its checksum")
+        raise InputError(path, rule="damaged or changed: it has lost its checksum")
     card = ModelCard.from_properties(facts, source=str(path))
     try:
         shape = shape_of(card)
@@ -66,7 +66,7 @@ def load_weights(path: Path) -> TrainedModel:
         training = facts[TRAINING]
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
         raise InputError(
-            f"{path}: its weights are not those of its architecture ({one_line(error)})"
+            path, rule=f"its weights are not those of its architecture ({one_line(error)})"
         ) from None
     return TrainedModel(network, card, training)
 

@@ -82,7 +82,7 @@ class SearchSettings:
     def __post_init__(self) -> None:
         for name in ("population", "generations"):
             if getattr(self, name) < 1:
-                raise InputError(f"{name} {getattr(self, name)}: must be 1 or more")
+                raise InputError(name, getattr(self, name), "must be 1 or more")
 
     @property
     def evaluations(self) -> int:
@@ -158,8 +158,10 @@ def search(
     lost = [number for number in range(evolution.evaluated) if number not in done]
     if lost:
         raise InputError(
-            f"{store.path}: damaged: of the {evolution.evaluated} candidates that the search "
-            f"scored, number {lost[0]} is missing; choose another folder"
+            store.path,
+            rule=f"damaged: of the {evolution.evaluated} candidates that the search scored, number "
+            f"{lost[0]} is missing",
+            hint="choose another folder",
         )
     clock = _Clock(settings, len(done))
     exhausted = False

@@ -104,11 +104,12 @@ class EvaluationStore:
             version = self._connection.execute("PRAGMA user_version").fetchone()[0]
             tables = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
             if version == 0 and (tables or read_only):
-                raise InputError(f"{self.path}: not an evaluation store")
+                raise InputError(self.path, rule="not an evaluation store")
             if version not in (0, SCHEMA_VERSION):
                 raise InputError(
-                    f"{self.path}: evaluation store of version {version}; this hytas reads "
-                    f"version {SCHEMA_VERSION}; choose another folder"
+                    self.path,
+                    rule=f"evaluation store of version {version}",
+                    hint=f"this hytas reads version {SCHEMA_VERSION}; choose another folder",
                 )
             if not read_only:
                 self._connection.execute("PRAGMA journal_mode=WAL")
@@ -160,7 +161,7 @@ class EvaluationStore:
         try:
             return [make(row) for row in rows]
         except (ValueError, TypeError, AttributeError, LookupError, OverflowError) as error:
-            raise InputError(f"{self.path}: damaged, in {table}: {error}") from None
+            raise InputError(self.path, rule=f"damaged, in {table}: {error}") from None
 
     def _put(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """Add rows to a table, all or none; those with a known key are replaced."""
@@ -257,4 +258,4 @@ def _translate(error: Exception, path: Path) -> Exception:
     text = legible(str(error))
     if isinstance(error, sqlite3.OperationalError | sqlite3.IntegrityError):
         return OSError(f"{path}: {text}")
-    return InputError(f"{path}: damaged, or not an evaluation store ({text})")
+    return InputError(path, rule=f"damaged, or not an evaluation store ({text})")

@@ -73,7 +73,7 @@ class InheritedScore:
     def __init__(self, supernet: Supernet, validation: LabelledPixels, seed: int = 0) -> None:
         if not len(validation):
             raise InputError(
-                "proxy 'inherited': it looks at validation pixels, and the split has none"
+                "proxy", "inherited", "looks at validation pixels, and the split has none"
             )
         self.supernet = supernet
         self._judge = Judge(validation, supernet.device, seed)

@@ -43,18 +43,17 @@ class EvolutionSettings:
 
     def __post_init__(self) -> None:
         if self.subnets < 10:
-            raise InputError(f"subnets {self.subnets}: must be 10 or more")
+            raise InputError("subnets", self.subnets, "must be 10 or more")
         if not 0 < self.top < 1:
-            raise InputError(f"top {self.top}: must be more than 0 and less than 1")
+            raise InputError("top", self.top, "must be more than 0 and less than 1")
         if not 0 < self.extend <= self.shift < 1:
             raise InputError(
-                f"extend {self.extend} and shift {self.shift}: must be more than 0, the first at "
-                "most the second"
+                "extend", self.extend, f"must be more than 0 and at most `shift` {self.shift}"
             )
         if not 0 < self.prune < 1:
-            raise InputError(f"prune {self.prune}: must be more than 0 and less than 1")
+            raise InputError("prune", self.prune, "must be more than 0 and less than 1")
         if self.least < 1:
-            raise InputError(f"least {self.least}: must be 1 or more")
+            raise InputError("least", self.least, "must be 1 or more")
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""

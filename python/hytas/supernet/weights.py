@@ -80,7 +80,11 @@ class Supernet:
             InputError: the architecture is of another space, or its network cannot be sliced.
         """
         if (of := space_of(architecture)) != self.space:
-            raise InputError(f"architecture of the space {of}: the supernet is of {self.space}")
+            raise InputError(
+                "architecture",
+                rule=f"is of the space {of}",
+                hint=f"the supernet is of {self.space}",
+            )
         check_architecture(architecture)
         with torch.device("meta"):
             network = NETWORKS[self.space](architecture, self.shape, drop)
@@ -145,20 +149,20 @@ class Supernet:
             InputError: the file is missing, damaged, or no supernet of this hytas.
         """
         if not path.is_file():
-            raise InputError(f"{path}: no such file; `hytas supernet train` writes it")
+            raise InputError(path, rule="no such file", hint="`hytas supernet train` writes it")
         facts, weights = read_tensors(path)
         if facts.get("format") != FORMAT:
-            raise InputError(f"{path}: not a supernet; `hytas supernet train` writes one")
+            raise InputError(path, rule="not a supernet", hint="`hytas supernet train` writes one")
         if facts.get("version") != VERSION:
             raise InputError(
-                f"{path}: supernet of version {facts.get('version')}, this hytas reads {VERSION}"
+                path, rule=f"supernet of version {facts.get('version')}, this hytas reads {VERSION}"
             )
         if CHECKSUM not in facts:
-            raise InputError(f"{path}: damaged or changed: it has lost its checksum")
+            raise InputError(path, rule="damaged or changed: it has lost its checksum")
         with suppress(KeyError, TypeError, ValueError):
             space, shape = str(facts["space"]), shape_from_dict(facts["shape"])
             return cls(space, shape, int(facts["seed"]), weights, facts, str(facts[CHECKSUM]))
-        raise InputError(f"{path}: not a whole supernet: its header lacks space, shape or seed")
+        raise InputError(path, rule="not a whole supernet: its header lacks space, shape or seed")
 
 
 def _sliceable(network: nn.Module, space: str) -> Network:
@@ -171,10 +175,11 @@ def _sliceable(network: nn.Module, space: str) -> Network:
     for name, _ in network.named_parameters():
         if name not in laws:
             raise InputError(
-                f"space {space}: its network cannot be sliced: parameter {name} has no law of "
-                "initial values (Network.laws)"
+                "space",
+                space,
+                f"its network cannot be sliced: parameter {name} has no initializer (Network.laws)",
             )
     for name, _ in network.named_buffers():
-        raise InputError(f"space {space}: its network cannot be sliced: {name} is a buffer")
+        raise InputError("space", space, f"its network cannot be sliced: {name} is a buffer")
     assert isinstance(network, Network)
     return network

@@ -28,7 +28,10 @@ class Alignment:
         self._streams = [stream for stream in streams if stream.class_token is not None]
         if not self._streams:
             raise InputError(
-                f"recipe alignment: a {type(network).__name__} has no class token to align; use 0"
+                "recipe",
+                "alignment",
+                f"a {type(network).__name__} has no class token to align",
+                hint="use 0",
             )
         self._found: list[Tensor] = []
 

@@ -46,7 +46,9 @@ def load_checkpoint(path: Path, state: TrainingState, learner: Learner) -> None:
         history, best_epoch = [Epoch(**epoch) for epoch in facts["history"]], facts["best_epoch"]
         moments = {name: Moments(*(parts[m][name] for m in MOMENTS)) for name in learner.weights}
     except (KeyError, TypeError, RuntimeError, ValueError) as error:
-        raise InputError(f"{path}: not a checkpoint of this network ({one_line(error)})") from None
+        raise InputError(
+            path, rule=f"not a checkpoint of this network ({one_line(error)})"
+        ) from None
     state.weights, state.moments = learner.weights, moments
     state.average, state.best = parts["average"], parts["best"]
     state.history, state.best_epoch = history, best_epoch

@@ -43,7 +43,7 @@ class Subnet:
         found: Weights = {}
         for name, size in self.sizes.items():
             if name not in weights:
-                raise InputError(f"{name}: the given weights have no such parameter")
+                raise InputError(name, rule="the given weights have no such parameter")
             full = weights[name]
             found[name] = full if full.shape == size else slice_of(name, full, size)
         return found
@@ -123,7 +123,7 @@ class OneNetwork:
 
     def initial(self, name: str, size: torch.Size, subnet: Subnet) -> Tensor:
         """Raise: a network lacks none of its own parameters."""
-        raise InputError(f"{name}: {tuple(size)} is no size of this network's")
+        raise InputError(name, rule=f"{tuple(size)} is no size of this network's")
 
     def take(self, weights: Mapping[str, Tensor]) -> None:
         """Copy weights into the network."""

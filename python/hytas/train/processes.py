@@ -121,7 +121,7 @@ def open_processes(device: str) -> Iterator[Processes]:
         distributed.init_process_group("cpu:gloo,cuda:nccl" if on_gpu else "gloo")
     except ValueError as error:
         raise InputError(
-            f"WORLD_SIZE {os.environ['WORLD_SIZE']}: torchrun sets it, and more ({error})"
+            f"WORLD_SIZE {os.environ['WORLD_SIZE']}", rule=f"torchrun sets it, and more ({error})"
         ) from None
     try:
         with _stopped_by_torchrun():

@@ -23,7 +23,7 @@ four processes trained 3.3 times as many steps a second as one, and twelve 5.3 t
 (docs/benchmarks/gpu.md)."""
 
 Named = str | int | Executor | Workers | None
-"""What stands for workers: a text of --workers, a number of processes, an executor, or None for
+"""What stands for workers: a text of `workers`, a number of processes, an executor, or None for
 one process a core."""
 
 
@@ -55,7 +55,7 @@ def worker_count(on_cpu: bool, sent_bytes: int, shared_gpu: torch.device | None 
 
 
 def check_workers(text: str | None) -> None:
-    """Refuse a text of --workers that names nothing; nothing is started.
+    """Refuse a text of `workers` that names nothing; nothing is started.
 
     Raises:
         InputError: naming what there is, or the address or setting that does not fit.
@@ -64,11 +64,13 @@ def check_workers(text: str | None) -> None:
         return
     engine, rest = _parts(text)
     if text.endswith(":"):
-        raise InputError(f"workers {text!r}: an address or settings needed after the colon")
+        raise InputError("workers", text, "an address or settings needed after the colon")
     if engine not in ENGINES and not (text.isdecimal() and 1 <= int(text) <= MOST_PROCESSES):
         raise InputError(
-            f"workers {text}: must be local, a number of processes up to {MOST_PROCESSES}, "
-            f"{', '.join(ENGINES)}, ray://HOST:PORT or slurm:NAME=VALUE,..."
+            "workers",
+            text,
+            f"must be local, a number of processes up to {MOST_PROCESSES}, {', '.join(ENGINES)}"
+            ", ray://HOST:PORT or slurm:NAME=VALUE,...",
         )
     if engine == "slurm":
         from hytas.workers.slurm import parse_settings
@@ -119,7 +121,9 @@ def _opened(
     shared_gpu: torch.device | None,
 ) -> Workers:
     if isinstance(named, ThreadPoolExecutor):
-        raise InputError("workers: threads share torch's random numbers; give processes")
+        raise InputError(
+            "workers", rule="threads share torch's random numbers", hint="give processes"
+        )
     if isinstance(named, Executor):
         return ExecutorWorkers(named)
     if isinstance(named, str) and named not in ("local", "") and not named.isdecimal():

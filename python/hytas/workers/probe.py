@@ -37,6 +37,9 @@ def check_facts(found: Iterable[Facts], engine: str, driver: Facts | None = None
         for name in ("hytas", "torch", "python"):
             if facts[name] != driver[name]:
                 raise InputError(
-                    f"workers {engine}: {facts['host']} has {name} {facts[name]}, and the "
-                    f"machine of the command has {driver[name]}; both must have the same"
+                    "workers",
+                    engine,
+                    f"{facts['host']} has {name} {facts[name]}, and the machine of the command has "
+                    f"{driver[name]}",
+                    hint="both must have the same",
                 )

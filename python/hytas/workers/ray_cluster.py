@@ -19,7 +19,6 @@ RETRIES = 10
 HERE = "local"  # Ray's name for a cluster that starts on this machine
 CONNECT_SECONDS = 10
 ADDRESS = re.compile(r"(ray://)?(?P<host>[^\s/:@\[\]]+|\[[0-9a-fA-F:.]+\]):(?P<port>[0-9]{1,5})")
-INSTALL = "workers ray: Ray is not installed; pip install 'hytas[ray]'"
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +96,8 @@ class RayWorkers(ExecutorWorkers):
         try:
             import ray
         except ImportError:
-            raise InputError(INSTALL) from None
+            hint = "pip install 'hytas[ray]'"
+            raise InputError("workers", "ray", "Ray is not installed", hint) from None
         self._ray: Any = ray
         self._own = not ray.is_initialized()
         address = address or os.environ.get("RAY_ADDRESS") or HERE
@@ -106,7 +106,7 @@ class RayWorkers(ExecutorWorkers):
         self._unit, self._each = ("GPU", gpus) if gpus else ("CPU", 1)
         try:
             if not self._capacity():
-                raise InputError(f"workers ray: the cluster has no {self._unit} to work on")
+                raise InputError("workers", "ray", f"the cluster has no {self._unit} to work on")
             _check_nodes(ray)
         except BaseException:
             self._leave()
@@ -165,7 +165,9 @@ def parse_address(address: str) -> tuple[str, int] | None:
     found = ADDRESS.fullmatch(address)
     if not found or not 0 < int(found["port"]) < 2**16:
         raise InputError(
-            f"workers ray: {address!r}: must be ray, ray:auto, ray:HOST:PORT or ray://HOST:PORT"
+            "workers",
+            "ray",
+            f"{address!r}: must be ray, ray:auto, ray:HOST:PORT or ray://HOST:PORT",
         )
     return found["host"].strip("[]"), int(found["port"])
 
@@ -187,7 +189,7 @@ def _connect(ray: Any, address: str) -> None:
     except Exception as error:  # where a machine is too busy for Ray to start, of no other class
         hint = "; if it has a token, set RAY_AUTH_MODE=token" if named else ""
         raise InputError(
-            f"workers ray: no cluster answers at {address}: {one_line(error)}{hint}"
+            "workers", "ray", f"no cluster answers at {address}: {one_line(error)}{hint}"
         ) from None
 
 
@@ -221,7 +223,9 @@ def _check_nodes(ray: Any) -> None:
     try:
         found = ray.get([asked.options(scheduling_strategy=place).remote() for place in there])
     except ray.exceptions.RayError as error:
-        raise InputError(f"workers ray: a machine cannot run hytas: {one_line(error)}") from None
+        raise InputError(
+            "workers", "ray", f"a machine cannot run hytas: {one_line(error)}"
+        ) from None
     check_facts(found, "ray")
 
 

@@ -14,10 +14,9 @@ from hytas.workers.probe import Facts, check_facts, facts_here
 from hytas.workers.seam import Job, Shared, Workers, once
 
 T = TypeVar("T")
-INSTALL = "workers slurm: submitit is not installed; pip install 'hytas[slurm]'"
 CLUSTERS = ("slurm", "local", "debug")
 MOST_AT_ONCE = 64
-# Name in --workers -> (name in submitit, how its text is read).
+# Name in `workers` -> (name in submitit, how its text is read).
 SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "partition": ("slurm_partition", str),
     "account": ("slurm_account", str),
@@ -56,7 +55,8 @@ class SlurmWorkers(Workers):
         try:
             import submitit
         except ImportError:
-            raise InputError(INSTALL) from None
+            hint = "pip install 'hytas[slurm]'"
+            raise InputError("workers", "slurm", "submitit is not installed", hint) from None
         given = parse_settings(settings)
         self.folder = Path(given.pop("folder", ".hytas-jobs")).resolve()
         self._count = int(given.pop("jobs", MOST_AT_ONCE))
@@ -65,7 +65,7 @@ class SlurmWorkers(Workers):
         try:
             self._executor = submitit.AutoExecutor(folder=self.folder, cluster=cluster)
         except RuntimeError as error:
-            raise InputError(f"workers slurm: {one_line(error)}") from None
+            raise InputError("workers", "slurm", one_line(error)) from None
         own = {SETTINGS[name][0]: value for name, value in given.items()}
         slurm = {"slurm_array_parallelism": self.count} if cluster == "slurm" else {}
         self._executor.update_parameters(**own, **slurm)
@@ -149,16 +149,18 @@ def parse_settings(text: str) -> dict[str, Any]:
         name, _, value = part.partition("=")
         if not value or name not in known:
             raise InputError(
-                f"workers slurm: {part!r}: must be NAME=VALUE, the name one of {', '.join(known)}"
+                "workers",
+                "slurm",
+                f"{part!r}: must be NAME=VALUE, the name one of {', '.join(known)}",
             )
         try:
             found[name] = known[name](value)
         except ValueError:
-            raise InputError(f"workers slurm: {part!r}: must be a number") from None
+            raise InputError("workers", "slurm", f"{part!r}: must be a number") from None
         if known[name] is not str and not 0 < found[name] < math.inf:
-            raise InputError(f"workers slurm: {part!r}: must be above 0, and finite")
+            raise InputError("workers", "slurm", f"{part!r}: must be above 0, and finite")
     if found.get("cluster", CLUSTERS[0]) not in CLUSTERS:
-        raise InputError(f"workers slurm: cluster must be one of {', '.join(CLUSTERS)}")
+        raise InputError("workers", "slurm", f"cluster must be one of {', '.join(CLUSTERS)}")
     return found
 
 

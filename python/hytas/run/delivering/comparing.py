@@ -231,22 +231,22 @@ def _verdict(
 
 
 def _advice(config: RunConfig, side: int) -> str:
-    """Return the command to try where a method on single spectra beats the winner.
+    """Return what to try where a method on single spectra beats the winner.
 
     Args:
         config: of the run.
         side: of the winner's patch.
     """
     if config.start is not None:
-        return "try more labels, or a search on both scenes: hytas search with --data twice"
+        return "try more labels, or a search on both scenes together"
     if config.budget is None:
-        return "try a search, which compares architectures: hytas search with --budget"
+        return "try a search under a budget, which compares architectures"
     if config.effort == "quick":
-        change = "--effort normal"
+        change = "effort normal"
     elif config.finalists == 1:
-        change = f"--finalists {config.usual_finalists}"
+        change = f"finalists {config.usual_finalists}"
     elif side > 1:
-        change = "--patch-size 1"  # the methods that are better see single pixels
+        change = "patch size 1"  # the methods that are better see single pixels
     else:
-        change = f"--finalists {2 * (config.finalists or config.usual_finalists)}"
-    return f"try the same command with {change} and another --out, or a larger --budget"
+        change = f"finalists {2 * (config.finalists or config.usual_finalists)}"
+    return f"try again in another folder, with {change} or a larger budget"

@@ -46,7 +46,7 @@ def report_runs(
         OSError: a file cannot be read or written.
     """
     if not runs:
-        raise InputError("runs: none given; a report needs at least one")
+        raise InputError("runs", rule="none given", hint="a report needs at least one")
     with _told(runs):
         _report(runs, out, moved or {}, report)
 
@@ -61,7 +61,7 @@ def _told(runs: Sequence[str | Path]) -> Iterator[None]:
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         names = ", ".join(map(str, runs))
         raise InputError(
-            f"{names}: files with values that no run has ({one_line(error)})"
+            names, rule=f"files with values that no run has ({one_line(error)})"
         ) from None
 
 
@@ -83,8 +83,10 @@ def _report(
     if idle:
         name = next(name for name, paths in moved.items() if paths)
         raise InputError(
-            f"{name.replace('_', ' ')} {' '.join(moved[name])}: no run here needs its scene; "
-            "leave out the option"
+            name,
+            " ".join(moved[name]),
+            "no run here needs its scene",
+            hint="leave out the option",
         )
     for folder in folders:
         if Path(out).resolve() == folder.report.resolve():

@@ -81,7 +81,7 @@ class HeldOut:
             record.check()
         except (OSError, TypeError, ValueError, zipfile.BadZipFile) as error:
             raise InputError(
-                f"{path}: not a record of held-out pixels ({one_line(error)})"
+                path, rule=f"not a record of held-out pixels ({one_line(error)})"
             ) from None
         return record
 

@@ -154,7 +154,9 @@ def export_family(
         OSError: `out` cannot be written.
     """
     if config.proxy != "inherited" and not RunFolder(Path(out)).supernet.exists():
-        raise InputError(f"folder {out}: holds no supernet; hytas supernet train makes one")
+        raise InputError(
+            "folder", out, "holds no supernet", hint="`hytas supernet train` makes one"
+        )
     searching = replace(
         config,
         population=config.population if population is None else population,
@@ -180,7 +182,7 @@ def _whole_supernet(run: Run) -> Supernet:
     """
     path = run.folder.supernet
     if path.exists() and (fault := run.folder.manifest.fault(path)):
-        raise InputError(f"{path}: {fault}: `hytas supernet train` makes it again")
+        raise InputError(path, rule=fault, hint="`hytas supernet train` makes it again")
     return load_supernet(run.context, path)
 
 
@@ -197,7 +199,7 @@ def _member_config(config: RunConfig, budget: str) -> RunConfig:
         narrowed = str(Budget.parse([str(config.budget), budget]))
     except ValueError as error:
         raise InputError(
-            f"budget {budget}: inside {config.budget} of the supernet: {error}"
+            "budget", budget, f"inside {config.budget} of the supernet: {error}"
         ) from None
     return replace(
         config, budget=narrowed, proxy="inherited", finalists=1, final_training_on="train"
@@ -282,7 +284,9 @@ def _earlier(run: Run, members: Sequence[Member]) -> list[Member]:
             rows = [row for row in csv.DictReader(file) if row["budget"] not in names]
         return [_member_of(run, row) for row in rows]
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: not the table of a family ({error}); delete it") from None
+        raise InputError(
+            path, rule=f"not the table of a family ({error})", hint="delete it"
+        ) from None
 
 
 def _member_of(run: Run, row: dict[str, str]) -> Member:

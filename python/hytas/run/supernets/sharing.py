@@ -40,8 +40,9 @@ def check_supernet(context: RunContext) -> None:
     assert context.feasible is not None
     if not len(context.data.split.validation):
         raise InputError(
-            f"validation fraction {context.config.split.validation_fraction:g}: subnets are "
-            "chosen on validation pixels, and the split has none"
+            "validation_fraction",
+            context.config.split.validation_fraction,
+            "subnets are chosen on validation pixels, and the split has none",
         )
     supernet = Supernet.new(context.space.name, context.data.shape, context.config.seed)
     _learner(context, supernet, context.config.recipe)
@@ -127,22 +128,29 @@ def load_supernet(context: RunContext, path: str | Path) -> Supernet:
         InputError: it is missing, damaged, or of another space, scene, split, scaling or budget.
     """
     supernet = Supernet.load(Path(path))
-    told, facts = f"supernet {path}", supernet.facts
+    facts = supernet.facts
     if supernet.space != context.space.name or supernet.shape != context.data.shape:
         raise InputError(
-            f"{told}: is of space {supernet.space} with {_shape(supernet.shape)}; the run's is "
-            f"{context.space.name} with {_shape(context.data.shape)}"
+            "supernet",
+            path,
+            f"is of space {supernet.space} with {_shape(supernet.shape)}",
+            hint=f"the run's is {context.space.name} with {_shape(context.data.shape)}",
         )
     for name, value in _origin(context).items():
         if name != "genes" and facts.get(name) != value:
-            raise InputError(f"{told}: was trained with another {name}; the run's must be the same")
+            raise InputError(
+                "supernet",
+                path,
+                f"was trained with another {name}",
+                hint="the run's must be the same",
+            )
     known = facts.get("genes")
     for gene, values in _origin(context)["genes"].items():
         if not isinstance(known, dict) or any(v not in known.get(gene, []) for v in values):
             raise InputError(
-                f"{told}: was trained in another space: {gene} had not all of {values}"
+                "supernet", path, f"was trained in another space: {gene} had not all of {values}"
             )
-    _check_budget(told, str(facts.get("budget")), context)
+    _check_budget(path, str(facts.get("budget")), context)
     return supernet
 
 
@@ -234,7 +242,7 @@ def _origin(context: RunContext) -> dict[str, Any]:
     return found
 
 
-def _check_budget(told: str, budget: str, context: RunContext) -> None:
+def _check_budget(path: str | Path, budget: str, context: RunContext) -> None:
     """Refuse a run whose budget reaches beyond that of its supernet."""
     if context.feasible is None:
         return
@@ -242,13 +250,17 @@ def _check_budget(told: str, budget: str, context: RunContext) -> None:
     try:
         bounds = Budget.parse(budget).bounds
     except ValueError:
-        raise InputError(f"{told}: not a whole supernet: its budget is {budget!r}") from None
+        raise InputError(
+            "supernet", path, f"not a whole supernet: its budget is {budget!r}"
+        ) from None
     for name, lower, upper in bounds:
         low, high = mine.get(name, (None, None))
         if low is None or high is None or low < lower or high > upper:
             raise InputError(
-                f"{told}: was trained inside {budget}; the budget {context.config.budget} reaches "
-                "beyond it"
+                "supernet",
+                path,
+                f"was trained inside {budget}",
+                hint=f"the budget {context.config.budget} reaches beyond it",
             )
 
 

@@ -75,7 +75,7 @@ def rank_subnets(
         InputError: fewer than 3 subnets, no subnet inside the budget, or no whole supernet.
     """
     if count < 3:
-        raise InputError(f"count {count}: must be 3 or more, to rank them")
+        raise InputError("count", count, "must be 3 or more, to rank them")
     with open_run(out, config, scene, device, report) as run:
         supernet = load_supernet(run.context, run.folder.supernet)
         inside = replace(config, budget=f"{config.budget},{budget}")

@@ -67,8 +67,8 @@ def test_odd_answers_have_a_temperature_within_limits() -> None:
     ("logits", "text"),
     [
         (np.empty((0, 3)), "must be one row for each of 0 targets"),
-        (np.zeros((2, 3)), r"logits of shape \(2, 3\): must be one row for each of 0"),
-        (np.zeros(3), r"logits of shape \(3,\)"),
+        (np.zeros((2, 3)), r"logits: of shape \(2, 3\): must be one row for each of 0"),
+        (np.zeros(3), r"logits: of shape \(3,\)"),
     ],
 )
 def test_answers_that_do_not_fit_are_refused(logits: np.ndarray, text: str) -> None:

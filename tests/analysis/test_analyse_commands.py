@@ -56,7 +56,7 @@ def test_every_section_has_a_command() -> None:
     [
         (["correlations", "--resamples", "0"], "resamples=0: must be 1 or more"),
         (["correlations", "--seed", "-1"], "seed=-1: must be 0 or more"),
-        (["predictors", "--sizes", "a"], "sizes 'a': must be whole numbers"),
+        (["predictors", "--sizes", "a"], "sizes='a': must be whole numbers"),
         (["predictors", "--sizes", "1"], "each must be 2 or more"),
         (["report", "--out", "page.txt"], "must end in .html"),
     ],

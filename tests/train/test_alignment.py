@@ -55,7 +55,9 @@ class Silent(Network):
 
 
 def test_a_network_without_class_tokens_is_refused() -> None:
-    with pytest.raises(InputError, match="recipe alignment: a Silent has no class token to align"):
+    with pytest.raises(
+        InputError, match="recipe=.alignment.: a Silent has no class token to align"
+    ):
         Alignment(Silent())
 
 

@@ -157,7 +157,8 @@ def _check_together(text: str, proxy: Proxy, options: Mapping[str, str]) -> None
 def _parse_combination(name: str, rest: str) -> ProxySpec:
     if not name:
         one = next(iter(COMBINATIONS))
-        raise InputError("proxy", f"({rest}", f"a combination has a name: {one}(snip,dss)")
+        rule = f"a combination has a name, such as {one}(snip,dss)"
+        raise InputError("proxy", f"({rest}", rule)
     if name not in COMBINATIONS:
         raise InputError("proxy", name, f"unknown{_nearest(name, list(COMBINATIONS))}")
     inside, _, after = rest.rpartition(")")

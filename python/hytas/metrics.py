@@ -123,9 +123,9 @@ def compare_answers(before: NDArray[np.bool_], after: NDArray[np.bool_]) -> tupl
 def _confidence(predicted: NDArray[Any], probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
     if probabilities.shape[:1] != predicted.shape or probabilities.ndim > 2:
         raise InputError(
-            "probabilities_of_shape",
-            probabilities.shape,
-            f"must have one row for each of {predicted.size} pixels",
+            "probabilities",
+            rule=f"of shape {probabilities.shape}: must have one row for each of "
+            f"{predicted.size} pixels",
         )
     # Probabilities in float32 may sum to a little more than 1.
     if not np.all((probabilities >= -1e-4) & (probabilities <= 1 + 1e-4)):

@@ -142,7 +142,7 @@ def test_values_that_no_run_has_are_one_line(
 def test_a_scene_that_no_run_needs_is_refused(hytas: Run, finished: Path, tmp_path: Path) -> None:
     done = hytas("report", finished, "--data", "nope.mat", "--out", tmp_path / "page.html")
     assert done.returncode == 2
-    assert "data nope.mat: no run here needs its scene" in done.stderr
+    assert "--data nope.mat: no run here needs its scene" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -152,7 +152,7 @@ def test_a_scene_that_no_run_needs_is_refused(hytas: Run, finished: Path, tmp_pa
         (["nowhere"], "run nowhere: no such folder"),
         (["."], "is not a run folder: it holds no config.json"),
         ([".", "--out", "page.pdf"], "--out page.pdf: must end in .html"),
-        ([".", "--out", "none/page.html"], "out: the folder none does not exist"),
+        ([".", "--out", "none/page.html"], "--out none/page.html: the folder none does not exist"),
     ],
 )
 def test_what_cannot_be_is_refused(

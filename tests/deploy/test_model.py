@@ -303,8 +303,8 @@ def test_a_scene_smaller_than_a_patch_is_named(exported: Exported) -> None:
 
 def test_bench_looks_at_its_table_first(exported: Exported, tmp_path: Path) -> None:
     for path, message in (
-        (tmp_path / "none" / "x.json", "profile table: the folder .* does not exist"),
-        (tmp_path, "profile table: .* is a folder"),
+        (tmp_path / "none" / "x.json", "profile_table=.*: the folder .* does not exist"),
+        (tmp_path, "profile_table=.*: is a folder"),
         (exported.onnx, "profile_table=.* is the model"),
     ):
         arguments = [str(exported.onnx), "--profile-table", str(path)]

@@ -161,7 +161,7 @@ def test_a_scene_without_contrast_has_a_constant_guide(value: float) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"method": "median"}, "'median' is not one of guided, none"),
+        ({"method": "median"}, "smoothing='median': is not one of guided, none"),
         ({"radius": 0}, "radius 0 must be 1 to 64"),
         ({"eps": 0.0}, "eps positive"),
         ({"offset": [0, 0]}, "directions must be 3 x 2, offset 3"),

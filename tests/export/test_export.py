@@ -210,7 +210,7 @@ def test_what_cannot_be_exported(exported: Exported, tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"patch_size": 4}, "patch_size: 4 is not a positive odd number"),
-        ({"dtype": "complex64"}, "dtype: complex64 is not one of"),
+        ({"dtype": "complex64"}, "dtype='complex64': is not one of"),
         ({"class_ids": (1, 2)}, "2 ids and 4 colours for 4 class names"),
         ({"wavelengths": (400.0, 500.0)}, "wavelengths: 2 for 24 bands"),
     ],

@@ -330,8 +330,8 @@ def test_command_prints_json_and_a_table(file: Path) -> None:
     ("arguments", "words"),
     [
         (("--methods", "svm,knn"), "--methods knn"),
-        (("--seeds", 0), "seeds 0: must be 1 or more"),
-        (("--network-steps", 0), "network steps 0"),
+        (("--seeds", 0), "--seeds 0: must be 1 or more"),
+        (("--network-steps", 0), "--network-steps 0"),
         (("--split", "fixed"), "needs a training and a test map"),
         (("--train-per-class", 0), "--train-per-class 0"),
         (("--split", "blocks", "--block", 0), "--block 0"),

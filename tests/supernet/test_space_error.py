@@ -94,11 +94,11 @@ def test_labels_that_are_clearly_worse_go() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"subnets": 5}, "subnets 5: must be 10 or more"),
-        ({"top": 1.0}, "top 1.0: must be more than 0"),
-        ({"extend": 0.01}, "extend 0.01 and shift 0.006: must be"),
-        ({"prune": 0.0}, "prune 0.0: must be"),
-        ({"least": 0}, "least 0: must be 1 or more"),
+        ({"subnets": 5}, "subnets=5: must be 10 or more"),
+        ({"top": 1.0}, "top=1.0: must be more than 0"),
+        ({"extend": 0.01}, "extend=0.01: must be more than 0 and at most shift 0.006"),
+        ({"prune": 0.0}, "prune=0.0: must be"),
+        ({"least": 0}, "least=0: must be 1 or more"),
     ],
 )
 def test_bad_thresholds_are_refused(settings, message) -> None:

@@ -136,7 +136,7 @@ def bench(
 
 def _check_table(path: Path, model: Path) -> None:
     """Refuse, before measuring, a table that could not be written afterwards."""
-    check_folder(path, "profile")
+    check_folder(path, "profile_table")
     if path.is_dir():
         raise InputError("profile_table", path, "must be a file; it is a folder")
     if path.resolve() == model.resolve():

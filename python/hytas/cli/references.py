@@ -68,7 +68,7 @@ def references(
     from hytas.references import METHODS, ReferenceSettings, Results, parse_methods, run_references
 
     chosen = parse_methods(methods)
-    _check(out, {"seeds": seeds, "network steps": network_steps})
+    _check(out, {"seeds": seeds, "network_steps": network_steps})
     from hytas.data import as_scene
     from hytas.run import RunConfig
     from hytas.run.context import choose_device

@@ -7,6 +7,7 @@ from torch import nn
 from hytas.errors import InputError
 from hytas.models import InputShape, Network, build_network
 from hytas.train.alignment import Alignment
+from refusals import refuses
 
 SHAPE = InputShape(bands=6, classes=3, patch_size=3)
 ARCHITECTURE = {
@@ -55,9 +56,7 @@ class Silent(Network):
 
 
 def test_a_network_without_class_tokens_is_refused() -> None:
-    with pytest.raises(
-        InputError, match="recipe=.alignment.: a Silent has no class token to align"
-    ):
+    with refuses("recipe", "alignment", "a Silent has no class token to align"):
         Alignment(Silent())
 
 

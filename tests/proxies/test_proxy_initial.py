@@ -1,5 +1,6 @@
 """Initial weights: slices of one pool, by the laws of the network, the same whatever was asked."""
 
+import dataclasses
 import math
 
 import pytest
@@ -7,10 +8,10 @@ import torch
 from small_networks import SMALL, WIDE
 from torch import nn
 
-from hytas.models import Network, build_network
+from hytas.models import Network, build_network, outline
 from hytas.models.layers import Law
 from hytas.models.table import NETWORKS
-from hytas.proxies import Evaluator, passes
+from hytas.proxies import PROXIES, Evaluator, initial, passes
 from hytas.proxies.initial import NOISE, Pool, start_of
 
 ALL = "snip,grasp,jacob_cov,naswot,dss,dss:sign=weights,zico,croze,t_cet,synflow"
@@ -194,3 +195,24 @@ def test_a_network_that_reads_its_numbers_when_it_is_built_is_scored(
     (result,) = Evaluator("snip,croze", shape, batch=batch).score([{"space": "reads"}])
     assert not result["reasons"]
     assert result["scores"]["snip"] > 0
+
+
+def test_modules_and_cuts_that_are_forgotten_are_made_again(wide_shape, monkeypatch) -> None:
+    names = ["dss", "synflow:terms=absolute"]
+    expected = [each["scores"] for each in Evaluator(names, wide_shape).score(WIDE)]
+    monkeypatch.setattr(outline, "MOST_KNOWN", 1)
+    monkeypatch.setattr(initial, "CUT_BYTES", 1)
+    found = Evaluator(names, wide_shape).score([*WIDE, *WIDE[::-1]])
+    assert [each["scores"] for each in found] == [*expected, *expected[::-1]]
+
+
+@pytest.mark.parametrize("sign", ["none", "released"])
+def test_gradients_are_those_that_hooks_see(sign, wide_shape, monkeypatch) -> None:
+    names = [f"dss:sign={sign}:layers=all", f"synflow:terms=absolute:sign={sign}"]
+    alone = Evaluator(names, wide_shape, precision="float64").score(WIDE)
+    for name in ("dss", "synflow"):
+        hooked = dataclasses.replace(PROXIES[name], weights_only=False)
+        monkeypatch.setitem(PROXIES, name, hooked)
+    seen = Evaluator(names, wide_shape, precision="float64").score(WIDE)
+    for one, other in zip(alone, seen, strict=True):
+        assert one["scores"] == pytest.approx(other["scores"], rel=1e-8)

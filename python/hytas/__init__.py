@@ -33,6 +33,7 @@ _PUBLIC = {
     "HSIClassifier": "hytas.estimator",
     "Outcome": "hytas.run",
     "RunConfig": "hytas.run",
+    "read_run": "hytas.run",
     "run_pipeline": "hytas.run",
     "train_architecture": "hytas.run",
 }

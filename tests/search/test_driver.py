@@ -250,3 +250,16 @@ def test_operators_are_those_of_the_engine(tmp_path: Path) -> None:
         engine.tell(ids, np.array(list(fitness(items))))
         expected += architectures
     assert found == expected
+
+
+def test_known_architectures_are_candidates(tmp_path: Path) -> None:
+    wide = feasible()
+    (best,) = wide.space.unpack(wide.sample(1, 5))
+    with EvaluationStore(tmp_path / "a.sqlite") as store:
+        search(wide, Scorer(), fitness, SETTINGS, store, known=[best])
+        items = store.evaluations()
+    with EvaluationStore(tmp_path / "b.sqlite") as store:
+        search(wide, Scorer(), fitness, SETTINGS, store)
+        others = store.evaluations()
+    assert [item.architecture for item in items if item.id < 0] == [best]
+    assert [item for item in items if item.id >= 0] == others

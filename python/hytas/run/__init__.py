@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         train_architecture,
     )
     from hytas.run.progress import SILENT, Report
+    from hytas.run.records import RunRecords, read_run
     from hytas.run.settings import EFFORTS
     from hytas.run.supernets.evolving import Evolved, evolve_space
     from hytas.run.supernets.family import Member, export_family, train_supernet
@@ -30,11 +31,13 @@ __all__ = [
     "Report",
     "RunConfig",
     "RunFolder",
+    "RunRecords",
     "describe_architecture",
     "evolve_space",
     "export_family",
     "export_run",
     "rank_subnets",
+    "read_run",
     "run_pipeline",
     "train_architecture",
     "train_supernet",
@@ -50,6 +53,7 @@ __getattr__ = lazy(
             "train_architecture",
         ),
         "progress": ("SILENT", "Report"),
+        "records": ("RunRecords", "read_run"),
         "settings": ("EFFORTS",),
         "supernets.evolving": ("Evolved", "evolve_space"),
         "supernets.family": ("Member", "export_family", "train_supernet"),

@@ -234,7 +234,9 @@ class RunFolder:
                 configuration names has changed.
         """
         start = None if config.start is None else str(RunFolder(config.start).weights)
-        digests = file_digests(config.space, config.budget, config.supernet, start)
+        digests = file_digests(
+            config.space, config.budget, config.supernet, start, *config.start_with
+        )
         # Compared by name only, because files may move; the digests identify them.
         files = [[Path(path).name, digest] for path, digest in digests.items()]
         versions = _versions()
@@ -362,6 +364,7 @@ def _moved(config: RunConfig) -> RunConfig:
         None if path is None else Path(path).name for path in (config.supernet, config.start)
     )
     moved = replace(config, space=space, budget=budget, supernet=supernet, start=start)
+    object.__setattr__(moved, "start_with", [Path(one).name for one in config.start_with])
     # Of loaded plug-ins only the names may differ; the digests identify them.
     object.__setattr__(moved, "plugins", [Path(one).name for one in config.plugins])
     return moved

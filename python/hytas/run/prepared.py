@@ -34,7 +34,7 @@ from hytas.run.final.decide import LEAST_PIXELS
 from hytas.run.start import Start
 from hytas.run.types import Pixels, Smoother
 from hytas.spaces.opening import name_of
-from hytas.spaces.shape import ImageShape, Shape
+from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, Shape
 from hytas.train import PRESETS, LabelledPixels, Recipe
 
 VOTING = 1000
@@ -369,9 +369,11 @@ def prepare_scene(
     bands = len(preprocessing.bands)
     check_band_group(config.band_group, bands)
     side = 1 if isinstance(scene, Spectra) else config.patch_size
-    shape = InputShape(bands, scene.classes, side, config.band_group)
+    shape: Shape = InputShape(bands, scene.classes, side, config.band_group)
     if isinstance(scene, Spectra):
         return PreparedSpectra(scene, split, preprocessing, shape)
+    if DATA_OF.get(name_of(config.space)) == IMAGES:
+        shape = ImageShape.of_pixels(bands, scene.classes, side)
     return PreparedScene(scene, split, preprocessing, shape)
 
 

@@ -352,6 +352,13 @@ class SearchSettings:
         rule=that(lambda value: 0 <= value <= MOST, f"must be 0 to {MOST}"),
         usual="half of `population`",
     )
+    start_with: Sequence[str] = setting(
+        (),
+        "Files of known architectures that are candidates, too, such as the architecture.json of "
+        "another run.",
+        "Budget and search",
+        rule=_several,
+    )
     pareto: str | None = setting(
         None,
         "Also find a Pareto front over these axes.",

@@ -18,12 +18,13 @@ from hytas.data import (
 from hytas.deploy.smoothing import Smoothing
 from hytas.errors import InputError
 from hytas.model_card import ModelCard
-from hytas.models import InputShape, small_parameters
+from hytas.models import small_parameters
 from hytas.run.delivering.updating import changes
 from hytas.run.final.decide import Decisions
 from hytas.run.folder import RunFolder
 from hytas.run.types import Pixels
-from hytas.run.weights import TrainedModel, load_weights
+from hytas.run.weights import TrainedModel, load_weights, shape_of
+from hytas.spaces.shape import Shape
 
 
 class Scratch:
@@ -82,11 +83,9 @@ class Start:
         return Preprocessing.from_dict(self.card.preprocessing)
 
     @property
-    def shape(self) -> InputShape:
+    def shape(self) -> Shape:
         """Return the shape of its input."""
-        card = self.card
-        bands, classes = len(card.kept_bands), len(card.class_names)
-        return InputShape(bands, classes, card.patch_size, card.band_group)
+        return shape_of(self.card)
 
     def adapted(self, scene: Scene) -> Scene:
         """Return a scene with the classes and the no-data value of the model.

@@ -13,7 +13,7 @@ from hytas.errors import InputError, one_line
 from hytas.model_card import FORMAT, ModelCard
 from hytas.models import InputShape, SensorModel, build_network
 from hytas.spaces import space_of
-from hytas.spaces.shape import ImageShape, Shape
+from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, Shape
 from hytas.tensors import CHECKSUM, read_tensors, write_tensors
 
 TRAINING = "hytas.training"
@@ -76,4 +76,6 @@ def shape_of(card: ModelCard) -> Shape:
     kept, classes = len(card.preprocessing["bands"]), len(card.class_names)
     if card.of_images:
         return ImageShape.of(space_of(card.architecture), kept, classes, card.patch_size)
+    if DATA_OF.get(space_of(card.architecture)) == IMAGES:
+        return ImageShape.of_pixels(kept, classes, card.patch_size)
     return InputShape(kept, classes, card.patch_size, card.band_group)

@@ -142,9 +142,11 @@ def search(
     *,
     progress: Callable[[SearchProgress], None] = lambda _: None,
     notify: Callable[[str], None] = lambda _: None,
+    known: Sequence[Architecture] = (),
 ) -> SearchResult:
     """Search the architectures of `feasible`, and go on from the content of `store`.
 
+    Architectures of `known` are candidates beside those of the strategy; their ids are negative.
     The engine gives the candidates of an interrupted generation again, and known scores are read
     from the store. So the candidates equal those of a search that was never interrupted.
 
@@ -163,6 +165,10 @@ def search(
             f"{lost[0]} is missing",
             hint="choose another folder",
         )
+    given = [(-1 - number, one) for number, one in enumerate(known)]
+    for fresh in _scored(feasible, scorer, -1, [p for p in given if p[0] not in done], len(given)):
+        store.add(fresh)
+        done.update((item.id, item) for item in fresh)
     clock = _Clock(settings, len(done))
     exhausted = False
     while evolution.evaluated < settings.evaluations and not exhausted:

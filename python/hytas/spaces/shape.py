@@ -102,6 +102,11 @@ class ImageShape:
             patch = stride = max(1, patch // 4)
         return cls(channels, classes, image_size, patch, stride)
 
+    @classmethod
+    def of_pixels(cls, bands: int, classes: int, side: int) -> Self:
+        """Return the shape for the patch of a scene, an image whose pixels are the tokens."""
+        return cls(bands, classes, side, 1, 1)
+
     @property
     def band_group(self) -> int:
         """1: every channel enters every patch alone."""

@@ -37,7 +37,7 @@ def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:
             return tuple(absolute(name, one) for one in value)
         return str(Path(value).resolve()) if Path(value).exists() else value
 
-    files = ("data", "labels", "test_data", "test_labels", "data_dir", "supernet")
+    files = ("data", "labels", "test_data", "test_labels", "data_dir", "supernet", "start_with")
     named = {name: absolute(name, settings[name]) for name in files if name in settings}
     if "space" in settings:
         given = settings["space"] or "", settings.get("budget")

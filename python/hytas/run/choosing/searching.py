@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.errors import InputError
+from hytas.errors import InputError, one_line
 from hytas.proxies import (
     Evaluator,
     ProxySpec,
@@ -29,6 +29,7 @@ from hytas.run.supernets.sharing import inherited_score
 from hytas.run.types import Pixels
 from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
 from hytas.search.kinds import rank_in_kinds
+from hytas.spaces.architectures import read_architectures
 
 Ranks = Callable[[Sequence[Evaluation]], NDArray[np.float64]]
 
@@ -41,11 +42,33 @@ def check_search(context: RunContext) -> None:
             is one of something else.
     """
     finalist_count(context)
+    known_architectures(context)
     if context.config.supernet is not None:
         inherited_score(context, context.config.supernet)
     if context.config.strategy == SUPERNET_STRATEGY and finalist_count(context) == 1:
         rule = "races the kinds of two finalists or more, on validation pixels"
         raise InputError("strategy", SUPERNET_STRATEGY, rule)
+
+
+def known_architectures(context: RunContext) -> list[dict[str, Any]]:
+    """Return the architectures of `start_with`.
+
+    Raises:
+        InputError: one is not of the space, or does not fit the budget.
+    """
+    assert context.feasible is not None  # a run without a budget does not search
+    found = []
+    for path in context.config.start_with:
+        for architecture in read_architectures(path):
+            try:
+                genome = context.space.pack([architecture])
+            except (TypeError, ValueError) as error:
+                raise InputError("start_with", path, one_line(error)) from None
+            if not context.feasible.contains(genome)[0]:
+                rule = f"does not fit the budget {context.config.budget}"
+                raise InputError("start_with", path, rule)
+            found.append(architecture)
+    return found
 
 
 def search_stage(run: Run) -> None:
@@ -91,6 +114,7 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
             store,
             progress=report.search,
             notify=report.notice,
+            known=known_architectures(context),
         )
     if result.exhausted:
         report.line(f"every architecture that fits was scored: {result.evaluated}")
@@ -233,7 +257,12 @@ def _fitness(context: RunContext) -> Ranks:
 def _ranked(items: Sequence[Evaluation], ranks: Ranks) -> list[Evaluation]:
     """Return the candidates with a score, best first; of equals the earlier one first."""
     scored = [(value, item) for value, item in zip(ranks(items), items, strict=True)]
-    valid = [pair for pair in scored if not np.isnan(pair[0])]
+    asked = [item.architecture for item in items if item.id >= 0]
+    valid = [
+        (value, item)
+        for value, item in scored
+        if not np.isnan(value) and (item.id >= 0 or item.architecture not in asked)
+    ]
     return [item for _, item in sorted(valid, key=lambda pair: (-pair[0], pair[1].id))]
 
 

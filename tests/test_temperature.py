@@ -5,7 +5,7 @@ import pytest
 
 from hytas.errors import InputError
 from hytas.metrics import calibration
-from hytas.temperature import fit_temperature
+from hytas.temperature import LIMITS, fit_temperature, meet_accuracy
 
 
 def drawn(count: int, factor: float) -> tuple[np.ndarray, np.ndarray]:
@@ -76,3 +76,18 @@ def test_answers_that_do_not_fit_are_refused(logits: np.ndarray, text: str) -> N
         fit_temperature(logits, np.empty(0, np.int64))
     with pytest.raises(InputError, match="must all be finite"):
         fit_temperature([[0.0, np.nan]], [1])
+
+
+@pytest.mark.parametrize("accuracy", [0.5, 0.8, 0.95])
+def test_the_mean_confidence_meets_an_accuracy(accuracy: float) -> None:
+    logits, _ = drawn(1000, 3.0)
+    temperature = meet_accuracy(logits, accuracy)
+    chances = np.exp(logits / temperature)
+    chances /= chances.sum(1, keepdims=True)
+    assert chances.max(1).mean() == pytest.approx(accuracy, abs=1e-3)
+
+
+def test_pixels_prove_no_certainty_and_less_than_chance_has_no_temperature() -> None:
+    logits, _ = drawn(50, 1.0)
+    assert meet_accuracy(logits, 1.0) == meet_accuracy(logits, 50.5 / 51)
+    assert meet_accuracy(logits, 0.1) == pytest.approx(LIMITS[1])

@@ -31,6 +31,9 @@ class Calibration:
             itself was trained without validation pixels.
         ECE_before, ECE_after: expected calibration error on these pixels, without and with it.
         reason: why the model is not calibrated; empty if it is.
+        unlabelled: pixels without a label whose mean confidence the temperature was fitted to; 0 if
+            it was fitted on the held-out pixels.
+        agreement: share of these at which two networks agree, which the confidence meets; or None.
     """
 
     temperature: float = 1.0
@@ -39,6 +42,8 @@ class Calibration:
     ECE_before: float | None = None
     ECE_after: float | None = None
     reason: str = ""
+    unlabelled: int = 0
+    agreement: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -48,11 +53,15 @@ class Calibration:
         """Return one line for the user."""
         if self.reason:
             return f"the confidence is not calibrated: {self.reason}"
-        return (
-            f"confidence calibrated on {self.pixels} validation pixels: temperature "
-            f"{self.temperature:g}, ECE there {self.ECE_before:.3f} before and "
-            f"{self.ECE_after:.3f} after"
-        )
+        on = f"on {self.pixels} validation pixels"
+        where = f"{on}: temperature {self.temperature:g}, ECE there"
+        if self.agreement is not None:
+            where = (
+                f"on {self.unlabelled} unlabelled pixels, at {self.agreement:.1%} of which the "
+                f"networks of two folds agree: temperature {self.temperature:g}, ECE {on}"
+            )
+        errors = f"{self.ECE_before:.3f} before and {self.ECE_after:.3f} after"
+        return f"confidence calibrated {where} {errors}"
 
 
 @dataclass(frozen=True)

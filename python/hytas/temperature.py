@@ -57,6 +57,33 @@ def fit_temperature(logits: ArrayLike, targets: ArrayLike) -> float:
     return float(f"{math.exp(-(low + high) / 2):.{DIGITS}g}")
 
 
+def meet_accuracy(logits: ArrayLike, accuracy: float) -> float:
+    """Return the temperature at which the mean confidence of pixels is an accuracy.
+
+    The confidence of a pixel is the probability of its predicted class. No label is needed. n
+    pixels prove no accuracy above (n + 1/2) / (n + 1), as in `fit_temperature`.
+
+    Args:
+        logits: (n, C), of one network or several.
+        accuracy: that is expected of the predictions, in 0..1.
+
+    Returns:
+        A number within `LIMITS`: the nearest of these if none of them gives the accuracy.
+    """
+    values = np.asarray(logits, np.float64)
+    values = values - values.max(axis=1, keepdims=True)
+    wanted = min(accuracy, (len(values) + 0.5) / (len(values) + 1))
+    low, high = map(math.log, LIMITS)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        confidence = 1 / np.exp(values / math.exp(middle)).sum(axis=1)  # the largest logit is 0
+        if confidence.mean() > wanted:
+            low = middle
+        else:
+            high = middle
+    return float(f"{math.exp((low + high) / 2):.{DIGITS}g}")
+
+
 def is_chance(temperature: float) -> bool:
     """Return whether the likelihood asked for no confidence at all: the answers are like chance."""
     return temperature >= LIMITS[1]

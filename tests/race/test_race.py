@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from small_race import (
@@ -27,10 +28,14 @@ from hytas.race import (
     RaceTask,
     Rung,
     RungEnd,
+    ladder_rows,
+    placings,
     race,
+    results_by_racer,
+    smaller_ones,
     task,
 )
-from hytas.search import Evaluation, EvaluationStore, Training
+from hytas.search import Evaluation, EvaluationStore, Training, pack_flags
 from hytas.train import Recipe, recipes_of
 from hytas.workers import OneByOne
 
@@ -51,15 +56,15 @@ def test_the_best_on_validation_pixels_wins(folds: int, store: EvaluationStore) 
         for steps in (3, 6)
     )
     assert set(early) == {item.id for item in ranked(5)}
-    assert set(late) == set(sorted(early, key=early.__getitem__)[-3:])
-    assert len(store.trainings()) == 8 * folds
+    assert set(late) == set(sorted(early, key=early.__getitem__)[-2:])
+    assert len(store.trainings()) == 7 * folds
     assert {item.fold for item in store.trainings()} == set(range(folds))
     # The best over all folds, not of any one.
     assert winner.finalist.id == max(late, key=lambda number: 2 * late[number] + early[number])
     each = f", on {folds} folds" if folds > 1 else ""
     assert told[0] == f"race: 5 finalists, 3 steps each{each}"
-    assert told[6] == f"race: 3 finalists, 6 steps each{each}"
-    assert sum("augmented accuracy 0." in line and "embed_dim" in line for line in told) == 8
+    assert told[6] == f"race: 2 finalists, 6 steps each{each}"
+    assert sum("augmented accuracy 0." in line and "embed_dim" in line for line in told) == 7
 
 
 @pytest.mark.parametrize(
@@ -78,17 +83,17 @@ def test_a_rung_counts_by_its_length(
     assert race(trains_nothing(), ranked(5), store, **FIVE).finalist == ranked(5)[winner]
 
 
-def test_the_last_rung_is_as_long_as_the_final_training(store: EvaluationStore) -> None:
+def test_the_last_rung_is_no_longer_than_the_final_training(store: EvaluationStore) -> None:
     # Of 90 pixels 67 train: 5 steps of 16 an epoch.
     task = race_task(epochs=2)
     assert task.final_steps == 10
     race(task, ranked(5), store, **FIVE)
-    assert [item.steps for item in store.trainings()] == [3] * 5 + [6] * 3 + [10] * 2
+    assert [item.steps for item in store.trainings()] == [3] * 5 + [10] * 2
 
 
 def test_fewer_candidates_than_finalists_race_all(store: EvaluationStore) -> None:
     race(race_task(), ranked(3), store, finalists=16, steps=3, workers=1)
-    assert [item.steps for item in store.trainings()] == [3] * 3
+    assert [item.steps for item in store.trainings()] == [3] * 3 + [6] * 2
 
 
 def keep(store: EvaluationStore, reached: dict[int, tuple[float, ...]]) -> None:
@@ -137,7 +142,7 @@ def test_rungs_of_many_finalists_take_as_few_folds_as_they_need(
         (steps, fold) for steps in late for fold in range(4)
     }
     assert "5 finalists, 3 steps each, on 2 folds" in told[0]
-    assert any("3 finalists, 6 steps each, on 4 folds" in line for line in told)
+    assert any("2 finalists, 10 steps each, on 4 folds" in line for line in told)
     # A fold that comes in late is trained from the start, to the result of one that was there.
     with EvaluationStore(tmp_path / "all.sqlite") as other:
         monkeypatch.setattr(task, "ENOUGH_PIXELS", 10**6)
@@ -162,7 +167,7 @@ def test_a_race_that_was_stopped_trains_nothing_twice(
         race(race_task(folds, counted), ranked(5), store, **FIVE)
     assert len(store.trainings()) == stop
     resumed = race(race_task(folds, counted), ranked(5), store, **FIVE)
-    assert len(counted.widths) == 1 + 8 * folds  # the one that was stopped is built twice
+    assert len(counted.widths) == 1 + 7 * folds  # the one that was stopped is built twice
     with EvaluationStore(tmp_path / "whole.sqlite") as other:
         assert race(race_task(folds), ranked(5), other, **FIVE) == resumed
         assert without_time(other) == without_time(store)
@@ -213,7 +218,7 @@ def test_a_finalist_whose_training_fails_is_out(folds: int, store: EvaluationSto
 def test_where_all_of_a_rung_fail_the_next_take_their_place(store: EvaluationStore) -> None:
     def fails_late(built: Counting, width: int) -> nn.Module | None:
         late = [width for width, times in built.times.items() if times == 2]
-        return Diverging(4) if built.times[width] == 2 and len(late) <= 3 else None
+        return Diverging(4) if built.times[width] == 2 and len(late) <= 2 else None
 
     counted = Counting(fails_late)
     winner = race(race_task(build=counted), ranked(5), store, **FIVE)
@@ -226,8 +231,8 @@ def test_where_all_of_a_rung_fail_the_next_take_their_place(store: EvaluationSto
         )
     ]
     tried = [by_id(ranked(5))[width] for width in counted.widths[5:]]
-    assert tried == order
-    assert winner.finalist.id in order[3:]
+    assert tried == order[:4]
+    assert winner.finalist.id in order[2:4]
 
 
 def test_a_finalist_that_memory_is_short_for_is_out_and_may_try_again(
@@ -362,3 +367,45 @@ def test_a_race_reports_its_trainings_and_the_end_of_each_rung(store: Evaluation
     for before, after in pairwise(rungs):
         kept = {row.racer.finalist.id for row in before.rows if row.kept}
         assert kept == {row.racer.finalist.id for row in after.rows}
+
+
+def test_the_last_rung_takes_folds_of_its_own(store: EvaluationStore, tmp_path: Path) -> None:
+    folds, folder = race_task(3).folds, tmp_path / "race"
+    task = replace(race_task(1, epochs=8, folder=folder), further=folds[1:])
+    ends: list[RungEnd] = []
+    race(task, ranked(5), store, on_rung=ends.append, **FIVE)
+    (early, late) = (end.steps for end in ends)
+    trained = {(item.steps, item.fold) for item in store.trainings()}
+    assert trained == {(early, 0), *((late, fold) for fold in range(3))}
+    held = sum(len(held_out) for _, held_out in folds)
+    last = [item for item in results(store) if item.steps == late]
+    assert [len(item.right) for item in last] == [held, held]
+    for item in last:
+        assert item.right.mean() == pytest.approx(item.figures["accuracy"])
+    assert not folder.exists()
+
+
+def test_a_small_network_wins_if_it_is_preferred_and_as_good(store: EvaluationStore) -> None:
+    sizes, wrong = (1000, 900, 400, 200, 90), (1, 9, 9, 2, 8)
+    finalists = [
+        replace(one, costs={"params": size}) for one, size in zip(ranked(5), sizes, strict=True)
+    ]
+    for steps in (3, 6):
+        for finalist, errors in zip(finalists, wrong, strict=True):
+            right = pack_flags(np.arange(HELD) >= errors)
+            accuracy = figures(1 - errors / HELD)
+            training = Training(finalist.id, "plain", steps, 0, HELD, accuracy, 0.0, right=right)
+            store.add_training(training)
+    ends: list[RungEnd] = []
+    task = trains_nothing()
+    winner = race(task, finalists, store, on_rung=ends.append, **FIVE)
+    assert winner.finalist is finalists[0]
+    assert race(replace(task, prefer="small"), finalists, store, **FIVE).finalist is finalists[3]
+    # Beside the best two, the last rung has the best of each smaller size that is not far behind.
+    assert {row.racer.finalist.id for row in ends[-1].rows} == {finalists[n].id for n in (0, 3)}
+    by_racer = results_by_racer(store.trainings())
+    rows = ladder_rows(finalists, by_racer, placings(by_racer, USUAL), winner.key)
+    lines = [line for _, line in smaller_ones(rows)]
+    assert lines[-2].startswith("200 parameters, 20% of the winner's")
+    assert lines[-2].endswith("as good within chance")
+    assert lines[-1].endswith("below it by more than chance")

@@ -8,25 +8,26 @@ from hytas.race import LEAST_FINALISTS, REDUCTION_FACTOR, plan_rungs
 
 
 @pytest.mark.parametrize(
-    ("first", "final_steps", "rungs"),
+    ("first", "final_steps", "share", "rungs"),
     [
-        ((5, 3), 0, [(5, 3), (3, 6)]),  # no training follows
-        ((5, 3), 16, [(5, 3), (3, 6), (2, 16)]),
-        # The last two train to the end, even if that is hardly longer.
-        ((8, 5), 16, [(8, 5), (4, 10), (2, 16)]),
-        # A third rung would take 12 steps; the final training takes 8, and tells as much.
-        ((9, 3), 8, [(9, 3), (5, 6), (3, 8)]),
-        ((16, 100), 1500, [(16, 100), (8, 200), (4, 400), (2, 1500)]),
-        ((2, 100), 1500, [(2, 100), (2, 1500)]),
-        ((4, 100), 100, [(4, 100)]),
-        ((4, 100), 50, [(4, 100)]),
-        ((1, 100), 1500, [(1, 100)]),
+        ((5, 3), 0, 1.0, [(5, 3), (2, 6)]),  # no training follows
+        ((24, 60), 1500, 1.0, [(24, 60), (12, 120), (6, 240), (2, 1125)]),
+        # Four folds join: each is trained from the start, and for a shorter time.
+        ((24, 60), 1500, 0.2, [(24, 60), (12, 120), (6, 240), (2, 480)]),
+        ((6, 30), 300, 0.2, [(6, 30), (2, 150)]),
+        # The last rung is no longer than the final training.
+        ((9, 5), 16, 1.0, [(9, 5), (5, 10), (2, 16)]),
+        ((9, 3), 5, 1.0, [(9, 3), (5, 5)]),  # which tells as much as another rung would
+        ((2, 100), 1500, 1.0, [(2, 100), (2, 1125)]),
+        ((4, 100), 100, 1.0, [(4, 100)]),
+        ((4, 100), 50, 1.0, [(4, 100)]),
+        ((1, 100), 1500, 1.0, [(1, 100)]),
     ],
 )
-def test_half_go_on_and_train_twice_as_long(
-    first: tuple[int, int], final_steps: int, rungs: list[tuple[int, int]]
+def test_half_go_on_and_train_twice_as_long_until_few_are_left(
+    first: tuple[int, int], final_steps: int, share: float, rungs: list[tuple[int, int]]
 ) -> None:
-    assert [rung[:2] for rung in plan_rungs(*first, final_steps)] == rungs
+    assert [rung[:2] for rung in plan_rungs(*first, final_steps, share)] == rungs
 
 
 def test_rungs_shrink_by_the_reduction_factor_alone() -> None:
@@ -36,6 +37,6 @@ def test_rungs_shrink_by_the_reduction_factor_alone() -> None:
             for before, after in pairwise(rungs):
                 assert LEAST_FINALISTS <= after.finalists <= before.finalists
                 assert after.steps > before.steps
-                longer = after.steps <= REDUCTION_FACTOR * before.steps
-                assert longer or after[:2] == (LEAST_FINALISTS, final_steps)
-            assert final_steps == 0 or rungs[-1].steps >= final_steps
+                assert after.is_last or after.steps <= REDUCTION_FACTOR * before.steps
+                assert not before.is_last
+            assert all(rung.steps <= max(10, final_steps or 10**6) for rung in rungs)

@@ -14,6 +14,7 @@ from hytas.run.final.decide import (
     choose_self_training,
     choose_smoothing,
     decide,
+    expected_accuracy,
 )
 from hytas.run.final.records import HeldOut
 from hytas.temperature import fit_temperature
@@ -162,7 +163,12 @@ def record(right: int, sure: float = 2.0, after: int | None = None, pixels: int 
     )
     if after is None:
         return found
-    return replace(found, logits_after=logits(after), neighbour_logits_after=logits(after))
+    return replace(
+        found,
+        logits_after=logits(after),
+        neighbour_logits_after=logits(after),
+        unlabelled_logits_after=found.unlabelled_logits,
+    )
 
 
 def as_they_are(pixels: np.ndarray, chances: np.ndarray) -> np.ndarray:
@@ -179,6 +185,37 @@ def test_the_temperature_is_fitted_on_all_records_together() -> None:
     assert found.ECE_before is not None
     assert found.ECE_after is not None
     assert found.ECE_after < found.ECE_before
+
+
+def with_unlabelled(found: HeldOut, shown: np.ndarray) -> HeldOut:
+    """The record with classes that its network gives unlabelled pixels."""
+    logits = 2.0 * np.eye(2, dtype=np.float32)[shown]
+    return replace(found, unlabelled=np.arange(len(shown)), unlabelled_logits=logits)
+
+
+def test_confidence_on_unlabelled_pixels_meets_the_agreement_of_networks() -> None:
+    """Held-out pixels are all right; networks of two folds agree at four of five others."""
+    shown = np.zeros(500, np.int64)
+    records = [
+        with_unlabelled(record(40), shown),
+        with_unlabelled(record(40), np.where(np.arange(500) < 400, 0, 1)),
+    ]
+    found = decide(records, None, Conditions(folds=2, no_self_training="none")).calibration
+    assert (found.agreement, found.unlabelled, found.pixels) == (0.8, 500, 80)
+    assert 1 / (1 + np.exp(-2.0 / found.temperature)) == pytest.approx(0.8, abs=1e-3)
+    assert "500 unlabelled pixels, at 80.0% of which the networks of two folds" in found.describe()
+    # One network, or few pixels, say nothing.
+    for few in (records[:1], [with_unlabelled(record(40), shown[:99]) for _ in range(2)]):
+        same = decide(few, None, Conditions(no_self_training="none")).calibration
+        assert (same.agreement, same.unlabelled) == (None, 0)
+        assert "on 40 validation" in same.describe() or "on 80 validation" in same.describe()
+
+
+def test_the_expected_accuracy_is_the_mean_agreement_of_pairs() -> None:
+    logits = [np.eye(3, dtype=np.float32)[row] for row in np.array([[0, 1], [0, 2], [1, 1]])]
+    many = [np.tile(each, (50, 1)) for each in logits]
+    assert expected_accuracy(many) == pytest.approx((0.5 + 0.5 + 0.0) / 3)
+    assert expected_accuracy(logits) is None  # two pixels
 
 
 def test_maps_are_compared_at_the_temperature_that_ships() -> None:

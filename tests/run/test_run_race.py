@@ -12,6 +12,7 @@ import torch
 
 from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
+from hytas.models import build_network
 from hytas.race import (
     ENOUGH_PIXELS,
     RANKINGS,
@@ -25,6 +26,8 @@ from hytas.race import (
 from hytas.run import SILENT, RunConfig, prepared, run_pipeline
 from hytas.run.choosing.searching import finalist_count, first_steps, race_task
 from hytas.run.context import open_run, prepare
+from hytas.run.final.decide import Conditions, decide
+from hytas.run.final.train import hold_out
 from hytas.run.prepared import VOTING
 from hytas.run.progress import Silent
 from hytas.run.stages import plan_of, run_stages
@@ -99,14 +102,14 @@ def test_a_run_ends_with_the_winner_of_its_race_also_if_stopped(tmp_path: Path) 
         if any(result.steps == 6 for result in results)
     ]
     assert len(rungs) == 5 * 2  # full and plain: this space has nothing to whiten
-    assert len(last) == 3
+    assert len(last) == 2
     winner = best_first(last, placings(rungs, RANKINGS[USUAL_RANKING]))[0]
     assert outcome.architecture == winner.finalist.architecture
     chosen = json.loads((tmp_path / "whole" / "recipe.json").read_text())
     assert chosen == {"preset": winner.recipe}
     assert not (tmp_path / "whole" / "race").exists()
 
-    stop = Stopping(lambda text: text.startswith("race: 3 finalists"))
+    stop = Stopping(lambda text: text.startswith("race: 2 finalists"))
     with pytest.raises(KeyboardInterrupt):
         run_pipeline(RACE, scene, tmp_path / "stopped", device="cpu", report=stop)
     before = kept(tmp_path / "stopped")[1]
@@ -247,3 +250,42 @@ def test_bad_settings_are_refused() -> None:
         replace(RACE, race_epochs=0)
     with refuses("population", 10**20, "must be at most 1000000000"):
         replace(RACE, population=10**20)
+
+
+def test_in_the_last_rung_every_labelled_pixel_validates_once() -> None:
+    context = prepare(FEW, fixed_scene(), CPU)
+    task, split = race_task(context), context.data.split
+    assert len(task.folds) < len(task.all_folds) == 5
+    held = np.concatenate([held_out for _, held_out in task.all_folds])
+    assert len(set(held)) == len(held) > 0.9 * len(split.learnable)
+    for train, validation in task.further:
+        np.testing.assert_array_equal(np.union1d(train, validation), split.learnable)
+    # Beyond a guard band the folds are what they are.
+    apart = prepare(replace(RACE, split="blocks", train_per_class=60), wide_scene(), CPU)
+    assert not race_task(apart).further
+
+
+def test_labels_of_test_pixels_change_no_confidence() -> None:
+    """Networks are asked about test pixels, whose labels nobody reads."""
+    asked, scene = replace(RACE, split="blocks", train_per_class=60), wide_scene()
+    split = prepare(asked, scene, CPU).data.split
+    poisoned = scene.labels.copy()
+    poisoned.flat[split.test] = poisoned.flat[split.test] % 3 + 1
+    found = []
+    for labels in (scene.labels, poisoned):
+        context = prepare(asked, replace(scene, labels=labels), CPU, split)
+        data, voting = context.data, context.data.pixels_that_vote(0)
+        assert context.feasible is not None
+        assert voting is not None
+        records = []
+        for number, (trained, held_out) in enumerate(race_task(context).folds[:2]):
+            genes = context.feasible.unrank(0)
+            network = build_network(genes, data.shape, seed=number)
+            record = hold_out(network, data, trained, held_out, voting.pixels, CPU)
+            known = np.eye(3, dtype=np.float32)[record.targets]  # it would be one of chance
+            records.append(replace(record, logits=known))
+        decisions = decide(records, data.smoother, Conditions(no_self_training="none"))
+        found.append(decisions._replace(unknown=None))  # which has another test
+    assert found[0] == found[1]
+    assert found[0].calibration.agreement is not None
+    assert np.isin(split.test, records[0].unlabelled).any()

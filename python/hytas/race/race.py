@@ -4,9 +4,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hytas.errors import InputError, is_out_of_memory
 from hytas.race.events import RaceProgress, RungEnd, RungRow
 from hytas.race.finalists import describe_genes, diverse
+from hytas.race.ladder import (
+    choose_winner,
+    is_far_behind,
+    size_classes,
+    size_of,
+    that_go_on,
+)
 from hytas.race.racers import Key, Racer, key_of, one_each
 from hytas.race.rankings import Ranking, find_ranking
 from hytas.race.results import RungResult, rung_results
@@ -34,13 +44,17 @@ def race(
 ) -> Racer:
     """Return the winner of successive halving among diverse finalists, and its recipe.
 
-    In the first rung each finalist is trained by each recipe that makes a difference to it
-    (`RaceTask.recipes_for`), and keeps the one that does best. Each rung goes on where the one
-    before ended (`hytas.race.plan_rungs`). A finalist is trained once a fold, so that other pixels
-    validate in turn; early rungs, of many finalists, take only as many folds as they need
-    (`RaceTask.folds_of`). Their standing is the mean over their rungs so far, each of which counts
-    by its length: early rungs favour networks that learn fast, and on an easy scene the late ones
-    no longer tell good networks apart (Ru et al., Speedy Performance Estimation for Neural
+    Finalists are of all sizes, and the best of each size goes on unless it is far behind
+    (`hytas.race.ladder`). In the first rung each finalist is trained by each recipe that makes a
+    difference to it (`RaceTask.recipes_for`), and keeps the one that does best. Each rung goes on
+    where the one before ended (`hytas.race.plan_rungs`). A finalist is trained once a fold, so that
+    other pixels validate in turn; early rungs, of many finalists, take only as many folds as they
+    need (`RaceTask.folds_of`). The last rung takes all of them, and compares finalists pixel by
+    pixel: one that is behind by more than chance does not win (`hytas.race.ladder.choose_winner`).
+
+    The standing of a finalist is the mean over its rungs so far, each of which counts by its
+    length: early rungs favour networks that learn fast, and on an easy scene the late ones no
+    longer tell good networks apart (Ru et al., Speedy Performance Estimation for Neural
     Architecture Search, NeurIPS 2021). Where the task has pixels without a label, those of the best
     standing vote on them, with methods that do not race, whose ballots the store may hold.
     Agreement with the vote counts as much as the standing (`hytas.race.consensus`). No test label
@@ -74,11 +88,15 @@ def race(
     found: dict[Key, list[RungResult]] = {}
     on_cpu, sent = task.device.type == "cpu", task.patch_bytes
     with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent, shared_gpu=task.device) as pool:
-        rungs = plan_rungs(len(chosen), steps, task.final_steps)
+        share = len(task.folds) / len(task.all_folds)
+        rungs = plan_rungs(len(chosen), steps, task.final_steps, share)
         events = _Events(task, rungs, len(waiting), on_training, on_rung)
-        trainer = _Trainer(task, store, pool, merit, tell, events)
-        for number, rung in enumerate(rungs):
-            waiting = trainer.survivors(waiting, rung, found, everyone=number == 0)
+        classes = size_classes([size_of(one) for one in ranked])
+        by_id = {one.id: each for one, each in zip(ranked, classes, strict=True)}
+        trainer = _Trainer(task, store, pool, merit, tell, events, by_id)
+        count = len(waiting)  # each finalist with each recipe
+        for rung, following in zip(rungs, [*rungs[1:], None], strict=True):
+            waiting, count = trainer.survivors(waiting, count, rung, following, found)
             task.keep_checkpoints(racer.key for racer in waiting)
     task.keep_checkpoints(())
     if not waiting:
@@ -136,12 +154,14 @@ class _Events:
     def end(
         self,
         ranked: Sequence[Racer],
+        kept: int,
         found: Mapping[Key, Sequence[RungResult]],
         placed: Mapping[Key, Placing],
     ) -> None:
-        """Tell how the finalists of a rung are ranked; those that failed are left out."""
-        last = self._number + 1 == len(self._rungs)
-        kept = 1 if last else self._rungs[self._number + 1].finalists
+        """Tell how the finalists of a rung are ranked, and that the first `kept` go on or win.
+
+        Those that failed are left out.
+        """
         rows = (
             RungRow(
                 racer,
@@ -180,6 +200,7 @@ class _Trainer:
     ranking: Ranking
     tell: Tell
     events: _Events
+    size_classes: Mapping[int, int]
 
     @cached_property
     def ballots(self) -> list[Ballot]:
@@ -194,35 +215,52 @@ class _Trainer:
     def survivors(
         self,
         waiting: list[Racer],
+        count: int,
         rung: Rung,
+        following: Rung | None,
         found: dict[Key, list[RungResult]],
-        *,
-        everyone: bool,
-    ) -> list[Racer]:
-        """Train the first of those that wait, the next ones if all fail; return the best first.
+    ) -> tuple[list[Racer], int]:
+        """Train the first of those that wait, the next ones if all fail.
 
         Args:
             waiting: the best first.
+            count: how many of them train.
             rung: of the race.
+            following: the next rung; None if this is the last one.
             found: results of the rungs so far; those of this rung are added.
-            everyone: train all that wait, each finalist with each recipe.
+
+        Returns:
+            Those that trained, with those that go on or win first; and the number of these.
         """
         left: list[Racer] = []
         while waiting and not left:
-            count = len(waiting) if everyone else rung.finalists
             running, waiting = waiting[:count], waiting[count:]
             for result in self.train(running, rung):
                 found.setdefault(result.key, []).append(result)
             placed = placings(found, self.ranking, self.ballots)
             left = one_each(best_first(running, placed))
-        if left:
-            self.events.end(left, found, placed)
-        if left and (agreement := placed[left[0].key].agreement) is not None:
+        if not left:
+            return [], 0
+        kept = self._kept([found[racer.key][-1].right for racer in left], left, following)
+        left = [left[at] for at in kept] + [one for at, one in enumerate(left) if at not in kept]
+        self.events.end(left, len(kept), found, placed)
+        if (agreement := placed[left[0].key].agreement) is not None:
             self.tell(
                 f"  ahead: {self._name(left[0])}; at {agreement:.1%} of the pixels without a known "
                 "label it gives the class with most votes"
             )
-        return left
+        return left, len(kept)
+
+    def _kept(
+        self, right: Sequence[NDArray[np.bool_]], racers: Sequence[Racer], following: Rung | None
+    ) -> list[int]:
+        """Return the places of the racers that go on; after the last rung that of the winner."""
+        if following is None:
+            sizes = [size_of(racer.finalist) for racer in racers]
+            return [choose_winner(right, sizes, self.task.prefer)]
+        classes = [self.size_classes[racer.finalist.id] for racer in racers]
+        behind = [is_far_behind(right[0], each) for each in right]
+        return that_go_on(classes, following.finalists, behind, more=following.is_last)
 
     def train(self, racers: Sequence[Racer], rung: Rung) -> list[RungResult]:
         """Return what each of `racers` reaches in a rung, in their order."""

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from torch import nn
 
 from hytas.models import as_network
+from hytas.race.ladder import PREFERENCES
 from hytas.race.racers import Key
 from hytas.race.rankings import USUAL_RANKING
-from hytas.race.rungs import Rung
+from hytas.race.rungs import FEW_FINALISTS, Rung
 from hytas.search import Ballot, unpack_classes
 from hytas.train import LabelledPixels, Recipe, distinct
 
@@ -21,8 +22,8 @@ Pixels = NDArray[np.int64]
 
 ENOUGH_PIXELS = 60
 """Validation pixels, of all folds together, on which a race can rank. Each fold costs as much."""
-FEW_FINALISTS = 6
-"""A rung of at most so many finalists is judged on all folds."""
+MANY_PIXELS = 1000
+"""Validation pixels of the last rung, where there are so many; on fewer, one pixel may decide."""
 FOLDS_WITH_VOTE = 2
 """Folds of a first rung, at most, where finalists vote. Measured: docs/log.md."""
 
@@ -36,6 +37,10 @@ class RaceTask:
         labelled: all pixels that the race may read, in ascending order.
         folds: flat indices of training and of validation pixels, for each fold; at least one.
             Early rungs, of many finalists, take the first ones (`folds_of`).
+        further: folds that only the last rung takes beside these, so that most labelled pixels
+            validate once.
+        prefer: "accurate" or "small": which of the finalists wins that are within chance of each
+            other.
         recipes: name -> recipe of the final training. A rung trains by it, but for its own number
             of steps.
         seed: of every training.
@@ -59,6 +64,13 @@ class RaceTask:
     ranking: str = USUAL_RANKING
     augmented: Recipe = field(default_factory=Recipe)
     unlabelled: LabelledPixels | None = None
+    further: Sequence[tuple[Pixels, Pixels]] = ()
+    prefer: str = PREFERENCES[0]
+
+    @property
+    def all_folds(self) -> list[tuple[Pixels, Pixels]]:
+        """Return the folds of the last rung; the first ones are those of the rungs before."""
+        return [*self.folds, *self.further]
 
     @property
     def patch_bytes(self) -> int:
@@ -87,10 +99,12 @@ class RaceTask:
         return list(distinct(recipes))
 
     def folds_of(self, rung: Rung) -> int:
-        """Return how many folds judge a rung: all, or as few as do if it has many finalists.
+        """Return how many folds judge a rung: in the last one all, with many finalists few.
 
         In the first rung the vote tells finalists apart, too, so `FOLDS_WITH_VOTE` do.
         """
+        if rung.is_last:
+            return len(self.all_folds)
         if rung.finalists <= FEW_FINALISTS:
             return len(self.folds)
         sums = np.cumsum([len(held_out) for _, held_out in self.folds])
@@ -118,7 +132,7 @@ class RaceTask:
         """Remove the checkpoints of all racers but these; without any, the folder."""
         if self.folder is None or not self.folder.exists():
             return
-        kept = {self.checkpoint(key, fold) for key in racers for fold in range(len(self.folds))}
+        kept = {self.checkpoint(key, fold) for key in racers for fold in range(len(self.all_folds))}
         for path in self.folder.iterdir():
             if path not in kept:
                 path.unlink()

@@ -16,7 +16,7 @@ from hytas.machine import one_thread_on_cpu
 from hytas.race.racers import Racer
 from hytas.race.rungs import Rung
 from hytas.race.task import RaceTask
-from hytas.search import Training, pack_classes
+from hytas.search import Training, pack_classes, pack_flags
 from hytas.tensors import read_tensors
 from hytas.train import (
     LabelledPixels,
@@ -101,7 +101,7 @@ def run_trials(
 
     def job(trial: Trial) -> tuple[Trial, nn.Module, int, _Fold]:
         recipe = task.recipes[trial.racer.recipe]
-        learnt, held_out = task.folds[trial.fold]
+        learnt, held_out = task.all_folds[trial.fold]
         schedule = rung_schedule(rung, recipe, len(learnt))
         # No epoch is the last for want of progress: another rung may follow.
         fold = _Fold(
@@ -151,11 +151,12 @@ def rung_schedule(rung: Rung, recipe: Recipe, pixels: int) -> Schedule:
 
 
 def _train_racer(trial: Trial, network: nn.Module, steps: int, fold: _Fold) -> Training:
-    started, reason, answers = time.monotonic(), "", b""
+    started, reason, answers, right = time.monotonic(), "", b"", b""
     figures: dict[str, float] = {}
     try:
         with one_thread_on_cpu(fold.device):
-            figures, answers = _figures(network, fold), _answers(network, fold)
+            figures, right = _figures(network, fold)
+            answers = _answers(network, fold)
     except (InputError, MemoryError, RuntimeError) as error:
         reason = one_line(error)
         if not isinstance(error, InputError) and not is_out_of_memory(reason):
@@ -171,11 +172,12 @@ def _train_racer(trial: Trial, network: nn.Module, steps: int, fold: _Fold) -> T
         time.monotonic() - started,
         reason,
         answers,
+        right,
     )
 
 
-def _figures(network: nn.Module, fold: _Fold) -> dict[str, float]:
-    """Train the network and measure, on validation pixels, all that a ranking may use."""
+def _figures(network: nn.Module, fold: _Fold) -> tuple[dict[str, float], bytes]:
+    """Train the network; return figures for rankings, and which validation pixels are right."""
     _forget_useless(fold)
     training, validation = map(fold.pixels.get().labelled.subset, (fold.learnt, fold.held_out))
     result = train(
@@ -195,11 +197,13 @@ def _figures(network: nn.Module, fold: _Fold) -> dict[str, float]:
     best = result.history[result.best_epoch - 1]
     assert best.validation_probability is not None
     assert best.validation_oa is not None
-    return {
+    figures = {
         "accuracy": best.validation_oa,
         "augmented_accuracy": augmented,
         "probability": best.validation_probability,
     }
+    predicted = logits_of(network, validation, fold.device).argmax(axis=1)
+    return figures, pack_flags(predicted == validation.targets)
 
 
 def _answers(network: nn.Module, fold: _Fold) -> bytes:

@@ -403,7 +403,7 @@ class RaceSettings:
     race_steps: int = setting(
         OF_EFFORT,
         "Optimiser steps of the race's first rung. Each rung keeps half of the finalists and "
-        "trains twice as long; the last ones are trained to the end.",
+        "trains twice as long; the last one takes all folds.",
         "Race",
         rule=counted,
         usual="by `effort`",
@@ -422,6 +422,14 @@ class RaceSettings:
         "What the race ranks finalists by; auto chooses by the kind of validation pixels.",
         "Race",
         rule=OneOf(("auto", "augmented-accuracy", "accuracy", "probability", "mean"), _ranking),
+        estimator=True,
+    )
+    prefer: str = setting(
+        "accurate",
+        "Which finalist wins of those that held-out pixels cannot tell from the best one: the most "
+        "accurate, or the smallest.",
+        "Race",
+        rule=OneOf(("accurate", "small")),
         estimator=True,
     )
 

@@ -14,7 +14,9 @@ from hytas.search.records import (
     FinalTraining,
     Training,
     pack_classes,
+    pack_flags,
     unpack_classes,
+    unpack_flags,
 )
 from hytas.search.store import EvaluationStore
 
@@ -29,7 +31,9 @@ __all__ = [
     "SearchSettings",
     "Training",
     "pack_classes",
+    "pack_flags",
     "score_parts",
     "search",
     "unpack_classes",
+    "unpack_flags",
 ]

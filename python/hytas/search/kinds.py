@@ -17,13 +17,16 @@ def kind_of(architecture: Mapping[str, Any]) -> Hashable:
 
 
 def rank_in_kinds(
-    values: NDArray[np.float64], architectures: Sequence[Mapping[str, Any]]
+    values: NDArray[np.float64],
+    architectures: Sequence[Mapping[str, Any]],
+    size_classes: Sequence[int] = (),
 ) -> NDArray[np.float64]:
     """Return the place of each candidate among those of its kind, as a share.
 
     Args:
         values: a score of each candidate (n,), larger is better; NaN where it failed.
         architectures: their genes.
+        size_classes: of each; those of another class are of another kind. Empty: all are of one.
 
     Returns:
         Shares (n,) between 0 and 1: the middle of n equal parts that its rank falls in, so that
@@ -33,7 +36,8 @@ def rank_in_kinds(
     kinds: dict[Hashable, list[int]] = {}
     for place, architecture in enumerate(architectures):
         if not np.isnan(values[place]):
-            kinds.setdefault(kind_of(architecture), []).append(place)
+            size = size_classes[place] if size_classes else 0
+            kinds.setdefault((kind_of(architecture), size), []).append(place)
     for places in kinds.values():
         ranks[places] = (rankdata(values[places]) - 0.5) / len(places)
     return ranks

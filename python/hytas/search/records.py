@@ -41,6 +41,7 @@ class Training:
         seconds: duration.
         reason: why it failed; empty if it did not.
         answers: the classes that it gives pixels without a label (`pack_classes`); may be empty.
+        right: which validation pixels it classifies right (`pack_flags`); may be empty.
     """
 
     id: int
@@ -52,6 +53,7 @@ class Training:
     seconds: float
     reason: str = ""
     answers: bytes = b""
+    right: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -124,9 +126,10 @@ def read_training(row: tuple[Any, ...]) -> Training:
     for name, value in (("recipe", row[1]), ("reason", row[7])):
         if not isinstance(value, str):
             raise TypeError(f"{name} is {value!r}, a text needed")
-    if not isinstance(row[8], bytes):
-        raise TypeError(f"classes is {str(row[8])[:40]!r}; bytes are needed")
-    return Training(number, row[1], steps, fold, pixels, figures, seconds, row[7], row[8])
+    for name, value in (("classes", row[8]), ("right", row[9])):
+        if not isinstance(value, bytes):
+            raise TypeError(f"{name} is {str(value)[:40]!r}; bytes are needed")
+    return Training(number, row[1], steps, fold, pixels, figures, seconds, row[7], *row[8:10])
 
 
 def read_ballot(row: tuple[Any, ...]) -> Ballot:
@@ -147,6 +150,17 @@ def pack_classes(classes: NDArray[np.int64]) -> bytes:
 def unpack_classes(packed: bytes) -> NDArray[np.int64]:
     """Return the class indices (n,) that `pack_classes` packed."""
     return np.frombuffer(packed, "<u2").astype(np.int64)
+
+
+def pack_flags(flags: NDArray[np.bool_]) -> bytes:
+    """Return flags (n,) as a store keeps them: a bit each."""
+    return np.packbits(flags).tobytes()
+
+
+def unpack_flags(packed: bytes, count: int) -> NDArray[np.bool_]:
+    """Return the flags (count,) that `pack_flags` packed; none if there are fewer."""
+    flags = np.unpackbits(np.frombuffer(packed, np.uint8)).astype(np.bool_)
+    return flags[:count] if len(flags) >= count else flags[:0]
 
 
 def _object(text: Any) -> dict[str, Any]:

@@ -26,7 +26,7 @@ Row = TypeVar("Row")
 
 # SQLite's messages quote damaged bytes, which Python cannot always read as text.
 _UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS evaluations (
     id INTEGER PRIMARY KEY,        -- the engine's number of the architecture, in asking order
@@ -48,6 +48,7 @@ CREATE TABLE IF NOT EXISTS trainings (
     reason TEXT NOT NULL,          -- why it failed; empty where it did not
     -- class indices of pixels whose label nobody reads: unsigned, two bytes each, the lower first
     classes BLOB NOT NULL,
+    right BLOB NOT NULL,           -- a bit for each validation pixel: whether its class is right
     PRIMARY KEY (id, recipe, steps, fold)
 );
 CREATE TABLE IF NOT EXISTS final_trainings (
@@ -206,6 +207,7 @@ class EvaluationStore:
             training.seconds,
             training.reason,
             training.answers,
+            training.right,
         )
         self._put("trainings", [row])
 

@@ -117,6 +117,20 @@ class Split:
             pairs.append((learnt, held_out[np.isin(labels[held_out], labels[learnt])]))
         return pairs
 
+    def all_folds_like_test(
+        self, scene: Labelled, block: int, enough: int, many: int
+    ) -> list[tuple[Pixels, Pixels]]:
+        """Return the pairs of `folds_like_test`, and more of their kind if these hold out few.
+
+        Args:
+            scene, block, enough: as there.
+            many: held-out pixels in all pairs. There are at most five pairs. Those beyond a guard
+                band are always the same.
+        """
+        pairs = self.folds_like_test(scene, block, enough)
+        own = pairs and np.array_equal(pairs[0][1], self.validation)
+        return self.folds_like_test(scene, block, max(many, enough)) if own else pairs
+
     def describe(self) -> str:
         """Return one line with the counts and the overlap; it says if figures are optimistic."""
         counts = f"{self.train.size} training, {self.validation.size} validation"

@@ -17,7 +17,20 @@ from hytas.proxies import (
     proxy_batch,
     spread_over,
 )
-from hytas.race import ENOUGH_PIXELS, Racer, RaceTask, race
+from hytas.race import (
+    ENOUGH_PIXELS,
+    MANY_PIXELS,
+    Racer,
+    RaceTask,
+    find_ranking,
+    ladder_rows,
+    placings,
+    race,
+    results_by_racer,
+    size_classes,
+    size_of,
+    smaller_ones,
+)
 from hytas.run.choosing.front import write_front
 from hytas.run.choosing.polling import poll
 from hytas.run.choosing.timing import within_latency
@@ -147,11 +160,24 @@ def race_stage(run: Run) -> None:
         if finalists > 1:
             task = race_task(context, run.folder.race)
             winner = hold_race(run, task, store, finalists, first_steps(context))
+            _show_ladder(run, task, store, winner)
         else:
             best, *_ = ranked_evaluations(context, store)
             winner = Racer(best, next(iter(config.recipes)))
     write_json(run.folder.recipe, {"preset": winner.recipe})
     write_json(run.folder.architecture, winner.finalist.architecture)
+
+
+def _show_ladder(run: Run, task: RaceTask, store: EvaluationStore, winner: Racer) -> None:
+    """Log how smaller networks compare with the winner; notify of the smallest that is as good."""
+    results = results_by_racer(store.trainings())
+    placed = placings(results, find_ranking(task.ranking), store.ballots())
+    smaller = smaller_ones(ladder_rows(store.evaluations(), results, placed, winner.key))
+    for _, line in smaller:
+        run.report.line(line)
+    as_good = [line for row, line in smaller if row.verdict == "as good"]
+    if as_good and run.context.config.prefer != "small":
+        run.report.notice(f"a smaller network: {as_good[-1]}; prefer=small takes such a one")
 
 
 def hold_race(
@@ -194,10 +220,12 @@ def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
         folder: keeps where trainings stand between rungs.
     """
     config, data = context.config, context.data
+    block, folds = config.split.block, folds_of_race(context)
+    more = data.split.all_folds_like_test(data.scene, block, ENOUGH_PIXELS, MANY_PIXELS)
     return RaceTask(
         context.network,
         data.labelled(data.split.learnable),
-        folds_of_race(context),
+        folds,
         config.recipes,
         config.seed,
         context.device,
@@ -205,6 +233,8 @@ def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
         config.ranking_of(data.split.extrapolates),
         data.augmented_recipe,
         data.pixels_that_vote(config.seed),
+        more[len(folds) :],
+        config.prefer,
     )
 
 
@@ -240,7 +270,8 @@ def first_steps(context: RunContext) -> int:
 def _fitness(context: RunContext) -> Ranks:
     """What the search ranks by: the first proxy, or combination of proxies.
 
-    If finalists race, candidates are ranked among those of their kind: the race compares kinds.
+    If finalists race, candidates are ranked among those of their kind and size: the race compares
+    kinds and sizes.
     """
     leading = parse_proxies(context.config.proxy)[0]
     races = finalist_count(context) > 1 and not context.config.minimised
@@ -249,7 +280,8 @@ def _fitness(context: RunContext) -> Ranks:
         values = np.asarray(fitness(leading, [item.scores for item in items]), dtype=np.float64)
         if not races:
             return values
-        return rank_in_kinds(values, [item.architecture for item in items])
+        sizes = size_classes([size_of(item) for item in items])
+        return rank_in_kinds(values, [item.architecture for item in items], sizes)
 
     return ranks
 

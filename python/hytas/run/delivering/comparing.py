@@ -112,7 +112,7 @@ def _validate(run: Run, fits: Fits) -> dict[str, Any]:
     right: dict[str, list[Array]] = {name: [] for name in (WINNER, *CLASSICAL)}
     self_trained = bool((model.training.get(SELF_TRAINING) or {}).get("used"))
     for record in records:
-        logits, _ = record.final_logits(self_trained)
+        logits, *_ = record.final_logits(self_trained)
         right[WINNER].append(logits.argmax(axis=1) == record.targets)
     known, jobs = _polled(run, records), []
     for record in records:

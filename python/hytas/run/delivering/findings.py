@@ -16,7 +16,13 @@ from hytas.errors import InputError, one_line
 from hytas.model_card import ModelCard
 from hytas.models.counting import counted_layers
 from hytas.proxies import fitness, parse_proxies
-from hytas.race import RANKINGS, RungResult, placings, rung_results
+from hytas.race import (
+    RANKINGS,
+    RungResult,
+    ladder_rows,
+    placings,
+    results_by_racer,
+)
 from hytas.race.rankings import Ranking
 from hytas.references import METHODS
 from hytas.report import Candidates, Finalist, Layer, Pixels, RunFacts, Samples
@@ -75,6 +81,7 @@ def run_facts(
         bounds=list(Budget.parse(config.budget).bounds) if config.budget else [],
         candidates=candidates,
         finalists=_finalists(stored, winner, preset, RANKINGS[ranking]),
+        ladder=_ladder(stored, winner, preset, RANKINGS[ranking]),
         polled=[
             METHODS[name].title if name in METHODS else name
             for name in dict.fromkeys(one.method for one in stored.ballots)
@@ -152,9 +159,7 @@ def _finalists(
 ) -> list[Finalist]:
     """Those that trained, in the order of the race: who came farther, then who stands better."""
     places = {item.id: at for at, item in enumerate(stored.evaluations)}
-    racers: dict[tuple[int, str], list[RungResult]] = {}
-    for result in rung_results(item for item in stored.trainings if item.id in places):
-        racers.setdefault(result.key, []).append(result)
+    racers = results_by_racer(item for item in stored.trainings if item.id in places)
     placed = placings(racers, ranking, stored.ballots)
     found = []
     for key, results in racers.items():
@@ -180,6 +185,19 @@ def _finalists(
         return item.ranked_by is None, -max(item.rungs), -value, item.place
 
     return sorted(found, key=order)
+
+
+def _ladder(
+    stored: _Stored, winner: int | None, preset: str, ranking: Ranking
+) -> list[Mapping[str, Any]]:
+    """Return the best of each size beside the winner; none if the race has not ended."""
+    known = {item.id for item in stored.evaluations}
+    racers = results_by_racer(item for item in stored.trainings if item.id in known)
+    own = None if winner is None else (stored.evaluations[winner].id, preset)
+    if own not in racers:
+        return []
+    placed = placings(racers, ranking, stored.ballots)
+    return [row._asdict() for row in ladder_rows(stored.evaluations, racers, placed, own)]
 
 
 def _with_merit(result: RungResult, ranking: Ranking) -> dict[str, float]:

@@ -6,6 +6,7 @@ no label of a test pixel. So it needs no torch, and can be tried on arrays.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -18,12 +19,14 @@ from hytas.metrics import calibration, compare_answers
 from hytas.results import Calibration, SelfTraining, SmoothingChoice
 from hytas.run.final.records import HeldOut
 from hytas.run.types import Logits, Smoother
-from hytas.temperature import fit_temperature, is_chance
+from hytas.temperature import fit_temperature, is_chance, meet_accuracy
 
 LEAST_PIXELS = 10
 """Held-out pixels that a decision needs. With few pixels, confidence stays lower."""
 LEAST_PIXELS_UNKNOWN = 50
 """Held-out pixels that the threshold for unknown ground needs."""
+LEAST_UNLABELLED = 100
+"""Unlabelled pixels that an expected accuracy needs."""
 LEAST_PROBABILITY = 1e-12
 """The filter cuts some probabilities to 0, whose logarithm is not finite."""
 
@@ -97,7 +100,11 @@ def fit_unknown(
 def calibrate(
     records: Sequence[HeldOut], self_trained: bool, conditions: Conditions
 ) -> Calibration:
-    """Fit the temperature on the logits of all records together."""
+    """Fit the temperature on the logits of all records together.
+
+    Where test pixels lie apart, held-out pixels may be much easier or harder than these. There the
+    mean confidence on unlabelled pixels is to meet the accuracy that is expected of them.
+    """
     pixels = sum(len(record.pixels) for record in records) if records else conditions.pixels
     if pixels < LEAST_PIXELS or not records:
         return Calibration(pixels=pixels, reason=f"the split has {_too_few(pixels)}")
@@ -107,8 +114,32 @@ def calibrate(
     if is_chance(temperature):
         why = "after this short training, accuracy on held-out pixels is not above chance"
         return Calibration(pixels=pixels, folds=conditions.folds, reason=why)
+    unlabelled = [record.final_logits(self_trained)[2] for record in records]
+    agreement = expected_accuracy(unlabelled)
+    count = 0 if agreement is None else len(unlabelled[0])
+    if agreement is not None:
+        temperature = meet_accuracy(np.concatenate(unlabelled), agreement)
     before, after = (_error(logits, targets, number) for number in (1.0, temperature))
-    return Calibration(temperature, pixels, conditions.folds, before, after)
+    folds = conditions.folds
+    return Calibration(temperature, pixels, folds, before, after, "", count, agreement)
+
+
+def expected_accuracy(logits: Sequence[Logits]) -> float | None:
+    """Return the share of unlabelled pixels at which two networks agree, in the mean of all pairs.
+
+    Networks of one kind that were trained on other pixels agree about as often as they are right
+    (Jiang et al., Assessing Generalization of SGD via Disagreement, ICLR 2022). No label is read.
+
+    Args:
+        logits: (n, C) of each network, on the same pixels.
+
+    Returns:
+        A share in 0..1; None for one network, or for few pixels.
+    """
+    predicted = [each.argmax(axis=1) for each in logits]
+    if len(predicted) < 2 or len(predicted[0]) < LEAST_UNLABELLED:
+        return None
+    return float(np.mean([(one == other).mean() for one, other in combinations(predicted, 2)]))
 
 
 class Maps(NamedTuple):
@@ -257,7 +288,7 @@ def _maps(
     for record in records:
         if not len(record.compared):
             continue
-        _, logits = record.final_logits(self_trained)
+        _, logits, _ = record.final_logits(self_trained)
         raw = probabilities(logits, temperature)
         smoothed, at = (
             smoother(record.neighbours, raw),

@@ -5,7 +5,7 @@ Training and prediction write them, and every decision of the final training rea
 """
 
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -35,7 +35,11 @@ class HeldOut:
             themselves.
         logits: (n, C) of `pixels`, before self-training.
         neighbour_logits: (m, C) of `neighbours`, likewise.
-        logits_after, neighbour_logits_after: the same after self-training; None without it.
+        unlabelled: (u,) flat indices of pixels whose label nobody reads, the same ones in all
+            records of a run; empty where test pixels lie among labelled ones.
+        unlabelled_logits: (u, C) of `unlabelled`, before self-training.
+        logits_after, neighbour_logits_after, unlabelled_logits_after: the same after self-training;
+            None without it.
     """
 
     trained: Pixels
@@ -48,19 +52,23 @@ class HeldOut:
     neighbour_logits: Logits
     logits_after: Logits | None = None
     neighbour_logits_after: Logits | None = None
+    unlabelled: Pixels = field(default_factory=lambda: np.zeros(0, np.int64))
+    unlabelled_logits: Logits = field(default_factory=lambda: np.zeros((0, 1), np.float32))
+    unlabelled_logits_after: Logits | None = None
 
     @property
     def self_trained(self) -> bool:
         """Whether it has logits after self-training."""
         return self.logits_after is not None
 
-    def final_logits(self, self_trained: bool) -> tuple[Logits, Logits]:
-        """Return the logits of `pixels` and `neighbours`, after self-training or before."""
+    def final_logits(self, self_trained: bool) -> tuple[Logits, Logits, Logits]:
+        """Return logits of `pixels`, `neighbours`, `unlabelled`, after self-training or before."""
         if not self_trained:
-            return self.logits, self.neighbour_logits
+            return self.logits, self.neighbour_logits, self.unlabelled_logits
         assert self.logits_after is not None
         assert self.neighbour_logits_after is not None
-        return self.logits_after, self.neighbour_logits_after
+        assert self.unlabelled_logits_after is not None
+        return self.logits_after, self.neighbour_logits_after, self.unlabelled_logits_after
 
     def save(self, path: Path) -> None:
         """Write a .npz file, completely or not at all."""
@@ -92,9 +100,9 @@ class HeldOut:
             ValueError: they do not.
         """
         sizes = {"targets": self.pixels, "compared_targets": self.compared, "logits": self.pixels}
-        sizes |= {"neighbour_logits": self.neighbours}
+        sizes |= {"neighbour_logits": self.neighbours, "unlabelled_logits": self.unlabelled}
         if self.self_trained:
-            sizes |= {"logits_after": self.pixels, "neighbour_logits_after": self.neighbours}
+            sizes |= {f"{name}_after": sizes[name] for name in sizes if name.endswith("logits")}
         for name, rows in sizes.items():
             values = getattr(self, name)
             if len(values) != len(rows) or not np.isfinite(values).all():

@@ -148,7 +148,9 @@ def _record(run: Run, fold: Fold, task: FinalTask) -> HeldOut:
         progress = _work(run, "calibrate", task)
     forget_damaged(task.checkpoint, run.report)
     fit(task, progress)
-    record = hold_out(task.network, data, fold.trained, fold.held_out, task.device)
+    voting = data.pixels_that_vote(task.seed)
+    unlabelled = fold.held_out[:0] if voting is None else voting.pixels
+    record = hold_out(task.network, data, fold.trained, fold.held_out, unlabelled, task.device)
     if run.context.no_self_training:
         return record
     try:
@@ -156,10 +158,14 @@ def _record(run: Run, fold: Fold, task: FinalTask) -> HeldOut:
     except DivergedError as error:
         run.report.line(f"self-training: {error}")
         return record
-    logits, neighbour_logits = observe(
-        task.network, data, record.pixels, record.neighbours, task.device
+    groups = record.pixels, record.neighbours, record.unlabelled
+    held_out, neighbours, others = observe(task.network, data, groups, task.device)
+    return replace(
+        record,
+        logits_after=held_out,
+        neighbour_logits_after=neighbours,
+        unlabelled_logits_after=others,
     )
-    return replace(record, logits_after=logits, neighbour_logits_after=neighbour_logits)
 
 
 def _work(run: Run, name: str, task: FinalTask) -> Progress:

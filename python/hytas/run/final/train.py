@@ -210,12 +210,13 @@ def hold_out(
     data: PreparedData,
     trained: Pixels,
     held_out: Pixels,
+    unlabelled: Pixels,
     device: torch.device,
 ) -> HeldOut:
     """Return the record of a network that was trained on some pixels and not on others."""
     pixels = _some(held_out)
     compared, neighbours = data.with_neighbours(held_out)
-    logits, neighbour_logits = observe(network, data, pixels, neighbours, device)
+    logits = observe(network, data, (pixels, neighbours, unlabelled), device)
     return HeldOut(
         trained,
         pixels,
@@ -223,23 +224,21 @@ def hold_out(
         compared,
         data.targets(compared),
         neighbours,
-        logits,
-        neighbour_logits,
+        logits[0],
+        logits[1],
+        unlabelled=unlabelled,
+        unlabelled_logits=logits[2],
     )
 
 
 def observe(
     network: nn.Module,
     data: PreparedData,
-    pixels: Pixels,
-    neighbours: Pixels,
+    groups: Sequence[Pixels],
     device: torch.device,
-) -> tuple[Logits, Logits]:
-    """Return the logits of a network for held-out pixels, and for all that the filter reads."""
-    first, second = (
-        logits_of(network, data.unlabelled(each), device) for each in (pixels, neighbours)
-    )
-    return first, second
+) -> list[Logits]:
+    """Return the logits of a network for each group of pixels."""
+    return [logits_of(network, data.unlabelled(each), device) for each in groups]
 
 
 def _some(pixels: Pixels) -> Pixels:

@@ -197,7 +197,8 @@ def write_network(run: Run, network: nn.Module, training: Mapping[str, Any]) -> 
     context, data = run.context, run.context.data
     architecture = read_json(run.folder.architecture)
     split = data.split
-    record = hold_out(network, data, split.train, split.validation, context.device)
+    none = split.validation[:0]
+    record = hold_out(network, data, split.train, split.validation, none, context.device)
     record.save(run.folder.record(0))
     calibrated = calibrate([record], False, Conditions())
     run.report.line(calibrated.describe())

@@ -1,0 +1,103 @@
+"""The ladder of sizes: who races, who goes on, who wins, and what is said of smaller networks."""
+
+import numpy as np
+import pytest
+from small_race import figures
+
+from hytas.race import (
+    LadderRow,
+    Placing,
+    RungResult,
+    diverse,
+    ladder_rows,
+    size_classes,
+    smaller_ones,
+)
+from hytas.race.ladder import choose_winner, is_far_behind, that_go_on
+from hytas.search import Evaluation
+
+
+def of_size(number: int, params: int, **genes: object) -> Evaluation:
+    return Evaluation(number, 0, {"space": "s", **genes}, {"params": params}, {}, {}, 0.0)
+
+
+def flags(wrong: int, start: int = 0, pixels: int = 100) -> np.ndarray:
+    """Flags of pixels, so many of which are wrong, from a place on."""
+    right = np.ones(pixels, np.bool_)
+    right[start : start + wrong] = False
+    return right
+
+
+def test_size_classes_end_at_the_largest_a_half_a_quarter_and_a_tenth() -> None:
+    assert size_classes([1000, 501, 500, 251, 250, 101, 100, 1]) == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert size_classes([0, 0]) == [3, 3]  # where parameters are not counted, all are equal
+    assert size_classes([]) == []
+
+
+def test_finalists_are_of_every_size_however_good_the_proxy_finds_large_ones() -> None:
+    sizes = [1000 - 8 * place for place in range(100)] + [90, 80, 70]
+    ranked = [of_size(place, size, width=place) for place, size in enumerate(sizes)]
+    chosen = [size_classes(sizes)[one.id] for one in diverse(ranked, 8)]
+    assert chosen == sorted(chosen)
+    assert np.bincount(chosen).tolist() == [3, 2, 2, 1]
+    # A class that the budget does not reach leaves its places to the others.
+    some = [size_classes(sizes)[one.id] for one in diverse(ranked[:100], 8)]
+    assert np.bincount(some).tolist() == [4, 2, 2]
+
+
+def test_the_best_of_each_size_goes_on_unless_it_is_far_behind() -> None:
+    classes = [0, 0, 0, 1, 1, 2, 3]
+    near = [False] * 7
+    assert that_go_on(classes, 3, near) == [0, 3, 5]
+    assert that_go_on(classes, 5, near) == [0, 1, 3, 5, 6]
+    assert that_go_on(classes, 3, [*near[:5], True, True]) == [0, 1, 3]
+    # In the last rung, smaller ones are there beside those of the best placing.
+    assert that_go_on(classes, 2, near, more=True) == [0, 1, 3, 5, 6]
+    assert that_go_on(classes, 2, [*near[:3], True, True, False, True], more=True) == [0, 1, 5]
+    assert that_go_on([2, 0, 3], 1, near[:3], more=True) == [0, 2]
+    assert that_go_on([0], 2, [False]) == [0]
+
+
+def test_far_behind_is_twice_the_standard_deviation_by_chance() -> None:
+    best = flags(0)
+    assert is_far_behind(best, flags(5))  # 5 > 2 sqrt(5)
+    assert not is_far_behind(best, flags(4))
+    assert not is_far_behind(flags(5), best)
+    assert not is_far_behind(best, np.zeros(0, np.bool_))
+
+
+def test_who_is_behind_by_more_than_chance_does_not_win() -> None:
+    # The first one by placing has two pixels less than the second, by chance.
+    near = [flags(10, 0), flags(8, 5), flags(30, 20)]
+    assert choose_winner(near, [50, 40, 10]) == 0
+    assert choose_winner(near, [50, 40, 10], "small") == 1  # the third one is behind
+    behind = [flags(20, 0), flags(2, 50), flags(3, 60)]
+    assert choose_winner(behind, [50, 40, 10]) == 1
+    assert choose_winner(behind, [50, 40, 10], "small") == 2
+    unknown = [np.zeros(0, np.bool_)] * 2
+    assert choose_winner(unknown, [50, 40]) == 0
+
+
+@pytest.mark.parametrize(("wrong", "verdict"), [(3, "as good"), (30, "below"), (0, "above")])
+def test_each_size_is_compared_with_the_winner_after_as_many_steps(
+    wrong: int, verdict: str
+) -> None:
+    def result(number: int, steps: int, right: np.ndarray) -> RungResult:
+        return RungResult((number, "plain"), steps, 1, figures(0.5), 0.0, "", (), right)
+
+    candidates = [of_size(0, 1000), of_size(1, 900), of_size(2, 90)]
+    results = {
+        (0, "plain"): [result(0, 10, flags(4)), result(0, 20, flags(1))],
+        (1, "plain"): [result(1, 10, flags(5))],
+        (2, "plain"): [result(2, 10, flags(wrong, 50))],
+    }
+    placed = dict.fromkeys(results, Placing(0.5, 0.5))
+    rows = ladder_rows(candidates, results, placed, (0, "plain"))
+    assert rows == [
+        LadderRow(1.0, 0, 1000, 20, 100, 0.99, 0.99, "winner"),
+        LadderRow(0.1, 2, 90, 10, 100, 1 - wrong / 100, 0.96, verdict),
+    ]
+    ((row, line),) = smaller_ones(rows)
+    assert row == rows[1]
+    assert line.startswith("90 parameters, 9% of the winner's: accuracy")
+    assert smaller_ones(rows[1:]) == []

@@ -153,3 +153,20 @@ def test_a_published_table_is_checked(
     (tmp_path / "indian_2000_new_all.csv").write_bytes(other)
     with pytest.raises(InputError, match="does not match its checksum"):
         hytas.Benchmark.load("hytas-indian")
+
+
+@pytest.mark.parametrize("told", ["argument", "card", "column"])
+def test_a_table_of_another_space_is_told_its_space(told: str, tmp_path: Path) -> None:
+    lines = ["depth,embed_dim,num_heads,mlp_ratio,OA"]
+    for number, width in enumerate((192, 216, 240)):
+        heads, ratios = [3] * 12, [3.5] * 12
+        lines.append(f'12,{width},"{heads}","{ratios}",0.{70 + number}')
+    if told == "column":
+        lines = [f"{line},{'autoformer-tiny' if n else 'space'}" for n, line in enumerate(lines)]
+    (tmp_path / "deit.csv").write_text("\n".join(lines))
+    if told == "card":
+        (tmp_path / "benchmark.json").write_text('{"space": "autoformer-tiny"}')
+    space = "autoformer-tiny" if told == "argument" else None
+    loaded = hytas.Benchmark.load(tmp_path / "deit.csv", space)
+    assert loaded.space == "autoformer-tiny"
+    assert loaded.query(loaded.architectures()[2]) == 0.72

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hytas.analysis.size import Size, find_size
 from hytas.errors import InputError, reason_of
-from hytas.files import read_csv
+from hytas.files import parse_json, read_csv
 from hytas.proxies.table import COMBINATIONS, PROXIES
 from hytas.spaces import PAPER_SPACE, space_of
 from hytas.spaces.architectures import one_width, read_gene
@@ -157,19 +157,22 @@ def read_table(
     shape: InputShape | None = None,
     score_columns: Sequence[str] = (),
     ignored_columns: Sequence[str] = (),
+    space: str | None = None,
 ) -> RankingTable:
     """Read one CSV table.
 
     It has a column OA, columns of genes, columns of scores, and bookkeeping. The genes are depth,
-    embed_dim, num_heads and mlp_ratio, or a column space and the genes of that space, as
-    `hytas score` writes them. Scores have the names of `hytas proxies` or of the published tables.
-    Rows without an OA, and rows whose `suspect` is not 0, are left out; a note gives their number.
+    embed_dim, num_heads and mlp_ratio of the space `hytas`; or those of another space, which a
+    column space names, the argument, or the card `benchmark.json` beside the table. Scores have the
+    names of `hytas proxies` or of the published tables. Rows without an OA, and rows whose
+    `suspect` is not 0, are left out; a note gives their number.
 
     Args:
         shape: bands, classes and patch of the scene, for the true parameter counts; known for the
             published scenes and tables (`hytas.analysis.size`).
         score_columns: more columns that hold scores.
         ignored_columns: more columns to ignore.
+        space: of the networks, if the table has no column space.
 
     Raises:
         InputError: not a CSV table, a missing or unknown column, or a field that is not a number;
@@ -177,7 +180,8 @@ def read_table(
         OSError: the file cannot be read.
     """
     path = Path(path)
-    rows, columns, texts = _read_rows(path, set(score_columns), set(ignored_columns))
+    space = space or _space_of_card(path)
+    rows, columns, texts = _read_rows(path, set(score_columns), set(ignored_columns), space)
     notes = [f"columns of text left out: {', '.join(texts)}"] if texts else []
     kept = [row for row in rows if _number(path, row, "suspect", columns) in (None, 0.0)]
     if len(kept) < len(rows):
@@ -260,8 +264,18 @@ def _oriented(scores: dict[str, Floats]) -> dict[str, Floats]:
     return scores
 
 
+def _space_of_card(path: Path) -> str | None:
+    """Return the built-in space in the card beside a table; None without one."""
+    card = path.parent / "benchmark.json"
+    if not card.is_file():
+        return None
+    values = parse_json(card.read_bytes(), card)
+    found = values.get(SPACE) if isinstance(values, dict) else None
+    return str(found) if found is not None and gene_names(str(found)) else None
+
+
 def _read_rows(
-    path: Path, scores: set[str], ignored: set[str]
+    path: Path, scores: set[str], ignored: set[str], space: str | None
 ) -> tuple[list[tuple[int, dict[str, str]]], dict[str, str], list[str]]:
     """Return numbered rows, our name -> the file's name of each column, and columns of text."""
     try:
@@ -275,6 +289,9 @@ def _read_rows(
     for number, row in rows:
         if None in row or None in row.values():
             raise InputError(f"{path}, line {number}", rule="must have as many fields as columns")
+    if space is not None and SPACE not in header:
+        for _, row in rows:
+            row[SPACE] = space
     genes = _genes_of(rows)
     texts = [
         name

@@ -60,12 +60,13 @@ class Benchmark:
         }
 
     @classmethod
-    def load(cls, source: str | Path) -> Self:
+    def load(cls, source: str | Path, space: str | None = None) -> Self:
         """Open a benchmark.
 
         Args:
             source: folder of `hytas benchmark make`, a CSV table, or the name of a published table
                 such as "hytas-indian", which is downloaded once.
+            space: of the networks of a CSV table that does not name it, such as "autoformer".
 
         Raises:
             InputError: there is no such table, it is not readable, or the download fails.
@@ -83,7 +84,7 @@ class Benchmark:
                 "must be a folder of `hytas benchmark make`, a CSV table, or one of "
                 f"{', '.join(PUBLISHED)}",
             )
-        return cls(read_table(path))
+        return cls(read_table(path, space=space))
 
     def __len__(self) -> int:
         return len(self._table)

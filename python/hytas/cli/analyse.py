@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hytas.analysis.sections import SECTIONS
-from hytas.cli.analysis_sections import parse_shape, report, section_command
+from hytas.cli.analysis_sections import parse_shape, report, section_command, space_option
 from hytas.cli.options import json_option
 from hytas.cli.progress import echo
 from hytas.cli.tables import aligned
@@ -54,6 +54,7 @@ for _name in SECTIONS:
 )
 @click.option("--score-column", multiple=True, help="Another column that holds a score.")
 @click.option("--ignore-column", multiple=True, help="Another column to ignore.")
+@space_option
 @json_option
 def ranking(
     tables: tuple[Path, ...],
@@ -64,6 +65,7 @@ def ranking(
     shape: str | None,
     score_column: tuple[str, ...],
     ignore_column: tuple[str, ...],
+    space: str | None,
     as_json: bool,
 ) -> None:
     """Print how well each score of the tables ranks their networks by accuracy.
@@ -92,6 +94,7 @@ def ranking(
         shape=None if shape is None else parse_shape(shape),
         score_columns=score_column,
         ignored_columns=ignore_column,
+        space=space,
     )
     _check_members(read, parse_rank_means(rank_means))
     found = analyse_tables(

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 
 Command = Callable[..., Any]
 
+space_option = click.option(
+    "--space",
+    help="Space of the networks of tables without a column space, such as autoformer.  [default: "
+    "of the card benchmark.json beside a table; else hytas]",
+)
+"""--space of tables."""
+
 
 def _options(command: Command) -> Command:
     """Add the options that say which tables, and how much work."""
@@ -60,6 +67,7 @@ def _options(command: Command) -> Command:
             show_default=True,
             help="Bootstrap resamples of an interval.",
         ),
+        space_option,
         click.option("--ignore-column", multiple=True, help="Another column to ignore."),
         click.option("--score-column", multiple=True, help="Another column that holds a score."),
         click.option("--shape", help="BANDS,CLASSES or BANDS,CLASSES,PATCH,GROUP of the scene."),
@@ -96,6 +104,7 @@ def _opened(options: dict[str, Any]) -> tuple[list[Any], Any]:
         shape=None if options["shape"] is None else parse_shape(options["shape"]),
         score_columns=options["score_column"],
         ignored_columns=options["ignore_column"],
+        space=options["space"],
     )
     return tables, settings
 

@@ -47,9 +47,9 @@ class Column:
     @classmethod
     def of(cls, values: Floats, copies: Floats) -> "Column":
         """Order values."""
-        known = np.where(np.isfinite(values), values, -np.inf)
-        _, group = np.unique(known, return_inverse=True)
-        order = np.argsort(known, kind="stable")
+        finite = np.where(np.isfinite(values), values, -np.inf)
+        _, group = np.unique(finite, return_inverse=True)
+        order = np.argsort(finite, kind="stable")
         starts = np.flatnonzero(np.r_[True, np.diff(group[order]) > 0])
         return cls(copies, order, starts, group)
 
@@ -109,10 +109,10 @@ def precision_of(one: Column, other: Column, share: float) -> Floats:
 
 def with_interval(values: Floats) -> tuple[float, float, float] | None:
     """Return the figure of the sample and its 95 % interval over resamples; None if undefined."""
-    known = values[1:][np.isfinite(values[1:])]
+    finite = values[1:][np.isfinite(values[1:])]
     if not math.isfinite(values[0]):
         return None
-    low, high = np.percentile(known, _ENDS) if known.size else (math.nan, math.nan)
+    low, high = np.percentile(finite, _ENDS) if finite.size else (math.nan, math.nan)
     return float(values[0]), float(low), float(high)
 
 
@@ -122,9 +122,9 @@ def mean_with_interval(values: Floats, copies: Floats) -> tuple[float, float, fl
 
 
 def _divided(sums: Floats, spread: Floats) -> Floats:
-    found = np.full(len(sums), np.nan)
-    np.divide(sums, spread, out=found, where=spread > 1e-9)
-    return np.asarray(np.clip(found, -1, 1))
+    quotients = np.full(len(sums), np.nan)
+    np.divide(sums, spread, out=quotients, where=spread > 1e-9)
+    return np.asarray(np.clip(quotients, -1, 1))
 
 
 def cell(found: Sequence[float] | None) -> str:

@@ -62,18 +62,18 @@ class Factors:
     def rows(self, architectures: Sequence[Architecture]) -> Floats:
         """Return the columns (n, c) of architectures."""
         width = sum(max(1, len(texts)) for texts in self.labels.values())
-        found = np.zeros((len(architectures), width))
+        factors = np.zeros((len(architectures), width))
         for row, architecture in enumerate(architectures):
             values, start = _values(architecture), 0
             for gene, texts in self.labels.items():
                 value = values.get(gene)
                 if texts:
                     if value in texts:
-                        found[row, start + texts.index(str(value))] = 1.0
+                        factors[row, start + texts.index(str(value))] = 1.0
                 elif value is not None and not isinstance(value, str):
-                    found[row, start] = value
+                    factors[row, start] = value
                 start += max(1, len(texts))
-        return found
+        return factors
 
 
 def _values(architecture: Architecture) -> dict[str, Value]:

@@ -36,8 +36,8 @@ def write_analysis(
         InputError: a section is unknown, or there is none.
         OSError: a file cannot be written.
     """
-    found = {name: measure_section(name, tables, settings, tell) for name in names}
-    sections = [show_section(name, values) for name, values in found.items()]
+    measured = {name: measure_section(name, tables, settings, tell) for name in names}
+    sections = [show_section(name, values) for name, values in measured.items()]
     about = [_about(table) for table in tables]
     about.append(
         f"Repetitions: resamples of an interval {settings.resamples}, simulated searches of each "
@@ -45,7 +45,7 @@ def write_analysis(
     )
     write_sections(out, TITLE, about, sections)
     if json_path is not None:
-        write_text(json_path, json.dumps(found, indent=1) + "\n")
+        write_text(json_path, json.dumps(measured, indent=1) + "\n")
 
 
 def _about(table: RankingTable) -> str:

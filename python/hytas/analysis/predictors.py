@@ -43,7 +43,7 @@ def predictors(
         scores["true params"] = table.size.params
     rows = [{name: float(values[i]) for name, values in scores.items()} for i in range(len(table))]
     features = FeatureTable.fit(table.architectures, rows).rows(table.architectures, rows)
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for size in sizes:
         if len(table) - size < LEAST_TESTED:
             progress(
@@ -57,8 +57,8 @@ def predictors(
                 _one_run(features, table.accuracy, groups, model, size, seed, least)
                 for seed in range(seeds)
             ]
-            found[f"{model} {size}"] = {"kind": "predictor", **_over_seeds(runs)}
-    return found
+            figures[f"{model} {size}"] = {"kind": "predictor", **_over_seeds(runs)}
+    return figures
 
 
 def _one_run(

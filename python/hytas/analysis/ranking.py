@@ -176,7 +176,7 @@ def _transfer(reports: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         value: float | None = report["scores"][name].get(group, {}).get("spearman")
         return value
 
-    found = []
+    rows = []
     for held_out in reports:
         others = [report for report in reports if report is not held_out]
 
@@ -188,7 +188,7 @@ def _transfer(reports: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         if not known:
             continue
         chosen = max(known, key=lambda name: known[name])
-        found.append(
+        rows.append(
             {
                 "table": held_out["name"],
                 "chosen": chosen,
@@ -199,4 +199,4 @@ def _transfer(reports: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 },
             }
         )
-    return found
+    return rows

@@ -57,8 +57,8 @@ def find_size(
         shape: bands, classes and patch of the scene, if the user gives them.
     """
     named = [scene for scene in SCENES if name.lower().startswith(scene)]
-    known = shape or (SCENES[named[0]] if named else None)
-    macs = None if known is None else _each(no_pass.macs, architectures, known)
+    usual = shape or (SCENES[named[0]] if named else None)
+    macs = None if usual is None else _each(no_pass.macs, architectures, usual)
     counts = {key: values for key, values in counts.items() if np.isfinite(values).any()}
     fusions = counts["params_with_caf"] - counts["params"] if len(counts) == 2 else np.empty(0)
     paper = all(space_of(item) == PAPER_SPACE for item in architectures)
@@ -67,9 +67,9 @@ def find_size(
         fused = np.array([max(0, len(item["num_heads"]) - 2) for item in architectures])
         source = "columns params and params_with_caf"
         return Size(counts["params"] + fused * fusion, source, macs)
-    if known is not None:
+    if usual is not None:
         source = "the shape given" if shape is not None else f"the shape of {named[0]}"
-        return Size(_each(no_pass.params, architectures, known), f"genes and {source}", macs)
+        return Size(_each(no_pass.params, architectures, usual), f"genes and {source}", macs)
     if "params" not in counts:
         return None
     reference = paper and _is_reference(counts["params"], architectures)
@@ -86,13 +86,13 @@ def _is_reference(params: Floats, architectures: Sequence[Mapping[str, Any]]) ->
     shape = InputShape(bands=1, classes=1)
     reference = np.array([cost(item, shape, "reference_params") for item in architectures])
     width = np.array([float(item["embed_dim"]) for item in architectures])
-    known = np.isfinite(params)
-    terms = np.stack([width, np.ones_like(width)], axis=1)[known]
-    if len(np.unique(width[known])) < 3:
+    finite = np.isfinite(params)
+    terms = np.stack([width, np.ones_like(width)], axis=1)[finite]
+    if len(np.unique(width[finite])) < 3:
         return False
-    rest = (params - reference)[known]
-    found = np.linalg.lstsq(terms, rest, rcond=None)[0]
-    return bool(np.abs(terms @ found - rest).max() < 0.5)
+    rest = (params - reference)[finite]
+    solution = np.linalg.lstsq(terms, rest, rcond=None)[0]
+    return bool(np.abs(terms @ solution - rest).max() < 0.5)
 
 
 def _each(

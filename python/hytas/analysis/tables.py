@@ -333,10 +333,10 @@ def _check_needed(
 ) -> None:
     for name in (TARGET, *(genes or PAPER_GENES)):
         if name not in columns:
-            found = ", ".join(header) or "none"
+            present = ", ".join(header) or "none"
             hint = "; add the accuracy of each network once it is trained" if name == TARGET else ""
             raise InputError(
-                path, rule=f"the column {name} is missing", hint=f"its columns are {found}{hint}"
+                path, rule=f"the column {name} is missing", hint=f"its columns are {present}{hint}"
             )
 
 

@@ -162,13 +162,13 @@ def _train(
 ) -> None:
     """Train what the store lacks, seed by seed, and write the table now and then."""
     preset, _ = run.recipe
-    known = {(item.id, item.recipe) for item in store.trainings()}
+    trained = {(item.id, item.recipe) for item in store.trainings()}
     every = [
         Trial(number, architecture, seed)
         for seed in _seeds(run)
         for number, architecture in enumerate(drawn)
     ]
-    missing = [one for one in every if (one.number, trained_name(preset, one.seed)) not in known]
+    missing = [one for one in every if (one.number, trained_name(preset, one.seed)) not in trained]
     done, began = len(every) - len(missing), time.monotonic()
     written = began
     for count, training in enumerate(run_trainings(run, missing, run.workers), start=1):

@@ -98,8 +98,8 @@ class Benchmark:
     def seeds(self) -> tuple[int, ...]:
         """Return the seeds that networks were trained with; none if the table has only means."""
         prefix = f"{TARGET.lower()}{OF_SEED}"
-        found = (name.removeprefix(prefix) for name in self._figures if name.startswith(prefix))
-        return tuple(sorted(map(int, found)))
+        endings = (name.removeprefix(prefix) for name in self._figures if name.startswith(prefix))
+        return tuple(sorted(map(int, endings)))
 
     def architectures(self) -> list[dict[str, Any]]:
         """Return the genes of all networks, in the order of the table."""

@@ -132,10 +132,10 @@ def _figures(job: _Job, pixels: _Pixels) -> dict[str, float]:
     if not np.isfinite(answers).all():
         raise InputError("the network's answers are not finite")
     report = accuracy_report(pixels.test.targets, answers.argmax(axis=1), pixels.class_names)
-    found = {name: float(report[name]) for name in FIGURES}
+    figures = {name: float(report[name]) for name in FIGURES}
     if result.history and (best := result.history[result.best_epoch - 1]).validation_oa is not None:
-        found[VALIDATION] = best.validation_oa
-    return found
+        figures[VALIDATION] = best.validation_oa
+    return figures
 
 
 def _forget_damaged(checkpoint: Path | None) -> None:

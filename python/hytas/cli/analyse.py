@@ -97,14 +97,14 @@ def ranking(
         space=space,
     )
     _check_members(read, parse_rank_means(rank_means))
-    found = analyse_tables(
+    analysis = analyse_tables(
         read,
         seeds=seeds,
         rank_means=means,
         predictor_sizes=sizes,
         progress=lambda text: click.echo(text, err=True),
     )
-    echo(json.dumps(found, indent=1, allow_nan=False) if as_json else _text(found))
+    echo(json.dumps(analysis, indent=1, allow_nan=False) if as_json else _text(analysis))
 
 
 def _sizes(text: str) -> list[int]:
@@ -131,8 +131,8 @@ def _check_members(tables: Sequence[Any], means: Sequence[Sequence[str]]) -> Non
     for members in means:
         missing: list[str] = []
         for table in tables:
-            known = training_free_scores(table, ())
-            missing = [name for name in members if name not in known]
+            scores = training_free_scores(table, ())
+            missing = [name for name in members if name not in scores]
             if not missing:
                 break
         if missing:
@@ -140,7 +140,7 @@ def _check_members(tables: Sequence[Any], means: Sequence[Sequence[str]]) -> Non
                 "rank_mean",
                 ",".join(members),
                 f"no table has {missing[0]}",
-                hint=f"the last has {', '.join(known)}",
+                hint=f"the last has {', '.join(scores)}",
             )
 
 

@@ -120,7 +120,7 @@ def bench(
         settings = settings_of(model, **grid, runtime=RUNTIME)
         if not no_torch and deployed.card.graph == "patch":
             settings += settings_of(model, **grid, runtime="hytas.export.bench_torch")
-        found: dict[str, Any] = {
+        report: dict[str, Any] = {
             "model": str(model),
             "graph": deployed.card.graph,
             "precision": deployed.card.precision,
@@ -128,17 +128,15 @@ def bench(
         }
         if profile_table is not None:
             written = _profile(deployed, profile_table, grid, advance)
-            found["profile"] = _compare(deployed, written, profile_table)
+            report["profile"] = _compare(deployed, written, profile_table)
         if table is not None:
-            found["table"] = _compare(deployed, _read_table(table), table)
-    echo(json.dumps(found, indent=2) if as_json else _text(found))
+            report["table"] = _compare(deployed, _read_table(table), table)
+    echo(json.dumps(report, indent=2) if as_json else _text(report))
 
 
 def _check_table(path: Path, model: Path) -> None:
     """Refuse, before measuring, a table that could not be written afterwards."""
     check_folder(path, "profile_table")
-    if path.is_dir():
-        raise InputError("profile_table", path, "must be a file; it is a folder")
     if path.resolve() == model.resolve():
         raise InputError("profile_table", path, "must be a file of its own; it is the model")
 

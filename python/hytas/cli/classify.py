@@ -292,8 +292,8 @@ def _filled(cube: "Rows", nodata: float | None, model: "DeployedModel") -> tuple
 
     from hytas.data import undeclared_in_rows
 
-    known = model.card.nodata if nodata is None else nodata
-    return undeclared_in_rows(cube, known, np.asarray(model.card.kept_bands))
+    usual = model.card.nodata if nodata is None else nodata
+    return undeclared_in_rows(cube, usual, np.asarray(model.card.kept_bands))
 
 
 def _undrawn(outputs: Iterable[Path], model: "DeployedModel") -> list[str]:
@@ -432,14 +432,14 @@ def _text(report: dict[str, Any]) -> str:
         head = "classes" if index == 0 else ""
         lines.append(f"{head:<9} {name:<{widest}} {count:>9} {100 * count / total:6.1f} %")
     if "accuracy" in report:
-        found = report["accuracy"]
+        accuracy = report["accuracy"]
         lines.append(
-            f"accuracy  OA {found['OA']:.4f}  AA {found['AA']:.4f}  kappa {found['kappa']:.4f} "
-            f"on {found['pixels']} {found['scored']}"
+            f"accuracy  OA {accuracy['OA']:.4f}  AA {accuracy['AA']:.4f}  "
+            f"kappa {accuracy['kappa']:.4f} on {accuracy['pixels']} {accuracy['scored']}"
         )
-        if found["unknown"]:
+        if accuracy["unknown"]:
             lines.append(
-                f"          {found['unknown']} labelled pixels of classes unknown to the model"
+                f"          {accuracy['unknown']} labelled pixels of classes unknown to the model"
             )
     lines.append(f"written   {report['out']}")
     return "\n".join(lines)

@@ -97,9 +97,9 @@ def classify_folder(
         raise InputError("out", out, f"no such folder: {out.absolute().parent}")
     images = _images(model, source, resize, skip_unreadable)
     with bar("classifying", hidden) as advance:
-        found = classify_images(model, images.read, len(images.files), advance)
-    write_predictions(out, model.card, images.files, found, images.labels)
-    names = [model.card.class_names[number] for number in found.argmax(axis=1)]
+        probabilities = classify_images(model, images.read, len(images.files), advance)
+    write_predictions(out, model.card, images.files, probabilities, images.labels)
+    names = [model.card.class_names[number] for number in probabilities.argmax(axis=1)]
     report = {
         "model": str(model.path),
         "images": len(names),
@@ -138,10 +138,12 @@ def classify_table(
         raise InputError("out", out, f"must end in {SUFFIX}: the scene is a table")
     rows = read_rows(table, model.card.bands, model.card.wavelengths)
     with bar("classifying", as_json) as advance:
-        found = classify_images(model, lambda some: rows[some][:, None, None], len(rows), advance)
+        probabilities = classify_images(
+            model, lambda some: rows[some][:, None, None], len(rows), advance
+        )
     numbers = [str(number) for number in range(1, len(rows) + 1)]
-    write_predictions(out, model.card, numbers, found, head="row")
-    classes = Counter(model.card.class_names[number] for number in found.argmax(axis=1))
+    write_predictions(out, model.card, numbers, probabilities, head="row")
+    classes = Counter(model.card.class_names[number] for number in probabilities.argmax(axis=1))
     report = {
         "model": str(model.path),
         "spectra": len(rows),

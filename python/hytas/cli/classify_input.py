@@ -111,12 +111,12 @@ def _read_truth(
         return Truth(scene.labels, scene.test, "pixels of the test map")
     height, width = source.cube.shape[:2]
     grid = source.grid or Grid(None, None, height, width)
-    known = dict(zip(model.card.class_names, model.card.class_ids, strict=True))
-    found = labels_on_grid(path, grid, labels_key=key, known=known, **marks)
-    maps = [values.astype(np.int32) for _, values in found.maps]
+    ids_by_name = dict(zip(model.card.class_names, model.card.class_ids, strict=True))
+    truth = labels_on_grid(path, grid, labels_key=key, known=ids_by_name, **marks)
+    maps = [values.astype(np.int32) for _, values in truth.maps]
     files = label_files(path)
     if len(maps) == 2:
         both = np.where(maps[1] > 0, maps[1], maps[0])
-        return Truth(both, maps[1], "pixels of the test map", files, found.notes)
+        return Truth(both, maps[1], "pixels of the test map", files, truth.notes)
     what = "labelled pixels, with any that the model learnt from"
-    return Truth(maps[0], maps[0], what, files, found.notes)
+    return Truth(maps[0], maps[0], what, files, truth.notes)

@@ -27,15 +27,15 @@ OPTIONAL = (*RUNTIMES, "rasterio", "pyogrio", "xarray", "h5netcdf", "zarr", "ray
 @json_option
 def doctor(probe: bool, as_json: bool) -> None:
     """Report what this machine and this installation can do."""
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "python": platform.python_version(),
         "platform": platform.platform(),
         "packages": {name: _version(name) for name in (*REQUIRED, *OPTIONAL)},
     }
-    found |= {"cores": _cores(), "engine": _engine(), "cuda": _cuda(), "onnxruntime": _runtime()}
-    found["workers"] = _workers(probe)
-    found["problems"] = _problems(found) + (_broken(found["workers"]) if probe else [])
-    click.echo(json.dumps(found, indent=2) if as_json else _text(found))
+    facts |= {"cores": _cores(), "engine": _engine(), "cuda": _cuda(), "onnxruntime": _runtime()}
+    facts["workers"] = _workers(probe)
+    facts["problems"] = _problems(facts) + (_broken(facts["workers"]) if probe else [])
+    click.echo(json.dumps(facts, indent=2) if as_json else _text(facts))
 
 
 def _version(package: str) -> str | None:

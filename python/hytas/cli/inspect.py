@@ -41,8 +41,8 @@ def inspect(path: Path, as_json: bool, **reading: Any) -> None:
         name: value for name, value in reading.items() if value is not None and value is not False
     }
     describe, lines = _reader(path, given)
-    found = describe()
-    echo(json.dumps(found, indent=2) if as_json else "\n".join(lines(found)))
+    description = describe()
+    echo(json.dumps(description, indent=2) if as_json else "\n".join(lines(description)))
 
 
 def _reader(path: Path, given: Mapping[str, Any]) -> tuple[Callable[[], Finding], Lines]:
@@ -115,20 +115,20 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
     from hytas.data import load_scene, open_file
     from hytas.data.sampling import sample_spectra
 
-    found: Finding = {"what": "scene", "path": str(path)}
+    facts: Finding = {"what": "scene", "path": str(path)}
     if path.suffix.lower() == ".png" and (labels := describe_labels(path)) is not None:
-        return found | labels
+        return facts | labels
     if str(path) != "synthetic":
         contents = open_file(path, "path")
-        found |= {"format": contents.format, "variables": _variables(contents)}
-        found |= _product(contents)
+        facts |= {"format": contents.format, "variables": _variables(contents)}
+        facts |= _product(contents)
     try:
         scene = load_scene(path, **given)
     except InputError as error:
         if given and not _lacks_labels_alone(path, given):
             raise
-        return found | _unlabelled(path, error.render(_option), given.get("axes"))
-    found |= {
+        return facts | _unlabelled(path, error.render(_option), given.get("axes"))
+    facts |= {
         "size": f"{scene.height} x {scene.width} pixels",
         "bands": scene.bands,
         "type": scene.cube.dtype.name,
@@ -141,8 +141,8 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
     }
     if scene.train is not None and scene.test is not None:
         counts = {"training": scene.train, "test": scene.test}
-        found["split of the file"] = {name: int((m > 0).sum()) for name, m in counts.items()}
-    return found
+        facts["split of the file"] = {name: int((m > 0).sum()) for name, m in counts.items()}
+    return facts
 
 
 def _option(argument: str) -> str:
@@ -164,8 +164,8 @@ def _product(contents: "Contents") -> Finding:
     elif grid is not None and grid.location is not None:
         table = "" if grid.location.lookup is None else ", with a lookup table to a map grid"
         place = f"sensor geometry, latitudes and longitudes{table}"
-    found = {"place": place, "bad bands": format_bands(np.asarray(bad)) if bad else None}
-    return {key: value for key, value in found.items() if value is not None}
+    facts = {"place": place, "bad bands": format_bands(np.asarray(bad)) if bad else None}
+    return {key: value for key, value in facts.items() if value is not None}
 
 
 def _lacks_labels_alone(path: Path, given: Mapping[str, Any]) -> bool:

@@ -22,21 +22,21 @@ def describe_run(path: Path) -> Finding:
     from hytas.manifest import Manifest
 
     files = sorted(file for file in path.iterdir() if file.is_file() and file.name[0] != ".")
-    found: Finding = {"what": "run folder", "path": str(path)}
-    found["files"] = {file.name: file.stat().st_size for file in files}
+    facts: Finding = {"what": "run folder", "path": str(path)}
+    facts["files"] = {file.name: file.stat().st_size for file in files}
     for name in PARTS:
         if (file := path / f"{name}.json").is_file():
-            found[name] = parse_json(file.read_bytes(), f"path: {file}")
-    if not any(name in found for name in PARTS):
+            facts[name] = parse_json(file.read_bytes(), f"path: {file}")
+    if not any(name in facts for name in PARTS):
         raise InputError("path", path, "is not a run folder: it holds no config.json")
     if (model := path / MODEL).is_file():
-        found["model sha256"] = file_digest(model)
+        facts["model sha256"] = file_digest(model)
     problems = []
     for place in (path, *sorted(file.parent for file in path.glob("*/manifest.json"))):
         manifest, inside = Manifest(place), "" if place == path else f"{place.name}/"
         faults = {"manifest.json": "damaged"} if manifest.damaged else manifest.faults()
         problems += [f"{inside}{name}: {fault}" for name, fault in faults.items()]
-    return found | ({"problems": problems} if problems else {})
+    return facts | ({"problems": problems} if problems else {})
 
 
 def file_digest(path: Path) -> str:

@@ -84,7 +84,7 @@ def references(
     results = Results(out, decisive.setting(scene))
     console = Live()
     try:
-        found = run_references(
+        fits = run_references(
             scene,
             decisive,
             chosen,
@@ -97,7 +97,7 @@ def references(
         )
     finally:
         console.close()
-    echo(json.dumps(found, indent=1, allow_nan=False) if as_json else _text(found))
+    echo(json.dumps(fits, indent=1, allow_nan=False) if as_json else _text(fits))
 
 
 def _check(out: Path | None, counts: Mapping[str, int | None]) -> None:

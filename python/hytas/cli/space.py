@@ -120,9 +120,9 @@ def show(name: str, network: str | None) -> None:
     from hytas.spaces.published import published_network
 
     if network is not None:
-        found = published_network(network, name)
-        click.echo(json.dumps(found.architecture))
-        click.echo(f"{found.params:,} parameters; {found.source}", err=True)
+        network_facts = published_network(network, name)
+        click.echo(json.dumps(network_facts.architecture))
+        click.echo(f"{network_facts.params:,} parameters; {network_facts.source}", err=True)
         return
     try:
         click.echo(builtin_space_text(name), nl=False)
@@ -311,7 +311,7 @@ def evolve(
         **options.absolute_paths(settings),
     )
     with Console() as console:
-        found = evolve_space(
+        evolved = evolve_space(
             config,
             config.load_scene(),
             out,
@@ -321,8 +321,8 @@ def evolve(
             report=console,
         )
     click.echo(f"{'space':<24} {'E':>7} {'T':>7}")
-    rows = [(config.space, found.before), (out, found.after)]
-    rows += [("pruned at random", found.at_random)] if found.at_random else []
+    rows = [(config.space, evolved.before), (out, evolved.after)]
+    rows += [("pruned at random", evolved.at_random)] if evolved.at_random else []
     for name, errors in rows:
         click.echo(f"{name[-24:]:<24} {errors.E:>7.4f} {errors.T:>7.4f}")
     click.echo("errors on validation pixels: 1 - mean probability of the true class")
@@ -342,9 +342,9 @@ def _read_architecture(file: Any) -> dict[str, Any]:
 
 def _once(entries: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the entries of a JSON object as a dict; refuse a name that occurs twice."""
-    found = dict(entries)
-    if len(found) < len(entries):
+    genes = dict(entries)
+    if len(genes) < len(entries):
         names = [name for name, _ in entries]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f'"{twice}" occurs twice')
-    return found
+    return genes

@@ -62,7 +62,7 @@ def _lines(outcome: Outcome, data: str) -> Iterator[str]:
 
 def _decisions(results: Results) -> Iterator[str]:
     """Yield one short line for each decision of the final training; `run.log` says why."""
-    smoothing, further, found = results.smoothing, results.self_training, results.calibration
+    smoothing, further, calibration = results.smoothing, results.self_training, results.calibration
     if smoothing is not None:
         was = "are smoothed" if results.is_smoothed else "are not smoothed"
         both = _both(results.is_smoothed, smoothing.pixels, smoothing.OA_raw, smoothing.OA_smoothed)
@@ -71,12 +71,12 @@ def _decisions(results: Results) -> Iterator[str]:
         was = "is used" if further.used else "is not used"
         both = _both(further.used, further.pixels, further.OA_before, further.OA_after)
         yield f"self-training {was}{both}"
-    if found.reason:
-        yield f"the confidence is not calibrated: {found.reason}"
-    elif found.ECE_before is not None and found.ECE_after is not None:
+    if calibration.reason:
+        yield f"the confidence is not calibrated: {calibration.reason}"
+    elif calibration.ECE_before is not None and calibration.ECE_after is not None:
         yield (
-            f"confidence: calibration error {found.ECE_before:.3f} before, "
-            f"{found.ECE_after:.3f} after ({found.pixels:,} validation pixels)"
+            f"confidence: calibration error {calibration.ECE_before:.3f} before, "
+            f"{calibration.ECE_after:.3f} after ({calibration.pixels:,} validation pixels)"
         )
 
 
@@ -109,13 +109,13 @@ def _accuracy(results: Results) -> Iterator[str]:
 
 def _by_scene(results: Results) -> str:
     scenes = results.scenes_smoothed if results.is_smoothed else results.scenes
-    known = [scene for scene in scenes if scene["test"]]
+    tested = [scene for scene in scenes if scene["test"]]
     parts = [
         f"{scene['name']} {scene['test']['OA']:.4f}"
         + ("" if scene["learnt"] else " (never trained on)")
-        for scene in known[:MOST_SCENES]
+        for scene in tested[:MOST_SCENES]
     ]
-    more = len(known) - MOST_SCENES
+    more = len(tested) - MOST_SCENES
     return f"by scene: {', '.join(parts)}{f', {more} more' if more > 0 else ''}"
 
 
@@ -133,16 +133,16 @@ def _update(update: Mapping[str, Any]) -> str:
 
 def _comparison(results: Results) -> Iterator[str]:
     """Yield one line: the points above the better reference method, or a warning."""
-    found = results.comparison
-    if found is None:
+    comparison = results.comparison
+    if comparison is None:
         return
-    if found.reason:
-        yield f"no reference methods: {found.reason}"
+    if comparison.reason:
+        yield f"no reference methods: {comparison.reason}"
         return
-    if found.below:
-        yield found.verdict
+    if comparison.below:
+        yield comparison.verdict
         return
-    methods = found.rows[1:]  # after the winner
+    methods = comparison.rows[1:]  # after the winner
     best = max(methods, key=lambda method: _of_map(method, results)["OA"])
     points = 100 * (results.of_map["OA"] - _of_map(best, results)["OA"])
     smoothed = ", smoothed" if results.is_smoothed and best.smoothed else ""

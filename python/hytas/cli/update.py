@@ -87,14 +87,14 @@ def _checked(after: bytes, exact: bytes, run: Path, bits: int, force: bool) -> s
     config, _ = folder.read_config()
     pixels = Split.load(folder.split).test
     try:
-        found = check_rounded(after, exact, config.load_scene(), pixels, bits)
+        check = check_rounded(after, exact, config.load_scene(), pixels, bits)
     except ExportError as refusal:
         if not force:
             raise
         return f"forced    {refusal.rule}"
     return (
-        f"checked   {found['agreement']:.2%} of the labels on {found['pixels']:,} test pixels, "
-        f"OA {found['OA_torch']:.4f} -> {found['OA']:.4f}"
+        f"checked   {check['agreement']:.2%} of the labels on {check['pixels']:,} test pixels, "
+        f"OA {check['OA_torch']:.4f} -> {check['OA']:.4f}"
     )
 
 

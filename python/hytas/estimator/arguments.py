@@ -208,8 +208,8 @@ def label_map(labels: Any, given: Given) -> tuple[Array, str | None]:
         return values, None
     if own.is_placed and cube.is_placed and not cube.overlaps(own):
         raise InputError("labels", rule="no pixel of them lies in the cube")
-    found = aligned("labels", values.astype(np.int64), own, cube)
-    return found.values.astype(values.dtype), found.note
+    placed = aligned("labels", values.astype(np.int64), own, cube)
+    return placed.values.astype(values.dtype), placed.note
 
 
 def by(shape: tuple[int, ...]) -> str:

@@ -147,14 +147,14 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
         """
         with python_arguments():
             model, given = self._model(), given_cube(cube)
-            found = classify_scene(
+            classes = classify_scene(
                 model,
                 given.cube,
                 nodata=given.nodata,
                 wavelengths=given.wavelengths,
                 unknown=unknown,
             ).labels
-        return given.shaped(found.astype(self.classes_.dtype), "classes")
+        return given.shaped(classes.astype(self.classes_.dtype), "classes")
 
     def predict_proba(self, cube: Any) -> Any:
         """Return the probabilities (H, W, C) of `classes_`; NaN for a pixel without data.
@@ -169,9 +169,9 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
             model, given = self._model(), given_cube(cube)
             model.check_scene(given.cube.shape[2], given.wavelengths)
             rows = probability_rows(model, given.cube, nodata=given.nodata)
-            found = np.stack(list(rows))
-        found[found.max(axis=2) == 0] = np.nan
-        return given.shaped(found, "probability", self.classes_)
+            probabilities = np.stack(list(rows))
+        probabilities[probabilities.max(axis=2) == 0] = np.nan
+        return given.shaped(probabilities, "probability", self.classes_)
 
     def score(self, cube: Any, labels: Any, sample_weight: Array | None = None) -> float:
         """Return the overall accuracy: the share of labelled pixels whose class is predicted.

@@ -83,8 +83,8 @@ def write_onnx(path: Path, content: bytes, outcome: Outcome) -> dict[str, Any]:
         temporary.write_bytes(content)
     assert outcome.metrics is not None  # a run with epochs ends with figures
     parity = outcome.metrics["parity"]
-    found = {"pixels": parity["pixels"], **parity["formats"]["onnx"]}
-    return {"file": str(path), "bytes": len(content), **found}
+    figures = {"pixels": parity["pixels"], **parity["formats"]["onnx"]}
+    return {"file": str(path), "bytes": len(content), **figures}
 
 
 def write_format(

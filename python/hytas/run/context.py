@@ -180,9 +180,9 @@ def open_feasible(config: RunConfig, shape: Shape) -> tuple[SearchSpace, Feasibl
         check_data(config.space, shape)  # now, because other data do not give its variables
     space, budget = open_space(config.space, config.budget or (), offered=shape.variables())
     if space.name not in NETWORKS:
-        known = ", ".join(NETWORKS)
+        names = ", ".join(NETWORKS)
         raise InputError(
-            "space", config.space, "hytas has no network for it", hint=f"choose one of {known}"
+            "space", config.space, "hytas has no network for it", hint=f"choose one of {names}"
         )
     check_data(space.name, shape)
     for name in config.minimised:

@@ -95,9 +95,9 @@ class Start:
                 the model's type cannot hold; or the model learnt from it.
         """
         card, name = self.card, str(self.folder.path)
-        known = {one.get("fingerprint") for one in card.learnt_from}
+        fingerprints = {one.get("fingerprint") for one in card.learnt_from}
         for part in scene.parts:
-            if part.fingerprint in known:
+            if part.fingerprint in fingerprints:
                 raise InputError(
                     "data",
                     part.name,
@@ -117,9 +117,9 @@ class Start:
         if scene.nodata is not None and scene.nodata != card.nodata:
             empty = card.empty_values if card.nodata is None else card.nodata
             cube = np.where(cube == scene.nodata, np.asarray(empty, cube.dtype), cube)
-        found = with_classes(scene, card.class_ids, card.class_names, name)
+        labelled = with_classes(scene, card.class_ids, card.class_names, name)
         return replace(
-            found, cube=cube, nodata=scene.nodata if card.nodata is None else card.nodata
+            labelled, cube=cube, nodata=scene.nodata if card.nodata is None else card.nodata
         )
 
     def begin(self, network: nn.Module, tuned: str) -> None:

@@ -175,9 +175,9 @@ def search(
         ids, genomes = evolution.ask(settings.evaluations - evolution.evaluated)
         exhausted = len(ids) == 0
         generation = evolution.generation
-        asked = list(zip(ids.tolist(), feasible.space.unpack(genomes), strict=True))
-        missing = [pair for pair in asked if pair[0] not in done]
-        if any(done[number].architecture != one for number, one in asked if number in done):
+        candidates = list(zip(ids.tolist(), feasible.space.unpack(genomes), strict=True))
+        missing = [pair for pair in candidates if pair[0] not in done]
+        if any(done[number].architecture != one for number, one in candidates if number in done):
             raise InputError("strategy", settings.strategy, REPEATABLE)
         if hasattr(scorer, "expect"):
             scorer.expect(settings.evaluations - len(done))

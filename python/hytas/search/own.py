@@ -141,11 +141,11 @@ class OwnStrategy:
         del self._genomes[first:]
         self._ids = {key: number for key, number in self._ids.items() if number < first}
         for _ in range(MOST_REPEATS):
-            asked = self._made.ask(self._count)
-            if not isinstance(asked, Sequence) or not 1 <= len(asked) <= self._count:
+            proposals = self._made.ask(self._count)
+            if not isinstance(proposals, Sequence) or not 1 <= len(proposals) <= self._count:
                 rule = f"ask({self._count}) must return a list of 1 to {self._count} architectures"
                 raise self._wrong(rule)
-            self._round = [self._number(self._fitting(one)) for one in asked]
+            self._round = [self._number(self._fitting(one)) for one in proposals]
             if len(self._genomes) > first:
                 break
             self._tell()

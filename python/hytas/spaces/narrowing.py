@@ -22,8 +22,8 @@ def with_values(space: str, values: Mapping[str, Sequence[Any]], about: str = ""
     Raises:
         InputError: the space has no such gene, or is none.
     """
-    found = parse_json(space_text(space), space)
-    genes = {gene["name"]: gene for gene in found["genes"]}
+    parsed = parse_json(space_text(space), space)
+    genes = {gene["name"]: gene for gene in parsed["genes"]}
     for name, wanted in values.items():
         if name not in genes:
             raise InputError("space", space, f"has no gene {name!r}")
@@ -34,5 +34,5 @@ def with_values(space: str, values: Mapping[str, Sequence[Any]], about: str = ""
         if weights and all(weight is not None for weight in kept):
             gene["weights"] = kept
     if about:
-        found["about"] = about
-    return json.dumps(found, indent=1) + "\n"
+        parsed["about"] = about
+    return json.dumps(parsed, indent=1) + "\n"

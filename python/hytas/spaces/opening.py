@@ -47,8 +47,8 @@ def open_space(
         text = space_text(space)
         values = dict(variables or {})
         if offered:
-            known = _variables(text)
-            values = {name: value for name, value in offered.items() if name in known} | values
+            names = _variables(text)
+            values = {name: value for name, value in offered.items() if name in names} | values
         opened = SearchSpace.parse(text, values)
         for table in bounds.tables:
             opened = opened.with_table(table, read_text(table, "latency table"))
@@ -107,8 +107,8 @@ def space_text(space: str) -> str:
 def _variables(text: str) -> Container[str]:
     """Return the names of a space's variables, some of which may have no default."""
     values = parse_json(text.encode(), "space file")
-    found = values.get("variables") if isinstance(values, dict) else None
-    return found if isinstance(found, dict) else {}
+    variables = values.get("variables") if isinstance(values, dict) else None
+    return variables if isinstance(variables, dict) else {}
 
 
 def _json(text: str, is_toml: bool) -> str:

@@ -65,10 +65,10 @@ class SupernetLearner:
             weight, bias = names[id(project.weight)], names[id(project.bias)]
             largest = full_sizes(self.supernet.space, self.supernet.shape).get(weight)
             outputs = project.out_features if largest is None else largest[0]
-            found = whitening(patches, outputs, seed)
-            if found is not None:
+            initial = whitening(patches, outputs, seed)
+            if initial is not None:
                 device = self.supernet.device
-                self.weights[weight], self.weights[bias] = (each.to(device) for each in found)
+                self.weights[weight], self.weights[bias] = (each.to(device) for each in initial)
             return
 
     def subnets(self, epoch: int, steps: int) -> Iterator[Sequence[Subnet]]:

@@ -97,13 +97,13 @@ class Supernet:
 
     def values(self, subnet: Subnet) -> Weights:
         """Return the parameters of a subnet: tensors of its own, laid out as if built alone."""
-        found: Weights = {}
+        weights: Weights = {}
         for name, size in subnet.sizes.items():
             kept = self.weights.get(name)
             if kept is None or any(w > k for w, k in zip(size, kept.shape, strict=True)):
                 kept = self._grown(name, kept, size, subnet)
-            found[name] = cut(name, kept, size).detach().contiguous()
-        return found
+            weights[name] = cut(name, kept, size).detach().contiguous()
+        return weights
 
     def _grown(self, name: str, kept: Tensor | None, size: torch.Size, subnet: Subnet) -> Tensor:
         """Return a parameter with initial values where a subnet needs more than is kept."""

@@ -32,8 +32,8 @@ def measure_section(
     Raises:
         InputError: the section is unknown.
     """
-    found: dict[str, Any] = _module(name).measure(tables, settings, tell)
-    return found
+    figures: dict[str, Any] = _module(name).measure(tables, settings, tell)
+    return figures
 
 
 def show_section(name: str, found: Mapping[str, Any]) -> "Section":

@@ -39,7 +39,7 @@ def measure(
         or None) and "groups": group -> "networks" and "scores": score -> "spearman", "kendall" and
         "top 1 %", "top 5 %", "top 10 %", each a figure with the ends of its interval, or None.
     """
-    found = {}
+    figures = {}
     for table in tables:
         tell(f"{table.name}: correlations")
         groups = {}
@@ -50,12 +50,12 @@ def measure(
                     for name, (_, values) in training_free_scores(table, ()).items()
                 }
                 groups[group] = _group(scores, table.accuracy[mask], settings)
-        found[table.name] = {
+        figures[table.name] = {
             "networks": len(table),
             "between_seeds": _between_seeds(table, settings),
             "groups": groups,
         }
-    return found
+    return figures
 
 
 def bands_of(table: RankingTable) -> dict[str, NDArray[np.bool_]]:
@@ -79,17 +79,17 @@ def _group(
 ) -> dict[str, Any]:
     copies = resamples(len(accuracy), settings.resamples, settings.seed)
     reached = Column.of(accuracy, copies)
-    found = {}
+    figures = {}
     for name, values in scores.items():
         if not np.isfinite(values).any():
             continue
         own = Column.of(values, copies)
-        found[name] = {
+        figures[name] = {
             "spearman": with_interval(spearman_of(own, reached)),
             "kendall": with_interval(kendall_of(own, reached)),
             **{_top(share): with_interval(precision_of(own, reached, share)) for share in SHARES},
         }
-    return {"networks": len(accuracy), "scores": found}
+    return {"networks": len(accuracy), "scores": figures}
 
 
 def _between_seeds(

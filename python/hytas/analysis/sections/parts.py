@@ -34,19 +34,19 @@ def measure(
         JSON-ready: table -> score -> "median_msa", "median_mlp", "quantiles" ("msa" and "mlp"), and
         "spearman": "msa", "mlp", "sum", "sum of logs" -> rho with its interval, or None.
     """
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for table in tables:
         tell(f"{table.name}: parts")
         copies = resamples(len(table), settings.resamples, settings.seed)
         reached = Column.of(table.accuracy, copies)
-        found[table.name] = {}
+        figures[table.name] = {}
         scores = {canonical(name): values for name, values in table.scores.items()}
         for name, *parts in NAMES:
             msa, mlp = map(canonical, parts)
             if {msa, mlp} <= scores.keys():
                 pair = scores[msa], scores[mlp]
-                found[table.name][name] = _parts(pair, reached, copies)
-    return found
+                figures[table.name][name] = _parts(pair, reached, copies)
+    return figures
 
 
 def _parts(pair: tuple[Floats, Floats], reached: Column, copies: Floats) -> dict[str, Any]:

@@ -36,14 +36,14 @@ def measure(
         JSON-ready: table -> predictor -> inputs -> number of networks -> "mean", "std" and "values"
         of Spearman's rho over `settings.fits` draws.
     """
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for table in tables:
         sizes = [size for size in settings.sizes if len(table) - size >= LEAST_TESTED]
         inputs = _inputs(table)
-        found[table.name] = {}
+        figures[table.name] = {}
         for model in (PUBLISHED, *MODELS):
             tell(f"{table.name}: {model}")
-            found[table.name][model] = {
+            figures[table.name][model] = {
                 name: {
                     str(size): mean_and_deviation(
                         [
@@ -55,7 +55,7 @@ def measure(
                 }
                 for name, rows in inputs.items()
             }
-    return found
+    return figures
 
 
 def _inputs(table: RankingTable) -> dict[str, Floats]:

@@ -26,7 +26,7 @@ def measure(
         JSON-ready: table -> list of "figure", "published", "ours", "alike" (to two digits) and
         "as", how ours was computed where there are several ways.
     """
-    found = {}
+    figures = {}
     for table in tables:
         scene = scene_of(table.name)
         if scene is None:
@@ -49,8 +49,8 @@ def measure(
                 continue
             for how, numbers in _gene(table, gene).items():
                 rows.append(_row(f"rho, {gene}", value, spearman(numbers, table.accuracy), how))
-        found[table.name] = rows
-    return found
+        figures[table.name] = rows
+    return figures
 
 
 def _row(figure: str, published: float, ours: float | None, how: str) -> dict[str, Any]:

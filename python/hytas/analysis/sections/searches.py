@@ -51,7 +51,7 @@ def measure(
         InputError: no table has a score that shall lead.
     """
     _check_leads(tables, settings)
-    found = {}
+    figures = {}
     for table in tables:
         pool, space = Pool.of(table.architectures), space_of_all(table.architectures)
         budget = min(settings.budget, len(table))
@@ -64,12 +64,12 @@ def measure(
                 seeds = range(settings.seed, settings.seed + settings.searches)
                 result = simulate(pool, table.accuracy, make, budget, seeds, values)
                 regret[lead][name] = _points(result, budget)
-        found[table.name] = {
+        figures[table.name] = {
             "networks": len(table),
             "best": float(table.accuracy.max()),
             "regret": regret,
         }
-    return found
+    return figures
 
 
 def _check_leads(tables: Sequence[RankingTable], settings: AnalysisSettings) -> None:

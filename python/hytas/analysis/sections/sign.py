@@ -43,15 +43,15 @@ def measure(
         (rho with and without, or None); "layers": proxy -> "with" and "without" -> score of each
         layer of a network of depth `DEPTH`, from our own computation.
     """
-    found = {}
+    figures = {}
     for table in tables:
         tell(f"{table.name}: sign")
         pairs = {name: pair for name, pair in PAIRS.items() if set(pair) <= table.scores.keys()}
-        found[table.name] = {
+        figures[table.name] = {
             name: _pair(table, name, pair, settings) for name, pair in pairs.items()
         }
     tell("sign: layer by layer")
-    return {"tables": found, "layers": _layers(settings.seed)}
+    return {"tables": figures, "layers": _layers(settings.seed)}
 
 
 def _pair(

@@ -28,10 +28,10 @@ def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:
     from hytas.data.images import IMAGE_SETS
     from hytas.spaces import with_files
 
-    known = {*SCENES, *IMAGE_SETS, "synthetic"}
+    names = {*SCENES, *IMAGE_SETS, "synthetic"}
 
     def absolute(name: str, value: Any) -> Any:
-        if value is None or (name.endswith("data") and value in known):
+        if value is None or (name.endswith("data") and value in names):
             return value
         if not isinstance(value, str):
             return tuple(absolute(name, one) for one in value)

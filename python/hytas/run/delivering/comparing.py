@@ -200,7 +200,7 @@ def _test(run: Run, fits: Fits) -> dict[str, Any]:
     """Return what each method reaches on test pixels, fitted on all labelled ones of the run."""
     scene, whole = run.context.data.scene, run.context.data.split
     split = _bounded(run, replace(whole, test=whole.reported), MOST_TEST)
-    found = fits([(name, split) for name in CLASSICAL], True)
+    results = fits([(name, split) for name in CLASSICAL], True)
     return {
         name: {
             "title": title_of(name, scene),
@@ -209,7 +209,7 @@ def _test(run: Run, fits: Fits) -> dict[str, Any]:
             **figures_of_test(scene, split, fit),
             "details": dict(fit.details),
         }
-        for name, fit in zip(CLASSICAL, found, strict=True)
+        for name, fit in zip(CLASSICAL, results, strict=True)
     }
 
 
@@ -221,9 +221,9 @@ def _verdict(
     words: str = "pixels",
 ) -> str:
     """Return the line that says what the held-out pixels, or images, say."""
-    found = facts["OA"]
-    figures = ", ".join(f"{titles[name]} {found[name]:.4f}" for name in CLASSICAL)
-    line = f"OA on {facts['pixels']} held-out {words}: winner {found[WINNER]:.4f}, {figures}"
+    accuracies = facts["OA"]
+    figures = ", ".join(f"{titles[name]} {accuracies[name]:.4f}" for name in CLASSICAL)
+    line = f"OA on {facts['pixels']} held-out {words}: winner {accuracies[WINNER]:.4f}, {figures}"
     if not facts["below"]:
         return line
     names = " and ".join(titles[name] for name in facts["below"])

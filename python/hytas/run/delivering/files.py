@@ -134,12 +134,12 @@ def _smoothed(run: Run, model: TrainedModel) -> dict[str, Any]:
         part = slice(start, start + PARITY_BATCH)
         chances[part] = deployed.predict_patches(read(near[part]))
         run.report.pixels("smooth", min(part.stop, len(near)), len(near))
-    found = smooth_pixels(smoothing, data.scene.cube, data.preprocessing, near, chances)
-    found = found[np.searchsorted(near, test)]
+    smoothed = smooth_pixels(smoothing, data.scene.cube, data.preprocessing, near, chances)
+    smoothed = smoothed[np.searchsorted(near, test)]
     inside = np.isin(test, data.split.test)
-    truth, chosen = data.targets(test[inside]), found[inside]
+    truth, chosen = data.targets(test[inside]), smoothed[inside]
     report = accuracy_report(truth, chosen.argmax(axis=1), card.class_names, chosen)
-    scenes = figures_by_scene(data.scene, test, found.argmax(axis=1), found)
+    scenes = figures_by_scene(data.scene, test, smoothed.argmax(axis=1), smoothed)
     return {"smoothed": report, "scenes_smoothed": scenes}
 
 
@@ -164,7 +164,7 @@ def predictions_stage(run: Run) -> None:
     def read(numbers: NDArray[np.int64]) -> NDArray[Any]:
         return reader(test[numbers])
 
-    found = classify_images(
+    probabilities = classify_images(
         deployed,
         read,
         len(test),
@@ -176,9 +176,9 @@ def predictions_stage(run: Run) -> None:
     files = samples.files if isinstance(samples, ImageSet) else ()
     names = [files[number] if images else str(number + 1) for number in test]
     head = "file" if images else "row"
-    write_predictions(run.folder.predictions, deployed.card, names, found, labels, head)
+    write_predictions(run.folder.predictions, deployed.card, names, probabilities, labels, head)
     if images:
-        choose_samples(read, targets, found, names).save(run.folder.samples)
+        choose_samples(read, targets, probabilities, names).save(run.folder.samples)
 
 
 def further_formats(

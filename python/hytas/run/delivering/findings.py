@@ -161,10 +161,10 @@ def _finalists(
     places = {item.id: at for at, item in enumerate(stored.evaluations)}
     racers = results_by_racer(item for item in stored.trainings if item.id in places)
     placed = placings(racers, ranking, stored.ballots)
-    found = []
+    finalists = []
     for key, results in racers.items():
         place, recipe, placing = places[key[0]], key[1], placed.get(key)
-        found.append(
+        finalists.append(
             Finalist(
                 place,
                 recipe,
@@ -184,7 +184,7 @@ def _finalists(
         value = -np.inf if item.ranked_by is None else item.ranked_by
         return item.ranked_by is None, -max(item.rungs), -value, item.place
 
-    return sorted(found, key=order)
+    return sorted(finalists, key=order)
 
 
 def _ladder(

@@ -144,9 +144,9 @@ def load_supernet(context: RunContext, path: str | Path) -> Supernet:
                 f"was trained with another {name}",
                 hint="the run's must be the same",
             )
-    known = facts.get("genes")
+    choices = facts.get("genes")
     for gene, values in _origin(context)["genes"].items():
-        if not isinstance(known, dict) or any(v not in known.get(gene, []) for v in values):
+        if not isinstance(choices, dict) or any(v not in choices.get(gene, []) for v in values):
             raise InputError(
                 "supernet", path, f"was trained in another space: {gene} had not all of {values}"
             )

@@ -91,8 +91,8 @@ def _rows(run: Run, supernet: Supernet, drawn: list[dict[str, Any]]) -> list[dic
     """The scores and accuracies of each architecture; those in the folder are not made again."""
     context, data = run.context, run.context.data
     path = run.folder.path / "ranks.json"
-    known = read_json(path) if path.exists() else {}
-    kept = known.get("rows", []) if known.get("supernet") == supernet.digest else []
+    stored = read_json(path) if path.exists() else {}
+    kept = stored.get("rows", []) if stored.get("supernet") == supernet.digest else []
     score = score_with(context, supernet)
     test = data.labelled(data.split.test)
     judge = Judge(test, context.device, context.config.seed)
@@ -139,10 +139,10 @@ def _rank(name: str, rows: list[dict[str, Any]], seed: int) -> Rank:
     values = np.array([row[name] for row in rows], np.float64)
     truth = np.array([row["alone_test"] for row in rows], np.float64)
     draw = np.random.default_rng(seed)
-    found: list[float] = []
+    correlations: list[float] = []
     for _ in range(RESAMPLED if len(rows) >= FEWEST else 0):
         chosen = draw.integers(len(rows), size=len(rows))
         value = spearman(values[chosen], truth[chosen])
-        found += [] if value is None else [value]
-    low, high = np.percentile(found, INTERVAL).tolist() if found else (None, None)
+        correlations += [] if value is None else [value]
+    low, high = np.percentile(correlations, INTERVAL).tolist() if correlations else (None, None)
     return Rank(name, spearman(values, truth), low, high)

@@ -368,8 +368,8 @@ def test_command_prints_tables_and_json(write: Write, hytas: Run) -> None:
     ("arguments", "words"),
     [
         (("--seeds", 0), "seeds 0"),
-        (("--predictor-sizes", "1,x"), "predictor sizes"),
-        (("--shape", "200"), "shape '200'"),
+        (("--predictor-sizes", "1,x"), "--predictor-sizes 1,x: each"),
+        (("--shape", "200"), "--shape 200: must"),
         (("--rank-mean", "snip"), "--rank-mean snip"),
         (("--rank-mean", "snip,zico"), "no table has zico"),
         (("--score-column", "mine"), "no column 'mine'"),

@@ -254,12 +254,12 @@ def test_reduced_precision_keeps_the_ranks(shape, batch) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"batch": None}, "proxy 'snip': it needs labelled patches"),
+        ({"batch": None}, "proxy='snip': it needs labelled patches"),
         ({"batch": (np.zeros((2, 3, 3, 8)), [0, 1])}, "patches must be"),
         ({"batch": (np.zeros((2, 3, 3, 9)), [0, 4])}, "must lie in 0..3"),
-        ({"precision": "fp8"}, "precision 'fp8': must be one of float32, bf16"),
+        ({"precision": "fp8"}, "precision='fp8': must be one of float32, bf16"),
         ({"precision": "tf32"}, "needs a CUDA device"),
-        ({"init": "zero"}, "init 'zero': must be one of pool, own"),
+        ({"init": "zero"}, "init='zero': must be one of pool, own"),
     ],
 )
 def test_bad_input_is_refused(change, message, shape, batch) -> None:

@@ -260,7 +260,7 @@ def test_what_no_subnet_meets_and_what_is_damaged_is_refused(
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"supernet_settings": None}, "proxy 'inherited': it scores with the weights of a super"),
+        ({"supernet_settings": None}, "proxy='inherited': scores with the weights of a super"),
         ({"proxy": "dss", "supernet": "a.st"}, "supernet a.st: only the proxy inherited scores"),
     ],
 )

@@ -251,7 +251,7 @@ def test_what_no_subnet_meets_and_what_is_damaged_is_refused(
         (copy / name).write_bytes((trained / name).read_bytes())
     content = (copy / "supernet.safetensors").read_bytes()
     (copy / "supernet.safetensors").write_bytes(content[:-7])
-    with pytest.raises(InputError, match=r"damaged \(.* bytes; .* were written\): `hytas supernet"):
+    with pytest.raises(InputError, match=r"damaged \(.* bytes; .* were written\); `hytas supernet"):
         export_family(config, scene, copy, ["20K-params"], device="cpu")
     train_supernet(config, scene, copy, device="cpu")
     assert (copy / "supernet.safetensors").read_bytes() == content  # to the last bit
@@ -261,7 +261,7 @@ def test_what_no_subnet_meets_and_what_is_damaged_is_refused(
     ("changed", "message"),
     [
         ({"supernet_settings": None}, "proxy='inherited': scores with the weights of a super"),
-        ({"proxy": "dss", "supernet": "a.st"}, "supernet a.st: only the proxy inherited scores"),
+        ({"proxy": "dss", "supernet": "a.st"}, "supernet='a.st': only the proxy inherited scores"),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(changed: dict[str, Any], message) -> None:

@@ -389,12 +389,12 @@ def whole_run(budget: str, on_cpu: bool = False) -> Callable[[Bench], None]:
 
 SECTIONS: dict[str, tuple[Callable[[Bench], None], float]] = {
     "machine": (machine, 10),
-    "tests": (tests, 50),
-    "proxies": (proxies, 50),
-    "training": (training, 30),
+    "tests": (tests, 70),
+    "proxies": (proxies, 45),
+    "training": (training, 25),
     "run": (whole_run("100K-params"), 45),
     "run-2M": (whole_run("2M-params"), 75),
-    "run-cpu": (whole_run("100K-params", on_cpu=True), 70),
+    "run-cpu": (whole_run("100K-params", on_cpu=True), 60),
 }
 """Name -> what it does, and how many of the seconds are its share."""
 

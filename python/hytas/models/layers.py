@@ -242,17 +242,26 @@ class QueryKeyValue(nn.Linear):
 
         `scale` multiplies the queries' weight, which is smaller than the queries.
         """
-        inner = self.weight.shape[0] // 3
-        query, key = self.weight[:inner], self.weight[inner : 2 * inner]
-        value = self.weight[2 * inner :]
+        query, key, value = _thirds(self.weight)
         if self.bias is None:
             return F.linear(asking, query * scale), F.linear(tokens, key), F.linear(tokens, value)
-        bias = self.bias
+        ask, meet, give = _thirds(self.bias)
         return (
-            F.linear(asking, query * scale, bias[:inner] * scale),
-            F.linear(tokens, key, bias[inner : 2 * inner]),
-            F.linear(tokens, value, bias[2 * inner :]),
+            F.linear(asking, query * scale, ask * scale),
+            F.linear(tokens, key, meet),
+            F.linear(tokens, value, give),
         )
+
+
+def _thirds(rows: Tensor) -> tuple[Tensor, ...]:
+    """Return the rows of queries, keys and values.
+
+    The gradient of `chunk` is one concatenation. An ONNX export folds slices, and not that.
+    """
+    if rows.requires_grad:
+        return rows.chunk(3)
+    size = rows.shape[0] // 3
+    return rows[:size], rows[size : 2 * size], rows[2 * size :]
 
 
 class Attention(nn.Module):

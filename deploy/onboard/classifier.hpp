@@ -69,7 +69,7 @@ class Classifier {
   private:
     MapLine classify(std::int64_t number, const char* values);
     MapLine smoothed(std::int64_t number);
-    MapLine most_probable(const std::vector<float>& chances) const;
+    [[nodiscard]] MapLine most_probable(const std::vector<float>& chances) const;
     [[nodiscard]] std::vector<bool> known(std::int64_t number,
                                           const std::vector<float>& chances) const;
     [[nodiscard]] std::vector<double> guide(std::int64_t number) const;
@@ -82,7 +82,7 @@ class Classifier {
     const SceneModel& model_;
     const Card& card_;
     EnviCube& cube_;
-    std::optional<double> limit_;  // the score above which ground is unknown
+    std::optional<double> limit_;           // the score above which ground is unknown
     std::vector<std::vector<char>> ring_;   // the last lines, line n at n % ring_.size()
     std::vector<std::vector<bool>> valid_;  // their pixels that hold data
     std::int64_t taken_ = 0;                // lines read so far

@@ -34,7 +34,7 @@ class Trial(NamedTuple):
 
 @dataclass(frozen=True)
 class _Pixels:
-    learnt: LabelledPixels
+    train_pixels: LabelledPixels
     watched: LabelledPixels
     test: LabelledPixels
     class_names: tuple[str, ...]
@@ -89,8 +89,10 @@ def run_trainings(run: Run, trials: Sequence[Trial], workers: Named = None) -> I
 
     on_cpu, sent = context.device.type == "cpu", sum(p.patch_bytes for p in parts if len(p))
     with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent) as pool:
-        learnt, watched, test = (part.in_memory() if pool.elsewhere else part for part in parts)
-        pixels = pool.share(_Pixels(learnt, watched, test, context.data.scene.class_names))
+        train_pixels, watched, test = (
+            part.in_memory() if pool.elsewhere else part for part in parts
+        )
+        pixels = pool.share(_Pixels(train_pixels, watched, test, context.data.scene.class_names))
         yield from pool.run(_train_one, map(job, trials), len(trials))
     shutil.rmtree(folder, ignore_errors=True)  # a kill may leave half a file
 
@@ -98,8 +100,8 @@ def run_trainings(run: Run, trials: Sequence[Trial], workers: Named = None) -> I
 def _train_one(job: _Job, shared: Shared[_Pixels]) -> Training:
     started, reason, pixels = time.monotonic(), "", shared.get()
     figures: dict[str, float] = {}
-    steps = job.recipe.epochs_for(len(pixels.learnt))
-    steps *= job.recipe.steps_per_epoch(len(pixels.learnt))
+    steps = job.recipe.epochs_for(len(pixels.train_pixels))
+    steps *= job.recipe.steps_per_epoch(len(pixels.train_pixels))
     try:
         with one_thread_on_cpu(job.device):
             figures = _figures(job, pixels)
@@ -121,7 +123,7 @@ def _figures(job: _Job, pixels: _Pixels) -> dict[str, float]:
     _forget_damaged(job.checkpoint)
     result = train(
         job.network,
-        pixels.learnt,
+        pixels.train_pixels,
         pixels.watched,
         job.recipe,
         seed=job.trial.seed,

@@ -118,5 +118,5 @@ def _read_truth(
     if len(maps) == 2:
         both = np.where(maps[1] > 0, maps[1], maps[0])
         return Truth(both, maps[1], "pixels of the test map", files, truth.notes)
-    what = "labelled pixels, with any that the model learnt from"
+    what = "labelled pixels, with any that the model was trained on"
     return Truth(maps[0], maps[0], what, files, truth.notes)

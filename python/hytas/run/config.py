@@ -18,7 +18,6 @@ from hytas.errors import InputError
 from hytas.plugins import load as load_plugins
 from hytas.proxies import base_proxies, parse_proxies
 from hytas.proxies.no_pass import needs_supernet
-from hytas.run.scene_files import paired
 from hytas.run.settings import (
     EFFORTS,
     FRONT_STRATEGIES,
@@ -135,8 +134,8 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         Raises:
             InputError: there are more or fewer files of labels than scenes.
         """
-        tested = paired(self.test_data, self.test_labels, "test_")
-        return paired(self.data, self.labels), tested
+        tested = _paired(self.test_data, self.test_labels, "test_")
+        return _paired(self.data, self.labels), tested
 
     def _check_supernet(self) -> None:
         """Refuse a supernet that nothing scores with, and a score without one."""
@@ -302,6 +301,25 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
             settings = asdict(self.supernet_settings)
             named |= {f"supernet {name}": value for name, value in settings.items()}
         return named
+
+
+def _paired(data: Listed, labels: Listed, kind: str = "") -> list[Files]:
+    """Return the file of each scene with that of its labels, or None.
+
+    Args:
+        data: files of scenes.
+        labels: files of their labels, in the same order; or none at all.
+        kind: what the names of the settings begin with: "" or "test_".
+
+    Raises:
+        InputError: the lists differ in length.
+    """
+    scenes, maps = listed(data), listed(labels)
+    if maps and len(maps) != len(scenes):
+        number = "1 scene" if len(scenes) == 1 else f"{len(scenes)} scenes"
+        hint = f"give one for each `{kind}data`, in the same order"
+        raise InputError(f"{kind}labels", rule=f"{len(maps)} given for {number}", hint=hint)
+    return list(zip(scenes, maps or (None,) * len(scenes), strict=True))
 
 
 def usual_preset(data: Listed) -> str:

@@ -92,7 +92,7 @@ class Start:
 
         Raises:
             InputError: it has other bands, a class that the model does not know, or values that
-                the model's type cannot hold; or the model learnt from it.
+                the model's type cannot hold; or the model was trained on it.
         """
         card, name = self.card, str(self.folder.path)
         fingerprints = {one.get("fingerprint") for one in card.learnt_from}

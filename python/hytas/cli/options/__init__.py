@@ -16,10 +16,10 @@ from hytas.cli.options.common import (
     uniform_option,
     workers_option,
 )
-from hytas.cli.options.moved import moved_options
 from hytas.cli.options.paths import (
     absolute_paths,
     budget_from_the_root,
+    moved_options,
     run_argument,
 )
 from hytas.cli.options.settings import PanelCommand, setting_option, setting_options

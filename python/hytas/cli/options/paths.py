@@ -1,10 +1,14 @@
 """Paths in options, as later commands need them."""
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import click
+
+from hytas.cli.options.common import Command, together
 from hytas.errors import InputError
 
 
@@ -57,3 +61,27 @@ def _from_the_root(path: str) -> str:
     """Return the absolute path, unless it has a comma, which would end the term of a budget."""
     whole = str(Path(path).resolve())
     return path if "," in whole else whole
+
+
+_MOVED = {
+    "data": "File of the run's scene, if it has moved; of several scenes, each in order.",
+    "labels": "File of the scene's labels, if it has moved.",
+    "test_data": "File of a scene that is only tested on, if it has moved.",
+    "test_labels": "File of its labels, if it has moved.",
+}
+
+
+def moved_options(command: Command) -> Command:
+    """Add options that say where the files of a run lie now; the command gets them as `moved`."""
+
+    @functools.wraps(command)
+    def gathered(*positional: Any, **values: Any) -> Any:
+        moved = {name: values.pop(name) for name in _MOVED}
+        return command(*positional, moved=moved, **values)
+
+    return together(
+        *(
+            click.option(f"--{name.replace('_', '-')}", multiple=True, help=text)
+            for name, text in _MOVED.items()
+        )
+    )(gathered)

@@ -14,7 +14,7 @@ from hytas.race import LEAST_FINALISTS, REDUCTION_FACTOR, plan_rungs
         ((24, 60), 1500, 1.0, [(24, 60), (12, 120), (6, 240), (2, 1125)]),
         # Four folds join: each is trained from the start, and for a shorter time.
         ((24, 60), 1500, 0.2, [(24, 60), (12, 120), (6, 240), (2, 480)]),
-        ((6, 30), 300, 0.2, [(6, 30), (2, 150)]),
+        ((6, 30), 300, 0.2, [(6, 30), (2, 100)]),
         # The last rung is no longer than the final training.
         ((9, 5), 16, 1.0, [(9, 5), (5, 10), (2, 16)]),
         ((9, 3), 5, 1.0, [(9, 3), (5, 5)]),  # which tells as much as another rung would

@@ -11,7 +11,7 @@ LEAST_FINALISTS = 2
 """At least this many finalists are in the last rung."""
 LAST_SHARE = 0.75
 """Of the final training, in the last rung; less where other folds join."""
-LEAST_LAST = 150
+LEAST_LAST = 100
 """Optimiser steps of the last rung, at least, if the final training has so many."""
 
 

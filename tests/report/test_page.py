@@ -334,3 +334,17 @@ def test_commands_name_the_scene_as_the_run_did() -> None:
         "hytas references --data /scenes/field.mat --labels fields.gpkg "
         "--class-field 'crop type' --zero-is-a-class --train-per-class 20"
     ) in commands
+
+
+def test_the_page_compares_sizes_with_the_winner() -> None:
+    """The smallest network that is as good within chance is named."""
+    names = ("params", "accuracy", "winner_accuracy", "steps", "pixels", "verdict")
+    rows = [
+        (98_000, 0.97, 0.97, 480, 695, "winner"),
+        (24_000, 0.968, 0.97, 480, 695, "as good"),
+        (9_000, 0.8, 0.92, 240, 139, "below"),
+    ]
+    page = render([facts(ladder=[dict(zip(names, row, strict=True)) for row in rows])])
+    assert "24,000 parameters are as good within chance" in page
+    assert page.count("below, by more than chance") == 1
+    assert "Accuracy against parameters" not in render([facts()])

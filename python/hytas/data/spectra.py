@@ -25,6 +25,8 @@ from hytas.data.wavelengths import nanometres
 from hytas.errors import InputError
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
+ARRAYS = (".npy", ".npz", ".mat", ".h5", ".hdf5")
+"""Files of arrays without names of axes, of which some are tables."""
 KINDS = ("auto", "random", "folds", GROUPS)
 """Kinds of split that a table has."""
 USUAL_FRACTION = 0.8
@@ -81,7 +83,7 @@ def load_spectra(
     path = Path(data)
     if path.suffix.lower() in SUFFIXES and path.is_file():
         return _of_frame(path, labels, columns, read_class_names(names))
-    if not path.is_file():
+    if not path.is_file() or not (columns or path.suffix.lower() in ARRAYS):
         return None
     contents = open_file(path)
     beside = contents if labels is None or _is_shapes(labels) else open_file(labels, "labels")
@@ -300,7 +302,7 @@ def is_table(path: Path, bands: int) -> bool:
     """Return whether a file holds spectra and no scene: columns, or one array (N, bands)."""
     if path.suffix.lower() in SUFFIXES:
         return path.is_file()
-    if path.suffix.lower() not in (".npy", ".npz", ".mat") or not path.is_file():
+    if path.suffix.lower() not in ARRAYS or not path.is_file():
         return False
     arrays = [one.shape for one in open_file(path, "scene").variables if one.kind == "number"]
     flat = [len(shape) for shape in arrays if len(shape) > 1 and np.prod(shape[1:]) == bands]

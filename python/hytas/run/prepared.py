@@ -361,6 +361,8 @@ def prepare_scene(
         return _prepare_images(config, scene, split)
     scene = scene if start is None else start.adapted(scene)
     split = split or make_split(scene, config.split, seed=config.seed, patch_size=config.patch_size)
+    if start is not None and isinstance(scene, Spectra):
+        return PreparedSpectra(scene, split, start.preprocessing, start.shape)
     if start is not None:
         return PreparedScene(scene, split, start.preprocessing, start.shape, start.guide)
     preprocessing = Preprocessing.fit_scene(

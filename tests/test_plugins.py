@@ -288,6 +288,11 @@ def test_code_of_a_strangers_run_is_not_executed(tmp_path: Path, monkeypatch) ->
     assert refused.returncode == 2
     assert "is code of this run, which you have not run before" in refused.stderr
     (copy,) = out.glob("plugin-*.py")
+    path.write_text(copy.read_text())  # also not from the path that config.json names
+    hidden = copy.rename(tmp_path / "copy.py")
+    assert run_copy("train", out).returncode == 2
+    path.unlink()
+    hidden.rename(copy)
     accepted = run_copy("train", out, "--plugin", copy, "--epochs", 1)
     assert accepted.returncode == 0, accepted.stderr
 

@@ -1,12 +1,14 @@
 """Write options.md, the options of `hytas search`, from the settings of a run."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
 from hytas.cli.options.settings import records_by_panel
 from hytas.cli.search import search
+from hytas.estimator.arguments import PARAMETERS, SHARED
 from hytas.settings import settings_of
 from hytas.train import Recipe
 
@@ -26,6 +28,15 @@ The settings of `--recipe NAME=VALUE`, and of the table `[recipe]` of a TOML fil
 """
 
 
+ESTIMATOR = """## Parameters of HSIClassifier
+
+`hytas.HSIClassifier` takes these settings of a run: {shared}. It also has these parameters:
+
+| parameter | default | meaning |
+|---|---|---|
+"""
+
+
 def page() -> str:
     """Return the page."""
     context = click.Context(search, info_name="search", max_content_width=400)
@@ -37,7 +48,18 @@ def page() -> str:
         f"| `{name}` | {one.default} | {_cell(one.facts.help)} |"
         for name, one in settings_of(Recipe).items()
     )
-    return "\n".join([*parts, RECIPE + "\n".join(recipe) + "\n"])
+    own = (
+        f"| `{name}` | {one.default} | {_cell(one.facts.help)} |"
+        for name, one in PARAMETERS.items()
+        if name not in SHARED
+    )
+    estimator = ESTIMATOR.format(shared=", ".join(f"`{name}`" for name in SHARED))
+    parts += [f"{RECIPE}{_lines(recipe)}", f"{estimator}{_lines(own)}"]
+    return "\n".join(parts)
+
+
+def _lines(rows: Iterable[str]) -> str:
+    return "\n".join(rows) + "\n"
 
 
 def _cell(text: str) -> str:

@@ -149,8 +149,8 @@ class Setting:
         Raises:
             InputError: its type is wrong, or it breaks the rule.
         """
-        if type(value).__module__ == "numpy" and hasattr(value, "item"):
-            value = value.item()  # JSON needs Python's numbers
+        if getattr(value, "ndim", None) == 0:
+            value = value.item()  # of numpy; JSON needs Python's numbers
         if value is None and self.optional:
             return None
         parts = value if self.many and isinstance(value, list | tuple) else (value,)

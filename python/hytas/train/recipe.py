@@ -36,7 +36,7 @@ class Recipe:
     )
     most_epochs: int | None = setting(
         200,
-        "Largest number of epochs for `steps`, because few pixels are soon learnt by heart; "
+        "Largest number of epochs for `steps`, because few pixels are soon overfitted; "
         "None sets no limit.",
         rule=COUNT,
     )

@@ -307,7 +307,7 @@ def test_a_killed_search_ends_as_one_that_was_not(tmp_path: Path) -> None:
     arguments += ["--generations", 12, "--epochs", 0, "--finalists", 2, "--workers", 2]
 
     def candidates(out: Path) -> list[tuple[object, ...]]:
-        with EvaluationStore(out / "evaluations.sqlite") as store:
+        with EvaluationStore(out / "evaluations.sqlite", read_only=True) as store:
             return [(e.id, e.architecture, e.scores) for e in store.evaluations()]
 
     whole, killed = tmp_path / "whole", tmp_path / "killed"

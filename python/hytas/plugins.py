@@ -5,6 +5,7 @@ A plug-in is a Python file, or the module that an installed package names in the
 they are made. `docs/extending.md` has an example of each kind.
 """
 
+import copyreg
 import hashlib
 import inspect
 import linecache
@@ -309,9 +310,16 @@ def _of_text(name: str, source: str) -> Plugin:
     register_pickle_by_value(module)
     with _executing(plugin):
         exec(compile(source, name, "exec"), vars(module))
+    for used in [each for each in sys.modules.values() if isinstance(each, ModuleType)]:
+        if type(used) is not ModuleType:  # such as torch.classes, which cannot be pickled
+            copyreg.pickle(type(used), _by_name)
     if not plugin.entries:
         raise InputError("plugins", name, f"brings nothing: no decorator of {__name__} is in it")
     return plugin
+
+
+def _by_name(module: ModuleType) -> tuple[Callable[[str], ModuleType], tuple[str]]:
+    return import_module, (module.__name__,)
 
 
 def _of_entry_point(name: str) -> Plugin:

@@ -263,7 +263,7 @@ def test_random_states() -> None:
         ({"epochs": 0}, "epochs=0: must be 1 or more"),
         ({"population": 0}, "population=0: must be 1 or more"),
         ({"validation_fraction": 1.5}, "validation_fraction=1.5"),
-        ({"bands": "1-99"}, "bands: '1-99'"),
+        ({"bands": "1-99"}, "bands='1-99'"),
     ],
 )
 def test_settings_that_do_not_fit(
@@ -279,7 +279,7 @@ def test_arrays_that_are_no_scene(fitted: HSIClassifier, halves: tuple[np.ndarra
     cube, train, _ = halves
     model = HSIClassifier(**SETTINGS)
     for arrays, message in (
-        ((cube[0], train[0]), "three axes"),
+        ((cube[0], train[0]), "no labelled pixel"),  # the first line, as spectra
         ((cube, train[:-1]), "height and width must agree"),
         ((cube, train * 0), "no labelled pixel"),
         ((cube, (train > 0).astype(int)), "single class 1"),

@@ -117,10 +117,12 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
             cube, labels = np.asarray(cube)[:, None], np.asarray(labels)[:, None]
         given = given_cube(cube) if is_data_array(cube) else Given(np.asarray(cube))
         labels, note = label_map(labels, given)
-        facts: dict[str, Any] = {} if note is None else {"notes": [note]}
+        facts: dict[str, Any] = {"notes": [] if note is None else [note]}
         if given.array is not None:
-            names = ("wavelengths", "fwhm", "bad_bands", "nodata")
-            facts |= {name: getattr(given.array, name) for name in names}
+            names = ("wavelengths", "fwhm", "bad_bands")
+            facts |= {name: getattr(given.array.facts, name) for name in names}
+            facts["nodata"] = given.array.nodata
+            facts["notes"] += given.array.notes
         if self.nodata is not None:
             facts["nodata"] = self.nodata
         if self.class_names is not None:

@@ -130,7 +130,7 @@ def test_scenes_that_do_not_fit_the_model_are_refused(
         np.savez(tmp_path / "x.npz", **arrays)
         with pytest.raises(InputError, match=words):
             start.adapted(load_scene(tmp_path / "x.npz"))
-    with pytest.raises(InputError, match=r"a is a scene that the model of .* learnt from"):
+    with refuses("data", "a", "is a scene that the model of .* was trained on"):
         start.adapted(load_scene(three_scenes / "a.npz"))
     with pytest.raises(InputError, match="must be a run, or a model in a run"):
         Start.open(tmp_path)

@@ -90,6 +90,15 @@ def test_arrays_with_a_list_of_labels_are_a_table(form: str, tmp_path: Path) -> 
     assert "understood as a table" in table.notes[0]
 
 
+def test_a_damaged_list_of_labels_is_refused(tmp_path: Path) -> None:
+    spectra, crop, _ = values()
+    path = tmp_path / "spectra.mat"
+    savemat(path, {"x": spectra, "y": crop}, format="4")
+    path.write_bytes(path.read_bytes()[:-30])
+    with refuses("data", rule="is truncated or corrupt: not a readable MATLAB"):
+        load_scene(path)
+
+
 def test_a_scene_stays_a_scene(tmp_path: Path) -> None:
     cube = np.random.default_rng(0).normal(size=(9, 8, 5))
     np.savez(

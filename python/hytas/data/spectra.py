@@ -208,7 +208,7 @@ def _arrays(
         if columns.label is None and (any(wanted.dims) or other):
             continue
         if columns.label is None:
-            fitting = [one for one in fitting if _may_label(one)]
+            fitting = [one for one in fitting if _may_label(_values(one, beside))]
             if len(fitting) > 1 and not is_series:
                 names = " and ".join(map(str, fitting))
                 raise InputError(
@@ -225,17 +225,21 @@ def _arrays(
         if is_series:
             steps, bands = wanted.shape[1:]
             note += f"; the {steps} x {bands} values of a series are its bands"
-        groups = None if group is None else group.values().ravel()
-        values = wanted.values().reshape(rows, -1)
+        groups = None if group is None else _values(group, beside)
+        values = _values(wanted, contents).reshape(rows, -1)
         if groups is not None and len(groups) != rows:
             raise InputError("group_column", columns.group, f"{group} has not {rows} values")
-        return values, label.values().ravel(), groups, [note]
+        return values, _values(label, beside), groups, [note]
     return None
 
 
-def _may_label(variable: Variable) -> bool:
-    """Return whether a list holds texts or whole numbers, and fewer than half as many values."""
-    values = variable.values().ravel()
+def _values(variable: Variable, contents: Contents) -> Array:
+    with reading("data", contents.path, f"{contents.format} file"):
+        return variable.values().ravel()
+
+
+def _may_label(values: Array) -> bool:
+    """Return whether a list holds texts or whole numbers, and at most half as many different."""
     if values.dtype.kind == "f" and (values != np.round(values)).any():
         return False
     return 2 * len(np.unique(values)) <= len(values)
@@ -326,7 +330,8 @@ def read_rows(path: Path, card_bands: int, wavelengths: Sequence[float] | None) 
         fitting = [one for one in arrays if np.prod(one.shape[1:]) == card_bands]
         if len(fitting) != 1:
             raise InputError("scene", path, f"holds no array of spectra with {card_bands} bands")
-        return fitting[0].values().reshape(-1, card_bands)
+        with reading("scene", path, "array"):
+            return fitting[0].values().reshape(-1, card_bands)
     frame = _frame(path)
     frame.columns = [str(name) for name in frame.columns]
     numeric = [name for name in frame.columns if frame[name].dtype.kind in "iufb"]

@@ -92,6 +92,12 @@ void read_preprocessing(const ModelFile& model, Card& card) {
         throw Error(
             "model: its metadata are broken: preprocessing: one offset and scale needed for each "
             "band");
+    const auto finite = [](double value) { return std::isfinite(value); };
+    if (!std::all_of(card.offset.begin(), card.offset.end(), finite) ||
+        !std::all_of(card.scale.begin(), card.scale.end(),
+                     [&](double value) { return finite(value) && value > 0; }))
+        throw Error("model: its metadata are broken: preprocessing: offset and scale must be finite, "
+                    "and scale above 0");
     if (const std::string reach = parse_member(text, "reach", key); reach != "null")
         card.reach = parse_number(reach, key);
     const std::string usual = parse_member(text, "usual", key);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <iomanip>
 #include <iostream>
 #include <optional>
 #include <sstream>
@@ -147,7 +148,7 @@ std::string identity_of(const Options& options, const ModelFile& file, const Sce
          << std::filesystem::absolute(cube.data()).string() << " written "
          << std::filesystem::last_write_time(cube.data()).time_since_epoch().count() << " header ";
     for (const auto& [name, value] : cube.fields()) text << name << "=" << value << "\n";
-    if (options.unknown) text << ", unknown " << *options.unknown;
+    if (options.unknown) text << ", unknown " << std::setprecision(17) << *options.unknown;
     text << (smooth ? ", smoothed" : "") << (options.confidence.empty() ? "" : ", confidence");
     Sha256 digest;
     digest.add(text.str());

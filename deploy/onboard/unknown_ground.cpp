@@ -19,8 +19,9 @@ constexpr double least_probability = 1e-30;
 std::vector<double> numbers(const std::string& json, const std::string& name, std::size_t count) {
     const std::string key = "unknown";
     std::vector<double> found = parse_numbers(parse_member(json, name, key), key);
-    const bool finite =
-        std::all_of(found.begin(), found.end(), [](double value) { return std::isfinite(value); });
+    const bool finite = std::all_of(found.begin(), found.end(), [](double value) {
+        return std::abs(value) <= std::numeric_limits<float>::max();
+    });
     if (found.size() != count || !finite)
         throw Error("model: its metadata are broken: unknown: " + name + " must be " +
                     std::to_string(count) + " finite numbers");

@@ -17,6 +17,7 @@ constexpr std::int64_t most_rows = 16, most_pixels = 4096;
 constexpr double farthest = 2.25, nearest = 0.3;
 // As in hytas/data/preprocessing.py.
 constexpr double least_misfit = 0.15, most_backward = 0.7, least_spread = 1e-3;
+constexpr std::size_t least_ordered = 8;  // bands that a claim about their order needs
 
 struct Sample {
     ValueRange range;
@@ -117,7 +118,7 @@ std::optional<Sample> sample_of(const Card& card, EnviCube& cube) {
     return Sample{.range = {.z = quantile(distances, 0.5),
                             .low = quantile(values, 0.01),
                             .high = quantile(values, 0.99)},
-                  .is_reversed = straight > least_misfit &&
+                  .is_reversed = card.kept.size() >= least_ordered && straight > least_misfit &&
                                  misfit(card, by_band, true) < most_backward * straight};
 }
 

@@ -52,9 +52,10 @@ def test_the_best_of_each_size_goes_on_unless_it_is_far_behind() -> None:
     assert that_go_on(classes, 5, near) == [0, 1, 3, 5, 6]
     assert that_go_on(classes, 3, [*near[:5], True, True]) == [0, 1, 3]
     # In the last rung, smaller ones are there beside those of the best placing.
-    assert that_go_on(classes, 2, near, more=True) == [0, 1, 3, 5, 6]
-    assert that_go_on(classes, 2, [*near[:3], True, True, False, True], more=True) == [0, 1, 5]
-    assert that_go_on([2, 0, 3], 1, near[:3], more=True) == [0, 2]
+    assert that_go_on(classes, 2, near, more=4) == [0, 1, 3, 5, 6]
+    assert that_go_on(classes, 2, near, more=1) == [0, 1, 3]
+    assert that_go_on(classes, 2, [*near[:3], True, True, False, True], more=4) == [0, 1, 5]
+    assert that_go_on([2, 0, 3], 1, near[:3], more=1) == [0, 2]
     assert that_go_on([0], 2, [False]) == [0]
 
 

@@ -204,6 +204,12 @@ def test_confidence_on_unlabelled_pixels_meets_the_agreement_of_networks() -> No
     assert (found.agreement, found.unlabelled, found.pixels) == (0.8, 500, 80)
     assert 1 / (1 + np.exp(-2.0 / found.temperature)) == pytest.approx(0.8, abs=1e-3)
     assert "500 unlabelled pixels, at 80.0% of which the networks of two folds" in found.describe()
+    # Networks that agree everywhere are not surer than held-out pixels allow.
+    sure = [with_unlabelled(record(32), shown) for _ in range(2)]
+    alone = decide(sure[:1], None, Conditions(no_self_training="none")).calibration.temperature
+    both = decide(sure, None, Conditions(folds=2, no_self_training="none")).calibration
+    assert both.agreement == 1
+    assert both.temperature == pytest.approx(alone / 2, rel=0.1)
     # One network, or few pixels, say nothing.
     for few in (records[:1], [with_unlabelled(record(40), shown[:99]) for _ in range(2)]):
         same = decide(few, None, Conditions(no_self_training="none")).calibration

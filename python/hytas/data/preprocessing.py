@@ -21,6 +21,8 @@ patches."""
 MOST_SAMPLED = 4096
 """Training pixels that the value range is measured on, evenly spread."""
 LEAST_MISFIT, MOST_BACKWARD, LEAST_SPREAD = 0.15, 0.7, 1e-3
+LEAST_ORDERED = 8
+"""Bands that a claim about their order needs."""
 """When bands count as reversed: their misfit, and that of the reverse order as a part of it.
 
 Measured on Indian Pines, SalinasA and the embedded scene, trained on parts of their pixels: a
@@ -194,6 +196,8 @@ class Preprocessing:
 
     def is_reversed(self, spectra: Array, nodata: float | None) -> bool:
         """Return whether bands of raw spectra (N, B) vary as the training's in reverse order."""
+        if len(self.scale) < LEAST_ORDERED:
+            return False
         straight, backward = (
             self._misfit(_measured(ordered[:, self.bands], nodata))
             for ordered in (spectra, spectra[:, ::-1])

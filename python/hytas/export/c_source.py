@@ -6,6 +6,7 @@ workspace that the caller gives, and a header has the sizes.
 
 import ctypes
 import importlib.util
+import math
 import os
 import re
 import shutil
@@ -155,7 +156,7 @@ def _scaling(model: SensorModel, card: ModelCard, name: str, seen: tuple[int, ..
     ]
     if not scaling.finite:
         lines.append(f"{at}if (!(found - found == 0.0f)) found = 0.0f;")
-    if scaling.nodata is not None:
+    if scaling.nodata is not None and math.isfinite(scaling.nodata):  # infinity: the line above
         lines.append(f"{at}if (value == {_literal(scaling.nodata)}) found = 0.0f;")
     if scaling.reach is not None:
         most = _literal(scaling.reach)
@@ -298,6 +299,8 @@ int {name}_is_unknown(const float probabilities[{classes}], double share) {{
 {constants}    static const double shares[{count}] = {{{", ".join(map(str, SHARES))}}};
     double values[{classes}], whitened[{classes}], sum = 0.0, nearest = -1.0;
     int above = 1;
+    if (!(share >= shares[0])) share = shares[0];
+    if (share > shares[{count - 1}]) share = shares[{count - 1}];
     for (int at = 0; at < {classes}; ++at) {{
         const double probability = probabilities[at];
         values[at] = log(probability > {LEAST_PROBABILITY} ? probability : {LEAST_PROBABILITY});

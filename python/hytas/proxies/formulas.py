@@ -8,6 +8,7 @@ differ in size, there are zeros beyond each. `kinds` of layers: "embed", "qkv", 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -230,6 +231,8 @@ def ntk(network: nn.Module, patches: Tensor, labels: Tensor) -> float:
         rows.append(torch.cat([grad.flatten() for grad in grads if grad is not None]).double())
     factor = torch.stack(rows)
     values = _eigenvalues((factor @ factor.mT)[None])[0]
+    if values[0] <= values[-1] * len(rows) * torch.finfo(values.dtype).eps:
+        return -math.inf  # the kernel is singular
     return -float(values[-1] / values[0])
 
 

@@ -122,7 +122,9 @@ def is_behind(ballots: Sequence[Ballot], voters: Sequence[RungResult]) -> bool:
         own = ballots[: racer.folds]
         pixels = sum(one.pixels for one in own)
         wrong = pixels - sum(one.right for one in own)
-        expected = pixels * (1 - racer.figures["accuracy"])
+        of_own = racer.right[:pixels]  # a last rung has more folds than the methods
+        accuracy = of_own.mean() if len(of_own) == pixels > 0 else racer.figures["accuracy"]
+        expected = pixels * (1 - accuracy)
         leads.append(wrong - expected)
         errors.append(wrong + expected)
     return fmean(leads) > math.sqrt(max(fmean(errors), 0.0))

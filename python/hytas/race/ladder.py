@@ -49,7 +49,7 @@ def is_far_behind(best: Flags, other: Flags) -> bool:
 
 
 def that_go_on(
-    classes: Sequence[int], count: int, far_behind: Sequence[bool], *, more: bool = False
+    classes: Sequence[int], count: int, far_behind: Sequence[bool], *, more: int = 0
 ) -> list[int]:
     """Return the places of those that go on to the next rung, in their order.
 
@@ -59,13 +59,13 @@ def that_go_on(
         classes: size class of each racer, the best first.
         count: of those that go on.
         far_behind: which of them are far behind the first one.
-        more: whether the best of each class of smaller networks than the first one goes on beside
-            the first `count`, and not in place of some of them.
+        more: how many of the best of smaller classes than the first one's go on beside the first
+            `count`, and not in place of some of them.
     """
     best = [classes.index(each) for each in sorted(set(classes))]
     best = sorted(place for place in best if not far_behind[place])
     if more:
-        smaller = [place for place in best if classes[place] > classes[0]]
+        smaller = [place for place in best if classes[place] > classes[0]][:more]
         return sorted({*range(min(count, len(classes))), *smaller})
     kept = best[:count]
     others = [place for place in range(len(classes)) if place not in kept]
@@ -77,8 +77,9 @@ def choose_winner(
 ) -> int:
     """Return the place of the winner among the racers of the last rung.
 
-    Those that are behind the one with most right pixels by more than chance are out (McNemar). Of
-    the others the first one wins, or the smallest one.
+    Those that are far behind the one with most right pixels are out; it is the best of several, so
+    a lead by chance is larger than that of a pair. Of the others the first one wins. Or the
+    smallest one that is within chance of it (McNemar).
 
     Args:
         right: (n,) of each racer, the best by its placing first: which of the same held-out pixels
@@ -87,12 +88,15 @@ def choose_winner(
         prefer: one of `PREFERENCES`.
     """
     most = max(right, key=lambda flags: int(flags.sum()))
+    first = next(at for at, flags in enumerate(right) if not is_far_behind(most, flags))
+    if prefer == "accurate":
+        return first
     within = [
-        place
-        for place, flags in enumerate(right)
-        if len(flags) != len(most) or not compare_answers(flags, most)[2]
+        at
+        for at, flags in enumerate(right)
+        if len(flags) != len(right[first]) or not compare_answers(flags, right[first])[2]
     ]
-    return within[0] if prefer == "accurate" else min(within, key=lambda at: (sizes[at], at))
+    return min(within, key=lambda at: (sizes[at], at))
 
 
 class LadderRow(NamedTuple):

@@ -11,6 +11,7 @@ from hytas.errors import InputError, is_out_of_memory
 from hytas.race.events import RaceProgress, RungEnd, RungRow
 from hytas.race.finalists import describe_genes, diverse
 from hytas.race.ladder import (
+    SHARES,
     choose_winner,
     is_far_behind,
     size_classes,
@@ -241,7 +242,7 @@ class _Trainer:
             left = one_each(best_first(running, placed))
         if not left:
             return [], 0
-        kept = self._kept([found[racer.key][-1].right for racer in left], left, following)
+        kept = self._kept([found[racer.key][-1].right for racer in left], left, rung, following)
         left = [left[at] for at in kept] + [one for at, one in enumerate(left) if at not in kept]
         self.events.end(left, len(kept), found, placed)
         if (agreement := placed[left[0].key].agreement) is not None:
@@ -252,15 +253,23 @@ class _Trainer:
         return left, len(kept)
 
     def _kept(
-        self, right: Sequence[NDArray[np.bool_]], racers: Sequence[Racer], following: Rung | None
+        self,
+        right: Sequence[NDArray[np.bool_]],
+        racers: Sequence[Racer],
+        rung: Rung,
+        following: Rung | None,
     ) -> list[int]:
         """Return the places of the racers that go on; after the last rung that of the winner."""
+        small = self.task.prefer == "small"
         if following is None:
+            if not (rung.is_last or small):
+                return [0]
             sizes = [size_of(racer.finalist) for racer in racers]
             return [choose_winner(right, sizes, self.task.prefer)]
         classes = [self.size_classes[racer.finalist.id] for racer in racers]
         behind = [is_far_behind(right[0], each) for each in right]
-        return that_go_on(classes, following.finalists, behind, more=following.is_last)
+        more = (len(SHARES) if small else 1) if following.is_last else 0
+        return that_go_on(classes, following.finalists, behind, more=more)
 
     def train(self, racers: Sequence[Racer], rung: Rung) -> list[RungResult]:
         """Return what each of `racers` reaches in a rung, in their order."""

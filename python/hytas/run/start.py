@@ -161,7 +161,8 @@ class Start:
             temperature=temperature,
             smoothing=kept,
             learnt_from=sources,
-            unknown=card.unknown or self.card.unknown,
+            # A score fits one set of weights at one temperature.
+            unknown=None if decisions.calibration.reason else card.unknown,
         )
 
     def figures(self, scene: LabelledData, pixels: Pixels, onnx: Path) -> dict[str, Any]:

@@ -114,7 +114,9 @@ class Split:
             if sum(len(held) for _, held in pairs) >= enough:
                 break
             learnt = np.setdiff1d(self.learnable, held_out)
-            pairs.append((learnt, held_out[np.isin(labels[held_out], labels[learnt])]))
+            held_out = held_out[np.isin(labels[held_out], labels[learnt])]
+            if held_out.size:  # else its groups are the only ones of their classes
+                pairs.append((learnt, held_out))
         return pairs
 
     def all_folds_like_test(

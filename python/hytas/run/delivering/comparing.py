@@ -109,20 +109,23 @@ def _validate(run: Run, fits: Fits) -> dict[str, Any]:
             f"no held-out {data.unit} compare the winner with reference methods before the test"
         )
         return {**facts, "verdict": verdict}
-    right: dict[str, list[Array]] = {name: [] for name in (WINNER, *CLASSICAL)}
     self_trained = bool((model.training.get(SELF_TRAINING) or {}).get("used"))
-    for record in records:
-        logits, *_ = record.final_logits(self_trained)
-        right[WINNER].append(logits.argmax(axis=1) == record.targets)
-    known, jobs = _polled(run, records), []
-    for record in records:
-        for name in CLASSICAL:
-            if (predicted := known.get((name, record.pixels.tobytes()))) is not None:
-                right[name].append(predicted == record.targets)
-            else:
-                jobs.append((name, _fold(run, record)))
-    for (name, fold), fit in zip(jobs, fits(jobs, False), strict=True):
-        right[name].append(fit.predicted == data.targets(fold.test))
+    winner = [
+        record.final_logits(self_trained)[0].argmax(axis=1) == record.targets for record in records
+    ]
+    known = _polled(run, records)
+    wanted = [(name, at) for at in range(len(records)) for name in CLASSICAL]
+    missing = [each for each in wanted if (each[0], records[each[1]].pixels.tobytes()) not in known]
+    jobs = [(name, _fold(run, records[at])) for name, at in missing]
+    fitted = dict(zip(missing, fits(jobs, False), strict=True))
+
+    def flags(name: str, at: int) -> Array:
+        if (fit := fitted.get((name, at))) is not None:
+            return np.asarray(fit.predicted == records[at].targets)
+        return np.asarray(known[name, records[at].pixels.tobytes()] == records[at].targets)
+
+    right = {name: [flags(name, at) for at in range(len(records))] for name in CLASSICAL}
+    right = {WINNER: winner, **right}
     facts |= accuracies_of({name: np.concatenate(parts) for name, parts in right.items()})
     titles = {name: title_of(name, data.scene) for name in CLASSICAL}
     side = data.patch_side(model.card.architecture)

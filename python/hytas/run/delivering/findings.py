@@ -134,7 +134,9 @@ def _candidates(
         scores.setdefault(
             name, np.array([item.scores.get(name, np.nan) for item in evaluations], np.float64)
         )
+    # An architecture to start with, of negative id, may be a candidate of the search as well.
     places = [at for at, item in enumerate(evaluations) if item.architecture == winner]
+    places.sort(key=lambda at: evaluations[at].id < 0)
     return Candidates(
         ids=[item.id for item in evaluations],
         generations=[item.generation for item in evaluations],

@@ -27,6 +27,8 @@ LEAST_PIXELS_UNKNOWN = 50
 """Held-out pixels that the threshold for unknown ground needs."""
 LEAST_UNLABELLED = 100
 """Unlabelled pixels that an expected accuracy needs."""
+MOST_SURER = 2.0
+"""Factor by which an expected accuracy may lower the temperature of held-out pixels."""
 LEAST_PROBABILITY = 1e-12
 """The filter cuts some probabilities to 0, whose logarithm is not finite."""
 
@@ -118,7 +120,9 @@ def calibrate(
     agreement = expected_accuracy(unlabelled)
     count = 0 if agreement is None else len(unlabelled[0])
     if agreement is not None:
-        temperature = meet_accuracy(np.concatenate(unlabelled), agreement)
+        # Networks may agree and be wrong: held-out pixels limit how sure they may be.
+        wanted = meet_accuracy(np.concatenate(unlabelled), agreement)
+        temperature = max(wanted, temperature / MOST_SURER)
     before, after = (_error(logits, targets, number) for number in (1.0, temperature))
     folds = conditions.folds
     return Calibration(temperature, pixels, folds, before, after, "", count, agreement)
@@ -137,7 +141,7 @@ def expected_accuracy(logits: Sequence[Logits]) -> float | None:
         A share in 0..1; None for one network, or for few pixels.
     """
     predicted = [each.argmax(axis=1) for each in logits]
-    if len(predicted) < 2 or len(predicted[0]) < LEAST_UNLABELLED:
+    if len(predicted) < 2 or min(map(len, predicted)) < LEAST_UNLABELLED:
         return None
     return float(np.mean([(one == other).mean() for one, other in combinations(predicted, 2)]))
 

@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from hytas._engine import Budget, Feasible
 from hytas.data import load_scene, synthetic_scene
 from hytas.errors import InputError
 from hytas.proxies import Evaluator, spread_over
-from hytas.run import RunConfig, run_pipeline
+from hytas.run import RunConfig, RunFolder, run_pipeline
 from hytas.search import EvaluationStore, SearchSettings, search
 from hytas.search.own import STRATEGIES
 from hytas.spaces import InputShape, open_space
@@ -193,8 +194,13 @@ def test_a_new_version_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
         ("x = 1", "plugins", "brings nothing"),
         ("import nowhere_at_all", "plugins", "its module fails: ModuleNotFoundError"),
         ("def f(:", "plugins", "its module fails: SyntaxError"),
+        ("import sys\nsys.exit()", "plugins", "its module fails: SystemExit"),
         (NETWORK.replace('"my-mlp", space', '"hytas", space'), "network", "is built in"),
         (SCORES.replace("logit-spread", "dss"), "proxy", "is built in"),
+        (ANNEALER.replace('"annealer"', '"evolution"'), "strategy", "is built in"),
+        (ANNEALER.replace('"annealer"', '"supernet"'), "strategy", "is built in"),
+        (NETWORK.replace('data="scenes"', 'data="scene"'), "data", "scenes or images"),
+        (SCORES.replace('pass_name="network"', 'pass_name="net"'), "pass_name", "must be one of"),
         (re.sub(r' +"""Spread.*"""\n', "", SCORES), "proxy", "needs a docstring"),
         (SCORES.replace('pass_name="network"', 'speed="high"'), "proxy", "speed"),
     ],
@@ -204,6 +210,27 @@ def test_bad_plug_ins_are_refused(text: str, argument: str, rule: str, tmp_path:
 
     with refuses(argument, rule=rule):
         plugins.load([str(written(tmp_path, text))])
+
+
+def test_a_table_that_is_made_later_refuses_built_in_names(tmp_path: Path) -> None:
+    text = "from hytas import plugins\n@plugins.strategy('later')\nclass A:\n    'Text.'\n"
+    plugins.load([str(written(tmp_path, text))])
+    before = plugins._TABLES["strategy"]
+    with refuses("strategy", "later", "is built in"):
+        plugins.fill("strategy", {"later": object})
+    assert plugins._TABLES["strategy"] is before
+
+
+@pytest.mark.parametrize("named", [None, 5, [5], Path("mine.py"), "mine.py"])
+def test_what_is_no_list_of_plug_ins_is_refused(named: object) -> None:
+    with refuses("plugins", named, "must be a list"):
+        RunConfig(plugins=named)
+
+
+def test_a_plug_in_may_lie_in_a_folder_with_any_name(tmp_path: Path) -> None:
+    (tmp_path / "a#b").mkdir()
+    named = plugins.load([str(written(tmp_path / "a#b", SCORES))])
+    assert plugins.load(named) == named
 
 
 def test_a_missing_plug_in_is_refused(tmp_path: Path) -> None:
@@ -250,6 +277,27 @@ def test_an_installed_plug_in_is_named_by_its_entry_point(tmp_path: Path, monkey
     assert RunConfig.from_dict(config.to_dict()) == config
 
 
+def test_a_broken_installed_plug_in_breaks_no_message(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "parent").mkdir()
+    (tmp_path / "parent" / "__init__.py").write_text("raise RuntimeError")
+    info = tmp_path / "broken-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[hytas.plugins]\na = nowhere.at.all\nb = parent.child\nc = __main__\n"
+    )
+    (tmp_path / "a.py").write_bytes(b"\xff")
+    written(tmp_path, SCORES, name="z.py")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with refuses("proxy", "logit-spread", "plug-in z.py brings it"):
+        RunConfig(proxy="logit-spread")
+    with refuses("proxy", "dsss"):
+        RunConfig(proxy="dsss")
+    with refuses("plugins", "b", "parent.child is not installed"):
+        plugins.load(["b"])
+
+
 def config_of(path: Path, **settings: object) -> RunConfig:
     return RunConfig(
         budget="8K-params",
@@ -288,7 +336,7 @@ def test_code_of_a_strangers_run_is_not_executed(tmp_path: Path, monkeypatch) ->
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another-user"))
     refused = run_copy("train", out)
     assert refused.returncode == 2
-    assert "is code of this run, which you have not run before" in refused.stderr
+    assert "is code that you have not run before" in refused.stderr
     (copy,) = out.glob("plugin-*.py")
     path.write_text(copy.read_text())  # also not from the path that config.json names
     hidden = copy.rename(tmp_path / "copy.py")
@@ -297,6 +345,56 @@ def test_code_of_a_strangers_run_is_not_executed(tmp_path: Path, monkeypatch) ->
     hidden.rename(copy)
     accepted = run_copy("train", out, "--plugin", copy, "--epochs", 1)
     assert accepted.returncode == 0, accepted.stderr
+
+
+def test_a_file_of_options_brings_no_code_that_the_user_never_named(
+    tmp_path: Path, monkeypatch
+) -> None:
+    ran = f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()\n"
+    path = written(tmp_path, ran, NETWORK, SCORES, ANNEALER)
+    toml = tmp_path / "run.toml"
+    toml.write_text(f'budget = "8K-params"\nspace = "my-mlp"\nplugins = ["{path}"]\n')
+    options = ("--config", toml, "--write-config", tmp_path / "all.toml")
+    refused = run_copy("search", *options)
+    assert refused.returncode == 2
+    assert "is code that you have not run before; read it, then name it with --plugin" in (
+        " ".join(refused.stderr.split())
+    )
+    assert not (tmp_path / "ran").exists()
+    assert run_copy("search", *options, "--plugin", path).returncode == 0
+    assert run_copy("search", *options).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "content", ['{"config": null}', "[]", '{"config": {"search": {"plugins": [5]}}}', "{}"]
+)
+def test_a_damaged_configuration_is_refused(content: str, tmp_path: Path) -> None:
+    config, scene = RunConfig(effort="quick"), synthetic_scene()
+    with RunFolder(tmp_path / "run") as folder:
+        folder.claim(config, scene)
+        folder.config.write_text(content)
+        folder.manifest.record([folder.config])
+        with refuses(str(folder.config)):
+            folder.claim(config, scene)
+
+
+def test_a_run_takes_plug_ins_of_one_file_name_and_its_own_copies(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    path, scene = written(tmp_path, NETWORK, SCORES), synthetic_scene()
+    other = written(tmp_path / "other", ANNEALER)
+    out = tmp_path / "run"
+    plugins.load([str(path), str(other)])
+
+    def config(*files: Path) -> RunConfig:
+        return replace(config_of(files[0]), plugins=[str(one) for one in files])
+
+    with RunFolder(out) as folder:
+        folder.claim(config(path, other), scene)
+    with RunFolder(out) as folder:
+        folder.claim(config(path, other), scene)
+        copies = sorted(out.glob("plugin-*.py"))
+        plugins.load([str(one) for one in copies])
+        folder.claim(config(*copies), scene)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import linecache
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -30,6 +30,7 @@ MOST_BYTES = 2**20
 """Of a plug-in's file."""
 MOST_FILES = 200
 """Files of the current folder that are searched for a name, at most."""
+_PASSES = ("network", "none", "data", "ones")
 T = TypeVar("T")
 Made = Callable[[T], T]
 Entry = tuple[str, str]
@@ -58,10 +59,11 @@ class Plugin:
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of hytas, and what it makes of an entry."""
+    """A table of hytas, what it makes of an entry, and the names that it refuses."""
 
     values: dict[str, Any]
     make: Callable[[str, Any], Any]
+    built_in: frozenset[str]
 
 
 _TABLES: dict[str, _Table] = {}
@@ -73,7 +75,10 @@ _EXECUTED: list[Plugin] = []
 
 
 def fill(
-    kind: str, table: dict[str, Any], make: Callable[[str, Any], Any] = lambda name, entry: entry
+    kind: str,
+    table: dict[str, Any],
+    make: Callable[[str, Any], Any] = lambda name, entry: entry,
+    built_in: Iterable[str] = (),
 ) -> None:
     """Let the entries of a kind into a table: those that there are, and those that come later.
 
@@ -81,15 +86,33 @@ def fill(
         kind: such as "network".
         table: name -> what hytas uses.
         make: name and entry -> what hytas uses.
+        built_in: names that no plug-in may bring, besides those in the table.
+
+    Raises:
+        InputError: a plug-in brings a name that is built in.
     """
-    _TABLES[kind] = _Table(table, make)
+    filled = _Table(table, make, frozenset((*table, *built_in)))
     for (of, name), (_, entry) in _ACTIVE.items():
         if of == kind:
-            table[name] = make(name, entry)
+            _put(filled, kind, name, entry)
+    _TABLES[kind] = filled
+
+
+def _put(table: _Table, kind: str, name: str, entry: Any) -> None:
+    _refuse_built_in(table, kind, name)
+    try:
+        table.values[name] = table.make(name, entry)
+    except TypeError as error:
+        raise InputError(kind, name, one_line(error)) from None
+
+
+def _refuse_built_in(table: _Table, kind: str, name: str) -> None:
+    if name in table.built_in:
+        raise InputError(kind, name, "is built in", "choose another name")
 
 
 def network(
-    name: str, *, space: str | Path | None = None, data: str | None = None
+    name: str, *, space: str | None = None, data: str | None = None
 ) -> Made[Callable[..., Any]]:
     """Register the networks of a search space: a function of architecture, shape and drop.
 
@@ -97,18 +120,21 @@ def network(
 
     Args:
         name: of the search space.
-        space: its space file (docs/spaces.md), as text of TOML or JSON, or as a path; None where
-            `space` names the file.
+        space: its space file (docs/spaces.md), as text of TOML or JSON; None where `space` names
+            the file. A run keeps the text with the plug-in.
         data: "scenes" or "images"; None for both.
     """
+    if data not in (None, "scenes", "images"):
+        raise InputError("data", data, "must be scenes or images")
+    if not isinstance(space, str | None):
+        raise InputError("space", space, "must be the text of a space file")
 
     def register(build: Callable[..., Any]) -> Callable[..., Any]:
         _register("network", name, build)
         if data is not None:
             _register("data", name, data)
         if space is not None:
-            text = space.read_text(encoding="utf-8") if isinstance(space, Path) else space
-            _register("space", name, text)
+            _register("space", name, space)
         return build
 
     return register
@@ -124,6 +150,8 @@ def proxy(name: str, pass_name: str = "data", **facts: Any) -> Made[Callable[...
             as those of `hytas.proxies.formulas`.
         facts: further fields of `hytas.proxies.Proxy`.
     """
+    if pass_name not in _PASSES:
+        raise InputError("pass_name", pass_name, f"must be one of {', '.join(_PASSES)}")
     return _decorator("proxy", name, lambda made: (made, {"pass_name": pass_name, **facts}))
 
 
@@ -179,16 +207,12 @@ def _activate(plugin: Plugin | None, entries: Mapping[Entry, Any]) -> None:
         if owner and plugin and not same and owner.digest != plugin.digest:
             rule = f"brings the {kind} {name}, which {owner.name} brings, too"
             raise InputError("plugins", plugin.name, rule, "leave one out")
-        table = _TABLES.get(kind)
-        if (kind, name) not in _ACTIVE and table is not None and name in table.values:
-            raise InputError(kind, name, "is built in", "choose another name")
+        if kind in _TABLES:
+            _refuse_built_in(_TABLES[kind], kind, name)
     for (kind, name), entry in entries.items():
         _ACTIVE[kind, name] = plugin, entry
         if kind in _TABLES:
-            try:
-                _TABLES[kind].values[name] = _TABLES[kind].make(name, entry)
-            except TypeError as error:
-                raise InputError(kind, name, one_line(error)) from None
+            _put(_TABLES[kind], kind, name, entry)
 
 
 def unload(name: str) -> None:
@@ -205,30 +229,37 @@ def load(named: Sequence[str], kept: Path | None = None) -> tuple[str, ...]:
     Args:
         named: a path that ends in .py, or the name of an entry point, with or without a digest. One
             with a digest is refused if its source has changed.
-        kept: folder of a run that names them, with copies of their files (`keep`). Without it, the
-            user names them.
+        kept: folder of the run or of the file that names them, perhaps with copies of their files
+            (`keep`). Without it, the user names them.
 
     Raises:
         InputError: there is no such plug-in, it has changed, its module fails, or a run names it
             and this user never did.
     """
-    if isinstance(named, str):
+    is_list = isinstance(named, Sequence) and not isinstance(named, str)
+    if not is_list or not all(isinstance(one, str | Path) for one in named):
         raise InputError("plugins", named, "must be a list of paths or names")
-    return tuple(dict.fromkeys(str(_load(one, kept)) for one in named))
+    return tuple(dict.fromkeys(str(_load(str(one), kept)) for one in named))
+
+
+def name_and_digest(named: str) -> tuple[str, str]:
+    """Return the name of a plug-in, and its digest or ""."""
+    found = re.fullmatch(r"(.*)#([0-9a-f]{64})", named, re.DOTALL)
+    return (found[1], found[2]) if found else (named, "")
 
 
 def _load(named: str, kept: Path | None) -> Plugin:
-    name, _, digest = str(named).partition("#")
+    name, digest = name_and_digest(named)
     plugin = _LOADED.get(named)
     if plugin is None and name.endswith(".py"):
         path = Path(name).absolute()
-        if kept is not None and copy_of(kept, digest).is_file():
+        if kept is not None and digest and copy_of(kept, digest).is_file():
             path = copy_of(kept, digest)
-        if kept is not None:
-            _check_trusted(path, digest)
         text = _text(path)
         if digest and _digest(text) != digest:
             raise _changed(name)
+        if kept is not None:
+            _check_trusted(path, _digest(text))
         plugin = _of_text(name if digest else str(path), text)
     elif plugin is None:
         plugin = _of_entry_point(name)
@@ -275,11 +306,11 @@ def _trust(digest: str) -> None:
 
 
 def _check_trusted(path: Path, digest: str) -> None:
-    """Refuse to execute the plug-in of a run folder that the user has never named."""
+    """Refuse to execute a plug-in that a run or a file names, and the user never did."""
     with suppress(OSError, RuntimeError):
         if digest in _trusted().read_text(encoding="utf-8").split():
             return
-    rule = "is code of this run, which you have not run before"
+    rule = "is code that you have not run before"
     raise InputError("plugins", path, rule, "read it, then name it with `plugins`")
 
 
@@ -342,11 +373,19 @@ def _of_entry_point(name: str) -> Plugin:
 
 def _files_of(entry: EntryPoint) -> list[Path]:
     """Return the source files of an entry point: its module, or all of its package."""
-    spec = find_spec(entry.module)
-    if spec is None or spec.origin is None:
+    top, *rest = entry.module.split(".")
+    spec = None
+    with suppress(AttributeError, ImportError, ValueError):
+        spec = find_spec(top)  # a submodule's would import its parents
+    places = [] if spec is None else spec.submodule_search_locations or []
+    for folder in [Path(place, *rest) for place in places]:
+        if (folder / "__init__.py").is_file():
+            return sorted(folder.rglob("*.py"))
+        if rest and folder.with_suffix(".py").is_file():
+            return [folder.with_suffix(".py")]
+    if rest or spec is None or spec.origin is None:
         raise InputError("plugins", entry.name, f"its module {entry.module} is not installed")
-    folders = spec.submodule_search_locations
-    return sorted(Path(folders[0]).rglob("*.py")) if folders else [Path(spec.origin)]
+    return [Path(spec.origin)]
 
 
 @contextmanager
@@ -355,7 +394,7 @@ def _executing(plugin: Plugin) -> Iterator[None]:
     _EXECUTED.append(plugin)
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if isinstance(error, InputError):
             raise
         rule = f"its module fails: {one_line(error)}"
@@ -429,13 +468,18 @@ def brought_by(kind: str, name: str) -> str:
 
     The files of the current folder and of installed plug-ins are read, not executed.
     """
-    try:
-        pattern = re.compile(rf"@(\w+\.)*{kind}\(\s*(name\s*=\s*)?[\"']{re.escape(name)}[\"']")
-        places = [(path.name, [path]) for path in sorted(Path.cwd().glob("*.py"))[:MOST_FILES]]
-        places += [(entry.name, _files_of(entry)) for entry in entry_points(group=GROUP)]
-        for named, paths in places:
-            if any(pattern.search(_text(path)) for path in paths):
+    pattern = re.compile(rf"@(\w+\.)*{kind}\(\s*(name\s*=\s*)?[\"']{re.escape(name)}[\"']")
+    for named, path in _sources():
+        with suppress(InputError, OSError):
+            if pattern.search(_text(path)):
                 return f"the plug-in {named} brings it: name it with `plugins`"
-    except (InputError, OSError):
-        return ""
     return ""
+
+
+def _sources() -> Iterator[tuple[str, Path]]:
+    """Yield name and file of what may be a plug-in; files that cannot be found are left out."""
+    with suppress(OSError):
+        yield from [(path.name, path) for path in sorted(Path.cwd().glob("*.py"))[:MOST_FILES]]
+    for entry in entry_points(group=GROUP):
+        with suppress(InputError, OSError):
+            yield from [(entry.name, path) for path in _files_of(entry)]

@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from hytas.cli.options import Option, PanelCommand
+from hytas.cli.options.common import CONFIG_FOLDER
 from hytas.cli.options.settings import SETTINGS
 from hytas.data.splits.settings import OPTIONS
 from hytas.errors import InputError
@@ -108,6 +109,7 @@ def _read(ctx: click.Context, param: click.Parameter, path: Path | None) -> None
         defaults.pop("race_steps", None)
     ctx.default_map = {**(ctx.default_map or {}), **defaults}
     ctx.meta[_META] = meta
+    ctx.meta[CONFIG_FOLDER] = path.parent
 
 
 def _check_value(name: str, value: Any, path: Path) -> None:

@@ -14,7 +14,7 @@ from hytas.data import LabelledData
 from hytas.errors import InputError, one_line
 from hytas.files import lock, parse_json, write_text
 from hytas.manifest import Manifest
-from hytas.plugins import keep, load
+from hytas.plugins import keep, load, name_and_digest
 from hytas.run.artefacts import FORGOTTEN, REFUSED, Artefact, Artefacts, table_of
 from hytas.run.config import RunConfig
 from hytas.spaces import file_digests, with_files
@@ -276,14 +276,24 @@ class RunFolder:
 
     def _check_plugins(self, config: RunConfig) -> None:
         """Refuse a plug-in that is another version of one that the run began with."""
-        held = read_json(self.config).get("config", {}).get("search", {}).get("plugins", [])
-        before = dict(Path(one).name.split("#") for one in held)
-        for one in config.plugins:
-            name, digest = Path(one).name.split("#")
-            if before.get(name, digest) != digest:
+        before = [name_and_digest(one) for one in self._plugins_of(self._whole_config())]
+        for name, digest in map(name_and_digest, config.plugins):
+            digests = [held for other, held in before if Path(other).name == Path(name).name]
+            if digests and digest not in digests:
                 rule = f"has changed since the run in {self.path} began"
                 hint = "put it back, or choose another folder"
-                raise InputError("plugins", one.partition("#")[0], rule, hint)
+                raise InputError("plugins", name, rule, hint)
+
+    def _plugins_of(self, values: Any) -> list[str]:
+        """Return the plug-ins that the content of `config.json` names."""
+        try:
+            named = values["config"]["search"].get("plugins", [])
+            if isinstance(named, list) and all(isinstance(one, str) for one in named):
+                return named
+            fault = "plugins are no list of texts"
+        except (AttributeError, KeyError, TypeError) as error:
+            fault = one_line(error)
+        raise InputError(self.config, rule=f"not a run's configuration ({fault})")
 
     def record(self, fold: int) -> Path:
         """Return the record of held-out pixels of a fold."""
@@ -332,7 +342,7 @@ class RunFolder:
             raise InputError(self.path, rule="is not a run folder: it holds no config.json")
         values = self._whole_config()
         try:
-            load(values["config"]["search"].get("plugins", ()), self.path)
+            load(self._plugins_of(values), self.path)
             return RunConfig.from_dict(values["config"]), str(values["scene"])
         except (KeyError, TypeError) as error:
             rule = f"not a run's configuration ({one_line(error)})"
@@ -365,8 +375,9 @@ def _moved(config: RunConfig) -> RunConfig:
     )
     moved = replace(config, space=space, budget=budget, supernet=supernet, start=start)
     object.__setattr__(moved, "start_with", [Path(one).name for one in config.start_with])
-    # Of loaded plug-ins only the names may differ; the digests identify them.
-    object.__setattr__(moved, "plugins", [Path(one).name for one in config.plugins])
+    # Names of plug-ins may differ; their digests identify them.
+    digests = sorted({name_and_digest(one)[1] for one in config.plugins})
+    object.__setattr__(moved, "plugins", digests)
     return moved
 
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hytas._engine import Evolution, Feasible, amount_text
+from hytas._engine import Evolution, Feasible, amount_text, strategies
 from hytas.errors import InputError
 from hytas.plugins import brought_by, fill
 
@@ -35,7 +35,7 @@ NEAREST_OF = 256
 
 STRATEGIES: dict[str, Callable[..., Any]] = {}
 """Name -> class of a plug-in."""
-fill("strategy", STRATEGIES)
+fill("strategy", STRATEGIES, built_in=(*strategies(), "supernet"))
 
 
 class Strategy(Protocol):

@@ -15,7 +15,7 @@ from hytas.spaces.named_files import is_space_file, read_text
 
 OWN: dict[str, str] = {}
 """Name of a plug-in's space -> text of its file, TOML or JSON."""
-fill("space", OWN)
+fill("space", OWN, built_in=builtin_spaces())
 
 
 def open_space(

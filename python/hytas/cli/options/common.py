@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -9,6 +10,8 @@ import click
 from hytas.errors import InputError
 
 Command = Callable[..., Any]
+CONFIG_FOLDER = "hytas.config_folder"
+"""Key of a context's `meta`: the folder of the file that `--config` names."""
 
 MOST_THREADS = 1024
 """CPU threads at most. Each thread takes memory, and a typing error should not use it up."""
@@ -117,9 +120,12 @@ device_option = click.option(
 def _load_plugins(
     ctx: click.Context, param: click.Parameter, values: Sequence[str] | None
 ) -> tuple[str, ...]:
+    """Load plug-ins; those that a file names only if the user has named them before."""
     from hytas.plugins import load
 
-    return load(values or ())
+    source = ctx.get_parameter_source("plugins")
+    in_file = source is click.core.ParameterSource.DEFAULT_MAP
+    return load(values or (), kept=Path(ctx.meta[CONFIG_FOLDER]) if in_file else None)
 
 
 plugin_option = functools.partial(

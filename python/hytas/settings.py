@@ -7,6 +7,7 @@ parameters of `HSIClassifier`, `config.json` and the tables of the docs are made
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from hytas.errors import InputError
@@ -153,12 +154,21 @@ class Setting:
             value = value.item()  # of numpy; JSON needs Python's numbers
         if value is None and self.optional:
             return None
+        if str in self.kinds and Path not in self.kinds:
+            value = _with_texts(value)
         parts = value if self.many and isinstance(value, list | tuple) else (value,)
         for part in parts:
             if not (self.fits(part) or (self.many and part is None)):
                 rule = f"must be {self.words}{', or None' if self.optional else ''}"
                 raise InputError(self.name, part, rule)
         return value if self.facts.rule is None else self.facts.rule(self.name, value)
+
+
+def _with_texts(value: Any) -> Any:
+    """Return a value with texts in the place of paths."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(_with_texts, value))
+    return str(value) if isinstance(value, Path) else value
 
 
 _OF_CLASS: dict[type, Mapping[str, Setting]] = {}

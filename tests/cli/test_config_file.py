@@ -73,6 +73,40 @@ def test_what_is_written_runs_the_same(tmp_path: Path, configured: Any) -> None:
         assert written[name] == {key: value for key, value in table.items() if value is not None}
 
 
+def test_an_effort_takes_the_place_of_the_files_with_its_lengths(
+    tmp_path: Path, configured: Any
+) -> None:
+    path = tmp_path / "run.toml"
+    given = ("--budget", "500K-params", "--data", "synthetic")
+    assert configured(*given, "--effort", "quick", "--write-config", path).exit_code == 0
+    expected = configured(*given, "--effort", "thorough")[0]
+    assert configured("--config", path, "--effort", "thorough")[0] == expected
+    path.write_text(path.read_text().replace("population = 20", "population = 11"))
+    mixed = configured("--config", path, "--effort", "thorough")[0]
+    assert (mixed.population, mixed.generations) == (11, expected.generations)
+
+
+def test_numbers_and_switches_have_their_types(tmp_path: Path, configured: Any) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text('budget = "500K-params"\nepochs = 30\nworkers = 3\nresample = true\n')
+    config = configured("--config", path, "--no-resample")[0]
+    assert (config.recipe.epochs, config.resample) == (30, False)
+    path.write_text('budget = "500K-params"\nepochs = 30.5\n')
+    with refuses("config", path, "epochs 30.5: must be a whole number"):
+        configured("--config", path)
+    path.write_text('budget = "500K-params"\ntune = "small"\n')
+    with refuses("tune", "small", "begins with a model"):
+        configured("--config", path)
+
+
+def test_paths_are_texts_and_numbers_are_no_files() -> None:
+    config = RunConfig(data=[Path("a.mat"), Path("b.mat")], data_dir=Path("scenes"))
+    assert (config.data, config.data_dir) == (("a.mat", "b.mat"), "scenes")
+    for name in ("data", "effort", "presets"):
+        with refuses(name, 5, "must be text"):
+            RunConfig(**{name: 5})
+
+
 def test_how_labels_are_read_is_kept(tmp_path: Path, configured: Any) -> None:
     truth = synthetic_scene().labels
     np.save(tmp_path / "cube.npy", synthetic_scene().cube)

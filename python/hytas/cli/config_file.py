@@ -17,11 +17,11 @@ from hytas.cli.options.settings import SETTINGS
 from hytas.data.splits.settings import OPTIONS
 from hytas.errors import InputError
 from hytas.files import check_folder, parse_json, write_text
-from hytas.run.config import GROUPS
+from hytas.run.config import GROUPS, RunConfig
+from hytas.run.settings import EFFORTS
 from hytas.settings import Setting, settings_of
 
 if TYPE_CHECKING:
-    from hytas.run import RunConfig
     from hytas.train import Recipe
 
 MOST_BYTES = 2**20
@@ -42,6 +42,8 @@ class ConfiguredCommand(PanelCommand):
         dropped |= {a for a, b in _EXCLUSIVE if b in given}
         if "split" in given:  # another kind begins a split afresh
             dropped |= set(OPTIONS)
+        if "effort" in given:
+            dropped |= _forget_effort(ctx)
         for parameter in self.params:
             name = parameter.name
             if name in dropped and _source(ctx, name) is ParameterSource.DEFAULT_MAP:
@@ -51,6 +53,26 @@ class ConfiguredCommand(PanelCommand):
                 # Some versions of click have a value of their own for "no default".
                 ctx.params[name] = usual if isinstance(usual, bool | int | float | str) else None
         return rest
+
+
+def _forget_effort(ctx: click.Context) -> set[str]:
+    """Return the options of the file with the values of its effort; forget its other such values.
+
+    Values that differ from those of the file's effort were chosen one by one, and stay.
+    """
+    file, meta = ctx.default_map or {}, ctx.meta.get(_META, {})
+    effort = EFFORTS.get(file.get("effort", RunConfig.effort))
+    if effort is None:
+        return set()
+    if f"steps={effort.steps}" in meta.get("recipe", ()):
+        meta["recipe"].remove(f"steps={effort.steps}")
+    if meta and meta["settings"].get("usual_finalists") in (
+        effort.finalists,
+        effort.image_finalists,
+    ):
+        del meta["settings"]["usual_finalists"]
+    names = ("population", "generations", "race_steps")
+    return {name for name in names if file.get(name) == getattr(effort, name)}
 
 
 def _source(ctx: click.Context, name: str) -> ParameterSource | None:
@@ -85,8 +107,8 @@ def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _read(ctx: click.Context, param: click.Parameter, path: Path | None) -> None:
     if path is None:
         return
-    options = {option.name for option in ctx.command.params if option.name not in _NO_KEYS}
-    options.add("budget")
+    parameters = {str(one.name): one for one in ctx.command.params if one.name not in _NO_KEYS}
+    options = {*parameters, "budget"}
     defaults: dict[str, Any] = {}
     meta: dict[str, Any] = {"settings": {}}
     for name, value in _flat(_values(path), path).items():
@@ -97,7 +119,7 @@ def _read(ctx: click.Context, param: click.Parameter, path: Path | None) -> None
             hint = f"did you mean {near[0]}?" if near else ""
             raise InputError("config", path, f"has the unknown key {name!r}", hint)
         elif value is not None:
-            _check_value(name, value, path)
+            _check_value(name, parameters.get(name), value, path)
             (defaults if name in options else meta["settings"])[name] = value
     repeated = {option.name for option in ctx.command.params if option.multiple} | {"budget"}
     for name in repeated & set(defaults):
@@ -112,7 +134,7 @@ def _read(ctx: click.Context, param: click.Parameter, path: Path | None) -> None
     ctx.meta[CONFIG_FOLDER] = path.parent
 
 
-def _check_value(name: str, value: Any, path: Path) -> None:
+def _check_value(name: str, parameter: click.Parameter | None, value: Any, path: Path) -> None:
     """Refuse values that click would turn into others, such as the seed 1.5 into 1."""
     declared = SETTINGS.get(name)
     several = name == "budget" or (declared is not None and declared.many)
@@ -120,10 +142,27 @@ def _check_value(name: str, value: Any, path: Path) -> None:
         raise InputError("config", path, f"{name} must be one value, not {value!r}")
     if isinstance(value, float) and not math.isfinite(value):
         raise InputError("config", path, f"{name} must be finite, not {value!r}")
+    types, words = _types(parameter)
     for part in value if isinstance(value, list) else [value]:
-        if not (isinstance(part, str) if declared is None else declared.fits(part)):
-            words = "text" if declared is None else declared.words
+        # True is an int of Python.
+        fits = isinstance(part, types) and (bool in types or not isinstance(part, bool))
+        if not (fits if declared is None else declared.fits(part)):
+            words = words if declared is None else declared.words
             raise InputError("config", path, f"{name} {part!r}: must be {words}")
+
+
+def _types(parameter: click.Parameter | None) -> tuple[tuple[type, ...], str]:
+    """Return the types that the value of an option may have in a file, and words for them."""
+    kind = None if parameter is None else parameter.type
+    if isinstance(kind, click.types.BoolParamType):
+        return (bool,), "true or false"
+    if isinstance(kind, click.types.IntParamType):
+        return (int,), "a whole number"
+    if isinstance(kind, click.types.FloatParamType):
+        return (int, float), "a number"
+    if isinstance(kind, click.types.StringParamType):
+        return (str, int), "text"  # such as a number of workers
+    return (str,), "text"
 
 
 def _values(path: Path) -> dict[str, Any]:
@@ -192,7 +231,7 @@ def further_settings() -> dict[str, Any]:
     return settings
 
 
-def write_config(path: Path, config: "RunConfig", **further: str | None) -> None:
+def write_config(path: Path, config: RunConfig, **further: str | None) -> None:
     """Write a configuration as a TOML file that --config reads.
 
     Args:

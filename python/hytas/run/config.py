@@ -74,6 +74,9 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "plugins", list(load_plugins(self.plugins)))
+        for name in ("data", "effort", "presets"):  # which decide others
+            declared = settings_of(RunConfig)[name]
+            object.__setattr__(self, name, declared.checked(getattr(self, name)))
         self._fill()
         check_settings(self)
         check_seed(self.seed + self.seeds - 1)
@@ -87,6 +90,8 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
                 "whitened=yes",
                 "a training that begins with a model keeps its embedding: must be no",
             )
+        if self.start is None and self.tune != RunConfig.tune:
+            raise InputError("tune", self.tune, "is for a training that begins with a model")
         self._check_pareto()
         if self.mutation == self.crossover == 0:
             raise InputError("mutation", 0, "and `crossover` 0 leave no children")

@@ -42,7 +42,7 @@ def setting_option(name: str, **changes: Any) -> Callable[[Command], Command]:
     default = f"  [default: {usual}]" if usual and given["default"] is None else ""
     option = name.replace("_", "-")
     return click.option(
-        f"--{option}/--no-{option}" if declared.default is True else f"--{option}",
+        f"--{option}/--no-{option}" if declared.kinds == (bool,) else f"--{option}",
         cls=Option,
         panel=PANELS[0] if declared.facts.most_used else declared.facts.panel,
         **(given | {"help": with_options(f"{given['help']}{several}{example}{default}")}),

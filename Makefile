@@ -1,5 +1,5 @@
 # make demo: all set-up, then the main job on the embedded synthetic scene.
-# make test: all set-up, then all tests (ctest and pytest).
+# make test: all set-up, then all tests (ctest and pytest) but those of `make test-slow`.
 # make fuzz: damaged inputs for an hour, in all that reads files.
 # make docs: the pages and the API as a site in build/site.
 
@@ -12,11 +12,12 @@ SOURCES := $(shell find engine csrc python -type f -not -name '*.pyc' 2>/dev/nul
            CMakeLists.txt pyproject.toml constraints.txt README.md
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test ctest pytest fuzz torture docs lint tidy format stubs bench regression gpu clean
+.PHONY: help install demo test test-slow ctest pytest fuzz torture docs lint tidy format stubs bench regression gpu clean
 
 help:
 	@echo "make demo     search, train, export and map a synthetic scene: two minutes after installing"
-	@echo "make test     all tests: the engine's (ctest) and the package's (pytest)"
+	@echo "make test     the tests of the engine (ctest) and of the package (pytest)"
+	@echo "make test-slow  the rest of the tests, before a release: killed runs, clusters, examples, C source"
 	@echo "make fuzz     damaged inputs in all that reads files; SECONDS=3600, failures in build/"
 	@echo "make docs     the pages and the API as a site in build/site, links checked"
 	@echo "make lint     ruff, mypy, clang-format"
@@ -59,9 +60,13 @@ ctest: $(VENV)/testing
 
 # A process a core with one thread each; the tests of a file share their fixtures.
 pytest: $(VENV)/testing
-	PATH="$(abspath $(BIN)):$$PATH" OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+	PATH="$(abspath $(BIN)):$$PATH" OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
 
 test: ctest pytest
+
+# What is slow by nature: whole runs killed, clusters, examples, published tables, C source.
+test-slow: $(VENV)/testing
+	PATH="$(abspath $(BIN)):$$PATH" OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -m slow
 
 # An hour over all targets; a failing input is kept in build/fuzz-failures.
 SECONDS ?= 3600

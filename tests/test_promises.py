@@ -130,6 +130,7 @@ print("wrote:" + json.dumps(sorted(os.path.abspath(path) for path in seen)))
 """
 
 
+@pytest.mark.slow
 def test_commands_write_only_where_they_are_told(tmp_path: Path) -> None:
     here, out = tmp_path / "here", tmp_path / "out"
     here.mkdir()

@@ -219,6 +219,7 @@ def test_interrupt_is_one_line(finished: Path, scene: Path, tmp_path: Path) -> N
     assert "Traceback" not in errors
 
 
+@pytest.mark.slow
 def test_stop_after_the_search_then_train(scene: Path, tmp_path: Path, hytas: Run) -> None:
     out = tmp_path / "two-steps"
     settings = ["--population", "4", "--generations", "1"]

@@ -293,5 +293,6 @@ def test_a_power_cut_leaves_old_or_new_files(
         files = after_power_cut(image)
         process.send_signal(signal.SIGCONT)
         assert process.communicate()[1] == ""
+        # Without its header a map is no map: it is away while the data are replaced.
         for name, contents in whole.items():
-            assert files[name] in contents
+            assert (name == "map.hdr" and name not in files) or files[name] in contents

@@ -88,6 +88,7 @@ def test_a_map_that_was_begun_goes_on_to_the_same_bits(
     )
 
 
+@pytest.mark.slow
 def test_a_scene_of_one_column(exported: Exported, tmp_path: Path) -> None:
     """With a patch of one pixel, which such a scene needs."""
     from small_model import small_model
@@ -105,6 +106,7 @@ def test_a_scene_of_one_column(exported: Exported, tmp_path: Path) -> None:
         assert np.array_equal(found[one].labels, found[other].labels)
 
 
+@pytest.mark.slow
 def test_scene_graphs_smooth_alike(models: dict[str, Exported], tmp_path: Path) -> None:
     """By the filter beside the graph, and by the one inside it, in strips."""
     exported = models["aware"]  # no data are -1 there

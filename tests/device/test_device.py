@@ -11,6 +11,7 @@ import torch.utils.backend_registration
 DEVICE = hasattr(torch.utils.backend_registration, "_setup_privateuseone_for_python_backend")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not DEVICE, reason="this torch has no devices written in Python")
 def test_scores_and_the_road_need_nothing_from_another_device(tmp_path) -> None:
     script = Path(__file__).parent / "device_road.py"

@@ -11,6 +11,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import gpu
 
+pytestmark = pytest.mark.slow
+
 
 def bench(folder: Path, data: str = "synthetic") -> gpu.Bench:
     return gpu.Bench("cpu", gpu.SIZES["smallest"], data, folder / "rows.jsonl")

@@ -45,6 +45,7 @@ def test_no_test_pixel_lies_in_a_training_patch() -> None:
     assert splitter.get_n_splits(pixels) == 3
 
 
+@pytest.mark.slow
 def test_it_works_with_scikit_learn() -> None:
     pixels, targets = hytas.BlockSplit.samples(*fields())
     blocks = hytas.BlockSplit(2, block=6, patch_size=3)

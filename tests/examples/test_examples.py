@@ -8,6 +8,8 @@ import pytest
 
 import hytas
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 
 

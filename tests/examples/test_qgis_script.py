@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import hytas
+
 SCRIPT = Path(__file__).parents[2] / "examples" / "qgis" / "hytas_classify.py"
 sys.path.append(str(Path(__file__).parents[1] / "export"))
 
@@ -46,7 +48,7 @@ def test_a_layer_becomes_a_styled_map(tmp_path: Path) -> None:
     ) as file:
         file.write(cube)
     program = tmp_path / "hytas"
-    package = Path(__file__).parents[2] / "python"
+    package = Path(hytas.__file__).parents[1]
     start = (
         f"import sys; sys.path.insert(0, {str(package)!r}); from hytas.cli.main import run; run()"
     )

@@ -15,6 +15,8 @@ from scipy.stats import spearmanr
 from hytas.models import InputShape
 from hytas.proxies import Evaluator
 
+pytestmark = pytest.mark.slow
+
 SHAPES = {"indian": InputShape(200, 16), "pavia": InputShape(103, 9, band_group=7)}
 
 

@@ -268,6 +268,7 @@ def test_what_is_asked_is_checked() -> None:
         RunConfig(data="digits", self_training="none").load_scene()
 
 
+@pytest.mark.slow
 def test_neighbours_help_a_scene_with_noise(tmp_path: Path) -> None:
     """Fields of two spectra under noise: few labels do not tell them apart, neighbours do."""
     generator = np.random.default_rng(0)

@@ -100,7 +100,7 @@ def test_a_slice_is_written_where_it_was_cut(name, full, part) -> None:
 
 def test_what_is_no_subnet_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     supernet = Supernet.new("hytas", SHAPE, seed=0)
-    with pytest.raises(InputError, match=r"of the space hytas-wide: the supernet is of hytas$"):
+    with pytest.raises(InputError, match=r"of the space hytas-wide; the supernet is of hytas$"):
         supernet.subnet(sampled("hytas-wide", 1)[0])
     (architecture,) = sampled("hytas", 1)
 
@@ -108,6 +108,6 @@ def test_what_is_no_subnet_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -
         return nn.Sequential(nn.Linear(2, 2))
 
     monkeypatch.setitem(NETWORKS, "hytas", unruled)
-    rule = r"space hytas: its network cannot be sliced: parameter 0\.weight has no law"
+    rule = r"its network cannot be sliced: parameter 0\.weight has no initializer"
     with pytest.raises(InputError, match=rule):
         supernet.subnet(architecture)

@@ -23,9 +23,12 @@ from tasks import length_of, slow_first  # isort: skip
 pytest.importorskip("ray", reason="needs Ray: pip install 'hytas[ray]'")
 
 # Ray leaves files and sockets to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings(
+        "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),
+]
 
 SHAPE = InputShape(bands=20, classes=3, patch_size=7)
 PATHS = f"{Path(__file__).parent}:{':'.join(sys.path)}"
@@ -134,7 +137,7 @@ def test_a_machine_of_another_version_is_refused_by_name_also_if_it_joins_later(
     card.parent.mkdir()
     card.write_text("Metadata-Version: 2.1\nName: hytas\nVersion: 9.9\n")
     other = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{PATHS}"}
-    refusal = r"workers ray: \S+ has hytas 9\.9, and the machine of the command has "
+    refusal = r"\S+ has hytas 9\.9, and the machine of the command has "
     machines.join()
     with opened(cluster) as workers:
         assert run(workers) == [0, 1]

@@ -147,7 +147,7 @@ def test_jobs_that_wait_are_taken_back() -> None:
 
 def test_a_worker_of_another_version_is_refused_by_name() -> None:
     other = {**probe.facts_here(), "host": "node-7", "torch": "1.0"}
-    with pytest.raises(InputError, match=r"ray: node-7 has torch 1\.0, and the machine"):
+    with pytest.raises(InputError, match=r"node-7 has torch 1\.0, and the machine"):
         probe.check_facts([probe.facts_here(), other], "ray")
 
 

@@ -41,7 +41,7 @@ PUBLISHED = (
 )
 # Neither genes nor scores. `flops` and `m_size` of the released code are not what their names say.
 OTHER = (
-    *("params_with_caf", "flops", "flops_ref", "m_size", "m_size_ref"),
+    *("params_with_caf", "flops", "flops_ref", "m_size", "m_size_ref", "ram", "flash"),
     *("aa", "kappa", "max_oa", "oa_all", "suspect", "retrain_row", "n_retrains"),
     *("train_seconds", "seconds", "reasons", "space", "id", "index", "unnamed: 0"),
     *("validation", "activations", "bytes_fp32", "bytes_fp16", "bytes_int8", "reference_params"),

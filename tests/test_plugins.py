@@ -13,11 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from hytas import plugins
+from hytas import HSIClassifier, plugins
 from hytas._engine import Budget, Feasible
 from hytas.data import load_scene, synthetic_scene
 from hytas.errors import InputError
+from hytas.estimator.arguments import checked
 from hytas.proxies import Evaluator, spread_over
 from hytas.run import RunConfig, RunFolder, run_pipeline
 from hytas.search import EvaluationStore, SearchSettings, search
@@ -225,6 +227,21 @@ def test_a_table_that_is_made_later_refuses_built_in_names(tmp_path: Path) -> No
 def test_what_is_no_list_of_plug_ins_is_refused(named: object) -> None:
     with refuses("plugins", named, "must be a list"):
         RunConfig(plugins=named)
+
+
+def test_a_configuration_names_the_plug_ins_that_it_uses(tmp_path: Path) -> None:
+    (named,) = plugins.load([str(written(tmp_path, SCORES))])
+    assert RunConfig(proxy="logit-spread").plugins == [named]
+    assert RunConfig(ranking="worse-of-two").plugins == [named]
+    assert RunConfig().plugins == []
+
+
+def test_an_estimator_takes_plug_ins(tmp_path: Path) -> None:
+    path = written(tmp_path, SCORES)
+    settings = {"proxy": "logit-spread", "ranking": "worse-of-two", "plugins": [str(path)]}
+    checked(clone(HSIClassifier("500K-params", **settings)))
+    with refuses("plugins", 5, "must be a list"):
+        checked(HSIClassifier("500K-params", plugins=5))
 
 
 def test_a_plug_in_may_lie_in_a_folder_with_any_name(tmp_path: Path) -> None:

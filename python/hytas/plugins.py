@@ -458,6 +458,15 @@ def carried(work: Callable[..., T]) -> Callable[..., T]:
     return Carried(work, tuple((one.name, one.digest, one.source) for one in active))
 
 
+def with_owners(named: Sequence[str], used: Iterable[Entry]) -> list[str]:
+    """Return the names of loaded plug-ins, and of those that bring something that is used."""
+    found = {name_and_digest(one)[1]: one for one in named}
+    for owner, _ in (_ACTIVE[entry] for entry in used if entry in _ACTIVE):
+        if owner is not None:
+            found.setdefault(owner.digest, str(owner))
+    return list(found.values())
+
+
 def brings(kind: str, name: str) -> bool:
     """Return whether a loaded plug-in brings a name."""
     return (kind, name) in _ACTIVE

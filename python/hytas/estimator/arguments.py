@@ -15,6 +15,7 @@ from hytas.data.data_array import ArrayCube, cube_of, is_data_array, map_of
 from hytas.data.labels.align import aligned
 from hytas.data.labels.names import GivenNames, read_class_names
 from hytas.errors import InputError
+from hytas.plugins import load
 from hytas.run.config import RunConfig
 from hytas.settings import OneOf, setting, settings_of
 from hytas.train.recipe import Recipe
@@ -92,6 +93,7 @@ def checked(estimator: object) -> dict[str, Any]:
     Raises:
         InputError: one has another type, or breaks its rule.
     """
+    load(vars(estimator)["plugins"])  # they bring names of other settings
     values = {name: one.checked(getattr(estimator, name)) for name, one in PARAMETERS.items()}
     if values["epochs"] is not None and values["epochs"] < 1:
         raise InputError("epochs", values["epochs"], "must be 1 or more")

@@ -16,6 +16,7 @@ from hytas.data import (
 from hytas.data.several import Files
 from hytas.errors import InputError
 from hytas.plugins import load as load_plugins
+from hytas.plugins import with_owners
 from hytas.proxies import base_proxies, parse_proxies
 from hytas.proxies.no_pass import needs_supernet
 from hytas.run.settings import (
@@ -79,6 +80,7 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
             object.__setattr__(self, name, declared.checked(getattr(self, name)))
         self._fill()
         check_settings(self)
+        object.__setattr__(self, "plugins", with_owners(self.plugins, self._used_names()))
         check_seed(self.seed + self.seeds - 1)
         if not self.data:
             raise InputError("data", rule="names no scene to train on")
@@ -116,6 +118,12 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         if not presets:
             usual = USUAL_IMAGE_PRESETS if images else USUAL_PRESETS
             object.__setattr__(self, "presets", ",".join([*usual, *settings]))
+
+    def _used_names(self) -> list[tuple[str, str]]:
+        """Return kind and name of what a plug-in may bring."""
+        names = [(kind, str(getattr(self, kind))) for kind in ("space", "strategy", "ranking")]
+        proxies = base_proxies(parse_proxies(self.proxy))
+        return [*names, ("network", self.space), *(("proxy", spec.name) for spec in proxies)]
 
     def _check_pareto(self) -> None:
         """Refuse axes that are no front, and a strategy that finds none."""

@@ -377,6 +377,7 @@ class SearchSettings:
         "Python files, or names of installed plug-ins, that bring networks, proxies, rankings, "
         "strategies or readers (docs/extending.md). The configuration also holds their digests.",
         option=False,  # the commands have their own, which loads them first
+        estimator=True,
     )
     seed: int = setting(0, "Seed of all random numbers.", "Running", rule=_seed)
 

@@ -90,6 +90,61 @@ def test_arrays_with_a_list_of_labels_are_a_table(form: str, tmp_path: Path) -> 
     assert "understood as a table" in table.notes[0]
 
 
+def test_the_named_lists_of_a_file_find_their_array(tmp_path: Path) -> None:
+    spectra, crop, field = values()
+    path = tmp_path / "a.npz"
+    names = np.array([name.encode() for name in CROPS])[crop]
+    np.savez(path, x=spectra, covariance=np.eye(300), y=names, plot=field)
+    table = load_scene(path, label_column="y", group_column="plot")
+    np.testing.assert_array_equal(table.cube[:, 0], spectra)
+    assert table.class_names == CROPS
+    np.savez(path, x=spectra, y=crop, plot=field)
+    assert load_scene(path, group_column="plot").class_names == ("0", "1", "2")
+
+
+def test_missing_values_of_pandas(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    table = frame().convert_dtypes()
+    table["crop"] = pd.array(values()[1], "Int64")
+    table.loc[3, "crop"] = pd.NA
+    table.loc[4, "400 nm"] = pd.NA
+    table["field"] = table["field"].astype("string") + "  "
+    table.loc[3, "field"] = pd.NA
+    table.to_parquet(tmp_path / "a.parquet")
+    found = of_frame(tmp_path / "a.parquet", group_column="field", bands="2-20", unlabelled=2)
+    assert found.class_names == ("0", "1")
+    assert found.labels[3, 0] == 0
+    table.loc[5, "field"] = " "
+    table.to_parquet(tmp_path / "a.parquet")
+    with refuses("group_column", rule="names no group of 1 rows"):
+        of_frame(tmp_path / "a.parquet", group_column="field", bands="2-20")
+
+
+@pytest.mark.parametrize(
+    ("options", "argument"),
+    [
+        ({"axes": "y,x,band"}, "axes"),
+        ({"labels_key": "gt"}, "labels_key"),
+        ({"zero_is_a_class": True}, "zero_is_a_class"),
+        ({"data_dir": "data"}, "data_dir"),
+    ],
+)
+def test_options_of_scenes_are_refused(options, argument: str, tmp_path: Path) -> None:
+    frame().to_csv(tmp_path / "a.csv", index=False)
+    with refuses(argument, rule="is for scenes"):
+        of_frame(tmp_path / "a.csv", **options)
+    with refuses("label_column", "crop", "is for tables of spectra"):
+        load_scene("synthetic", label_column="crop")
+
+
+def test_a_huge_number_is_no_class(tmp_path: Path) -> None:
+    table = frame()
+    table["crop"] = np.where(values()[1] == 1, 1e30, 2.0)
+    table.to_csv(tmp_path / "a.csv", index=False)
+    with refuses("label_column", rule="larger than"):
+        of_frame(tmp_path / "a.csv")
+
+
 def test_a_damaged_list_of_labels_is_refused(tmp_path: Path) -> None:
     spectra, crop, _ = values()
     path = tmp_path / "spectra.mat"
@@ -193,7 +248,9 @@ def test_the_estimator_takes_spectra() -> None:
     model = HSIClassifier(
         budget="8K-params", effort="quick", population=2, generations=1, finalists=1, epochs=30
     )
-    model.fit(spectra, crop + 1, groups=field)
+    model.fit(spectra, crop, groups=field)
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert set(model.predict(spectra)) == {0, 1, 2}
     assert model.predict(spectra).shape == (len(spectra),)
     assert model.predict_proba(spectra).shape == (len(spectra), 3)
-    assert model.score(spectra, crop + 1) > 0.8
+    assert model.score(spectra, crop) > 0.8

@@ -128,31 +128,61 @@ def classify_table(
         InputError: an option that is for scenes was given, or the table has other bands.
         OSError: a file cannot be read or written.
     """
+    import numpy as np
+
+    from hytas.data import holds_data
     from hytas.data.spectra import read_rows
-    from hytas.deploy.images import classify_images, write_predictions
+    from hytas.deploy.images import write_predictions
+    from hytas.deploy.outputs import check_apart
+    from hytas.deploy.scene import classify_whole
+    from hytas.deploy.value_range import range_doubt, wavelength_doubt
 
     names = click.get_current_context().params
-    refuse_given([name for name in names if name not in OURS], "is for scenes, not for tables")
+    taken = (*OURS, "strict", "nodata")
+    refuse_given([name for name in names if name not in taken], "is for scenes, not for tables")
     out = asked["out"] if is_given("out") else Path("predictions.csv")
     if out.suffix.lower() != SUFFIX:
         raise InputError("out", out, f"must end in {SUFFIX}: the scene is a table")
-    rows = read_rows(table, model.card.bands, model.card.wavelengths)
-    with bar("classifying", as_json) as advance:
-        probabilities = classify_images(
-            model, lambda some: rows[some][:, None, None], len(rows), advance
-        )
-    numbers = [str(number) for number in range(1, len(rows) + 1)]
-    write_predictions(out, model.card, numbers, probabilities, head="row")
-    classes = Counter(model.card.class_names[number] for number in probabilities.argmax(axis=1))
+    check_apart({"out": out}, {"the model": [model.path], "the scene": [table]})
+    card, nodata = model.card, asked["nodata"]
+    rows = read_rows(table, card.bands, card.wavelengths, _no_bands(model.path))
+    doubt = range_doubt(model, rows.values[:, None], nodata)
+    if asked["strict"] and (refused := wavelength_doubt(model, rows.wavelengths) or doubt):
+        raise InputError("strict", rule=f"{table} has {refused}")
+    known = card.nodata if nodata is None else nodata
+    held = np.flatnonzero(holds_data(rows.values[:, None], known, card.kept_bands))
+    probabilities = np.zeros((len(rows.values), len(card.class_ids)), np.float32)
+    if len(held):
+        # One row of pixels, so that many are classified together.
+        line = classify_whole(model, rows.values[held][None], nodata=nodata, smooth="none")
+        best = np.argmax(line.labels[0][:, None] == card.class_ids, axis=1)
+        probabilities[held, best] = line.confidence[0]
+    numbers = [str(number) for number in range(1, len(probabilities) + 1)]
+    write_predictions(out, card, numbers, probabilities, head="row")
+    classes = Counter(card.class_names[number] for number in probabilities[held].argmax(axis=1))
+    notes = [*rows.notes, *([] if doubt is None else [f"the table has {doubt}"])]
     report = {
         "model": str(model.path),
-        "spectra": len(rows),
-        "classes": {name: classes[name] for name in model.card.class_names},
+        "spectra": len(probabilities),
+        "no_data": len(probabilities) - len(held),
+        "classes": {name: classes[name] for name in card.class_names},
+        "notes": notes,
         "out": str(out),
     }
-    lines = [f"{report['model']}: {len(rows)} spectra"]
+    lines = [f"{report['model']}: {len(probabilities)} spectra", *(f"note  {one}" for one in notes)]
+    if report["no_data"]:
+        lines.append(f"no data  {report['no_data']} rows, whose class is left empty")
     lines += [f"{name}  {count}" for name, count in classes.items()]
     echo(json.dumps(report, indent=2) if as_json else "\n".join([*lines, f"written {out}"]))
+
+
+def _no_bands(model: Path) -> list[str | None]:
+    """Return the columns of labels and groups of the run in whose folder a model lies."""
+    try:
+        data = json.loads(model.with_name("config.json").read_text(encoding="utf-8"))["data"]
+        return [data.get("label_column"), data.get("group_column")]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return []
 
 
 def text_of(report: Mapping[str, Any]) -> str:

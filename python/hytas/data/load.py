@@ -29,7 +29,7 @@ from hytas.data.labels.read import (
 from hytas.data.readers.table import Named, open_file
 from hytas.data.record import Array, Contents
 from hytas.data.scene import Scene, check_cube, numbered, scene_from_arrays
-from hytas.data.spectra import Columns, load_spectra
+from hytas.data.spectra import Columns, Reading, load_spectra
 from hytas.data.synthetic import synthetic_scene
 from hytas.errors import InputError
 
@@ -133,13 +133,29 @@ def load_scene(
     names = read_class_names(class_names)
     options = LabelOptions(labels_key, mark, zero_is_a_class, class_field, labels_crs, names)
     use = Use(bands, nodata, options, cube_key, axes)
+    columns = Columns(label_column, group_column)
     if is_data_array(data):
+        columns.refuse("a DataArray")
         return _scene_of_array(data, labels, use)
     if isinstance(data, str | Path) and str(data) in ("synthetic", *SCENES):
+        columns.refuse(str(data))
         return _known_scene(str(data), labels, data_dir, use)
-    columns = Columns(label_column, group_column)
-    if cube_key is None and (table := load_spectra(data, labels, columns, class_names)):
+    given = None if mark.given is None else str(mark.given)
+    wanted = Reading(nodata, bands, given, names)
+    if cube_key is None and (table := load_spectra(data, labels, columns, wanted)):
+        of_scenes = {
+            "axes": axes,
+            "labels_key": labels_key,
+            "class_field": class_field,
+            "labels_crs": labels_crs,
+            "data_dir": data_dir,
+            "zero_is_a_class": zero_is_a_class or None,
+        }
+        for argument, value in of_scenes.items():
+            if value is not None:
+                raise InputError(argument, value, f"is for scenes, and {data} is a table")
         return table
+    columns.refuse(str(data))
     if data_dir is not None:
         known = ", ".join(SCENES)
         raise InputError("data_dir", data_dir, f"is only for the scenes {known}, not {data}")

@@ -5,16 +5,17 @@ A table is a CSV or Parquet file with a label column; or an array (N, bands), or
 measured in. No group lies on two sides of a split.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.fill import check_mark
 from hytas.data.labels.formats import format_of
-from hytas.data.labels.names import GivenNames, read_class_names
 from hytas.data.readers.table import open_file
 from hytas.data.record import Array, Contents, Variable, reading
 from hytas.data.scene import Scene, scene_from_arrays
@@ -30,6 +31,8 @@ ARRAYS = (".npy", ".npz", ".mat", ".h5", ".hdf5")
 KINDS = ("auto", "random", "folds", GROUPS)
 """Kinds of split that a table has."""
 USUAL_FRACTION = 0.8
+FARTHEST_NM = 0.5
+"""How far a column of a table may lie from a band of the model that it is taken for."""
 SHOWN = 12
 """Names of columns in a message, at most."""
 
@@ -63,9 +66,29 @@ class Columns:
     def __bool__(self) -> bool:
         return self.label is not None or self.group is not None
 
+    def refuse(self, data: str) -> None:
+        """Refuse named columns of what is no table.
+
+        Raises:
+            InputError: there are any.
+        """
+        for argument, name in (("label_column", self.label), ("group_column", self.group)):
+            if name is not None:
+                raise InputError(argument, name, f"is for tables of spectra, and {data} is a scene")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the user wants a table read: arguments of `load_scene`."""
+
+    nodata: float | None = None
+    bands: str | None = None
+    unlabelled: str | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+
 
 def load_spectra(
-    data: Any, labels: Any, columns: Columns, names: GivenNames | None = None
+    data: Any, labels: Any, columns: Columns, wanted: Reading = Reading()
 ) -> Spectra | None:
     """Read a table; None if `data` is none.
 
@@ -73,7 +96,7 @@ def load_spectra(
         data: the file of the table, or of an array and its labels.
         labels: the file of the labels of an array, if it is another one.
         columns: of labels and groups; of arrays their variables.
-        names: of classes, by their value in the table.
+        wanted: how to read it.
 
     Raises:
         InputError: it is a table, and its columns do not fit.
@@ -82,22 +105,17 @@ def load_spectra(
         return None
     path = Path(data)
     if path.suffix.lower() in SUFFIXES and path.is_file():
-        return _of_frame(path, labels, columns, read_class_names(names))
+        return _of_frame(path, labels, columns, wanted)
     if not path.is_file() or not (columns or path.suffix.lower() in ARRAYS):
         return None
     contents = open_file(path)
     beside = contents if labels is None or _is_shapes(labels) else open_file(labels, "labels")
     found = _arrays(contents, beside, columns)
     if found is None:
-        if columns:
-            name = "group_column" if columns.label is None else "label_column"
-            value = columns.group if columns.label is None else columns.label
-            raise InputError(name, value, f"is for tables of spectra, and {path.name} is a scene")
+        columns.refuse(path.name)
         return None
     values, targets, groups, notes = found
-    return _spectra(
-        path, values, targets, groups, None, notes, read_class_names(names), beside.files
-    )
+    return _spectra(path, values, targets, groups, None, notes, wanted, beside.files)
 
 
 def _is_shapes(labels: Any) -> bool:
@@ -106,7 +124,7 @@ def _is_shapes(labels: Any) -> bool:
     return format_of(Path(labels)) is not None
 
 
-def _of_frame(path: Path, labels: Any, columns: Columns, names: Mapping[str, str]) -> Spectra:
+def _of_frame(path: Path, labels: Any, columns: Columns, wanted: Reading) -> Spectra:
     if labels is not None:
         raise InputError("labels", labels, "a table has its labels", "name `label_column`")
     frame = _frame(path)
@@ -138,18 +156,18 @@ def _of_frame(path: Path, labels: Any, columns: Columns, names: Mapping[str, str
         raise InputError(
             "data", path, f"has {len(bands)} columns of numbers; a table needs 2 bands"
         )
-    values = frame[bands].to_numpy()
+    values = _numbers(frame[bands])
     if values.dtype.kind not in "iu":
         values = values.astype(np.float32)
-    groups = None if columns.group is None else frame[columns.group].to_numpy()
+    groups = None if columns.group is None else _values_of(frame[columns.group])
     note = (
         f"understood as a table: labels in {columns.label}"
         + (f", groups in {columns.group}" if columns.group else "")
         + f", bands {bands[0]} to {bands[-1]}"
         + ("" if wavelengths is None else ", whose names are wavelengths")
     )
-    targets = frame[columns.label].to_numpy()
-    return _spectra(path, values, targets, groups, wavelengths, [note, *notes], names, (path,))
+    targets = _values_of(frame[columns.label])
+    return _spectra(path, values, targets, groups, wavelengths, [note, *notes], wanted, (path,))
 
 
 def _frame(path: Path) -> Any:
@@ -201,6 +219,8 @@ def _arrays(
     arrays = [one for one in arrays if len(one.shape) in (2, 3) and np.prod(one.shape[1:]) > 1]
     cubes = [one for one in arrays if len(one.shape) == 3]
     beside_maps = [one for one in (*arrays, *beside.variables) if len(one.shape) == 2]
+    named = None if columns.label is None else beside.get(columns.label, "label_column")
+    grouping = None if columns.group is None else beside.get(columns.group, "group_column")
     for wanted in sorted(arrays, key=lambda one: -one.size):
         rows, is_series = wanted.shape[0], len(wanted.shape) == 3
         fitting = [one for one in lists if _length(one) == rows]
@@ -208,6 +228,7 @@ def _arrays(
         if columns.label is None and (any(wanted.dims) or other):
             continue
         if columns.label is None:
+            fitting = [one for one in fitting if one is not grouping]
             fitting = [one for one in fitting if _may_label(_values(one, beside))]
             if len(fitting) > 1 and not is_series:
                 names = " and ".join(map(str, fitting))
@@ -216,6 +237,8 @@ def _arrays(
                     rule=f"missing: {wanted} holds {rows} spectra, and {names} could be labels",
                 )
         if columns.label is None and len(fitting) != 1:
+            continue
+        if named is not None and wanted.shape[0] != _length(named) in {a.shape[0] for a in arrays}:
             continue
         label = _chosen("label_column", columns.label, fitting, beside)
         group, note = None, f"understood as a table: {wanted} holds {rows} spectra, {label} labels"
@@ -269,12 +292,12 @@ def _spectra(
     groups: Array | None,
     wavelengths: npt.NDArray[np.float64] | None,
     notes: Sequence[str],
-    names: Mapping[str, str],
+    wanted: Reading,
     sources: Sequence[Path],
 ) -> Spectra:
     """Check the parts of a table, and return it."""
-    ids, found, remarks = _classes(targets)
-    titles = {number: names.get(text, text) for number, text in enumerate(found, start=1)}
+    ids, found, remarks = _classes(targets, wanted.unlabelled)
+    titles = {number: wanted.names.get(text, text) for number, text in enumerate(found, start=1)}
     scene = scene_from_arrays(
         values[:, None],
         ids[:, None],
@@ -283,6 +306,8 @@ def _spectra(
         class_names=titles,
         sources=[str(path), *(str(one) for one in sources if one != path)],
         notes=[*notes, *remarks],
+        nodata=None if wanted.nodata is None else check_mark(wanted.nodata, values.dtype),
+        bands=wanted.bands,
     )
     return as_spectra(scene, groups)
 
@@ -291,12 +316,16 @@ def as_spectra(scene: Scene, groups: Array | None = None) -> Spectra:
     """Return a scene of one column (N, 1, bands) as a table, whose rows may belong to groups.
 
     Raises:
-        InputError: all rows are of one group.
+        InputError: all rows are of one group, or a row with a label is of none.
     """
     table = Spectra(**{one.name: getattr(scene, one.name) for one in fields(scene)})
     if groups is None:
         return table
-    texts, numbers = np.unique(np.asarray(groups).astype(str), return_inverse=True)
+    named = _texts(np.asarray(groups))
+    if lost := int(((named == "") & (scene.labels.ravel() > 0)).sum()):
+        rule = f"names no group of {lost} rows with a label"
+        raise InputError("group_column", rule=rule)
+    texts, numbers = np.unique(named, return_inverse=True)
     if len(texts) < 2:
         raise InputError("group_column", rule=f"holds one group, {texts[0]}; 2 are needed")
     return table.with_polygons((numbers.astype(np.int32) + 1)[:, None])
@@ -313,14 +342,34 @@ def is_table(path: Path, bands: int) -> bool:
     return flat in ([2], [3]) and not any(len(s) == 3 and s[-1] == bands for s in arrays)
 
 
-def read_rows(path: Path, card_bands: int, wavelengths: Sequence[float] | None) -> Array:
-    """Return the spectra (N, bands) of a table that a model classifies; labels are not needed.
+class Rows(NamedTuple):
+    """The spectra of a table to classify.
+
+    Attributes:
+        values: (N, bands).
+        wavelengths: of the bands in nm; None if the table names none.
+        notes: one-line remarks.
+    """
+
+    values: Array
+    wavelengths: npt.NDArray[np.float64] | None
+    notes: tuple[str, ...] = ()
+
+
+def read_rows(
+    path: Path,
+    card_bands: int,
+    wavelengths: Sequence[float] | None,
+    no_bands: Collection[str | None] = (),
+) -> Rows:
+    """Return the spectra of a table that a model classifies; labels are not needed.
 
     Args:
         path: CSV, TSV or Parquet, whose columns are found by wavelength, or are all columns of
-            numbers; or an array (N, bands).
+            numbers, or those with names such as b1, b2, b3; or an array (N, bands).
         card_bands: bands of the model.
         wavelengths: of these in nm, or None.
+        no_bands: names of columns that are no bands, such as that of the labels.
 
     Raises:
         InputError: it has not these bands.
@@ -331,42 +380,104 @@ def read_rows(path: Path, card_bands: int, wavelengths: Sequence[float] | None) 
         if len(fitting) != 1:
             raise InputError("scene", path, f"holds no array of spectra with {card_bands} bands")
         with reading("scene", path, "array"):
-            return fitting[0].values().reshape(-1, card_bands)
+            return Rows(fitting[0].values().reshape(-1, card_bands), None)
     frame = _frame(path)
     frame.columns = [str(name) for name in frame.columns]
     numeric = [name for name in frame.columns if frame[name].dtype.kind in "iufb"]
     waves = [name for name in numeric if _wave(name) is not None]
-    bands = waves if len(waves) >= 2 else numeric
-    found = nanometres([_wave(name) for name in waves])[0] if waves else None
-    same = found is None or wavelengths is None or np.allclose(found, wavelengths, atol=0.5)
-    if len(bands) != card_bands or not same:
-        rule = f"has the bands {_some(bands)}; the model takes {card_bands} others"
-        raise InputError("scene", path, rule)
-    return np.asarray(frame[bands].to_numpy())
+    centres = nanometres([_wave(name) for name in waves])[0] if len(waves) >= 2 else None
+    if centres is None or wavelengths is None:
+        bands, centres = _counted(path, numeric, waves, card_bands, no_bands), None
+    else:
+        gaps = np.abs(centres[:, None] - np.asarray(wavelengths))
+        nearest, far = gaps.argmin(axis=0), gaps.min(axis=0) > FARTHEST_NM
+        if far.any():
+            count, first = int(far.sum()), wavelengths[int(far.argmax())]
+            rule = f"has {len(waves)} bands, and none at {count} of the {card_bands} of the model"
+            raise InputError("scene", path, f"{rule}, such as {first:g} nm")
+        bands, centres = [waves[index] for index in nearest], centres[nearest]
+    left = [name for name in frame.columns if name not in bands]
+    notes = [f"columns that are no bands: {_some(left)}"] if left else []
+    if centres is None:
+        notes.append(f"bands by their order: {_some(bands)}")
+    return Rows(_numbers(frame[bands]), centres, tuple(notes))
 
 
-def _classes(targets: Array) -> tuple[npt.NDArray[np.int32], list[str], list[str]]:
+def _counted(
+    path: Path,
+    numeric: Sequence[str],
+    waves: Sequence[str],
+    count: int,
+    no_bands: Collection[str | None],
+) -> list[str]:
+    """Return the only columns of a table that can be the bands of a model without wavelengths."""
+    kept = [name for name in numeric if name not in no_bands]
+    stems: dict[str, list[str]] = {}
+    for name in kept:
+        if (numbered := re.fullmatch(r"(.*?)\d+", name)) is not None:
+            stems.setdefault(numbered[1], []).append(name)
+    for columns in (waves, kept, *stems.values()):
+        if len(columns) == count:
+            return list(columns)
+    bands = waves if len(waves) >= 2 else kept
+    rule = f"has {len(bands)} bands, and the model takes {count}: {_some(bands)}"
+    raise InputError("scene", path, rule)
+
+
+def _values_of(column: Any) -> Array:
+    """Return a column as numbers, NaN where one is missing, or as objects, None where one is."""
+    kind = column.dtype.kind
+    if kind not in "iuf":
+        return np.asarray(column.astype(object).where(column.notna(), None), object)
+    if kind == "f" or column.hasnans:
+        return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
+    return np.asarray(column, f"{kind}8")
+
+
+def _numbers(columns: Any) -> Array:
+    """Return columns (N, bands) as numbers; what is missing is NaN."""
+    values: Array = columns.to_numpy()
+    return values if values.dtype.kind in "iufb" else columns.to_numpy(float, na_value=np.nan)
+
+
+def _classes(
+    targets: Array, unlabelled: str | None = None
+) -> tuple[npt.NDArray[np.int32], list[str], list[str]]:
     """Return the class number of each row, from 1, the classes as texts, and notes."""
+    texts: Array
     if targets.dtype.kind == "f":
         missing = ~np.isfinite(targets)
         whole = np.where(missing, 0, targets)
-        if (whole != np.round(whole)).any():
+        if (whole != np.round(whole)).any() or (np.abs(whole) > 2**53).any():
             raise InputError(
                 "label_column",
-                rule="holds numbers with decimals; a class is a name or a whole number",
+                rule="holds numbers with decimals, or larger than 2^53; a class is a name or a "
+                "whole number",
             )
         texts = whole.astype(np.int64)
     elif targets.dtype.kind in "iub":
         texts, missing = targets, np.zeros(len(targets), np.bool_)
     else:
-        texts = np.array(["" if one is None or one != one else str(one).strip() for one in targets])
+        texts = _texts(targets)
         missing = texts == ""
+    if unlabelled is not None:
+        missing = missing | (texts.astype(str) == unlabelled)
     classes, numbers = np.unique(texts[~missing], return_inverse=True)
     ids = np.zeros(len(targets), np.int32)
     ids[~missing] = numbers + 1
     lost = int(missing.sum())
     notes = [f"{lost} rows without a label are not used"] if lost else []
     return ids, [str(one) for one in classes], notes
+
+
+def _texts(values: Array) -> Array:
+    """Return values as texts without spaces around them; empty where a value is missing."""
+    texts = []
+    for one in values.tolist():
+        if isinstance(one, bytes):
+            one = one.decode("utf-8", errors="backslashreplace")
+        texts.append("" if one is None or one != one else str(one).strip())
+    return np.array(texts, np.str_)
 
 
 def split_spectra(table: Spectra, settings: SplitSettings, seed: int) -> Split:

@@ -90,16 +90,17 @@ def write_predictions(
         path: replaced as a whole.
         card: of the model.
         files: names of the images, or rows of a table.
-        probabilities: (n, C).
+        probabilities: (n, C); where all are 0 there is no data, and the class is left empty.
         labels: true class of each; None if they are not known.
         head: of the first column.
 
     Raises:
         OSError: the file cannot be written.
     """
-    best = probabilities.argmax(axis=1)
-    names = [card.class_names[number] for number in best]
-    sure = [f"{value:.6f}" for value in probabilities.max(axis=1)]
+    best, confidence = probabilities.argmax(axis=1), probabilities.max(axis=1)
+    held = confidence > 0
+    names = [card.class_names[n] if has else "" for n, has in zip(best, held, strict=True)]
+    sure = [f"{value:.6f}" if value > 0 else "" for value in confidence]
     columns: list[Sequence[str]] = [files, names, sure]
     heads = [head, "class", "confidence"]
     if labels is not None:

@@ -1,0 +1,100 @@
+"""`hytas classify` with a table of spectra."""
+
+import csv
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "export"))
+
+from small_model import small_model, small_scene  # isort: skip
+
+from hytas.data import load_scene
+from hytas.deploy import DeployedModel, classify_scene
+from hytas.export import export_formats
+
+from commands import run_copy  # isort: skip
+
+BANDS = 24
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    """Spectra of the small scene, 24 bands, with columns that are no bands."""
+    scene = small_scene("float32")
+    spectra = scene.cube.reshape(-1, BANDS)[::7]
+    frame = pd.DataFrame(spectra, columns=[f"{wave:g} nm" for wave in scene.wavelengths])
+    frame.insert(0, "moisture", 0.5)
+    return frame.assign(crop=scene.labels.ravel()[::7], field=np.arange(len(frame)) % 5)
+
+
+def export(table: pd.DataFrame, folder: Path, **card: object) -> Path:
+    table.drop(columns=["moisture", "field"]).to_csv(folder / "learnt.csv", index=False)
+    scene = load_scene(folder / "learnt.csv", label_column="crop")
+    model, own = small_model(scene, side=1)
+    return export_formats(model, folder, replace(own, **card), ["onnx"])["onnx"]
+
+
+def classify(model: Path, table: pd.DataFrame, *more: object) -> tuple[dict, list[dict[str, str]]]:
+    path = model.with_name("table.csv")
+    table.to_csv(path, index=False)
+    out = model.with_name("classes.csv")
+    done = run_copy("classify", model, path, "--out", out, "--json", *more)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), list(csv.DictReader(out.read_text().splitlines()))
+
+
+@pytest.mark.parametrize("scale_by", ["training", "scene"])
+def test_a_table_gets_the_classes_of_a_scene(scale_by, table: pd.DataFrame, tmp_path: Path) -> None:
+    moved, bands = table.copy(), [name for name in table if name.endswith("nm")]
+    if scale_by == "scene":
+        table[bands] = (table[bands] - table[bands].mean()) / table[bands].std().clip(1e-3)
+    path = export(table, tmp_path, scale_by=scale_by)
+    moved.loc[3, bands] = np.nan
+    report, rows = classify(path, moved.sample(frac=1, axis=1, random_state=0))
+    model = DeployedModel.load(path, "cpu")
+    cube = moved[bands].to_numpy(np.float32)[:, None]
+    found = classify_scene(model, cube, smooth="none").labels.ravel()
+    names = dict(zip(model.card.class_ids, model.card.class_names, strict=True))
+    assert [row["class"] for row in rows] == [names.get(number, "") for number in found]
+    assert len(set(found)) > 2
+    assert (rows[3]["class"], rows[3]["confidence"], report["no_data"]) == ("", "", 1)
+    assert "moisture" in report["notes"][0]
+
+
+def test_columns_without_wavelengths(table: pd.DataFrame, tmp_path: Path) -> None:
+    wanted = classify(export(table, tmp_path), table)[1]
+    bands = [name for name in table if name.endswith("nm")]
+    plain = table.rename(columns={name: f"b{n}" for n, name in enumerate(bands)})
+    path = export(plain, tmp_path)
+    report, rows = classify(path, plain)
+    assert [row["class"] for row in rows] == [row["class"] for row in wanted]
+    assert "bands by their order: b0, b1" in report["notes"][-1]
+    plain.drop(columns="b7").to_csv(tmp_path / "table.csv", index=False)
+    done = run_copy("classify", path, tmp_path / "table.csv", "--out", tmp_path / "out.csv")
+    assert done.returncode != 0
+    assert "and the model takes 24" in done.stderr
+
+
+def test_what_is_refused(table: pd.DataFrame, tmp_path: Path) -> None:
+    path = export(table, tmp_path)
+    source = tmp_path / "predictions.csv"
+    table.to_csv(source, index=False)
+    before = source.read_bytes()
+    for more in ([], ["--out", source]):
+        done = run_copy("classify", path, source, *more, cwd=tmp_path)
+        assert done.returncode != 0
+        assert "is also a file of the scene" in done.stderr
+    assert source.read_bytes() == before
+    far = table.copy()
+    far[[name for name in table if name.endswith("nm")]] *= 50
+    report, _ = classify(path, far)
+    assert "another unit" in report["notes"][-1]
+    done = run_copy("classify", path, tmp_path / "table.csv", "--strict", "--out", "o.csv")
+    assert done.returncode != 0
+    assert "another unit" in done.stderr

@@ -1,6 +1,7 @@
 """`hytas search`, also `hytas-search`: from a scene to a checked model in one command."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +89,8 @@ def search(
     )
     if write_config is not None:
         save_config(write_config, config, out=out, device=device)
-        click.echo(f"{write_config}: written; hytas search --config {write_config} runs it")
+        name = shlex.quote(str(write_config))
+        click.echo(f"{write_config}: written; hytas search --config {name} runs it")
         return
     _run(config, out, device, workers, console, as_json)
 

@@ -16,7 +16,7 @@ import scipy.io
 import torch
 
 from commands import command, run_copy
-from hytas.data import Scene, scene_from_arrays
+from hytas.data import Scene, load_scene, scene_from_arrays
 from hytas.deploy.smoothing import Smoothing, smooth_pixels
 from hytas.errors import InputError
 from hytas.models import InputShape, count_parameters
@@ -190,6 +190,21 @@ def test_svm_chooses_by_cross_validation_and_survives_single_pixels(scene: Scene
     few = dataclasses.replace(SETTINGS, train_per_class=1)
     details = METHODS["svm"].load()(task_of(scene, few), lambda *_: None).details
     assert details["cross_validated_OA"] is None
+
+
+def test_svm_chooses_on_groups_that_it_did_not_see(tmp_path: Path) -> None:
+    """Spectra tell their group alone, so only folds that divide groups find the class."""
+    generator = np.random.default_rng(0)
+    field = np.repeat(np.arange(40), 8)
+    spectra = generator.normal(size=(40, 6))[field] + generator.normal(0, 0.01, (320, 6))
+    np.savez(tmp_path / "a.npz", x=spectra, y=field % 2, field=field)
+    scores = []
+    for group_column in (None, "field"):
+        table = load_scene(tmp_path / "a.npz", label_column="y", group_column=group_column)
+        task = task_of(table, ReferenceSettings(patch_size=1))
+        scores.append(METHODS["svm"].load()(task, lambda *_: None).details["cross_validated_OA"])
+    assert scores[0] > 0.95
+    assert scores[1] < 0.8
 
 
 def test_svm_chooses_on_every_class_of_many_pixels() -> None:

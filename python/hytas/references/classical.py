@@ -23,8 +23,9 @@ BATCH = 4096
 def svm(task: Task, progress: Progress) -> Fit:
     """Fit a support vector machine with an RBF kernel to the spectra of single pixels.
 
-    Cross-validation over five folds of the training pixels chooses C and gamma. If there are more
-    than about 2000 pixels, it uses a sample of each class. The final fit uses all training pixels.
+    Cross-validation over five folds of the training pixels chooses C and gamma. Groups of a table
+    stay whole. If there are more than about 2000 pixels, it uses a sample of each class. The final
+    fit uses all training pixels.
     Source: Melgani & Bruzzone, IEEE TGRS 42, 2004, the field's classical reference method.
     """
     from sklearn.svm import SVC
@@ -34,7 +35,7 @@ def svm(task: Task, progress: Progress) -> Fit:
     unit = 1.0 / (spectra.shape[1] * (float(spectra.var()) or 1.0))  # all spectra may be equal
     generator = np.random.default_rng(task.seed)
     with _few_pixels_a_class():
-        cost, gamma, score = _choose(spectra, task.targets, unit, generator, progress)
+        cost, gamma, score = _choose(spectra, task.targets, task.groups, unit, generator, progress)
         progress("fit", 0, 1)
         machine = SVC(C=cost, gamma=gamma, cache_size=500).fit(spectra, task.targets)
     details = {"C": cost, "gamma": gamma, "cross_validated_OA": score}
@@ -71,6 +72,7 @@ def _few_pixels_a_class() -> Iterator[None]:
 def _choose(
     spectra: NDArray[np.float32],
     targets: NDArray[np.int64],
+    groups: NDArray[Any] | None,
     unit: float,
     generator: np.random.Generator,
     progress: Progress,
@@ -81,7 +83,12 @@ def _choose(
     if len(targets) > MOST_TO_CHOOSE_ON:
         kept = thinned(targets, MOST_TO_CHOOSE_ON / len(targets), generator)
         spectra, targets = spectra[kept], targets[kept]
-    fold = _folds(targets, generator)
+        groups = None if groups is None else groups[kept]
+    if groups is None:
+        fold = _folds(targets, generator)
+    else:  # whole groups, dealt by the class of their first spectrum
+        _, first, of_group = np.unique(groups, return_index=True, return_inverse=True)
+        fold = _folds(targets[first], generator)[of_group]
     chosen = generator.permutation(len(targets))
     spectra, targets, fold = spectra[chosen], targets[chosen], fold[chosen]
     parts = [fold == number for number in range(FOLDS)]

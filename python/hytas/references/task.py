@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.data import LabelledData, Preprocessing, Scene, Split
+from hytas.data import LabelledData, Preprocessing, Scene, Spectra, Split
 from hytas.data.images import fit_scaling_of
 from hytas.data.images.image_set import Read
 from hytas.errors import InputError
@@ -38,6 +38,7 @@ class Task:
         steps: optimiser steps of the networks; None means the published number.
         fit_scaling: function of a method of scaling ("standard", "minmax", None for the configured
             one); it returns the scaling, fitted on the training pixels.
+        groups: numbers (n,) of the groups of training pixels that no fold may divide, or None.
     """
 
     read: Read
@@ -52,6 +53,7 @@ class Task:
     device: str
     steps: int | None
     fit_scaling: Callable[[str | None], Preprocessing]
+    groups: Pixels | None = None
 
     @classmethod
     def of(
@@ -86,6 +88,8 @@ class Task:
             return fit_scaling_of(scene, train, method=method, bands=bands, seed=split.seed)
 
         single = 1 if isinstance(scene, Scene) else scene.side
+        of_rows = scene.polygons if isinstance(scene, Spectra) else None
+        groups = None if of_rows is None else of_rows.ravel()[train].astype(np.int64)
         return cls(
             scene.reader(patch_size),
             scene.reader(single),
@@ -99,6 +103,7 @@ class Task:
             device,
             steps,
             fit_scaling,
+            groups,
         )
 
     def spectra(self, pixels: Pixels, scaling: Preprocessing) -> NDArray[np.float32]:

@@ -362,13 +362,18 @@ def smoothed_rows(
 
 
 def probability_rows(
-    model: DeployedModel, cube: Rows, *, nodata: float | None = None, rows: int = 16
+    model: DeployedModel,
+    cube: Rows,
+    *,
+    nodata: float | None = None,
+    smooth: str | None = None,
+    rows: int = 16,
 ) -> Iterator[npt.NDArray[np.float32]]:
     """Probabilities (W, C) of each row, smoothed if the card says so; 0 where there is no data.
 
     Arguments are those of `classify_scene`; `rows` are classified at a time.
     """
-    smoothing = chosen_smoothing(model, None)
+    smoothing = chosen_smoothing(model, smooth)
     if smoothing is not None:
         yield from smoothed_rows(model, smoothing, cube, nodata, rows)
         return

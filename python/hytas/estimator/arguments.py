@@ -64,6 +64,7 @@ _NAMES = {
     "provider": "device",
     "supernet": "proxy",
     "out": "work_dir",
+    "group_column": "groups",
 }
 """What the library calls an argument -> what the estimator calls it."""
 _OF_ROWS = ("patch_size", "labels")
@@ -143,11 +144,13 @@ class Given(NamedTuple):
         cube: (H, W, bands).
         pixels: flat indices of the wanted pixels; None for all.
         array: the cube as it lies in a `DataArray`, or None.
+        are_spectra: whether the pixels have no neighbours.
     """
 
     cube: Array
     pixels: npt.NDArray[np.int64] | None = None
     array: ArrayCube | None = None
+    are_spectra: bool = False
 
     @property
     def wavelengths(self) -> npt.NDArray[np.float64] | None:
@@ -181,7 +184,7 @@ def given_cube(cube: Any) -> Given:
         array = cube_of(cube)
         return Given(_checked(array.whole()), array=array)
     if np.ndim(cube) == 2:  # spectra, which are pixels without neighbours
-        return Given(_checked(np.asarray(cube)[:, None]), np.arange(len(cube)))
+        return Given(_checked(np.asarray(cube)[:, None]), np.arange(len(cube)), are_spectra=True)
     return Given(_checked(cube))
 
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hytas.data import CubePixels, Scene, SplitSettings, as_spectra, scene_from_arrays
 from hytas.data.data_array import is_data_array
+from hytas.data.labels.names import read_class_names
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.scene import probability_rows
 from hytas.errors import InputError
@@ -49,7 +50,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
     Its parameters are settings of a run; `help(HSIClassifier)` and docs/options.md list them.
 
     Attributes:
-        classes_: (C,) class ids, in the labels' type.
+        classes_: (C,) class ids, in the labels' type; of spectra their labels, also texts.
         n_features_in_: bands of the cube.
         architecture_: the winner, a plain mapping.
         outcome_: `hytas.Outcome` of the run. Its accuracy is on the pixels that `fit` got.
@@ -67,7 +68,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
                 or spectra (n, bands) that are no pixels. `predict` and `score` accept all of these
                 as well.
             labels: (H, W) class ids, 0 unlabelled, also as a `DataArray`; or (n,), one id for each
-                of these pixels or spectra.
+                of these pixels. Of spectra each value is a class, also 0 or a text.
             groups: (n,) group of each of the spectra; none is divided between training and
                 validation.
 
@@ -80,7 +81,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
         if isinstance(cube, CubePixels):
             labels, cube = cube.label_map(labels), cube.cube
         with python_arguments(rows=True):
-            scene, labels = self._given_scene(cube, labels, groups)
+            scene, values = self._given_scene(cube, labels, groups)
         # The caller of `fit` has split already: all pixels train, and the file is checked on them.
         scene = replace(scene, train=scene.labels, test=scene.labels)
         seed = seed_of(self.random_state)
@@ -102,19 +103,25 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
         self._scene: Scene | None = scene
         self._content = (folder / "model.onnx").read_bytes()
         self._deployed: DeployedModel | None = None
-        self.classes_ = np.asarray(scene.class_ids, dtype=labels.dtype)
+        self.classes_ = values
         self.n_features_in_ = scene.bands
         self.architecture_, self.outcome_ = outcome.architecture, outcome
         self.run_dir_, self.seed_ = folder, seed
         return self
 
     def _given_scene(self, cube: Any, labels: Any, groups: Any) -> tuple[Scene, Array]:
+        """Return the scene, and the user's value of each of its classes."""
         # What is wrong with an array is said of the scene.
         spectra = not is_data_array(cube) and np.ndim(cube) == 2 and np.ndim(labels) == 1
         if groups is not None and not (spectra and np.shape(groups) == np.shape(labels)):
             raise InputError("groups", rule="must be one for each of the spectra (n, bands)")
-        if spectra:
-            cube, labels = np.asarray(cube)[:, None], np.asarray(labels)[:, None]
+        values = np.zeros(0)
+        if spectra:  # each value is a class, also 0
+            cube, given_labels = np.asarray(cube)[:, None], np.asarray(labels)
+            known = given_labels == given_labels  # not NaN
+            values, numbers = np.unique(given_labels[known], return_inverse=True)
+            labels = np.zeros((len(known), 1), np.int32)
+            labels[known, 0] = numbers + 1
         given = given_cube(cube) if is_data_array(cube) else Given(np.asarray(cube))
         labels, note = label_map(labels, given)
         facts: dict[str, Any] = {"notes": [] if note is None else [note]}
@@ -125,10 +132,16 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
             facts["notes"] += given.array.notes
         if self.nodata is not None:
             facts["nodata"] = self.nodata
-        if self.class_names is not None:
+        if spectra:
+            titles = {} if self.class_names is None else read_class_names(self.class_names)
+            texts = [titles.get(text, text) for text in map(str, values)]
+            facts["class_names"] = dict(enumerate(texts, start=1))
+        elif self.class_names is not None:
             facts["class_names"] = names_by_id(self.class_names)
         scene = scene_from_arrays(given.cube, labels, name="cube", bands=self.bands, **facts)
-        return as_spectra(scene, groups) if spectra else scene, labels
+        if spectra:
+            return as_spectra(scene, groups), values[np.asarray(scene.class_ids) - 1]
+        return scene, np.asarray(scene.class_ids, dtype=labels.dtype)
 
     def predict(self, cube: Any, unknown: float | None = None) -> Any:
         """Return the class ids (H, W) of a cube of the same sensor, in the type of the labels.
@@ -154,9 +167,24 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
                 given.cube,
                 nodata=given.nodata,
                 wavelengths=given.wavelengths,
+                smooth="none" if given.are_spectra else None,
                 unknown=unknown,
             ).labels
-        return given.shaped(classes.astype(self.classes_.dtype), "classes")
+            found = self._values(classes, model.card.class_ids)
+        return given.shaped(found, "classes")
+
+    def _values(self, classes: Array, ids: tuple[int, ...]) -> Array:
+        """Return the user's values of the classes of a map; what has none is 0, or an empty text.
+
+        Raises:
+            InputError: 0 is a class.
+        """
+        missing, nothing = classes == 0, np.zeros(1, self.classes_.dtype)[0]
+        if missing.any() and nothing in self.classes_:
+            rule = f"{missing.sum()} spectra have no data or no class, and 0 is a class"
+            raise InputError("cube", rule=rule)
+        found = self.classes_[np.minimum(np.searchsorted(ids, classes), len(ids) - 1)]
+        return np.where(missing, nothing, found)
 
     def predict_proba(self, cube: Any) -> Any:
         """Return the probabilities (H, W, C) of `classes_`; NaN for a pixel without data.
@@ -170,7 +198,12 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
         with python_arguments():
             model, given = self._model(), given_cube(cube)
             model.check_scene(given.cube.shape[2], given.wavelengths)
-            rows = probability_rows(model, given.cube, nodata=given.nodata)
+            rows = probability_rows(
+                model,
+                given.cube,
+                nodata=given.nodata,
+                smooth="none" if given.are_spectra else None,
+            )
             probabilities = np.stack(list(rows))
         probabilities[probabilities.max(axis=2) == 0] = np.nan
         return given.shaped(probabilities, "probability", self.classes_)

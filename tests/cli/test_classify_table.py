@@ -98,3 +98,13 @@ def test_what_is_refused(table: pd.DataFrame, tmp_path: Path) -> None:
     done = run_copy("classify", path, tmp_path / "table.csv", "--strict", "--out", "o.csv")
     assert done.returncode != 0
     assert "another unit" in done.stderr
+
+
+def test_a_table_is_inspected(table: pd.DataFrame, tmp_path: Path) -> None:
+    table.assign(plot="a").to_csv(tmp_path / "table.csv", index=False)
+    done = run_copy("inspect", tmp_path / "table.csv", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["rows"], found["wavelengths"]) == (len(table), "400.0 to 1000.0 nm")
+    assert found["bands"].startswith("24 columns of numbers: 400 nm")
+    assert "crop, 4 values" in found["other columns"]

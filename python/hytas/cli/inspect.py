@@ -34,7 +34,7 @@ Lines = Callable[[Mapping[str, Any]], list[str]]
 @options.plugin_option(expose_value=False)
 @options.json_option
 def inspect(path: Path, as_json: bool, **reading: Any) -> None:
-    """Describe PATH: a scene, an exported model or a run folder."""
+    """Describe PATH: a scene, a table of spectra, an exported model or a run folder."""
     if str(path) != "synthetic" and not path.exists():
         raise InputError("path", path, "no such file or folder")
     given = {
@@ -53,7 +53,10 @@ def _reader(path: Path, given: Mapping[str, Any]) -> tuple[Callable[[], Finding]
         given: options for reading a scene.
     """
     from hytas.data import is_scene_folder
+    from hytas.data.spectra import SUFFIXES, describe_columns
 
+    if path.suffix.lower() in SUFFIXES and path.is_file() and not given:
+        return (lambda: describe_columns(path)), _lines
     is_model = path.suffix.lower() == ".onnx"
     if not is_model and (not path.is_dir() or is_scene_folder(path)):
         return (lambda: _scene(path, given)), _lines

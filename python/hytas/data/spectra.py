@@ -128,7 +128,7 @@ def _of_frame(path: Path, labels: Any, columns: Columns, wanted: Reading) -> Spe
     if labels is not None:
         raise InputError("labels", labels, "a table has its labels", "name `label_column`")
     frame = _frame(path)
-    header = [str(name) for name in frame.columns]
+    header = list(frame.columns)
     frame.columns = header
     if columns.label is None:
         raise InputError("label_column", rule="missing", hint=f"{path.name} has {_some(header)}")
@@ -138,18 +138,7 @@ def _of_frame(path: Path, labels: Any, columns: Columns, wanted: Reading) -> Spe
     if columns.label == columns.group:
         raise InputError("group_column", columns.group, "is the label column, too")
     others = [name for name in header if name not in (columns.label, columns.group)]
-    numeric = [name for name in others if frame[name].dtype.kind in "iufb"]
-    waves = {name: wave for name in numeric if (wave := _wave(name)) is not None}
-    bands, wavelengths, notes = (numeric, None, [])
-    if len(waves) >= 2:
-        bands = list(waves)
-        numbers = list(waves.values())
-        wavelengths, why = nanometres(numbers)
-        counted = np.array_equal(np.diff(numbers), np.ones(len(numbers) - 1)) and min(numbers) < 2
-        if counted:
-            wavelengths = None
-        elif wavelengths is None:
-            notes.append(f"names of bands are no wavelengths: {why}")
+    bands, wavelengths, notes = _bands(frame, others)
     if left := [name for name in others if name not in bands]:
         notes.append(f"columns that are no bands: {_some(left)}")
     if len(bands) < 2:
@@ -170,6 +159,48 @@ def _of_frame(path: Path, labels: Any, columns: Columns, wanted: Reading) -> Spe
     return _spectra(path, values, targets, groups, wavelengths, [note, *notes], wanted, (path,))
 
 
+def _bands(
+    frame: Any, others: Sequence[str]
+) -> tuple[list[str], npt.NDArray[np.float64] | None, list[str]]:
+    """Return which of the columns are bands, their wavelengths in nm or None, and notes."""
+    numeric = [name for name in others if frame[name].dtype.kind in "iufb"]
+    waves = {name: wave for name in numeric if (wave := _wave(name)) is not None}
+    bands, wavelengths = numeric, None
+    notes: list[str] = []
+    if len(waves) >= 2:
+        bands = list(waves)
+        numbers = list(waves.values())
+        wavelengths, why = nanometres(numbers)
+        counted = np.array_equal(np.diff(numbers), np.ones(len(numbers) - 1)) and min(numbers) < 2
+        if counted:
+            wavelengths = None
+        elif wavelengths is None:
+            notes.append(f"names of bands are no wavelengths: {why}")
+    return bands, wavelengths, notes
+
+
+def describe_columns(path: Path) -> dict[str, Any]:
+    """Return what a file of columns holds, JSON-ready.
+
+    Raises:
+        InputError: it is no such file.
+    """
+    frame = _frame(path)
+    bands, wavelengths, notes = _bands(frame, list(frame.columns))
+    others = {name: frame[name] for name in frame.columns if name not in bands}
+    return {
+        "what": "table",
+        "path": str(path),
+        "rows": len(frame),
+        "bands": f"{len(bands)} columns of numbers: {_some(bands)}",
+        "wavelengths": None
+        if wavelengths is None
+        else f"{wavelengths.min():.1f} to {wavelengths.max():.1f} nm",
+        "other columns": [f"{name}, {one.nunique()} values" for name, one in others.items()],
+        "notes": [*notes, "`label_column` and `group_column` name columns that are no bands"],
+    }
+
+
 def _frame(path: Path) -> Any:
     """Read a file of columns with pandas.
 
@@ -182,13 +213,14 @@ def _frame(path: Path) -> Any:
     try:
         with reading("data", path, "table"):
             if parquet:
-                return pandas.read_parquet(path)
-            return pandas.read_csv(
-                path, sep="\t" if path.suffix.lower() == ".tsv" else None, engine="python"
-            )
+                frame = pandas.read_parquet(path)
+            else:
+                tab = "\t" if path.suffix.lower() == ".tsv" else None
+                frame = pandas.read_csv(path, sep=tab, engine="python")
     except ImportError:
         hint = "pip install 'hytas[parquet]'"
         raise InputError("data", path, "Parquet needs pyarrow", hint) from None
+    return frame.set_axis([str(name) for name in frame.columns], axis=1)
 
 
 def _wave(name: str) -> float | None:
@@ -382,7 +414,6 @@ def read_rows(
         with reading("scene", path, "array"):
             return Rows(fitting[0].values().reshape(-1, card_bands), None)
     frame = _frame(path)
-    frame.columns = [str(name) for name in frame.columns]
     numeric = [name for name in frame.columns if frame[name].dtype.kind in "iufb"]
     waves = [name for name in numeric if _wave(name) is not None]
     centres = nanometres([_wave(name) for name in waves])[0] if len(waves) >= 2 else None

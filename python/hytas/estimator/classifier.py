@@ -120,6 +120,8 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
             cube, given_labels = np.asarray(cube)[:, None], np.asarray(labels)
             known = given_labels == given_labels  # not NaN
             values, numbers = np.unique(given_labels[known], return_inverse=True)
+            if len(values) < 2:
+                raise InputError("labels", rule="of spectra must hold two classes or more")
             labels = np.zeros((len(known), 1), np.int32)
             labels[known, 0] = numbers + 1
         given = given_cube(cube) if is_data_array(cube) else Given(np.asarray(cube))
@@ -179,7 +181,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
         Raises:
             InputError: 0 is a class.
         """
-        missing, nothing = classes == 0, np.zeros(1, self.classes_.dtype)[0]
+        missing, nothing = classes == 0, type(self.classes_[0])()
         if missing.any() and nothing in self.classes_:
             rule = f"{missing.sum()} spectra have no data or no class, and 0 is a class"
             raise InputError("cube", rule=rule)

@@ -30,11 +30,14 @@ def table() -> pd.DataFrame:
     spectra = scene.cube.reshape(-1, BANDS)[::7]
     frame = pd.DataFrame(spectra, columns=[f"{wave:g} nm" for wave in scene.wavelengths])
     frame.insert(0, "moisture", 0.5)
+    frame["7"] = 1.0  # a number that is no wavelength
     return frame.assign(crop=scene.labels.ravel()[::7], field=np.arange(len(frame)) % 5)
 
 
 def export(table: pd.DataFrame, folder: Path, **card: object) -> Path:
-    table.drop(columns=["moisture", "field"]).to_csv(folder / "learnt.csv", index=False)
+    table.drop(columns=["moisture", "field", "7"], errors="ignore").to_csv(
+        folder / "learnt.csv", index=False
+    )
     scene = load_scene(folder / "learnt.csv", label_column="crop")
     model, own = small_model(scene, side=1)
     return export_formats(model, folder, replace(own, **card), ["onnx"])["onnx"]
@@ -70,7 +73,7 @@ def test_a_table_gets_the_classes_of_a_scene(scale_by, table: pd.DataFrame, tmp_
 def test_columns_without_wavelengths(table: pd.DataFrame, tmp_path: Path) -> None:
     wanted = classify(export(table, tmp_path), table)[1]
     bands = [name for name in table if name.endswith("nm")]
-    plain = table.rename(columns={name: f"b{n}" for n, name in enumerate(bands)})
+    plain = table.drop(columns="7").rename(columns={name: f"b{n}" for n, name in enumerate(bands)})
     path = export(plain, tmp_path)
     report, rows = classify(path, plain)
     assert [row["class"] for row in rows] == [row["class"] for row in wanted]
@@ -101,10 +104,12 @@ def test_what_is_refused(table: pd.DataFrame, tmp_path: Path) -> None:
 
 
 def test_a_table_is_inspected(table: pd.DataFrame, tmp_path: Path) -> None:
-    table.assign(plot="a").to_csv(tmp_path / "table.csv", index=False)
+    table.drop(columns="7").assign(plot="a").to_csv(tmp_path / "table.csv", index=False)
     done = run_copy("inspect", tmp_path / "table.csv", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["rows"], found["wavelengths"]) == (len(table), "400.0 to 1000.0 nm")
     assert found["bands"].startswith("24 columns of numbers: 400 nm")
+    done = run_copy("inspect", tmp_path / "table.csv", "--bands", "1-3")
+    assert "is for scenes" in done.stderr
     assert "crop, 4 values" in found["other columns"]

@@ -55,7 +55,9 @@ def _reader(path: Path, given: Mapping[str, Any]) -> tuple[Callable[[], Finding]
     from hytas.data import is_scene_folder
     from hytas.data.spectra import SUFFIXES, describe_columns
 
-    if path.suffix.lower() in SUFFIXES and path.is_file() and not given:
+    if path.suffix.lower() in SUFFIXES and path.is_file():
+        for name, value in given.items():
+            raise InputError(name, value, f"is for scenes, and {path} is a table")
         return (lambda: describe_columns(path)), _lines
     is_model = path.suffix.lower() == ".onnx"
     if not is_model and (not path.is_dir() or is_scene_folder(path)):

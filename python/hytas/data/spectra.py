@@ -197,7 +197,10 @@ def describe_columns(path: Path) -> dict[str, Any]:
         if wavelengths is None
         else f"{wavelengths.min():.1f} to {wavelengths.max():.1f} nm",
         "other columns": [f"{name}, {one.nunique()} values" for name, one in others.items()],
-        "notes": [*notes, "`label_column` and `group_column` name columns that are no bands"],
+        "notes": [
+            *notes,
+            "labels and groups are no bands, once their columns are named",
+        ],
     }
 
 
@@ -416,7 +419,10 @@ def read_rows(
     frame = _frame(path)
     numeric = [name for name in frame.columns if frame[name].dtype.kind in "iufb"]
     waves = [name for name in numeric if _wave(name) is not None]
-    centres = nanometres([_wave(name) for name in waves])[0] if len(waves) >= 2 else None
+    numbers = [_wave(name) for name in waves]
+    centres = nanometres(numbers)[0] if len(waves) >= 2 else None
+    if centres is None and len(waves) > card_bands:  # one that is no band spoils their unit
+        centres = np.array(numbers, np.float64)
     if centres is None or wavelengths is None:
         bands, centres = _counted(path, numeric, waves, card_bands, no_bands), None
     else:

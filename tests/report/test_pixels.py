@@ -156,3 +156,13 @@ def test_false_colours_show_near_infrared_red_and_green() -> None:
     picture = false_colours(cube, valid, np.arange(5), nm)
     assert (picture[0].argmax(axis=1) == [0, 1, 2]).all()
     assert (picture[1, 2] == 0).all()
+
+
+def test_bands_without_a_place_are_refused(tmp_path: Path) -> None:
+    pixels().save(tmp_path / "pixels.npz")
+    with np.load(tmp_path / "pixels.npz") as file:
+        arrays = dict(file)
+    arrays["spectra_bands"][3] = np.nan
+    np.savez(tmp_path / "pixels.npz", **arrays)
+    with pytest.raises(InputError, match="bands of no place"):
+        Pixels.load(tmp_path / "pixels.npz")

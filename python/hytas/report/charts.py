@@ -14,6 +14,8 @@ from hytas.report.pixels import Pixels
 WIDTH, HEIGHT = 440, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, WIDTH - 14, 14, HEIGHT - 42
 MOST_POINTS = 10_000
+_MOST = 1e300
+"""Values beyond it have no place: the length of their axis would be infinite."""
 _LOG_FROM = 50
 """Positive values whose ends are so many times apart are drawn on a logarithmic axis."""
 Numbers = NDArray[np.float64]
@@ -64,7 +66,8 @@ class Axis:
 
 def axis(values: Numbers, start: float, end: float, *, linear: bool = False) -> Axis:
     """Return an axis that holds all finite values, with a little room."""
-    finite = values[np.isfinite(values)]
+    """Return an axis that holds all finite values, with a little room."""
+    finite = values[np.abs(values) < _MOST]  # nor NaN
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     if not linear and low > 0 and high / low >= _LOG_FROM:
         return Axis(low / 1.15, high * 1.15, start, end, log=True)

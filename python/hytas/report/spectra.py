@@ -86,6 +86,8 @@ class Spectra:
         shapes = (given["basis"].shape, given["bands"].shape, given["codes"].shape[:1])
         if shapes != ((components, length), (length,), (components,)) or given["stride"] < 1:
             raise ValueError("spectra of no one shape")
+        if not np.isfinite(given["bands"]).all():
+            raise ValueError("bands of no place")
         return cls(**given)
 
 

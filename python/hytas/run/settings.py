@@ -42,7 +42,7 @@ class Effort(NamedTuple):
 
 
 EFFORTS = {
-    "quick": Effort(20, 10, 6, 3, 30, 300),
+    "quick": Effort(20, 10, 6, 3, 30, 600),
     "normal": Effort(50, 20, 24, 8, 60, 1500),
     "thorough": Effort(50, 40, 48, 16, 60, 3000),
 }

@@ -203,7 +203,7 @@ def test_a_tile_of_enmap(tmp_path: Path) -> None:
     np.testing.assert_array_equal(tile.cube, whole.cube)
     metadata.unlink()
     plain = load_cube(image)
-    note = f"its metadata ({metadata.name}) are not beside it: values are as stored"
+    note = f"its metadata ({metadata.name}) are not next to it: values are as stored"
     assert plain.notes[0] == note
     with rasterio.open(image) as file:
         np.testing.assert_array_equal(plain.cube, file.read().transpose(1, 2, 0))

@@ -52,19 +52,19 @@ def load_scenes(
         return scenes[0]
     for scene in scenes:
         if isinstance(scene, Spectra):
-            rule = "is a table of spectra, which is learnt alone"
+            rule = "is a table of spectra, and a table trains alone"
             raise InputError("data", scene.name, rule, "put all spectra into one table")
     return join_scenes(scenes[: len(learnt)], scenes[len(learnt) :])
 
 
 def _refuse_leak(learnt: Sequence[Scene], tested: Sequence[Scene]) -> None:
-    """Refuse a scene that is given twice: its pixels would be learnt from and tested on."""
+    """Refuse a scene that is given twice: its pixels would train and test."""
     for scene, other in combinations(learnt, 2):
         if _is_same(scene, other):
             raise InputError(
                 "data",
                 scene.name,
-                "is given twice, so pixels of it would be learnt from and tested on",
+                "is given twice, so its pixels would train and test",
                 "give it once",
             )
     for scene, other in product(tested, learnt):

@@ -109,13 +109,13 @@ def load_spectra(
     if not path.is_file() or not (columns or path.suffix.lower() in ARRAYS):
         return None
     contents = open_file(path)
-    beside = contents if labels is None or _is_shapes(labels) else open_file(labels, "labels")
-    found = _arrays(contents, beside, columns)
-    if found is None:
+    label_file = contents if labels is None or _is_shapes(labels) else open_file(labels, "labels")
+    table = _arrays(contents, label_file, columns)
+    if table is None:
         columns.refuse(path.name)
         return None
-    values, targets, groups, notes = found
-    return _spectra(path, values, targets, groups, None, notes, wanted, beside.files)
+    values, targets, groups, notes = table
+    return _spectra(path, values, targets, groups, None, notes, wanted, label_file.files)
 
 
 def _is_shapes(labels: Any) -> bool:
@@ -242,29 +242,29 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _arrays(
-    contents: Contents, beside: Contents, columns: Columns
+    contents: Contents, label_file: Contents, columns: Columns
 ) -> tuple[Array, Array, Array | None, list[str]] | None:
     """Return the values, labels and groups of a table in arrays, and notes; None if it is none.
 
     Without a named column, an array is a table if its axes have no names, there is no cube or map,
     and one list of whole numbers has a value for each of its rows.
     """
-    lists = [one for one in beside.variables if one.kind in ("number", "text") and _length(one)]
+    lists = [one for one in label_file.variables if one.kind in ("number", "text") and _length(one)]
     arrays = [one for one in contents.variables if one.kind == "number" and not _length(one)]
     arrays = [one for one in arrays if len(one.shape) in (2, 3) and np.prod(one.shape[1:]) > 1]
     cubes = [one for one in arrays if len(one.shape) == 3]
-    beside_maps = [one for one in (*arrays, *beside.variables) if len(one.shape) == 2]
-    named = None if columns.label is None else beside.get(columns.label, "label_column")
-    grouping = None if columns.group is None else beside.get(columns.group, "group_column")
+    maps = [one for one in (*arrays, *label_file.variables) if len(one.shape) == 2]
+    named = None if columns.label is None else label_file.get(columns.label, "label_column")
+    grouping = None if columns.group is None else label_file.get(columns.group, "group_column")
     for wanted in sorted(arrays, key=lambda one: -one.size):
         rows, is_series = wanted.shape[0], len(wanted.shape) == 3
         fitting = [one for one in lists if _length(one) == rows]
-        other = beside_maps if is_series else cubes
+        other = maps if is_series else cubes
         if columns.label is None and (any(wanted.dims) or other):
             continue
         if columns.label is None:
             fitting = [one for one in fitting if one is not grouping]
-            fitting = [one for one in fitting if _may_label(_values(one, beside))]
+            fitting = [one for one in fitting if _may_label(_values(one, label_file))]
             if len(fitting) > 1 and not is_series:
                 names = " and ".join(map(str, fitting))
                 raise InputError(
@@ -275,19 +275,19 @@ def _arrays(
             continue
         if named is not None and wanted.shape[0] != _length(named) in {a.shape[0] for a in arrays}:
             continue
-        label = _chosen("label_column", columns.label, fitting, beside)
+        label = _chosen("label_column", columns.label, fitting, label_file)
         group, note = None, f"understood as a table: {wanted} holds {rows} spectra, {label} labels"
         if columns.group is not None:
-            group = _chosen("group_column", columns.group, [*lists], beside)
+            group = _chosen("group_column", columns.group, [*lists], label_file)
             note += f", {group} groups"
         if is_series:
             steps, bands = wanted.shape[1:]
             note += f"; the {steps} x {bands} values of a series are its bands"
-        groups = None if group is None else _values(group, beside)
+        groups = None if group is None else _values(group, label_file)
         values = _values(wanted, contents).reshape(rows, -1)
         if groups is not None and len(groups) != rows:
             raise InputError("group_column", columns.group, f"{group} has not {rows} values")
-        return values, _values(label, beside), groups, [note]
+        return values, _values(label, label_file), groups, [note]
     return None
 
 
@@ -314,10 +314,10 @@ def _chosen(
 ) -> Variable:
     if name is None:
         return fitting[0]
-    found = contents.get(name, argument)
-    if found not in fitting:
-        raise InputError(argument, name, f"{found} is no list with a value for each spectrum")
-    return found
+    variable = contents.get(name, argument)
+    if variable not in fitting:
+        raise InputError(argument, name, f"{variable} is no list with a value for each spectrum")
+    return variable
 
 
 def _spectra(

@@ -1,6 +1,6 @@
 """Prepare a scene or a set of images: split it, scale it, and read its samples.
 
-A run asks once what its data are (`prepare_scene`). `PreparedScene` and `PreparedImages` then have
+A run asks once what its data are (`prepare_scene`). Scenes, images and tables of spectra then have
 one interface, `PreparedData`, so that no stage asks again.
 """
 
@@ -248,28 +248,24 @@ class PreparedScene(PreparedData):
         return 0
 
 
-@dataclass(frozen=True, eq=False)
-class PreparedImages(PreparedData):
-    """A prepared set of images: see `PreparedData`."""
+class _PreparedApart(PreparedData):
+    """Samples that are not parts of each other, and all of which have labels."""
 
-    scene: ImageSet
-
-    unit, inputs, polls, trains_in_parallel = "images", "all values", False, False
     smoother = None
 
     def with_neighbours(self, pixels: Pixels) -> tuple[Pixels, Pixels]:
-        """Return none: images have no neighbours."""
+        """Return none: samples have no neighbours."""
         return pixels[:0], pixels[:0]
 
     def pixels_that_vote(self, seed: int) -> None:
-        """Return None: all images have labels."""
+        """Return None: all samples have labels."""
 
     def no_self_training(self, trained: Pixels) -> str:
-        """Return that images have no neighbours."""
-        return "images have no neighbours"
+        """Return that samples have no neighbours."""
+        return f"{self.unit} have no neighbours"
 
     def overlap(self, architecture: Mapping[str, Any], trained: Pixels) -> float:
-        """Return 0: images do not overlap."""
+        """Return 0: a sample is not part of another."""
         return 0.0
 
     def patch_side(self, architecture: Mapping[str, Any]) -> int:
@@ -277,9 +273,18 @@ class PreparedImages(PreparedData):
         return 1
 
     def sources(self, trained: Pixels) -> list[dict[str, Any]]:
-        """Return name, fingerprint and number of training images."""
+        """Return name, fingerprint and number of training samples."""
         name, fingerprint = self.scene.name, self.scene.fingerprint
         return [{"name": name, "fingerprint": fingerprint, "pixels": len(trained)}]
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedImages(_PreparedApart):
+    """A prepared set of images: see `PreparedData`."""
+
+    scene: ImageSet
+
+    unit, inputs, polls, trains_in_parallel = "images", "all values", False, False
 
     @property
     def augmented_recipe(self) -> Recipe:
@@ -293,37 +298,12 @@ class PreparedImages(PreparedData):
 
 
 @dataclass(frozen=True, eq=False)
-class PreparedSpectra(PreparedData):
+class PreparedSpectra(_PreparedApart):
     """A prepared table of spectra: see `PreparedData`."""
 
     scene: Spectra
 
     unit, inputs, polls, trains_in_parallel = "spectra", "spectra", True, True
-    smoother = None
-
-    def with_neighbours(self, pixels: Pixels) -> tuple[Pixels, Pixels]:
-        """Return none: spectra have no neighbours."""
-        return pixels[:0], pixels[:0]
-
-    def pixels_that_vote(self, seed: int) -> None:
-        """Return None: the other spectra have labels."""
-
-    def no_self_training(self, trained: Pixels) -> str:
-        """Return that spectra have no neighbours."""
-        return "spectra have no neighbours"
-
-    def overlap(self, architecture: Mapping[str, Any], trained: Pixels) -> float:
-        """Return 0: a spectrum is not part of another."""
-        return 0.0
-
-    def patch_side(self, architecture: Mapping[str, Any]) -> int:
-        """Return 1."""
-        return 1
-
-    def sources(self, trained: Pixels) -> list[dict[str, Any]]:
-        """Return name, fingerprint and number of training spectra."""
-        name, fingerprint = self.scene.name, self.scene.fingerprint
-        return [{"name": name, "fingerprint": fingerprint, "pixels": len(trained)}]
 
     @property
     def augmented_recipe(self) -> Recipe:

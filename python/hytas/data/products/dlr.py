@@ -60,7 +60,7 @@ def refine(contents: Contents) -> Contents:
     beside = (contents.path.with_name(each) for each in names)
     metadata = next((path for path in beside if path.is_file()), None)
     if metadata is None:
-        note = f"its metadata ({names[0]}) are not beside it: values are as stored"
+        note = f"its metadata ({names[0]}) are not next to it: values are as stored"
         return replace(contents, notes=(*contents.notes, note))
     root = read_xml(metadata)
     bands = list(_bands(root))

@@ -113,10 +113,10 @@ class Split:
         for _, held_out in group_folds(scene, self.train, MOST_FOLDS - 1, self.seed + 2):
             if sum(len(held) for _, held in pairs) >= enough:
                 break
-            learnt = np.setdiff1d(self.learnable, held_out)
-            held_out = held_out[np.isin(labels[held_out], labels[learnt])]
+            train = np.setdiff1d(self.learnable, held_out)
+            held_out = held_out[np.isin(labels[held_out], labels[train])]
             if held_out.size:  # else its groups are the only ones of their classes
-                pairs.append((learnt, held_out))
+                pairs.append((train, held_out))
         return pairs
 
     def all_folds_like_test(
@@ -194,7 +194,7 @@ class Split:
 
 
 def group_folds(scene: Scene, pixels: Pixels, parts: int, seed: int) -> list[tuple[Pixels, Pixels]]:
-    """Return pairs of learnt and held-out pixels, with whole groups and all classes in each part.
+    """Return pairs of train and held-out pixels, with whole groups and all classes in each part.
 
     Args:
         scene: whose `polygons` are the groups; without them every pixel is one.
@@ -213,4 +213,4 @@ def group_folds(scene: Scene, pixels: Pixels, parts: int, seed: int) -> list[tup
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of classes with fewer samples than parts
         dealt = list(folds.split(pixels, labels, groups))
-    return [(pixels[learnt], pixels[held_out]) for learnt, held_out in dealt]
+    return [(pixels[train], pixels[held_out]) for train, held_out in dealt]

@@ -441,8 +441,8 @@ def test_no_other_file_and_no_network(tmp_path: Path) -> None:
 def test_damaged_files(tmp_path: Path) -> None:
     header = scene(tmp_path)
     for name, text, words in (
-        ("a.geojson", "{", "its content is of another kind"),
-        ("b.geojson", "[1]", "its content is of another kind"),
+        ("a.geojson", "{", "its content is not GeoJSON"),
+        ("b.geojson", "[1]", "its content is not GeoJSON"),
         (
             "c.geojson",
             json.dumps({"type": "FeatureCollection", "features": 3}),

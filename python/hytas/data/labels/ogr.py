@@ -190,7 +190,7 @@ def read_layer(
         pass
     except Exception as error:
         if "not recognized as being in a supported file format" in str(error):
-            raise InputError(rule="its content is of another kind") from None
+            raise InputError(rule=f"its content is not {driver}") from None
         raise
     try:
         return _layer(path, layer, open_options, class_fields, None)

@@ -125,7 +125,9 @@ class Split:
         """Return the pairs of `folds_like_test`, and more of their kind if these hold out few.
 
         Args:
-            scene, block, enough: as there.
+            scene: as there.
+            block: as there.
+            enough: as there.
             many: held-out pixels in all pairs. There are at most five pairs. Those beyond a guard
                 band are always the same.
         """

@@ -21,12 +21,18 @@ def test_a_kind_is_labels_and_depths() -> None:
 def test_scores_of_other_kinds_change_no_rank() -> None:
     architectures = [genes("a", 1, 8)] * 3 + [genes("b", 1, 8)] * 2 + [genes("c", 1, 8)]
     values = np.array([1.0, 3.0, 2.0, 1000.0, np.nan, -5.0])
-    found = rank_in_kinds(values, architectures)
-    np.testing.assert_allclose(found, [1 / 6, 5 / 6, 1 / 2, 1 / 2, np.nan, 1 / 2])
+    kinds = [kind_of(each) for each in architectures]
+    shares = rank_in_kinds(values, kinds)
+    np.testing.assert_allclose(shares, [1 / 6, 5 / 6, 1 / 2, 1 / 2, np.nan, 1 / 2])
     values[3] = -1000.0
-    np.testing.assert_array_equal(rank_in_kinds(values, architectures), found)
+    np.testing.assert_array_equal(rank_in_kinds(values, kinds), shares)
 
 
 def test_equal_scores_have_equal_ranks() -> None:
-    found = rank_in_kinds(np.array([2.0, 2.0, 1.0]), [genes("a", 1, 8)] * 3)
-    assert found[0] == found[1] > found[2]
+    shares = rank_in_kinds(np.array([2.0, 2.0, 1.0]), ["a"] * 3)
+    np.testing.assert_allclose(shares, [2 / 3, 2 / 3, 1 / 6])
+
+
+def test_without_scores_there_are_no_ranks() -> None:
+    assert np.isnan(rank_in_kinds(np.full(2, np.nan), ["a", "b"])).all()
+    assert rank_in_kinds(np.empty(0), []).shape == (0,)

@@ -82,11 +82,8 @@ def fitness(spec: ProxySpec, scores: Sequence[Mapping[str, float]]) -> NDArray[n
         spec: from `parse_proxies`.
         scores: proxy -> score for each architecture, as `Evaluator.score` returns them.
     """
-    members = spec.members or (spec,)
-    columns = [
-        np.array([each.get(str(member), np.nan) for each in scores], dtype=np.float64)
-        for member in members
-    ]
+    names = [str(member) for member in spec.members or (spec,)]
+    columns = [np.array([each.get(name, np.nan) for each in scores], np.float64) for name in names]
     return COMBINATIONS[spec.name](columns) if spec.members else columns[0]
 
 

@@ -33,7 +33,8 @@ def size_of(candidate: Evaluation) -> float:
 def size_classes(sizes: Sequence[float]) -> list[int]:
     """Return the size class of each size: its place in `SHARES`, 0 for the largest sizes."""
     largest = max(sizes, default=0)
-    return [max(at for at, share in enumerate(SHARES) if size <= share * largest) for size in sizes]
+    limits = np.array(SHARES)[None, :] * largest
+    return [int(within) - 1 for within in (np.asarray(sizes)[:, None] <= limits).sum(1)]
 
 
 def is_far_behind(best: Flags, other: Flags) -> bool:

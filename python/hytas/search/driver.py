@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -129,6 +129,7 @@ class SearchResult:
     exhausted: bool
 
 
+Values = npt.NDArray[np.float64]
 Fitness = Callable[[Sequence[Evaluation]], Iterable[float]]
 """All candidates so far -> the fitness of each; larger is better, NaN ranks last."""
 
@@ -155,7 +156,8 @@ def search(
             that its state counts; or a plug-in's strategy asks for other candidates than before.
     """
     evolution = _resume(feasible, settings, store, notify)
-    told: dict[int, float] = {}
+    latest = _Latest(fitness)
+    told = np.empty(0)  # the fitness of the first candidates of `done`, as the strategy knows it
     done = {item.id: item for item in store.evaluations()}
     lost = [number for number in range(evolution.evaluated) if number not in done]
     if lost:
@@ -184,46 +186,62 @@ def search(
         for fresh in _scored(feasible, scorer, generation, missing, settings.chunk):
             store.add(fresh)
             done.update((item.id, item) for item in fresh)
-            progress(clock.progress(generation, done, fitness, getattr(scorer, "workers", 1)))
+            progress(clock.progress(generation, done, latest, getattr(scorer, "workers", 1)))
         if not exhausted:
-            values = dict(zip(done, fitness(list(done.values())), strict=True))
-            if len(values) >= ENOUGH_FAILED and all(math.isnan(v) for v in values.values()):
+            items = list(done.values())
+            values = latest(items)
+            if len(values) >= ENOUGH_FAILED and np.isnan(values).all():
                 break  # the others would have no score either
             # A fitness may depend on all candidates, as a mean of ranks does.
-            moved = [
-                number
-                for number in range(evolution.evaluated)
-                if number not in told or _differ(values[number], told[number])
-            ]
-            evolution.tell(ids, _rows(ids.tolist(), values, done, settings))
-            if moved:
-                evolution.rescore(np.array(moved), _rows(moved, values, done, settings))
+            numbers = np.array(list(done))
+            moved = (numbers >= 0) & (numbers < evolution.evaluated)
+            moved[: len(told)] &= ~_same(values[: len(told)], told)
+            order = np.argsort(numbers)
+            asked = order[np.searchsorted(numbers, ids, sorter=order)]
+            evolution.tell(ids, _objectives(asked, values, items, settings))
+            if moved.any():
+                rows = _objectives(np.flatnonzero(moved), values, items, settings)
+                evolution.rescore(numbers[moved], rows)
             told = values
             store.save_state(evolution.state())
     front = [done[number] for number in evolution.front()[0].tolist()]
-    return _result(done, fitness, front, exhausted)
+    return _result(done, latest, front, exhausted)
 
 
-def _differ(one: float, other: float) -> bool:
-    """Return whether two fitnesses differ; two failed ones do not."""
-    return one != other and not (math.isnan(one) and math.isnan(other))
+class _Latest:
+    """A fitness that is computed anew only when candidates have come."""
+
+    def __init__(self, fitness: Fitness) -> None:
+        self._fitness, self._values = fitness, np.empty(0)
+
+    def __call__(self, items: Collection[Evaluation]) -> Values:
+        if len(items) != len(self._values):
+            self._values = np.fromiter(self._fitness(list(items)), np.float64, len(items))
+        return self._values
 
 
-def _rows(
-    ids: Sequence[int],
-    values: Mapping[int, float],
-    done: Mapping[int, Evaluation],
+def _same(one: Values, other: Values) -> npt.NDArray[np.bool_]:
+    """Return which fitnesses are the same; two failed ones are."""
+    same: npt.NDArray[np.bool_] = (one == other) | (np.isnan(one) & np.isnan(other))
+    return same
+
+
+def _objectives(
+    places: npt.NDArray[np.int64],
+    values: Values,
+    items: Sequence[Evaluation],
     settings: SearchSettings,
-) -> npt.NDArray[np.float64]:
-    """Return the objectives of `ids`, one row for each."""
-    return np.array([_objectives(values[number], done[number], settings) for number in ids])
+) -> Values:
+    """Return objectives, where larger is better, a row for each of `places` in `items`.
 
-
-def _objectives(fitness: float, item: Evaluation, settings: SearchSettings) -> list[float]:
-    """Return objectives, where larger is better; after a failed score the costs fail, too."""
-    if math.isnan(fitness):
-        return [math.nan] * (1 + len(settings.minimised))
-    return [fitness, *(-float(item.costs[name]) for name in settings.minimised)]
+    After a failed score the costs fail, too.
+    """
+    rows = np.empty((len(places), 1 + len(settings.minimised)))
+    rows[:, 0] = values[places]
+    for column, name in enumerate(settings.minimised, start=1):
+        rows[:, column] = [-float(items[place].costs[name]) for place in places.tolist()]
+    rows[np.isnan(rows[:, 0])] = math.nan
+    return rows
 
 
 def _resume(
@@ -279,12 +297,12 @@ def _score_of(value: float) -> float:
 
 def _result(
     done: Mapping[int, Evaluation],
-    fitness: Fitness,
+    fitness: _Latest,
     front: Sequence[Evaluation],
     exhausted: bool,
 ) -> SearchResult:
     items = list(done.values())
-    values = dict(zip(done, fitness(items), strict=True))
+    values = dict(zip(done, fitness(items).tolist(), strict=True))
     ranked = [(value, -item.id, item) for value, item in zip(values.values(), items, strict=True)]
     valid = [entry for entry in ranked if not math.isnan(entry[0])]
     if not valid:
@@ -313,15 +331,15 @@ class _Clock:
         self.best, self.valued = math.nan, 0
 
     def progress(
-        self, generation: int, done: Mapping[int, Evaluation], fitness: Fitness, workers: int
+        self, generation: int, done: Mapping[int, Evaluation], fitness: _Latest, workers: int
     ) -> SearchProgress:
         total = self.settings.evaluations
         elapsed = max(time.monotonic() - self.started, 1e-9)
         rate = (len(done) - self.resumed) / elapsed
         ends = len(done) % self.settings.population == 0 or len(done) >= total
         if ends or len(done) >= 2 * self.valued:
-            values = [value for value in fitness(list(done.values())) if not math.isnan(value)]
-            self.best, self.valued = max(values, default=math.nan), len(done)
+            values = fitness(done.values())
+            self.best, self.valued = float(np.fmax.reduce(values, initial=math.nan)), len(done)
         return SearchProgress(
             generation + 1,
             len(done),

@@ -10,34 +10,32 @@ from scipy.stats import rankdata
 from hytas.spaces.genes import active, is_depth
 
 
-def kind_of(architecture: Mapping[str, Any]) -> Hashable:
+def kind_of(architecture: Mapping[str, Any]) -> str:
     """Return what kind of network an architecture is: its labels and its depths, by name."""
     genes = active(architecture).items()
-    return tuple(sorted(pair for pair in genes if isinstance(pair[1], str) or is_depth(pair[0])))
+    return str(sorted(pair for pair in genes if isinstance(pair[1], str) or is_depth(pair[0])))
 
 
-def rank_in_kinds(
-    values: NDArray[np.float64],
-    architectures: Sequence[Mapping[str, Any]],
-    size_classes: Sequence[int] = (),
-) -> NDArray[np.float64]:
+def rank_in_kinds(values: NDArray[np.float64], kinds: Sequence[Hashable]) -> NDArray[np.float64]:
     """Return the place of each candidate among those of its kind, as a share.
 
     Args:
         values: a score of each candidate (n,), larger is better; NaN where it failed.
-        architectures: their genes.
-        size_classes: of each; those of another class are of another kind. Empty: all are of one.
+        kinds: of each candidate.
 
     Returns:
         Shares (n,) between 0 and 1: the middle of n equal parts that its rank falls in, so that
         the only candidate of a kind has .5; NaN where the score failed.
     """
+    numbers: dict[Hashable, int] = {}
+    codes = np.array([numbers.setdefault(kind, len(numbers)) for kind in kinds], dtype=np.int64)
     ranks = np.full(len(values), np.nan)
-    kinds: dict[Hashable, list[int]] = {}
-    for place, architecture in enumerate(architectures):
-        if not np.isnan(values[place]):
-            size = size_classes[place] if size_classes else 0
-            kinds.setdefault((kind_of(architecture), size), []).append(place)
-    for places in kinds.values():
-        ranks[places] = (rankdata(values[places]) - 0.5) / len(places)
+    scored = ~np.isnan(values)
+    if not scored.any():
+        return ranks
+    codes, order = codes[scored], rankdata(values[scored], "dense")
+    counts = np.bincount(codes, minlength=len(numbers))
+    before = np.cumsum(counts) - counts  # candidates of kinds with a smaller code
+    places = rankdata(codes * (len(order) + 1) + order) - before[codes]
+    ranks[scored] = (places - 0.5) / counts[codes]
     return ranks

@@ -6,12 +6,14 @@ A row that is not what was written raises ValueError, TypeError or LookupError.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hytas.files import parse_json
+from hytas.search.kinds import kind_of
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,11 @@ class Evaluation:
     scores: dict[str, float]
     reasons: dict[str, str]
     seconds: float
+
+    @cached_property
+    def kind(self) -> str:
+        """The kind of network (`kind_of`)."""
+        return kind_of(self.architecture)
 
 
 @dataclass(frozen=True)

@@ -281,7 +281,8 @@ def _fitness(context: RunContext) -> Ranks:
         if not races:
             return values
         sizes = size_classes([size_of(item) for item in items])
-        return rank_in_kinds(values, [item.architecture for item in items], sizes)
+        kinds = [(item.kind, size) for item, size in zip(items, sizes, strict=True)]
+        return rank_in_kinds(values, kinds)
 
     return ranks
 

@@ -21,6 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from hytas._engine import Budget, Evolution, Feasible, SearchSpace, builtin_space_text
+from hytas.pictures.canvas import MARKS, Canvas
+from hytas.pictures.plots import COLOURS, Frame
 
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build/benchmark"
@@ -325,29 +327,27 @@ def grow_window() -> Lines:
 
 def growth() -> None:
     """Cost as the population, the depth and the number of feasible architectures grow."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    mpl.rcParams["svg.hashsalt"] = "hytas"
     panels = (
         ("population", "µs a distinct, feasible child", grow_population()),
         ("most layers (hytas with three choices a layer)", "processor time", grow_depth()),
         ("architectures in the window (autoformer-tiny)", "processor time", grow_window()),
     )
-    figure = Figure(figsize=(12, 3.6), layout="constrained")
-    for axes, (x, y, lines) in zip(figure.subplots(1, 3), panels, strict=True):
-        for (label, points), marker in zip(lines.items(), "os^", strict=False):
-            axes.plot(*zip(*points, strict=True), marker=marker, label=label)
-            report(what="growth", over=x, line=label, points=points)
-        axes.set(xscale="log", yscale="log", xlabel=x, ylabel=y)
-        places = sorted({point[0] for points in lines.values() for point in points})
-        if places[-1] < 100 * places[0]:  # under two decades the usual labels run into each other
-            axes.set_xticks(places, [str(place) for place in places])
-            axes.set_xticks([], minor=True)
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize="small")
+    page, size = Canvas(1260, 330), (420.0, 330.0)
+    for place, (x, y, lines) in enumerate(panels):
+        across, up = zip(*(point for points in lines.values() for point in points), strict=True)
+        corner = place * size[0], 0.0
+        frame = Frame(
+            page, across, up, (x, y), corner=corner, size=size, below=20, log=True, log_up=True
+        )
+        looks = list(zip(lines, COLOURS, MARKS, strict=False))
+        for label, colour, mark in looks:
+            places, values = zip(*lines[label], strict=True)
+            frame.curve(places, values, colour)
+            frame.points(places, values, colour, mark)
+            report(what="growth", over=x, line=label, points=lines[label])
+        frame.keys(looks)
     PICTURE.parent.mkdir(exist_ok=True)
-    figure.savefig(PICTURE, metadata={"Date": None})
+    page.write(PICTURE)
 
 
 PARTS = {"python": python_loop, "peers": beside_peers, "growth": growth, "rates": rates}

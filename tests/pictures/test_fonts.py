@@ -1,42 +1,41 @@
 """Class names in every script: drawn where a font has them, told once where none has."""
 
-import dataclasses
-import html
-import re
+import shutil
 import warnings
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
-from matplotlib.font_manager import fontManager
-from matplotlib.ft2font import FT2Font
+from PIL import Image
 
 from hytas.files import legible
 from hytas.metrics import accuracy_report
-from hytas.pictures import Legend, draw_confusion, draw_map, font_note
+from hytas.pictures import Legend, draw_confusion, draw_map, font_note, fonts
 
 SCRIPTS = ("水田", "玉米-免耕", "ماء", "पानी")
+OTHER = Path("/usr/share/fonts/truetype/dejavu/DejaVuMathTeXGyre.ttf")
 
 
 def legend(*names: str) -> Legend:
     return Legend(range(1, len(names) + 1), names, [(9 * i, 200, 90) for i in range(len(names))])
 
 
+def forget() -> None:
+    for function in (fonts.installed_fonts, fonts._font_of):
+        function.cache_clear()
+
+
 @pytest.fixture(autouse=True)
-def bundled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if only matplotlib's own fonts were installed: what this machine has does not matter."""
-    own = str(Path(matplotlib.get_data_path()))
-    fonts = [font for font in fontManager.ttflist if font.fname.startswith(own)]
-    monkeypatch.setattr(fontManager, "ttflist", fonts)
-
-
-def glyphs(family: str) -> frozenset[str]:
-    plain = (
-        f for f in fontManager.ttflist if (f.name, f.weight, f.style) == (family, 400, "normal")
-    )
-    return frozenset(map(chr, FT2Font(next(plain).fname).get_charmap()))
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The only folder of installed fonts; it is empty, whatever this machine has."""
+    installed = tmp_path / "fonts"
+    installed.mkdir()
+    monkeypatch.setattr(fonts, "FOLDERS", (str(installed),))
+    forget()
+    yield installed
+    forget()
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
@@ -52,17 +51,14 @@ def test_no_name_stops_a_picture_or_warns(
     tmp_path: Path, suffix: str, names: tuple[str, ...]
 ) -> None:
     report = accuracy_report([0, 1, 2, 3], [0, 1, 2, 2], names)
-    before = dict(matplotlib.rcParams)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ids = np.full((9, 9), 3, np.int32)
         drawn = draw_map(tmp_path / f"map.{suffix}", ids, legend(*names))
         matrix = draw_confusion(tmp_path / f"confusion.{suffix}", report)
-    assert before == dict(matplotlib.rcParams)
     if suffix == "svg":
         for path in (drawn, matrix):
-            found = re.findall(r"<!-- (.*?) -->", path.read_text(encoding="utf-8"))
-            said = {html.unescape(text) for text in found}
+            said = {element.text for element in ElementTree.parse(path).iter()}
             assert {legible(name) for name in names if len(name) > 2} <= said
 
 
@@ -78,32 +74,45 @@ def test_one_note_names_what_cannot_be_drawn() -> None:
     assert "田3, 田4 and 4 more: pictures" in many
 
 
-def test_another_font_that_has_the_characters_is_taken(tmp_path: Path) -> None:
-    sign = min(s for s in glyphs("STIXGeneral") - glyphs("DejaVu Sans") if s.isalpha())
-    # matplotlib alone looks into no font that it was not told of.
-    figure = Figure()
-    figure.text(0.5, 0.5, f"a{sign}")
-    with pytest.warns(UserWarning, match=r"Glyph \d+ .* missing from font"):
-        figure.savefig(tmp_path / "alone.pdf")
-    assert font_note([f"a{sign}"]) is None
+def test_a_character_that_a_font_has_leaves_its_ink(tmp_path: Path) -> None:
+    """The legend of one name differs from that of another, and from a box."""
     ids = np.ones((4, 4), np.int32)
-    plain = draw_map(tmp_path / "plain.pdf", ids, legend("a")).read_bytes()
-    drawn = draw_map(tmp_path / "drawn.pdf", ids, legend(f"a{sign}")).read_bytes()
-    assert b"STIXGeneral" not in plain
-    assert b"STIXGeneral" in drawn
+    seen = set()
+    for number, name in enumerate(("Ä", "Ö", "水", "田")):
+        path = draw_map(tmp_path / f"{number}.png", ids, legend(name))
+        with Image.open(path) as picture:
+            seen.add(picture.tobytes())
+    assert len(seen) == 3  # both that no font has are the same box
 
 
-def test_a_box_of_the_last_resort_is_no_letter(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert font_note(["水"]) is not None
-    (font,) = [
-        f
-        for f in fontManager.ttflist
-        if f.name == "STIXGeneral" and f.weight == 400 and f.style == "normal"
+@pytest.mark.skipif(not OTHER.exists(), reason=f"{OTHER} is not installed")
+def test_an_installed_font_that_has_the_characters_is_taken(folder: Path) -> None:
+    lacking = next(chr(code) for code in range(0x1D400, 0x1D800) if font_note([chr(code)]))
+    shutil.copy(OTHER, folder)
+    forget()
+    assert font_note([lacking]) is None
+    assert fonts.pieces(f"a{lacking}b") == [
+        (fonts.own_font(), "a"),
+        (str(folder / OTHER.name), lacking),
+        (fonts.own_font(), "b"),
     ]
-    others = [f for f in fontManager.ttflist if "STIX" not in f.name]
-    sign = min(s for s in glyphs("STIXGeneral") - glyphs("DejaVu Sans") if s.isalpha())
-    blank = dataclasses.replace(font, name="Adobe Blank")
-    monkeypatch.setattr(fontManager, "ttflist", [*others, font])
-    assert font_note([sign]) is None
-    monkeypatch.setattr(fontManager, "ttflist", [*others, blank])
-    assert font_note([sign]) is not None
+
+
+def test_a_damaged_font_is_passed_over(folder: Path) -> None:
+    (folder / "broken.ttf").write_bytes(b"no font")
+    forget()
+    assert font_note(["水"]) is not None
+
+
+def test_a_box_of_the_last_resort_is_no_letter(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = folder / "boxes.ttf"
+    shutil.copy(fonts.own_font(), path)
+    assert fonts._has(str(path), "a")
+    monkeypatch.setattr(fonts, "_BOXES", ("dejavu",))
+    for function in (fonts._box, fonts._has):
+        function.cache_clear()
+    assert not fonts._has(str(path), "a")
+    for function in (fonts._box, fonts._has):
+        function.cache_clear()

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up import candidates, facts, finalists
 
+from hytas.pictures import axes
 from hytas.report import charts
 from hytas.report.networks import draw
 
@@ -41,11 +42,11 @@ def test_the_front_is_what_no_other_beats(rows: list[tuple[int, float]]) -> None
 @given(low=st.floats(-1e6, 1e6), span=st.floats(1e-3, 1e6), linear=st.booleans())
 def test_an_axis_holds_its_values_and_has_ticks(low: float, span: float, linear: bool) -> None:
     values = np.array([low, low + span, np.nan])
-    axis = charts.axis(values, 50, 400, linear=linear)
-    places = [axis.place(value) for value in values[:2]]
+    found = axes.axis(values, 50, 400, linear=linear)
+    places = [found.place(value) for value in values[:2]]
     assert 50 <= places[0] <= places[1] <= 400
-    assert len(axis.ticks) >= 2
-    assert all(49.9 <= place <= 400.1 for place, _ in axis.ticks)
+    assert len(found.ticks) >= 2
+    assert all(49.9 <= place <= 400.1 for place, _ in found.ticks)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,7 @@ def test_an_axis_holds_its_values_and_has_ticks(low: float, span: float, linear:
     [(0.931, "0.931"), (1500, "1500"), (20_000, "20K"), (1.5e6, "1.5M"), (0, "0")],
 )
 def test_short_numbers(value: float, text: str) -> None:
-    assert charts.short(value) == text
+    assert axes.short(value) == text
 
 
 def test_a_panel_has_a_point_a_candidate() -> None:

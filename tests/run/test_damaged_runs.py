@@ -148,7 +148,7 @@ def test_exported_files_are_made_again(
         ("references.json", flipped),
         ("map.png", emptied),
         ("pareto.csv", emptied),
-        ("pareto.png", flipped),
+        ("pareto.svg", flipped),
         ("pixels.npz", flipped),
         ("report.html", truncated),
         ("split.npz", truncated),

@@ -97,7 +97,7 @@ def test_front_holds_exactly_what_nothing_dominates(scene: Scene, tmp_path: Path
         rows = list(csv.DictReader(file))
     assert {(int(row["params"]), float(row["score"])) for row in rows} == expected
     assert all(len(json.loads(row["num_heads"])) == int(row["depth"]) for row in rows)
-    assert (tmp_path / "run" / "pareto.png").stat().st_size > 1000
+    assert (tmp_path / "run" / "pareto.svg").stat().st_size > 1000
 
 
 def test_a_front_is_no_other_strategys() -> None:

@@ -1,6 +1,5 @@
 """What the server of commands has imported and prepared, so that each fork works at once."""
 
-import matplotlib.pyplot  # noqa: F401
 import sklearn.svm  # noqa: F401
 import tifffile  # noqa: F401
 import torch

@@ -51,9 +51,11 @@ class Extras:
 
 
 def write_picture(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
-    """Write a picture of the map, with the ground truth if there is one, and a legend."""
+    """Write a picture of the map, north above, with a legend and the ground truth if there is."""
     legend = Legend(card.class_ids, card.class_names, card.palette)
-    draw_map(path, result.labels, legend, truth=extras.truth, title=extras.title)
+    south_up = extras.grid is not None and extras.grid.is_south_up
+    truth, title = extras.truth, extras.title
+    draw_map(path, result.labels, legend, truth=truth, title=title, south_up=south_up)
 
 
 def write_npy(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
@@ -125,7 +127,7 @@ def check_output(path: Path, argument: str = "out") -> None:
     if path.suffix.lower() in RASTERS:
         library("rasterio", argument, "a GeoTIFF or ENVI map")
     if path.suffix.lower() in PICTURES:
-        library("matplotlib", argument, "a picture")
+        library("PIL", argument, "a picture", "pillow")
 
 
 def check_place(path: Path, extras: Extras, argument: str = "out") -> None:

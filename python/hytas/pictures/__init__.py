@@ -1,12 +1,12 @@
-"""Every drawing: arrays, names and numbers in, a file out.
+"""Every drawing: arrays, names and numbers in; SVG, PNG or PDF out.
 
-matplotlib is imported when something is drawn.
+Pillow is imported when something is drawn.
 """
 
+from hytas.pictures.canvas import PICTURES, picture_png
 from hytas.pictures.charts import draw_confusion, draw_family, draw_front
 from hytas.pictures.fonts import font_note
-from hytas.pictures.maps import Legend, colour_map, draw_map, map_png, picture_png
-from hytas.pictures.style import PICTURES
+from hytas.pictures.maps import Legend, colour_map, draw_map, map_png
 
 __all__ = [
     "PICTURES",

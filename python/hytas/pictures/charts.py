@@ -5,14 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hytas.files import legible
-from hytas.pictures.style import INK, page
+from hytas.pictures.canvas import GREY, Canvas
+from hytas.pictures.fonts import widest
+from hytas.pictures.plots import COLOURS, Frame, blend
 
-_LINE, _POINTS = "#1b6ca8", "#d1622b"
 _MOST_NUMBERS = 30
 """Classes up to which every cell of a confusion matrix says its share."""
+_LIGHT, _DARK = (247, 251, 255), (8, 48, 107)
+_CELL, _SCALE = 26, 2.0
 
 
 def draw_confusion(path: str | Path, report: Mapping[str, Any]) -> Path:
@@ -27,34 +28,32 @@ def draw_confusion(path: str | Path, report: Mapping[str, Any]) -> Path:
     """
     counts = np.asarray(report["confusion"], dtype=np.float64)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    names = [legible(name) for name in report["per_class"]]
-    support = [int(report["support"][name]) for name in report["per_class"]]
-    side = 1.6 + 0.34 * len(names)
-    width = side + 0.09 * max(len(name) for name in names)
-    with page(path, width, side, names=names) as figure:
-        axes = figure.add_subplot()
-        image = axes.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0)
-        rows = [f"{name} ({count})" for name, count in zip(names, support, strict=True)]
-        axes.set_yticks(range(len(names)), rows, fontsize=7)
-        axes.set_xticks(range(len(names)), names, fontsize=7, rotation=90)
-        axes.set_ylabel("true class (pixels)", color=INK)
-        axes.set_xlabel("predicted class", color=INK)
-        title = f"OA {report['OA']:.4f}, AA {report['AA']:.4f}, kappa {report['kappa']:.4f}"
-        axes.set_title(title, fontsize=9, color=INK)
-        if len(names) <= _MOST_NUMBERS:
-            _write_shares(axes, counts, shares)
-        bar = figure.colorbar(image, ax=axes, shrink=0.6)
-        bar.set_label("share of the true class", color=INK, fontsize=8)
-    return Path(path)
-
-
-def _write_shares(axes: Any, counts: NDArray[np.float64], shares: NDArray[np.float64]) -> None:
-    """Write the percentage into each cell (C, C) that is not empty."""
+    names = list(report["per_class"])
+    rows = [f"{name} ({report['support'][name]})" for name in names]
+    side = _CELL * len(names)
+    left, top = 40 + widest(rows, 11), 34
+    page = Canvas(max(left + side + 14, 330), top + side + 40 + widest(names, 11))
+    title = f"OA {report['OA']:.4f}, AA {report['AA']:.4f}, kappa {report['kappa']:.4f}"
+    page.text(14, 20, title, size=13)
     for row, column in np.argwhere(counts > 0):
-        share = shares[row, column]
-        colour = "white" if share > 0.5 else INK
-        text = f"{100 * share:.0f}" if share >= 0.005 else "<1"
-        axes.text(column, row, text, ha="center", va="center", fontsize=6, color=colour)
+        share = float(shares[row, column])
+        x, y = left + _CELL * column, top + _CELL * row
+        page.box(x, y, _CELL, _CELL, blend(_LIGHT, _DARK, share))
+        if len(names) <= _MOST_NUMBERS:
+            text = f"{100 * share:.0f}" if share >= 0.005 else "<1"
+            colour = "#ffffff" if share > 0.5 else "#222222"
+            page.text(x + _CELL / 2, y + 17, text, size=10, anchor="middle", colour=colour)
+    for at in range(len(names) + 1):
+        place = _CELL * at
+        page.line([(left, top + place), (left + side, top + place)])
+        page.line([(left + place, top), (left + place, top + side)])
+    for at, (row, name) in enumerate(zip(rows, names, strict=True)):
+        page.text(left - 6, top + _CELL * at + 17, row, anchor="end")
+        page.text(left + _CELL * at + 17, top + side + 8, name, anchor="end", turned=True)
+    page.text(16, top + side / 2, "true class (pixels)", anchor="middle", turned=True, colour=GREY)
+    below = page.height - 10
+    page.text(left + side / 2, below, "predicted class", anchor="middle", colour=GREY)
+    return page.write(path, _SCALE)
 
 
 def draw_front(
@@ -63,7 +62,7 @@ def draw_front(
     """Draw the architectures of a Pareto front, a dot each: score over cost.
 
     Args:
-        path: .png, .svg or .pdf; replaced as a whole.
+        path: an SVG file; replaced as a whole.
         costs: of each architecture.
         scores: of each architecture; larger is better.
         cost: name of the cost, for the axis.
@@ -71,13 +70,9 @@ def draw_front(
     Raises:
         OSError: the file cannot be written.
     """
-    with page(path, 6.0, 4.0) as figure:
-        axes = figure.add_subplot()
-        axes.plot(costs, scores, marker="o", linestyle="none", markersize=4)
-        axes.set_xlabel(cost)
-        axes.set_ylabel("score (larger is better)")
-        axes.grid(alpha=0.3)
-    return Path(path)
+    frame = Frame(Canvas(560, 380), costs, scores, (cost, "score (larger is better)"))
+    frame.points(costs, scores, COLOURS[0])
+    return frame.page.write(path)
 
 
 def draw_family(
@@ -87,10 +82,10 @@ def draw_family(
     alone: Sequence[float | None],
     cost: str,
 ) -> Path:
-    """Draw the subnets of a supernet: accuracy over cost, beside the same networks trained alone.
+    """Draw the subnets of a supernet: accuracy over cost, next to the same networks trained alone.
 
     Args:
-        path: .png, .svg or .pdf; replaced as a whole.
+        path: an SVG file; replaced as a whole.
         costs: of each subnet.
         inherited: accuracy on test pixels of each.
         alone: the same of the architecture trained alone; None where it was not.
@@ -99,18 +94,17 @@ def draw_family(
     Raises:
         OSError: the file cannot be written.
     """
+    trained = {costs[at]: value for at, value in enumerate(alone) if value is not None}
     order = sorted(range(len(costs)), key=lambda place: costs[place])
-    with page(path, 6.0, 4.0) as figure:
-        axes = figure.add_subplot()
-        across = [costs[place] for place in order]
-        line = [inherited[place] for place in order]
-        axes.plot(across, line, marker="o", color=_LINE, label="weights of the supernet")
-        trained = [(costs[place], alone[place]) for place in order if alone[place] is not None]
-        if trained:
-            axes.plot(*zip(*trained, strict=True), "x", color=_POINTS, label="trained alone")
-        axes.set_xscale("log")
-        axes.set_xlabel(cost, color=INK)
-        axes.set_ylabel("overall accuracy, test pixels", color=INK)
-        axes.grid(alpha=0.3)
-        axes.legend(frameon=False, fontsize=8, loc="lower right")
-    return Path(path)
+    across, line = [costs[at] for at in order], [inherited[at] for at in order]
+    labels = cost, "overall accuracy, test pixels"
+    values = [*line, *trained.values()]
+    frame = Frame(Canvas(560, 400), across, values, labels, below=20, log=True)
+    frame.curve(across, line, COLOURS[0])
+    frame.points(across, line, COLOURS[0])
+    frame.points(list(trained), list(trained.values()), COLOURS[1], "diamond")
+    keys = [("weights of the supernet", COLOURS[0], "round")]
+    if trained:
+        keys.append(("trained alone", COLOURS[1], "diamond"))
+    frame.keys(keys)
+    return frame.page.write(path)

@@ -1,52 +1,136 @@
 """Fonts for class names in any script.
 
-matplotlib draws each character in the first family of `font.family` that has it. It looks into no
-family that is not named there, so the installed ones that have the other characters are added.
+Each character is drawn in the first font that has it: the one that hytas brings, then those that
+are installed.
 """
 
 import functools
-import logging
+import os
 import unicodedata
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hytas.files import legible
 
-_BOXES = ("last resort", "lastresort", "blank", "notdef", "bmp fallback")
-"""Parts of the names of fonts that have a box, or nothing, for every character."""
+if TYPE_CHECKING:
+    from PIL.ImageFont import FreeTypeFont
+
+FOLDERS = (
+    *("/usr/share/fonts", "/usr/local/share/fonts", "~/.fonts", "~/.local/share/fonts"),
+    *("/System/Library/Fonts", "/Library/Fonts", "~/Library/Fonts"),
+)
+"""Where fonts are installed, on Linux and macOS."""
+_SUFFIXES = (".ttf", ".otf", ".ttc")
+_BOXES = ("last resort", "lastresort", "notdef", "bmp fallback")
+"""Parts of the names of fonts that have a box for every character."""
+_STYLES = ("bold", "italic", "oblique", "light", "thin", "black", "condensed", "mono")
+_ABSENT = "\uffff"
+"""No font has this character, so it is drawn as the box of the font."""
 _NAMED = 5
 
 
-@contextmanager
-def fonts_for(names: Iterable[str]) -> Iterator[None]:
-    """Draw `names` inside, each character in an installed font that has it, else as a box.
+def own_font() -> str:
+    """Return the path of the font that hytas brings; it has Latin, Greek, Cyrillic and Arabic."""
+    return str(files("hytas.pictures") / "DejaVuSans.ttf")
 
-    No warning is given of the boxes: `font_note` names them once. A dollar in a name is a dollar,
-    no formula.
+
+@functools.cache
+def installed_fonts() -> tuple[str, ...]:
+    """Return the font files of this machine, plain styles first."""
+    found = {
+        str(Path(folder) / name)
+        for top in FOLDERS
+        for folder, _, names in os.walk(Path(top).expanduser())
+        for name in names
+        if name.lower().endswith(_SUFFIXES)
+    }
+
+    def plainness(path: str) -> tuple[bool, str]:
+        name = Path(path).stem.lower()
+        return any(style in name for style in _STYLES), name
+
+    return tuple(sorted(found, key=plainness))
+
+
+@functools.cache
+def open_font(path: str, size: int) -> "FreeTypeFont":
+    """Return a font of `size` pixels.
+
+    Raises:
+        OSError: the file is damaged, or has no outlines.
     """
-    import matplotlib
+    from PIL import ImageFont
 
-    families, _ = _families(_characters(names))
-    finder = logging.getLogger("matplotlib.font_manager")  # tells of fonts of another weight
-    level = finder.level
-    with (
-        matplotlib.rc_context({"font.family": list(families), "text.parse_math": False}),
-        warnings.catch_warnings(),
-    ):
-        warnings.filterwarnings("ignore", message=r"Glyph \d+ ", category=UserWarning)
-        finder.setLevel(logging.ERROR)
-        try:
-            yield
-        finally:
-            finder.setLevel(level)
+    return ImageFont.truetype(path, size)
+
+
+@functools.cache
+def _box(path: str) -> tuple[tuple[int, int], bytes] | None:
+    """Return what a font draws for a character that it lacks; None for a font that is unusable."""
+    try:
+        font = open_font(path, 24)
+        name = str(font.getname()[0]).lower()
+        return None if any(part in name for part in _BOXES) else _drawn(font, _ABSENT)
+    except OSError:
+        return None
+
+
+def _drawn(font: "FreeTypeFont", sign: str) -> tuple[tuple[int, int], bytes]:
+    mask = font.getmask(sign)
+    return mask.size, bytes(mask)
+
+
+@functools.cache
+def _has(path: str, sign: str) -> bool:
+    box = _box(path)
+    try:
+        return box is not None and _drawn(open_font(path, 24), sign) != box
+    except OSError:
+        return False
+
+
+def _leaves_ink(sign: str) -> bool:
+    """Whether a character is drawn by itself: no space, joiner or mark on another one."""
+    return unicodedata.category(sign) not in ("Zs", "Cf", "Mn")
+
+
+@functools.cache
+def _font_of(sign: str) -> str | None:
+    return next((path for path in (own_font(), *installed_fonts()) if _has(path, sign)), None)
+
+
+def pieces(text: str) -> list[tuple[str, str]]:
+    """Return the parts of a text, each with the path of the font that has its characters."""
+    found: list[tuple[str, str]] = []
+    for sign in text:
+        last = found[-1][0] if found else own_font()
+        path = (_font_of(sign) or own_font()) if _leaves_ink(sign) else last
+        if found and path == last:
+            found[-1] = (path, found[-1][1] + sign)
+        else:
+            found.append((path, sign))
+    return found
+
+
+def text_width(text: str, size: int) -> float:
+    """Return the width of a text in fonts of `size` pixels."""
+    return sum(open_font(path, size).getlength(part) for path, part in pieces(text))
+
+
+def widest(texts: Iterable[str], size: int) -> float:
+    """Return the width of the widest text; 0 without any."""
+    return max((text_width(legible(text), size) for text in texts), default=0.0)
 
 
 def font_note(names: Sequence[str]) -> str | None:
     """Return one line that tells which names have characters that no font here has, or None."""
-    _, lacking = _families(_characters(names))
-    boxes = [name for name in names if not lacking.isdisjoint(legible(name))]
+
+    def lacks(name: str) -> bool:
+        return any(_leaves_ink(sign) and _font_of(sign) is None for sign in legible(name))
+
+    boxes = [name for name in names if lacks(name)]
     if not boxes:
         return None
     more = f" and {len(boxes) - _NAMED} more" if len(boxes) > _NAMED else ""
@@ -54,42 +138,3 @@ def font_note(names: Sequence[str]) -> str | None:
         f"no font here has all characters of {', '.join(boxes[:_NAMED])}{more}: pictures show "
         "boxes in their place; a font of their script, such as one of Noto's, helps"
     )
-
-
-def _characters(names: Iterable[str]) -> frozenset[str]:
-    """The characters that leave ink, or join others that do."""
-    text = "".join(map(legible, names))
-    return frozenset(s for s in text if unicodedata.category(s) not in ("Zs", "Cf", "Mn"))
-
-
-def _families(signs: frozenset[str]) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Families that have `signs`, matplotlib's own first, and the signs that none of them has."""
-    import matplotlib
-    from matplotlib.font_manager import FontProperties, findfont, fontManager
-
-    families = list(matplotlib.rcParams["font.family"])
-    lacking = signs - _glyphs(findfont(FontProperties()))
-    for font in sorted(fontManager.ttflist, key=_plainness):
-        if not lacking:
-            break
-        if any(part in font.name.lower() for part in _BOXES) or font.name in families:
-            continue
-        if not lacking.isdisjoint(_glyphs(font.fname)):
-            families.append(font.name)
-            lacking -= _glyphs(font.fname)
-    return tuple(families), lacking
-
-
-def _plainness(font: Any) -> tuple[bool, bool, str]:
-    return (font.style != "normal", font.weight not in (400, "normal", "regular"), font.name)
-
-
-@functools.cache
-def _glyphs(path: str) -> frozenset[str]:
-    """The characters that a font file has."""
-    from matplotlib.ft2font import FT2Font
-
-    try:
-        return frozenset(map(chr, FT2Font(path).get_charmap()))
-    except (OSError, RuntimeError, ValueError):  # a font that the system lists and nothing opens
-        return frozenset()

@@ -1,6 +1,5 @@
-"""The classified scene beside the ground truth, with a legend."""
+"""The classified scene next to the ground truth, with a legend."""
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -8,12 +7,14 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hytas.files import legible
-from hytas.pictures.style import GREY, INK, page
+from hytas.pictures.canvas import GREY, Canvas, picture_png
+from hytas.pictures.fonts import widest
 
-_PANEL_INCHES = 4.6
-_LEGEND_ROWS = 18
+_PANEL = 700
+"""Pixels of the longer side of a small map; a pixel of the scene is a square of whole pixels."""
 _LARGEST_SIDE = 1400
+_LEGEND_ROWS = 18
+_MARGIN, _TITLE, _ENTRY, _SWATCH, _SIZE = 14, 26, 24, 16, 15
 _NO_DATA = (255, 255, 255)
 Ids = npt.NDArray[np.int32]
 
@@ -54,23 +55,9 @@ def colour_map(ids: Ids, legend: Legend) -> npt.NDArray[np.uint8]:
 
 def map_png(ids: Ids, legend: Legend) -> bytes:
     """Return class ids (H, W) as a PNG of as many pixels; ids that the legend lacks are clear."""
-    from matplotlib.image import imsave
-
     known = np.isin(ids, np.asarray(legend.ids))
     colours = colour_map(ids, legend)
-    picture = np.dstack([colours, np.where(known, 255, 0).astype(np.uint8)])
-    content = io.BytesIO()
-    imsave(content, picture, format="png")
-    return content.getvalue()
-
-
-def picture_png(picture: npt.NDArray[np.uint8]) -> bytes:
-    """Return a picture (H, W, 3) as a PNG of as many pixels."""
-    from PIL import Image
-
-    content = io.BytesIO()
-    Image.fromarray(picture).save(content, format="png", optimize=True)
-    return content.getvalue()
+    return picture_png(np.dstack([colours, np.where(known, 255, 0).astype(np.uint8)]))
 
 
 def draw_map(
@@ -80,8 +67,9 @@ def draw_map(
     *,
     truth: Ids | None = None,
     title: str = "",
+    south_up: bool = False,
 ) -> Path:
-    """Draw a class map with the classes' names, beside the ground truth if there is one.
+    """Draw a class map with the classes' names, next to the ground truth if there is one.
 
     Args:
         path: .png, .svg or .pdf; replaced as a whole.
@@ -89,76 +77,58 @@ def draw_map(
         legend: ids, names and colours of the classes.
         truth: (H, W) class ids, 0 unlabelled.
         title: above the class map.
+        south_up: the first row is the southernmost; the picture has the north above.
 
     Raises:
         OSError: the file cannot be written.
     """
-    # More pixels than the page has dots cost memory and show nothing.
-    step = -(-max(labels.shape) // _LARGEST_SIDE)
+    step = -(-max(labels.shape) // _LARGEST_SIDE)  # more pixels cost memory and show nothing
     maps = [(title or "classified", labels[::step][:, ::step])]
     if truth is not None:
         maps.append(("ground truth", truth[::step, ::step]))
-    height, width = labels.shape
-    panel = _panel_size(height, width)
-    beside = _legend_width(legend)
-    # Tall scenes stand side by side, wide ones lie above one another.
-    rows, columns = (1, len(maps)) if height >= width else (len(maps), 1)
-    size = (columns * panel[0] + beside + 0.3, max(rows * (panel[1] + 0.35), 1.6))
-    with page(path, *size, names=legend.names, trim=True) as figure:
-        grid = figure.add_gridspec(rows, columns + 1, width_ratios=[panel[0]] * columns + [beside])
-        for index, (name, values) in enumerate(maps):
-            axes = figure.add_subplot(grid[index // columns, index % columns])
-            _draw_panel(axes, name, colour_map(values, legend))
-        unlabelled = any((values == 0).any() for _, values in maps)
-        _draw_legend(figure.add_subplot(grid[:, columns]), legend, unlabelled)
-    return Path(path)
+    if south_up:
+        maps = [(name, values[::-1]) for name, values in maps]
+    height, width = maps[0][1].shape
+    zoom = max(1, _PANEL // max(height, width))
+    across = max(zoom * width, round(widest((name for name, _ in maps), _SIZE))) + _MARGIN
+    down = zoom * height + _TITLE + _MARGIN
+    # Two maps stand side by side; wide ones lie above one another.
+    columns, rows = (1, len(maps)) if width > 1.5 * height else (len(maps), 1)
+    entries = _entries(legend, any((values == 0).any() for _, values in maps))
+    beside, below = _legend_size(entries)
+    page = Canvas(_MARGIN + columns * across + beside, _MARGIN + max(rows * down, below))
+    for index, (name, values) in enumerate(maps):
+        x, y = _MARGIN + index % columns * across, _MARGIN + index // columns * down
+        page.text(x, y + _SIZE, name, size=_SIZE)
+        page.box(x - 1, y + _TITLE - 1, zoom * width + 2, zoom * height + 2, GREY)
+        page.pixels(x, y + _TITLE, zoom, colour_map(values, legend))
+    _draw_legend(page, entries, _MARGIN + columns * across)
+    return page.write(path)
 
 
-def _panel_size(height: int, width: int) -> tuple[float, float]:
-    """Inches for one map: its longer side is fixed, its shorter one follows, within reason."""
-    longer = max(height, width)
-    return (
-        max(_PANEL_INCHES * width / longer, 1.2),
-        max(_PANEL_INCHES * height / longer, 1.2),
-    )
-
-
-def _legend_width(legend: Legend) -> float:
-    columns = -(-len(legend.ids) // _LEGEND_ROWS)
-    return columns * (0.55 + 0.075 * max(len(name) for name in legend.names))
-
-
-def _draw_panel(axes: Any, name: str, colours: npt.NDArray[np.uint8]) -> None:
-    axes.imshow(colours, interpolation="nearest")
-    axes.set_title(name, fontsize=10, color=INK)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    for spine in axes.spines.values():
-        spine.set_color(GREY)
-
-
-def _hex(colour: Sequence[int]) -> str:
-    return "#" + bytes(colour).hex()
-
-
-def _draw_legend(axes: Any, legend: Legend, unlabelled: bool) -> None:
-    from matplotlib.patches import Patch
-
-    axes.set_axis_off()
-    patches = [
-        Patch(facecolor=_hex(colour), edgecolor="#888888", linewidth=0.5, label=legible(name))
+def _entries(legend: Legend, unlabelled: bool) -> list[tuple[str, str]]:
+    """Return names and colours of the legend; pixels without a class are the last."""
+    found = [
+        (name, "#" + bytes(colour).hex())
         for name, colour in zip(legend.names, legend.colours, strict=True)
     ]
-    if unlabelled:
-        patches.append(Patch(facecolor="white", edgecolor="#888888", linewidth=0.5, label="none"))
-    axes.legend(
-        handles=patches,
-        loc="center left",
-        ncols=-(-len(patches) // (_LEGEND_ROWS + 1)),
-        frameon=False,
-        fontsize=8,
-        labelcolor=INK,
-        borderaxespad=0.0,
-        handlelength=1.2,
-        handleheight=1.0,
-    )
+    return [*found, ("none", "#ffffff")] if unlabelled else found
+
+
+def _legend_size(entries: Sequence[tuple[str, str]]) -> tuple[float, float]:
+    widths = [
+        widest((name for name, _ in entries[at : at + _LEGEND_ROWS]), _SIZE)
+        for at in range(0, len(entries), _LEGEND_ROWS)
+    ]
+    height = _TITLE + _ENTRY * min(len(entries), _LEGEND_ROWS) + _MARGIN
+    return sum(width + _SWATCH + 2.5 * _MARGIN for width in widths), height
+
+
+def _draw_legend(page: Canvas, entries: Sequence[tuple[str, str]], left: float) -> None:
+    for first in range(0, len(entries), _LEGEND_ROWS):
+        column = entries[first : first + _LEGEND_ROWS]
+        for row, (name, colour) in enumerate(column):
+            top = _MARGIN + _TITLE + row * _ENTRY
+            page.box(left, top, _SWATCH, _SWATCH, colour, GREY)
+            page.text(left + _SWATCH + 8, top + _SWATCH - 3, name, size=_SIZE)
+        left += widest((name for name, _ in column), _SIZE) + _SWATCH + 2.5 * _MARGIN

@@ -1,209 +1,255 @@
-"""Plots of an analysis: points with intervals, heat maps, and lines with bands."""
+"""Plots: points with intervals, heat maps, and lines with bands, each as an SVG."""
 
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.pictures.style import GREY, INK, page
+from hytas.files import legible
+from hytas.pictures.axes import Axis, axis, log_axis
+from hytas.pictures.canvas import GREY, INK, MARKS, Canvas
+from hytas.pictures.fonts import text_width, widest
 
-_COLOURS = ("#1b6ca8", "#d1622b", "#3a7d44", "#7a4fa3", "#b08900", "#008b8b", "#c2185b", "#555555")
-_MARKERS = "os^Dv<>P"
-_DASHES = ("-", "--", "-.", ":")
-Interval = tuple[float, float, float]
-Band = tuple[Sequence[float], Sequence[float], Sequence[float], Sequence[float]]
-"""Places, values, and the lower and the upper ends of a line."""
-
-
-def as_svg(draw: Callable[..., Any], *arguments: Any) -> str:
-    """Return what `draw(path, *arguments)` draws, as the text of an SVG.
-
-    Its letters are those of the reader's machine, so a chart of many numbers stays small.
-    """
-    import matplotlib
-
-    plain = matplotlib.rc_context({"svg.fonttype": "none"})
-    with tempfile.TemporaryDirectory() as folder, plain:
-        path = Path(folder) / "plot.svg"
-        draw(path, *arguments)
-        return path.read_text(encoding="utf-8")
+COLOURS = ("#1b6ca8", "#d1622b", "#3a7d44", "#7a4fa3", "#b08900", "#008b8b", "#c2185b", "#555555")
+_DASHES = ("", "6 3", "6 2 2 2", "2 2")
+_BLUE, _WHITE, _RED = (33, 102, 172), (247, 247, 247), (178, 24, 43)
+_CELL, _ROW, _SIZE, _KEY_ROW = 34, 24, 10, 18
+Interval = Sequence[float]
+"""A value, and its lower and upper end."""
+Band = Sequence[Sequence[float]]
+"""Four columns: places, values, and the lower and the upper ends of a line."""
 
 
-def draw_intervals(
-    path: str | Path,
-    series: Mapping[str, Mapping[str, Interval | None]],
-    label: str,
-) -> Path:
-    """Draw figures with their intervals, a row a name, a colour and a marker a series.
+def blend(start: Sequence[int], end: Sequence[int], share: float) -> str:
+    """Return the colour that lies at `share` between two."""
+    mixed = np.rint(np.array(start) + share * (np.array(end) - np.array(start))).astype(int)
+    return "#" + bytes(mixed.tolist()).hex()
+
+
+def _axis(values: Sequence[float], start: float, end: float, log: bool) -> Axis:
+    known = np.asarray(values, np.float64)
+    positive = known[known > 0]
+    if log and positive.size:
+        return log_axis(float(positive.min()), float(positive.max()), start, end)
+    return axis(known, start, end, linear=True)
+
+
+class Frame:
+    """A chart on a page: axes with ticks and labels, and what is drawn between them."""
+
+    def __init__(
+        self,
+        page: Canvas,
+        across: Sequence[float],
+        up: Sequence[float],
+        labels: tuple[str, str],
+        *,
+        corner: tuple[float, float] = (0.0, 0.0),
+        size: tuple[float, float] | None = None,
+        below: float = 0.0,
+        log: bool = False,
+        log_up: bool = False,
+    ) -> None:
+        """Draw the axes.
+
+        Args:
+            page: to draw on.
+            across: all values of the axis across.
+            up: all values of the axis upwards.
+            labels: of the axes, across and upwards.
+            corner: of the chart on the page, left and above.
+            size: of the chart; None takes the page.
+            below: room for keys.
+            log: make the axis across logarithmic.
+            log_up: make the other one logarithmic.
+        """
+        self.page = page
+        width, height = size or (page.width, page.height)
+        left, right = corner[0] + 58, corner[0] + width - 14
+        top, bottom = corner[1] + 16, corner[1] + height - 44 - below
+        self.across = _axis(across, left, right, log)
+        self.up = _axis(up, bottom, top, log_up)
+        self._below = bottom + 58
+        for x, text in self.across.ticks:
+            page.line([(x, top), (x, bottom)])
+            page.text(x, bottom + 15, text, size=_SIZE, anchor="middle", colour=GREY)
+        for y, text in self.up.ticks:
+            page.line([(left, y), (right, y)])
+            page.text(left - 5, y + 3.5, text, size=_SIZE, anchor="end", colour=GREY)
+        page.text((left + right) / 2, bottom + 34, labels[0], anchor="middle")
+        middle = corner[0] + 13, (top + bottom) / 2
+        page.text(*middle, labels[1], anchor="middle", turned=True)
+
+    def _spots(self, across: Sequence[float], up: Sequence[float]) -> list[tuple[float, float]]:
+        """Return the places of points, without those that have none."""
+        return [
+            (round(self.across.place(x), 1), round(self.up.place(y), 1))
+            for x, y in zip(across, up, strict=True)
+            if np.isfinite(y) and (x > 0 or not self.across.log) and (y > 0 or not self.up.log)
+        ]
+
+    def curve(
+        self, across: Sequence[float], up: Sequence[float], colour: str, dash: str = ""
+    ) -> None:
+        """Draw a line through points."""
+        if spots := self._spots(across, up):
+            self.page.line(spots, colour, 1.6, dash)
+
+    def band(
+        self, across: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str
+    ) -> None:
+        """Fill the band between two lines."""
+        edge = [*self._spots(across, low), *reversed(self._spots(across, high))]
+        if edge:
+            self.page.area(edge, colour, opacity=0.13)
+
+    def points(
+        self, across: Sequence[float], up: Sequence[float], colour: str, mark: str = "round"
+    ) -> None:
+        """Draw a mark at each point."""
+        for x, y in self._spots(across, up):
+            self.page.mark(mark, x, y, colour)
+
+    def keys(self, entries: Sequence[tuple[str, str, str]]) -> None:
+        """Draw the keys below the chart: name, colour and mark of each."""
+        left = self.across.start
+        for name, colour, mark in entries:
+            self.page.mark(mark, left + 5, self._below - 4, colour)
+            self.page.text(left + 14, self._below, name, size=_SIZE)
+            left += 34 + text_width(legible(name), _SIZE)
+
+
+def draw_intervals(series: Mapping[str, Mapping[str, Interval | None]], label: str) -> str:
+    """Draw figures with their intervals, a row a name, a colour and a mark a series.
 
     Args:
-        path: .png, .svg or .pdf; replaced as a whole.
         series: label -> name -> value, lower and upper end; None leaves a place empty.
         label: of the axis.
-
-    Raises:
-        OSError: the file cannot be written.
     """
     names = list(dict.fromkeys(name for values in series.values() for name in values))
-    with page(path, 6.4, 0.9 + 0.24 * len(names), names=[*names, *series]) as figure:
-        axes = figure.add_subplot()
-        for number, (title, values) in enumerate(series.items()):
-            shift = 0.5 * ((number + 0.5) / len(series) - 0.5)
-            known = [(at, values.get(name)) for at, name in enumerate(names)]
-            rows = [(at + shift, found) for at, found in known if found is not None]
-            if not rows:
+    ends = [end for values in series.values() for found in values.values() for end in found or ()]
+    left, width = 20 + widest(names, _SIZE), 620.0
+    keys = _key_rows(list(series), width - 28) if len(series) > 1 else []
+    bottom = 14.0 + _ROW * len(names)
+    page = Canvas(width, bottom + 44 + _KEY_ROW * len(keys))
+    across = axis(np.array([0.0, *ends]), left, width - 14, linear=True)
+    for x, text in across.ticks:
+        page.line([(x, 14), (x, bottom)])
+        page.text(x, bottom + 15, text, size=_SIZE, anchor="middle", colour=GREY)
+    zero = round(across.place(0), 1)
+    page.line([(zero, 14), (zero, bottom)], GREY)
+    page.text((left + width) / 2, bottom + 33, label, anchor="middle")
+    for row, name in enumerate(names):
+        page.text(left - 8, 14 + _ROW * (row + 0.5) + 3.5, name, size=_SIZE, anchor="end")
+        for number, values in enumerate(series.values()):
+            found = values.get(name)
+            if found is None:
                 continue
-            middle = np.array([found for _, found in rows], np.float64)
-            axes.errorbar(
-                middle[:, 0],
-                [at for at, _ in rows],
-                xerr=np.nan_to_num(np.abs(middle[:, 1:] - middle[:, :1]).T),
-                fmt=_MARKERS[number % len(_MARKERS)],
-                color=_COLOURS[number % len(_COLOURS)],
-                markersize=4,
-                linewidth=1,
-                label=title,
-            )
-        axes.axvline(0, color=GREY, linewidth=1)
-        axes.set_yticks(range(len(names)), names, fontsize=7)
-        axes.set_ylim(len(names) - 0.5, -0.5)
-        axes.set_xlabel(label, color=INK)
-        axes.grid(alpha=0.25, axis="x")
-        if len(series) > 1:
-            axes.legend(frameon=False, fontsize=7, loc="best")
-    return Path(path)
+            y = round(14 + _ROW * (row + 0.25 + 0.5 * (number + 0.5) / len(series)), 1)
+            value, low, high = (round(across.place(end), 1) for end in found)
+            page.line([(low, y), (high, y)], COLOURS[number % len(COLOURS)], 1.2)
+            page.mark(MARKS[number % len(MARKS)], value, y, COLOURS[number % len(COLOURS)])
+    _draw_keys(page, keys, bottom + 44, marked=True)
+    return page.svg()
 
 
-def draw_heat_map(
-    path: str | Path,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    values: NDArray[np.float64],
-) -> Path:
+def draw_heat_map(rows: Sequence[str], columns: Sequence[str], values: NDArray[np.float64]) -> str:
     """Draw a table of numbers in -1..1 as colours, each with its number.
 
     Where rows and columns are the same, the numbers below the diagonal stand for both halves.
 
     Args:
-        path: .png, .svg or .pdf; replaced as a whole.
         rows: r labels.
         columns: c labels.
         values: (r, c); NaN leaves a cell empty.
-
-    Raises:
-        OSError: the file cannot be written.
     """
     same = list(rows) == list(columns)
-    width, height = 1.9 + 0.34 * len(columns), 1.7 + 0.26 * len(rows)
-    with page(path, width, height, names=[*rows, *columns]) as figure:
-        axes = figure.add_subplot()
-        axes.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
-        axes.set_yticks(range(len(rows)), rows, fontsize=7)
-        axes.set_xticks(range(len(columns)), columns, fontsize=7, rotation=90)
-        for row, column in np.argwhere(np.isfinite(values)):
-            if same and column > row:
-                continue
-            value = values[row, column]
+    left, below = 14 + widest(rows, _SIZE), 14.0 + _ROW * len(rows)
+    page = Canvas(left + _CELL * len(columns) + 14, below + 20 + widest(columns, _SIZE))
+    for row, column in np.argwhere(np.isfinite(values)):
+        value = float(values[row, column])
+        x, y = left + _CELL * column, 14 + _ROW * row
+        fill = blend(_WHITE, _RED if value > 0 else _BLUE, min(1.0, abs(value)))
+        page.box(x, y, _CELL, _ROW, fill)
+        if not (same and column > row):
             text = f"{value:.2f}".replace("0.", ".")
-            colour = "white" if abs(value) > 0.6 else INK
-            axes.text(column, row, text, ha="center", va="center", fontsize=5.5, color=colour)
-    return Path(path)
+            colour = "#ffffff" if abs(value) > 0.6 else INK
+            page.text(x + _CELL / 2, y + 16, text, size=9, anchor="middle", colour=colour)
+    for at, name in enumerate(rows):
+        page.text(left - 6, 14 + _ROW * at + 16, name, size=_SIZE, anchor="end")
+    for at, name in enumerate(columns):
+        x = left + _CELL * (at + 0.5) + 3.5
+        page.text(x, below + 8, name, size=_SIZE, anchor="end", turned=True)
+    return page.svg()
 
 
 def draw_lines(
-    path: str | Path,
-    panels: Mapping[str, Mapping[str, Band]],
-    labels: tuple[str, str],
-    log: bool = False,
-) -> Path:
+    panels: Mapping[str, Mapping[str, Band]], labels: tuple[str, str], log: bool = False
+) -> str:
     """Draw lines with their intervals, in panels side by side that share an axis.
 
     Args:
-        path: .png, .svg or .pdf; replaced as a whole.
         panels: title -> label -> line.
         labels: of the axes, across and up.
         log: make the axis across logarithmic.
-
-    Raises:
-        OSError: the file cannot be written.
     """
-    across = min(3, len(panels))
-    down = -(-len(panels) // across)
-    titles = [*panels, *(label for lines in panels.values() for label in lines)]
-    labelled = {label for lines in panels.values() for label in lines}
-    columns = 4 if max(map(len, labelled), default=0) < 15 else 2
-    below = 0.2 * -(-len(labelled) // columns)
-    size = max(1.2 + 2.9 * across, 5.5), 0.6 + 2.4 * down + below
-    with page(path, *size, names=titles) as figure:
-        grid = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
-        for axes, (title, lines) in zip(grid, panels.items(), strict=False):
-            for number, (label, band) in enumerate(lines.items()):
-                _line(axes, number, label, band)
-            axes.set_title(title, fontsize=8, color=INK)
-            axes.grid(alpha=0.25)
-            axes.tick_params(labelsize=7)
-            if log:
-                _make_log(axes, lines)
-            axes.set_xlabel(labels[0], fontsize=8, color=INK)
-        for axes in grid[len(panels) :]:
-            axes.set_visible(False)
-        grid[0].set_ylabel(labels[1], fontsize=8, color=INK)
-        handles, names = grid[0].get_legend_handles_labels()
-        if len(names) > 1:
-            figure.legend(
-                handles,
-                names,
-                fontsize=7,
-                frameon=False,
-                loc="outside lower center",
-                ncols=columns,
-            )
-    return Path(path)
+    columns = min(3, len(panels))
+    wide, high, title = 300.0, 250.0, 18.0
+    size = max(columns * wide, 480.0), -(-len(panels) // columns) * (high + title)
+    names = list(dict.fromkeys(label for lines in panels.values() for label in lines))
+    keys = _key_rows(names, size[0] - 28) if len(names) > 1 else []
+    page = Canvas(size[0], size[1] + _KEY_ROW * len(keys) + 8)
+    up = [
+        value
+        for lines in panels.values()
+        for _, *parts in lines.values()
+        for part in parts
+        for value in part
+    ]
+    for at, (name, lines) in enumerate(panels.items()):
+        corner = at % columns * wide, at // columns * (high + title) + title
+        across = [place for band in lines.values() for place in band[0]]
+        page.text(corner[0] + 58, corner[1] + 4, name, size=12)
+        shown = labels[0], labels[1] if at % columns == 0 else ""
+        frame = Frame(page, across, up, shown, corner=corner, size=(wide, high), log=log)
+        for label, (places, values, low, top) in lines.items():
+            number = names.index(label)
+            colour = COLOURS[number % len(COLOURS)]
+            frame.band(places, low, top, colour)
+            dash = _DASHES[number // len(COLOURS) % len(_DASHES)]
+            frame.curve(places, values, colour, dash)
+    _draw_keys(page, keys, size[1])
+    return page.svg()
 
 
-def _make_log(axes: Any, lines: Mapping[str, Band]) -> None:
-    """Make the axis across logarithmic, with plain numbers at some of the places of the lines."""
-    places = sorted({float(place) for band in lines.values() for place in band[0]})
-    few = len(places) <= 6
-    chosen = [place for place in places if few or f"{place:g}".rstrip("0") in ("1", "5")]
-    axes.set_xscale("log")
-    axes.minorticks_off()
-    axes.set_xticks(chosen, [f"{place:g}" for place in chosen])
+def _key_rows(names: Sequence[str], width: float) -> list[list[tuple[int, str, float]]]:
+    """Return rows of keys: number, name and place of each, within a width."""
+    rows: list[list[tuple[int, str, float]]] = [[]]
+    left = 14.0
+    for number, name in enumerate(names):
+        wide = 40 + text_width(legible(name), _SIZE)
+        if rows[-1] and left + wide > width:
+            rows.append([])
+            left = 14.0
+        rows[-1].append((number, name, left))
+        left += wide
+    return rows
 
 
-def _line(axes: Any, number: int, label: str, band: Band) -> None:
-    places, values, low, high = (np.asarray(column, np.float64) for column in band)
-    colour = _COLOURS[number % len(_COLOURS)]
-    dash = _DASHES[number // len(_COLOURS) % len(_DASHES)]
-    axes.plot(places, values, dash, color=colour, linewidth=1.3, label=label)
-    if np.isfinite(low).any():
-        axes.fill_between(places, low, high, color=colour, alpha=0.12, linewidth=0)
-
-
-def draw_bars(path: str | Path, panels: Mapping[str, Mapping[str, float]], label: str) -> Path:
-    """Draw bars, a row a name, in panels side by side.
-
-    Args:
-        path: .png, .svg or .pdf; replaced as a whole.
-        panels: title -> name -> length, not negative.
-        label: of the axis.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    most = max((len(bars) for bars in panels.values()), default=1)
-    names = [name for bars in panels.values() for name in bars]
-    with page(path, 1 + 2.8 * len(panels), 0.9 + 0.22 * most, names=[*panels, *names]) as figure:
-        grid = figure.subplots(1, len(panels), squeeze=False).ravel()
-        for axes, (title, bars) in zip(grid, panels.items(), strict=True):
-            axes.barh(range(len(bars)), list(bars.values()), color=_COLOURS[0])
-            axes.set_yticks(range(len(bars)), list(bars), fontsize=7)
-            axes.set_ylim(len(bars) - 0.5, -0.5)
-            axes.set_title(title, fontsize=8, color=INK)
-            axes.set_xlabel(label, fontsize=8, color=INK)
-            axes.tick_params(labelsize=7)
-            axes.grid(alpha=0.25, axis="x")
-    return Path(path)
+def _draw_keys(
+    page: Canvas,
+    rows: Sequence[Sequence[tuple[int, str, float]]],
+    top: float,
+    marked: bool = False,
+) -> None:
+    """Draw keys of lines, or of marks."""
+    for at, row in enumerate(rows):
+        y = top + _KEY_ROW * at + 12
+        for number, name, left in row:
+            colour = COLOURS[number % len(COLOURS)]
+            if marked:
+                page.mark(MARKS[number % len(MARKS)], left + 10, y - 4, colour)
+            else:
+                dash = _DASHES[number // len(COLOURS) % len(_DASHES)]
+                page.line([(left, y - 4), (left + 20, y - 4)], colour, 1.6, dash)
+            page.text(left + 26, y, name, size=_SIZE)

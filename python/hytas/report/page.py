@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hytas.errors import InputError
 from hytas.files import legible, write_text
 from hytas.metrics import FIGURES, mean_and_deviation
-from hytas.pictures import Legend, map_png, picture_png
+from hytas.pictures import Legend, axes, map_png, picture_png
 from hytas.report import charts, words
 from hytas.report.facts import Candidates, RunFacts
 from hytas.report.networks import HEIGHT, Drawing, draw
@@ -89,7 +89,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "short": charts.short,
+        "short": axes.short,
         "share": words.share,
         "figure": _figure,
         "uri": _uri,
@@ -284,7 +284,7 @@ def _tiles(run: RunFacts) -> list[tuple[str, str, str]]:
         if name in run.costs:
             cost, limit = run.costs[name], limits.get(name)
             remark = f"{words.share(cost / limit)} of the budget" if limit else ""
-            tiles.append((titles.get(name, name), charts.short(cost), remark))
+            tiles.append((titles.get(name, name), axes.short(cost), remark))
     return tiles
 
 

@@ -91,7 +91,7 @@ class RunFolder:
         "search",
         optional=True,
     )
-    front_picture = Artefact("pareto.png", "the same as a chart", "search", optional=True)
+    front_picture = Artefact("pareto.svg", "the same as a chart", "search", optional=True)
     latency = Artefact(
         "latency.json",
         "of a search under a latency budget: measured times of the finalists",

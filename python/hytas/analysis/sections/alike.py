@@ -10,7 +10,7 @@ from hytas.analysis.bootstrap import short
 from hytas.analysis.scores import rank_last_if_failed, training_free_scores
 from hytas.analysis.settings import AnalysisSettings, Tell
 from hytas.analysis.tables import RankingTable
-from hytas.pictures.plots import as_svg, draw_heat_map
+from hytas.pictures.plots import draw_heat_map
 from hytas.report import Figure, Grid, Section
 
 TITLE = "Which scores say the same"
@@ -81,7 +81,7 @@ def show(found: Mapping[str, Any]) -> Section:
     """Return the section of what `measure` found."""
     names, clusters = found["names"], found["clusters"]
     values = np.array(found["rho"], dtype=np.float64)
-    svg = as_svg(draw_heat_map, names, names, values)
+    svg = draw_heat_map(names, names, values)
     about = f"Heat map of Spearman's rho between {len(names)} columns; similar ones are neighbours"
     grown = [len(cluster) for cluster in clusters]
     verdict = (

@@ -21,7 +21,7 @@ from hytas.analysis.ranking import ALL, LEAST, groups_of
 from hytas.analysis.scores import training_free_scores
 from hytas.analysis.settings import AnalysisSettings, Tell
 from hytas.analysis.tables import RankingTable
-from hytas.pictures.plots import as_svg, draw_intervals
+from hytas.pictures.plots import draw_intervals
 from hytas.report import Figure, Grid, Section
 
 SHARES = (0.01, 0.05, 0.10)
@@ -137,7 +137,7 @@ def show(found: Mapping[str, Any]) -> Section:
             for group in (ALL, *_beside(bands))
         }
         about = f"Spearman's rho of {len(order)} scores on {table}; the table has the numbers"
-        svg = as_svg(draw_intervals, series, "Spearman's rho with accuracy")
+        svg = draw_intervals(series, "Spearman's rho with accuracy")
         figures.append(Figure(f"{table}: rho with 95 % intervals", svg, about))
     notes = (
         "Intervals hold 95 % of bootstrap resamples of the networks. Precision at the top is the "

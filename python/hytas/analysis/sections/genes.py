@@ -11,7 +11,7 @@ from hytas.analysis.importance import at_equal_size, dependence, fitted, importa
 from hytas.analysis.scores import rank_last_if_failed, training_free_scores
 from hytas.analysis.settings import AnalysisSettings, Tell
 from hytas.analysis.tables import RankingTable
-from hytas.pictures.plots import as_svg, draw_heat_map, draw_intervals, draw_lines
+from hytas.pictures.plots import draw_heat_map, draw_intervals, draw_lines
 from hytas.report import Figure, Grid, Section
 from hytas.search.correlation import spearman
 
@@ -108,7 +108,7 @@ def show(found: Mapping[str, Any]) -> Section:
                 for n in (ACCURACY, EQUAL)
                 if n in entry["importance"]
             }
-            svg = as_svg(draw_intervals, own, "permutation importance (share of variance)")
+            svg = draw_intervals(own, "permutation importance (share of variance)")
             title = f"{table}: what is lost without a gene"
             figures.append(Figure(title, svg, f"{title}; the table has the numbers"))
             figures += _curves(table, entry)
@@ -173,7 +173,7 @@ def _curves(table: str, entry: Mapping[str, Any]) -> list[Figure]:
         }
         if panels:
             up = "OA" if name == ACCURACY else "OA minus mean of the size"
-            svg = as_svg(draw_lines, panels, ("value of the gene", up))
+            svg = draw_lines(panels, ("value of the gene", up))
             title = f"{table}: partial dependence of {name}"
             figures.append(Figure(title, svg, f"{title} on {', '.join(chosen)}", wide=True))
     return figures
@@ -201,7 +201,7 @@ def _map(table: str, rho: Mapping[str, Mapping[str, float | None]]) -> list[Figu
     if not genes:
         return []
     values = np.array([[row[gene] for gene in genes] for row in rho.values()], np.float64)
-    svg = as_svg(draw_heat_map, list(rho), genes, values)
+    svg = draw_heat_map(list(rho), genes, values)
     best = max(genes, key=lambda gene: abs(rho[ACCURACY][gene] or 0))
     about = f"Spearman's rho of genes; that of {best} with accuracy is {short(rho[ACCURACY][best])}"
     return [Figure(f"{table}: Spearman's rho of genes with accuracy and scores", svg, about)]

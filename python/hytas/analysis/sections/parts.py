@@ -8,7 +8,7 @@ import numpy as np
 from hytas.analysis.bootstrap import Column, Floats, cell, resamples, spearman_of, with_interval
 from hytas.analysis.settings import AnalysisSettings, Tell
 from hytas.analysis.tables import RankingTable
-from hytas.pictures.plots import as_svg, draw_lines
+from hytas.pictures.plots import draw_lines
 from hytas.proxies.spec import canonical
 from hytas.report import Figure, Grid, Section
 
@@ -89,7 +89,7 @@ def show(found: Mapping[str, Any]) -> Section:
             worth.append([f"{table}, {name}", *(cell(row[key]) for key in row)])
             panels[name] = {part: _line(values) for part, values in entry["quantiles"].items()}
         if panels:
-            svg = as_svg(draw_lines, panels, ("share of the networks (%)", "log10 of the part"))
+            svg = draw_lines(panels, ("share of the networks (%)", "log10 of the part"))
             title = f"{table}: scales of the parts, after the logarithm"
             figures.append(Figure(title, svg, f"{title}; the table has the medians"))
     if not scales:

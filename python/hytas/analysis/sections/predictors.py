@@ -11,7 +11,7 @@ from hytas.analysis.predictors import LEAST_TESTED
 from hytas.analysis.settings import AnalysisSettings, Tell
 from hytas.analysis.tables import RankingTable
 from hytas.metrics import mean_and_deviation
-from hytas.pictures.plots import as_svg, draw_lines
+from hytas.pictures.plots import draw_lines
 from hytas.report import Figure, Grid, Section
 from hytas.search.correlation import spearman
 from hytas.spaces.features import FeatureTable
@@ -106,7 +106,7 @@ def show(found: Mapping[str, Any]) -> Section:
         title = f"{table}: Spearman's rho by number of trained networks"
         grids.append(Grid(title, ("predictor, inputs", *sizes), rows))
         bands = {label: _band(entry) for label, entry in lines.items()}
-        svg = as_svg(draw_lines, {table: bands}, ("trained networks", "Spearman's rho"), True)
+        svg = draw_lines({table: bands}, ("trained networks", "Spearman's rho"), True)
         figures.append(Figure(title, svg, f"{title}; the table has the numbers"))
         sentences.append(_verdict(table, lines, sizes))
     notes = (

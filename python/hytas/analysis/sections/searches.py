@@ -20,7 +20,7 @@ from hytas.analysis.simulation import (
 )
 from hytas.analysis.tables import RankingTable
 from hytas.errors import InputError
-from hytas.pictures.plots import as_svg, draw_lines
+from hytas.pictures.plots import draw_lines
 from hytas.report import Figure, Grid, Section
 from hytas.spaces.features import FeatureTable
 
@@ -142,7 +142,7 @@ def show(found: Mapping[str, Any]) -> Section:
             f"led by {lead}": {strategy: _band(values) for strategy, values in strategies.items()}
             for lead, strategies in regret.items()
         }
-        svg = as_svg(draw_lines, panels, ("evaluations", "regret"), True)
+        svg = draw_lines(panels, ("evaluations", "regret"), True)
         about = "Regret of simulated searches over evaluations; the table has the numbers"
         figures.append(Figure(f"{table}: regret", svg, about, wide=True))
         at_end = {

@@ -13,7 +13,7 @@ from hytas.analysis.scores import rank_last_if_failed
 from hytas.analysis.settings import AnalysisSettings, Tell
 from hytas.analysis.size import SCENES
 from hytas.analysis.tables import RankingTable
-from hytas.pictures.plots import as_svg, draw_lines
+from hytas.pictures.plots import draw_lines
 from hytas.proxies.spec import parse_proxies
 from hytas.report import Figure, Grid, Section
 
@@ -139,7 +139,7 @@ def show(found: Mapping[str, Any]) -> Section:
     fall = {name: _fall(layers["with"]) for name, layers in found["layers"].items()}
     plain = {name: _fall(layers["without"]) for name, layers in found["layers"].items()}
     said = ", ".join(f"{fall[name]:.1f} for {name} ({plain[name]:.1f} without)" for name in fall)
-    svg = as_svg(draw_lines, panels, ("layer", "log10 of the layer's score"))
+    svg = draw_lines(panels, ("layer", "log10 of the layer's score"))
     title = "Score of each layer: with sign, deep layers vanish"
     figures = [Figure(title, svg, f"{title}; powers of ten lost: {said}")]
     notes = (

@@ -179,7 +179,7 @@ def test_what_smoothing_does_is_said() -> None:
         assert f"{found['smoothed']['per_class'][name]:.4f}" in text
     found["smoothing"] |= {"method": "none", "reason": "too few pixels"}
     text = Reader(render([facts(metrics=found)])).text
-    assert "The map is not smoothed. Why: too few pixels." in text
+    assert "The map is not smoothed: too few pixels." in text
 
 
 def test_a_model_below_a_reference_method_is_warned_of() -> None:

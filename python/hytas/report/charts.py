@@ -165,6 +165,7 @@ def accuracy_panel(
 
 _BESIDE = ((9, 4, "start"), (-9, 4, "end"), (0, -10, "middle"), (0, 17, "middle"))
 _LETTER, _LINE = 6.6, 11
+_MOST_LABELS = 8
 
 
 def _with_labels(marks: Sequence[Mark], winner: Mark | None) -> tuple[list[Mark], Mark | None]:
@@ -255,6 +256,12 @@ def race_lines(finalists: Sequence[Finalist], figure: str) -> Lines | None:
         chosen = [at for at, line in enumerate(found) if line[1][0] == x]
         places = _apart([found[at][1][1] for at in chosen])
         heights |= dict(zip(chosen, places, strict=True))
+    if len(found) > _MOST_LABELS:  # of many that end at one place, no label would be readable
+        last = max(spot[0] for _, spot, *_ in found)
+        found = [
+            (path, spot, label if spot[0] == last else "", text, won)
+            for path, spot, label, text, won in found
+        ]
     lines = [
         (path, spot, round(heights[at] + 4, 1), label, text, won)
         for at, (path, spot, label, text, won) in enumerate(found)

@@ -93,9 +93,8 @@ def about_smoothing(results: Results) -> list[str]:
     choice = results.smoothing
     if choice is None:
         return []
-    sentences = ["The map is smoothed." if results.is_smoothed else "The map is not smoothed."]
-    if choice.reason:
-        sentences.append(f"Why: {choice.reason}.")
+    first = "The map is smoothed" if results.is_smoothed else "The map is not smoothed"
+    sentences = [f"{first}: {choice.reason}." if choice.reason else f"{first}."]
     if choice.OA_raw is not None and choice.OA_smoothed is not None:
         sentences.append(
             f"Of {choice.pixels:,} validation pixels, {share(choice.OA_raw)} are right without "

@@ -1,11 +1,12 @@
 """What the genes of an architecture say."""
 
+import json
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from hytas._engine import SearchSpace, builtin_spaces
+from hytas._engine import builtin_space_text, builtin_spaces
 from hytas.spaces.keys import plain
 from hytas.spaces.names import space_of
 
@@ -94,7 +95,8 @@ def _genes(space: str) -> dict[str, str | None]:
     """The genes of a built-in space -> the gene that says how many values each has, if one does."""
     if space not in builtin_spaces():
         return {}
-    return {gene["name"]: gene["per"] for gene in SearchSpace.builtin(space, {}).genes}
+    genes = json.loads(builtin_space_text(space))["genes"]
+    return {gene["name"]: gene.get("per") for gene in genes}
 
 
 def gene_names(space: str) -> list[str]:

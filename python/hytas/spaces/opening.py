@@ -49,7 +49,7 @@ def open_space(
         if offered:
             names = _variables(text)
             values = {name: value for name, value in offered.items() if name in names} | values
-        opened = SearchSpace.parse(text, values)
+        opened = _parsed(text, tuple(values.items()))
         for table in bounds.tables:
             opened = opened.with_table(table, read_text(table, "latency table"))
     except InputError:
@@ -57,6 +57,12 @@ def open_space(
     except ValueError as error:
         raise InputError(f"{space}: {error}" if is_file else str(error)) from None
     return opened, bounds
+
+
+@lru_cache(maxsize=16)
+def _parsed(text: str, variables: tuple[tuple[str, int], ...]) -> SearchSpace:
+    """Return a space; to compute the costs of all combinations takes a part of a second."""
+    return SearchSpace.parse(text, dict(variables))
 
 
 @lru_cache(maxsize=16)

@@ -30,34 +30,46 @@ def augment(
         generator: the source of randomness, on the CPU, so that every device draws the same.
         dark: scaled values (bands,) of a pixel without light; None means 0.
     """
-    count = patches.shape[0]
+    count, side = patches.shape[:2]
 
     def normal(*sizes: int) -> Tensor:
         return torch.randn(*sizes, generator=generator).to(patches.device)
 
+    # Pixels move by their numbers, which are small, and their bands follow once.
+    unmoved = places = torch.arange(count * side * side).view(count, side, side, 1)
     if recipe.borders:
-        patches = foreign_side(patches, recipe.borders, generator)
+        places = foreign_side(places, recipe.borders, generator)
     if recipe.shift:
-        patches = random_shift(patches, recipe.shift, generator)
+        patches = random_shift(_taken(patches, places), recipe.shift, generator)
+        places = unmoved
     if recipe.mirror:
-        chosen = torch.rand(count, 1, 1, 1, generator=generator).to(patches.device) < 0.5
-        patches = torch.where(chosen, patches.flip(2), patches)
+        chosen = torch.rand(count, 1, 1, 1, generator=generator) < 0.5
+        places = torch.where(chosen, places.flip(2), places)
     if recipe.flips:
-        patches = random_symmetry(patches, generator)
+        places = random_symmetry(places, generator)
+    if places is not unmoved:
+        patches = _taken(patches, places)
     if recipe.illumination:
         # In raw values this is one factor: the same ground under more or less light.
-        centre = torch.zeros(()) if dark is None else dark
-        patches = centre + (patches - centre) * (1.0 + recipe.illumination * normal(count, 1, 1, 1))
+        centre = torch.zeros((), device=patches.device) if dark is None else dark
+        factor = 1.0 + recipe.illumination * normal(count, 1, 1, 1)
+        patches = (patches - centre).mul_(factor).add_(centre)
     if recipe.brightness:
         factor = 1.0 + recipe.brightness * normal(count, 1, 1, 1)
-        patches = patches * factor + recipe.brightness * normal(count, 1, 1, 1)
+        patches = (patches * factor).add_(recipe.brightness * normal(count, 1, 1, 1))
     if recipe.band_noise:
-        patches = patches + recipe.band_noise * normal(*patches.shape)
+        patches = normal(*patches.shape).mul_(recipe.band_noise).add_(patches)
     if recipe.band_dropout:
         share = recipe.band_dropout * torch.rand(count, 1, 1, 1, generator=generator)
         kept = torch.rand(count, 1, 1, patches.shape[-1], generator=generator) >= share
         patches = patches * kept.to(patches.device)  # the mean of a standardised band is 0
     return patches
+
+
+def _taken(patches: Tensor, places: Tensor) -> Tensor:
+    """Return the pixels of patches (N, P, P, bands) at `places` (N, P, P, 1), numbers in order."""
+    pixels = patches.reshape(-1, patches.shape[-1])
+    return pixels[places.flatten().to(patches.device)].view(patches.shape)
 
 
 def foreign_side(patches: Tensor, share: float, generator: torch.Generator) -> Tensor:
@@ -140,7 +152,7 @@ def mix(
     if cut:
         mixed, share = _with_rectangle(patches, patches[order], share, generator)
     else:
-        mixed = share * patches + (1.0 - share) * patches[order]
+        mixed = (share * patches).add_(patches[order].mul_(1.0 - share))
     return mixed, share * targets + (1.0 - share) * targets[order]
 
 

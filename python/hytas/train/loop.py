@@ -139,8 +139,8 @@ def train_weights(
     with arithmetic("float32", device), torch.random.fork_rng(devices):
         schedule = schedule or recipe.schedule(len(training))
         rate = recipe.learning_rate or usual_rate(each.network for each in learner.watched())
-        course = _Course(training, recipe, schedule, rate, seed, device, processes)
-        result = _train(learner, course, validation, checkpoint, progress, keep)
+        course = _Course(training.kept(), recipe, schedule, rate, seed, device, processes)
+        result = _train(learner, course, validation.kept(), checkpoint, progress, keep)
     return result
 
 

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 EVALUATION_BATCH = 256
+MOST_KEPT = (
+    2**28
+)  # bytes of scaled patches that a training keeps instead of reading them each epoch
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,13 @@ class LabelledPixels:
     def patch_bytes(self) -> int:
         """Return the bytes that the patches of all pixels take together."""
         return len(self) * self.patches(self.pixels[:1]).nbytes
+
+    def kept(self) -> Self:
+        """Return the same pixels, with all patches in memory if these are few."""
+        ascends = bool((np.diff(self.pixels) > 0).all())
+        if isinstance(self.patches, _Patches) or not len(self) or not ascends:
+            return self
+        return self.in_memory() if self.patch_bytes <= MOST_KEPT else self
 
     def in_memory(self) -> Self:
         """Return the same pixels with all patches in memory, to send them to another process.

@@ -51,13 +51,22 @@ def _lines(outcome: Outcome, data: str) -> Iterator[str]:
     yield _size(outcome)
     yield from _decisions(results)
     if seconds := outcome.seconds:
-        longest = sorted(seconds.items(), key=lambda stage: -stage[1])[:3]
+        longest = sorted(seconds.items(), key=lambda stage: -stage[1])[:2]
         parts = ", ".join(f"{name} {duration(value)}" for name, value in longest)
-        yield f"time {duration(sum(seconds.values()))}: {parts}"
+        yield f"time {duration(sum(seconds.values()))}: {parts}{_cost(outcome)}"
     out = "map.png" if results.unit == "pixels" else "predictions.csv"
     model = _shell(outcome.folder / "model.onnx")
     yield f"open {outcome.folder / 'report.html'}"
     yield f"next: hytas classify {model} {_shell(data)} --out {out}"
+
+
+def _cost(outcome: Outcome) -> str:
+    """Return CPU and GPU time and carbon: "; CPU 1:40 min, 0.16 g CO2e"."""
+    if not (cost := outcome.cost):
+        return ""
+    units = {"CPU": cost["cpu_seconds"], "GPU": cost["gpu_seconds"]}
+    parts = [f"{name} {duration(value)}" for name, value in units.items() if value]
+    return "; " + ", ".join([*parts, f"{cost['gCO2e']:.2g} g CO2e"])
 
 
 def _decisions(results: Results) -> Iterator[str]:

@@ -101,7 +101,8 @@ class RunFacts:
         pixels: of the classified scene.
         samples: of the test images, in a run on images.
         curves: seed -> history of its final training, of further seeds.
-        times: stage -> "seconds", "ended" and "command".
+        times: stage -> "seconds", "cpu_seconds", "gpu_seconds", "ended" and "command".
+        cost: seconds in all, energy and carbon (`hytas.run.times.cost_of`).
         model: "name", "bytes" and "sha256" of the exported file.
         split: digest of the training, validation and test pixels, or "".
         differences: to the first run of the report, in settings.
@@ -128,6 +129,7 @@ class RunFacts:
     samples: Samples | None = None
     curves: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     times: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    cost: Mapping[str, Any] = field(default_factory=dict)
     model: Mapping[str, Any] | None = None
     split: str = ""
     differences: Sequence[str] = ()

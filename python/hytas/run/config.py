@@ -20,6 +20,7 @@ from hytas.plugins import with_owners
 from hytas.proxies import base_proxies, parse_proxies
 from hytas.proxies.no_pass import needs_supernet
 from hytas.run.settings import (
+    COST_FACTORS,
     EFFORTS,
     FRONT_STRATEGIES,
     OF_EFFORT,
@@ -187,6 +188,11 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
             share = mutation / (mutation + crossover)
             found |= {"offspring": mutation + crossover, "mutation_share": share}
         return found
+
+    @property
+    def cost_factors(self) -> dict[str, float]:
+        """Return the factors from seconds to energy and carbon, which decide nothing."""
+        return {name: getattr(self, name) for name in COST_FACTORS}
 
     @property
     def selection(self) -> str:

@@ -1,7 +1,7 @@
 """Values that the stages of a run share; configuration and scene decide them."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -19,6 +19,7 @@ from hytas.run.folder import RunFolder, read_json
 from hytas.run.prepared import PreparedData, prepare_scene
 from hytas.run.progress import Report, logged
 from hytas.run.start import Origin, Scratch, Start
+from hytas.run.times import kept_time
 from hytas.run.types import Pixels
 from hytas.spaces import open_space
 from hytas.spaces.shape import Shape
@@ -123,6 +124,11 @@ class Run:
         if name not in list(recipes):  # a list, because the name in a file may be no text
             raise InputError(path, rule=f"preset {name!r}: must be one of {', '.join(recipes)}")
         return name, recipes[name]
+
+    def timed(self, stage: str) -> AbstractContextManager[None]:
+        """Return what adds the time of a stage to the folder's times."""
+        on_gpu = self.context.device.type == "cuda"
+        return kept_time(self.folder.times, stage, self.command, on_gpu=on_gpu)
 
     def of_seed(self, seed: int, *, shares_records: bool = True) -> Self:
         """Return the same run with another seed, in a folder of its own inside this one.

@@ -17,12 +17,14 @@ from hytas.manifest import Manifest
 from hytas.plugins import keep, load, name_and_digest
 from hytas.run.artefacts import FORGOTTEN, REFUSED, Artefact, Artefacts, table_of
 from hytas.run.config import RunConfig
+from hytas.run.settings import COST_FACTORS
 from hytas.spaces import file_digests, with_files
 
 # The temporary names of `hytas.files.atomic_write` for the files of a run.
 LEFTOVER = re.compile(r"\.[\w.-]+\.\d+\.\w+")
 # Paths may change; the fingerprint identifies the data.
 WHERE = ("data", "labels", "test_data", "test_labels", "cube_key", "labels_key", "data_dir")
+REPORTED = (*WHERE, *COST_FACTORS)  # these do not change what a run does
 
 
 class RunFolder:
@@ -259,7 +261,7 @@ class RunFolder:
             compared = stored if trained else stored.with_length_of(config)
             free = ["effort"] if trained else ["effort", "smooth", "self_training"]
             free += ["recipe"] if self.architecture.exists() and not trained else []
-            if lines := _moved(config).differences(_moved(compared), (*WHERE, "seeds", *free)):
+            if lines := _moved(config).differences(_moved(compared), (*REPORTED, "seeds", *free)):
                 rule = f"belongs to another configuration: {'; '.join(lines)}"
                 hint = "choose another folder or repeat its settings"
                 raise InputError("out", self.path, rule, hint)

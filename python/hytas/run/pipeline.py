@@ -25,7 +25,7 @@ from hytas.run.stages import (
     repair_further_formats,
     run_stages,
 )
-from hytas.run.times import read_times
+from hytas.run.times import run_cost
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
 from hytas.workers import Named
@@ -43,7 +43,7 @@ class Outcome:
         metrics: of `metrics.json`; None if the run stopped after the search.
         files: files of the folder for the user, with their sizes in bytes.
         folder: of the run.
-        seconds: of each stage, in the order in which they were done.
+        cost: seconds of each stage and in all, energy and carbon (`hytas.run.times.cost_of`).
     """
 
     architecture: dict[str, Any]
@@ -53,7 +53,12 @@ class Outcome:
     metrics: dict[str, Any] | None
     files: dict[str, int]
     folder: Path
-    seconds: dict[str, float] = field(default_factory=dict)
+    cost: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Return the time of each stage, in the order in which they were done."""
+        return {name: one["seconds"] for name, one in self.cost.get("stages", {}).items()}
 
     @property
     def results(self) -> Results | None:
@@ -68,6 +73,7 @@ class Outcome:
             "costs": self.costs,
             "budget": self.budget,
             **results,
+            "cost": self.cost,
             "folder": str(self.folder),
             "files": self.files,
         }
@@ -280,13 +286,14 @@ def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
     folder.record_all()
     listed = [each for each in ARTEFACTS.values() if each.listed]
     files = [path for each in listed for path in each.paths(folder.path)]
+    metrics = read_json(folder.metrics) if folder.metrics.exists() else None
     return Outcome(
         architecture,
         context.space.cost(architecture),
         [] if context.feasible is None else list(context.feasible.budget.bounds),
         context.config.budget,
-        read_json(folder.metrics) if folder.metrics.exists() else None,
+        metrics,
         {file.name: file.stat().st_size for file in files if file.exists()},
         folder.path,
-        {name: float(one["seconds"]) for name, one in read_times(folder.times).items()},
+        run_cost(folder, context.config),
     )

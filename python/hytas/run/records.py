@@ -6,6 +6,7 @@ from typing import Any
 
 from hytas.errors import InputError
 from hytas.run.folder import RunFolder
+from hytas.run.times import run_cost
 from hytas.search import EvaluationStore
 
 
@@ -42,6 +43,11 @@ class RunRecords:
             items = store.trainings()
         names = ("id", "recipe", "steps", "fold", "pixels", "seconds", "reason")
         return [{name: getattr(one, name) for name in names} | dict(one.figures) for one in items]
+
+    def cost(self) -> dict[str, Any]:
+        """Return seconds of processors and GPUs, of each stage and in all, energy and carbon."""
+        folder = RunFolder(self.folder)
+        return run_cost(folder, folder.read_config()[0])
 
 
 def read_run(path: str | Path) -> RunRecords:

@@ -47,6 +47,8 @@ EFFORTS = {
     "thorough": Effort(50, 40, 48, 16, 60, 3000),
 }
 """Name -> lengths. On scenes like Indian Pines and two CPU cores they take 2, 5 to 15, 60 min."""
+COST_FACTORS = ("co2_per_kwh", "cpu_watts", "gpu_watts")
+"""Settings that only change what the report says of a run's cost."""
 OF_EFFORT: Any = None
 """Default of a setting that `effort` decides."""
 OF_DATA: Any = None
@@ -78,6 +80,12 @@ def _unlabelled(name: str, value: Any) -> int | str | None:
 
 def _patch_side(name: str, value: int) -> int:
     check_patch_side(value)
+    return value
+
+
+def _factor(name: str, value: float) -> float:
+    if not 0 <= value <= MOST:
+        raise InputError(name, value, f"must be 0 to {MOST}")
     return value
 
 
@@ -472,6 +480,20 @@ class FinalSettings:
         rule=OneOf(("auto", *SMOOTHERS)),
         estimator=True,
     )
+    co2_per_kwh: float = setting(
+        475.0,
+        "Grams of CO2e for a kWh, for the report; the default is the mean of the world (IEA 2019).",
+        "Running",
+        rule=_factor,
+    )
+    cpu_watts: float = setting(
+        12.0,
+        "Power of a busy core of a processor, for the report; the default is that of Green "
+        "Algorithms. Include what cooling takes (PUE).",
+        "Running",
+        rule=_factor,
+    )
+    gpu_watts: float = setting(200.0, "Power of a GPU, for the report.", "Running", rule=_factor)
     start: str | None = setting(
         None, "Folder of a run whose trained model this one begins with.", option=False
     )

@@ -2,8 +2,8 @@
 
 The manifest forgets the files of a stage before it works, and records them afterwards."""
 
-import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -32,7 +32,6 @@ from hytas.run.supernets.strategy import (
     choose_by_supernet,
     inherit_if_better,
 )
-from hytas.run.times import keep_time
 
 
 @dataclass(frozen=True)
@@ -91,10 +90,8 @@ def do_stage(stage: Stage, run: Run) -> None:
     folder = run.folder
     names = [*stage.writes(), *stage.changes, *([] if stage.always else ["times"])]
     folder.manifest.forget(path for name in names for path in ARTEFACTS[name].paths(folder.path))
-    start = time.perf_counter()
-    stage.work(run)
-    if not stage.always:
-        keep_time(folder.times, stage.name, time.perf_counter() - start, run.command)
+    with nullcontext() if stage.always else run.timed(stage.name):
+        stage.work(run)
     folder.manifest.record(path for name in names for path in ARTEFACTS[name].paths(folder.path))
 
 

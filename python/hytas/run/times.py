@@ -1,17 +1,30 @@
-"""Which command did which stage of a run, when, and how long it took: `times.json`."""
+"""What each stage of a run took: `times.json`, and the cost that is made of it."""
 
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from hytas.errors import InputError
-from hytas.run.folder import read_json, write_json
+from hytas.run.config import RunConfig
+from hytas.run.folder import RunFolder, read_json, write_json
+from hytas.workers.seam import SPENT
+
+KEPT_SECONDS = 5.0
+"""A kill loses the times of at most so long."""
+JOULES = 3.6e6
+"""Of a kWh."""
+UNITS = ("seconds", "cpu_seconds", "gpu_seconds")
+Times = dict[str, dict[str, Any]]
 
 
-def read_times(path: Path) -> dict[str, dict[str, Any]]:
-    """Stage -> "seconds", "ended" (UTC) and "command" ("" from Python); empty without a file.
+def read_times(path: Path) -> Times:
+    """Stage -> `UNITS`, "ended" (UTC) and "command" ("" from Python); empty without a file.
 
-    A file that is damaged counts as none: nothing is decided by it.
+    A file that is damaged counts as none: nothing is decided by it but how long a run has left.
     """
     try:
         values = read_json(path)
@@ -20,12 +33,92 @@ def read_times(path: Path) -> dict[str, dict[str, Any]]:
     return {name: value for name, value in values.items() if isinstance(value, dict)}
 
 
-def keep_time(path: Path, stage: str, seconds: float, command: str) -> None:
-    """Keep what the last work on a stage took; that of a stage that was stopped is not in it.
+def all_times(folder: RunFolder) -> Times:
+    """Return the times of a run and of the trainings of further seeds."""
+    times = read_times(folder.times)
+    for path in sorted(folder.path.glob("seed-*/times.json")):
+        for stage, entry in read_times(path).items():
+            times[f"{stage}, {path.parent.name.replace('-', ' ')}"] = entry
+    return times
+
+
+@contextmanager
+def kept_time(path: Path, stage: str, command: str, *, on_gpu: bool) -> Iterator[None]:
+    """Add what a stage takes to the file, every few seconds and at its end.
+
+    CPU seconds are those of this process and of the calls that came back from workers. GPU seconds
+    are the time for which a GPU is held: here, or by each call that has a GPU of its own.
+
+    Args:
+        path: of `times.json`.
+        stage: its name.
+        command: that does the work, for the record.
+        on_gpu: whether the device of the run is a GPU.
 
     Raises:
         OSError: the file cannot be written.
     """
-    ended = datetime.now(UTC).isoformat(timespec="seconds")
-    entry = {"seconds": round(seconds, 2), "ended": ended, "command": command}
-    write_json(path, {**read_times(path), stage: entry})
+    before = read_times(path).get(stage, {})
+    began, cpu, away = time.monotonic(), time.process_time() + SPENT.cpu, SPENT.away
+    ended = threading.Event()
+
+    def keep() -> None:
+        seconds = time.monotonic() - began
+        spent = (
+            seconds,
+            time.process_time() + SPENT.cpu - cpu,
+            max(seconds, SPENT.away - away) if on_gpu else 0.0,
+        )
+        entry: dict[str, Any] = {
+            unit: round(float(before.get(unit, 0.0)) + value, 2)
+            for unit, value in zip(UNITS, spent, strict=True)
+        }
+        entry |= {"ended": datetime.now(UTC).isoformat(timespec="seconds"), "command": command}
+        write_json(path, {**read_times(path), stage: entry})
+
+    def keep_on() -> None:
+        while not ended.wait(KEPT_SECONDS):
+            with suppress(OSError):  # the end of the stage tries again
+                keep()
+
+    keeper = threading.Thread(target=keep_on, daemon=True)
+    keeper.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        keeper.join()
+        keep()
+
+
+def cost_of(times: Times, factors: Mapping[str, float]) -> dict[str, Any]:
+    """Return the seconds of each stage and in all, the energy, and its carbon.
+
+    Energy is the time of processors and GPUs by their power, and carbon is energy by the carbon
+    intensity of the grid (Lacoste et al., Quantifying the carbon emissions of machine learning,
+    2019; Lannelongue et al., Green Algorithms, Advanced Science 8, 2021).
+
+    Args:
+        times: of a run.
+        factors: "cpu_watts" of a core, "gpu_watts" and "co2_per_kwh" in grams.
+    """
+    stages = {
+        name: {unit: float(entry.get(unit, 0.0)) for unit in UNITS} for name, entry in times.items()
+    }
+    total = {unit: round(sum(one[unit] for one in stages.values()), 2) for unit in UNITS}
+    joules = (
+        total["cpu_seconds"] * factors["cpu_watts"] + total["gpu_seconds"] * factors["gpu_watts"]
+    )
+    kwh = joules / JOULES
+    return {
+        "stages": stages,
+        **total,
+        "kWh": float(f"{kwh:.4g}"),
+        "gCO2e": float(f"{kwh * factors['co2_per_kwh']:.4g}"),
+        **factors,
+    }
+
+
+def run_cost(folder: RunFolder, config: RunConfig) -> dict[str, Any]:
+    """Return the cost of a run until now; see `cost_of`."""
+    return cost_of(all_times(folder), config.cost_factors)

@@ -97,7 +97,9 @@ class Processes(Workers):
         calls = ((dumps((work, job)),) for job in jobs)
         self._idle = False
         try:
-            yield from ExecutorWorkers(self._executor, processes).run(_call, calls, count)
+            here = ExecutorWorkers(self._executor, processes)
+            here.beside = True
+            yield from here.run(_call, calls, count)
         except BrokenProcessPool:
             raise OSError(
                 f"one of {processes} worker processes was killed, as where memory runs out: the "

@@ -1,6 +1,7 @@
 """Where calls run side by side, as whoever needs them sees it."""
 
 import os
+import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -58,6 +59,48 @@ def once(token: str, load: Callable[[], T]) -> T:
             _HELD.popitem(last=False)
     _HELD.move_to_end(token)
     value: T = _HELD[token]
+    return value
+
+
+@dataclass
+class Spent:
+    """What calls in other processes took, for the driver that reads their results.
+
+    Attributes:
+        cpu: seconds of processors.
+        away: seconds of calls on other machines, each of which has a GPU where the device is one.
+    """
+
+    cpu: float = 0.0
+    away: float = 0.0
+
+
+SPENT = Spent()
+"""The sum of all calls that this process has read the results of."""
+
+
+@dataclass(frozen=True)
+class Timed(Generic[T]):
+    """A function that also returns the seconds and CPU seconds of a call."""
+
+    work: Callable[..., T]
+
+    @property
+    def __name__(self) -> str:
+        return self.work.__name__
+
+    def __call__(self, *job: Any) -> tuple[T, float, float]:
+        """Call `work`."""
+        began, cpu = time.monotonic(), time.process_time()
+        value = self.work(*job)
+        return value, time.monotonic() - began, time.process_time() - cpu
+
+
+def counted(timed: tuple[T, float, float], *, here: bool) -> T:
+    """Return the value of a timed call, and add its seconds to `SPENT`; `here` is this machine."""
+    value, seconds, cpu = timed
+    SPENT.cpu += cpu
+    SPENT.away += 0.0 if here else seconds
     return value
 
 
@@ -151,18 +194,18 @@ class ExecutorWorkers(Workers):
 
     def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
         """Call `work` with each of the jobs; twice `count` of them are under way or wait."""
-        rest, ahead = iter(jobs), deque[Future[T]]()
-        work = carried(work)
+        rest, ahead = iter(jobs), deque[Future[tuple[T, float, float]]]()
+        timed = carried(Timed(work))
 
         def submit() -> None:
             """Fill up, also where workers came since."""
             for job in islice(rest, max(0, 2 * self.count - len(ahead))):
-                ahead.append(self.executor.submit(work, *job))
+                ahead.append(self.executor.submit(timed, *job))
 
         submit()
         try:
             while ahead:
-                result = ahead.popleft().result()
+                result = counted(ahead.popleft().result(), here=self.beside)
                 submit()
                 yield result
         except Exception:

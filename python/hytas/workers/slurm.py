@@ -11,7 +11,7 @@ from uuid import uuid4
 from hytas.errors import InputError, one_line
 from hytas.plugins import carried
 from hytas.workers.probe import Facts, check_facts, facts_here
-from hytas.workers.seam import Job, Shared, Workers, once
+from hytas.workers.seam import Job, Shared, Timed, Workers, counted, once
 
 T = TypeVar("T")
 CLUSTERS = ("slurm", "local", "debug")
@@ -107,7 +107,7 @@ class SlurmWorkers(Workers):
         self._jobs = submitted
         for job in submitted:
             try:
-                value, error, host = job.result()
+                timed, error, host = job.result()
             except UncompletedJobError as lost:
                 raise OSError(
                     f"workers slurm: job {job.job_id} was lost: {one_line(lost)}"
@@ -115,7 +115,7 @@ class SlurmWorkers(Workers):
             _tell(job, host)
             if error is not None:
                 raise error
-            yield cast("T", value)
+            yield counted(cast("tuple[T, float, float]", timed), here=False)
 
 
 def _tell(job: Any, host: str) -> None:
@@ -126,12 +126,12 @@ def _tell(job: Any, host: str) -> None:
 
 def _outcome(
     driver: Facts, work: Callable[..., T], job: Job
-) -> tuple[T | None, Exception | None, str]:
+) -> tuple[tuple[T, float, float] | None, Exception | None, str]:
     """Call `work`; an error travels back as it is, with the host's name."""
     here = facts_here()
     try:
         check_facts([here], "slurm", driver)
-        return work(*job), None, here["host"]
+        return Timed(work)(*job), None, here["host"]
     except Exception as error:
         return None, error, here["host"]
 

@@ -28,7 +28,7 @@ from hytas.references import METHODS
 from hytas.report import Candidates, Finalist, Layer, Pixels, RunFacts, Samples
 from hytas.run.config import RunConfig
 from hytas.run.folder import WHERE, RunFolder, read_json
-from hytas.run.times import read_times
+from hytas.run.times import all_times, run_cost
 from hytas.run.weights import shape_of
 from hytas.search import Ballot, Evaluation, EvaluationStore, Training
 from hytas.spaces import open_space
@@ -92,7 +92,8 @@ def run_facts(
         pixels=Pixels.load(folder.pixels) if folder.pixels.exists() else None,
         samples=Samples.load(folder.samples) if folder.samples.exists() else None,
         curves={seed: _curve(folder, seed) for seed in seeds[:MOST_CURVES]},
-        times=_times(folder, seeds),
+        times=all_times(folder),
+        cost=run_cost(folder, config),
         model=_model(folder.onnx) if folder.onnx.exists() else None,
         split="" if split is None else _split_digest(split),
         differences=[] if first is None else config.differences(first, WHERE),
@@ -245,14 +246,6 @@ def _curve(folder: RunFolder, seed: int) -> dict[str, Any]:
 
 def _seed_folder(folder: RunFolder, seed: int) -> RunFolder:
     return RunFolder(folder.path / f"seed-{seed}")
-
-
-def _times(folder: RunFolder, seeds: Sequence[int]) -> dict[str, dict[str, Any]]:
-    times = read_times(folder.times)
-    for seed in seeds:
-        for stage, entry in read_times(_seed_folder(folder, seed).times).items():
-            times[f"{stage}, seed {seed}"] = entry
-    return times
 
 
 def _model(path: Path) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Train the winner with further seeds, and summarise all final trainings."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from hytas.metrics import summarise
@@ -45,7 +46,8 @@ def seeds_stage(
     if run.workers is not None or run.context.data.trains_in_parallel:
         named = ", ".join(str(inner.context.config.seed) for inner in missing)
         tasks = [winner_task(inner) for inner in missing]
-        run_all(tasks, run.workers, f"final training with seeds {named}", run.report)
+        with run.timed("further seeds") if tasks else nullcontext():
+            run_all(tasks, run.workers, f"final training with seeds {named}", run.report)
     for inner in further:
         if not inner.folder.metrics.exists():
             run.report.line(f"final training with seed {inner.context.config.seed}")

@@ -140,7 +140,8 @@ class RunFolder:
     )
     times = Artefact(
         "times.json",
-        "which command did which stage, and how long it took",
+        "which command did which stage, and what it took: time, CPU seconds, GPU seconds; all parts "
+        "of a run that was stopped",
         repair=FORGOTTEN,
         listed=False,
     )

@@ -6,9 +6,10 @@ Sources: HyTAS (Zhou et al., 2024), after SpectralFormer (Hong et al., TGRS 2022
 spectral embedding (GSE) and cross-layer adaptive fusion (CAF).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -20,6 +21,7 @@ DEVIATION = 0.02
 """Of tokens and linear maps, as ViT and HyTAS start."""
 
 _WRITTEN_OUT = ContextVar("attention written out", default=False)
+_OBSERVER: ContextVar[Callable[[Tensor], None] | None] = ContextVar("observer", default=None)
 
 
 class Law(NamedTuple):
@@ -57,6 +59,36 @@ def attention_written_out(foreign: bool = False) -> Iterator[None]:
         _WRITTEN_OUT.reset(token)
 
 
+@contextmanager
+def attention_observed(
+    network: nn.Module, observer: Callable[[str, Tensor], None]
+) -> Iterator[None]:
+    """Call `observer` with the weights of each attention while the context lasts, in this thread.
+
+    Args:
+        network: whose modules `Attention` are observed.
+        observer: takes the name of the module and its weights (N, h, Q, T).
+    """
+
+    def begin(name: str, *_: object) -> None:
+        _OBSERVER.set(partial(observer, name))
+
+    def end(*_: object) -> None:
+        _OBSERVER.set(None)
+
+    hooks = []
+    for name, module in network.named_modules():
+        if isinstance(module, Attention):
+            hooks.append(module.register_forward_pre_hook(partial(begin, name)))
+            hooks.append(module.register_forward_hook(end))
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+        end()
+
+
 class Seen(NamedTuple):
     """What attention adds because of where tokens lie: a key, seen from a query.
 
@@ -79,14 +111,16 @@ def attend(query: Tensor, key: Tensor, value: Tensor, seen: Seen = NOWHERE) -> T
 
     `seen` adds to k and v, and to the logits, what depends on where tokens lie.
     """
-    bias = seen.bias
+    bias, observer = seen.bias, _OBSERVER.get()
     if seen.keys is not None:
         moved = _by_query(query, seen.keys.transpose(1, 2))
         bias = moved if bias is None else bias + moved
-    if not _WRITTEN_OUT.get() and seen.values is None:
+    if not _WRITTEN_OUT.get() and seen.values is None and observer is None:
         return F.scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=1.0)
     logits = query @ key.transpose(-2, -1)
     weights = torch.softmax(logits if bias is None else logits + bias, dim=-1)
+    if observer is not None:
+        observer(weights)
     found = weights @ value
     if seen.values is not None:
         found = found + _by_query(weights, seen.values)

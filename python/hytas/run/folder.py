@@ -162,6 +162,24 @@ class RunFolder:
     family_slices = Artefact(
         "slices.json", "which part of the weights a subnet has", "family", listed=False
     )
+    explanation = Artefact(
+        "explanation.html",
+        "of `hytas explain`: importance of bands and neighbours, attention",
+        "explanation",
+        ("weights",),
+        recorded=False,
+        optional=True,
+        listed=False,
+    )
+    explanation_figures = Artefact(
+        "explanation.json",
+        "its figures",
+        "explanation",
+        ("weights",),
+        recorded=False,
+        optional=True,
+        listed=False,
+    )
     checkpoints = Artefacts(
         "checkpoint*.safetensors", "a training that goes on", "final training", temporary=True
     )

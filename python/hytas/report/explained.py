@@ -1,0 +1,182 @@
+"""The section about what a network looks at: importance of bands and neighbours, attention."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.report.charts import Axis
+from hytas.report.page import environment
+from hytas.report.sections import Figure, Grid, Section
+
+TITLE = "What the network looks at"
+MOST_ROWS = 60
+_ROW, _LEFT, _RIGHT = 16, 190, 430
+
+
+def explained_section(found: Mapping[str, Any]) -> Section:
+    """Return the section of what `hytas.run.explaining.explain_run` measured."""
+    bands = found["bands"]
+    rows = [[bands[at]["label"], *_texts(bands[at])] for at in found["order"]]
+    first = bands[found["order"][0]]
+    sentences = [
+        f"{first['label']} matter{'' if '-' in first['label'] else 's'} most: without their values "
+        f"the mean probability of the true class falls by {first['probability']:.3f}, and the "
+        f"accuracy by {first['accuracy']:.3f}.",
+        *spatial(found),
+        *attending(found),
+    ]
+    figures = [
+        bar_figure("Probability lost without a group of bands", bands, "probability"),
+        bar_figure("Share of the gradient of a group of bands", bands, "gradient"),
+    ]
+    if found["neighbours"] is not None:
+        for name, title in (
+            ("probability", "Probability lost without a cell of the input"),
+            ("gradient", "Share of the gradient of a cell of the input"),
+        ):
+            figures.append(cell_figure(title, np.array(found["neighbours"][name])))
+    figures += _maps(found["attention"])
+    columns = ("group", "probability lost", "accuracy lost", "gradient")
+    grids = [Grid("Groups of bands, the most important first", columns, rows)]
+    if found["attention"]:
+        grids.append(_layers(found["attention"]))
+    notes = (
+        f"Measured on {found['samples']} {found['part']} {found['unit']}: accuracy "
+        f"{found['accuracy']:.4f}, mean probability of the true class {found['probability']:.4f}.",
+        "Lost: samples exchange their values of a group or a cell at random; the mean of several "
+        "exchanges. Groups that say the same stand in for each other, so each of them loses "
+        "little. Gradient: share of |gradient * (value - mean)| of the log probability of the true "
+        "class. It sees one band at a time, so such groups share it.",
+        "Attention: the mean weight that the tokens which are read give to each token. A weight is "
+        "not importance: what a token holds may not change the result.",
+    )
+    return Section("explanation", TITLE, sentences, grids, figures, notes)
+
+
+def _texts(group: Mapping[str, float]) -> list[str]:
+    return [
+        f"{group['probability']:.4f}",
+        f"{group['accuracy']:.4f}",
+        f"{100 * group['gradient']:.1f} %",
+    ]
+
+
+def spatial(found: Mapping[str, Any]) -> list[str]:
+    """Return what the neighbours of a pixel are worth, in a sentence; none for spectra."""
+    if found["neighbours"] is None:
+        return []
+    lost = np.array(found["neighbours"]["probability"])
+    shares = np.array(found["neighbours"]["gradient"])
+    if found["unit"] == "images":
+        row, column = np.unravel_index(np.argmax(lost), lost.shape)
+        return [
+            f"Of {len(lost)} x {len(lost)} cells, row {row + 1}, column {column + 1} matters most: "
+            f"without it the probability falls by {lost[row, column]:.3f}."
+        ]
+    middle = len(lost) // 2
+    return [
+        f"The pixel itself: probability lost {lost[middle, middle]:.3f}, share of the gradient "
+        f"{100 * shares[middle, middle]:.0f} %. Its neighbours, one at a time: at most "
+        f"{np.delete(lost.ravel(), lost.size // 2).max():.3f}, together "
+        f"{100 * (1 - shares[middle, middle]):.0f} % of the gradient."
+    ]
+
+
+def attending(found: Mapping[str, Any]) -> list[str]:
+    """Return how alike heads are, in a sentence for each stream that attends."""
+    sentences = []
+    for stream in dict.fromkeys(one["stream"] for one in found["attention"]):
+        layers = [one for one in found["attention"] if one["stream"] == stream]
+        known = [one["alike"] for one in layers if one["alike"] is not None]
+        text = f"Attention of {stream or 'all'} tokens: {len(layers)} layers"
+        if known:
+            text += f"; heads correlate {known[0]:.2f} in the first, {known[-1]:.2f} in the last"
+        sentences.append(f"{text}.")
+    return sentences
+
+
+def _layers(attention: Sequence[Mapping[str, Any]]) -> Grid:
+    rows = []
+    for one in attention:
+        heads = "-" if one["tokens"] is None else str(len(one["tokens"]))
+        alike = "-" if one["alike"] is None else f"{one['alike']:.2f}"
+        rows.append([f"{one['stream']} {one['layer']}", heads, alike, _most_attended(one)])
+    return Grid("Attention", ("layer", "heads", "correlation of heads", "most attended"), rows)
+
+
+def _most_attended(layer: Mapping[str, Any]) -> str:
+    if layer["tokens"] is None:
+        return "-"
+    mean = np.mean(layer["tokens"], axis=0)
+    at = int(mean.argmax())
+    if at == 0:
+        return f"class token ({100 * mean[0]:.0f} %)"
+    place = f"band {layer['bands'][at - 1]}" if "bands" in layer else f"{layer['stream']} {at}"
+    return f"{place} ({100 * mean[at]:.1f} %)"
+
+
+def _maps(attention: Sequence[Mapping[str, Any]]) -> list[Figure]:
+    """Return a map of the attention of each layer: a row a head, or a square of the input."""
+    figures = []
+    for one in attention:
+        if one["tokens"] is None:
+            continue
+        weights = np.array(one["tokens"])[:, 1:]
+        side = round(weights.shape[1] ** 0.5)
+        title = f"Attention of layer {one['layer']}, {one['stream']} tokens"
+        if "bands" in one:
+            figures.append(cell_figure(f"{title}: a row a head, a column a band", weights))
+        elif side**2 == weights.shape[1]:
+            figures.append(cell_figure(title, weights.mean(0).reshape(side, side)))
+    return figures
+
+
+def bar_figure(title: str, bands: Sequence[Mapping[str, Any]], name: str) -> Figure:
+    """Return a chart with a bar for each group, in the order of the bands."""
+    values = [band[name] for band in bands]
+    across = Axis(min(0.0, *values), max(1e-9, *values), _LEFT, _RIGHT)
+    rows = [
+        {
+            "y": _ROW * at + 4,
+            "left": round(min(across.place(0), across.place(value)), 1),
+            "width": round(abs(across.place(value) - across.place(0)), 1),
+            "label": band["label"],
+            "text": f"{band['label']}: {value:.4f}",
+        }
+        for at, (band, value) in enumerate(zip(bands, values, strict=True))
+    ]
+    height = _ROW * len(rows) + 28
+    item = {"rows": rows, "ticks": across.ticks, "height": height}
+    return Figure(title, _drawn("bars", item), f"{title}; the table has the numbers")
+
+
+def cell_figure(title: str, values: NDArray[np.float64]) -> Figure:
+    """Return a chart of numbers (r, c) as squares, darker ones larger."""
+    most = max(float(values.max()), 1e-30)
+    rows, columns = values.shape
+    width, height = 440 / columns, 440 / columns if rows == columns else 18
+    cells = [
+        {
+            "x": round(column * width, 1),
+            "y": round(row * height, 1),
+            "share": round(max(0.0, float(values[row, column])) / most, 3),
+            "text": f"row {row + 1}, column {column + 1}: {values[row, column]:.4g}",
+        }
+        for row in range(rows)
+        for column in range(columns)
+    ]
+    item = {
+        "cells": cells,
+        "width": round(width, 1),
+        "tall": round(height, 1),
+        "height": round(rows * height + 1, 1),
+    }
+    about = f"{title}: largest {most:.4g}"
+    return Figure(title, _drawn("cells", item), about)
+
+
+def _drawn(macro: str, item: Mapping[str, Any]) -> str:
+    template = environment().get_template("charts.html")
+    return str(getattr(template.module, macro)(item))

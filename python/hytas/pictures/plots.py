@@ -183,6 +183,22 @@ def draw_heat_map(rows: Sequence[str], columns: Sequence[str], values: NDArray[n
     return page.svg()
 
 
+def draw_cells(values: NDArray[np.float64]) -> str:
+    """Draw a table of numbers as boxes; the largest is the darkest, one of 0 or less is white.
+
+    Args:
+        values: (r, c).
+    """
+    rows, columns = values.shape
+    width, most = 440 / columns, max(float(values.max()), 1e-30)
+    height = width if rows > 1 and columns < 4 * rows else _ROW
+    page = Canvas(440, rows * height)
+    for row, column in np.ndindex(rows, columns):
+        fill = blend(_WHITE, _BLUE, max(0.0, float(values[row, column]) / most))
+        page.box(round(column * width, 1), round(row * height, 1), width, height, fill)
+    return page.svg()
+
+
 def draw_lines(
     panels: Mapping[str, Mapping[str, Band]], labels: tuple[str, str], log: bool = False
 ) -> str:

@@ -6,13 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.report.charts import Axis
-from hytas.report.page import environment
+from hytas.pictures.plots import draw_cells, draw_intervals
 from hytas.report.sections import Figure, Grid, Section
 
 TITLE = "What the network looks at"
-MOST_ROWS = 60
-_ROW, _LEFT, _RIGHT = 16, 190, 430
 
 
 def explained_section(found: Mapping[str, Any]) -> Section:
@@ -21,9 +18,9 @@ def explained_section(found: Mapping[str, Any]) -> Section:
     rows = [[bands[at]["label"], *_texts(bands[at])] for at in found["order"]]
     first = bands[found["order"][0]]
     sentences = [
-        f"{first['label']} matter{'' if '-' in first['label'] else 's'} most: without their values "
-        f"the mean probability of the true class falls by {first['probability']:.3f}, and the "
-        f"accuracy by {first['accuracy']:.3f}.",
+        f"Most important: {first['label']}. Exchanged between samples, it costs "
+        f"{first['probability']:.3f} of the mean probability of the true class and "
+        f"{first['accuracy']:.3f} of the accuracy.",
         *spatial(found),
         *attending(found),
     ]
@@ -134,49 +131,13 @@ def _maps(attention: Sequence[Mapping[str, Any]]) -> list[Figure]:
 
 
 def bar_figure(title: str, bands: Sequence[Mapping[str, Any]], name: str) -> Figure:
-    """Return a chart with a bar for each group, in the order of the bands."""
-    values = [band[name] for band in bands]
-    across = Axis(min(0.0, *values), max(1e-9, *values), _LEFT, _RIGHT)
-    rows = [
-        {
-            "y": _ROW * at + 4,
-            "left": round(min(across.place(0), across.place(value)), 1),
-            "width": round(abs(across.place(value) - across.place(0)), 1),
-            "label": band["label"],
-            "text": f"{band['label']}: {value:.4f}",
-        }
-        for at, (band, value) in enumerate(zip(bands, values, strict=True))
-    ]
-    height = _ROW * len(rows) + 28
-    item = {"rows": rows, "ticks": across.ticks, "height": height}
-    return Figure(title, _drawn("bars", item), f"{title}; the table has the numbers")
+    """Return a chart with a line for each group, in the order of the bands."""
+    lines = {band["label"]: (band[name], 0.0, band[name]) for band in bands}
+    svg = draw_intervals({name: lines}, title.lower())
+    return Figure(title, svg, f"{title}; the table has the numbers")
 
 
 def cell_figure(title: str, values: NDArray[np.float64]) -> Figure:
-    """Return a chart of numbers (r, c) as squares, darker ones larger."""
-    most = max(float(values.max()), 1e-30)
-    rows, columns = values.shape
-    width, height = 440 / columns, 440 / columns if rows == columns else 18
-    cells = [
-        {
-            "x": round(column * width, 1),
-            "y": round(row * height, 1),
-            "share": round(max(0.0, float(values[row, column])) / most, 3),
-            "text": f"row {row + 1}, column {column + 1}: {values[row, column]:.4g}",
-        }
-        for row in range(rows)
-        for column in range(columns)
-    ]
-    item = {
-        "cells": cells,
-        "width": round(width, 1),
-        "tall": round(height, 1),
-        "height": round(rows * height + 1, 1),
-    }
-    about = f"{title}: largest {most:.4g}"
-    return Figure(title, _drawn("cells", item), about)
-
-
-def _drawn(macro: str, item: Mapping[str, Any]) -> str:
-    template = environment().get_template("charts.html")
-    return str(getattr(template.module, macro)(item))
+    """Return a chart of numbers (r, c) as boxes, darker ones larger."""
+    about = f"{title}: at most {values.max():.4g}, which is the darkest"
+    return Figure(title, draw_cells(values), about)

@@ -140,8 +140,8 @@ class RunFolder:
     )
     times = Artefact(
         "times.json",
-        "which command did which stage, and what it took: time, CPU seconds, GPU seconds; all parts "
-        "of a run that was stopped",
+        "which command did which stage, and what it took: time, CPU seconds, GPU seconds; all "
+        "parts of a run that was stopped",
         repair=FORGOTTEN,
         listed=False,
     )

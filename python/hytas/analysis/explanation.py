@@ -1,7 +1,7 @@
 """What a trained network looks at: importance of bands and of neighbours, and its attention."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,7 +143,7 @@ class _Worth:
     @torch.no_grad()
     def _reached(self, patches: Tensor) -> tuple[float, float]:
         """Return accuracy, and mean probability of the true class."""
-        logits = torch.cat([self.network(part) for part in patches.split(BATCH)])
+        logits = torch.cat([self.network(part) for part in _batches(patches)])
         true = logits.softmax(1).gather(1, self.targets[:, None])
         right = (logits.argmax(1) == self.targets).double().mean()
         return float(right), float(true.double().mean())
@@ -159,6 +159,11 @@ def _gradient(network: nn.Module, patches: Tensor, targets: Tensor) -> Tensor:
         (slope,) = torch.autograd.grad(true.sum(), part)
         total += (slope * deviation[at : at + BATCH]).abs().double().sum(0)
     return total / len(patches)
+
+
+def _batches(patches: Tensor) -> Iterator[Tensor]:
+    for at in range(0, len(patches), BATCH):
+        yield patches[at : at + BATCH]
 
 
 @torch.no_grad()
@@ -186,7 +191,7 @@ def _attention(network: nn.Module, patches: Tensor) -> list[LayerAttention]:
         products[name] = products[name] + flat @ flat.T
 
     with attention_observed(network, observe):
-        for part in patches.split(BATCH):
+        for part in _batches(patches):
             samples = len(part)
             network(part)
     found, layers = [], dict.fromkeys((name for name, _ in owner.values()), 0)

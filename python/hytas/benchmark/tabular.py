@@ -18,6 +18,7 @@ from hytas.analysis.simulation import (
 )
 from hytas.analysis.tables import BENCHMARK_TABLE, OF_SEED, TARGET, RankingTable, read_table
 from hytas.benchmark.published import PUBLISHED, published_table
+from hytas.benchmark.vit_tables import SUFFIXES, VIT_TABLES, vit_table
 from hytas.errors import InputError
 from hytas.spaces.genes import genes_only
 from hytas.spaces.keys import architecture_key
@@ -60,19 +61,29 @@ class Benchmark:
         }
 
     @classmethod
-    def load(cls, source: str | Path, space: str | None = None) -> Self:
+    def load(
+        cls, source: str | Path, space: str | None = None, *, accuracy: str | None = None
+    ) -> Self:
         """Open a benchmark.
 
         Args:
             source: folder of `hytas benchmark make`, a CSV table, or the name of a published table
-                such as "hytas-indian", which is downloaded once.
-            space: of the networks of a CSV table that does not name it, such as "autoformer".
+                such as "hytas-indian" or "vit-bench-101-pit", which is downloaded once. Also a
+                file of the authors of the latter.
+            space: of the networks of a table that does not name it, such as "autoformer".
+            accuracy: of a table of vision transformers, the figure that is the OA.
 
         Raises:
             InputError: there is no such table, it is not readable, or the download fails.
             OSError: a file cannot be read.
         """
         path = Path(source)
+        of_vits = path.suffix in SUFFIXES if path.is_file() else str(source) in VIT_TABLES
+        if of_vits and not path.is_dir():
+            return cls(vit_table(source, space=space, accuracy=accuracy))
+        if accuracy is not None:
+            rule = "only a table of vision transformers has several"
+            raise InputError("accuracy", accuracy, rule)
         if path.is_dir():
             path = path / BENCHMARK_TABLE
         if not path.exists() and str(source) in PUBLISHED:
@@ -82,7 +93,7 @@ class Benchmark:
                 "benchmark",
                 str(source),
                 "must be a folder of `hytas benchmark make`, a CSV table, or one of "
-                f"{', '.join(PUBLISHED)}",
+                f"{', '.join([*PUBLISHED, *VIT_TABLES])}",
             )
         return cls(read_table(path, space=space))
 

@@ -1,5 +1,6 @@
-"""`hytas benchmark`: make a table of trained networks."""
+"""`hytas benchmark`: make a table of trained networks, or fetch a published one."""
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -92,3 +93,39 @@ def make(
             command=options.command_line(),
         )
     echo(f"written   {table}")
+
+
+@benchmark.command()
+@click.argument("name")
+@click.option(
+    "--accuracy",
+    help="Figure of the table that becomes the column OA, such as c100_kd_acc.  [default: the "
+    "first that most networks have]",
+)
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="CSV file to write.")
+def fetch(name: str, accuracy: str | None, out: Path) -> None:
+    """Write a published table of vision transformers as CSV, for `hytas score` and `analyse`.
+
+    NAME is ood-vit-nas-tiny, -small or -base; vit-bench-101-autoformer, vit-bench-101-autoformer-2
+    or vit-bench-101-pit; or a file of their authors. A table that is known by name is downloaded
+    once, and its checksum is compared.
+
+    \b
+    hytas benchmark fetch vit-bench-101-autoformer --accuracy c100_kd_acc --out vit.csv
+    hytas score --archs vit.csv --proxy dss,params --data digits --out scores.csv
+    hytas analyse ranking --tables scores.csv --predictor-sizes 0
+    """
+    from hytas.benchmark.vit_tables import VIT_TABLES, vit_table, write_vit_table
+    from hytas.files import check_folder
+
+    check_folder(out, "out")
+    if name not in VIT_TABLES and not Path(name).is_file():
+        rule = f"must be a file, or one of {', '.join(VIT_TABLES)}"
+        raise InputError("name", name, rule)
+    table = vit_table(name, accuracy=accuracy)
+    write_vit_table(out, table)
+    for note in table.notes:
+        echo(f"note: {note}")
+    names = ", ".join(table.figures)
+    echo(f"figures   {names if len(table.figures) <= 12 else f'{len(table.figures)} of them'}")
+    echo(f"written   {out} ({len(table)} networks of {table.architectures[0]['space']})")

@@ -20,6 +20,7 @@ class AnalysisSettings:
         sizes: numbers of trained networks to fit predictors on.
         seed: of everything.
         leads: scores that lead simulated searches; empty for the usual ones, "all" for all.
+        by_depth: whether the section of genes looks at each layer.
     """
 
     resamples: int = 200
@@ -29,6 +30,7 @@ class AnalysisSettings:
     sizes: tuple[int, ...] = (20, 50, 100, 200, 500)
     seed: int = 0
     leads: tuple[str, ...] = ()
+    by_depth: bool = False
 
     def __post_init__(self) -> None:
         for name in ("resamples", "searches", "budget", "fits"):

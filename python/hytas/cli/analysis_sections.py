@@ -27,6 +27,11 @@ space_option = click.option(
 """--space of tables."""
 
 
+by_depth_option = click.option(
+    "--by-depth", is_flag=True, help="Show what the best networks prefer in each layer."
+)
+
+
 def _options(command: Command) -> Command:
     """Add the options that say which tables, and how much work."""
     for option in (
@@ -97,7 +102,10 @@ def _opened(options: dict[str, Any]) -> tuple[list[Any], Any]:
         ) from None
     numbers = ("resamples", "searches", "budget", "fits", "seed")
     settings = AnalysisSettings(
-        sizes=sizes, leads=options["leads"], **{name: options[name] for name in numbers}
+        sizes=sizes,
+        leads=options["leads"],
+        by_depth=options.get("by_depth", False),
+        **{name: options[name] for name in numbers},
     )
     tables = read_tables(
         [*options["tables"], *options["more"]],
@@ -159,7 +167,7 @@ def section_command(name: str) -> click.Command:
             _write_figures(figures, section)
         echo(json.dumps(found, indent=1) if as_json else _text(section))
 
-    return command
+    return by_depth_option(command) if name == "genes" else command
 
 
 def _write_figures(folder: Path, section: "Section") -> None:

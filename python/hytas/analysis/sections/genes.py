@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from hytas.analysis.bootstrap import Floats, cell, short
+from hytas.analysis.by_depth import by_depth
 from hytas.analysis.factors import Factors
 from hytas.analysis.importance import at_equal_size, dependence, fitted, importances
 from hytas.analysis.scores import rank_last_if_failed, training_free_scores
@@ -33,7 +34,8 @@ def measure(
         JSON-ready: table -> "networks"; "spearman": accuracy or score -> gene -> rho, for genes
         that are numbers; "importance": accuracy, accuracy at equal parameters, or score ->
         "explained" and "genes": gene -> share of the variance of the ranks, with its interval;
-        "dependence": accuracy and accuracy at equal parameters -> gene -> value, mean and interval.
+        "dependence": accuracy and accuracy at equal parameters -> gene -> value, mean and interval;
+        "by_depth", if asked for: the same -> gene -> layers (`hytas.analysis.by_depth`).
     """
     found = {}
     for table in tables:
@@ -69,6 +71,11 @@ def measure(
                     ]
                     for gene in factors.genes
                 }
+        if settings.by_depth:
+            entry["by_depth"] = {
+                name: by_depth(table.architectures, values, settings.resamples, settings.seed)
+                for name, values in figures.items()
+            }
         found[table.name] = entry
     return found
 
@@ -119,6 +126,10 @@ def show(found: Mapping[str, Any]) -> Section:
                 f"least {LEAST} are needed."
             )
         figures += _map(table, entry["spearman"])
+        for name, genes in entry.get("by_depth", {}).items():
+            sentences += [_preference(table, name, genes)]
+            figures += _layers_drawn(table, name, genes)
+            grids += [_layer_grid(table, name, gene, layers) for gene, layers in genes.items()]
     notes = (
         "A gene of several layers stands for its mean. Importance: a random forest predicts the "
         "ranks of networks that it has not seen; a gene is taken away by giving the networks each "
@@ -127,6 +138,51 @@ def show(found: Mapping[str, Any]) -> Section:
         "value of the gene.",
     )
     return Section("genes", TITLE, sentences, grids, figures, notes)
+
+
+def _preference(table: str, name: str, genes: Mapping[str, Any]) -> str:
+    """Return the layers in which the best networks differ most surely from all."""
+    sure = []
+    for gene, layers in genes.items():
+        for side, word in ((1, "larger"), (2, "smaller")):
+            apart = [
+                str(one["layer"])
+                for one in layers
+                if (one["best"][1] > one["all"] if side == 1 else one["best"][2] < one["all"])
+            ]
+            if apart:
+                sure.append(f"{word} {gene} in layers {', '.join(apart)}")
+    text = "; ".join(sure) or "the same values as all"
+    return f"{table}: the best networks by {name} have {text}."
+
+
+def _layers_drawn(table: str, name: str, genes: Mapping[str, Any]) -> list[Figure]:
+    panels = {}
+    for gene, layers in genes.items():
+        places = [one["layer"] for one in layers]
+        every = [one["all"] for one in layers]
+        best = [[one["best"][at] for one in layers] for at in range(3)]
+        panels[gene] = {"best 10 %": (places, *best), "all": (places, every, every, every)}
+    if not panels:
+        return []
+    title = f"{table}: preference by depth, {name}"
+    svg = draw_lines(panels, ("layer", "mean value"))
+    return [Figure(title, svg, f"{title}; the table has the numbers", wide=True)]
+
+
+def _layer_grid(table: str, name: str, gene: str, layers: Sequence[Mapping[str, Any]]) -> Grid:
+    rows = [
+        [
+            str(one["layer"]),
+            str(one["networks"]),
+            short(one["spearman"]),
+            f"{one['all']:.2f}",
+            f"{one['best'][0]:.2f} ({one['best'][1]:.2f} to {one['best'][2]:.2f})",
+        ]
+        for one in layers
+    ]
+    columns = ("layer", "networks", f"rho with {name}", "mean", "mean of the best 10 %")
+    return Grid(f"{table}: {gene} by depth, {name}", columns, rows)
 
 
 def _verdict(table: str, importance: Mapping[str, Any]) -> str:

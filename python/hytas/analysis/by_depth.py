@@ -1,0 +1,72 @@
+"""Which values of a gene the best networks have, layer by layer."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.search.correlation import spearman
+
+Floats = NDArray[np.float64]
+BEST = 0.1
+"""Share of the networks that count as the best."""
+LEAST_BEST = 5
+
+
+def by_depth(
+    architectures: Sequence[Mapping[str, Any]], merit: Floats, resamples: int, seed: int
+) -> dict[str, list[dict[str, Any]]]:
+    """Return what the best networks prefer in each layer (AutoFormer and S3, figures 1).
+
+    A network without a layer is left out there. So a deep layer compares deep networks only.
+
+    Args:
+        architectures: n mappings of genes.
+        merit: (n,) larger is better.
+        resamples: of the best networks, for the interval of 95 %.
+        seed: of them.
+
+    Returns:
+        Gene with a number for each layer -> of each layer "layer" from 1, "networks", "spearman"
+        of its value with the merit, "all", the mean of its value, and "best", the mean over the
+        best networks with its interval.
+    """
+    generator = np.random.default_rng(seed)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for gene in _layered(architectures):
+        values = [item.get(gene) or [] for item in architectures]
+        layers = []
+        for layer in range(max(map(len, values))):
+            have = np.array([at for at, own in enumerate(values) if len(own) > layer])
+            own = np.array([values[at][layer] for at in have], np.float64)
+            order = np.argsort(-merit[have], kind="stable")
+            best = own[order[: max(LEAST_BEST, round(BEST * len(have)))]]
+            drawn = generator.choice(best, (resamples, len(best))).mean(axis=1)
+            interval = np.percentile(drawn, [2.5, 97.5])
+            layers.append(
+                {
+                    "layer": layer + 1,
+                    "networks": len(have),
+                    "spearman": spearman(own, merit[have]) if len(have) > 2 else None,
+                    "all": float(own.mean()),
+                    "best": [float(best.mean()), *map(float, interval)],
+                }
+            )
+        found[gene] = layers
+    return found
+
+
+def _layered(architectures: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the genes with a list of numbers that differ somewhere."""
+    names = dict.fromkeys(
+        name
+        for item in architectures
+        for name, value in item.items()
+        if isinstance(value, list) and value and not isinstance(value[0], str)
+    )
+    return [
+        name
+        for name in names
+        if len({value for item in architectures for value in item.get(name) or []}) > 1
+    ]

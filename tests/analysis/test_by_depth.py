@@ -1,0 +1,50 @@
+"""What the best networks prefer in each layer."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from random_table import write_random_table
+
+from commands import Run
+from hytas.analysis.by_depth import by_depth
+
+
+def test_a_planted_preference_is_found_in_its_layer() -> None:
+    generator = np.random.default_rng(0)
+    architectures = []
+    for _ in range(300):
+        depth = int(generator.integers(3, 6))
+        heads = generator.integers(3, 7, depth).tolist()
+        architectures.append({"depth": depth, "num_heads": heads, "mlp_ratio": [2] * depth})
+    merit = np.array([item["num_heads"][1] for item in architectures], float)
+    merit += generator.normal(0, 0.1, 300)
+    found = by_depth(architectures, merit, 100, 0)
+    assert list(found) == ["num_heads"]  # the other gene has one value
+    layers = found["num_heads"]
+    depths = np.array([item["depth"] for item in architectures])
+    assert [one["networks"] for one in layers] == [int((depths > at).sum()) for at in range(5)]
+    for one in layers:
+        value, low, high = one["best"]
+        assert low <= value <= high
+        own = [
+            a["num_heads"][one["layer"] - 1] for a in architectures if a["depth"] >= one["layer"]
+        ]
+        assert one["all"] == pytest.approx(np.mean(own))
+        if one["layer"] == 2:
+            assert value == 6.0
+            assert one["spearman"] > 0.95
+        else:
+            assert low < one["all"] + 0.4
+            assert abs(one["spearman"]) < 0.3
+
+
+def test_the_command_shows_it(hytas: Run, tmp_path: Path) -> None:
+    table = write_random_table(tmp_path / "noise.csv", networks=60)
+    figures = tmp_path / "figures"
+    given = ("--tables", table, "--by-depth", "--resamples", "20", "--figures", figures)
+    done = hytas("analyse", "genes", *given)
+    assert done.returncode == 0, done.stderr
+    assert "num_heads by depth, accuracy" in done.stdout
+    assert "the best networks by accuracy have" in done.stdout
+    assert [path for path in figures.iterdir() if "preference-by-depth" in path.name]

@@ -300,8 +300,8 @@ def _undrawn(outputs: Iterable[Path], model: "DeployedModel") -> list[str]:
     """Return a note if a picture is written and its font lacks characters of the class names."""
     from hytas.pictures import PICTURES, font_note
 
-    # The letters of an SVG are those of who looks at it.
-    if not any(path.suffix.lower() in PICTURES and path.suffix != ".svg" for path in outputs):
+    # The letters of an SVG are those of the reader's machine.
+    if not any(path.suffix.lower() in {*PICTURES} - {".svg"} for path in outputs):
         return []
     note = font_note(model.card.class_names)
     return [] if note is None else [note]

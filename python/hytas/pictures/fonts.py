@@ -54,7 +54,7 @@ def installed_fonts() -> tuple[str, ...]:
     return tuple(sorted(found, key=plainness))
 
 
-@functools.cache
+@functools.lru_cache(maxsize=64)
 def open_font(path: str, size: int) -> "FreeTypeFont":
     """Return a font of `size` pixels.
 

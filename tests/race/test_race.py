@@ -409,3 +409,25 @@ def test_a_small_network_wins_if_it_is_preferred_and_as_good(store: EvaluationSt
     assert lines[-2].startswith("200 parameters, 20% of the winner's")
     assert lines[-2].endswith("as good within chance")
     assert lines[-1].endswith("below it by more than chance")
+
+
+@pytest.mark.parametrize("after", [0, 1, 100])
+def test_a_race_whose_time_is_over_ends_with_the_best_so_far(
+    after: int, store: EvaluationStore
+) -> None:
+    """The first rung always ends; a later one that is under way does not decide."""
+    asked: list[int] = []
+
+    def until() -> bool:
+        asked.append(1)
+        return len(asked) > after
+
+    ends: list[RungEnd] = []
+    found = race(race_task(), ranked(7), store, on_rung=ends.append, until=until, **FIVE)
+    assert found == ends[-1].rows[0].racer
+    assert len(ends) == (ends[0].rungs if after == 100 else 1)
+    assert len(store.trainings()) == (5 + after if after < 100 else len(store.trainings()))
+    # The race that goes on trains nothing more, and has the same winner.
+    trained = len(store.trainings())
+    assert race(race_task(), ranked(7), store, until=lambda: True, **FIVE) == found
+    assert len(store.trainings()) == trained

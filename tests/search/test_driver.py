@@ -263,3 +263,17 @@ def test_known_architectures_are_candidates(tmp_path: Path) -> None:
         others = store.evaluations()
     assert [item.architecture for item in items if item.id < 0] == [best]
     assert [item for item in items if item.id >= 0] == others
+
+
+def test_a_search_whose_time_is_over_ends_with_what_it_has(tmp_path: Path) -> None:
+    space, settings = feasible(), SearchSettings(population=10, generations=4, chunk=4)
+    with EvaluationStore(tmp_path / "store") as store:
+        whole = search(space, Scorer(), fitness, settings, EvaluationStore(tmp_path / "whole"))
+        part = search(
+            space, Scorer(), fitness, settings, store, until=lambda: len(store.evaluations()) >= 14
+        )
+        assert (whole.evaluated, part.evaluated) == (40, 14)
+        again = search(space, Scorer(), fitness, settings, store, until=lambda: True)
+        assert (again.evaluated, again.winner.id) == (14, part.winner.id)
+        rest = search(space, Scorer(), fitness, settings, store)
+    assert rest.winner.architecture == whole.winner.architecture

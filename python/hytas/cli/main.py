@@ -5,6 +5,7 @@ import importlib
 import os
 import shlex
 import sys
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,6 +15,8 @@ import click
 
 from hytas.errors import InputError, escaped, is_out_of_memory, one_line
 
+STARTED = time.time()
+"""When the command began, for `--minutes`: before torch is imported."""
 # command -> (module, function, short help). A new command is one file and one line here.
 COMMANDS = {
     "search": (

@@ -74,7 +74,9 @@ def search(
     from hytas.train import Recipe
 
     console = Display()
-    if settings["data"] == "synthetic" and not options.is_given("effort"):
+    if settings["minutes"] is not None and not options.is_given("effort"):
+        settings["effort"] = "thorough"
+    elif settings["data"] == "synthetic" and not options.is_given("effort"):
         console.notice("a quick search on the synthetic scene; --data names another scene")
         settings["effort"] = "quick"
     settings |= further_settings()
@@ -103,6 +105,7 @@ def _run(
     console: "Display",
     as_json: bool,
 ) -> None:
+    from hytas.cli.main import STARTED
     from hytas.cli.summary import print_outcome
     from hytas.run import run_pipeline
 
@@ -118,6 +121,7 @@ def _run(
             report=console,
             command=command,
             workers=workers,
+            began=STARTED,
         )
     if as_json:
         click.echo(json.dumps(outcome.to_dict(), indent=1))

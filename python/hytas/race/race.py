@@ -42,6 +42,7 @@ def race(
     tell: Tell = lambda _: None,
     on_training: Callable[[RaceProgress], None] = lambda _: None,
     on_rung: Callable[[RungEnd], None] = lambda _: None,
+    until: Callable[[], bool] = lambda: False,
 ) -> Racer:
     """Return the winner of successive halving among diverse finalists, and its recipe.
 
@@ -78,6 +79,7 @@ def race(
         tell: receives a line for each rung and each finalist.
         on_training: is called after each training.
         on_rung: is called after each rung.
+        until: ends the race after its first rung: the best of the last rung that ended wins.
 
     Raises:
         InputError: the training of every finalist failed, or an unknown ranking.
@@ -97,7 +99,12 @@ def race(
         trainer = _Trainer(task, store, pool, merit, tell, events, by_id)
         count = len(waiting)  # each finalist with each recipe
         for rung, following in zip(rungs, [*rungs[1:], None], strict=True):
-            waiting, count = trainer.survivors(waiting, count, rung, following, found)
+            try:
+                waiting, count = trainer.survivors(waiting, count, rung, following, found)
+            except _TimeOverError:
+                tell("the time of the race is over: the best of the last rung that ended wins")
+                break
+            trainer.until = until
             task.keep_checkpoints(racer.key for racer in waiting)
     task.keep_checkpoints(())
     if not waiting:
@@ -106,6 +113,10 @@ def race(
             "race", rule="the training of every finalist failed", hint=f"the first: {reason}"
         )
     return waiting[0]
+
+
+class _TimeOverError(Exception):
+    """The time of a race is over before its rung has ended."""
 
 
 class _Events:
@@ -191,7 +202,7 @@ class _Events:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Trainer:
     """Trains the racers of a rung, or takes from the store what was trained before."""
 
@@ -202,6 +213,7 @@ class _Trainer:
     tell: Tell
     events: _Events
     size_classes: Mapping[int, int]
+    until: Callable[[], bool] = lambda: False
 
     @cached_property
     def ballots(self) -> list[Ballot]:
@@ -285,7 +297,9 @@ class _Trainer:
         known = {(key_of(item), item.fold) for item in done}
         trials = [Trial(racer, fold) for racer in racers for fold in range(folds)]
         missing = [trial for trial in trials if (trial.racer.key, trial.fold) not in known]
-        for training in self._trainings(missing, rung):
+        for left, training in zip(
+            range(len(missing))[::-1], self._trainings(missing, rung), strict=True
+        ):
             self.store.add_training(training)
             done.append(training)
             own = [item for item in done if key_of(item) == key_of(training)]
@@ -294,11 +308,15 @@ class _Trainer:
             self.events.trained((racer, result) if finished else None)
             if finished:
                 self.tell(self._describe(racer, result))
+            if left and self.until():
+                raise _TimeOverError
         results = {result.key: result for result in rung_results(done)}
         return [results[racer.key] for racer in racers]
 
     def _trainings(self, trials: Sequence[Trial], rung: Rung) -> Iterator[Training]:
         """Train what is missing; without a trial no pixel travels."""
+        if trials and self.until():
+            raise _TimeOverError
         if trials:
             yield from run_trials(self.task, trials, rung, self.workers, self.pixels)
 

@@ -96,6 +96,7 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         if self.start is None and self.tune != RunConfig.tune:
             raise InputError("tune", self.tune, "is for a training that begins with a model")
         self._check_pareto()
+        self._check_minutes()
         if self.mutation == self.crossover == 0:
             raise InputError("mutation", 0, "and `crossover` 0 leave no children")
 
@@ -125,6 +126,19 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         names = [(kind, str(getattr(self, kind))) for kind in ("space", "strategy", "ranking")]
         proxies = base_proxies(parse_proxies(self.proxy))
         return [*names, ("network", self.space), *(("proxy", spec.name) for spec in proxies)]
+
+    def _check_minutes(self) -> None:
+        """Refuse settings that fix what `minutes` decides."""
+        if self.minutes is None:
+            return
+        if self.strategy == SUPERNET_STRATEGY:
+            rule = f"does not go with `strategy` {SUPERNET_STRATEGY}"
+            raise InputError("minutes", self.minutes, rule)
+        fixed = {"race_epochs": self.race_epochs, "epochs": self.recipe.epochs}
+        for name, value in fixed.items():
+            if value:
+                rule = "`minutes` decides how long is trained"
+                raise InputError(name, value, rule, "give one of them")
 
     def _check_pareto(self) -> None:
         """Refuse axes that are no front, and a strategy that finds none."""

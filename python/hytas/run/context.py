@@ -16,10 +16,11 @@ from hytas.models import NETWORKS, build_network
 from hytas.models.table import check_data
 from hytas.run.config import RunConfig
 from hytas.run.folder import RunFolder, read_json
+from hytas.run.pace import Pace
 from hytas.run.prepared import PreparedData, prepare_scene
 from hytas.run.progress import Report, logged
 from hytas.run.start import Origin, Scratch, Start
-from hytas.run.times import kept_time
+from hytas.run.times import kept_time, read_times
 from hytas.run.types import Pixels
 from hytas.spaces import open_space
 from hytas.spaces.shape import Shape
@@ -98,6 +99,7 @@ class Run:
             (`hytas.workers`).
         records_of: the folder whose records of held-out pixels decide for this run; None is its
             own.
+        pace: when its parts end.
     """
 
     context: RunContext
@@ -106,6 +108,7 @@ class Run:
     command: str = ""
     workers: Named = None
     records_of: RunFolder | None = None
+    pace: Pace = field(default_factory=Pace)
 
     @property
     def records(self) -> RunFolder:
@@ -120,10 +123,24 @@ class Run:
             InputError: the folder names a preset that the configuration does not.
         """
         recipes, path = self.context.config.recipes, self.folder.recipe
-        name = read_json(path).get("preset") if path.exists() else next(iter(recipes))
+        kept = read_json(path) if path.exists() else {"preset": next(iter(recipes))}
+        name, steps = kept.get("preset"), kept.get("steps")
         if name not in list(recipes):  # a list, because the name in a file may be no text
             raise InputError(path, rule=f"preset {name!r}: must be one of {', '.join(recipes)}")
-        return name, recipes[name]
+        return name, recipes[name] if steps is None else shorter(recipes[name], int(steps))
+
+    @property
+    def most_folds(self) -> int | None:
+        """The number of folds that `minutes` leaves to decide on; None for all."""
+        path = self.folder.recipe
+        folds = read_json(path).get("folds") if path.exists() else None
+        return None if folds is None else int(folds)
+
+    @property
+    def no_self_training(self) -> str:
+        """Return why the run trains without unlabelled pixels, whatever they would gain; or ""."""
+        short = "" if self.most_folds is None else "the minutes do not allow it"
+        return self.context.no_self_training or short
 
     def timed(self, stage: str) -> AbstractContextManager[None]:
         """Return what adds the time of a stage to the folder's times."""
@@ -160,6 +177,11 @@ class Run:
             data.split.save(folder.split)
             folder.manifest.record([folder.split])
         return replace(self, context=context, folder=folder)
+
+
+def shorter(recipe: Recipe, steps: int) -> Recipe:
+    """Return a recipe with so many optimiser steps."""
+    return replace(recipe, steps=steps, epochs=None, most_epochs=None)
 
 
 def choose_device(name: str) -> torch.device:
@@ -268,6 +290,7 @@ def open_run(
     check: Callable[[RunContext], object] = lambda _: None,
     command: str = "",
     workers: Named = None,
+    began: float | None = None,
 ) -> Iterator[Run]:
     """Prepare a run and lock its folder; nothing is written before all settings are checked.
 
@@ -280,6 +303,7 @@ def open_run(
         check: raises `InputError` for a run that cannot be done; it is called before the lock.
         command: that does the work, for the record.
         workers: where to work.
+        began: when the command began, by `time.time()`, for `minutes`.
 
     Raises:
         InputError: as `prepare`; or the folder belongs to another run.
@@ -291,4 +315,6 @@ def open_run(
         folder.claim(config, scene)
         with logged(report, folder.log) as log:
             _keep_split(folder, context.data.split, log)
-            yield Run(context, folder, log, command, workers)
+            before = sum(float(one["seconds"]) for one in read_times(folder.times).values())
+            pace = Pace(config.minutes, before, began)
+            yield Run(context, folder, log, command, workers, pace=pace)

@@ -94,6 +94,14 @@ class RunFolder:
         optional=True,
     )
     front_picture = Artefact("pareto.svg", "the same as a chart", "search", optional=True)
+    pace = Artefact(
+        "minutes.json",
+        "of a run with `minutes`: what is done, of how much",
+        "search",
+        repair=FORGOTTEN,
+        optional=True,
+        listed=False,
+    )
     latency = Artefact(
         "latency.json",
         "of a search under a latency budget: measured times of the finalists",
@@ -278,7 +286,8 @@ class RunFolder:
                 raise InputError("out", self.path, rule, "choose another folder")
             trained = self._training_began()
             compared = stored if trained else stored.with_length_of(config)
-            free = ["effort"] if trained else ["effort", "smooth", "self_training"]
+            free = ["effort", "minutes"]
+            free += [] if trained else ["smooth", "self_training"]
             free += ["recipe"] if self.architecture.exists() and not trained else []
             if lines := _moved(config).differences(_moved(compared), (*REPORTED, "seeds", *free)):
                 rule = f"belongs to another configuration: {'; '.join(lines)}"

@@ -89,6 +89,7 @@ def run_pipeline(
     command: str = "",
     references: bool = True,
     workers: Named = None,
+    began: float | None = None,
 ) -> Outcome:
     """Search, race, train, export and check a model for a scene under a budget.
 
@@ -104,13 +105,14 @@ def run_pipeline(
         command: that does the work, for the record.
         references: fit reference methods on the same pixels, and compare the winner with them.
         workers: where to score and to race (`hytas.workers.open_workers`); the result is the same.
+        began: when the time of `minutes` began, by `time.time()`; None is now.
 
     Raises:
         InputError: bad configuration, or `out` belongs to another run.
         ExportError: an exported file gives other results than torch.
         OSError: `out` cannot be written.
     """
-    with open_run(out, config, scene, device, report, check_search, command, workers) as run:
+    with open_run(out, config, scene, device, report, check_search, command, workers, began) as run:
         plan = plan_of(run.context, references=references)
         trains = config.recipe.epochs != 0
         stages = (*plan.choosing, *(plan.finishing if trains else ()))

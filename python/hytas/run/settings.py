@@ -310,6 +310,16 @@ class SearchSettings:
         rule=OneOf(tuple(EFFORTS)),
         estimator=True,
     )
+    minutes: float | None = setting(
+        None,
+        "Most time of the whole run, from start to report. The lengths of race and trainings "
+        "follow from measured rates, and what takes longer is stopped with its best. `effort` and "
+        "other settings of length are then the most that is done.",
+        "Budget and search",
+        rule=that(lambda value: 1 <= value <= MOST, f"must be 1 to {MOST}"),
+        usual="no limit; with it `effort` is thorough",
+        estimator=True,
+    )
     population: int = setting(
         OF_EFFORT,
         "Candidates in a generation.",

@@ -144,12 +144,14 @@ def search(
     progress: Callable[[SearchProgress], None] = lambda _: None,
     notify: Callable[[str], None] = lambda _: None,
     known: Sequence[Architecture] = (),
+    until: Callable[[], bool] = lambda: False,
 ) -> SearchResult:
     """Search the architectures of `feasible`, and go on from the content of `store`.
 
     Architectures of `known` are candidates beside those of the strategy; their ids are negative.
     The engine gives the candidates of an interrupted generation again, and known scores are read
-    from the store. So the candidates equal those of a search that was never interrupted.
+    from the store. So the candidates equal those of a search that was never interrupted. Once
+    `until` says so and candidates are scored, the search ends with those that it has.
 
     Raises:
         InputError: no candidate got a score, with the first reason; the store lacks a candidate
@@ -173,7 +175,7 @@ def search(
         done.update((item.id, item) for item in fresh)
     clock = _Clock(settings, len(done))
     exhausted = False
-    while evolution.evaluated < settings.evaluations and not exhausted:
+    while evolution.evaluated < settings.evaluations and not exhausted and not (done and until()):
         ids, genomes = evolution.ask(settings.evaluations - evolution.evaluated)
         exhausted = len(ids) == 0
         generation = evolution.generation
@@ -187,7 +189,9 @@ def search(
             store.add(fresh)
             done.update((item.id, item) for item in fresh)
             progress(clock.progress(generation, done, latest, getattr(scorer, "workers", 1)))
-        if not exhausted:
+            if until():
+                break
+        if not exhausted and all(number in done for number in ids.tolist()):
             items = list(done.values())
             values = latest(items)
             if len(values) >= ENOUGH_FAILED and np.isnan(values).all():

@@ -70,6 +70,7 @@ def train(
     checkpoint: Path | None = None,
     keep: bool = False,
     progress: Callable[[Epoch], None] = lambda _: None,
+    deadline: float = math.inf,
 ) -> TrainingResult:
     """Train `network` in place; it ends with the averaged weights of its best validation epoch.
 
@@ -85,6 +86,7 @@ def train(
         checkpoint: file written after epochs (at most every few seconds) and resumed from.
         keep: write the checkpoint at the end as well, for a longer training to go on from.
         progress: called with each new epoch.
+        deadline: by `time.time()`; the training ends with the epoch in which it passes.
 
     Raises:
         DivergedError: loss or logits are not finite any more.
@@ -102,6 +104,7 @@ def train(
         checkpoint=checkpoint,
         keep=keep,
         progress=progress,
+        deadline=deadline,
     )
 
 
@@ -118,6 +121,7 @@ def train_weights(
     keep: bool = False,
     progress: Callable[[Epoch], None] = lambda _: None,
     processes: Processes = ALONE,
+    deadline: float = math.inf,
 ) -> TrainingResult:
     """Train the weights of a network, or those that many networks share; see `train`.
 
@@ -126,6 +130,7 @@ def train_weights(
         checkpoint: of the first process; the others give None.
         processes: that train the same weights together, with the same other arguments. Each works
             on its part of every batch, and they add their gradients.
+        deadline: as of `train`.
 
     Raises:
         DivergedError: the training leaves the range of numbers.
@@ -139,7 +144,7 @@ def train_weights(
     with arithmetic("float32", device), torch.random.fork_rng(devices):
         schedule = schedule or recipe.schedule(len(training))
         rate = recipe.learning_rate or usual_rate(each.network for each in learner.watched())
-        course = _Course(training.kept(), recipe, schedule, rate, seed, device, processes)
+        course = _Course(training.kept(), recipe, schedule, rate, seed, device, processes, deadline)
         result = _train(learner, course, validation.kept(), checkpoint, progress, keep)
     return result
 
@@ -155,6 +160,7 @@ class _Course:
     seed: int
     device: torch.device
     processes: Processes = ALONE
+    deadline: float = math.inf
 
     @property
     def epochs(self) -> int:
@@ -196,6 +202,8 @@ def _train(
     patience = recipe.patient_epochs(epochs)
     saved = time.monotonic()
     while (done := len(state.history)) < epochs and done - state.best_epoch < patience:
+        if done and time.time() >= course.deadline:
+            break
         started = time.monotonic()
         loss = _train_epoch(learner, state, course)
         watched = evaluate(learner.watched(), state.average, validation, device, course.processes)

@@ -32,10 +32,12 @@ from hytas.race import (
     smaller_ones,
 )
 from hytas.run.choosing.front import write_front
+from hytas.run.choosing.lengths import keep_plan, read_plan, shorter_training, within_minutes
 from hytas.run.choosing.polling import poll
 from hytas.run.choosing.timing import within_latency
 from hytas.run.context import Run, RunContext
 from hytas.run.folder import write_json
+from hytas.run.pace import RACE_ENDS, SEARCH_ENDS
 from hytas.run.prepared import PreparedData
 from hytas.run.settings import SUPERNET_STRATEGY
 from hytas.run.supernets.sharing import inherited_score
@@ -115,6 +117,7 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
         minimised=config.minimised,
         operators=config.operators,
     )
+    kept = read_plan(run)
     with (
         spread_over(evaluator, run.workers, report.line) as scorer,
         EvaluationStore(run.folder.evaluations) as store,
@@ -128,7 +131,10 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
             progress=report.search,
             notify=report.notice,
             known=known_architectures(context),
+            until=lambda: "candidates" in kept or run.pace.is_over(SEARCH_ENDS),
         )
+    if run.pace.limited and result.evaluated < settings.evaluations and not result.exhausted:
+        keep_plan(run, candidates=(result.evaluated, settings.evaluations))
     if result.exhausted:
         report.line(f"every architecture that fits was scored: {result.evaluated}")
     if result.failed:
@@ -157,14 +163,20 @@ def race_stage(run: Run) -> None:
             "no race: the split has no validation pixels; the proxy's first choice wins"
         )
     with EvaluationStore(run.folder.evaluations) as store:
+        task, steps = race_task(context, run.folder.race), first_steps(context)
+        if run.pace.limited and finalists > 1:
+            ranked = ranked_evaluations(context, store)
+            task, finalists, steps = within_minutes(run, task, ranked, finalists, steps)
         if finalists > 1:
-            task = race_task(context, run.folder.race)
-            winner = hold_race(run, task, store, finalists, first_steps(context))
+            winner = hold_race(run, task, store, finalists, steps)
             _show_ladder(run, task, store, winner)
         else:
             best, *_ = ranked_evaluations(context, store)
             winner = Racer(best, next(iter(config.recipes)))
-    write_json(run.folder.recipe, {"preset": winner.recipe})
+        recipe: dict[str, Any] = {"preset": winner.recipe}
+        if run.pace.limited and config.recipe.epochs != 0:
+            recipe |= shorter_training(run, task, store, winner)
+    write_json(run.folder.recipe, recipe)
     write_json(run.folder.architecture, winner.finalist.architecture)
 
 
@@ -204,6 +216,7 @@ def hold_race(
         tell=run.report.line,
         on_training=run.report.training,
         on_rung=run.report.rung,
+        until=lambda: run.pace.is_over(RACE_ENDS),
     )
 
 

@@ -35,6 +35,8 @@ from hytas.run.weights import CALIBRATION, SELF_TRAINING, load_weights
 from hytas.search import EvaluationStore, unpack_classes
 from hytas.workers import Shared, open_workers
 
+LEAST_OF_ENDING = 0.6
+"""Of the time that a run with `minutes` keeps for its end; with less, no method is fitted."""
 Array = npt.NDArray[np.bool_]
 MOST_TRAIN = 1500  # an SVM takes at most about half a minute, by the square of the pixels
 MOST_TEST = 50_000
@@ -54,6 +56,8 @@ def references_stage(run: Run) -> None:
         f"reference methods: SVM and random forest on {data.inputs} of the same {data.unit}"
     )
     try:
+        if run.pace.left_of_all() < LEAST_OF_ENDING * run.pace.ending:
+            raise InputError("the minutes of the run are over")
         _check_size(run)
         with _opened(run) as fits:
             validation = _validate(run, fits)

@@ -28,6 +28,7 @@ from hytas.references import METHODS
 from hytas.report import Candidates, Finalist, Layer, Pixels, RunFacts, Samples
 from hytas.run.config import RunConfig
 from hytas.run.folder import WHERE, RunFolder, read_json
+from hytas.run.pace import shortened
 from hytas.run.times import all_times, run_cost
 from hytas.run.weights import shape_of
 from hytas.search import Ballot, Evaluation, EvaluationStore, Training
@@ -97,7 +98,7 @@ def run_facts(
         model=_model(folder.onnx) if folder.onnx.exists() else None,
         split="" if split is None else _split_digest(split),
         differences=[] if first is None else config.differences(first, WHERE),
-        notes=[*stored.notes, *unknown],
+        notes=[*stored.notes, *unknown, *_shortened(folder, config)],
     )
 
 
@@ -246,6 +247,12 @@ def _curve(folder: RunFolder, seed: int) -> dict[str, Any]:
 
 def _seed_folder(folder: RunFolder, seed: int) -> RunFolder:
     return RunFolder(folder.path / f"seed-{seed}")
+
+
+def _shortened(folder: RunFolder, config: RunConfig) -> list[str]:
+    """Return what a run with minutes did less of."""
+    text = shortened(read_json(folder.pace)) if folder.pace.exists() else ""
+    return [f"For {config.minutes:g} minutes the run did {text}."] if text else []
 
 
 def _model(path: Path) -> dict[str, Any]:

@@ -80,6 +80,7 @@ def self_train(
             checkpoint=checkpoint,
             keep=True,
             progress=progress,
+            deadline=task.deadline,
         )
         results.append(result)
     return results

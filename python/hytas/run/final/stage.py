@@ -68,7 +68,7 @@ def folds_of(run: Run) -> tuple[list[Fold], int]:
     folds = [
         Fold(trained, trained[:0], held_out, folder.fold_checkpoint(at), records.record(at))
         for at, (trained, held_out) in enumerate(
-            split.folds_like_test(context.data.scene, block, ENOUGH_PIXELS)
+            split.folds_like_test(context.data.scene, block, ENOUGH_PIXELS)[: run.most_folds]
         )
     ]
     pixels = sum(len(fold.held_out) for fold in folds)
@@ -88,6 +88,7 @@ def task_of(run: Run, trained: Pixels, watched: Pixels, checkpoint: Path) -> Fin
         context.device,
         checkpoint,
         context.data.trains_in_parallel,
+        run.pace.ends(),
     )
 
 
@@ -151,7 +152,7 @@ def _record(run: Run, fold: Fold, task: FinalTask) -> HeldOut:
     voting = data.pixels_that_vote(task.seed)
     unlabelled = fold.held_out[:0] if voting is None else voting.pixels
     record = hold_out(task.network, data, fold.trained, fold.held_out, unlabelled, task.device)
-    if run.context.no_self_training:
+    if run.no_self_training:
         return record
     try:
         self_train(task, data.as_scene, run.report, _work(run, "self-train", task))
@@ -221,7 +222,7 @@ def decide_for(run: Run) -> Decisions:
         smooth=context.config.smooth,
         kept_smoothing=context.origin.smoothing,
         disjoint=context.data.split.extrapolates,
-        no_self_training=context.no_self_training,
+        no_self_training=run.no_self_training,
         folds=0 if context.holds_out_validation else len(folds),
         pixels=pixels,
     )

@@ -1,5 +1,6 @@
 """Final trainings: one kind of task for folds, the winner and further seeds."""
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -45,6 +46,7 @@ class FinalTask:
         device: where it trains.
         checkpoint: where the training stands, and its result.
         one_thread: whether it uses one CPU thread, so that its result is the same on any worker.
+        deadline: when it ends at the latest, by `time.time()`.
     """
 
     network: nn.Module
@@ -56,6 +58,7 @@ class FinalTask:
     device: torch.device
     checkpoint: Path
     one_thread: bool
+    deadline: float = math.inf
 
     def threads(self) -> AbstractContextManager[None]:
         """Return what limits the training to its threads."""
@@ -102,6 +105,7 @@ def fit(task: FinalTask, progress: Progress = lambda _: None) -> TrainingResult:
             checkpoint=task.checkpoint,
             keep=True,
             progress=progress,
+            deadline=task.deadline,
         )
 
 
@@ -141,6 +145,7 @@ def run_all(tasks: Sequence[FinalTask], workers: Named, what: str, report: Repor
                 task.seed,
                 task.device,
                 task.checkpoint.absolute() if pool.sees_files else None,
+                task.deadline,
             )
             for task in tasks
         )
@@ -160,12 +165,16 @@ def _train(
     seed: int,
     device: torch.device,
     checkpoint: Path | None,
+    deadline: float,
 ) -> bytes | None:
     """Train a network; without a checkpoint to write, return the bytes of one."""
     with TemporaryDirectory() as folder:
         path = checkpoint or Path(folder) / "checkpoint.safetensors"
         labelled = pixels.get()
-        fit(FinalTask(network, labelled, trained, watched, recipe, seed, device, path, True))
+        task = FinalTask(
+            network, labelled, trained, watched, recipe, seed, device, path, True, deadline
+        )
+        fit(task)
         return None if checkpoint else path.read_bytes()
 
 

@@ -1,0 +1,185 @@
+"""The time of a run with `minutes`: when its parts end, and how long race and training may be.
+
+The lengths of `effort` are the most that is done. Search, race and trainings each have a share of
+the time; rates are measured in the run. A part that takes longer than expected is stopped with the
+best that it has.
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from hytas.race import RaceTask, Rung, plan_rungs
+
+SEARCH_ENDS, RACE_ENDS = 0.2, 0.55
+"""Shares of the time until the end of the trainings."""
+ENDING_SHARE, LEAST_ENDING, MOST_ENDING = 0.25, 40.0, 90.0
+"""Share of the whole time for reference methods, export, map and report; and seconds."""
+SLACK = 1.2
+"""Work takes so many times longer than measured: other work comes and goes on a machine."""
+SHRINK = 0.9
+LEAST_FINALISTS, LEAST_FIRST, LEAST_STEPS = 2, 10, 50
+
+
+class Pace:
+    """When the parts of a run end; without minutes, never.
+
+    Args:
+        minutes: of the whole run; None is no limit.
+        before: seconds that earlier parts of the run took.
+        began: when this part began, by `clock`; None is now.
+        clock: the seconds of now.
+    """
+
+    def __init__(
+        self,
+        minutes: float | None = None,
+        before: float = 0.0,
+        began: float | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.minutes, self._clock = minutes, clock
+        self._begin = (clock() if began is None else began) - before
+
+    @property
+    def limited(self) -> bool:
+        """Whether the run has a limit."""
+        return self.minutes is not None
+
+    @property
+    def ending(self) -> float:
+        """Return the seconds that are kept for what follows the trainings."""
+        seconds = 60.0 * (self.minutes or 0.0)
+        return min(max(ENDING_SHARE * seconds, LEAST_ENDING), MOST_ENDING, seconds / 2)
+
+    def ends(self, share: float = 1.0) -> float:
+        """Return when a share of the time until the end of the trainings is over, by the clock."""
+        if self.minutes is None:
+            return math.inf
+        return self._begin + share * (60.0 * self.minutes - self.ending)
+
+    def left(self, share: float = 1.0) -> float:
+        """Return the seconds until then; 0 or more."""
+        return max(0.0, self.ends(share) - self._clock())
+
+    def is_over(self, share: float = 1.0) -> bool:
+        """Return whether that time is over."""
+        return self._clock() >= self.ends(share)
+
+    def left_of_all(self) -> float:
+        """Return the seconds until the end of the run; 0 or more."""
+        if self.minutes is None:
+            return math.inf
+        return max(0.0, self._begin + 60.0 * self.minutes - self._clock())
+
+
+class Lengths(NamedTuple):
+    """Lengths of a race and of the final training that follows it.
+
+    Attributes:
+        finalists: of the first rung.
+        race_steps: optimiser steps of the first rung.
+        steps: of the final training.
+    """
+
+    finalists: int
+    race_steps: int
+    steps: int
+
+
+class Rate(NamedTuple):
+    """What a training takes.
+
+    Attributes:
+        step: seconds of an optimiser step.
+        rest: seconds of what comes with each training: reading, evaluation.
+    """
+
+    step: float
+    rest: float = 0.0
+
+
+class Load(NamedTuple):
+    """What the lengths are multiplied by.
+
+    Attributes:
+        recipes: that each finalist is trained by.
+        workers: that train at the same time.
+        shares: of the final training's steps that are done one after another.
+    """
+
+    recipes: int
+    workers: int
+    shares: float
+
+
+def race_seconds(task: RaceTask, lengths: Lengths, rate: Rate, load: Load) -> float:
+    """Return the seconds that a race is expected to take."""
+    share = len(task.folds) / len(task.all_folds)
+    rungs = plan_rungs(lengths.finalists, lengths.race_steps, lengths.steps, share)
+    total, before = 0.0, Rung(0, 0, 0)
+    for rung in rungs:
+        racers = rung.finalists * (load.recipes if before.steps == 0 else 1)
+        folds = task.folds_of(rung)
+        known = 0 if before.steps == 0 else min(folds, task.folds_of(before))
+        steps = (folds * rung.steps - known * before.steps) / folds
+        calls = math.ceil(racers * folds / load.workers)
+        total += calls * (steps * rate.step + rate.rest)
+        before = rung
+    return total
+
+
+def fitting_lengths(
+    task: RaceTask, most: Lengths, rate: Rate, load: Load, race: float, training: float
+) -> Lengths:
+    """Return the longest lengths whose race and final training take so many seconds.
+
+    Both shrink together: finalists by a factor, steps by its root.
+
+    Args:
+        task: of the race.
+        most: lengths that are not exceeded.
+        rate: as measured.
+        load: what the lengths are multiplied by.
+        race, training: seconds of both.
+    """
+    steps = fitting_steps(most.steps, rate, load, training)
+    factor, lengths = 1.0, most._replace(steps=steps)
+    while race_seconds(task, lengths, rate, load) * SLACK > race and factor > 1e-3:
+        factor *= SHRINK
+        lengths = Lengths(
+            max(min(LEAST_FINALISTS, most.finalists), round(factor * most.finalists)),
+            max(min(LEAST_FIRST, most.race_steps), round(factor**0.5 * most.race_steps)),
+            min(steps, max(LEAST_STEPS, round(factor**0.5 * most.steps))),
+        )
+    return lengths
+
+
+def fitting_steps(most: int, rate: Rate, load: Load, seconds: float) -> int:
+    """Return the steps of a final training that takes so many seconds, at most `most`."""
+    steps = int(seconds / (SLACK * max(rate.step, 1e-9) * load.shares))
+    return min(most, max(LEAST_STEPS, steps))
+
+
+_NAMES = {
+    "candidates": "candidates of the search",
+    "finalists": "finalists",
+    "race_steps": "steps of the first rung",
+    "steps": "steps of the final training",
+    "folds": "folds to decide on smoothing and confidence",
+    "self_training": "rounds of self-training",
+}
+
+
+def shortened(plan: Mapping[str, Any]) -> str:
+    """Return what a run did less of for its minutes: "480 of 2,000 candidates of the search, ..."
+
+    Args:
+        plan: content of `minutes.json`: name -> what is done, and what would be without minutes.
+    """
+    return ", ".join(
+        f"{done:,} of {most:,} {_NAMES[name]}"
+        for name, (done, most) in plan.items()
+        if name in _NAMES and done < most
+    )

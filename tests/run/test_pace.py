@@ -1,0 +1,123 @@
+"""Runs with `minutes`: lengths by measured rates, ends in time with its best, remaining time."""
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hytas.data import Scene
+from hytas.race import RungEnd
+from hytas.run import Report, RunConfig, read_run, run_pipeline
+from hytas.run.pace import Lengths, Load, Pace, Rate, fitting_lengths, fitting_steps, race_seconds
+from hytas.train import Recipe
+from refusals import refuses
+
+MOST = Lengths(48, 60, 3000)
+CONFIG = RunConfig(
+    budget="30K..60K-params",
+    space="hytas",
+    proxy="params",
+    population=8,
+    generations=5,
+    finalists=4,
+    race_steps=4,
+    patch_size=3,
+    split="random",
+    train_per_class=10,
+    recipe=Recipe(steps=40, batch_size=16),
+    minutes=1,
+)
+
+
+def task(folds: int = 1) -> Any:
+    return SimpleNamespace(
+        folds=[None] * folds, all_folds=[None] * folds, folds_of=lambda rung: folds
+    )
+
+
+def test_parts_end_after_their_share_and_earlier_parts_count() -> None:
+    now = [1000.0]
+    pace = Pace(10, before=60.0, began=1000.0, clock=lambda: now[0])
+    assert pace.left() == 600 - 60 - 90
+    assert pace.left(0.2) == pytest.approx(0.2 * 510 - 60)
+    now[0] += 450
+    assert pace.is_over()
+    assert pace.left_of_all() == 90
+    assert not Pace().is_over()
+    assert Pace().left() > 1e9
+
+
+@pytest.mark.parametrize("speed", [1.0, 0.1, 0.01])
+def test_lengths_fit_their_time_at_any_rate(speed: float) -> None:
+    rate, load = Rate(0.01 / speed, 0.1 / speed), Load(2, 2, 3.0)
+    lengths = fitting_lengths(task(2), MOST, rate, load, 300, 200)
+    assert all(own <= most for own, most in zip(lengths, MOST, strict=True))
+    assert race_seconds(task(2), lengths, rate, load) <= 300 or lengths[:2] == (2, 10)
+    assert lengths.steps * rate.step * load.shares <= 200 or lengths.steps == 50
+
+
+def test_with_much_time_nothing_is_shorter() -> None:
+    assert fitting_lengths(task(), MOST, Rate(0.001), Load(2, 2, 2.0), 1e6, 1e6) == MOST
+    assert fitting_steps(30, Rate(0.001), Load(2, 2, 2.0), 1e6) == 30
+
+
+def test_a_slower_machine_does_less() -> None:
+    found = [
+        fitting_lengths(task(), MOST, Rate(step), Load(2, 2, 2.0), 100, 100)
+        for step in (0.005, 0.02, 0.08)
+    ]
+    assert found[0] > found[1] > found[2]
+    assert found[0].steps > found[1].steps > found[2].steps
+
+
+def test_a_run_whose_time_is_over_ends_with_its_best(scene: Scene, tmp_path: Path) -> None:
+    outcome = run_pipeline(CONFIG, scene, tmp_path, device="cpu", began=time.time() - 59)
+    assert outcome.metrics is not None
+    assert outcome.metrics["references"]["reason"] == "the minutes of the run are over"
+    assert len(outcome.metrics["training"]["history"]) == 1
+    plan = json.loads((tmp_path / "minutes.json").read_text())
+    assert plan["candidates"] == [8, 40]
+    assert plan["finalists"][0] == 2
+    assert "For 1 minutes the run did 8 of 40 candidates" in (tmp_path / "report.html").read_text()
+    # A finished run is shown again, as without minutes.
+    assert run_pipeline(CONFIG, scene, tmp_path, device="cpu").metrics == outcome.metrics
+
+
+class Stopped(Report):
+    """Stops the run as the first rung ends."""
+
+    def rung(self, rung: RungEnd) -> None:
+        raise KeyboardInterrupt
+
+
+def test_a_run_that_goes_on_has_the_time_that_remains(scene: Scene, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run_pipeline(CONFIG, scene, tmp_path, device="cpu", report=Stopped())
+    before, trained = (tmp_path / "minutes.json").read_bytes(), read_run(tmp_path).trainings()
+    times = json.loads((tmp_path / "times.json").read_text())
+    times["race"]["seconds"] += 60.0
+    (tmp_path / "times.json").write_text(json.dumps(times))
+    outcome = run_pipeline(CONFIG, scene, tmp_path, device="cpu")
+    assert outcome.metrics is not None
+    assert len(outcome.metrics["training"]["history"]) == 1
+    assert (
+        json.loads((tmp_path / "minutes.json").read_bytes())["finalists"]
+        == (json.loads(before)["finalists"])
+    )
+    assert read_run(tmp_path).trainings() == trained  # no rung was begun
+
+
+def test_what_minutes_decide_is_not_given() -> None:
+    for changes, name in (
+        ({"recipe": Recipe(epochs=3)}, "epochs"),
+        ({"race_epochs": 3}, "race_epochs"),
+        ({"strategy": "supernet"}, "minutes"),
+        ({"minutes": 0.5}, "minutes"),
+        ({"minutes": float("nan")}, "minutes"),
+    ):
+        with refuses(name):
+            replace(CONFIG, **changes)

@@ -20,7 +20,7 @@ from hytas.run.pace import Pace
 from hytas.run.prepared import PreparedData, prepare_scene
 from hytas.run.progress import Report, logged
 from hytas.run.start import Origin, Scratch, Start
-from hytas.run.times import kept_time, read_times
+from hytas.run.times import add_start, kept_time, read_times
 from hytas.run.types import Pixels
 from hytas.spaces import open_space
 from hytas.spaces.shape import Shape
@@ -144,6 +144,8 @@ class Run:
 
     def timed(self, stage: str) -> AbstractContextManager[None]:
         """Return what adds the time of a stage to the folder's times."""
+        if (began := self.pace.take_began()) is not None:
+            add_start(self.folder.times, began, self.command)
         on_gpu = self.context.device.type == "cuda"
         return kept_time(self.folder.times, stage, self.command, on_gpu=on_gpu)
 

@@ -96,7 +96,8 @@ class RunFolder:
     front_picture = Artefact("pareto.svg", "the same as a chart", "search", optional=True)
     pace = Artefact(
         "minutes.json",
-        "of a run with `minutes`: what is done, of how much",
+        "of a run with `minutes`: candidates, finalists, steps and folds, each with what it would "
+        "be without",
         "search",
         repair=FORGOTTEN,
         optional=True,

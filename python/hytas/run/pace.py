@@ -39,8 +39,13 @@ class Pace:
         began: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.minutes, self._clock = minutes, clock
+        self.minutes, self._clock, self._began = minutes, clock, began
         self._begin = (clock() if began is None else began) - before
+
+    def take_began(self) -> float | None:
+        """Return when this part of the run began, once: what came before its first stage counts."""
+        began, self._began = self._began, None
+        return began
 
     @property
     def limited(self) -> bool:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +17,8 @@ KEPT_SECONDS = 5.0
 """A kill loses the times of at most so long."""
 JOULES = 3.6e6
 """Of a kWh."""
+START = "start"
+"""The entry of what a command took before its first stage."""
 UNITS = ("seconds", "cpu_seconds", "gpu_seconds")
 Times = dict[str, dict[str, Any]]
 
@@ -64,17 +66,9 @@ def kept_time(path: Path, stage: str, command: str, *, on_gpu: bool) -> Iterator
 
     def keep() -> None:
         seconds = time.monotonic() - began
-        spent = (
-            seconds,
-            time.process_time() + SPENT.cpu - cpu,
-            max(seconds, SPENT.away - away) if on_gpu else 0.0,
-        )
-        entry: dict[str, Any] = {
-            unit: round(float(before.get(unit, 0.0)) + value, 2)
-            for unit, value in zip(UNITS, spent, strict=True)
-        }
-        entry |= {"ended": datetime.now(UTC).isoformat(timespec="seconds"), "command": command}
-        write_json(path, {**read_times(path), stage: entry})
+        gpu = max(seconds, SPENT.away - away) if on_gpu else 0.0
+        spent = seconds, time.process_time() + SPENT.cpu - cpu, gpu
+        _write(path, stage, _sums(before, spent), command)
 
     def keep_on() -> None:
         while not ended.wait(KEPT_SECONDS):
@@ -89,6 +83,31 @@ def kept_time(path: Path, stage: str, command: str, *, on_gpu: bool) -> Iterator
         ended.set()
         keeper.join()
         keep()
+
+
+def add_start(path: Path, began: float, command: str) -> None:
+    """Add what a command took before its first stage: imports, reading the scene.
+
+    Args:
+        path: of `times.json`.
+        began: when the process began, by `time.time()`.
+        command: for the record.
+    """
+    spent = time.time() - began, time.process_time(), 0.0
+    _write(path, START, _sums(read_times(path).get(START, {}), spent), command)
+
+
+def _sums(before: Mapping[str, Any], spent: Sequence[float]) -> dict[str, float]:
+    return {
+        unit: round(float(before.get(unit, 0.0)) + value, 2)
+        for unit, value in zip(UNITS, spent, strict=True)
+    }
+
+
+def _write(path: Path, stage: str, sums: Mapping[str, float], command: str) -> None:
+    ended = datetime.now(UTC).isoformat(timespec="seconds")
+    entry = {**sums, "ended": ended, "command": command}
+    write_json(path, {**read_times(path), stage: entry})
 
 
 def cost_of(times: Times, factors: Mapping[str, float]) -> dict[str, Any]:

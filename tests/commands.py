@@ -17,6 +17,7 @@ from hytas.references import classical
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 LOADED = ("hytas.run", "hytas.cli.console", "onnxscript", "sklearn.ensemble", "sklearn.svm", "rich")
+LOADED += ("hytas.export", "onnxscript.rewriter", "torch.onnx.ops", "traces")
 """Modules that most commands import: copies of the process have them."""
 
 
@@ -74,6 +75,7 @@ def _run(
     err: Path,
     quick: dict[str, Any],
 ) -> None:
+    import traces
     from hytas.cli.main import run
 
     for path, number in ((out, 1), (err, 2)):
@@ -86,6 +88,7 @@ def _run(
     os.environ.update(environment)
     if largest_file is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+    traces.trace_once()
     for name, value in quick.items():  # reference methods as the tests have them
         setattr(classical, name, value)
     run(arguments)

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
+import traces
 from commands import Run, run_copy
 from hytas.references import classical
 
@@ -31,6 +33,18 @@ def quick_references() -> Iterator[None]:
         patch.setattr(classical, "TREES", 10)
         patch.setattr(classical, "COSTS", (100.0,))
         patch.setattr(classical, "WIDTHS", (0.25, 1.0))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def trace_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Trace networks of one structure once, in all processes of this session."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "traces"
+    folder.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(traces.VARIABLE, str(folder))
+        patch.setattr(torch.onnx, "export", traces.export_once)
         yield
 
 

@@ -25,7 +25,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def finished(hytas: Run, scene: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run that was never interrupted."""
     out = tmp_path_factory.mktemp("runs") / "whole"
-    done = hytas("search", "--data", scene, "--budget", "60K-params", "--out", out, *TINY_SEARCH)
+    done = hytas("search", "--data", scene, "--budget", "6K-params", "--out", out, *TINY_SEARCH)
     assert done.returncode == 0, done.stderr
     (out / "stdout.log").write_text(done.stdout)
     return out

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-TINY_SEARCH = ["--space", "hytas", "--population", "6", "--generations", "2", "--finalists", "1"]
+from tiny import SPACE
+
+TINY_SEARCH = ["--space", SPACE, "--population", "6", "--generations", "2", "--finalists", "1"]
 TINY_SEARCH += ["--epochs", "3"]
 
 

@@ -14,6 +14,7 @@ from small_run import TINY_SEARCH, small_scene
 
 from commands import Run
 from hytas.cli import main
+from tiny import SPACE
 
 
 def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -54,7 +55,7 @@ def test_budgets(budget: str, words: list[str], scene: Path, tmp_path: Path, hyt
 def test_numbers_beyond_all_measure(
     option: str, words: list[str], scene: Path, tmp_path: Path, hytas: Run
 ) -> None:
-    arguments = ["search", "--data", scene, "--budget", "60K-params", "--out", tmp_path / "run"]
+    arguments = ["search", "--data", scene, "--budget", "6K-params", "--out", tmp_path / "run"]
     refused(hytas(*arguments, option, 10**20), *words)
     assert not (tmp_path / "run").exists()
 
@@ -65,7 +66,7 @@ def test_unknown_proxy_names_the_nearest(scene: Path, tmp_path: Path, hytas: Run
         "--data",
         scene,
         "--budget",
-        "60K-params",
+        "6K-params",
         "--proxy",
         "dds",
         "--out",
@@ -80,7 +81,7 @@ def test_unknown_space(scene: Path, tmp_path: Path, hytas: Run) -> None:
         "--data",
         scene,
         "--budget",
-        "60K-params",
+        "6K-params",
         "--space",
         "hytass",
         "--out",
@@ -95,14 +96,14 @@ def test_unknown_space(scene: Path, tmp_path: Path, hytas: Run) -> None:
         (("--race-steps", "5", "--race-epochs", "2"), ("--race-epochs 2", "--race-steps")),
         (("--band-group", "41"), ("--band-group 41: must be odd and at most",)),
         (
-            ("--space", "hytas", "--proxy", "logsynflow", "--population", "3"),
+            ("--space", SPACE, "--proxy", "logsynflow", "--population", "3"),
             ("no architecture of 21", "logsynflow: "),
         ),
     ],
 )
 def test_settings_that_cannot_work(options, words, scene: Path, tmp_path: Path, hytas: Run) -> None:
     out = tmp_path / "run"
-    done = hytas("search", "--data", scene, "--budget", "60K-params", "--out", out, *options)
+    done = hytas("search", "--data", scene, "--budget", "6K-params", "--out", out, *options)
     refused(done, *words)
 
 
@@ -113,7 +114,7 @@ def test_patch_sizes(size: str, scene: Path, tmp_path: Path, hytas: Run) -> None
         "--data",
         scene,
         "--budget",
-        "60K-params",
+        "6K-params",
         f"--patch-size={size}",
         "--out",
         tmp_path / "run",
@@ -122,14 +123,14 @@ def test_patch_sizes(size: str, scene: Path, tmp_path: Path, hytas: Run) -> None
 
 
 def test_missing_file(tmp_path: Path, hytas: Run) -> None:
-    done = hytas("search", "--data", tmp_path / "none.mat", "--budget", "60K-params")
+    done = hytas("search", "--data", tmp_path / "none.mat", "--budget", "6K-params")
     refused(done, "none.mat")
 
 
 def test_truncated_file(scene: Path, tmp_path: Path, hytas: Run) -> None:
     broken = tmp_path / "broken.mat"
     broken.write_bytes(scene.read_bytes()[:5000])
-    refused(hytas("search", "--data", broken, "--budget", "60K-params"), "broken.mat")
+    refused(hytas("search", "--data", broken, "--budget", "6K-params"), "broken.mat")
 
 
 def test_labels_of_another_size(tmp_path: Path, hytas: Run) -> None:
@@ -143,7 +144,7 @@ def test_labels_of_another_size(tmp_path: Path, hytas: Run) -> None:
         "--labels",
         tmp_path / "gt.mat",
         "--budget",
-        "60K-params",
+        "6K-params",
     )
     refused(done, "24", "23")
 
@@ -153,16 +154,16 @@ def test_labelled_nan(tmp_path: Path, hytas: Run) -> None:
     values = cube.astype(np.float32)
     values[2, 2, 3] = np.nan
     scipy.io.savemat(tmp_path / "field.mat", {"cube": values, "gt": labels})
-    done = hytas("search", "--data", tmp_path / "field.mat", "--budget", "60K-params")
+    done = hytas("search", "--data", tmp_path / "field.mat", "--budget", "6K-params")
     refused(done, "NaN")
 
 
 def test_folder_of_another_configuration(finished: Path, scene: Path, hytas: Run) -> None:
     before = (finished / "config.json").read_bytes()
     done = hytas(
-        "search", "--data", scene, "--budget", "70K-params", "--out", finished, *TINY_SEARCH
+        "search", "--data", scene, "--budget", "7K-params", "--out", finished, *TINY_SEARCH
     )
-    refused(done, "another configuration", "70K-params", "60K-params")
+    refused(done, "another configuration", "7K-params", "6K-params")
     assert (finished / "config.json").read_bytes() == before
 
 
@@ -172,19 +173,19 @@ def test_recipe_of_another_race(finished: Path, scene: Path, tmp_path: Path, hyt
     shutil.copytree(finished, out)
     for name in ("architecture.json", "weights.safetensors", "model.onnx"):
         (out / name).unlink()
-    arguments = ["search", "--data", scene, "--budget", "60K-params", "--out", out, *TINY_SEARCH]
+    arguments = ["search", "--data", scene, "--budget", "6K-params", "--out", out, *TINY_SEARCH]
     refused(hytas(*arguments, "--recipe", "mixup=0.9"), "another configuration", "recipe mixup 0.9")
     assert not (out / "model.onnx").exists()
 
 
 def test_recipe_without_such_a_setting(scene: Path, tmp_path: Path, hytas: Run) -> None:
-    arguments = ["search", "--data", scene, "--budget", "60K-params", "--out", tmp_path / "run"]
+    arguments = ["search", "--data", scene, "--budget", "6K-params", "--out", tmp_path / "run"]
     refused(hytas(*arguments, "--recipe", "mixin=1"), "--recipe mixin", "did you mean 'mixup'")
     assert not (tmp_path / "run").exists()
 
 
 def test_length_of_the_final_training_said_twice(scene: Path, tmp_path: Path, hytas: Run) -> None:
-    arguments = ["search", "--data", scene, "--budget", "60K-params", "--out", tmp_path / "run"]
+    arguments = ["search", "--data", scene, "--budget", "6K-params", "--out", tmp_path / "run"]
     both = ["--epochs", "10", "--recipe", "steps=300"]
     refused(hytas(*arguments, *both), "epochs 10", "--recipe steps=")
     refused(hytas(*arguments, "--epochs", "-1"), "epochs -1: must be 0 or more")
@@ -206,7 +207,7 @@ def test_folder_of_another_scene(finished: Path, tmp_path: Path, hytas: Run) -> 
         "--data",
         tmp_path / "other.mat",
         "--budget",
-        "60K-params",
+        "6K-params",
         "--out",
         finished,
         *TINY_SEARCH,
@@ -217,7 +218,7 @@ def test_folder_of_another_scene(finished: Path, tmp_path: Path, hytas: Run) -> 
 def test_folder_with_files_of_ones_own(scene: Path, tmp_path: Path, hytas: Run) -> None:
     (tmp_path / "thesis.txt").write_text("precious")
     done = hytas(
-        "search", "--data", scene, "--budget", "60K-params", "--out", tmp_path, *TINY_SEARCH
+        "search", "--data", scene, "--budget", "6K-params", "--out", tmp_path, *TINY_SEARCH
     )
     refused(done, str(tmp_path), "empty folder")
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
@@ -227,7 +228,7 @@ def test_folder_with_files_of_ones_own(scene: Path, tmp_path: Path, hytas: Run) 
 def test_read_only_folder(scene: Path, tmp_path: Path, hytas: Run) -> None:
     tmp_path.chmod(0o500)
     done = hytas(
-        "search", "--data", scene, "--budget", "60K-params", "--out", tmp_path / "run", *TINY_SEARCH
+        "search", "--data", scene, "--budget", "6K-params", "--out", tmp_path / "run", *TINY_SEARCH
     )
     refused(done, str(tmp_path))
 
@@ -238,7 +239,7 @@ def test_folder_that_cannot_be_made(scene: Path, tmp_path: Path, hytas: Run) -> 
         "--data",
         scene,
         "--budget",
-        "60K-params",
+        "6K-params",
         "--out",
         "/proc/nowhere/run",
         *TINY_SEARCH,
@@ -251,7 +252,7 @@ def test_a_full_disk_leaves_no_half_file_and_the_run_resumes(
 ) -> None:
     """A limit on file size stands for a full disk: the write of each file fails in its midst."""
     out = tmp_path / "run"
-    arguments = ["search", "--data", scene, "--budget", "60K-params", "--out", out, *TINY_SEARCH]
+    arguments = ["search", "--data", scene, "--budget", "6K-params", "--out", out, *TINY_SEARCH]
     # In the order in which a run writes them, each larger than those before it. A TorchScript file
     # also holds the stack of its caller, so its size varies a little.
     for name in ("evaluations.sqlite", "weights.safetensors", "model.onnx", "model.pt"):
@@ -305,7 +306,7 @@ def test_export_of_an_untrained_run(tmp_path: Path, hytas: Run) -> None:
 )
 def test_numbers_out_of_range(option: str, scene: Path, tmp_path: Path, hytas: Run) -> None:
     out = tmp_path / "run"
-    done = hytas("search", "--data", scene, "--budget", "60K-params", "--out", out, option)
+    done = hytas("search", "--data", scene, "--budget", "6K-params", "--out", out, option)
     refused(done, option.split("=")[1])
     assert not out.exists()
 

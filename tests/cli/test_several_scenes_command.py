@@ -50,7 +50,7 @@ def test_scenes_that_do_not_fit_write_nothing(
     np.savez("a.npz", cube=cube, labels=labels)
     np.savez("few.npz", cube=cube[..., :9], labels=labels)
     np.savez("other.npz", cube=cube, labels=np.where(labels == 9, 7, labels))
-    search_for = ["--budget", "60K-params", "--out", "run", "--data", "a.npz"]
+    search_for = ["--budget", "6K-params", "--out", "run", "--data", "a.npz"]
     for further, words in (
         (["--data", "few.npz"], "has 9 bands and a has 16"),
         (["--test-data", "other.npz"], "has class 7 (class 7), which a does not have"),
@@ -68,7 +68,7 @@ def test_lists_travel_through_a_file_of_options(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    given = ["--budget", "60K-params", "--data", "a", "--data", "b", "--test-data", "c"]
+    given = ["--budget", "6K-params", "--data", "a", "--data", "b", "--test-data", "c"]
     given += ["--scale-by", "scene", "--resample"]
     for arguments in (given, ["--config", "run.toml"]):
         written = CliRunner().invoke(

@@ -7,6 +7,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 import hytas
 from hytas.errors import InputError
 from hytas.estimator import HSIClassifier
+from tiny import SPACE
 
 
 def fields() -> tuple[np.ndarray, np.ndarray]:
@@ -20,7 +21,7 @@ def small() -> HSIClassifier:
     return HSIClassifier(
         "1M-params",
         "params",
-        space="hytas",
+        space=SPACE,
         population=2,
         generations=1,
         finalists=1,

@@ -19,6 +19,7 @@ from hytas import HSIClassifier, Recipe, RunConfig, scene_from_arrays, train_arc
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from refusals import refuses
+from tiny import SPACE
 
 SETTINGS: dict[str, Any] = {
     "space": "hytas",
@@ -28,6 +29,7 @@ SETTINGS: dict[str, Any] = {
     "epochs": 12,
     "patch_size": 5,
 }
+SMALL = {**SETTINGS, "space": SPACE, "epochs": 1, "budget": "1K..6K-params"}
 
 
 def fields() -> tuple[np.ndarray, np.ndarray]:
@@ -189,8 +191,7 @@ def test_a_mark_for_no_data_gets_no_class_and_names_reach_the_model(
     marked[:2] = -1
     first, second = np.unique(train[train > 0])[:2].tolist()
     names = {first: "corn", 999: "of another scene"}
-    settings = {"budget": "20K..40K-params", "nodata": -1, "class_names": names}
-    model = HSIClassifier(**SETTINGS, **settings).fit(marked, train)
+    model = HSIClassifier(**SMALL, nodata=-1, class_names=names).fit(marked, train)
     model.export(tmp_path / "model.onnx")
     card = DeployedModel.load(tmp_path / "model.onnx", "cpu").card
     assert card.class_names[:2] == ("corn", f"class {second}")
@@ -205,27 +206,25 @@ def test_a_work_folder_is_gone_on_with(
     halves: tuple[np.ndarray, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cube, train, test = halves
-    settings = {**SETTINGS, "epochs": 1, "budget": "20K..40K-params"}
-    first = HSIClassifier(**settings, work_dir=tmp_path).fit(cube, train)
-    other = HSIClassifier(**settings, work_dir=tmp_path, random_state=1).fit(cube, train)
+    first = HSIClassifier(**SMALL, work_dir=tmp_path).fit(cube, train)
+    other = HSIClassifier(**SMALL, work_dir=tmp_path, random_state=1).fit(cube, train)
     assert first.run_dir_ != other.run_dir_
     assert {first.run_dir_, other.run_dir_} == set(tmp_path.iterdir())
     monkeypatch.setattr("hytas.run.final.train.train", None)  # nothing is trained a second time
-    again = HSIClassifier(**settings, work_dir=tmp_path).fit(cube, train)
+    again = HSIClassifier(**SMALL, work_dir=tmp_path).fit(cube, train)
     assert again.run_dir_ == first.run_dir_
     assert np.array_equal(again.predict(cube), first.predict(cube))
     with pytest.raises(TypeError, match="not callable"):
-        HSIClassifier(**settings, work_dir=tmp_path).fit(cube, test)
+        HSIClassifier(**SMALL, work_dir=tmp_path).fit(cube, test)
     # Other class ids are another run.
     with pytest.raises(TypeError, match="not callable"):
-        HSIClassifier(**settings, work_dir=tmp_path).fit(cube, train * 10)
+        HSIClassifier(**SMALL, work_dir=tmp_path).fit(cube, train * 10)
 
 
 def test_a_temporary_folder_goes_with_the_estimator(
     halves: tuple[np.ndarray, ...], tmp_path: Path
 ) -> None:
-    settings = {**SETTINGS, "epochs": 1, "budget": "20K..40K-params"}
-    model = HSIClassifier(**settings).fit(halves[0], halves[1])
+    model = HSIClassifier(**SMALL).fit(halves[0], halves[1])
     first = model.run_dir_
     second = model.fit(halves[0], halves[2]).run_dir_
     assert not first.exists()
@@ -315,7 +314,7 @@ def test_the_package_does_not_load_it() -> None:
 def test_progress_goes_to_standard_error(
     halves: tuple[np.ndarray, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = {**SETTINGS, "epochs": 1, "budget": "20K..40K-params", "verbose": True}
+    settings = {**SMALL, "verbose": True}
     HSIClassifier(**settings).fit(halves[0], halves[1])
     written = capsys.readouterr()
     assert written.out == ""

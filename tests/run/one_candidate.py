@@ -2,10 +2,11 @@
 
 from hytas.run import RunConfig
 from hytas.train import Recipe
+from tiny import SPACE
 
 CONFIG = RunConfig(
-    budget="30K..60K-params",
-    space="hytas",
+    budget="2K..8K-params",
+    space=SPACE,
     proxy="params",
     population=2,
     generations=1,

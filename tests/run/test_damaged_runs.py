@@ -26,10 +26,11 @@ from hytas.run.progress import Silent
 from hytas.run.weights import load_weights
 from hytas.tensors import read_tensors, write_tensors
 from hytas.train import Recipe
+from tiny import SPACE
 
 CONFIG = RunConfig(
-    budget="40K..70K-params",
-    space="hytas",
+    budget="2K..8K-params",
+    space=SPACE,
     proxy="params",
     population=4,
     generations=2,

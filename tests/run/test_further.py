@@ -58,7 +58,7 @@ def test_classes_scaling_and_budget_are_kept(run_of_three: Path, small: Path) ->
     assert after.smoothing == before.smoothing | changed
     assert [one["name"] for one in after.learnt_from] == ["a", "b", "d"]
     config = json.loads((small / "config.json").read_text())["config"]
-    assert config["search"]["budget"] == "60K-params"
+    assert config["search"]["budget"] == "6K-params"
 
 
 def test_small_tuning_changes_few_weights(run_of_three: Path, small: Path) -> None:

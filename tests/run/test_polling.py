@@ -24,10 +24,11 @@ from hytas.run.progress import Silent
 from hytas.run.stages import RACE, SEARCH, run_stages
 from hytas.search import Ballot, EvaluationStore, unpack_classes
 from hytas.train import Recipe
+from tiny import SPACE
 
 ASKED = RunConfig(
-    space="hytas",
-    budget="30K..60K-params",
+    space=SPACE,
+    budget="2K..8K-params",
     proxy="params",
     population=6,
     generations=2,

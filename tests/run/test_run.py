@@ -26,15 +26,17 @@ from hytas.run.progress import Silent
 from hytas.search import EvaluationStore
 from hytas.train import DivergedError, Recipe
 from refusals import refuses
+from tiny import GENES, SPACE
 
 SEARCH_ONLY = RunConfig(
-    budget="40K..70K-params",
-    space="hytas",
+    budget="2K..8K-params",
+    space=SPACE,
     population=6,
     generations=2,
     finalists=1,
     recipe=Recipe(epochs=0),
 )
+WIDER = replace(SEARCH_ONLY, space="hytas", budget="40K..70K-params")
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +191,7 @@ def test_dead_band_is_left_out_and_budgeted_so(scene: Scene, tmp_path: Path) -> 
         context.network(outcome.architecture, Recipe())
     )
     with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
-        assert all(40_000 <= item.costs["params"] <= 70_000 for item in store.evaluations())
+        assert all(2_000 <= item.costs["params"] <= 8_000 for item in store.evaluations())
 
 
 def test_two_processes_cannot_share_a_folder(tmp_path: Path) -> None:
@@ -222,15 +224,13 @@ def test_space_without_a_network_is_refused_at_once(scene: Scene, tmp_path: Path
 
 
 def test_space_file_narrows_the_search(scene: Scene, tmp_path: Path) -> None:
-    from hytas._engine import builtin_space_text
-
     values = json.loads(builtin_space_text("hytas"))
     for gene in values["genes"]:
         if gene["name"] == "depth":
             gene["values"] = [5]
     path = tmp_path / "five.json"
     path.write_text(json.dumps(values))
-    config = replace(SEARCH_ONLY, space=str(path), proxy="params")
+    config = replace(WIDER, space=str(path), proxy="params")
     run_pipeline(config, scene, tmp_path / "run", device="cpu")
     with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
         assert {item.architecture["depth"] for item in store.evaluations()} == {5}
@@ -338,11 +338,9 @@ def test_validation_pixels_are_trained_on_unless_kept_apart(scene: Scene, tmp_pa
 def test_a_space_file_that_changes_is_another_run(scene: Scene, tmp_path: Path) -> None:
     file = tmp_path / "space.json"
     file.write_text(builtin_space_text("hytas"))
-    config = replace(SEARCH_ONLY, space=str(file), proxy="params")
+    config = replace(WIDER, space=str(file), proxy="params")
     named = run_pipeline(config, scene, tmp_path / "run", device="cpu")
-    built_in = run_pipeline(
-        replace(SEARCH_ONLY, proxy="params"), scene, tmp_path / "b", device="cpu"
-    )
+    built_in = run_pipeline(replace(WIDER, proxy="params"), scene, tmp_path / "b", device="cpu")
     assert named.architecture == built_in.architecture
     moved = tmp_path / "elsewhere" / "space.json"
     moved.parent.mkdir()
@@ -356,15 +354,9 @@ def test_a_space_file_that_changes_is_another_run(scene: Scene, tmp_path: Path) 
 
 
 def test_latency_tables_of_one_name_are_told_apart(scene: Scene, tmp_path: Path) -> None:
-    widths = next(
-        gene
-        for gene in json.loads(builtin_space_text("hytas"))["genes"]
-        if gene["name"] == "embed_dim"
-    )["values"]
-
     def write(folder: str, cost: float) -> Path:
         (tmp_path / folder).mkdir(exist_ok=True)
-        rows = [{"when": {"embed_dim": width}, "cost": cost} for width in widths]
+        rows = [{"when": {"embed_dim": width}, "cost": cost} for width in GENES["embed_dim"]]
         table = {"format": "hytas-latency", "version": 1, "space": "hytas", "unit": "us"}
         (tmp_path / folder / "t.json").write_text(json.dumps({**table, "global": rows}))
         return tmp_path / folder / "t.json"
@@ -399,7 +391,7 @@ def test_values_that_no_network_knows_end_a_search(
     found.pop("weights", None)
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(space))
-    config = replace(SEARCH_ONLY, space=str(path), proxy="dss")
+    config = replace(WIDER, space=str(path), proxy="dss")
     with pytest.raises(InputError, match=f"got a score; the first reason: dss: {message}"):
         run_pipeline(config, scene, tmp_path / "run", device="cpu")
 

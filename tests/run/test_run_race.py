@@ -35,10 +35,11 @@ from hytas.run.weights import load_weights
 from hytas.search import Evaluation, EvaluationStore, Training
 from hytas.train import Recipe
 from refusals import refuses
+from tiny import SPACE
 
 RACE = RunConfig(
-    space="hytas",
-    budget="30K..60K-params",
+    space=SPACE,
+    budget="2K..8K-params",
     proxy="params",
     population=6,
     generations=2,

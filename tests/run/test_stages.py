@@ -27,10 +27,11 @@ from hytas.run.stages import (
     plan_of,
 )
 from hytas.train import Recipe
+from tiny import SPACE
 
 CONFIG = RunConfig(
-    budget="30K..60K-params",
-    space="hytas",
+    budget="2K..8K-params",
+    space=SPACE,
     proxy="params",
     population=4,
     generations=1,

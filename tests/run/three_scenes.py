@@ -7,12 +7,13 @@ import numpy as np
 
 from hytas.run import RunConfig
 from hytas.train import Recipe
+from tiny import SPACE
 
 CONFIG = RunConfig(
-    budget="60K-params",
+    budget="6K-params",
     data=["a.npz", "b.npz"],
     test_data=["c.npz"],
-    space="hytas",
+    space=SPACE,
     population=4,
     generations=1,
     finalists=1,

@@ -1,6 +1,6 @@
 """The C++ onboard runner and hundreds of mutated files: a map, or one line of refusal.
 
-With HYTAS_SANITIZE=1 the program is built with sanitizers, and there are 500 mutations.
+With HYTAS_SANITIZE=1 the program is built with sanitizers, and there are 2,000 mutations.
 """
 
 import dataclasses
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 from google.protobuf.message import DecodeError
 from onboard_program import Run
 from small_model import Exported
@@ -18,7 +19,7 @@ from hytas.deploy.delta import make_delta
 from hytas.deploy.unknown import UnknownGround
 from hytas.export.onnx_file import seal, set_card
 
-MUTATIONS = 500 if os.environ.get("HYTAS_SANITIZE") else 40
+SEEDS, MUTATIONS = (10, 200) if os.environ.get("HYTAS_SANITIZE") else (1, 40)
 
 
 def mutated(content: bytes, rng: np.random.Generator) -> bytes:
@@ -51,10 +52,11 @@ def sealed(content: bytes) -> bytes:
     return bytes(graph.SerializeToString())
 
 
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_mutated_files_end_in_a_map_or_in_one_line(
-    onboard: Run, models: dict[str, Exported], tmp_path: Path
+    onboard: Run, models: dict[str, Exported], tmp_path: Path, seed: int
 ) -> None:
-    rng, model = np.random.default_rng(8), tmp_path / "good.onnx"
+    rng, model = np.random.default_rng(seed), tmp_path / "good.onnx"
     graph = onnx.load(models["uint16"].files["onnx-scene"])
     card, drawn = models["uint16"].card, rng.dirichlet(np.ones(4), 90).astype(np.float32)
     score = UnknownGround.fit(drawn, drawn.argmax(axis=1)).to_dict()

@@ -31,20 +31,37 @@ def test_list_says_for_which_data_a_space_has_networks(capsys: pytest.CaptureFix
     assert spaces["s3"]["networks_for"] == "images"
     text = hytas(capsys, "list")[1]
     assert text.count("networks: for images") == 9
-    assert text.count("networks: for scenes") == 2
+    assert text.count("networks: for scenes") == 3
 
 
+@pytest.mark.parametrize("name", ["hytas-wide", "hytas-tiny"])
 def test_a_built_in_space_that_is_shown_is_a_space_file(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
 ) -> None:
-    code, text, _ = hytas(capsys, "show", "hytas-wide")
+    code, text, _ = hytas(capsys, "show", name)
     assert code == 0
     (tmp_path / "mine.json").write_text(text)
-    whole = hytas(capsys, "count", "--space", "hytas-wide")[1]
+    whole = hytas(capsys, "count", "--space", name)[1]
     assert hytas(capsys, "count", "--space", str(tmp_path / "mine.json"))[1] == whole
     code, out, err = hytas(capsys, "show", "wide")
     assert (code, out) == (2, "")
     assert "space 'wide': must be one of autoformer-base, " in err
+
+
+def test_a_space_like_another_has_some_values_of_its_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    wide, tiny = (
+        json.loads(hytas(capsys, "show", f"hytas-{name}")[1]) for name in ("wide", "tiny")
+    )
+    assert wide.keys() == tiny.keys()
+    changed = {name for name in wide if wide[name] != tiny[name]}
+    assert changed == {"name", "about", "genes"}
+    other = [a["name"] for a, b in zip(wide["genes"], tiny["genes"], strict=True) if a != b]
+    assert other == ["embed_dim", "band_heads", "pixel_heads"]
+    # 12 to embed, 48 a layer, 4 to begin, 8 of the norm, 80 of the head.
+    refused = hytas(capsys, "count", "--space", "hytas-tiny", "--budget", "100-params")[2]
+    assert "the smallest has 152 params" in refused
 
 
 def test_count_is_exact(capsys: pytest.CaptureFixture[str]) -> None:

@@ -125,9 +125,12 @@ def show(name: str, network: str | None) -> None:
         click.echo(f"{network_facts.params:,} parameters; {network_facts.source}", err=True)
         return
     try:
-        click.echo(builtin_space_text(name), nl=False)
+        text = builtin_space_text(name)
     except ValueError as error:
         raise InputError(str(error)) from None
+    if "\n" not in text:  # made from the file of another space
+        text = json.dumps(json.loads(text), indent=1) + "\n"
+    click.echo(text, nl=False)
 
 
 @space.command()

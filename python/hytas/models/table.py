@@ -119,6 +119,7 @@ def _s3(architecture: Architecture, shape: ImageShape, drop: Drop) -> nn.Module:
 NETWORKS: dict[str, Callable[[Architecture, Any, Drop], nn.Module]] = {
     "hytas": _hytas,
     "hytas-wide": _wide,
+    "hytas-tiny": _wide,
     "autoformer": _vit(64),
     "autoformer-mini": _vit(16),
     "autoformer-tiny": _vit(64),
@@ -135,11 +136,14 @@ fill("network", NETWORKS)
 # search space -> genes in which networks of one kind may differ: those of widths, heads and depths.
 FREE: dict[str, frozenset[str]] = {
     "hytas": frozenset({"depth", "embed_dim", "num_heads", "mlp_ratio"}),
-    "hytas-wide": frozenset(
-        {
-            *("embed_dim", "band_width", "band_heads", "band_depth", "band_mlp"),
-            *("pixel_heads", "pixel_depth", "pixel_mlp"),
-        }
+    **dict.fromkeys(
+        ("hytas-wide", "hytas-tiny"),
+        frozenset(
+            {
+                *("embed_dim", "band_width", "band_heads", "band_depth", "band_mlp"),
+                *("pixel_heads", "pixel_depth", "pixel_mlp"),
+            }
+        ),
     ),
     **dict.fromkeys(
         ("autoformer", *(f"autoformer-{size}" for size in ("mini", "tiny", "small", "base"))),

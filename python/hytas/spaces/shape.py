@@ -149,6 +149,7 @@ SCENES, IMAGES = "scenes", "images"
 DATA_OF: dict[str, str] = {
     "hytas": SCENES,
     "hytas-wide": SCENES,
+    "hytas-tiny": SCENES,
     "autoformer": IMAGES,
     "autoformer-mini": IMAGES,
     "autoformer-tiny": IMAGES,

@@ -1,5 +1,5 @@
-// Adds a cost to a space from a table of measured costs: a row holds for combinations of the genes
-// that it depends on.
+// Adds a cost to a space: formulas, or a table of measured costs, where a row holds for
+// combinations of the genes that it depends on.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -7,6 +7,7 @@
 #include "addends.hpp"
 #include "hytas/error.hpp"
 #include "hytas/search_space.hpp"
+#include "space_reader.hpp"
 #include "text.hpp"
 
 namespace hytas {
@@ -61,10 +62,18 @@ class LatencyReader {
         header();
         CostTable cost;
         cost.name = "latency@" + name;
-        cost.about = "sum of the rows of " + name;
         const auto time = nanoseconds(unit_);
         factor_ = time.value_or(parts);
         cost.unit = time ? "ns" : "1e-9 " + unit_;
+        if (const Json* formula = file_.find("global");
+            formula != nullptr && formula->is(Json::Kind::string)) {
+            CostTable computed = SpaceReader(space_.text_, space_.variables_)
+                                     .read_another_cost(space_, cost.name, formulas(), what_);
+            computed.about = "formulas of " + name;
+            computed.unit = cost.unit;
+            return computed;
+        }
+        cost.about = "sum of the rows of " + name;
         const Json* global = member(file_, "global", Json::Kind::array, false);
         add_global(global == nullptr ? std::vector<Part>() : parts_of(*global, nullptr),
                    cost.global);
@@ -95,6 +104,20 @@ class LatencyReader {
 
   private:
     [[noreturn]] void fail(const std::string& why) const { throw Error(what_ + ": " + why); }
+
+    // A cost as a space file has it.
+    [[nodiscard]] Json formulas() const {
+        const auto scaled = [&](const Json& formula) {
+            if (factor_ == 1 || !formula.is(Json::Kind::string)) return formula;
+            return Json::string(std::to_string(factor_) + " * (" + formula.text() + ")");
+        };
+        Json::Members layers;
+        if (const Json* found = member(file_, "layers", Json::Kind::object, false))
+            for (const auto& [depth, formula] : found->members())
+                layers.emplace_back(depth, scaled(formula));
+        return Json::object({{"global", scaled(*file_.find("global"))},
+                             {"layers", Json::object(std::move(layers))}});
+    }
 
     [[nodiscard]] const Json* member(const Json& object, const std::string& name, Json::Kind kind,
                                      bool required) const {

@@ -45,23 +45,33 @@ SpaceReader::SpaceReader(std::string_view text, const Variables& variables)
     for (const auto& [name, value] : variables)
         identity += "|" + name + "=" + std::to_string(value);
     space_.fingerprint_ = hytas::fingerprint(identity);
+    space_.text_ = text;
 }
 
 SearchSpace SpaceReader::read() {
-    read_header();
-    read_variables();
-    read_genes();
-    lay_out();
-    define_names();
+    read_genome();
     read_requirements();
     read_costs();
     return std::move(space_);
 }
 
-void SpaceReader::fail(const std::string& why) const {
-    throw Error("space file" + (space_.name_.empty() ? "" : " " + quoted(space_.name_)) + ": " +
-                why);
+CostTable SpaceReader::read_another_cost(const SearchSpace& space, const std::string& name,
+                                         const Json& body, const std::string& what) {
+    read_genome();
+    what_ = what;
+    space_.combinations_ = space.combinations_;
+    return read_cost(name, body);
 }
+
+void SpaceReader::read_genome() {
+    read_header();
+    read_variables();
+    read_genes();
+    lay_out();
+    define_names();
+}
+
+void SpaceReader::fail(const std::string& why) const { throw Error(what_ + ": " + why); }
 
 const Json* SpaceReader::member(const Json& object, const std::string& name, Json::Kind kind,
                                 bool required) const {
@@ -100,6 +110,7 @@ void SpaceReader::read_header() {
     if (name.empty() || name.size() > 60 || !std::all_of(name.begin(), name.end(), plain))
         fail("\"name\" " + quoted(name) + " must be of a-z, 0-9 and '-'");
     space_.name_ = name;
+    what_ += " " + quoted(name);
     if (const Json* about = member(file_, "about", Json::Kind::string, false))
         space_.about_ = about->text();
 }

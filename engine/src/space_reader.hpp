@@ -13,6 +13,9 @@ class SpaceReader {
   public:
     SpaceReader(std::string_view text, const Variables& variables);
     SearchSpace read();
+    // One more cost of a space that was read from this text; `what` names its source in messages.
+    CostTable read_another_cost(const SearchSpace& space, const std::string& name, const Json& body,
+                                const std::string& what);
 
   private:
     [[noreturn]] void fail(const std::string& why) const;
@@ -21,6 +24,7 @@ class SpaceReader {
     void known_members(const Json& object, const std::string& what,
                        const std::vector<std::string>& names) const;
 
+    void read_genome();
     void read_header();
     void read_variables();
     void read_genes();
@@ -58,6 +62,7 @@ class SpaceReader {
     }
     static void check_total(const SearchSpace& space, const CostTable& cost);
 
+    std::string what_ = "space file";
     Json file_;
     Variables given_;
     SearchSpace space_;

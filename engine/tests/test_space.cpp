@@ -323,6 +323,38 @@ TEST_CASE("latency tables: sums of rounded-up rows, parts add up") {
           }).find("name one (ns, us, ms, s)") != std::string::npos);
 }
 
+TEST_CASE("latency tables: formulas in the language of a space file") {
+    const SpacePtr plain = small_space();
+    const std::string text =
+        R"TABLE({"format": "hytas-latency", "version": 1, "space": "small", "unit": "us",
+            "variables": {"scale": 3}, "global": "20 + scale * pair[0]",
+            "layers": {"depth": "floor(head * ratio) + (4 if kind == 'wide' else 0)"}})TABLE";
+    const auto space = std::make_shared<const SearchSpace>(plain->with_table("t", text));
+    const Genome genome = space->pack(parsed(
+        R"({"depth": 1, "tail": 1, "kind": "wide", "pair": [2, 3], "head": [5], "ratio": [1.5],
+            "end": [7]})"));
+    CHECK(space->cost(space->cost_index("latency@t"), genome.data()) ==
+          1000 * (20 + 3 * 2 + 7 + 4));
+    CHECK(space->fingerprint() != plain->fingerprint());
+    const Budget budget = Budget::parse(std::string("30us..50us-latency@t"));
+    const std::size_t inside = all_inside(*space, budget).size();
+    CHECK(inside > 0);
+    CHECK(Feasible(space, budget).count() == inside);
+    const auto refused = [&](const std::string& from, const std::string& to) {
+        std::string wrong = text;
+        wrong.replace(wrong.find(from), from.size(), to);
+        return error_of([&] { return plain->with_table("t", wrong); });
+    };
+    CHECK(refused("20 + scale", "heat + scale").find("'heat'") != std::string::npos);
+    CHECK(refused("floor(head * ratio)", "head * ratio / 7").find("it must be a whole number") !=
+          std::string::npos);
+    CHECK(refused("20 + scale", "0 - scale").find("it must be a whole number of 0 or more") !=
+          std::string::npos);
+    CHECK(refused(R"("depth":)", R"("deep":)").find("no gene belongs to layers of 'deep'") !=
+          std::string::npos);
+    CHECK(refused(R"({"depth": ")", R"({"depth": [], "no": ")") != "");
+}
+
 TEST_CASE("latency tables: a row with lists holds for every combination of their values") {
     const SpacePtr plain = small_space();
     const auto table = [](const std::string& global, const std::string& layers) {

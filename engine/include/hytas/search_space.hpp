@@ -75,8 +75,8 @@ class SearchSpace {
     [[nodiscard]] static SearchSpace parse(std::string_view text, const Variables& variables);
     [[nodiscard]] static SearchSpace builtin(const std::string& name, const Variables& variables);
 
-    // A copy with one more cost "latency@<name>", from a table of costs a layer (docs/spaces.md has
-    // its format).
+    // A copy with one more cost "latency@<name>", from a table of costs a layer, or from formulas
+    // (docs/spaces.md has both formats).
     [[nodiscard]] SearchSpace with_table(const std::string& name, std::string_view text) const;
 
     [[nodiscard]] const std::string& name() const { return name_; }
@@ -119,6 +119,7 @@ class SearchSpace {
 
   private:
     friend class SpaceReader;
+    friend class LatencyReader;
     SearchSpace() = default;
 
     [[nodiscard]] std::string complaint(GenomeView genome) const;
@@ -128,6 +129,7 @@ class SearchSpace {
 
     std::string name_;
     std::string about_;
+    std::string text_;  // of the space file
     Variables variables_;
     std::vector<Gene> genes_;
     std::vector<LayerGroup> groups_;

@@ -130,17 +130,22 @@ def repeat(
     return times
 
 
-def fastest(calls: Sequence[Callable[[], Any]], seconds: float) -> list[float]:
+def fastest(
+    calls: Sequence[Callable[[], Any]],
+    seconds: float,
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[float]:
     """Return the milliseconds of the fastest run of each call, over `ROUNDS` rounds in turn.
 
     Args:
         calls: to measure, each run twice before.
         seconds: to measure each call, over all rounds.
+        clock: of wall or processor time, in seconds.
     """
     best = [float("inf")] * len(calls)
     for _ in range(ROUNDS):
         for place, call in enumerate(calls):
-            best[place] = min(best[place], *repeat(call, seconds / ROUNDS))
+            best[place] = min(best[place], *repeat(call, seconds / ROUNDS, clock))
     return best
 
 

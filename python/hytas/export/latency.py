@@ -1,44 +1,96 @@
-"""Measure the latency table of a search space on this device, layer by layer in onnxruntime.
+"""Estimate the time of every network of a search space on this device, from some measured networks.
 
-The parts are modules of real networks, traced as in an export. The time of a model is a sum over
-its parts: everything before and after the layers, fusions, and the layers. A layer of `hytas` is an
-attention part and an MLP part; `latency_wide.py` has the layers of `hytas-wide`. If the head reads
-one token, the last layer computes only this token. A table does not know which layer is last. So at
-depth d each layer counts as (d - 1) / d of a full layer plus 1 / d of a last one, which is right on
-average over the order of the layers.
+The time is a sum of terms, such as the multiply-accumulates or the number of layers. A term is a
+formula in the language of space files. Nonnegative least squares finds what a unit of each costs.
 """
 
 import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import onnxruntime
+from scipy.optimize import nnls
 
-from hytas._engine import SearchSpace
+from hytas._engine import Feasible, SearchSpace
+from hytas.data import Preprocessing
 from hytas.errors import InputError
-from hytas.export.latency_parts import Bench, Graphs
-from hytas.export.latency_rows import Genes, Row, Rows, anchors, between_widths, layer_cost, row
-from hytas.export.latency_wide import wide
+from hytas.export.timing import time_models
 from hytas.model_card import ModelCard
-from hytas.models import InputShape
-from hytas.spaces import mlp_width
+from hytas.models import Architecture, SensorModel, build_network
+from hytas.models.table import patch_size_of
+from hytas.spaces import open_space, parse_budget
+from hytas.spaces.opening import space_text
+from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, InputShape, Shape
 
 Progress = Callable[[int, int], None]
+Term = dict[str, Any]
+"""A cost as a space file has it: "global", a formula, and "layers", depth gene -> formula."""
+
+NETWORKS = 96
+"""Measured networks."""
+PARTS = 10**9
+"""Of a microsecond: the unit of a formula's factors."""
+
+_LAST_P = "(few_p if att_p == 1 else 1 if pooling == 'centre' and layer == pixel_depth - 1 else Tp)"
+# Stream -> names in a formula of a layer: tokens that enter it and tokens that leave it, of which
+# the last layer may have fewer.
+_STREAMS = {
+    "band": {"s": "b", "stream": "band", "into": "Tb", "out": "few_b"},
+    "pixel": {
+        "s": "p",
+        "stream": "pixel",
+        "into": f"(Tp if att_p + near_p > 0 else {_LAST_P})",
+        "out": _LAST_P,
+    },
+}
+# Of `hytas-wide`: what grows with the whole network, and with a layer of either stream.
+_WIDE: tuple[tuple[str, str], ...] = (
+    ("flat", "0"),
+    ("has_band", "0"),
+    ("has_pixel", "0"),
+    (  # multiply-accumulates
+        "embed_p * area + has_band * B * token * E",
+        "2 * (T{s} + {out}) * E * q_{s} + 2 * {out} * E * f_{s} if plain_{s} == 1 "
+        "else ({into} + (1 + gate_{s}) * {out}) * E * f_{s} "
+        "+ att_{s} * 2 * (T{s} + {out}) * f_{s} * qf_{s}",
+    ),
+    ("embed_b + embed_p + classes * read", "linear_{s}"),  # weights
+    ("0", "floor(linear_{s} / {into})"),  # the memory sets the pace of a few tokens
+    ("fused_b * 2 * Tb * Tb * E + fused_p * 2 * Tp * Tp * E", "0"),
+    ("0", "att_{s} * {stream}_heads * {out} * T{s}"),  # of the softmax
+    ("0", "att_{s} * {stream}_heads"),
+    ("0", "T{s}"),
+    ("0", "{out} * E"),
+    ("0", "{out} * f_{s} if plain_{s} == 1 else ({into} + gate_{s} * {out}) * f_{s}"),
+    ("0", "T{s} * f_{s} if near_{s} > 0 else 0"),
+    ("0", "1 if near_{s} > 0 else 0"),
+    ("0", "att_{s} - plain_{s}"),
+)
 
 
-class Layout(NamedTuple):
-    """The parts of a space's networks.
-
-    Attributes:
-        rows: function that measures the parts of one width.
-        variables: variables of the space that change the costs; the others are free.
-        factor: between measured widths; costs of the widths between them are interpolated.
-    """
-
-    rows: Callable[[Bench, int, Genes], Rows]
-    variables: tuple[str, ...]
-    factor: float = 1.0
+def _terms(file: Mapping[str, Any]) -> list[Term]:
+    """Return the terms of a space: of any but `hytas-wide`, its costs, layers and their genes."""
+    genes = {gene["name"]: gene for gene in file["genes"]}
+    if genes.keys() >= {"tokens", "band_mixer", "pixel_mixer"}:
+        return [
+            {
+                "global": whole,
+                "layers": {
+                    f"{stream}_depth": layer.format(**names) for stream, names in _STREAMS.items()
+                },
+            }
+            for whole, layer in _WIDE
+        ]
+    depths = dict.fromkeys(gene["per"] for gene in genes.values() if "per" in gene)
+    counts: list[Term] = [{"global": "1"}, *({"layers": {depth: "1"}} for depth in depths)]
+    for name, gene in genes.items():
+        if "per" in gene and not isinstance(gene["values"][0], str):
+            counts.append({"layers": {gene["per"]: f"floor({name})"}})
+    return counts + [file["costs"][name] for name in ("params", "macs") if name in file["costs"]]
 
 
 def profile(
@@ -46,43 +98,36 @@ def profile(
     *,
     threads: int = 1,
     batch: int = 1,
-    seconds: float = 0.05,
+    seconds: float = 0.3,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Measure the layers of the card's search space on this device.
+    """Measure networks of the card's search space on this device, and fit formulas to their times.
 
     Args:
         card: gives space, sensor and patch; its architecture does not matter.
         threads: CPU threads.
         batch: patches at a time; a cost is the time of one call.
-        seconds: time to measure each graph.
-        progress: called with the number of measured widths and of all widths.
+        seconds: time to measure each network.
+        progress: called with the number of exported networks and of all networks.
 
     Returns:
         The table as JSON, which the engine's `latency@` budgets read.
 
     Raises:
-        InputError: the search space has no layout here.
+        InputError: the search space is unknown.
     """
     name = card.architecture["space"]
-    if name not in LAYOUTS:
-        raise InputError("space", name, f"has no layout; must be one of {', '.join(LAYOUTS)}")
-    variables = _variables(card)
-    genes = {gene["name"]: gene["values"] for gene in _space(card).genes}
-    bench = Bench(card, threads, batch, seconds)
-    measured: dict[int, Rows] = {}
-    widths = anchors(genes["embed_dim"], LAYOUTS[name].factor)
-    for done, embed in enumerate(widths):
-        measured[embed] = LAYOUTS[name].rows(bench, embed, genes)
-        if progress is not None:
-            progress(done + 1, len(widths))
-    whole: list[Row] = []
-    layers: dict[str, list[Row]] = {}
-    for embed in genes["embed_dim"]:
-        rows = between_widths(measured, embed)
-        whole += rows.whole
-        for depth, found in rows.layers.items():
-            layers.setdefault(depth, []).extend(found)
+    file, offered = json.loads(space_text(name)), _shape(card).variables()
+    variables = {key: offered[key] for key in file["variables"]}
+    sides = [gene["values"] for gene in file["genes"] if gene["name"] == "patch"]
+    # Networks that choose their patch choose the width of their tokens as well.
+    free = {"patch_size": max(sides[0]), "band_group": 1} if sides else {}
+    terms = _terms(file)
+    architectures, values = _drawn(file, terms, variables | free)
+    models = [_model(architecture, card) for architecture in architectures]
+    times = time_models(models, threads=threads, batch=batch, seconds=seconds, progress=progress)
+    factors = _fitted(values, 1000.0 * np.array(times))
+    depths = {depth for term in terms for depth in term.get("layers", ())}
     return {
         "format": "hytas-latency",
         "version": 1,
@@ -91,91 +136,55 @@ def profile(
         "about": f"onnxruntime {onnxruntime.__version__} on the CPU, {threads} thread(s), "
         f"{batch} patch(es) per call, {platform.processor() or platform.machine()}",
         "conditions": {"threads": threads, "batch": batch},
-        "variables": {key: variables[key] for key in LAYOUTS[name].variables},
-        "global": whole,
-        "layers": layers,
+        "variables": {key: variables[key] for key in variables if key not in free},
+        "global": _formula(factors, [term.get("global", "0") for term in terms]),
+        "layers": {
+            depth: _formula(factors, [term.get("layers", {}).get(depth, "0") for term in terms])
+            for depth in sorted(depths)
+        },
     }
 
 
-def _hytas(bench: Bench, embed: int, genes: Genes) -> Rows:
-    """Measure a width of `hytas`: band tokens with fusion, read at the class token."""
-    plain = {"space": "hytas", "embed_dim": embed}
-    kinds = {gene: genes[gene] for gene in ("num_heads", "mlp_ratio")}
-    depths = genes["depth"]
-    (outside,) = bench.models([plain | {gene: [] for gene in kinds}])
-    graphs = bench.layers(plain | _filled(kinds), "band")
-    costs = _stream(bench, graphs, embed, bench.bands + 1, kinds, depths)
-    whole = [
-        row(outside + (depth - 2) * costs.fusion, embed_dim=embed, depth=depth) for depth in depths
-    ]
-    layers: list[Row] = []
-    for gene, full, last in costs.layers:
-        layers += _by_depth(depths, "depth", embed, full, last, gene)
-    return Rows(whole, {"depth": layers})
+def _drawn(
+    file: Mapping[str, Any], terms: Sequence[Term], variables: Mapping[str, int]
+) -> tuple[list[dict[str, Any]], npt.NDArray[np.float64]]:
+    """Draw architectures, every value of a gene as often, and return their terms (N, K)."""
+    genes = [{key: gene[key] for key in gene if key != "weights"} for gene in file["genes"]]
+    costs = {f"term_{number}": term for number, term in enumerate(terms)}
+    space = SearchSpace.parse(json.dumps({**file, "genes": genes, "costs": costs}), variables)
+    genomes = Feasible(space, parse_budget([])).sample(NETWORKS, seed=0, uniform="choices")
+    columns = [space.costs(genomes, name) for name in costs]
+    return space.unpack(genomes), np.stack(columns, axis=1).astype(np.float64)
 
 
-def _filled(kinds: Genes) -> dict[str, list[Any]]:
-    """Return genes for as many layers as the longest list; shorter lists repeat."""
-    count = max(map(len, kinds.values()))
-    return {name: [values[i % len(values)] for i in range(count)] for name, values in kinds.items()}
+def _fitted(
+    values: npt.NDArray[np.float64], times: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Return the factors (K,) of terms (N, K) with the least relative errors of times (N,)."""
+    largest = np.maximum(values.max(axis=0), 1.0)
+    factors, _ = nnls(values / largest / times[:, None], np.ones(len(times)))
+    return np.asarray(factors / largest)
 
 
-# search space -> layout of its networks. A new space is one function and one line.
-LAYOUTS = {
-    "hytas": Layout(_hytas, ("bands", "classes", "patch_size", "band_group")),
-    "hytas-wide": Layout(wide, ("bands", "classes"), 4.0),
-}
+def _formula(factors: npt.NDArray[np.float64], terms: Sequence[str]) -> str:
+    """Return a formula in whole microseconds, so that the engine sees fewer different sums."""
+    pairs = zip(np.rint(PARTS * factors).astype(np.int64).tolist(), terms, strict=True)
+    parts = [f"{factor} * ({term})" for factor, term in pairs if factor and term != "0"]
+    return f"({' + '.join([*parts, str(PARTS // 2)])}) // {PARTS}"
 
 
-class StreamCosts(NamedTuple):
-    """Costs in ms of a fusion, and of the parts of a layer (gene, all tokens, one token)."""
-
-    fusion: float
-    layers: list[tuple[dict[str, Any], float, float]]
-
-
-def _stream(
-    bench: Bench, graphs: Graphs, embed: int, tokens: int, kinds: Genes, depths: Sequence[int]
-) -> StreamCosts:
-    """Measure the parts of layers over `tokens` tokens; `kinds` are genes of heads and MLP ratio.
-
-    A part that is measured alone keeps its weights in the cache. In a network other parts replace
-    them. So a chain of layers with middle genes is measured as well, and all parts are scaled by
-    its time divided by the sum of its parts.
-    """
-    (heads, counts), (ratio, ratios) = kinds.items()
-    full, last = {}, {}
-    for count in counts:
-        key = ("attention", count)
-        full[heads, count] = bench.part(graphs[(*key, False)], T=tokens)
-        last[heads, count] = bench.part(graphs[(*key, True)], T=tokens)
-    for value in ratios:
-        graph = graphs["mlp", mlp_width(embed, value), False]
-        full[ratio, value], last[ratio, value] = (bench.part(graph, T=t) for t in (tokens, 1))
-    middling = [_middle(counts), _middle(ratios)]
-    layer = [graphs["attention", middling[0], False]]
-    layer.append(graphs["mlp", mlp_width(embed, middling[1]), False])
-    layers = _middle(depths) + 2
-    alone = layers * (full[heads, middling[0]] + full[ratio, middling[1]])
-    factor = bench.chain(layer * layers, T=tokens) / alone if alone > 0 else 1.0
-    mix = bench.part(bench.fusion(tokens), E=embed)
-    return StreamCosts(
-        factor * mix,
-        [({g: value}, factor * full[g, value], factor * last[g, value]) for g, value in full],
-    )
+def _shape(card: ModelCard) -> Shape:
+    bands, classes = len(card.preprocessing["bands"]), len(card.class_ids)
+    if DATA_OF.get(card.architecture["space"]) == IMAGES:
+        return ImageShape.of_pixels(bands, classes, card.patch_size)
+    return InputShape(bands, classes, card.patch_size, card.band_group)
 
 
-def _middle(values: Sequence[Any]) -> Any:
-    return sorted(values)[len(values) // 2]
-
-
-def _by_depth(
-    depths: Sequence[int], gene: str, embed: int, full: float, last: float, keys: Mapping[str, Any]
-) -> list[Row]:
-    return [
-        row(layer_cost(depth, full, last), embed_dim=embed, **{gene: depth}, **keys)
-        for depth in depths
-    ]
+def _model(architecture: Architecture, card: ModelCard) -> tuple[SensorModel, ModelCard]:
+    shape, scaling = _shape(card), Preprocessing.from_dict(card.preprocessing)
+    model = SensorModel(build_network(architecture, shape), scaling).eval()
+    side = patch_size_of(architecture, shape)
+    return model, replace(card, architecture=dict(architecture), patch_size=side)
 
 
 def predict(table: Mapping[str, Any], card: ModelCard, name: str = "here") -> float:
@@ -185,7 +194,8 @@ def predict(table: Mapping[str, Any], card: ModelCard, name: str = "here") -> fl
         InputError: it is not a table, it has another space or sensor, or its unit is not time.
     """
     try:
-        space = _space(card).with_table(name, json.dumps(table))
+        space, _ = open_space(card.architecture["space"], offered=_shape(card).variables())
+        space = space.with_table(name, json.dumps(table))
         cost = float(space.cost(dict(card.architecture))[f"latency@{name}"])
     except ValueError as error:
         raise InputError(str(error)) from None
@@ -212,12 +222,3 @@ def conditions(table: Mapping[str, Any]) -> tuple[int, int]:
         )
     threads, batch = values
     return threads, batch
-
-
-def _variables(card: ModelCard) -> dict[str, int]:
-    bands, classes = len(card.preprocessing["bands"]), len(card.class_ids)
-    return InputShape(bands, classes, card.patch_size, card.band_group).variables()
-
-
-def _space(card: ModelCard) -> SearchSpace:
-    return SearchSpace.builtin(card.architecture["space"], _variables(card))

@@ -1,5 +1,6 @@
 """Time networks as they would be exported, beside each other."""
 
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -17,17 +18,20 @@ def time_models(
     threads: int = 1,
     batch: int = 1,
     seconds: float = 0.3,
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[float]:
     """Return the milliseconds of a call of each model in onnxruntime, the fastest of its calls.
 
-    The models are measured in turn, so that a busy moment slows them all. The time does not depend
-    on the values of their weights.
+    The models are measured in turn, so that a busy moment slows them all. On one thread it is the
+    processor time, which other programs do not add to. The time does not depend on the values of
+    the weights.
 
     Args:
         models: with the metadata of their files.
         threads: CPU threads.
         batch: patches in a call.
         seconds: to measure each model.
+        progress: called with the number of exported models and of all models.
     """
     calls: list[Callable[[], Any]] = []
     for model, card in models:
@@ -38,4 +42,6 @@ def time_models(
         side = card.patch_size
         patches = example(deployed, (batch, side, side, card.bands))
         calls.append(partial(deployed.run, patches))
-    return fastest(calls, seconds)
+        if progress is not None:
+            progress(len(calls), len(models))
+    return fastest(calls, seconds, time.process_time if threads == 1 else time.perf_counter)

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from hytas.race.racers import Racer
+from hytas.search import Training
 
 
 class RaceProgress(NamedTuple):
@@ -17,6 +18,7 @@ class RaceProgress(NamedTuple):
         all_steps: optimiser steps of the whole race.
         best: racer with the highest accuracy in this rung, and its accuracy on validation pixels;
             None where no racer has been trained on all folds.
+        ended: the training that ended; None as a rung begins.
     """
 
     rung: int
@@ -26,6 +28,7 @@ class RaceProgress(NamedTuple):
     steps: int
     all_steps: int
     best: tuple[Racer, float] | None
+    ended: Training | None = None
 
 
 class RungRow(NamedTuple):

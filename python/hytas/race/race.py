@@ -150,11 +150,11 @@ class _Events:
         self._trainings, self._trained, self._best = trainings, trained, None
         self._send()
 
-    def trained(self, result: tuple[Racer, RungResult] | None) -> None:
+    def trained(self, ended: Training, result: tuple[Racer, RungResult] | None) -> None:
         """Count a training; `result` is there where it was the last one of its racer."""
         self._trained += 1
         self.result(result)
-        self._send()
+        self._send(ended)
 
     def result(self, result: tuple[Racer, RungResult] | None) -> None:
         """Keep the best accuracy of the rung."""
@@ -186,7 +186,7 @@ class _Events:
         rung = self._rungs[self._number]
         self._on_rung(RungEnd(self._number + 1, len(self._rungs), rung.steps, tuple(rows)))
 
-    def _send(self) -> None:
+    def _send(self, ended: Training | None = None) -> None:
         before, this = sum(self._steps[: self._number]), self._steps[self._number]
         steps = before + round(this * self._trained / max(1, self._trainings))
         self._on_training(
@@ -198,6 +198,7 @@ class _Events:
                 steps,
                 sum(self._steps),
                 self._best,
+                ended,
             )
         )
 
@@ -305,7 +306,7 @@ class _Trainer:
             own = [item for item in done if key_of(item) == key_of(training)]
             racer, finished = by_key[key_of(training)], len(own) == folds
             (result,) = rung_results(own)
-            self.events.trained((racer, result) if finished else None)
+            self.events.trained(training, (racer, result) if finished else None)
             if finished:
                 self.tell(self._describe(racer, result))
             if left and self.until():

@@ -21,6 +21,7 @@ from hytas.run.prepared import PreparedData, prepare_scene
 from hytas.run.progress import Report, logged
 from hytas.run.start import Origin, Scratch, Start
 from hytas.run.times import add_start, kept_time, read_times
+from hytas.run.tracking import tracked
 from hytas.run.types import Pixels
 from hytas.spaces import open_space
 from hytas.spaces.shape import Shape
@@ -315,7 +316,7 @@ def open_run(
     check(context)
     with RunFolder(out) as folder:
         folder.claim(config, scene)
-        with logged(report, folder.log) as log:
+        with logged(report, folder.log) as lines, tracked(lines, config, folder.path) as log:
             _keep_split(folder, context.data.split, log)
             before = sum(float(one["seconds"]) for one in read_times(folder.times).values())
             pace = Pace(config.minutes, before, began)

@@ -24,7 +24,7 @@ from hytas.spaces import file_digests, with_files
 LEFTOVER = re.compile(r"\.[\w.-]+\.\d+\.\w+")
 # Paths may change; the fingerprint identifies the data.
 WHERE = ("data", "labels", "test_data", "test_labels", "cube_key", "labels_key", "data_dir")
-REPORTED = (*WHERE, *COST_FACTORS)  # these do not change what a run does
+REPORTED = (*WHERE, *COST_FACTORS, "track")  # these do not change what a run does
 
 
 class RunFolder:

@@ -7,6 +7,7 @@ from typing import Any
 
 from hytas.data import LabelledData
 from hytas.errors import InputError
+from hytas.metrics import FIGURES
 from hytas.results import RESULTS, Results
 from hytas.run.choosing.searching import check_search
 from hytas.run.config import RunConfig
@@ -289,6 +290,12 @@ def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
     listed = [each for each in ARTEFACTS.values() if each.listed]
     files = [path for each in listed for path in each.paths(folder.path)]
     metrics = read_json(folder.metrics) if folder.metrics.exists() else None
+    cost = run_cost(folder, context.config)
+    test = {} if metrics is None else metrics["test"]
+    run.report.end(
+        {f"test/{name}": float(test[name]) for name in FIGURES if name in test}
+        | {f"cost/{name}": float(cost[name]) for name in ("cpu_seconds", "gpu_seconds", "gCO2e")}
+    )
     return Outcome(
         architecture,
         context.space.cost(architecture),
@@ -297,5 +304,5 @@ def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
         metrics,
         {file.name: file.stat().st_size for file in files if file.exists()},
         folder.path,
-        run_cost(folder, context.config),
+        cost,
     )

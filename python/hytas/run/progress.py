@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -23,10 +23,11 @@ class Report:
     | `line` | a detail, for `run.log` |
     | `notice` | a fact that a user should see: a warning, a repaired file |
     | `reference` | a reference method was fitted, before the search |
-    | `search` | candidates were scored, at least once a generation |
-    | `training` | a training of the race ended |
-    | `rung` | a rung of the race ended |
+    | `search` | candidates were scored, at least once a generation (`SearchProgress`) |
+    | `training` | a training of the race ended (`RaceProgress`) |
+    | `rung` | a rung of the race ended (`RungEnd`) |
     | `epoch` | an epoch of the final training ended |
+    | `end` | the run has ended: figures of the test and the cost, by name |
     | `pixels` | some of the pixels went through the model, or through other long work |
     """
 
@@ -58,8 +59,18 @@ class Report:
     def epoch(self, epoch: Epoch) -> None:
         """Show a finished epoch of the final training."""
 
+    def end(self, figures: Mapping[str, float]) -> None:
+        """Show that the run has ended, with names such as "test/OA" and "cost/cpu_seconds"."""
+
     def pixels(self, work: str, done: int, total: int) -> None:
         """Show that `done` of `total` pixels went through `work`."""
+
+
+EVENTS = (
+    *("plan", "stage", "line", "notice", "reference", "search", "training", "rung", "epoch"),
+    *("end", "pixels"),
+)
+"""The methods of `Report`."""
 
 
 class Silent(Report):
@@ -74,8 +85,9 @@ class Logged(Report):
 
     def __init__(self, report: Report, log: TextIO) -> None:
         self._report, self._log = report, log
-        for name in ("plan", "reference", "search", "training", "rung", "epoch", "pixels"):
-            setattr(self, name, getattr(report, name))
+        for name in EVENTS:
+            if name not in ("stage", "line", "notice"):
+                setattr(self, name, getattr(report, name))
 
     def stage(self, name: str) -> None:
         """Write and pass on."""

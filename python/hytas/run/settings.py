@@ -47,6 +47,7 @@ EFFORTS = {
     "thorough": Effort(50, 40, 48, 16, 60, 3000),
 }
 """Name -> lengths. On scenes like Indian Pines and two CPU cores they take 2, 5 to 15, 60 min."""
+TRACKERS = ("tensorboard", "mlflow")
 COST_FACTORS = ("co2_per_kwh", "cpu_watts", "gpu_watts")
 """Settings that only change what the report says of a run's cost."""
 OF_EFFORT: Any = None
@@ -81,6 +82,14 @@ def _unlabelled(name: str, value: Any) -> int | str | None:
 def _patch_side(name: str, value: int) -> int:
     check_patch_side(value)
     return value
+
+
+def _trackers(name: str, value: Any) -> Any:
+    names = listed(value)
+    for one in names:
+        if one not in TRACKERS:
+            raise InputError(name, one, f"must be one of {', '.join(TRACKERS)}")
+    return tuple(dict.fromkeys(names))
 
 
 def _factor(name: str, value: float) -> float:
@@ -504,6 +513,14 @@ class FinalSettings:
         rule=_factor,
     )
     gpu_watts: float = setting(200.0, "Power of a GPU, for the report.", "Running", rule=_factor)
+    track: Sequence[str] = setting(
+        (),
+        "Write the events of the run for TensorBoard, or log them with MLflow (docs/how-to/"
+        "events.md): tensorboard, mlflow.",
+        "Running",
+        rule=_trackers,
+        estimator=True,
+    )
     start: str | None = setting(
         None, "Folder of a run whose trained model this one begins with.", option=False
     )

@@ -1,0 +1,193 @@
+"""Write the events of a run for TensorBoard or MLflow."""
+
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hytas.errors import InputError
+from hytas.race import RaceProgress, RungEnd
+from hytas.results import short_title
+from hytas.run.config import RunConfig
+from hytas.run.progress import EVENTS, Report
+from hytas.search import SearchProgress
+from hytas.settings import settings_of
+from hytas.train import Epoch
+
+FOLDER = "tensorboard"
+"""Of the event files, in the folder of the run."""
+RUN_ID = ".mlflow-run"
+"""File in the folder of the run with the id of its MLflow run."""
+
+
+class Tracker(ABC):
+    """Writes numbers by name and step."""
+
+    @abstractmethod
+    def write(self, step: int, numbers: Mapping[str, float]) -> None:
+        """Write numbers; `step` orders those of one name."""
+
+    def close(self, *, ended: bool) -> None:  # noqa: B027 # not all have something to end
+        """End; `ended` is whether the run did not fail."""
+
+
+class TensorBoard(Tracker):
+    """Writes event files into `tensorboard/` of the run."""
+
+    def __init__(self, folder: Path, config: RunConfig) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._writer: Any = SummaryWriter(str(folder / FOLDER))  # type: ignore[no-untyped-call]
+        if not any(folder.glob(f"{FOLDER}/*.0")):
+            self._writer.add_text("settings", _table(config))
+
+    def write(self, step: int, numbers: Mapping[str, float]) -> None:
+        """Write scalars."""
+        for name, value in numbers.items():
+            self._writer.add_scalar(name, value, step)
+
+    def close(self, *, ended: bool) -> None:
+        """Write what is left."""
+        self._writer.close()
+
+
+class MLflow(Tracker):
+    """Logs to the server or the folder that MLflow's own variables name.
+
+    They are `MLFLOW_TRACKING_URI` and `MLFLOW_EXPERIMENT_NAME`. A run that was stopped goes on in
+    the same MLflow run.
+    """
+
+    def __init__(self, folder: Path, config: RunConfig) -> None:
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # which asks the internet
+        from mlflow.entities import Metric, Param
+        from mlflow.tracking import MlflowClient
+
+        self._client, self._metric = MlflowClient(), Metric
+        known = folder / RUN_ID
+        if known.exists():
+            self._run = known.read_text(encoding="utf-8").strip()
+            self._client.update_run(self._run, "RUNNING")
+            return
+        name = os.environ.get("MLFLOW_EXPERIMENT_NAME", "hytas")
+        experiment = self._client.get_experiment_by_name(name)
+        number = (
+            self._client.create_experiment(name) if experiment is None else experiment.experiment_id
+        )
+        self._run = self._client.create_run(number, run_name=folder.resolve().name).info.run_id
+        settings = [Param(name, value[:500]) for name, value in _settings(config).items()]
+        self._client.log_batch(self._run, params=settings)
+        known.write_text(self._run, encoding="utf-8")
+
+    def write(self, step: int, numbers: Mapping[str, float]) -> None:
+        """Log metrics."""
+        now = int(1000 * time.time())
+        metrics = [self._metric(name, value, now, step) for name, value in numbers.items()]
+        self._client.log_batch(self._run, metrics=metrics)
+
+    def close(self, *, ended: bool) -> None:
+        """Say how the run ended."""
+        self._client.set_terminated(self._run, "FINISHED" if ended else "KILLED")
+
+
+TRACKERS = {"tensorboard": TensorBoard, "mlflow": MLflow}
+"""Name in the setting `track` -> class."""
+
+
+class Tracked(Report):
+    """Passes all events on, and writes their numbers."""
+
+    def __init__(self, report: Report, tracker: Tracker) -> None:
+        self._tracker = tracker
+        self._before, self._last = 0, 0
+        for name in EVENTS:
+            if name not in vars(Tracked):
+                setattr(self, name, getattr(report, name))
+        self._report = report
+
+    def reference(self, title: str, accuracy: float, pixels: int) -> None:
+        """Write the accuracy on validation pixels."""
+        self._write(0, {f"reference/{short_title(title)}": accuracy})
+        self._report.reference(title, accuracy, pixels)
+
+    def search(self, progress: SearchProgress) -> None:
+        """Write the best score by the number of candidates."""
+        numbers = {"search/best": progress.best, "search/generation": progress.generation}
+        self._write(progress.evaluated, numbers)
+        self._report.search(progress)
+
+    def training(self, progress: RaceProgress) -> None:
+        """Write the figures of the training by the optimiser steps of the race."""
+        figures = {} if progress.ended is None else progress.ended.figures
+        numbers = {f"race/{name}": value for name, value in figures.items()}
+        if progress.best is not None:
+            numbers["race/best"] = progress.best[1]
+        self._write(progress.steps, numbers)
+        self._report.training(progress)
+
+    def rung(self, rung: RungEnd) -> None:
+        """Write the best of the rung by its number."""
+        first = rung.rows[0]
+        numbers = {"rung/finalists": len(rung.rows), "rung/score": first.score}
+        if first.accuracy is not None:
+            numbers["rung/accuracy"] = first.accuracy
+        self._write(rung.rung, numbers)
+        self._report.rung(rung)
+
+    def epoch(self, epoch: Epoch) -> None:
+        """Write the loss; epochs of self-training follow those of the first training."""
+        if epoch.epoch <= self._last:
+            self._before += self._last
+        self._last = epoch.epoch
+        numbers = {"train/loss": epoch.loss}
+        if epoch.validation_oa is not None:
+            numbers["train/validation_OA"] = epoch.validation_oa
+        self._write(self._before + epoch.epoch, numbers)
+        self._report.epoch(epoch)
+
+    def end(self, figures: Mapping[str, float]) -> None:
+        """Write what the run reached and cost."""
+        self._write(0, figures)
+        self._report.end(figures)
+
+    def _write(self, step: int, numbers: Mapping[str, float]) -> None:
+        finite = {name: float(value) for name, value in numbers.items() if value == value}
+        if finite:
+            self._tracker.write(step, finite)
+
+
+@contextmanager
+def tracked(report: Report, config: RunConfig, folder: Path) -> Iterator[Report]:
+    """Yield a report that also writes for the trackers of the configuration.
+
+    Raises:
+        InputError: a tracker is not installed.
+    """
+    opened: list[Tracker] = []
+    ended = False
+    try:
+        for name in config.track:
+            try:
+                opened.append(TRACKERS[name](folder, config))
+            except ImportError as error:
+                hint = "pip install 'hytas[track]'"
+                raise InputError("track", name, f"is not installed ({error})", hint) from None
+            report = Tracked(report, opened[-1])
+        yield report
+        ended = True
+    finally:
+        for tracker in opened:
+            tracker.close(ended=ended)
+
+
+def _settings(config: RunConfig) -> dict[str, str]:
+    named = {name: getattr(config, name) for name in settings_of(RunConfig)}
+    return {name: str(value) for name, value in named.items() if value not in (None, (), [])}
+
+
+def _table(config: RunConfig) -> str:
+    rows = [f"| {name} | {value} |" for name, value in _settings(config).items()]
+    return "\n".join(["| setting | value |", "|---|---|", *rows])

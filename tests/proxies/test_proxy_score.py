@@ -13,7 +13,7 @@ from hytas.models import InputShape, build_network, count_parameters
 from hytas.proxies import PROXIES, parse_proxies, rank_mean
 from hytas.proxies.score_table import ScoreTable
 from hytas.proxies.spec import canonical
-from hytas.spaces.architectures import read_architectures
+from hytas.spaces.architectures import read_architectures, read_other_columns
 from hytas.spaces.costs import cost
 
 TABLE = """depth,embed_dim,num_heads,mlp_ratio,OA
@@ -76,7 +76,7 @@ def test_csv_and_json_lines_hold_the_same(archs, tmp_path) -> None:
         (TABLE.replace("0.7", "0.7,1"), "line 4: must have as many fields as columns"),
         (
             TABLE.replace("OA", "space").replace("0.7", "hytas-wide").replace("0.5", "hytas"),
-            "line 3: space 0.6: a CSV file holds",
+            "line 3: space 0.6: is not known to hytas",
         ),
         (TABLE.replace("OA", "embed_dim"), "has more than one column embed_dim"),
         (TABLE.replace("0.7", "7" * 200_000), "field larger than field limit"),
@@ -94,6 +94,21 @@ def test_bad_architectures_are_refused_with_their_line(text, message, tmp_path) 
     with pytest.raises(InputError) as caught:
         read_architectures(path)
     assert message in str(caught.value)
+
+
+def test_a_table_names_the_space_of_its_rows(tmp_path) -> None:
+    path = tmp_path / "pit.csv"
+    genes = '"[2, 4, 4]","[2, 4, 8]",2'
+    path.write_text(f"space,base_dim,depth,num_heads,mlp_ratio,OA\npit-tiny,40,{genes},.7\n")
+    (found,) = read_architectures(path)
+    assert found == {
+        "space": "pit-tiny",
+        **{"base_dim": 40, "depth": [2, 4, 4], "num_heads": [2, 4, 8], "mlp_ratio": 2},
+    }
+    assert read_other_columns(path) == [{"OA": ".7"}]
+    path.write_text(path.read_text().replace("base_dim", "width"))
+    with pytest.raises(InputError, match="line 2: base_dim: is missing: a gene of pit-tiny"):
+        read_architectures(path)
 
 
 def test_the_authors_own_tables_are_read(tmp_path) -> None:

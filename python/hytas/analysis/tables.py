@@ -1,7 +1,6 @@
 """Read tables of trained networks with their genes, accuracies and proxy scores."""
 
 import difflib
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from hytas.errors import InputError, reason_of
 from hytas.files import parse_json, read_csv
 from hytas.proxies.table import COMBINATIONS, PROXIES
 from hytas.spaces import PAPER_SPACE, space_of
-from hytas.spaces.architectures import one_width, read_gene
+from hytas.spaces.architectures import genes_of_fields, one_width, read_gene
 from hytas.spaces.checks import PAPER_GENES, check_genes, check_listed
 from hytas.spaces.genes import gene_names
 from hytas.spaces.keys import architecture_key
@@ -410,16 +409,7 @@ def _architecture(
 
 def _of_space(space: str, row: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, Any]:
     """Return the architecture of a row of `hytas score`: values are JSON, except plain text."""
-    names = gene_names(space)
-    if not names:
-        raise InputError("space", space, "is not known to hytas")
-    genes: dict[str, Any] = {}
-    for name in names:
-        text = row[columns[name]].strip()
-        try:
-            genes[name] = json.loads(text)
-        except ValueError:
-            genes[name] = text
-    architecture = {"space": space, **{k: v for k, v in genes.items() if v != ""}}
+    fields = {name: row[columns[name]] for name in gene_names(space)}
+    architecture = {"space": space, **genes_of_fields(space, fields)}
     check_listed(architecture, InputShape(bands=200, classes=2))
     return architecture

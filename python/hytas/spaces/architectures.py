@@ -1,24 +1,26 @@
 """Read architectures from a CSV or a JSON file."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from hytas.errors import InputError, reason_of
 from hytas.files import read_csv
 from hytas.spaces.checks import PAPER_GENES, check_genes
-from hytas.spaces.genes import genes_only
+from hytas.spaces.genes import gene_names, genes_only
 from hytas.spaces.names import PAPER_SPACE, space_of
 
 JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 
 
 def read_architectures(path: str | Path) -> list[dict[str, Any]]:
-    """Return the architectures of a CSV file (depth, embed_dim, num_heads, mlp_ratio) or of JSON.
+    """Return the architectures of a CSV file or of JSON.
 
-    JSON is one architecture a line, a list, or one alone, such as a run's architecture.json. Its
-    key "space" names its space; one without it, and every row of a CSV file, is of the space
-    `hytas`. What a file says beside the genes is left out.
+    A CSV file has a column for each gene; values are JSON, or plain text. JSON is one architecture
+    a line, a list, or one alone, such as a run's architecture.json. The key or the column "space"
+    names the space; without it an architecture is of the space `hytas`. What a file says beside
+    the genes is left out.
 
     Raises:
         InputError: a line is not an architecture; the message names the file and the line.
@@ -59,7 +61,7 @@ def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
 
 def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
     columns, lines = read_csv(path, text, skipinitialspace=True)
-    needed = [name for name in PAPER_GENES if name != "depth"]
+    needed, names = _needed(lines), _genes_of(lines)
     missing = [name for name in needed if name not in columns]
     if missing:
         raise InputError(
@@ -67,7 +69,7 @@ def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
             rule=f"has no column {missing[0]}",
             hint=f"needed are {', '.join(needed)}, with commas between them",
         )
-    twice = [name for name in PAPER_GENES if columns.count(name) > 1]
+    twice = [name for name in names if columns.count(name) > 1]
     if twice:
         raise InputError(path, rule=f"has more than one column {twice[0]}")
     rows = []
@@ -76,16 +78,53 @@ def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
         def genes(row: dict[Any, str] = row) -> dict[str, Any]:
             if None in row or None in row.values():
                 raise InputError("must have as many fields as columns")
-            if space_of(row) != PAPER_SPACE:
-                raise InputError(
-                    "space", row["space"], f"a CSV file holds architectures of {PAPER_SPACE}"
-                )
+            space = space_of({name: text for name, text in row.items() if text})
+            if space != PAPER_SPACE:
+                return {"space": space, **genes_of_fields(space, row)}
             return one_width(
                 {name: read_gene(name, row[name]) for name in PAPER_GENES if row.get(name)}
             )
 
         rows.append(_checked(f"{path}, line {number}", genes))
     return rows
+
+
+Lines = list[tuple[int, dict[str, str]]]
+
+
+def _genes_of(lines: Lines) -> list[str]:
+    """Return the genes of the spaces that the rows name."""
+    spaces = {str(row.get("space") or PAPER_SPACE) for _, row in lines}
+    found = dict.fromkeys(gene for space in sorted(spaces) for gene in gene_names(space))
+    return list(found) or list(PAPER_GENES)
+
+
+def _needed(lines: Lines) -> list[str]:
+    """Return the genes that the columns must have; depth may be told by the lists."""
+    if any(row.get("space") not in (None, "", PAPER_SPACE) for _, row in lines):
+        return []  # each row is checked by itself
+    return [name for name in PAPER_GENES if name != "depth"]
+
+
+def genes_of_fields(space: str, row: Mapping[str, str]) -> dict[str, Any]:
+    """Return the genes of a space in the fields of a row; an empty field is a gene that it lacks.
+
+    Raises:
+        InputError: an unknown space, or a column is missing.
+    """
+    names = gene_names(space)
+    if not names:
+        raise InputError("space", space, "is not known to hytas")
+    if missing := [name for name in names if name not in row]:
+        raise InputError(missing[0], rule=f"is missing: a gene of {space}")
+    genes: dict[str, Any] = {}
+    for name in names:
+        text = row[name].strip()
+        try:
+            genes[name] = json.loads(text)
+        except ValueError:
+            genes[name] = text
+    return {name: value for name, value in genes.items() if value != ""}
 
 
 def read_other_columns(path: str | Path) -> list[dict[str, str]]:
@@ -100,7 +139,7 @@ def read_other_columns(path: str | Path) -> list[dict[str, str]]:
     if text.lstrip().startswith(("{", "[")) or path.suffix.lower() in JSON_SUFFIXES:
         return [{} for _ in _json_rows(path, text)]
     columns, lines = read_csv(path, text, skipinitialspace=True)
-    other = [name for name in columns if name not in (*PAPER_GENES, "space")]
+    other = [name for name in columns if name not in (*_genes_of(lines), "space")]
     return [{name: row[name] for name in other} for _, row in lines]
 
 

@@ -71,6 +71,20 @@ def test_count_is_exact(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
+def test_the_widened_space_of_hytas_is_counted(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """As docs/spaces.md says, after the supplementary of HyTAS, 7.8."""
+    space = json.loads(hytas(capsys, "show", "hytas")[1])
+    space["genes"][0]["values"] = list(range(2, 13))
+    space["genes"][1]["values"] = list(range(16, 257, 8))
+    path = tmp_path / "wide.json"
+    path.write_text(json.dumps(space))
+    code, out, _ = hytas(capsys, "count", "--space", str(path), "--budget", "500K-params")
+    assert code == 0
+    assert "13,149,218,610" in out
+
+
 def test_sample_prints_lines_that_cost_reads(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

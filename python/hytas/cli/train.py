@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "--from",
     "start",
     help="Run whose trained model is trained further on --data. Its classes, bands, scaling and "
-    "budget are kept.",
+    "budget are kept. Other images may have another size, channels and classes.",
 )
 @click.option("--out", help="Folder of the new run.")
 @options.setting_options("data", "split", "final", more=("tune", "seed"))

@@ -83,7 +83,7 @@ class RunContext:
             dropout=recipe.dropout,
             seed=self.config.seed,
         )
-        self.origin.begin(network, self.config.tune)
+        self.origin.begin(network, self.config.tune, tuple(self.data.scene.class_names))
         return network
 
 

@@ -10,6 +10,8 @@ from hytas.train import Recipe
 
 RECIPE = Recipe(whitened=False, learning_rate=3e-4, steps=400)
 """A third of the usual rate: the weights are good already, and labels are few."""
+IMAGES = Recipe(whitened=False, learning_rate=1e-3, steps=400)
+"""For other images, whose read-out begins anew."""
 
 
 def further_config(start: str | Path) -> tuple[RunConfig, dict[str, Any]]:
@@ -26,6 +28,15 @@ def further_config(start: str | Path) -> tuple[RunConfig, dict[str, Any]]:
     before, _ = folder.read_config()
     architecture = read_json(folder.architecture)
     preset = read_json(folder.recipe).get("preset") if folder.recipe.exists() else None
+    if card.of_images:  # their size, channels, classes and scaling are those of the new images
+        config = RunConfig(
+            space=before.space,
+            recipe=IMAGES,
+            presets=preset or before.presets,
+            start=str(folder.path.resolve()),
+            plugins=before.plugins,
+        )
+        return config, architecture
     config = RunConfig(
         budget=before.budget,
         space=before.space,

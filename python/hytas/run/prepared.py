@@ -334,10 +334,9 @@ def prepare_scene(
         InputError: the configuration or the model does not fit the scene.
     """
     if isinstance(scene, ImageSet):
-        if start is not None:
-            raise InputError(
-                "data", scene.name, "is a set of images; a model to start from is for scenes only"
-            )
+        if start is not None and not start.card.of_images:
+            rule = f"is a set of images, and the model of {start.folder.path} is for scenes"
+            raise InputError("data", scene.name, rule)
         return _prepare_images(config, scene, split)
     scene = scene if start is None else start.adapted(scene)
     split = split or make_split(scene, config.split, seed=config.seed, patch_size=config.patch_size)

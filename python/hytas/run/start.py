@@ -19,6 +19,7 @@ from hytas.deploy.smoothing import Smoothing
 from hytas.errors import InputError
 from hytas.model_card import ModelCard
 from hytas.models import small_parameters
+from hytas.models.transfer import carry_over
 from hytas.run.delivering.updating import changes
 from hytas.run.final.decide import Decisions
 from hytas.run.folder import RunFolder
@@ -33,7 +34,7 @@ class Scratch:
     smoothing: str | None = None
     no_self_training = ""
 
-    def begin(self, network: nn.Module, tuned: str) -> None:
+    def begin(self, network: nn.Module, tuned: str, classes: tuple[str, ...]) -> None:
         """Leave the random weights."""
 
     def card_of(self, card: ModelCard, decisions: Decisions) -> ModelCard:
@@ -70,7 +71,8 @@ class Start:
             InputError: there is no run with trained weights, or they are damaged.
         """
         folder = folder_of(path)
-        return cls(folder, load_weights(folder.weights))
+        model = load_weights(folder.weights)
+        return (ImageStart if model.card.of_images else cls)(folder, model)  # type: ignore[return-value]
 
     @property
     def card(self) -> ModelCard:
@@ -122,13 +124,10 @@ class Start:
             labelled, cube=cube, nodata=scene.nodata if card.nodata is None else card.nodata
         )
 
-    def begin(self, network: nn.Module, tuned: str) -> None:
+    def begin(self, network: nn.Module, tuned: str, classes: tuple[str, ...]) -> None:
         """Load the model's weights and freeze those that are not fine-tuned."""
         network.load_state_dict(self.model.network.state_dict())
-        if tuned == "small":
-            moving = small_parameters(network)
-            for name, parameter in network.named_parameters():
-                parameter.requires_grad_(name in moving)
+        _freeze(network, tuned)
 
     @property
     def guide(self) -> Smoothing | None:
@@ -168,6 +167,43 @@ class Start:
     def figures(self, scene: LabelledData, pixels: Pixels, onnx: Path) -> dict[str, Any]:
         """Return what the training changed (`hytas.run.delivering.updating`)."""
         return {"further": changes(self.folder, as_scene(scene, "updates"), pixels, onnx)}
+
+
+class ImageStart(Start):
+    """A trained model of images, whose weights a run on other images begins with.
+
+    Images may be of another size, and have other channels and classes; scaling and classes are
+    those of the new images.
+    """
+
+    def begin(self, network: nn.Module, tuned: str, classes: tuple[str, ...]) -> None:
+        """Carry the model's weights over, and freeze those that are not fine-tuned."""
+        same = classes == tuple(self.card.class_names)
+        carry_over(network, self.model.network.state_dict(), same)
+        _freeze(network, tuned)
+
+    def adapted(self, scene: Scene) -> Scene:
+        """Raise: a scene has no images.
+
+        Raises:
+            InputError: always.
+        """
+        raise InputError("from", self.folder.path, "is a model of images, and the data are none")
+
+    def card_of(self, card: ModelCard, decisions: Decisions) -> ModelCard:
+        """Return the card of the new model; the images of the first one are sources, too."""
+        return replace(card, learnt_from=(*self.card.learnt_from, *card.learnt_from))
+
+    def figures(self, scene: LabelledData, pixels: Pixels, onnx: Path) -> dict[str, Any]:
+        """Return nothing: the model of other images is not compared."""
+        return {}
+
+
+def _freeze(network: nn.Module, tuned: str) -> None:
+    if tuned == "small":
+        moving = small_parameters(network)
+        for name, parameter in network.named_parameters():
+            parameter.requires_grad_(name in moving)
 
 
 Origin = Scratch | Start

@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor
 
+from hytas.train.image_augment import erase, rand_augment
 from hytas.train.recipe import Recipe
 
 
@@ -49,6 +50,8 @@ def augment(
         places = random_symmetry(places, generator)
     if places is not unmoved:
         patches = _taken(patches, places)
+    if recipe.rand_augment:
+        patches = rand_augment(patches, recipe.rand_augment, recipe.magnitude, generator)
     if recipe.illumination:
         # In raw values this is one factor: the same ground under more or less light.
         centre = torch.zeros((), device=patches.device) if dark is None else dark
@@ -63,6 +66,8 @@ def augment(
         share = recipe.band_dropout * torch.rand(count, 1, 1, 1, generator=generator)
         kept = torch.rand(count, 1, 1, patches.shape[-1], generator=generator) >= share
         patches = patches * kept.to(patches.device)  # the mean of a standardised band is 0
+    if recipe.erasing:
+        patches = erase(patches, recipe.erasing, generator)
     return patches
 
 

@@ -143,7 +143,8 @@ def train_weights(
     # of the CPU and of this device, keep their states.
     with arithmetic("float32", device), torch.random.fork_rng(devices):
         schedule = schedule or recipe.schedule(len(training))
-        rate = recipe.learning_rate or usual_rate(each.network for each in learner.watched())
+        watched = (each.network for each in learner.watched())
+        rate = recipe.learning_rate or usual_rate(watched, recipe.optimiser)
         course = _Course(training.kept(), recipe, schedule, rate, seed, device, processes, deadline)
         result = _train(learner, course, validation.kept(), checkpoint, progress, keep)
     return result
@@ -276,6 +277,9 @@ def _backward(
     targets = course.training.target_probabilities(chosen, course.device)
     patches = augment(patches, recipe, generator, course.dark)
     patches, targets = mix(patches, targets, recipe, generator)
+    if course.training.teacher is not None:
+        taught = course.training.teacher(patches)
+        targets = targets.lerp(taught, recipe.distillation)  # the loss is linear in its targets
     rows, part = course.processes.part(len(chosen))
     patches, targets = patches[rows], targets[rows]
     total = torch.zeros((), device=course.device)

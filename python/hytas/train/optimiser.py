@@ -1,4 +1,4 @@
-"""One step of AdamW on what a step's networks use of the weights, and on nothing else."""
+"""One step of AdamW or SGD on what a step's networks use of the weights, and on nothing else."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 from torch.optim.adamw import adamw
+from torch.optim.sgd import sgd
 
 from hytas.train.learner import Learner, Subnet, Weights
 from hytas.train.recipe import Recipe
@@ -14,6 +15,7 @@ from hytas.train.slicing import cut, put, union
 from hytas.train.state import Moments, TrainingState
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8  # as torch has them
+MOMENTUM = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,8 @@ class Leaves:
         for matrices in (True, False):
             group = [name for name in names if (self.values[name].ndim > 1) == matrices]
             decay = recipe.weight_decay if matrices else 0.0
-            self._adamw(group, moments, rate, decay)
+            update = self._sgd if recipe.optimiser == "sgd" else self._adamw
+            update(group, moments, rate, decay)
         for name in names:
             leaf, whole, part = self.values[name], self.state.moments[name], moments[name]
             put(name, self.state.weights[name], leaf)
@@ -90,6 +93,23 @@ class Leaves:
             eps=EPSILON,
             maximize=False,
         )
+
+    def _sgd(
+        self, names: Sequence[str], moments: dict[str, Moments], rate: float, decay: float
+    ) -> None:
+        sgd(
+            [self.values[name] for name in names],
+            [self.values[name].grad for name in names],  # type: ignore[misc]
+            [moments[name].mean for name in names],
+            weight_decay=decay,
+            momentum=MOMENTUM,
+            lr=rate,
+            dampening=0.0,
+            nesterov=True,
+            maximize=False,
+        )
+        for name in names:
+            moments[name].steps += 1
 
     def _average(self, name: str, decay: float) -> None:
         """Move the average; faster in the first steps of a parameter, when it is still noise."""

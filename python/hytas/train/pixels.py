@@ -28,6 +28,8 @@ class LabelledPixels:
         classes: number of classes C.
         dark: scaled values (bands,) of a pixel without light; None means 0, the scaling's centre.
         soft_labels: probabilities (N, C) that a training aims at instead of targets; or None.
+        teacher: scaled patches (n, P, P, bands), augmented -> class distributions (n, C) that a
+            training aims at as well; or None.
     """
 
     patches: Callable[[NDArray[np.int64]], NDArray[np.float32]]
@@ -36,6 +38,7 @@ class LabelledPixels:
     classes: int
     dark: NDArray[np.float32] | None = None
     soft_labels: NDArray[np.float32] | None = None
+    teacher: Callable[[Tensor], Tensor] | None = None
 
     def __len__(self) -> int:
         return len(self.pixels)

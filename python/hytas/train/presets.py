@@ -35,6 +35,22 @@ _BARE: dict[str, Any] = PLAIN | {
     "most_epochs": None,
     "patience": 1.0,
 }
+# DeiT's recipe (Touvron et al., ICML 2021), whose code AutoFormer and S3 begin with: RandAugment
+# `rand-m9-mstd0.5-inc1`, erasing of pixels, no clipping of gradients.
+_DEIT: dict[str, Any] = _BARE | {
+    "batch_size": 1024,
+    "learning_rate": 1e-3,
+    "weight_decay": 0.05,
+    "mixup": 0.8,
+    "cutmix": 1.0,
+    "label_smoothing": 0.1,
+    "drop_path": 0.1,
+    "rand_augment": 2,
+    "magnitude": 9.0,
+    "erasing": 0.25,
+    "mirror": True,
+    "clip_norm": 1e9,
+}
 # Name -> settings that differ from `Recipe()`.
 PRESETS: dict[str, dict[str, Any]] = {
     "plain": PLAIN,
@@ -54,18 +70,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "warmup": 5 / 300,
     },
     # AutoFormer (ICCV 2021) and TF-TAS: a rate of 5e-4 for each 512 images of a batch.
-    "autoformer-paper": _BARE
-    | {
-        "epochs": 500,
-        "batch_size": 1024,
-        "learning_rate": 1e-3,
-        "weight_decay": 0.05,
-        "warmup": 20 / 500,
-        "mixup": 0.8,
-        "cutmix": 1.0,
-        "label_smoothing": 0.1,
-        "drop_path": 0.1,
-    },
+    "autoformer-paper": _DEIT | {"epochs": 500, "warmup": 20 / 500},
+    # S3 (NeurIPS 2021) trains as DeiT does; the released code gives no other figures.
+    "s3-paper": _DEIT | {"epochs": 300, "warmup": 20 / 300},
 }
 USUAL_PRESETS = ("full", "plain", "unwhitened")
 """Those that race. Without a race it is the first, which attention needs more than others do."""

@@ -6,20 +6,22 @@ from torch import nn
 
 from hytas.models import Network
 
-RATE = 1e-3
+RATE, SGD_RATE = 1e-3, 0.05
 WIDE = 128
 """Embedding width from which on every network trains at `RATE`."""
 MOST_TIMES = 2.0
 """Narrower networks train at most so many times faster."""
 
 
-def usual_rate(networks: Iterable[nn.Module]) -> float:
-    """Return the peak rate of AdamW at which all of `networks` train well.
+def usual_rate(networks: Iterable[nn.Module], optimiser: str = "adamw") -> float:
+    """Return the peak rate of an optimiser at which all of `networks` train well.
 
-    The rate of narrow networks grows as their width falls, as the best rate of Adam does (Yang et
+    AdamW's rate of narrow networks grows as their width falls, as the best rate of Adam does (Yang et
     al., Tensor Programs V, NeurIPS 2021). Networks with attention keep the rate of wide ones: at a
     higher one they lose accuracy where labels are few. Figures are in docs/log.md.
     """
+    if optimiser == "sgd":
+        return SGD_RATE
     return RATE * min((_times(network) for network in networks), default=1.0)
 
 

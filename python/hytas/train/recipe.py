@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from hytas.errors import InputError
-from hytas.settings import check_settings, setting, settings_of, that
+from hytas.settings import OneOf, check_settings, setting, settings_of, that
 from hytas.train.schedule import Schedule
 
 MOST = 1e30
 """Largest rate or amount; larger ones overflow float32."""
+OPTIMISERS = ("adamw", "sgd")
 SWITCHES = {"yes": True, "true": True, "no": False, "false": False}
 SHARE = that(lambda share: 0 <= share < 1, "must be 0 or more and less than 1")
 AMOUNT = that(lambda amount: 0 <= amount <= MOST, f"must be 0 to {MOST:g}")
@@ -48,14 +49,19 @@ class Recipe:
     batch_size: int = setting(64, "Pixels in a step.", rule=COUNT)
     learning_rate: float | None = setting(
         None,
-        "AdamW's peak rate, after `warmup`; then it falls as a cosine. None is 1e-3, and up "
+        "Peak rate, after `warmup`; then it falls as a cosine. None is 1e-3, and up "
         "to twice that for narrow networks without attention (`hytas.train.usual_rate`).",
         rule=that(lambda rate: 0 < rate <= MOST, f"must be more than 0, at most {MOST:g}"),
     )
     warmup: float = setting(
         0.1, "Share of the steps in which the rate rises linearly to its peak.", rule=SHARE
     )
-    weight_decay: float = setting(0.05, "AdamW's decay, on matrices only.", rule=AMOUNT)
+    optimiser: str = setting(
+        OPTIMISERS[0],
+        "AdamW, or SGD with Nesterov momentum .9; None as `learning_rate` is then 0.05.",
+        rule=OneOf(OPTIMISERS),
+    )
+    weight_decay: float = setting(0.05, "The optimiser's decay, on matrices only.", rule=AMOUNT)
     label_smoothing: float = setting(
         0.0,
         "Weight of the uniform distribution in the target. Together with mixup it makes the "
@@ -93,6 +99,29 @@ class Recipe:
         rule=SHARE,
     )
     mirror: bool = setting(False, "Left and right are exchanged in half of the images. For images.")
+    rand_augment: int = setting(
+        0,
+        "Random operations on each image (RandAugment, Cubuk et al., NeurIPS 2020), such as turns, "
+        "shears and contrast; 0 for none, 2 in AutoFormer. For images.",
+        rule=that(lambda count: 0 <= count <= 16, "must be 0 to 16"),
+    )
+    magnitude: float = setting(
+        9.0,
+        "Magnitude of these operations.",
+        rule=that(lambda level: 0 <= level <= 10, "must be 0 to 10"),
+    )
+    erasing: float = setting(
+        0.0,
+        "Probability that a rectangle of an image becomes noise (Zhong et al., AAAI 2020). For "
+        "images.",
+        rule=that(lambda share: 0 <= share <= 1, "must be 0 to 1"),
+    )
+    distillation: float = setting(
+        0.5,
+        "Weight of the class that the teacher of a run (`teacher`) predicts for a sample, "
+        "as it is augmented; the rest is that of the label.",
+        rule=that(lambda share: 0 <= share <= 1, "must be 0 to 1"),
+    )
     repeats: int = setting(
         1,
         "Copies of a pixel or image in a batch, each augmented by itself (repeated "

@@ -263,9 +263,12 @@ class RunFolder:
             InputError: the folder belongs to another scene or configuration, or a file that the
                 configuration names has changed.
         """
-        start = None if config.start is None else str(RunFolder(config.start).weights)
+        start, teacher = (
+            None if one is None else str(RunFolder(one).weights)
+            for one in (config.start, config.teacher)
+        )
         digests = file_digests(
-            config.space, config.budget, config.supernet, start, *config.start_with
+            config.space, config.budget, config.supernet, start, teacher, *config.start_with
         )
         # Compared by name only, because files may move; the digests identify them.
         files = [[Path(path).name, digest] for path, digest in digests.items()]
@@ -401,10 +404,11 @@ ARTEFACTS = table_of(RunFolder)
 def _moved(config: RunConfig) -> RunConfig:
     """Return the configuration with the names of its space file, latency tables and supernet."""
     space, budget = with_files(config.space, config.budget, lambda path: Path(path).name)
-    supernet, start = (
-        None if path is None else Path(path).name for path in (config.supernet, config.start)
-    )
-    moved = replace(config, space=space, budget=budget, supernet=supernet, start=start)
+    names = ("supernet", "start", "teacher")
+    named = {
+        name: None if (path := getattr(config, name)) is None else Path(path).name for name in names
+    }
+    moved = replace(config, space=space, budget=budget, **named)
     object.__setattr__(moved, "start_with", [Path(one).name for one in config.start_with])
     # Names of plug-ins may differ; their digests identify them.
     digests = sorted({name_and_digest(one)[1] for one in config.plugins})

@@ -524,6 +524,12 @@ class FinalSettings:
     start: str | None = setting(
         None, "Folder of a run whose trained model this one begins with.", option=False
     )
+    teacher: str | None = setting(
+        None,
+        "Folder of a run whose model teaches the winner: its predictions for augmented samples "
+        "count as much as `distillation` of the recipe says.",
+        "Training",
+    )
     tune: str = setting(
         "all",
         "Weights of that model that change: all; or biases, normalisations and the read-out alone, "

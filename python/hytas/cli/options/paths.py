@@ -41,7 +41,8 @@ def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:
             return tuple(absolute(name, one) for one in value)
         return str(Path(value).resolve()) if Path(value).exists() else value
 
-    files = ("data", "labels", "test_data", "test_labels", "data_dir", "supernet", "start_with")
+    scenes = ("data", "labels", "test_data", "test_labels", "data_dir")
+    files = (*scenes, "supernet", "start_with", "teacher")
     named = {name: absolute(name, settings[name]) for name in files if name in settings}
     if "space" in settings:
         given = settings["space"] or "", settings.get("budget")

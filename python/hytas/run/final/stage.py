@@ -16,6 +16,7 @@ from hytas.run.context import Run, RunContext
 from hytas.run.final.decide import LEAST_PIXELS, Conditions, Decisions, decide
 from hytas.run.final.records import HeldOut
 from hytas.run.final.self_training import self_train
+from hytas.run.final.teacher import open_teacher
 from hytas.run.final.train import (
     FinalTask,
     Progress,
@@ -78,9 +79,12 @@ def folds_of(run: Run) -> tuple[list[Fold], int]:
 def task_of(run: Run, trained: Pixels, watched: Pixels, checkpoint: Path) -> FinalTask:
     """Return a training of the run's architecture by its recipe."""
     context, (_, recipe) = run.context, run.recipe
+    labelled, teacher = context.data.labelled(context.data.split.learnable), context.config.teacher
+    if teacher is not None:
+        labelled = replace(labelled, teacher=open_teacher(teacher, context.data))
     return FinalTask(
         context.network(read_json(run.folder.architecture), recipe),
-        context.data.labelled(context.data.split.learnable),
+        labelled,
         trained,
         watched,
         recipe,

@@ -404,11 +404,12 @@ ARTEFACTS = table_of(RunFolder)
 def _moved(config: RunConfig) -> RunConfig:
     """Return the configuration with the names of its space file, latency tables and supernet."""
     space, budget = with_files(config.space, config.budget, lambda path: Path(path).name)
-    names = ("supernet", "start", "teacher")
-    named = {
-        name: None if (path := getattr(config, name)) is None else Path(path).name for name in names
-    }
-    moved = replace(config, space=space, budget=budget, **named)
+    supernet, start, teacher = (
+        None if path is None else Path(path).name
+        for path in (config.supernet, config.start, config.teacher)
+    )
+    paths = replace(config, supernet=supernet, start=start, teacher=teacher)
+    moved = replace(paths, space=space, budget=budget)
     object.__setattr__(moved, "start_with", [Path(one).name for one in config.start_with])
     # Names of plug-ins may differ; their digests identify them.
     digests = sorted({name_and_digest(one)[1] for one in config.plugins})

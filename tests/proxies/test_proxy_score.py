@@ -103,7 +103,10 @@ def test_a_table_names_the_space_of_its_rows(tmp_path) -> None:
     (found,) = read_architectures(path)
     assert found == {
         "space": "pit-tiny",
-        **{"base_dim": 40, "depth": [2, 4, 4], "num_heads": [2, 4, 8], "mlp_ratio": 2},
+        "base_dim": 40,
+        "depth": [2, 4, 4],
+        "num_heads": [2, 4, 8],
+        "mlp_ratio": 2,
     }
     assert read_other_columns(path) == [{"OA": ".7"}]
     path.write_text(path.read_text().replace("base_dim", "width"))

@@ -16,9 +16,9 @@ MOST_TIMES = 2.0
 def usual_rate(networks: Iterable[nn.Module], optimiser: str = "adamw") -> float:
     """Return the peak rate of an optimiser at which all of `networks` train well.
 
-    AdamW's rate of narrow networks grows as their width falls, as the best rate of Adam does (Yang et
-    al., Tensor Programs V, NeurIPS 2021). Networks with attention keep the rate of wide ones: at a
-    higher one they lose accuracy where labels are few. Figures are in docs/log.md.
+    AdamW's rate of narrow networks grows as their width falls, as the best rate of Adam does (Yang
+    et al., Tensor Programs V, NeurIPS 2021). Networks with attention keep the rate of wide ones: at
+    a higher one they lose accuracy where labels are few. Figures are in docs/log.md.
     """
     if optimiser == "sgd":
         return SGD_RATE

@@ -23,10 +23,9 @@ from scipy.stats import spearmanr
 
 from hytas.data import Split
 from hytas.machine import one_thread
-from hytas.race import RANKINGS, placings, usual_ranking
-from hytas.race.racers import Key
-from hytas.race.results import RungResult, rung_results
-from hytas.race.standings import standing
+from hytas.race import RANKINGS, race_scores, usual_ranking
+from hytas.race.results import Key, RungResult, rung_results
+from hytas.race.scores import validation_score
 from hytas.run.context import RunContext, prepare
 from hytas.run.folder import RunFolder
 from hytas.search import EvaluationStore
@@ -78,11 +77,11 @@ def trained(path: Path, out: Path) -> Iterator[tuple[dict[str, float], float]]:
     context = prepare(config, config.load_scene(), torch.device("cpu"), Split.load(folder.split))
     with EvaluationStore(folder.evaluations, read_only=True) as store:
         architectures = {item.id: item.architecture for item in store.evaluations()}
-        ballots = store.ballots()
+        votes = store.votes()
     lines = out.read_text().splitlines() if out.exists() else []
     known = {tuple(json.loads(line)["of"]): json.loads(line)["OA"] for line in lines}
     raced = races(folder)
-    placed = placings(raced, RANKINGS[usual_ranking(context.data.split.extrapolates)], ballots)
+    placed = race_scores(raced, RANKINGS[usual_ranking(context.data.split.extrapolates)], votes)
     for key, rungs in raced.items():
         if len(rungs) < 2:
             continue
@@ -91,11 +90,13 @@ def trained(path: Path, out: Path) -> Iterator[tuple[dict[str, float], float]]:
             known[of] = truth(context, architectures[key[0]], key[1])
             with out.open("a") as file:
                 file.write(json.dumps({"of": of, "OA": known[of]}) + "\n")
-        said = {f"{name}, second rung": rungs[-1].merit(rule) for name, rule in RANKINGS.items()}
-        said |= {f"{name}, both rungs": standing(rungs, rule) for name, rule in RANKINGS.items()}
+        said = {f"{name}, second rung": rungs[-1].score(rule) for name, rule in RANKINGS.items()}
+        said |= {
+            f"{name}, both rungs": validation_score(rungs, rule) for name, rule in RANKINGS.items()
+        }
         if (agreement := placed[key].agreement) is not None:
             said["agreement with the vote"] = agreement
-            said["the race: mean of it and the standing"] = placed[key].value
+            said["the race: mean of it and the validation score"] = placed[key].value
         yield said, known[of]
 
 

@@ -102,19 +102,20 @@ def calibration(
     }
 
 
-def compare_answers(before: NDArray[np.bool_], after: NDArray[np.bool_]) -> tuple[int, int, bool]:
-    """Compare two sets of answers to the same questions.
+def compare_predictions(
+    before: NDArray[np.bool_], after: NDArray[np.bool_]
+) -> tuple[int, int, bool]:
+    """Compare two sets of predictions of the same pixels (McNemar).
 
     Source: McNemar, Note on the sampling error of the difference between correlated proportions,
     Psychometrika 12, 1947.
 
     Args:
-        before, after: (n,) which are right.
+        before, after: (n,) which predictions are correct.
 
     Returns:
-        How many the second one alone has right, how many the first one alone has right, and whether
-        the lead of the second one is larger than its standard deviation by chance, the square root
-        of the sum of both.
+        Pixels that only `after` has right, pixels that only `before` has right, and whether their
+        difference is larger than its standard deviation by chance, the square root of their sum.
     """
     gained, lost = int(np.sum(after & ~before)), int(np.sum(before & ~after))
     return gained, lost, gained - lost > math.sqrt(gained + lost)

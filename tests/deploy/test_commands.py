@@ -221,8 +221,8 @@ def test_doctor_tells_of_workers_that_do_not_work(monkeypatch: pytest.MonkeyPatc
 
     found = {"local": "works, 2 cores", "ray": "pip install 'hytas[ray]'", "slurm": "no sbatch"}
     installed = {"local": "2 cores", "ray": "pip install 'hytas[ray]'", "slurm": "installed"}
-    monkeypatch.setattr(workers, "probe_engines", lambda: found)
-    monkeypatch.setattr(workers, "available_engines", lambda: installed)
+    monkeypatch.setattr(workers, "probe_backends", lambda: found)
+    monkeypatch.setattr(workers, "available_backends", lambda: installed)
     told = CliRunner().invoke(doctor.doctor, ["--probe-workers"]).stdout
     assert "problem      workers slurm do not work: no sbatch" in told
     assert "workers ray do not" not in told

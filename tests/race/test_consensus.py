@@ -9,19 +9,19 @@ from small_race import PIXELS, figures, race_task, ranked, without_time
 from hytas.race import (
     RANKINGS,
     USUAL_RANKING,
-    Placing,
     Racer,
+    RaceScore,
     RaceTask,
     RungResult,
     best_first,
     consensus,
-    placings,
     race,
+    race_scores,
 )
 from hytas.race.consensus import agreements, count_votes, is_behind, weights_of
 from hytas.race.rungs import Rung
 from hytas.race.task import FEW_FINALISTS
-from hytas.search import Ballot, EvaluationStore, pack_classes, unpack_classes
+from hytas.search import EvaluationStore, MethodVote, pack_classes, unpack_classes
 from hytas.train import LabelledPixels
 
 USUAL = RANKINGS[USUAL_RANKING]
@@ -45,26 +45,26 @@ def test_each_racer_votes_with_its_weight_whatever_its_folds() -> None:
 
 
 def test_weights_are_ranks_and_only_the_best_vote(monkeypatch: pytest.MonkeyPatch) -> None:
-    standings = {A: 0.2, B: 0.9, C: 0.5, D: 0.7}
-    assert weights_of(standings) == {B: 4.0, D: 3.0, C: 2.0, A: 1.0}
+    scores = {A: 0.2, B: 0.9, C: 0.5, D: 0.7}
+    assert weights_of(scores) == {B: 4.0, D: 3.0, C: 2.0, A: 1.0}
     monkeypatch.setattr(consensus, "VOTERS", 2)
-    assert weights_of(standings) == {B: 2.0, D: 1.0}
+    assert weights_of(scores) == {B: 2.0, D: 1.0}
 
 
-def result(number: int, merit: float, *classes: int, steps: int = 10) -> RungResult:
+def result(number: int, score: float, *classes: int, steps: int = 10) -> RungResult:
     """What a racer reached on one fold."""
-    answers = (packed(*classes),) if classes else ()
-    return RungResult((number, "plain"), steps, 1, figures(merit), 1.0, "", answers)
+    predictions = (packed(*classes),) if classes else ()
+    return RungResult((number, "plain"), steps, 1, figures(score), 1.0, "", predictions)
 
 
-def test_agreement_counts_as_much_as_standing_and_those_left_behind_vote_too() -> None:
+def test_agreement_counts_as_much_as_the_score_and_losers_of_early_rungs_vote_too() -> None:
     rungs = {
         A: [result(0, 0.9, 1, 1, 1, 1)],
         B: [result(1, 0.8, 0, 0, 0, 1)],
         C: [result(2, 0.7, 0, 0, 0, 0)],
         D: [result(3, 0.6, 0, 0, 0, 0)],
     }
-    placed = placings(rungs, USUAL)
+    placed = race_scores(rungs, USUAL)
     agreed = [placed[key].agreement for key in rungs]
     assert agreed == pytest.approx([0.25, 1.0, 0.75, 0.75])
     assert [placed[key].value for key in rungs] == pytest.approx(
@@ -75,26 +75,26 @@ def test_agreement_counts_as_much_as_standing_and_those_left_behind_vote_too() -
     # In a rung of two, the two that stayed behind still count.
     rungs[A].append(result(0, 0.99, 1, 1, 1, 1, steps=20))
     rungs[B].append(result(1, 0.80, 0, 0, 0, 0, steps=20))
-    placed = placings(rungs, USUAL)
+    placed = race_scores(rungs, USUAL)
     assert best_first(racers[1:3], placed)[0].finalist.id == 1
 
 
 def test_who_failed_neither_votes_nor_is_placed() -> None:
     failed = RungResult(B, 10, 1, {}, 1.0, "too wild")
-    placed = placings({A: [result(0, 0.5, 0, 1)], B: [failed]}, USUAL)
-    merit = USUAL(figures(0.5))
-    assert placed == {A: Placing((merit + 1) / 2, merit, 1.0)}
+    placed = race_scores({A: [result(0, 0.5, 0, 1)], B: [failed]}, USUAL)
+    score = USUAL(figures(0.5))
+    assert placed == {A: RaceScore((score + 1) / 2, score, 1.0)}
 
 
-def test_without_answers_the_standing_decides() -> None:
-    placed = placings({A: [result(0, 0.5)], B: [result(1, 0.7)]}, USUAL)
+def test_without_predictions_the_validation_score_decides() -> None:
+    placed = race_scores({A: [result(0, 0.5)], B: [result(1, 0.7)]}, USUAL)
     assert [placed[key].value for key in (A, B)] == [USUAL(figures(value)) for value in (0.5, 0.7)]
     assert placed[B].agreement is None
 
 
-def of_folds(number: int, *answers: bytes) -> RungResult:
+def of_folds(number: int, *predictions: bytes) -> RungResult:
     """What a racer said on several folds."""
-    return replace(result(number, 0.5), folds=len(answers), answers=answers)
+    return replace(result(number, 0.5), folds=len(predictions), predictions=predictions)
 
 
 def test_agreement_is_the_share_of_pixels_over_all_folds() -> None:
@@ -117,15 +117,15 @@ def test_those_that_ran_fewer_folds_do_not_vote() -> None:
 
 
 def test_where_one_has_no_answers_there_is_no_vote() -> None:
-    standings = {A: 1.0, B: 0.5}
-    assert agreements({A: result(0, 0.5, 0), B: result(1, 0.5)}, standings) == {}
-    assert agreements({A: result(0, 0.5, 0), B: result(1, 0.5, 0, 1)}, standings) == {}
+    scores = {A: 1.0, B: 0.5}
+    assert agreements({A: result(0, 0.5, 0), B: result(1, 0.5)}, scores) == {}
+    assert agreements({A: result(0, 0.5, 0), B: result(1, 0.5, 0, 1)}, scores) == {}
     assert agreements({}, {}) == {}
 
 
-def ballot(method: str, right: int, *classes: int, fold: int = 0, pixels: int = 20) -> Ballot:
+def vote(method: str, right: int, *classes: int, fold: int = 0, pixels: int = 20) -> MethodVote:
     """What a method that does not race says."""
-    return Ballot(method, fold, pixels, right, packed(*classes))
+    return MethodVote(method, fold, pixels, right, packed(*classes))
 
 
 def test_a_method_that_does_not_race_has_almost_half_the_weight_of_those_that_vote() -> None:
@@ -134,7 +134,7 @@ def test_a_method_that_does_not_race_has_almost_half_the_weight_of_those_that_vo
     # Of 3 + 2 + 1 votes, the first class has 5.
     assert agreements(last, known)[A] == 1.0
     # 2.5 from one method are not enough: 5 against 3.5. With another one it is 5 against 6.
-    one, other = ballot("svm", 10, 1, 1, 0), ballot("rf", 10, 1, 0, 0)
+    one, other = vote("svm", 10, 1, 1, 0), vote("rf", 10, 1, 0, 0)
     assert agreements(last, known, [one])[A] == 1.0
     both = agreements(last, known, [one, other])
     assert both == dict.fromkeys((A, B, C), pytest.approx(2 / 3))
@@ -144,7 +144,7 @@ def test_a_method_that_does_not_race_has_almost_half_the_weight_of_those_that_vo
     folds = [replace(one, fold=fold) for fold in (0, 1)]
     assert agreements(last, known, folds) == agreements(last, known, [one])
     # Ballots on other pixels do not count.
-    longer = ballot("svm", 10, 1, 1, 0, 0)
+    longer = vote("svm", 10, 1, 1, 0, 0)
     assert agreements(last, known, [longer, replace(longer, method="rf")])[A] == 1.0
 
 
@@ -152,8 +152,8 @@ def test_a_method_that_does_not_race_has_almost_half_the_weight_of_those_that_vo
 def test_two_methods_do_not_outvote_racers_that_agree(swapped: bool) -> None:
     said = (0, 1) if swapped else (1, 0)
     last = {key: result(key[0], 0.5, *said) for key in (A, B, C)}
-    ballots = [ballot(method, 10, *reversed(said)) for method in ("svm", "rf")]
-    assert set(agreements(last, {A: 0.9, B: 0.8, C: 0.7}, ballots).values()) == {1.0}
+    votes = [vote(method, 10, *reversed(said)) for method in ("svm", "rf")]
+    assert set(agreements(last, {A: 0.9, B: 0.8, C: 0.7}, votes).values()) == {1.0}
 
 
 @pytest.mark.parametrize(
@@ -171,17 +171,17 @@ def test_two_methods_do_not_outvote_racers_that_agree(swapped: bool) -> None:
 def test_a_method_is_behind_if_racers_lead_by_more_than_chance(
     right: int, accuracy: float, behind: bool
 ) -> None:
-    assert is_behind([ballot("svm", right, 0)], [result(0, accuracy, 0)]) == behind
+    assert is_behind([vote("svm", right, 0)], [result(0, accuracy, 0)]) == behind
 
 
 def test_racers_and_methods_are_compared_on_the_same_folds() -> None:
     last = result(0, 0.9, 0)  # of the first fold
     # As good there, and far behind on folds that the racer did not run.
-    later = [ballot("svm", 5, 0, fold=fold) for fold in (1, 2)]
-    assert not is_behind([ballot("svm", 18, 0), *later], [last])
-    assert is_behind([ballot("svm", 18, 0), *later], [replace(last, folds=3)])
+    later = [vote("svm", 5, 0, fold=fold) for fold in (1, 2)]
+    assert not is_behind([vote("svm", 18, 0), *later], [last])
+    assert is_behind([vote("svm", 18, 0), *later], [replace(last, folds=3)])
     # Far behind there, and good elsewhere.
-    assert is_behind([ballot("svm", 8, 0), replace(later[0], right=20)], [last])
+    assert is_behind([vote("svm", 8, 0), replace(later[0], right=20)], [last])
 
 
 def test_the_best_racers_decide_whether_a_method_votes() -> None:
@@ -192,8 +192,8 @@ def test_the_best_racers_decide_whether_a_method_votes() -> None:
     }
     # The mean of all three is .6; of 20 pixels the method has 12 right, then 3.
     for right, agreed in ((12, 0.5), (3, 1.0)):
-        ballots = [ballot(name, right, 1, 0) for name in ("svm", "rf")]
-        assert placings(rungs, USUAL, ballots)[A].agreement == agreed
+        votes = [vote(name, right, 1, 0) for name in ("svm", "rf")]
+        assert race_scores(rungs, USUAL, votes)[A].agreement == agreed
 
 
 def voting(targets: int = 0, count: int = PIXELS) -> RaceTask:
@@ -213,10 +213,10 @@ def test_ballots_in_the_store_change_what_is_ahead(store: EvaluationStore) -> No
     for first in (0, 1):
         lines = told.setdefault(first, [])
         with EvaluationStore(store.path.with_name(f"{first}.sqlite")) as own:
-            own.keep_ballots(
-                Ballot(method, 0, 30, 30, packed(*[first] * PIXELS)) for method in ("svm", "rf")
+            own.replace_votes(
+                MethodVote(method, 0, 30, 30, packed(*[first] * PIXELS)) for method in ("svm", "rf")
             )
-            race(voting(), ranked(4), own, finalists=4, steps=3, workers=1, tell=lines.append)
+            race(voting(), ranked(4), own, finalists=4, steps=3, workers=1, notify=lines.append)
     assert told[0] != told[1]
 
 
@@ -235,10 +235,10 @@ def test_a_race_keeps_the_answers_and_tells_who_is_ahead(
     store: EvaluationStore, workers: int
 ) -> None:
     told: list[str] = []
-    race(voting(), ranked(4), store, finalists=4, steps=3, workers=workers, tell=told.append)
-    answers = [unpack_classes(item.answers) for item in store.trainings()]
-    assert all(len(each) == PIXELS and each.max() < 3 for each in answers)
-    assert len({each.tobytes() for each in answers}) > 1
+    race(voting(), ranked(4), store, finalists=4, steps=3, workers=workers, notify=told.append)
+    predictions = [unpack_classes(item.predictions) for item in store.trainings()]
+    assert all(len(each) == PIXELS and each.max() < 3 for each in predictions)
+    assert len({each.tobytes() for each in predictions}) > 1
     ahead = [line for line in told if line.startswith("  ahead: ")]
     assert len(ahead) == len({item.steps for item in store.trainings()})
     assert "the class with most votes" in ahead[0]

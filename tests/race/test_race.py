@@ -28,11 +28,11 @@ from hytas.race import (
     RaceTask,
     Rung,
     RungEnd,
-    ladder_rows,
-    placings,
     race,
+    race_scores,
     results_by_racer,
-    smaller_ones,
+    size_rows,
+    smaller_finalists,
     task,
 )
 from hytas.search import Evaluation, EvaluationStore, Training, pack_flags
@@ -49,7 +49,7 @@ HELD = len(race_task().folds[0][1])
 @pytest.mark.parametrize("folds", [1, 3])
 def test_the_best_on_validation_pixels_wins(folds: int, store: EvaluationStore) -> None:
     told: list[str] = []
-    winner = race(race_task(folds), ranked(7), store, tell=told.append, **FIVE)
+    winner = race(race_task(folds), ranked(7), store, notify=told.append, **FIVE)
     done = results(store)
     early, late = (
         {item.key[0]: USUAL(item.figures) for item in done if item.steps == steps}
@@ -135,7 +135,7 @@ def test_rungs_of_many_finalists_take_as_few_folds_as_they_need(
     monkeypatch.setattr(task, "ENOUGH_PIXELS", held[0] + 1)
     told: list[str] = []
     folder = tmp_path / "race"
-    race(race_task(4, epochs=2, folder=folder), ranked(7), store, tell=told.append, **FIVE)
+    race(race_task(4, epochs=2, folder=folder), ranked(7), store, notify=told.append, **FIVE)
     trained = {(item.steps, item.fold) for item in store.trainings()}
     early, *late = sorted({steps for steps, _ in trained})
     assert trained == {(early, fold) for fold in range(2)} | {
@@ -252,7 +252,7 @@ def test_a_finalist_that_memory_is_short_for_is_out_and_may_try_again(
 class Beside(OneByOne):
     """Workers that share the memory of this machine."""
 
-    beside = True
+    shares_memory = True
 
 
 def test_what_lacks_memory_beside_others_is_trained_again_alone(
@@ -291,7 +291,7 @@ def test_the_caller_is_left_as_it_was(store: EvaluationStore) -> None:
 def test_each_finalist_keeps_the_recipe_that_does_best(store: EvaluationStore) -> None:
     told: list[str] = []
     task = race_task(epochs=2, recipes=("plain", "full"))
-    winner = race(task, ranked(5), store, tell=told.append, **FIVE)
+    winner = race(task, ranked(5), store, notify=told.append, **FIVE)
     assert told[0] == "race: 5 finalists, 3 steps each, by the recipes plain and full"
     done = results(store)
     early = {item.key: USUAL(item.figures) for item in done if item.steps == 3}
@@ -338,7 +338,7 @@ def test_a_rung_goes_on_where_the_one_before_ended(store: EvaluationStore, tmp_p
 
     with EvaluationStore(tmp_path / "other.sqlite") as other:
         task = race_task(epochs=4, folder=folder)
-        assert race(task, ranked(5), other, tell=damaging, **FIVE) == whole
+        assert race(task, ranked(5), other, notify=damaging, **FIVE) == whole
         assert without_time(other) == without_time(store)
     assert max(seen) == 5
     assert not folder.exists()
@@ -404,8 +404,8 @@ def test_a_small_network_wins_if_it_is_preferred_and_as_good(store: EvaluationSt
     # Beside the best two, the last rung has the best of each smaller size that is not far behind.
     assert {row.racer.finalist.id for row in ends[-1].rows} == {finalists[n].id for n in (0, 3)}
     by_racer = results_by_racer(store.trainings())
-    rows = ladder_rows(finalists, by_racer, placings(by_racer, USUAL), winner.key)
-    lines = [line for _, line in smaller_ones(rows)]
+    rows = size_rows(finalists, by_racer, race_scores(by_racer, USUAL), winner.key)
+    lines = [line for _, line in smaller_finalists(rows)]
     assert lines[-2].startswith("200 parameters, 20% of the winner's")
     assert lines[-2].endswith("as good within chance")
     assert lines[-1].endswith("below it by more than chance")

@@ -123,7 +123,7 @@ def finalists() -> list[Finalist]:
             "accuracy": value,
             "augmented_accuracy": value - 0.1,
             "probability": value,
-            "merit": value,
+            "score": value,
         }
 
     return [

@@ -80,11 +80,11 @@ def test_measured_accuracy_is_that_of_the_longest_rung() -> None:
 
 
 def test_a_race_has_a_line_a_finalist_that_trained() -> None:
-    lines = charts.race_lines(finalists(), "merit")
+    lines = charts.race_lines(finalists(), "score")
     assert lines is not None
     assert [label for _, _, _, label, _, _ in lines.lines] == ["1", "2"]
     assert [won for *_, won in lines.lines] == [True, False]
-    assert charts.race_lines([], "merit") is None
+    assert charts.race_lines([], "score") is None
 
 
 def test_a_reliability_diagram_leaves_empty_bins_out() -> None:
@@ -121,8 +121,8 @@ def test_labels_of_marks_do_not_meet() -> None:
 
 
 def test_labels_of_a_race_stand_a_line_apart() -> None:
-    same = [replace(item, rungs={100: {"merit": 0.8}}) for item in finalists()[:2]]
-    lines = charts.race_lines(same, "merit")
+    same = [replace(item, rungs={100: {"score": 0.8}}) for item in finalists()[:2]]
+    lines = charts.race_lines(same, "score")
     assert lines is not None
     heights = [height for _, _, height, *_ in lines.lines]
     assert abs(heights[0] - heights[1]) >= 11

@@ -15,7 +15,7 @@ from hytas.run.final import stage
 from hytas.run.final import train as final_train
 from hytas.run.progress import Silent
 from hytas.tensors import read_facts, write_tensors
-from hytas.workers import ExecutorWorkers, Named
+from hytas.workers import ExecutorWorkers, WorkersLike
 
 KEPT = ("weights.safetensors", "held-out-0.npz", "held-out-4.npz", "model.onnx")
 SAID = "trainings of the winner in parallel: processes of this machine"
@@ -36,7 +36,7 @@ class Told(Silent):
             self.shares.append(done / total)
 
 
-def files(scene: Scene, out: Path, workers: Named, report: Told | None = None) -> list[bytes]:
+def files(scene: Scene, out: Path, workers: WorkersLike, report: Told | None = None) -> list[bytes]:
     """The files that the trainings of a run decide."""
     run_pipeline(
         CONFIG,

@@ -22,7 +22,7 @@ from hytas.run.delivering.findings import run_facts
 from hytas.run.folder import RunFolder
 from hytas.run.progress import Silent
 from hytas.run.stages import RACE, SEARCH, run_stages
-from hytas.search import Ballot, EvaluationStore, unpack_classes
+from hytas.search import EvaluationStore, MethodVote, unpack_classes
 from hytas.train import Recipe
 from tiny import SPACE
 
@@ -67,32 +67,32 @@ class Told(Silent):
 
 
 def polled(folder: Path, scene: Scene, report: Silent | None = None) -> tuple[Run, RaceTask, Any]:
-    """A run whose race is about to begin, its task, and the ballots in its store."""
+    """A run whose race is about to begin, its task, and the votes in its store."""
     with open_run(folder, ASKED, scene, "cpu", report or Silent()) as run:
         task = race_task(run.context)
         with EvaluationStore(run.folder.evaluations) as store:
             poll(run, task, store)
-            return run, task, store.ballots()
+            return run, task, store.votes()
 
 
 def test_each_method_says_something_of_each_fold_and_of_the_pixels_of_the_vote(
     tmp_path: Path,
 ) -> None:
     told = Told()
-    run, task, ballots = polled(tmp_path / "run", fields(), told)
-    assert [(one.method, one.fold) for one in ballots] == [
+    run, task, votes = polled(tmp_path / "run", fields(), told)
+    assert [(one.method, one.fold) for one in votes] == [
         (name, fold) for name in ("rf", "svm") for fold in range(len(task.folds))
     ]
     assert task.unlabelled is not None
     truth = run.context.data.targets(task.unlabelled.pixels)
-    for one in ballots:
-        assert task.counts(one)
+    for one in votes:
+        assert task.accepts(one)
         assert one.pixels == len(task.folds[one.fold][1])
         assert 0.8 * one.pixels < one.right <= one.pixels  # spectra tell these classes apart
         # In the order of the pixels that racers are asked.
-        assert np.mean(unpack_classes(one.answers) == truth) > 0.8
+        assert np.mean(unpack_classes(one.predictions) == truth) > 0.8
     pixels = sum(len(held_out) for _, held_out in task.folds)
-    right = sum(one.right for one in ballots if one.method == "svm")
+    right = sum(one.right for one in votes if one.method == "svm")
     assert told.references["SVM (RBF) on spectra"] == (right / pixels, pixels)
 
 
@@ -107,28 +107,28 @@ def test_a_ballot_reads_the_labels_of_its_fold_alone(
 
     monkeypatch.setattr(polling, "fit_method", watching)
     scene = fields()
-    run, task, ballots = polled(tmp_path / "run", scene)
+    run, task, votes = polled(tmp_path / "run", scene)
     for (learnt, asked), (pixels, held_out) in zip(seen, 2 * list(task.folds), strict=True):
         assert learnt == set(pixels.tolist())
         assert not learnt & set(held_out.tolist())
         assert set(held_out.tolist()) < set(asked.tolist())
-    # Without the labels of a fold, its ballot gives the same answers.
+    # Without the labels of a fold, its vote gives the same answers.
     own, _ = task.folds[0]
     secret = np.setdiff1d(np.arange(scene.labels.size), own)
     labels = scene.labels.copy()
     labels.flat[secret] = labels.flat[secret] % 3 + 1
     data = replace(run.context.data, scene=replace(scene, labels=labels))
     poisoned = replace(run, context=replace(run.context, data=data))
-    for ballot in (one for one in ballots if one.fold == 0):
-        again = polling._ballot(poisoned, task, ballot.method, 0)
-        assert again.answers == ballot.answers
-        assert again.right < ballot.right / 2  # the labels that count have changed
+    for vote in (one for one in votes if one.fold == 0):
+        again = polling._vote(poisoned, task, vote.method, 0)
+        assert again.predictions == vote.predictions
+        assert again.right < vote.right / 2  # the labels that count have changed
 
 
 def test_what_was_asked_once_is_not_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, task, ballots = polled(tmp_path / "run", fields())
+    run, task, votes = polled(tmp_path / "run", fields())
     run = replace(run, report=Silent())  # the log of the run is closed
 
     def refusing(*_: object) -> None:
@@ -138,16 +138,16 @@ def test_what_was_asked_once_is_not_asked_again(
         with monkeypatch.context() as patch:
             patch.setattr(polling, "fit_method", refusing)
             poll(run, task, store)
-        assert store.ballots() == ballots
+        assert store.votes() == votes
         others = [
-            [replace(ballots[0], pixels=ballots[0].pixels + 1), *ballots[1:]],
-            [*ballots, replace(ballots[0], fold=len(task.folds))],
-            ballots[1:],
+            [replace(votes[0], pixels=votes[0].pixels + 1), *votes[1:]],
+            [*votes, replace(votes[0], fold=len(task.folds))],
+            votes[1:],
         ]
         for held in others:  # of another hytas, or damaged
-            store.keep_ballots(held)
+            store.replace_votes(held)
             poll(run, task, store)
-            assert store.ballots() == ballots
+            assert store.votes() == votes
 
 
 def test_methods_that_cannot_be_fitted_do_not_end_the_race(
@@ -158,8 +158,8 @@ def test_methods_that_cannot_be_fitted_do_not_end_the_race(
 
     monkeypatch.setattr(polling, "fit_method", refusing)
     told = Told()
-    _, _, ballots = polled(tmp_path / "run", fields(), told)
-    assert ballots == []
+    _, _, votes = polled(tmp_path / "run", fields(), told)
+    assert votes == []
     assert told.lines[-1].startswith("no SVM and random forest: training pixels: of one")
 
 
@@ -168,13 +168,13 @@ def test_the_votes_are_part_of_the_agreement_that_a_report_shows(tmp_path: Path)
         run_stages((SEARCH, RACE), run)
     with EvaluationStore(run.folder.evaluations) as store:
         shown = run_facts(run.folder)
-        store.keep_ballots([])
+        store.replace_votes([])
         without = run_facts(run.folder)
         # Nobody is ahead of methods that are always right, and both call every pixel the first.
         task = race_task(run.context)
         assert task.unlabelled is not None
-        store.keep_ballots(
-            Ballot(name, fold, len(held), len(held), bytes(2 * len(task.unlabelled)))
+        store.replace_votes(
+            MethodVote(name, fold, len(held), len(held), bytes(2 * len(task.unlabelled)))
             for name in ("svm", "rf")
             for fold, (_, held) in enumerate(task.folds)
         )
@@ -191,9 +191,9 @@ def test_methods_without_a_vote_are_compared_with(tmp_path: Path) -> None:
         task = replace(race_task(run.context), unlabelled=None)
         with EvaluationStore(run.folder.evaluations) as store:
             poll(run, task, store)
-            ballots = store.ballots()
-    assert len(ballots) == 2 * len(task.folds)
-    assert all(task.counts(one) and one.answers == b"" for one in ballots)
+            votes = store.votes()
+    assert len(votes) == 2 * len(task.folds)
+    assert all(task.accepts(one) and one.predictions == b"" for one in votes)
     assert len(told.references) == 2
 
 
@@ -202,7 +202,7 @@ def test_a_run_fits_the_methods_before_its_search(tmp_path: Path) -> None:
     with open_run(tmp_path / "run", ASKED, fields(), "cpu", told) as run:
         run_stages((SEARCH, RACE), run)
         with EvaluationStore(run.folder.evaluations, read_only=True) as store:
-            assert {one.method for one in store.ballots()} == {"svm", "rf"}
+            assert {one.method for one in store.votes()} == {"svm", "rf"}
     fitted, raced = (
         next(at for at, line in enumerate(told.lines) if text in line)
         for text in ("reference SVM", "race: 3 finalists")
@@ -226,12 +226,12 @@ def test_fits_before_the_search_are_compared_with_the_winner_too(
     assert fitted == [True, True]  # for the test pixels alone
     files = RunFolder(folder)
     with EvaluationStore(files.evaluations) as store:
-        ballots = store.ballots()
-        store.keep_ballots(replace(one, held_out=b"") for one in ballots)
+        votes = store.votes()
+        store.replace_votes(replace(one, held_out=b"") for one in votes)
     files.manifest.record([files.evaluations])
     fitted.clear()
     (folder / "references.json").unlink()
     run_pipeline(asked, fields(), folder, device="cpu")
     again = json.loads((folder / "references.json").read_text())
-    assert fitted == [*[False] * len(ballots), True, True]
+    assert fitted == [*[False] * len(votes), True, True]
     assert again["validation"] == first["validation"]

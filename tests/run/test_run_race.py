@@ -20,7 +20,7 @@ from hytas.race import (
     Racer,
     RungResult,
     best_first,
-    placings,
+    race_scores,
     rung_results,
 )
 from hytas.run import SILENT, RunConfig, prepared, run_pipeline
@@ -104,7 +104,7 @@ def test_a_run_ends_with_the_winner_of_its_race_also_if_stopped(tmp_path: Path) 
     ]
     assert len(rungs) == 5 * 2  # full and plain: this space has nothing to whiten
     assert len(last) == 2
-    winner = best_first(last, placings(rungs, RANKINGS[USUAL_RANKING]))[0]
+    winner = best_first(last, race_scores(rungs, RANKINGS[USUAL_RANKING]))[0]
     assert outcome.architecture == winner.finalist.architecture
     chosen = json.loads((tmp_path / "whole" / "recipe.json").read_text())
     assert chosen == {"preset": winner.recipe}

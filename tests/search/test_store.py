@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hytas.errors import InputError
-from hytas.search import Ballot, Evaluation, EvaluationStore, Training
+from hytas.search import Evaluation, EvaluationStore, MethodVote, Training
 
 
 def evaluation(number: int, score: float = 1.5) -> Evaluation:
@@ -102,11 +102,11 @@ def test_a_training_keeps_whatever_figures_it_has(tmp_path: Path) -> None:
 
 
 def test_predicted_classes_come_back(tmp_path: Path) -> None:
-    training = Training(0, "plain", 100, 0, 9, {"accuracy": 0.5}, 1.0, answers=b"\1\0\2\0")
+    training = Training(0, "plain", 100, 0, 9, {"accuracy": 0.5}, 1.0, predictions=b"\1\0\2\0")
     with EvaluationStore(tmp_path / "store.sqlite") as store:
         store.add_training(training)
-        store.add_training(replace(training, fold=1, answers=b""))
-        assert store.trainings() == [training, replace(training, fold=1, answers=b"")]
+        store.add_training(replace(training, fold=1, predictions=b""))
+        assert store.trainings() == [training, replace(training, fold=1, predictions=b"")]
 
 
 def test_sqlite_checks_its_file(tmp_path: Path) -> None:
@@ -128,20 +128,20 @@ def test_ballots_come_back_and_others_take_their_place(tmp_path: Path) -> None:
     EvaluationStore(path).close()
     before = path.read_bytes()
     with EvaluationStore(path) as store:
-        assert store.ballots() == []
+        assert store.votes() == []
     assert path.read_bytes() == before
-    first = Ballot("svm", 0, 9, 7, b"\1\0\2\0")
+    first = MethodVote("svm", 0, 9, 7, b"\1\0\2\0")
     with EvaluationStore(path) as store:
-        store.keep_ballots([first, replace(first, method="rf"), replace(first, fold=1)])
-        assert store.ballots() == [
+        store.replace_votes([first, replace(first, method="rf"), replace(first, fold=1)])
+        assert store.votes() == [
             replace(first, method="rf"),
             first,
             replace(first, fold=1),
         ]
-        store.keep_ballots([replace(first, right=3)])
-        assert store.ballots() == [replace(first, right=3)]
-        store.keep_ballots([])
-        assert store.ballots() == []
+        store.replace_votes([replace(first, right=3)])
+        assert store.votes() == [replace(first, right=3)]
+        store.replace_votes([])
+        assert store.votes() == []
 
 
 def test_missing_folder_is_an_os_error(tmp_path: Path) -> None:

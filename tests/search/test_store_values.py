@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hytas.errors import InputError
-from hytas.search import Ballot, Evaluation, EvaluationStore, FinalTraining, Training
+from hytas.search import Evaluation, EvaluationStore, FinalTraining, MethodVote, Training
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def path(tmp_path: Path) -> Path:
     with EvaluationStore(path) as store:
         store.add([Evaluation(0, 1, {"space": "s"}, {"params": 7}, {"dss": 1.5}, {}, 0.5)])
         store.add_training(Training(0, "plain", 100, 0, 50, {"oa": 0.5}, 2.0))
-        store.keep_ballots([Ballot("svm", 0, 9, 7, b"\1\0")])
+        store.replace_votes([MethodVote("svm", 0, 9, 7, b"\1\0")])
         store.add_final_training(FinalTraining({"space": "s"}, 0, 3, 40, 0.9, 0.8, 0.7))
         store.save_state(b"state")
     return path
@@ -25,7 +25,7 @@ def read(path: Path) -> None:
     with EvaluationStore(path, read_only=True) as store:
         store.evaluations()
         store.trainings()
-        store.ballots()
+        store.votes()
         store.final_trainings()
         store.load_state()
 

@@ -19,7 +19,7 @@ from hytas.proxies import Evaluator, spread_over
 from hytas.proxies.spread import SpreadEvaluator
 from hytas.spaces import open_space
 from hytas.spaces.shape import InputShape
-from hytas.workers import ExecutorWorkers, Workers, open_workers, probe, probe_engines
+from hytas.workers import ExecutorWorkers, Workers, base, open_workers, probe_backends
 
 from tasks import fails, length_of, slow_first, speaks  # isort: skip
 
@@ -146,9 +146,9 @@ def test_jobs_that_wait_are_taken_back() -> None:
 
 
 def test_a_worker_of_another_version_is_refused_by_name() -> None:
-    other = {**probe.facts_here(), "host": "node-7", "torch": "1.0"}
+    other = {**base.facts_here(), "host": "node-7", "torch": "1.0"}
     with pytest.raises(InputError, match=r"node-7 has torch 1\.0, and the machine"):
-        probe.check_facts([probe.facts_here(), other], "ray")
+        base.check_facts([base.facts_here(), other], "ray")
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_what_is_not_installed_says_what_to_install(monkeypatch: pytest.MonkeyPa
 def test_engines_are_probed(monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("ray", "submitit"):
         monkeypatch.setitem(sys.modules, package, None)
-    found = probe_engines()
+    found = probe_backends()
     assert found["local"].startswith("works, ")
     assert found["ray"].endswith("pip install 'hytas[ray]'")
     assert found["slurm"].endswith("pip install 'hytas[slurm]'")
@@ -187,7 +187,7 @@ def test_a_small_search_starts_no_process_and_a_large_one_does(
 ) -> None:
     evaluator, asked = Evaluator("dss,params", SHAPE), architectures(20)
     expected = [one["scores"] for one in evaluator.score(asked)]
-    monkeypatch.setattr("hytas.workers.opening.worker_count", lambda *_: 2)
+    monkeypatch.setattr("hytas.workers.backends.worker_count", lambda *_: 2)
     for seconds, count in ((1e9, 1), (1e-9, 2)):
         monkeypatch.setattr("hytas.proxies.spread.START_SECONDS", seconds)
         with spread_over(evaluator, None) as scorer:
@@ -208,7 +208,7 @@ def test_processes_start_where_they_save_more_than_they_take(
 
     monkeypatch.setattr("hytas.proxies.spread.START_SECONDS", 4.0)
     for count, expected, several in ((2, 8, False), (2, 9, True), (4, 6, False), (4, 7, True)):
-        monkeypatch.setattr("hytas.workers.opening.worker_count", lambda *_, n=count: n)
+        monkeypatch.setattr("hytas.workers.backends.worker_count", lambda *_, n=count: n)
         with spread_over(Slow("params", SHAPE), None) as scorer:
             assert isinstance(scorer, SpreadEvaluator)
             scorer.expect(expected)
@@ -223,7 +223,7 @@ def test_a_supernet_that_is_too_large_to_be_sent_scores_here(
     evaluator = Evaluator("inherited", SHAPE, inherited=lambda architecture: float(len(weights)))
     for most, alone in ((500, True), (10**6, False)):
         monkeypatch.setattr(
-            "hytas.workers.opening.worker_count",
+            "hytas.workers.backends.worker_count",
             lambda _, sent, __, most=most: 1 if sent > most else 2,
         )
         with spread_over(evaluator, None) as scorer:

@@ -20,7 +20,7 @@ from hytas.run.context import Run, RunContext, open_run
 from hytas.run.folder import read_json, write_json
 from hytas.run.progress import SILENT, Report
 from hytas.search import Evaluation, EvaluationStore, Scorer, score_parts
-from hytas.workers import Named
+from hytas.workers import WorkersLike
 
 CARD = "benchmark.json"
 CHUNK = 16  # networks between two writes, where this process alone scores
@@ -40,7 +40,7 @@ def make_benchmark(
     *,
     networks: int,
     uniform: str = "choices",
-    workers: Named = None,
+    workers: WorkersLike = None,
     device: str = "auto",
     report: Report = SILENT,
     command: str = "",

@@ -18,7 +18,7 @@ from hytas.run.context import Run
 from hytas.search import Training
 from hytas.tensors import read_tensors
 from hytas.train import LabelledPixels, Recipe, logits_of, train
-from hytas.workers import Named, Shared, open_workers
+from hytas.workers import Shared, WorkersLike, open_workers
 
 FIGURES = ("OA", "AA", "kappa")
 VALIDATION = "validation"
@@ -55,7 +55,9 @@ def trained_name(preset: str, seed: int) -> str:
     return f"{preset}:seed={seed}"
 
 
-def run_trainings(run: Run, trials: Sequence[Trial], workers: Named = None) -> Iterator[Training]:
+def run_trainings(
+    run: Run, trials: Sequence[Trial], workers: WorkersLike = None
+) -> Iterator[Training]:
     """Train a network for each of the trials; yield the trainings in the order of the trials.
 
     A network learns the training pixels, and its validation pixels choose the best epoch. It is
@@ -65,7 +67,7 @@ def run_trainings(run: Run, trials: Sequence[Trial], workers: Named = None) -> I
     Args:
         run: its first recipe trains all networks; its folder keeps where each training stands.
         trials: what to train.
-        workers: where networks train side by side (`hytas.workers.open_workers`).
+        workers: that train networks in parallel (`hytas.workers.open_workers`).
 
     Raises:
         OSError: a worker that trained was lost.

@@ -84,18 +84,18 @@ def _runtime() -> dict[str, Any]:
 def _workers(probe: bool) -> dict[str, str]:
     """Return what can work side by side; Ray and Slurm take seconds to start."""
     try:
-        from hytas.workers import available_engines, probe_engines
+        from hytas.workers import available_backends, probe_backends
 
-        return probe_engines() if probe else available_engines()
+        return probe_backends() if probe else available_backends()
     except Exception as error:  # a broken installation is to be told, too
         return {"local": f"{type(error).__name__}: {error}"}
 
 
 def _broken(workers: dict[str, str]) -> list[str]:
     """Return the probed workers that are installed and do not work."""
-    from hytas.workers import available_engines
+    from hytas.workers import available_backends
 
-    here = {name for name, text in available_engines().items() if not text.startswith("pip ")}
+    here = {name for name, text in available_backends().items() if not text.startswith("pip ")}
     return [
         f"workers {name} do not work: {text}"
         for name, text in workers.items()

@@ -10,7 +10,7 @@ from cloudpickle import dumps
 
 from hytas.proxies.evaluator import Evaluator
 from hytas.proxies.results import Scores
-from hytas.workers import Named, Shared, Workers, open_workers
+from hytas.workers import Shared, Workers, WorkersLike, open_workers
 
 FIRST_BATCH, MOST_BATCH = 32, 256
 """Architectures of a task, unless some workers would get none."""
@@ -100,7 +100,7 @@ class SpreadEvaluator:
 
 @contextmanager
 def spread_over(
-    evaluator: Evaluator, workers: Named, tell: Callable[[str], None] = lambda _: None
+    evaluator: Evaluator, workers: WorkersLike, tell: Callable[[str], None] = lambda _: None
 ) -> Iterator[Evaluator | SpreadEvaluator]:
     """Yield what scores: the evaluator alone, or with workers.
 

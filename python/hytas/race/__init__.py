@@ -2,20 +2,12 @@
 
 from hytas.race.events import RaceProgress, RungEnd, RungRow
 from hytas.race.finalists import diverse
-from hytas.race.ladder import (
-    PREFERENCES,
-    LadderRow,
-    ladder_rows,
-    size_classes,
-    size_of,
-    smaller_ones,
-)
 from hytas.race.race import race
-from hytas.race.racers import Racer
 from hytas.race.rankings import RANKINGS, USUAL_RANKING, find_ranking, usual_ranking
-from hytas.race.results import RungResult, results_by_racer, rung_results
-from hytas.race.rungs import LEAST_FINALISTS, REDUCTION_FACTOR, Rung, plan_rungs
-from hytas.race.standings import Placing, best_first, placings, standing
+from hytas.race.results import Racer, RungResult, results_by_racer, rung_results
+from hytas.race.rungs import LEAST_FINALISTS, PREFERENCES, REDUCTION_FACTOR, Rung, plan_rungs
+from hytas.race.scores import RaceScore, best_first, race_scores, validation_score
+from hytas.race.size_classes import SizeRow, size_classes, size_of, size_rows, smaller_finalists
 from hytas.race.task import ENOUGH_PIXELS, MANY_PIXELS, RaceTask
 
 __all__ = [
@@ -26,27 +18,27 @@ __all__ = [
     "RANKINGS",
     "REDUCTION_FACTOR",
     "USUAL_RANKING",
-    "LadderRow",
-    "Placing",
     "RaceProgress",
+    "RaceScore",
     "RaceTask",
     "Racer",
     "Rung",
     "RungEnd",
     "RungResult",
     "RungRow",
+    "SizeRow",
     "best_first",
     "diverse",
     "find_ranking",
-    "ladder_rows",
-    "placings",
     "plan_rungs",
     "race",
+    "race_scores",
     "results_by_racer",
     "rung_results",
     "size_classes",
     "size_of",
-    "smaller_ones",
-    "standing",
+    "size_rows",
+    "smaller_finalists",
     "usual_ranking",
+    "validation_score",
 ]

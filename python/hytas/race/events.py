@@ -1,8 +1,8 @@
-"""Events of a race, for whoever shows its progress."""
+"""Events that report the progress of a race."""
 
 from typing import NamedTuple
 
-from hytas.race.racers import Racer
+from hytas.race.results import Racer
 from hytas.search import Training
 
 
@@ -37,8 +37,8 @@ class RungRow(NamedTuple):
     Attributes:
         racer: the finalist, with the recipe that suits it best.
         accuracy: on validation pixels, None if its training failed.
-        score: that it is ranked by, larger is better (`hytas.race.Placing.value`).
-        kept: whether it goes on to the next rung; in the last rung, whether it wins.
+        score: that it is ranked by, larger is better (`hytas.race.RaceScore.value`).
+        kept: whether it is promoted to the next rung; in the last rung, whether it wins.
     """
 
     racer: Racer

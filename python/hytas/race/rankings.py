@@ -1,4 +1,4 @@
-"""What a race ranks finalists by. A ranking is one function, and one line in `RANKINGS`.
+"""The rankings of finalists. A ranking is one function, and one line in `RANKINGS`.
 
 A ranking maps the figures of a finalist (name -> mean over all validation pixels) to one number;
 larger is better. `hytas.race.trials` measures the figures, and the store keeps them all.
@@ -46,18 +46,18 @@ fill("ranking", RANKINGS)
 USUAL_RANKING = "augmented-accuracy"
 
 
-def usual_ranking(apart: bool) -> str:
-    """Return the name of the ranking for validation pixels of a kind.
+def usual_ranking(spatially_disjoint: bool) -> str:
+    """Return the name of the default ranking.
 
-    Validation pixels among training pixels are too easy: good and better networks classify as many
-    of them right, and disturbed ones tell more. Where validation pixels lie apart, their own
-    accuracy tells, and augmented accuracy would favour networks that were trained with the same
-    disturbances.
+    Validation pixels next to training pixels are too easy: good and better networks have the same
+    accuracy on them, and the augmented accuracy separates them. With a spatially disjoint split the
+    accuracy itself does, and augmented accuracy would favour networks that were trained with the
+    same augmentation.
 
     Args:
-        apart: whether they lie apart from training pixels, beyond a guard band.
+        spatially_disjoint: whether a guard band separates validation pixels from training pixels.
     """
-    return "mean" if apart else USUAL_RANKING
+    return "mean" if spatially_disjoint else USUAL_RANKING
 
 
 def find_ranking(name: str) -> Ranking:

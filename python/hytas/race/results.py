@@ -1,33 +1,65 @@
-"""What racers reached in the rungs of a race."""
+"""Racers, and the results of their trainings in each rung."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.race.racers import Key, key_of
 from hytas.race.rankings import Ranking
-from hytas.search import Training, unpack_flags
+from hytas.search import Evaluation, Training, unpack_flags
+
+Key = tuple[int, str]
+"""Number of a finalist's evaluation, and the name of a recipe."""
+
+
+class Racer(NamedTuple):
+    """A finalist of the search, with one of the recipes.
+
+    Attributes:
+        finalist: its evaluation.
+        recipe: name of the recipe.
+    """
+
+    finalist: Evaluation
+    recipe: str
+
+    @property
+    def key(self) -> Key:
+        """Key of the racer's trainings."""
+        return self.finalist.id, self.recipe
+
+
+def best_of_each(racers: Iterable[Racer]) -> list[Racer]:
+    """Return the first racer of each finalist."""
+    firsts: dict[int, Racer] = {}
+    for racer in racers:
+        firsts.setdefault(racer.finalist.id, racer)
+    return list(firsts.values())
+
+
+def key_of(training: Training) -> Key:
+    """Return the key of a training's racer."""
+    return training.id, training.recipe
 
 
 @dataclass(frozen=True)
 class RungResult:
-    """What one racer reached in a rung, over all its folds.
+    """The result of a racer in a rung, over all its folds.
 
     Attributes:
         key: of the racer.
         steps: optimiser steps of the rung.
-        folds: how many it was trained on.
-        figures: name -> mean over the validation pixels of all folds; empty where a fold failed.
-        seconds: spent on all folds.
-        reason: why the first fold that failed did so; empty where none failed.
-        answers: on pixels without a label, for each fold (`hytas.search.unpack_classes`); empty
-            where some have none.
-        right: (n,) which validation pixels of all folds it has right; empty where that is not
-            known.
+        folds: number of folds.
+        figures: name -> mean over the validation pixels of all folds; empty if a fold failed.
+        seconds: sum over the folds.
+        reason: failure of the first fold that failed; empty if none did.
+        predictions: packed classes of the unlabelled pixels, for each fold
+            (`hytas.search.unpack_classes`); empty if a fold has none.
+        right: (n,) correctly classified validation pixels of all folds; may be empty.
     """
 
     key: Key
@@ -36,19 +68,19 @@ class RungResult:
     figures: Mapping[str, float]
     seconds: float
     reason: str
-    answers: tuple[bytes, ...] = ()
+    predictions: tuple[bytes, ...] = ()
     right: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_), compare=False)
 
-    def merit(self, ranking: Ranking) -> float:
-        """Return what `ranking` makes of the figures; -inf where a fold failed."""
-        merit = math.nan if self.reason else ranking(self.figures)
-        return -math.inf if math.isnan(merit) else merit
+    def score(self, ranking: Ranking) -> float:
+        """Return the score of the figures by `ranking`; -inf if a fold failed."""
+        score = math.nan if self.reason else ranking(self.figures)
+        return -math.inf if math.isnan(score) else score
 
 
 def rung_results(trainings: Iterable[Training]) -> list[RungResult]:
     """Gather the folds of each racer and length; the shortest rung comes first."""
     groups: dict[tuple[int, Key], list[Training]] = {}
-    # By fold: sums are then taken in one order, whichever training ended first.
+    # Sorted by fold, so that sums do not depend on the order in which trainings ended.
     for training in sorted(trainings, key=lambda item: item.fold):
         groups.setdefault((training.steps, key_of(training)), []).append(training)
     return [_over_folds(groups[key]) for key in sorted(groups)]
@@ -66,7 +98,7 @@ def _over_folds(trainings: Sequence[Training]) -> RungResult:
     weights = [item.pixels for item in trainings]
     reason = next((item.reason for item in trainings if item.reason), "")
     names = () if reason else trainings[0].figures
-    answers = tuple(item.answers for item in trainings)
+    predictions = tuple(item.predictions for item in trainings)
     right = [unpack_flags(item.right, item.pixels) for item in trainings]
     return RungResult(
         key_of(trainings[0]),
@@ -75,6 +107,6 @@ def _over_folds(trainings: Sequence[Training]) -> RungResult:
         {name: fmean([item.figures[name] for item in trainings], weights) for name in names},
         sum(item.seconds for item in trainings),
         reason,
-        answers if all(answers) else (),
+        predictions if all(predictions) else (),
         np.concatenate(right) if all(map(len, right)) else right[0][:0],
     )

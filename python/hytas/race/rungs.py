@@ -1,27 +1,36 @@
-"""The rungs of successive halving: how many finalists train, and for how long."""
+"""The rungs of successive halving: their lengths, which finalists are promoted, and who wins."""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.metrics import compare_predictions
+
 REDUCTION_FACTOR = 2
-"""Each rung keeps one finalist in so many of the rung before, and trains so many times longer."""
+"""The reduction factor of successive halving."""
 FEW_FINALISTS = 6
-"""After a rung of at most so many finalists comes the last one."""
+"""A rung of at most this many finalists is followed by the last one."""
 LEAST_FINALISTS = 2
-"""At least this many finalists are in the last rung."""
+"""Least number of finalists in the last rung."""
 LAST_SHARE = 0.75
-"""Of the final training, in the last rung; less where other folds join."""
+"""Length of the last rung, as a share of the final training; less where further folds join."""
 LEAST_LAST = 100
-"""Optimiser steps of the last rung, at least, if the final training has so many."""
+"""Least number of optimiser steps in the last rung, if the final training is as long."""
+PREFERENCES = ("accurate", "small")
+
+Flags = NDArray[np.bool_]
 
 
 class Rung(NamedTuple):
-    """One step of the race: so many finalists, each trained to so many optimiser steps.
+    """A rung of the race.
 
     Attributes:
-        finalists: that take part; in a last rung the best of smaller networks may be there beside
-            them (`hytas.race.ladder`).
-        steps: optimiser steps, those of the rungs before among them.
+        finalists: number of finalists; the last rung may have more, of smaller size classes
+            (`promoted`).
+        steps: optimiser steps of a training, including the rungs before.
         first: steps of the first rung.
         before: steps of the rung before the last one; None unless this is a last rung in which the
             learning rate falls.
@@ -34,22 +43,22 @@ class Rung(NamedTuple):
 
     @property
     def is_last(self) -> bool:
-        """Whether the learning rate falls in it, and all folds judge it."""
+        """Whether the learning rate falls, and all folds validate."""
         return self.before is not None
 
 
 def plan_rungs(finalists: int, steps: int, final_steps: int, share: float = 1.0) -> list[Rung]:
     """Plan the rungs of a race, the first one first.
 
-    No rung trains longer than the final training. In the last one the learning rate falls, so that
-    `LEAST_FINALISTS` finalists are compared as they would end. It is shorter where other folds
-    join it: a whole training on each would take too long.
+    No rung trains longer than the final training. In the last rung the learning rate falls, so its
+    finalists are compared as they would end. It is shorter where further folds join it: a whole
+    training on each fold would take too long.
 
     Args:
         finalists: of the first rung.
         steps: optimiser steps of the first rung.
         final_steps: optimiser steps of the final training; 0 if none follows.
-        share: of the last rung's folds, those that the rungs before have.
+        share: folds of the early rungs, as a share of those of the last rung.
     """
     limit = final_steps or math.inf
     first = steps
@@ -63,3 +72,66 @@ def plan_rungs(finalists: int, steps: int, final_steps: int, share: float = 1.0)
         last = max(REDUCTION_FACTOR * steps, round(LAST_SHARE * share * final_steps), least)
         rungs.append(Rung(LEAST_FINALISTS, int(min(last, limit)), first, steps))
     return rungs
+
+
+def is_far_behind(best: Flags, other: Flags) -> bool:
+    """Return whether `other` is behind `best` by more than twice the chance deviation (McNemar).
+
+    Args:
+        best, other: (n,) correctly classified pixels; without them the result is False.
+    """
+    if len(best) != len(other):
+        return False
+    gained, lost, _ = compare_predictions(other, best)
+    return bool(gained - lost > 2 * (gained + lost) ** 0.5)
+
+
+def promoted(
+    classes: Sequence[int], count: int, far_behind: Sequence[bool], *, more: int = 0
+) -> list[int]:
+    """Return the ranks of the racers that are promoted to the next rung, in ascending order.
+
+    The best racer of each size class is promoted, unless it is far behind.
+
+    Args:
+        classes: size class of each racer, the best racer first.
+        count: racers to promote.
+        far_behind: whether each racer is far behind the first one.
+        more: number of racers that are promoted in addition to `count`, if they are the best of
+            smaller size classes; 0 promotes them in place of others.
+    """
+    best = [classes.index(size_class) for size_class in sorted(set(classes))]
+    best = sorted(rank for rank in best if not far_behind[rank])
+    if more:
+        smaller = [rank for rank in best if classes[rank] > classes[0]][:more]
+        return sorted({*range(min(count, len(classes))), *smaller})
+    chosen = best[:count]
+    others = [rank for rank in range(len(classes)) if rank not in chosen]
+    return sorted([*chosen, *others[: count - len(chosen)]])
+
+
+def choose_winner(
+    right: Sequence[Flags], sizes: Sequence[float], prefer: str = PREFERENCES[0]
+) -> int:
+    """Return the rank of the winner among the racers of the last rung.
+
+    Racers that are far behind the one with most correct pixels cannot win: it is the best of
+    several, so its lead by chance is larger than that of a pair. The first of the others wins; with
+    `prefer="small"` the smallest racer that is within chance of it (McNemar).
+
+    Args:
+        right: (n,) correctly classified held-out pixels of each racer, the best score first. An
+            empty array is within chance of all.
+        sizes: of each racer.
+        prefer: one of `PREFERENCES`.
+    """
+    most = max(right, key=lambda flags: int(flags.sum()))
+    first = next(rank for rank, flags in enumerate(right) if not is_far_behind(most, flags))
+    if prefer == "accurate":
+        return first
+    within = [
+        rank
+        for rank, flags in enumerate(right)
+        if len(flags) != len(right[first]) or not compare_predictions(flags, right[first])[2]
+    ]
+    return min(within, key=lambda rank: (sizes[rank], rank))

@@ -1,4 +1,4 @@
-"""What a race needs to train a finalist."""
+"""The task of a race: networks, pixels, folds and recipes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from torch import nn
 
 from hytas.models import as_network
-from hytas.race.ladder import PREFERENCES
-from hytas.race.racers import Key
 from hytas.race.rankings import USUAL_RANKING
-from hytas.race.rungs import FEW_FINALISTS, Rung
-from hytas.search import Ballot, unpack_classes
+from hytas.race.results import Key
+from hytas.race.rungs import FEW_FINALISTS, PREFERENCES, Rung
+from hytas.search import MethodVote, unpack_classes
 from hytas.train import LabelledPixels, Recipe, distinct
 
 Pixels = NDArray[np.int64]
@@ -23,9 +22,9 @@ Pixels = NDArray[np.int64]
 ENOUGH_PIXELS = 60
 """Validation pixels, of all folds together, on which a race can rank. Each fold costs as much."""
 MANY_PIXELS = 1000
-"""Validation pixels of the last rung, where there are so many; on fewer, one pixel may decide."""
+"""Validation pixels wanted in the last rung; on fewer, one pixel may decide."""
 FOLDS_WITH_VOTE = 2
-"""Folds of a first rung, at most, where finalists vote. Measured: docs/log.md."""
+"""Most folds of a first rung in which finalists vote. Measured: docs/log.md."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,21 +36,19 @@ class RaceTask:
         labelled: all pixels that the race may read, in ascending order.
         folds: flat indices of training and of validation pixels, for each fold; at least one.
             Early rungs, of many finalists, take the first ones (`folds_of`).
-        further: folds that only the last rung takes beside these, so that most labelled pixels
-            validate once.
-        prefer: "accurate" or "small": which of the finalists wins that are within chance of each
+        further: additional folds of the last rung, so that most labelled pixels validate once.
+        prefer: "accurate" or "small": the finalist that wins among those within chance of each
             other.
-        recipes: name -> recipe of the final training. A rung trains by it, but for its own number
-            of steps.
+        recipes: name -> recipe of the final training. A rung takes all of it but the length.
         seed: of every training.
         device: where to train.
-        folder: keeps where the trainings stand between rungs, and is removed at the end; None
-            trains each rung from the start, to the same result.
+        folder: of the checkpoints between rungs; it is removed at the end. None trains each rung
+            from the start, to the same result.
         ranking: name of one of `hytas.race.RANKINGS`.
-        augmented: its noise, illumination and brightness are those of the augmented accuracy,
+        augmented: recipe whose noise, illumination and brightness give the augmented accuracy,
             whatever recipe a racer is trained by.
-        unlabelled: pixels whose targets mean nothing; racers are ranked by their agreement on them
-            (`hytas.race.consensus`). None ranks by the validation pixels alone.
+        unlabelled: unlabelled pixels, whose targets are ignored; racers are ranked by their
+            agreement on them (`hytas.race.consensus`). None ranks by validation pixels alone.
     """
 
     build: Callable[[Mapping[str, Any], Recipe], nn.Module]
@@ -69,7 +66,7 @@ class RaceTask:
 
     @property
     def all_folds(self) -> list[tuple[Pixels, Pixels]]:
-        """Return the folds of the last rung; the first ones are those of the rungs before."""
+        """Return the folds of the last rung, beginning with those of earlier rungs."""
         return [*self.folds, *self.further]
 
     @property
@@ -89,7 +86,7 @@ class RaceTask:
     def recipes_for(self, architecture: Mapping[str, Any]) -> list[str]:
         """Return the recipes that train a network in different ways; of equal ones the first.
 
-        Whitening sets the projection of pixels. A network without one is trained alike either way.
+        Whitening sets the projection of pixels. A network without one trains the same either way.
         """
         recipes = self.recipes
         if len({recipe.whitened for recipe in recipes.values()}) > 1:
@@ -99,9 +96,9 @@ class RaceTask:
         return list(distinct(recipes))
 
     def folds_of(self, rung: Rung) -> int:
-        """Return how many folds judge a rung: in the last one all, with many finalists few.
+        """Return the number of folds of a rung: all in the last one, few with many finalists.
 
-        In the first rung the vote tells finalists apart, too, so `FOLDS_WITH_VOTE` do.
+        In the first rung the vote also separates finalists, so `FOLDS_WITH_VOTE` are enough.
         """
         if rung.is_last:
             return len(self.all_folds)
@@ -112,16 +109,16 @@ class RaceTask:
         voted = rung.steps == rung.first and self.unlabelled is not None
         return min(enough, FOLDS_WITH_VOTE) if voted else enough
 
-    def counts(self, ballot: Ballot) -> bool:
-        """Return whether a ballot is of these folds and pixels."""
+    def accepts(self, vote: MethodVote) -> bool:
+        """Return whether a vote is of these folds and pixels."""
         return (
-            ballot.fold < len(self.folds)
-            and ballot.pixels == len(self.folds[ballot.fold][1])
-            and len(unpack_classes(ballot.answers)) == len(self.unlabelled or ())
+            vote.fold < len(self.folds)
+            and vote.pixels == len(self.folds[vote.fold][1])
+            and len(unpack_classes(vote.predictions)) == len(self.unlabelled or ())
         )
 
     def checkpoint(self, racer: Key, fold: int) -> Path | None:
-        """Return the file that keeps where the training of a racer stands, on a fold."""
+        """Return the checkpoint file of a racer on a fold."""
         if self.folder is None:
             return None
         self.folder.mkdir(exist_ok=True)
@@ -129,7 +126,7 @@ class RaceTask:
         return self.folder / f"{number}-{recipe}-{fold}.safetensors"
 
     def keep_checkpoints(self, racers: Iterable[Key]) -> None:
-        """Remove the checkpoints of all racers but these; without any, the folder."""
+        """Remove the checkpoints of all other racers; without `racers`, the folder."""
         if self.folder is None or not self.folder.exists():
             return
         kept = {self.checkpoint(key, fold) for key in racers for fold in range(len(self.all_folds))}

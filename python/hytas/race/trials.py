@@ -1,4 +1,4 @@
-"""The trainings of a rung: each racer, on each fold, and what it reaches there."""
+"""The trainings of a rung: each racer on each fold, and its figures."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from torch import nn
 
 from hytas.errors import InputError, is_out_of_memory, one_line
 from hytas.machine import one_thread_on_cpu
-from hytas.race.racers import Racer
+from hytas.race.results import Racer
 from hytas.race.rungs import Rung
 from hytas.race.task import RaceTask
 from hytas.search import Training, pack_classes, pack_flags
@@ -31,14 +31,14 @@ from hytas.workers import OneByOne, Shared, Workers
 
 @dataclass(frozen=True)
 class Trial:
-    """One training to be done: a racer, and on which fold."""
+    """One training to do: a racer on a fold."""
 
     racer: Racer
     fold: int
 
 
 class RacePixels(NamedTuple):
-    """The pixels that travel to each worker once: see `RaceTask`."""
+    """The pixels of a race (`RaceTask`), which are sent to each worker once."""
 
     labelled: LabelledPixels
     unlabelled: LabelledPixels | None
@@ -46,17 +46,17 @@ class RacePixels(NamedTuple):
 
 @dataclass(frozen=True)
 class _Fold:
-    """What a racer is trained and judged on, and how.
+    """Pixels and settings of a racer's training.
 
     Attributes:
-        pixels: of all folds, and those without a label.
-        learnt: those that train, as flat indices (n,).
-        held_out: those that judge, as flat indices (m,).
-        checkpoint: where its training stands after the rungs before; None starts anew.
+        pixels: labelled pixels of all folds, and unlabelled ones.
+        train: train pixels, as flat indices (n,).
+        held_out: validation pixels, as flat indices (m,).
+        checkpoint: file of the rungs before; None starts from the beginning.
     """
 
     pixels: Shared[RacePixels]
-    learnt: NDArray[np.int64]
+    train: NDArray[np.int64]
     held_out: NDArray[np.int64]
     recipe: Recipe
     schedule: Schedule
@@ -84,9 +84,9 @@ def run_trials(
 ) -> Iterator[Training]:
     """Train each racer to the length of a rung; yield trainings in the order of the trials.
 
-    A training that diverges, runs out of memory, or has a recipe that its network cannot follow
-    has no figures but a reason: it is one racer's failure, not the race's. One that lacks memory
-    beside others of this machine is done again alone, after all others.
+    A training that diverges, runs out of memory, or has a recipe that its network does not support
+    has a reason in place of figures: one racer fails, and not the race. A training that runs out of
+    memory in parallel with others of this machine is repeated alone, after all others.
 
     Args:
         task: of the race.
@@ -101,12 +101,12 @@ def run_trials(
 
     def job(trial: Trial) -> tuple[Trial, nn.Module, int, _Fold]:
         recipe = task.recipes[trial.racer.recipe]
-        learnt, held_out = task.all_folds[trial.fold]
-        schedule = rung_schedule(rung, recipe, len(learnt))
-        # No epoch is the last for want of progress: another rung may follow.
+        train_pixels, held_out = task.all_folds[trial.fold]
+        schedule = rung_schedule(rung, recipe, len(train_pixels))
+        # No early stopping, because another rung may follow.
         fold = _Fold(
             pixels,
-            learnt,
+            train_pixels,
             held_out,
             replace(recipe, patience=1.0),
             schedule,
@@ -121,7 +121,7 @@ def run_trials(
     for trial, training in zip(
         trials, workers.run(_train_racer, map(job, trials), len(trials)), strict=True
     ):
-        if workers.beside and is_out_of_memory(training.reason):
+        if workers.shares_memory and is_out_of_memory(training.reason):
             alone.append(trial)
         else:
             yield training
@@ -131,8 +131,8 @@ def run_trials(
 def rung_schedule(rung: Rung, recipe: Recipe, pixels: int) -> Schedule:
     """Return the schedule of a rung.
 
-    The rate stays at its peak, so the next rung goes on where this one ends. The last rung lets it
-    fall from where the one before ended.
+    The learning rate stays at its peak, so the next rung can continue. In the last rung it falls,
+    beginning at the end of the rung before.
 
     Args:
         rung: of `plan_rungs`.
@@ -151,18 +151,18 @@ def rung_schedule(rung: Rung, recipe: Recipe, pixels: int) -> Schedule:
 
 
 def _train_racer(trial: Trial, network: nn.Module, steps: int, fold: _Fold) -> Training:
-    started, reason, answers, right = time.monotonic(), "", b"", b""
+    started, reason, predictions, right = time.monotonic(), "", b"", b""
     figures: dict[str, float] = {}
     try:
         with one_thread_on_cpu(fold.device):
             figures, right = _figures(network, fold)
-            answers = _answers(network, fold)
+            predictions = _predictions(network, fold)
     except (InputError, MemoryError, RuntimeError) as error:
         reason = one_line(error)
         if not isinstance(error, InputError) and not is_out_of_memory(reason):
             raise
     if fold.device.type == "cuda":
-        torch.cuda.empty_cache()  # for the next racer, and for those beside
+        torch.cuda.empty_cache()  # for other processes on this GPU
     return Training(
         *trial.racer.key,
         steps,
@@ -171,15 +171,15 @@ def _train_racer(trial: Trial, network: nn.Module, steps: int, fold: _Fold) -> T
         figures,
         time.monotonic() - started,
         reason,
-        answers,
+        predictions,
         right,
     )
 
 
 def _figures(network: nn.Module, fold: _Fold) -> tuple[dict[str, float], bytes]:
-    """Train the network; return figures for rankings, and which validation pixels are right."""
-    _forget_useless(fold)
-    training, validation = map(fold.pixels.get().labelled.subset, (fold.learnt, fold.held_out))
+    """Train the network; return figures for rankings, and packed flags of correct pixels."""
+    _remove_useless(fold)
+    training, validation = map(fold.pixels.get().labelled.subset, (fold.train, fold.held_out))
     result = train(
         network,
         training,
@@ -206,15 +206,15 @@ def _figures(network: nn.Module, fold: _Fold) -> tuple[dict[str, float], bytes]:
     return figures, pack_flags(predicted == validation.targets)
 
 
-def _answers(network: nn.Module, fold: _Fold) -> bytes:
-    """Return the classes that a trained network gives pixels without a label, packed."""
+def _predictions(network: nn.Module, fold: _Fold) -> bytes:
+    """Return the packed classes that a trained network predicts for the unlabelled pixels."""
     unlabelled = fold.pixels.get().unlabelled
     if unlabelled is None:
         return b""
     return pack_classes(logits_of(network, unlabelled, fold.device).argmax(axis=1))
 
 
-def _forget_useless(fold: _Fold) -> None:
+def _remove_useless(fold: _Fold) -> None:
     """Remove a checkpoint that is damaged, or of a longer training than this one."""
     path = fold.checkpoint
     if path is None or not path.exists():

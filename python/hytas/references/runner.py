@@ -23,7 +23,7 @@ from hytas.references.by_scene import figures_by_scene
 from hytas.references.results import Results
 from hytas.references.table import METHODS
 from hytas.references.task import Fit, Progress, Task
-from hytas.workers import Named, Shared, open_workers
+from hytas.workers import Shared, WorkersLike, open_workers
 
 
 @takes_split_options
@@ -73,7 +73,7 @@ def run_references(
     device: str = "cpu",
     progress: Callable[[str, int, str, int, int], None] = lambda *_: None,
     line: Callable[[str], None] = lambda _: None,
-    workers: Named = None,
+    workers: WorkersLike = None,
 ) -> dict[str, Any]:
     """Do the fits that `results` lacks, and summarise all.
 
@@ -83,7 +83,7 @@ def run_references(
     Args:
         progress: called with method, seed, work, done, total; not if others work.
         line: called with each fact for the user.
-        workers: where to fit side by side (`hytas.workers.open_workers`), one thread a fit; None
+        workers: that fit in parallel (`hytas.workers.open_workers`), one thread a fit; None
             fits one after another in this process.
 
     Returns:
@@ -135,7 +135,7 @@ def _fits(
     wanted: Sequence[tuple[str, Split]],
     device: str,
     progress: Callable[[str, int, str, int, int], None],
-    workers: Named,
+    workers: WorkersLike,
 ) -> Iterator[dict[str, Any]]:
     """Yield the entry of each method and split, in their order."""
     if workers is None:

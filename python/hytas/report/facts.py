@@ -41,7 +41,7 @@ class Finalist:
         place: among the candidates.
         recipe: name of the recipe.
         won: whether it won the race.
-        rungs: steps -> figures on validation pixels, and "merit", their summary; none in
+        rungs: steps -> figures on validation pixels, and "score", their summary; none in
             a rung whose training failed.
         ranked_by: what the race ranked it by at its end; None if it failed.
         agreement: with the vote on pixels without a known label; None if there was none.
@@ -93,7 +93,7 @@ class RunFacts:
         candidates: of the search.
         finalists: of the race, the best first.
         ladder: the best finalist of each size, the largest first: the fields of
-            `hytas.race.LadderRow` by name; empty where there was no race.
+            `hytas.race.SizeRow` by name; empty where there was no race.
         polled: titles of methods that did not race and were asked for their vote.
         preset: name of the recipe of the final training, or "".
         ranking: name of what the race ranks by (`hytas.race.RANKINGS`).

@@ -201,7 +201,7 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> View:
         errors=errors,
         spectra=chart,
         panels=_panels(run, drawn),
-        race=charts.race_lines(run.finalists, "merit"),
+        race=charts.race_lines(run.finalists, "score"),
         reliability=charts.reliability(calibration) if calibration else None,
         drawn=len(drawn),
         most={

@@ -26,7 +26,7 @@ from hytas.run.types import Pixels
 from hytas.spaces import open_space
 from hytas.spaces.shape import Shape
 from hytas.train import Recipe
-from hytas.workers import Named
+from hytas.workers import WorkersLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ class Run:
     folder: RunFolder
     report: Report
     command: str = ""
-    workers: Named = None
+    workers: WorkersLike = None
     records_of: RunFolder | None = None
     pace: Pace = field(default_factory=Pace)
 
@@ -292,7 +292,7 @@ def open_run(
     report: Report,
     check: Callable[[RunContext], object] = lambda _: None,
     command: str = "",
-    workers: Named = None,
+    workers: WorkersLike = None,
     began: float | None = None,
 ) -> Iterator[Run]:
     """Prepare a run and lock its folder; nothing is written before all settings are checked.

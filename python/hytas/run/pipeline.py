@@ -29,7 +29,7 @@ from hytas.run.stages import (
 from hytas.run.times import run_cost
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
-from hytas.workers import Named
+from hytas.workers import WorkersLike
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def run_pipeline(
     report: Report = SILENT,
     command: str = "",
     references: bool = True,
-    workers: Named = None,
+    workers: WorkersLike = None,
     began: float | None = None,
 ) -> Outcome:
     """Search, race, train, export and check a model for a scene under a budget.

@@ -11,7 +11,7 @@ from typing import Any
 from hytas.errors import InputError
 from hytas.run.config import RunConfig
 from hytas.run.folder import RunFolder, read_json, write_json
-from hytas.workers.seam import SPENT
+from hytas.workers.base import SPENT
 
 KEPT_SECONDS = 5.0
 """A kill loses the times of at most so long."""

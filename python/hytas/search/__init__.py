@@ -9,9 +9,9 @@ from hytas.search.driver import (
     search,
 )
 from hytas.search.records import (
-    Ballot,
     Evaluation,
     FinalTraining,
+    MethodVote,
     Training,
     pack_classes,
     pack_flags,
@@ -21,10 +21,10 @@ from hytas.search.records import (
 from hytas.search.store import EvaluationStore
 
 __all__ = [
-    "Ballot",
     "Evaluation",
     "EvaluationStore",
     "FinalTraining",
+    "MethodVote",
     "Scorer",
     "SearchProgress",
     "SearchResult",

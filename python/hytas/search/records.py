@@ -1,6 +1,6 @@
-"""The records of a run's store, and how a row of its tables becomes one.
+"""The records of a run's store, and how its rows are read.
 
-A row that is not what was written raises ValueError, TypeError or LookupError.
+A damaged row raises ValueError, TypeError or LookupError.
 """
 
 import math
@@ -47,8 +47,8 @@ class Training:
         figures: name -> figure on these pixels; empty if the training failed.
         seconds: duration.
         reason: why it failed; empty if it did not.
-        answers: the classes that it gives pixels without a label (`pack_classes`); may be empty.
-        right: which validation pixels it classifies right (`pack_flags`); may be empty.
+        predictions: classes of the unlabelled pixels (`pack_classes`); may be empty.
+        right: which validation pixels are classified correctly (`pack_flags`); may be empty.
     """
 
     id: int
@@ -59,28 +59,28 @@ class Training:
     figures: dict[str, float]
     seconds: float
     reason: str = ""
-    answers: bytes = b""
+    predictions: bytes = b""
     right: bytes = b""
 
 
 @dataclass(frozen=True)
-class Ballot:
-    """What a method that does not race says of the pixels that a race votes on.
+class MethodVote:
+    """The predictions of a reference method, fitted without one fold.
 
     Attributes:
         method: its name.
-        fold: number of the fold that it was fitted without.
+        fold: number of the fold that is held out.
         pixels: number of validation pixels of that fold.
-        right: how many of them it classifies right.
-        answers: the classes that it gives pixels without a label (`pack_classes`).
-        held_out: the classes that it gives the validation pixels.
+        right: number of these that are classified correctly.
+        predictions: classes of the unlabelled pixels (`pack_classes`).
+        held_out: classes of the validation pixels.
     """
 
     method: str
     fold: int
     pixels: int
     right: int
-    answers: bytes
+    predictions: bytes
     held_out: bytes = b""
 
 
@@ -139,14 +139,16 @@ def read_training(row: tuple[Any, ...]) -> Training:
     return Training(number, row[1], steps, fold, pixels, figures, seconds, row[7], *row[8:10])
 
 
-def read_ballot(row: tuple[Any, ...]) -> Ballot:
-    """Return a row of `ballots` as a ballot."""
-    method, *numbers, answers, held_out = row
+def read_vote(row: tuple[Any, ...]) -> MethodVote:
+    """Return a row of `ballots` as a vote."""
+    method, *numbers, predictions, held_out = row
     names = ("fold", "pixels", "right")
     fold, pixels, right = (_whole(value, name) for name, value in zip(names, numbers, strict=True))
-    if not (isinstance(method, str) and isinstance(answers, bytes) and isinstance(held_out, bytes)):
+    if not (
+        isinstance(method, str) and isinstance(predictions, bytes) and isinstance(held_out, bytes)
+    ):
         raise TypeError(f"method {str(method)[:40]!r}: a text, and classes in bytes, are needed")
-    return Ballot(method, fold, pixels, right, answers, held_out)
+    return MethodVote(method, fold, pixels, right, predictions, held_out)
 
 
 def pack_classes(classes: NDArray[np.int64]) -> bytes:

@@ -11,15 +11,15 @@ from typing import Any, TypeVar
 from hytas.errors import InputError
 from hytas.files import legible
 from hytas.search.records import (
-    Ballot,
     Evaluation,
     FinalTraining,
+    MethodVote,
     Training,
     finite_or_null,
-    read_ballot,
     read_evaluation,
     read_final_training,
     read_training,
+    read_vote,
 )
 
 Row = TypeVar("Row")
@@ -61,13 +61,13 @@ CREATE TABLE IF NOT EXISTS final_trainings (
     test_kappa REAL NOT NULL,
     PRIMARY KEY (architecture, seed)
 );
-CREATE TABLE IF NOT EXISTS ballots (  -- of methods that do not race, on the same pixels
+CREATE TABLE IF NOT EXISTS ballots (  -- votes of reference methods on the same pixels
     method TEXT NOT NULL,
     fold INTEGER NOT NULL,         -- of the validation pixels, from 0
     pixels INTEGER NOT NULL,       -- validation pixels of the fold
     right INTEGER NOT NULL,        -- of them, that the method classifies right
     classes BLOB NOT NULL,         -- as in trainings
-    held_out BLOB NOT NULL,        -- likewise, of the validation pixels
+    held_out BLOB NOT NULL,        -- the same of the validation pixels
     PRIMARY KEY (method, fold)
 );
 CREATE TABLE IF NOT EXISTS state (
@@ -206,25 +206,25 @@ class EvaluationStore:
             json.dumps(finite_or_null(training.figures)),
             training.seconds,
             training.reason,
-            training.answers,
+            training.predictions,
             training.right,
         )
         self._put("trainings", [row])
 
     def trainings(self) -> list[Training]:
-        """All trainings, the shortest first."""
+        """Return all trainings, the shortest first."""
         return self._read("trainings", "steps, id, recipe, fold", read_training)
 
-    def keep_ballots(self, ballots: Iterable[Ballot]) -> None:
-        """Keep these ballots, in place of those that there are."""
+    def replace_votes(self, votes: Iterable[MethodVote]) -> None:
+        """Replace all votes of reference methods."""
         with self._transaction() as connection:
             connection.execute("DELETE FROM ballots")
-            for ballot in ballots:
-                connection.execute("INSERT INTO ballots VALUES (?,?,?,?,?,?)", astuple(ballot))
+            for vote in votes:
+                connection.execute("INSERT INTO ballots VALUES (?,?,?,?,?,?)", astuple(vote))
 
-    def ballots(self) -> list[Ballot]:
-        """All ballots, by method and fold."""
-        return self._read("ballots", "method, fold", read_ballot)
+    def votes(self) -> list[MethodVote]:
+        """Return the votes of reference methods, by method and fold."""
+        return self._read("ballots", "method, fold", read_vote)
 
     def add_final_training(self, training: FinalTraining) -> None:
         """Add a final training; it replaces one with the same architecture and seed."""

@@ -1,24 +1,24 @@
-"""Where work runs side by side: processes of this machine, a Ray cluster, or Slurm."""
+"""Workers that run calls in parallel: processes of this machine, a Ray cluster, or Slurm."""
 
-from hytas.workers.opening import (
-    Named,
-    available_engines,
+from hytas.workers.backends import (
+    WorkersLike,
+    available_backends,
     check_workers,
     open_workers,
-    probe_engines,
+    probe_backends,
     worker_count,
 )
-from hytas.workers.seam import ExecutorWorkers, OneByOne, Shared, Workers
+from hytas.workers.base import ExecutorWorkers, OneByOne, Shared, Workers
 
 __all__ = [
     "ExecutorWorkers",
-    "Named",
     "OneByOne",
     "Shared",
     "Workers",
-    "available_engines",
+    "WorkersLike",
+    "available_backends",
     "check_workers",
     "open_workers",
-    "probe_engines",
+    "probe_backends",
     "worker_count",
 ]

@@ -24,7 +24,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from cloudpickle import dumps
 
-from hytas.workers.seam import ExecutorWorkers, Job, Shared, Workers, once
+from hytas.workers.base import ExecutorWorkers, Job, Shared, Workers, once
 
 PRELOADED = ["torch", "hytas.proxies.evaluator", "hytas.race.task", "hytas.train.loop"]
 THREADS = [f"{name}_NUM_THREADS" for name in ("OMP", "MKL", "OPENBLAS", "BLIS", "NUMEXPR")]
@@ -38,14 +38,14 @@ T = TypeVar("T")
 class Processes(Workers):
     """Runs calls in processes of this machine, which end when it is closed.
 
-    If they stayed, they would share a core while they wait (seen on Linux, with two cores: the
-    training after the race took three times as long).
+    Waiting processes would slow later work (on Linux with two cores, the training after the race
+    took three times as long).
 
     Args:
         count: processes.
     """
 
-    name, beside = "processes of this machine", True
+    name, shares_memory = "processes of this machine", True
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -55,7 +55,7 @@ class Processes(Workers):
         self._idle = True
 
     def close(self) -> None:
-        """End the processes; those with a call under way are killed."""
+        """End the processes; running calls are killed."""
         if self._executor is not None:
             for process in () if self._idle else self._context.started:
                 process.kill()
@@ -72,23 +72,23 @@ class Processes(Workers):
         with tempfile.NamedTemporaryFile(dir=self._folder.name, delete=False) as file:
             buffers: list[pickle.PickleBuffer] = []
             text = dumps(value, protocol=5, buffer_callback=buffers.append)
-            places = []
+            parts = []
             for part in [text, *(buffer.raw() for buffer in buffers)]:
                 file.seek(-file.tell() % ALIGNED, os.SEEK_CUR)
-                places.append((file.tell(), len(part)))
+                parts.append((file.tell(), len(part)))
                 file.write(part)
-        return _Mapped(Path(file.name), places)
+        return _Mapped(Path(file.name), parts)
 
     def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
         """Call `work` with each of the jobs.
 
-        Every process has one thread, so a result does not depend on how many run beside it.
+        Every process has one thread, so a result does not depend on the number of processes.
 
         Raises:
             OSError: a process was killed.
         """
-        # One job alone goes to a process, too: its last digits may depend on where it runs, and a
-        # race that goes on after a kill may have one left.
+        # A single job also runs in a worker process: its last digits may depend on the process, and
+        # a restarted race may have one training left.
         processes = min(self.count, max(count, 2))
         if self._executor is None:
             self._executor = ProcessPoolExecutor(
@@ -98,7 +98,7 @@ class Processes(Workers):
         self._idle = False
         try:
             here = ExecutorWorkers(self._executor, processes)
-            here.beside = True
+            here.shares_memory = True
             yield from here.run(_call, calls, count)
         except BrokenProcessPool:
             raise OSError(
@@ -110,24 +110,24 @@ class Processes(Workers):
 
 @dataclass(frozen=True)
 class _Mapped(Generic[T]):
-    """A value in a file: the places of its pickle and of its arrays."""
+    """A value in a file: the offsets and lengths of its pickle and arrays."""
 
     path: Path
-    places: list[tuple[int, int]]
+    parts: list[tuple[int, int]]
 
     def get(self) -> T:
-        """Return the value, whose arrays all processes share; a process reads it once."""
+        """Return the value, whose arrays all processes share."""
         return once(str(self.path), self._read)
 
     def _read(self) -> T:
         with self.path.open("rb") as file:
             whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        text, *buffers = (whole[start : start + size] for start, size in self.places)
+        text, *buffers = (whole[start : start + size] for start, size in self.parts)
         return cast("T", pickle.loads(text, buffers=buffers))  # this process's parent wrote it
 
 
 class _Process(ForkServerProcess):
-    """A process that does not run the user's script again, as others do without a guard in it."""
+    """A process that does not import the user's script, which may lack a `__main__` guard."""
 
     def start(self) -> None:
         """Start the process."""
@@ -137,7 +137,7 @@ class _Process(ForkServerProcess):
 
 
 class _Context(ForkServerContext):
-    """Starts processes from the server, and knows them."""
+    """Starts processes from the server, and lists them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -174,8 +174,7 @@ def _one_thread() -> Iterator[None]:
 def _begin(environment: dict[str, str]) -> None:
     """Prepare a worker process.
 
-    It has the environment of its parent, not the server's, and one thread. It leaves Ctrl-C to its
-    parent, and ends when its parent has, however that ended.
+    It takes the environment of its parent, ignores Ctrl-C, and ends when its parent ends.
     """
     os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)

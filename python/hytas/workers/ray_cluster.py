@@ -10,12 +10,19 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from hytas.errors import InputError, one_line
-from hytas.workers.probe import Facts, check_facts, facts_here
-from hytas.workers.seam import ExecutorWorkers, Job, Shared, once
+from hytas.workers.base import (
+    ExecutorWorkers,
+    Facts,
+    Job,
+    Shared,
+    check_facts,
+    facts_here,
+    once,
+)
 
 T = TypeVar("T")
 RETRIES = 10
-"""So often a call is given to another worker if its worker is lost."""
+"""Number of retries of a call whose worker is lost."""
 HERE = "local"  # Ray's name for a cluster that starts on this machine
 CONNECT_SECONDS = 10
 ADDRESS = re.compile(r"(ray://)?(?P<host>[^\s/:@\[\]]+|\[[0-9a-fA-F:.]+\]):(?P<port>[0-9]{1,5})")
@@ -63,17 +70,17 @@ class RayExecutor(Executor):
             else:
                 future.set_result(done.result())
 
-        def take_back(ended: Future[T]) -> None:
+        def cancel(ended: Future[T]) -> None:
             if ended.cancelled():
                 self._ray.cancel(reference, force=True)
 
         self._waiting.add(future)
-        future.add_done_callback(take_back)
+        future.add_done_callback(cancel)
         reference.future().add_done_callback(settle)
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take back what waits and what is under way."""
+        """Cancel waiting and running calls."""
         if cancel_futures:
             for future in list(self._waiting):
                 future.cancel()
@@ -116,11 +123,11 @@ class RayWorkers(ExecutorWorkers):
 
     @property
     def count(self) -> int:
-        """Calls that run at once; it changes as machines come and go."""
+        """Calls that run at once, by the current size of the cluster."""
         return max(1, self._capacity())
 
     def close(self) -> None:
-        """Take back what waits, and leave the cluster."""
+        """Cancel waiting calls, and leave the cluster."""
         self.executor.shutdown(cancel_futures=True)
         self._leave()
 
@@ -155,21 +162,21 @@ class RayWorkers(ExecutorWorkers):
 
 
 def parse_address(address: str) -> tuple[str, int] | None:
-    """Return the host and the port of an address; None if it names no host, as "auto".
+    """Return the host and the port of an address; None without a host, such as "auto".
 
     Raises:
-        InputError: it is not of a form that Ray knows.
+        InputError: Ray does not accept the form.
     """
     if address in ("", "auto", HERE):
         return None
-    found = ADDRESS.fullmatch(address)
-    if not found or not 0 < int(found["port"]) < 2**16:
+    match = ADDRESS.fullmatch(address)
+    if not match or not 0 < int(match["port"]) < 2**16:
         raise InputError(
             "workers",
             "ray",
             f"{address!r}: must be ray, ray:auto, ray:HOST:PORT or ray://HOST:PORT",
         )
-    return found["host"].strip("[]"), int(found["port"])
+    return match["host"].strip("[]"), int(match["port"])
 
 
 def _connect(ray: Any, address: str) -> None:
@@ -186,7 +193,7 @@ def _connect(ray: Any, address: str) -> None:
                 log_to_driver=True,
                 configure_logging=False,
             )
-    except Exception as error:  # where a machine is too busy for Ray to start, of no other class
+    except Exception as error:  # Ray raises it on a busy machine
         hint = "; if it has a token, set RAY_AUTH_MODE=token" if named else ""
         raise InputError(
             "workers", "ray", f"no cluster answers at {address}: {one_line(error)}{hint}"
@@ -195,7 +202,7 @@ def _connect(ray: Any, address: str) -> None:
 
 @contextmanager
 def _one_attempt() -> Iterator[None]:
-    """Let Ray ask a head once, which takes 40 s if it does not answer, not twenty times."""
+    """Let Ray try to reach the head node once (40 s), not twenty times."""
     name = "RAY_gcs_server_port_wait_time_s"
     before = os.environ.get(name)
     os.environ.setdefault(name, "1")
@@ -207,26 +214,26 @@ def _one_attempt() -> Iterator[None]:
 
 
 def _check_nodes(ray: Any) -> None:
-    """Refuse a cluster with a machine of another version, before work is given to it.
+    """Refuse a cluster with a machine of another version.
 
-    A machine that joins later is refused by the first call that it gets.
+    A machine that joins later is checked by its first call.
     """
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    asked = ray.remote(num_cpus=0, max_retries=RETRIES)(facts_here)
-    # Soft, because a machine may leave before it answers.
-    there = [
+    probe = ray.remote(num_cpus=0, max_retries=RETRIES)(facts_here)
+    # Soft, because a machine may leave before it replies.
+    nodes = [
         NodeAffinitySchedulingStrategy(node["NodeID"], soft=True)
         for node in ray.nodes()
         if node["Alive"]
     ]
     try:
-        found = ray.get([asked.options(scheduling_strategy=place).remote() for place in there])
+        facts = ray.get([probe.options(scheduling_strategy=node).remote() for node in nodes])
     except ray.exceptions.RayError as error:
         raise InputError(
             "workers", "ray", f"a machine cannot run hytas: {one_line(error)}"
         ) from None
-    check_facts(found, "ray")
+    check_facts(facts, "ray")
 
 
 def _call(

@@ -10,13 +10,22 @@ from uuid import uuid4
 
 from hytas.errors import InputError, one_line
 from hytas.plugins import carried
-from hytas.workers.probe import Facts, check_facts, facts_here
-from hytas.workers.seam import Job, Shared, Timed, Workers, counted, once
+from hytas.workers.base import (
+    Facts,
+    Job,
+    Shared,
+    Timed,
+    Workers,
+    check_facts,
+    counted,
+    facts_here,
+    once,
+)
 
 T = TypeVar("T")
 CLUSTERS = ("slurm", "local", "debug")
 MOST_AT_ONCE = 64
-# Name in `workers` -> (name in submitit, how its text is read).
+# Name in `workers` -> (name in submitit, type).
 SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "partition": ("slurm_partition", str),
     "account": ("slurm_account", str),
@@ -43,12 +52,12 @@ class SlurmWorkers(Workers):
     """Runs calls as jobs of Slurm, in a folder that all its machines share.
 
     Args:
-        settings: `NAME=VALUE` with commas between them: the names of `SETTINGS`; `jobs`, how many
-            run at once; `folder`, where calls and results lie; `cluster`, one of `CLUSTERS`, of
-            which "local" starts processes here and "debug" calls in this process.
+        settings: `NAME=VALUE` with commas between them: the names of `SETTINGS`; `jobs`, the
+            number of parallel jobs; `folder` of calls and results; `cluster`, one of `CLUSTERS`, of
+            which "local" starts processes here and "debug" runs calls in this process.
 
     Raises:
-        InputError: submitit is not installed, a setting is unknown, or Slurm is not there.
+        InputError: submitit is not installed, a setting is unknown, or Slurm is unavailable.
     """
 
     def __init__(self, settings: str) -> None:
@@ -73,7 +82,7 @@ class SlurmWorkers(Workers):
         self._shared: list[Path] = []
 
     def close(self) -> None:
-        """Cancel jobs that are not done, and remove the values that they shared."""
+        """Cancel unfinished jobs, and remove shared values."""
         for job in self._jobs:
             if not job.done():
                 job.cancel()
@@ -112,22 +121,22 @@ class SlurmWorkers(Workers):
                 raise OSError(
                     f"workers slurm: job {job.job_id} was lost: {one_line(lost)}"
                 ) from None
-            _tell(job, host)
+            _print_output(job, host)
             if error is not None:
                 raise error
             yield counted(cast("tuple[T, float, float]", timed), here=False)
 
 
-def _tell(job: Any, host: str) -> None:
+def _print_output(job: Any, host: str) -> None:
     for line in f"{job.stdout() or ''}\n{job.stderr() or ''}".splitlines():
-        if line.strip() and not line.startswith("submitit "):  # its own, on how the job began
+        if line.strip() and not line.startswith("submitit "):  # lines of submitit itself
             print(f"(job {job.job_id}, {host}) {line}", file=sys.stderr)
 
 
 def _outcome(
     driver: Facts, work: Callable[..., T], job: Job
 ) -> tuple[tuple[T, float, float] | None, Exception | None, str]:
-    """Call `work`; an error travels back as it is, with the host's name."""
+    """Call `work`; return an error as a value, with the host's name."""
     here = facts_here()
     try:
         check_facts([here], "slurm", driver)
@@ -142,29 +151,29 @@ def parse_settings(text: str) -> dict[str, Any]:
     Raises:
         InputError: a part is not NAME=VALUE, or the name or the value does not fit.
     """
-    known: dict[str, Callable[[str], Any]] = {"folder": str, "jobs": int, "cluster": str}
-    known |= {name: read for name, (_, read) in SETTINGS.items()}
-    found: dict[str, Any] = {}
+    types: dict[str, Callable[[str], Any]] = {"folder": str, "jobs": int, "cluster": str}
+    types |= {name: read for name, (_, read) in SETTINGS.items()}
+    settings: dict[str, Any] = {}
     for part in filter(None, text.split(",")):
         name, _, value = part.partition("=")
-        if not value or name not in known:
+        if not value or name not in types:
             raise InputError(
                 "workers",
                 "slurm",
-                f"{part!r}: must be NAME=VALUE, the name one of {', '.join(known)}",
+                f"{part!r}: must be NAME=VALUE, the name one of {', '.join(types)}",
             )
         try:
-            found[name] = known[name](value)
+            settings[name] = types[name](value)
         except ValueError:
             raise InputError("workers", "slurm", f"{part!r}: must be a number") from None
-        if known[name] is not str and not 0 < found[name] < math.inf:
+        if types[name] is not str and not 0 < settings[name] < math.inf:
             raise InputError("workers", "slurm", f"{part!r}: must be above 0, and finite")
-    if found.get("cluster", CLUSTERS[0]) not in CLUSTERS:
+    if settings.get("cluster", CLUSTERS[0]) not in CLUSTERS:
         raise InputError("workers", "slurm", f"cluster must be one of {', '.join(CLUSTERS)}")
-    return found
+    return settings
 
 
 def _load(path: Path) -> Any:
     import cloudpickle
 
-    return cloudpickle.loads(path.read_bytes())  # this user's own file, written a moment ago
+    return cloudpickle.loads(path.read_bytes())  # written by this user's driver

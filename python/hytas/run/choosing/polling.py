@@ -8,18 +8,18 @@ from hytas.errors import InputError
 from hytas.race import RaceTask
 from hytas.references import CLASSICAL, ReferenceSettings, bounded_split, fit_method, title_of
 from hytas.run.context import Run
-from hytas.search import Ballot, EvaluationStore, pack_classes
+from hytas.search import EvaluationStore, MethodVote, pack_classes
 
 MOST_TRAIN = 750
 """Training pixels of a fold; an SVM then takes at most about 20 s, by the square of the pixels."""
 
 
 def poll(run: Run, task: RaceTask, store: EvaluationStore) -> None:
-    """Fit each method once a fold, without the fold's validation pixels, and keep its ballots.
+    """Fit each method once a fold, without the fold's validation pixels, and keep its votes.
 
     Their accuracy on validation pixels is reported before the search, to compare finalists with.
-    Where the race has a vote (`hytas.race.consensus`), the ballots take part in it. Nothing is
-    fitted where the store holds the ballots. The fits take seconds, so they are done in this
+    Where the race has a vote (`hytas.race.consensus`), the votes take part in it. Nothing is
+    fitted where the store holds the votes. The fits take seconds, so they are done in this
     process, whatever workers the run has.
 
     Args:
@@ -29,28 +29,28 @@ def poll(run: Run, task: RaceTask, store: EvaluationStore) -> None:
     """
     if not run.context.data.polls:
         return
-    ballots = store.ballots()
-    if len(ballots) != len(CLASSICAL) * len(task.folds) or not all(map(task.counts, ballots)):
+    votes = store.votes()
+    if len(votes) != len(CLASSICAL) * len(task.folds) or not all(map(task.accepts, votes)):
         run.report.line("SVM and random forest are fitted on the spectra of training pixels")
         asked = [(method, fold) for method in CLASSICAL for fold in range(len(task.folds))]
-        ballots = []
+        votes = []
         try:
             for method, fold in asked:
-                run.report.pixels("SVM and random forest", len(ballots), len(asked))
-                ballots.append(_ballot(run, task, method, fold))
+                run.report.pixels("SVM and random forest", len(votes), len(asked))
+                votes.append(_vote(run, task, method, fold))
         except InputError as error:  # training pixels of one class
-            ballots = []
+            votes = []
             run.report.line(f"no SVM and random forest: {error}")
-        store.keep_ballots(ballots)
-    for method in CLASSICAL if ballots else ():
-        own = [one for one in ballots if one.method == method]
+        store.replace_votes(votes)
+    for method in CLASSICAL if votes else ():
+        own = [one for one in votes if one.method == method]
         right, pixels = sum(one.right for one in own), sum(one.pixels for one in own)
         title = title_of(method, run.context.data.scene)
         run.report.line(f"OA of {title} on {pixels} validation pixels: {right / pixels:.3f}")
         run.report.reference(title, right / pixels, pixels)
 
 
-def _ballot(run: Run, task: RaceTask, method: str, fold: int) -> Ballot:
+def _vote(run: Run, task: RaceTask, method: str, fold: int) -> MethodVote:
     none = np.empty(0, np.int64)
     unlabelled = none if task.unlabelled is None else task.unlabelled.pixels
     data, (learnt, held_out) = run.context.data, task.folds[fold]
@@ -63,4 +63,4 @@ def _ballot(run: Run, task: RaceTask, method: str, fold: int) -> Ballot:
     )
     right = int((known == data.targets(held_out)).sum())
     packed = pack_classes(answers), pack_classes(known)
-    return Ballot(method, fold, len(held_out), right, *packed)
+    return MethodVote(method, fold, len(held_out), right, *packed)

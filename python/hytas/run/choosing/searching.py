@@ -23,13 +23,13 @@ from hytas.race import (
     Racer,
     RaceTask,
     find_ranking,
-    ladder_rows,
-    placings,
     race,
+    race_scores,
     results_by_racer,
     size_classes,
     size_of,
-    smaller_ones,
+    size_rows,
+    smaller_finalists,
 )
 from hytas.run.choosing.front import write_front
 from hytas.run.choosing.lengths import keep_plan, read_plan, shorter_training, within_minutes
@@ -183,8 +183,8 @@ def race_stage(run: Run) -> None:
 def _show_ladder(run: Run, task: RaceTask, store: EvaluationStore, winner: Racer) -> None:
     """Log how smaller networks compare with the winner; notify of the smallest that is as good."""
     results = results_by_racer(store.trainings())
-    placed = placings(results, find_ranking(task.ranking), store.ballots())
-    smaller = smaller_ones(ladder_rows(store.evaluations(), results, placed, winner.key))
+    scores = race_scores(results, find_ranking(task.ranking), store.votes())
+    smaller = smaller_finalists(size_rows(store.evaluations(), results, scores, winner.key))
     for _, line in smaller:
         run.report.line(line)
     as_good = [line for row, line in smaller if row.verdict == "as good"]
@@ -200,7 +200,7 @@ def hold_race(
     Args:
         run: whose workers train.
         task: how finalists train.
-        store: of the run; it keeps trainings and ballots.
+        store: of the run; it keeps trainings and votes.
         finalists: of the first rung.
         steps: optimiser steps of the first rung.
     """
@@ -213,7 +213,7 @@ def hold_race(
         finalists=finalists,
         steps=steps,
         workers=run.workers,
-        tell=run.report.line,
+        notify=run.report.line,
         on_training=run.report.training,
         on_rung=run.report.rung,
         until=lambda: run.pace.is_over(RACE_ENDS),

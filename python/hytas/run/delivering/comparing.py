@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hytas.data import LabelledData, Scene, Split
 from hytas.errors import InputError
-from hytas.metrics import compare_answers
+from hytas.metrics import compare_predictions
 from hytas.references import (
     CLASSICAL,
     Fit,
@@ -146,14 +146,14 @@ def _polled(run: Run, records: Sequence[HeldOut]) -> dict[tuple[str, bytes], npt
         return {}
     folds = folds_of_race(context)
     with EvaluationStore(store, read_only=True) as opened:
-        ballots = [one for one in opened.ballots() if one.fold < len(folds)]
+        votes = [one for one in opened.votes() if one.fold < len(folds)]
     found = {}
     for record in records:
-        for ballot in ballots:
-            fitted, pixels = folds[ballot.fold]
+        for vote in votes:
+            fitted, pixels = folds[vote.fold]
             same = np.array_equal(fitted, record.trained) and np.array_equal(pixels, record.pixels)
-            if same and len(fitted) <= MOST_POLLED and len(ballot.held_out) == 2 * len(pixels):
-                found[ballot.method, pixels.tobytes()] = unpack_classes(ballot.held_out)
+            if same and len(fitted) <= MOST_POLLED and len(vote.held_out) == 2 * len(pixels):
+                found[vote.method, pixels.tobytes()] = unpack_classes(vote.held_out)
     return found
 
 
@@ -176,7 +176,7 @@ def accuracies_of(right: Mapping[str, Array]) -> dict[str, Any]:
     Returns:
         "OA" by method, and in "below" the methods that lead by more than chance (McNemar).
     """
-    ahead = [n for n in CLASSICAL if compare_answers(right[WINNER], right[n])[2]]
+    ahead = [n for n in CLASSICAL if compare_predictions(right[WINNER], right[n])[2]]
     return {"OA": {name: float(hits.mean()) for name, hits in right.items()}, "below": ahead}
 
 

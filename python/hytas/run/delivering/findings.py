@@ -19,9 +19,9 @@ from hytas.proxies import fitness, parse_proxies
 from hytas.race import (
     RANKINGS,
     RungResult,
-    ladder_rows,
-    placings,
+    race_scores,
     results_by_racer,
+    size_rows,
 )
 from hytas.race.rankings import Ranking
 from hytas.references import METHODS
@@ -31,7 +31,7 @@ from hytas.run.folder import WHERE, RunFolder, read_json
 from hytas.run.pace import shortened
 from hytas.run.times import all_times, run_cost
 from hytas.run.weights import shape_of
-from hytas.search import Ballot, Evaluation, EvaluationStore, Training
+from hytas.search import Evaluation, EvaluationStore, MethodVote, Training
 from hytas.spaces import open_space
 from hytas.spaces.shape import Shape
 
@@ -85,7 +85,7 @@ def run_facts(
         ladder=_ladder(stored, winner, preset, RANKINGS[ranking]),
         polled=[
             METHODS[name].title if name in METHODS else name
-            for name in dict.fromkeys(one.method for one in stored.ballots)
+            for name in dict.fromkeys(one.method for one in stored.votes)
         ],
         ranking=ranking,
         preset=preset,
@@ -107,7 +107,7 @@ class _Stored(NamedTuple):
 
     evaluations: Sequence[Evaluation] = ()
     trainings: Sequence[Training] = ()
-    ballots: Sequence[Ballot] = ()
+    votes: Sequence[MethodVote] = ()
     notes: Sequence[str] = ()
 
 
@@ -116,7 +116,7 @@ def _stored(folder: RunFolder) -> _Stored:
         return _Stored()
     try:
         with EvaluationStore(folder.evaluations, read_only=True) as store:
-            votes = [one for one in store.ballots() if one.answers]
+            votes = [one for one in store.votes() if one.predictions]
             return _Stored(store.evaluations(), store.trainings(), votes)
     except (InputError, OSError) as error:
         return _Stored(notes=[f"The candidates are not shown: {one_line(error)}"])
@@ -161,24 +161,24 @@ def _text(value: Any) -> str:
 def _finalists(
     stored: _Stored, winner: int | None, preset: str, ranking: Ranking
 ) -> list[Finalist]:
-    """Those that trained, in the order of the race: who came farther, then who stands better."""
+    """Return the trained finalists: the longest rung first, then the best score."""
     places = {item.id: at for at, item in enumerate(stored.evaluations)}
     racers = results_by_racer(item for item in stored.trainings if item.id in places)
-    placed = placings(racers, ranking, stored.ballots)
+    scores = race_scores(racers, ranking, stored.votes)
     finalists = []
     for key, results in racers.items():
-        place, recipe, placing = places[key[0]], key[1], placed.get(key)
+        place, recipe, score = places[key[0]], key[1], scores.get(key)
         finalists.append(
             Finalist(
                 place,
                 recipe,
                 place == winner and recipe == (preset or recipe),
                 {
-                    result.steps: {} if result.reason else _with_merit(result, ranking)
+                    result.steps: {} if result.reason else _with_score(result, ranking)
                     for result in results
                 },
-                placing and placing.value,
-                placing and placing.agreement,
+                score and score.value,
+                score and score.agreement,
                 sum(result.seconds for result in results),
                 next((result.reason for result in results if result.reason), ""),
             )
@@ -194,19 +194,19 @@ def _finalists(
 def _ladder(
     stored: _Stored, winner: int | None, preset: str, ranking: Ranking
 ) -> list[Mapping[str, Any]]:
-    """Return the best of each size beside the winner; none if the race has not ended."""
+    """Return the best of each size next to the winner; none if the race has not ended."""
     known = {item.id for item in stored.evaluations}
     racers = results_by_racer(item for item in stored.trainings if item.id in known)
     own = None if winner is None else (stored.evaluations[winner].id, preset)
     if own not in racers:
         return []
-    placed = placings(racers, ranking, stored.ballots)
-    return [row._asdict() for row in ladder_rows(stored.evaluations, racers, placed, own)]
+    scores = race_scores(racers, ranking, stored.votes)
+    return [row._asdict() for row in size_rows(stored.evaluations, racers, scores, own)]
 
 
-def _with_merit(result: RungResult, ranking: Ranking) -> dict[str, float]:
-    merit = result.merit(ranking)
-    return {**result.figures, **({"merit": merit} if np.isfinite(merit) else {})}
+def _with_score(result: RungResult, ranking: Ranking) -> dict[str, float]:
+    score = result.score(ranking)
+    return {**result.figures, **({"score": score} if np.isfinite(score) else {})}
 
 
 def _layers(

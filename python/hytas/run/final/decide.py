@@ -15,7 +15,7 @@ from scipy.special import softmax
 
 from hytas.deploy.smoothing import as_probabilities
 from hytas.deploy.unknown import MOST_CLASSES, UnknownGround
-from hytas.metrics import calibration, compare_answers
+from hytas.metrics import calibration, compare_predictions
 from hytas.results import Calibration, SelfTraining, SmoothingChoice
 from hytas.run.final.records import HeldOut
 from hytas.run.types import Logits, Smoother
@@ -229,10 +229,10 @@ def _better(maps: Maps) -> tuple[str, str]:
     """Return the better method, and a reason unless the number of right pixels alone decides.
 
     Smoothing must not have fewer pixels right. A lead beyond chance decides by itself
-    (`hytas.metrics.compare_answers`). Few pixels often show no more than chance. Then the
+    (`hytas.metrics.compare_predictions`). Few pixels often show no more than chance. Then the
     likelihood over all pixels must also favour smoothing.
     """
-    gained, lost, beyond_chance = compare_answers(maps.right("none"), maps.right("guided"))
+    gained, lost, beyond_chance = compare_predictions(maps.right("none"), maps.right("guided"))
     if gained < lost or beyond_chance:
         return ("guided" if gained > lost else "none"), ""
     before, after = maps.losses()
@@ -246,7 +246,7 @@ def choose_self_training(asked: str, disjoint: bool, before: Maps, after: Maps) 
 
     Where test pixels lie apart from labelled ones, it is used unless it loses a pixel. Where they
     lie among labelled ones, as in a random split, little is left to learn from neighbours. There it
-    must gain more pixels than chance would (`hytas.metrics.compare_answers`).
+    must gain more pixels than chance would (`hytas.metrics.compare_predictions`).
 
     Args:
         asked: how maps are smoothed, "auto", "guided" or "none"; such maps are compared.
@@ -257,7 +257,7 @@ def choose_self_training(asked: str, disjoint: bool, before: Maps, after: Maps) 
     if pixels < LEAST_PIXELS:
         return SelfTraining(False, reason=_too_few(pixels))
     old, new = (maps.right(choose_smoothing(asked, maps).method) for maps in (before, after))
-    gained, lost, beyond_chance = compare_answers(old, new)
+    gained, lost, beyond_chance = compare_predictions(old, new)
     used = gained >= lost if disjoint else beyond_chance
     reason = ""
     if gained >= lost and not used:

@@ -22,7 +22,7 @@ from hytas.run.types import Logits, Pixels
 from hytas.tensors import read_facts, read_tensors
 from hytas.train import Epoch, LabelledPixels, Recipe, TrainingResult, logits_of, train
 from hytas.train.loop import CHECKPOINT_SECONDS
-from hytas.workers import Named, Shared, open_workers
+from hytas.workers import Shared, WorkersLike, open_workers
 
 PROGRESS_SECONDS = CHECKPOINT_SECONDS
 MOST_PIXELS = 5000
@@ -109,7 +109,7 @@ def fit(task: FinalTask, progress: Progress = lambda _: None) -> TrainingResult:
         )
 
 
-def run_all(tasks: Sequence[FinalTask], workers: Named, what: str, report: Report) -> None:
+def run_all(tasks: Sequence[FinalTask], workers: WorkersLike, what: str, report: Report) -> None:
     """Train tasks in parallel on workers; without workers, leave them to `fit`.
 
     `fit` then reads their checkpoints. Tasks that have ended before are left out.

@@ -1,17 +1,22 @@
-"""Where calls run side by side, as whoever needs them sees it."""
+"""The interface of workers, which run calls in parallel."""
 
+import functools
 import os
+import platform
+import socket
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from itertools import islice
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 from uuid import uuid4
 
+from hytas.errors import InputError
 from hytas.plugins import carried
 
 T = TypeVar("T")
@@ -22,15 +27,15 @@ Job = tuple[Any, ...]
 
 
 class Shared(Protocol[V]):
-    """A value that many calls read. It travels to a worker once."""
+    """A value that many calls read. It is sent to a worker once."""
 
     def get(self) -> V:
         """Return the value; in a worker, too."""
 
 
 @dataclass(eq=False)
-class Kept(Generic[T]):
-    """A shared value that travels as it is."""
+class Pickled(Generic[T]):
+    """A shared value that is pickled with the calls."""
 
     value: T
     token: str = field(default_factory=lambda: uuid4().hex)
@@ -43,22 +48,22 @@ class Kept(Generic[T]):
         vars(self).update(state, value=once(state["token"], lambda: state["value"]))
 
 
-_MOST_HELD = 8
-_HELD: OrderedDict[str, Any] = OrderedDict()
+_MOST_CACHED = 8
+_CACHE: OrderedDict[str, Any] = OrderedDict()
 
 
 def once(token: str, load: Callable[[], T]) -> T:
-    """Return a value of this process by its token; load it if it is not held.
+    """Return a value of this process by its token; load it if it is not cached.
 
-    What a value works out for itself, such as the weight pool of an evaluator, then serves all
+    Results that the value caches itself, such as the weight pool of an evaluator, then serve all
     calls of a worker.
     """
-    if token not in _HELD:
-        _HELD[token] = load()
-        while len(_HELD) > _MOST_HELD:
-            _HELD.popitem(last=False)
-    _HELD.move_to_end(token)
-    value: T = _HELD[token]
+    if token not in _CACHE:
+        _CACHE[token] = load()
+        while len(_CACHE) > _MOST_CACHED:
+            _CACHE.popitem(last=False)
+    _CACHE.move_to_end(token)
+    value: T = _CACHE[token]
     return value
 
 
@@ -105,23 +110,23 @@ def counted(timed: tuple[T, float, float], *, here: bool) -> T:
 
 
 class Workers(ABC):
-    """Runs calls side by side, and yields their results in the order of the jobs.
+    """Runs calls in parallel, and yields their results in the order of the jobs.
 
-    So whoever reads the results, and keeps them, sees the same on one worker and on a hundred. Use
-    it as a context manager: what was started ends with it.
+    So the results do not depend on the number of workers. As a context manager it ends what it
+    started.
 
     Attributes:
         name: for messages.
         sees_files: whether workers read and write the files of this machine.
-        elsewhere: whether calls leave this process.
-        beside: whether calls share the memory of this machine.
+        elsewhere: whether calls run in other processes.
+        shares_memory: whether calls share the memory of this machine.
     """
 
     name: str
     _count: int = 1
     sees_files: bool = True
     elsewhere: bool = True
-    beside: bool = False
+    shares_memory: bool = False
 
     def __enter__(self) -> Self:
         return self
@@ -136,7 +141,7 @@ class Workers(ABC):
 
     @property
     def count(self) -> int:
-        """Calls that run at once, about; the machines of a cluster come and go."""
+        """Calls that run at once, approximately; the size of a cluster changes."""
         return self._count
 
     def close(self) -> None:  # noqa: B027 # some have nothing to end
@@ -144,7 +149,7 @@ class Workers(ABC):
 
     def share(self, value: T) -> Shared[T]:
         """Return a handle of a value, for the arguments of many jobs."""
-        return Kept(value)
+        return Pickled(value)
 
     @abstractmethod
     def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
@@ -198,20 +203,57 @@ class ExecutorWorkers(Workers):
         timed = carried(Timed(work))
 
         def submit() -> None:
-            """Fill up, also where workers came since."""
+            """Submit jobs up to twice the current number of workers."""
             for job in islice(rest, max(0, 2 * self.count - len(ahead))):
                 ahead.append(self.executor.submit(timed, *job))
 
         submit()
         try:
             while ahead:
-                result = counted(ahead.popleft().result(), here=self.beside)
+                result = counted(ahead.popleft().result(), here=self.shares_memory)
                 submit()
                 yield result
         except Exception:
-            # What runs may write files, which whoever hears of the error may want to remove.
+            # Running calls may write files, which the caller may remove after an error.
             wait([future for future in ahead if not future.cancel()])
             raise
         finally:
             for future in ahead:
                 future.cancel()
+
+
+Facts = dict[str, str]
+
+
+def facts_here() -> Facts:
+    """Return the versions that driver and workers must share, and the host's name."""
+    python = ".".join(platform.python_version_tuple()[:2])
+    versions = {name: _version(name) for name in ("hytas", "torch")}
+    return {"host": socket.gethostname(), "python": python, **versions}
+
+
+_version = functools.cache(version)
+
+
+def check_facts(workers: Iterable[Facts], backend: str, driver: Facts | None = None) -> None:
+    """Refuse workers of another version.
+
+    Args:
+        workers: facts of the workers.
+        backend: their backend, for the message.
+        driver: facts that they must have; None takes those of this process.
+
+    Raises:
+        InputError: naming the host, the package and both versions.
+    """
+    driver = driver or facts_here()
+    for facts in workers:
+        for name in ("hytas", "torch", "python"):
+            if facts[name] != driver[name]:
+                raise InputError(
+                    "workers",
+                    backend,
+                    f"{facts['host']} has {name} {facts[name]}, and the machine of the command has "
+                    f"{driver[name]}",
+                    hint="both must have the same",
+                )

@@ -1,19 +1,19 @@
-"""The ladder of sizes: who races, who goes on, who wins, and what is said of smaller networks."""
+"""Size classes: finalists, promotion, winner, and the comparison with smaller networks."""
 
 import numpy as np
 import pytest
 from small_race import figures
 
 from hytas.race import (
-    LadderRow,
-    Placing,
+    RaceScore,
     RungResult,
+    SizeRow,
     diverse,
-    ladder_rows,
     size_classes,
-    smaller_ones,
+    size_rows,
+    smaller_finalists,
 )
-from hytas.race.ladder import choose_winner, is_far_behind, that_go_on
+from hytas.race.rungs import choose_winner, is_far_behind, promoted
 from hytas.search import Evaluation
 
 
@@ -48,15 +48,15 @@ def test_finalists_are_of_every_size_however_good_the_proxy_finds_large_ones() -
 def test_the_best_of_each_size_goes_on_unless_it_is_far_behind() -> None:
     classes = [0, 0, 0, 1, 1, 2, 3]
     near = [False] * 7
-    assert that_go_on(classes, 3, near) == [0, 3, 5]
-    assert that_go_on(classes, 5, near) == [0, 1, 3, 5, 6]
-    assert that_go_on(classes, 3, [*near[:5], True, True]) == [0, 1, 3]
-    # In the last rung, smaller ones are there beside those of the best placing.
-    assert that_go_on(classes, 2, near, more=4) == [0, 1, 3, 5, 6]
-    assert that_go_on(classes, 2, near, more=1) == [0, 1, 3]
-    assert that_go_on(classes, 2, [*near[:3], True, True, False, True], more=4) == [0, 1, 5]
-    assert that_go_on([2, 0, 3], 1, near[:3], more=1) == [0, 2]
-    assert that_go_on([0], 2, [False]) == [0]
+    assert promoted(classes, 3, near) == [0, 3, 5]
+    assert promoted(classes, 5, near) == [0, 1, 3, 5, 6]
+    assert promoted(classes, 3, [*near[:5], True, True]) == [0, 1, 3]
+    # In the last rung, the best of smaller classes join those of the best score.
+    assert promoted(classes, 2, near, more=4) == [0, 1, 3, 5, 6]
+    assert promoted(classes, 2, near, more=1) == [0, 1, 3]
+    assert promoted(classes, 2, [*near[:3], True, True, False, True], more=4) == [0, 1, 5]
+    assert promoted([2, 0, 3], 1, near[:3], more=1) == [0, 2]
+    assert promoted([0], 2, [False]) == [0]
 
 
 def test_far_behind_is_twice_the_standard_deviation_by_chance() -> None:
@@ -68,7 +68,7 @@ def test_far_behind_is_twice_the_standard_deviation_by_chance() -> None:
 
 
 def test_who_is_behind_by_more_than_chance_does_not_win() -> None:
-    # The first one by placing has two pixels less than the second, by chance.
+    # The first one by score has two pixels less than the second, by chance.
     near = [flags(10, 0), flags(8, 5), flags(30, 20)]
     assert choose_winner(near, [50, 40, 10]) == 0
     assert choose_winner(near, [50, 40, 10], "small") == 1  # the third one is behind
@@ -92,13 +92,13 @@ def test_each_size_is_compared_with_the_winner_after_as_many_steps(
         (1, "plain"): [result(1, 10, flags(5))],
         (2, "plain"): [result(2, 10, flags(wrong, 50))],
     }
-    placed = dict.fromkeys(results, Placing(0.5, 0.5))
-    rows = ladder_rows(candidates, results, placed, (0, "plain"))
+    placed = dict.fromkeys(results, RaceScore(0.5, 0.5))
+    rows = size_rows(candidates, results, placed, (0, "plain"))
     assert rows == [
-        LadderRow(1.0, 0, 1000, 20, 100, 0.99, 0.99, "winner"),
-        LadderRow(0.1, 2, 90, 10, 100, 1 - wrong / 100, 0.96, verdict),
+        SizeRow(1.0, 0, 1000, 20, 100, 0.99, 0.99, "winner"),
+        SizeRow(0.1, 2, 90, 10, 100, 1 - wrong / 100, 0.96, verdict),
     ]
-    ((row, line),) = smaller_ones(rows)
+    ((row, line),) = smaller_finalists(rows)
     assert row == rows[1]
     assert line.startswith("90 parameters, 9% of the winner's: accuracy")
-    assert smaller_ones(rows[1:]) == []
+    assert smaller_finalists(rows[1:]) == []

@@ -11,9 +11,9 @@ from hytas.race import (
     Racer,
     RungResult,
     best_first,
-    placings,
+    race_scores,
     rung_results,
-    standing,
+    validation_score,
 )
 from hytas.search import Evaluation, Training
 
@@ -33,7 +33,7 @@ def test_the_figures_of_a_rung_weigh_folds_by_their_pixels() -> None:
     )
     assert (second.key, second.folds, second.seconds) == ((7, "plain"), 2, 5.0)
     assert second.figures["accuracy"] == pytest.approx(0.7)
-    assert second.merit(RANKINGS["accuracy"]) == pytest.approx(0.7 + 1e-3 * 0.6)
+    assert second.score(RANKINGS["accuracy"]) == pytest.approx(0.7 + 1e-3 * 0.6)
     assert rung_results([one, two]) == rung_results([two, one])
 
 
@@ -41,16 +41,16 @@ def test_what_failed_in_one_fold_or_rung_is_last() -> None:
     well = Training(7, "plain", 100, 0, 30, figures(0.4), 2.0)
     failed = Training(7, "plain", 100, 1, 10, {}, 3.0, "too wild")
     (result,) = rung_results([well, failed])
-    assert (result.merit(USUAL), result.reason) == (-math.inf, "too wild")
+    assert (result.score(USUAL), result.reason) == (-math.inf, "too wild")
     before = RungResult((7, "plain"), 50, 2, figures(0.9), 1.0, "")
-    assert standing([before, result], USUAL) == -math.inf
+    assert validation_score([before, result], USUAL) == -math.inf
 
 
-def test_the_order_is_that_of_the_standing_then_that_given() -> None:
+def test_the_order_is_that_of_the_score_then_that_given() -> None:
     items = [Racer(Evaluation(n, 0, {}, {}, {}, {}, 0.0), "plain") for n in (4, 2, 9, 1)]
-    merits = {4: 0.5, 2: 0.7, 9: 0.7, 1: math.nan}
+    values = {4: 0.5, 2: 0.7, 9: 0.7, 1: math.nan}
     rungs = {
-        (n, "plain"): [RungResult((n, "plain"), 10, 1, figures(merit), 1.0, "")]
-        for n, merit in merits.items()
+        (n, "plain"): [RungResult((n, "plain"), 10, 1, figures(value), 1.0, "")]
+        for n, value in values.items()
     }
-    assert [item.finalist.id for item in best_first(items, placings(rungs, USUAL))] == [2, 9, 4]
+    assert [item.finalist.id for item in best_first(items, race_scores(rungs, USUAL))] == [2, 9, 4]

@@ -1,4 +1,4 @@
-"""Finalists that train side by side."""
+"""Finalists that train in parallel."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from hytas.workers import OneByOne, Shared
 T = TypeVar("T")
 
 
-def test_finalists_side_by_side_train_as_one_alone_does_and_leave_no_process(
+def test_finalists_in_parallel_train_as_one_alone_does_and_leave_no_process(
     tmp_path, store: EvaluationStore
 ) -> None:
     alone = race(race_task(folds=2), ranked(5), store, finalists=5, steps=3, workers=1)

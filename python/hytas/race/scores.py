@@ -1,0 +1,59 @@
+"""The scores that a race ranks its racers by."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+from hytas.race.consensus import agreements
+from hytas.race.rankings import Ranking
+from hytas.race.results import Key, Racer, RungResult
+from hytas.search import MethodVote
+
+
+def validation_score(results: Sequence[RungResult], ranking: Ranking) -> float:
+    """Return the mean score of a racer's rungs, weighted with their steps; -inf if one failed."""
+    return fmean([one.score(ranking) for one in results], [one.steps for one in results])
+
+
+class RaceScore(NamedTuple):
+    """The score of a racer; the larger `value` is ahead.
+
+    Attributes:
+        value: the mean of validation score and agreement; without an agreement the first one.
+        validation: score on validation pixels (`validation_score`).
+        agreement: with the vote on unlabelled pixels, in 0..1, or None.
+    """
+
+    value: float
+    validation: float
+    agreement: float | None = None
+
+
+def race_scores(
+    results: Mapping[Key, Sequence[RungResult]],
+    ranking: Ranking,
+    method_votes: Sequence[MethodVote] = (),
+) -> dict[Key, RaceScore]:
+    """Return the score of each racer that did not fail.
+
+    Args:
+        results: key -> results of the rungs so far, of all racers.
+        ranking: of `hytas.race.RANKINGS`.
+        method_votes: of reference methods, on the same unlabelled pixels.
+    """
+    scores = {key: validation_score(rungs, ranking) for key, rungs in results.items()}
+    trained = {key: score for key, score in scores.items() if score > -math.inf}
+    agreed = agreements({key: results[key][-1] for key in trained}, trained, method_votes)
+    if not agreed:
+        return {key: RaceScore(score, score) for key, score in trained.items()}
+    return {
+        key: RaceScore((score + agreed[key]) / 2, score, agreed[key])
+        for key, score in trained.items()
+    }
+
+
+def best_first(racers: Iterable[Racer], scores: Mapping[Key, RaceScore]) -> list[Racer]:
+    """Order racers by their score, without those that failed; equals keep their order."""
+    trained = [racer for racer in racers if racer.key in scores]
+    return sorted(trained, key=lambda racer: -scores[racer.key].value)

@@ -1,0 +1,120 @@
+"""Size classes: small and large networks race together, so a larger budget loses no accuracy.
+
+A budget is an upper limit, and only a race shows whether a larger network is better. So the best
+networks of smaller budgets take part.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hytas.metrics import compare_predictions
+from hytas.race.results import Key, RungResult
+from hytas.race.rungs import Flags
+from hytas.race.scores import RaceScore
+from hytas.search import Evaluation
+
+SHARES = (1.0, 0.5, 0.25, 0.1)
+"""Upper end of each size class, as a share of the largest candidate."""
+WEIGHTS = (3, 2, 2, 1)
+"""Finalists of each size class, relative to the others."""
+
+
+def size_of(candidate: Evaluation) -> float:
+    """Return the parameters of a candidate; 0 where its space does not count them."""
+    return candidate.costs.get("params", 0)
+
+
+def size_classes(sizes: Sequence[float]) -> list[int]:
+    """Return the size class of each size: its index in `SHARES`, 0 for the largest sizes."""
+    largest = max(sizes, default=0)
+    limits = np.array(SHARES)[None, :] * largest
+    return [int(within) - 1 for within in (np.asarray(sizes)[:, None] <= limits).sum(1)]
+
+
+class SizeRow(NamedTuple):
+    """The best racer of a size class, compared with the winner.
+
+    Attributes:
+        share: upper end of the class, a share of the largest candidate.
+        finalist: number of its evaluation.
+        params: its parameters.
+        steps: optimiser steps of its longest rung.
+        pixels: held-out pixels of that rung.
+        accuracy: on these pixels.
+        winner_accuracy: of the winner after as many steps, on the same pixels.
+        verdict: "winner"; "as good" if the difference is within chance; else "below" or "above".
+    """
+
+    share: float
+    finalist: int
+    params: int
+    steps: int
+    pixels: int
+    accuracy: float
+    winner_accuracy: float
+    verdict: str
+
+
+def size_rows(
+    candidates: Sequence[Evaluation],
+    results: Mapping[Key, Sequence[RungResult]],
+    scores: Mapping[Key, RaceScore],
+    winner: Key,
+) -> list[SizeRow]:
+    """Compare the best racer of each size class with the winner, the largest class first.
+
+    The best racer is that with the longest rung; of several, that with the best score.
+
+    Args:
+        candidates: of the search.
+        results: of the rungs of each racer, the shortest first.
+        scores: of racers that did not fail.
+        winner: of the race.
+    """
+    params = {one.id: size_of(one) for one in candidates}
+    classes = dict(zip(params, size_classes(list(params.values())), strict=True))
+    best: dict[int, Key] = {}
+    for key in sorted(scores, key=lambda key: (results[key][-1].steps, scores[key].value, -key[0])):
+        best[classes[key[0]]] = key
+    best[classes[winner[0]]] = winner
+    of_winner = {(rung.steps, rung.folds): rung for rung in results[winner]}
+    rows = []
+    for size_class, key in sorted(best.items()):
+        last = results[key][-1]
+        same = of_winner.get((last.steps, last.folds))
+        if same is None or not len(last.right) == len(same.right) > 0:
+            continue
+        verdict = "winner" if key == winner else compare_sizes(same.right, last.right)
+        accuracies = float(last.right.mean()), float(same.right.mean())
+        facts = key[0], int(params[key[0]]), last.steps, len(last.right)
+        rows.append(SizeRow(SHARES[size_class], *facts, *accuracies, verdict))
+    return rows
+
+
+def compare_sizes(winner: Flags, other: Flags) -> str:
+    """Return the verdict of a `SizeRow` from the correct pixels of the winner and another racer."""
+    if compare_predictions(other, winner)[2]:
+        return "below"
+    return "above" if compare_predictions(winner, other)[2] else "as good"
+
+
+def smaller_finalists(rows: Sequence[SizeRow]) -> list[tuple[SizeRow, str]]:
+    """Return the rows of networks that are smaller than the winner, each with a line of text."""
+    (params,) = [row.params for row in rows if row.verdict == "winner"] or [0]
+    verdicts = {
+        "below": "below it by more than chance",
+        "above": "above it by more than chance",
+        "as good": "as good within chance",
+    }
+    return [
+        (
+            row,
+            f"{row.params:,} parameters, {row.params / params:.0%} of the winner's: accuracy "
+            f"{row.accuracy:.3f} next to {row.winner_accuracy:.3f} on {row.pixels} held-out pixels "
+            f"after {row.steps} steps, {verdicts[row.verdict]}",
+        )
+        for row in rows
+        if row.params < params
+    ]

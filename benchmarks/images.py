@@ -114,7 +114,7 @@ def report(folder: Path) -> None:
 
 def _sizes(folder: Path) -> None:
     """Print what the scores have to do with size."""
-    from hytas.search.correlation import spearman
+    from hytas.search.ranks import spearman
 
     space, _ = open_space(SPACE, offered=shape().variables())
     for proxy in (name for name in PROXIES if (folder / f"{name}.jsonl").exists()):

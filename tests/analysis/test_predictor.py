@@ -8,7 +8,7 @@ import pytest
 
 from hytas.analysis.predictor import ArchitecturePredictor, cross_validated_rank_correlation
 from hytas.errors import InputError
-from hytas.search.correlation import kendall, spearman
+from hytas.search.ranks import kendall, spearman
 from hytas.spaces.features import MOST, FeatureTable, gene_features
 from refusals import refuses
 

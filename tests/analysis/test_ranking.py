@@ -21,8 +21,8 @@ from hytas.analysis.scores import parse_rank_means, rank_last_if_failed, trainin
 from hytas.analysis.size import find_size
 from hytas.errors import InputError
 from hytas.models import InputShape, build_network, count_parameters
-from hytas.proxies.combine import rank_mean
 from hytas.proxies.no_pass import balance_of
+from hytas.proxies.table import rank_mean
 from hytas.spaces.architectures import read_architectures
 from refusals import refuses
 

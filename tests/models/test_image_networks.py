@@ -86,8 +86,8 @@ def test_costs_are_those_of_the_networks(space, side, channels, classes) -> None
         network = on_meta(architecture, shape)
         costs = opened.cost(architecture)
         assert costs["params"] == count_parameters(network), architecture
-        laws = as_network(network, "test").laws()
-        assert laws.keys() == dict(network.named_parameters()).keys()
+        initializers = as_network(network, "test").initializers()
+        assert initializers.keys() == dict(network.named_parameters()).keys()
         if place < 4 and not space.startswith("autoformer"):
             assert costs["macs"] == counted_cost(architecture, shape, "macs")
 

@@ -128,7 +128,7 @@ def test_a_network_short_of_memory_is_tried_with_recomputation(
 
 
 def test_only_the_proxy_at_fault_loses_its_score(shape, batch, monkeypatch) -> None:
-    def broken(tap):
+    def broken(layer):
         raise RuntimeError("no such\nlayer")
 
     monkeypatch.setitem(PROXIES, "broken", Proxy(broken))
@@ -139,11 +139,11 @@ def test_only_the_proxy_at_fault_loses_its_score(shape, batch, monkeypatch) -> N
 
 
 def test_overflow_is_computed_again_in_float64(shape, batch, monkeypatch) -> None:
-    def huge(tap):
-        return (tap.weight.square().sum((1, 2)) * 0 + 1e30) * 1e30
+    def huge(layer):
+        return (layer.weight.square().sum((1, 2)) * 0 + 1e30) * 1e30
 
-    def beyond(tap):
-        return tap.weight.double().square().sum((1, 2)) * math.inf
+    def beyond(layer):
+        return layer.weight.double().square().sum((1, 2)) * math.inf
 
     monkeypatch.setitem(PROXIES, "huge", Proxy(huge))
     monkeypatch.setitem(PROXIES, "beyond", Proxy(beyond))
@@ -155,10 +155,10 @@ def test_overflow_is_computed_again_in_float64(shape, batch, monkeypatch) -> Non
 
 
 def test_a_score_is_computed_again_whatever_fails_beside_it(shape, batch, monkeypatch) -> None:
-    def huge(tap):
-        return (tap.weight.square().sum((1, 2)) * 0 + 1e30) * 1e30
+    def huge(layer):
+        return (layer.weight.square().sum((1, 2)) * 0 + 1e30) * 1e30
 
-    def broken(tap):
+    def broken(layer):
         raise RuntimeError("no such layer")
 
     monkeypatch.setitem(PROXIES, "huge", Proxy(huge))

@@ -10,7 +10,7 @@ from small_networks import SMALL, WIDE
 
 from hytas.proxies import Evaluator
 from hytas.proxies.formulas import naswot
-from hytas.proxies.taps import Product, Tap
+from hytas.proxies.layer_records import LayerRecord, Product
 
 EVERY = ",".join(oracle.ORACLES)
 
@@ -50,8 +50,8 @@ def test_float32_is_close_to_float64(shape, batch) -> None:
 def test_signs_are_counted_exactly_in_reduced_precision() -> None:
     outputs = torch.randn(1, 6, 3, 401, generator=torch.Generator().manual_seed(0))
     none = torch.empty(0)
-    tap = Tap("fc1", "fc1", none, outputs.new_zeros(1, 401, 1), [Product(none, outputs)])
-    exact = naswot(tap)
+    layer = LayerRecord("fc1", "fc1", none, outputs.new_zeros(1, 401, 1), [Product(none, outputs)])
+    exact = naswot(layer)
     assert exact.max() == 3 * 401
     with torch.autocast("cpu", torch.bfloat16):
-        assert torch.equal(naswot(tap), exact)
+        assert torch.equal(naswot(layer), exact)

@@ -121,7 +121,7 @@ def test_a_foreign_network_is_scored_by_the_formulas(irregular, shape, batch, mo
     assert result["scores"]["grad_norm"] == pytest.approx(norm, rel=1e-9)
     assert result["scores"]["params"] == sum(p.numel() for p in network.parameters())
     assert result["scores"]["macs"] > 0
-    # It names no laws, so it starts as it initialises itself.
+    # It names no initializers, so it starts as it initialises itself.
     assert not start.shared
 
 

@@ -1,4 +1,4 @@
-"""Initial weights: slices of one pool, by the laws of the network, the same whatever was asked."""
+"""Initial weights: slices of one pool, by the initializers of the network."""
 
 import dataclasses
 import math
@@ -9,7 +9,7 @@ from small_networks import SMALL, WIDE
 from torch import nn
 
 from hytas.models import Network, build_network, outline
-from hytas.models.layers import Law
+from hytas.models.layers import Initializer
 from hytas.models.table import NETWORKS
 from hytas.proxies import PROXIES, Evaluator, initial, passes
 from hytas.proxies.initial import NOISE, Pool, start_of
@@ -152,24 +152,30 @@ def test_norms_of_shared_weights_are_taken_once(proxy, shape, monkeypatch) -> No
 class Stamped(Network):
     """Attention of a space that is built in, whose weights depend on more than their shape."""
 
-    def __init__(self, shape, depth: int, laws: bool) -> None:
+    def __init__(self, shape, depth: int, initializers: bool) -> None:
         super().__init__()
         self.qkv = nn.Linear(shape.bands, shape.bands)
         self.head = nn.Linear(shape.bands, shape.classes)
-        self.depth, self.has_laws = depth, laws
+        self.depth, self.has_initializers = depth, initializers
         nn.init.normal_(self.qkv.weight, std=1.0 / depth)
 
-    def laws(self):
-        named = {name: Law("uniform", 0.1) for name, _ in self.named_parameters()}
-        return named | {"qkv.weight": Law("normal", 1.0 / self.depth)} if self.has_laws else {}
+    def initializers(self):
+        named = {name: Initializer("uniform", 0.1) for name, _ in self.named_parameters()}
+        return (
+            named | {"qkv.weight": Initializer("normal", 1.0 / self.depth)}
+            if self.has_initializers
+            else {}
+        )
 
     def forward(self, patches):
         return self.head(self.qkv(patches.mean((1, 2))).square())
 
 
-@pytest.mark.parametrize("laws", [True, False])
-def test_weights_that_only_look_alike_have_norms_of_their_own(laws, shape, monkeypatch) -> None:
-    made = lambda genes, shape, drop: Stamped(shape, genes["depth"], laws)  # noqa: E731
+@pytest.mark.parametrize("initializers", [True, False])
+def test_weights_that_only_look_alike_have_norms_of_their_own(
+    initializers, shape, monkeypatch
+) -> None:
+    made = lambda genes, shape, drop: Stamped(shape, genes["depth"], initializers)  # noqa: E731
     monkeypatch.setitem(NETWORKS, "hytas", made)
     together = Evaluator("dss:parts=msa", shape).score(SMALL[:2])
     for architecture, one in zip(SMALL, together, strict=False):

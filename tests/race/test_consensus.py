@@ -231,7 +231,7 @@ def test_the_first_rung_of_a_race_with_a_vote_has_two_folds() -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_race_keeps_the_answers_and_tells_who_is_ahead(
+def test_a_race_stores_predictions_and_names_the_leader(
     store: EvaluationStore, workers: int
 ) -> None:
     told: list[str] = []
@@ -241,7 +241,7 @@ def test_a_race_keeps_the_answers_and_tells_who_is_ahead(
     assert len({each.tobytes() for each in predictions}) > 1
     ahead = [line for line in told if line.startswith("  ahead: ")]
     assert len(ahead) == len({item.steps for item in store.trainings()})
-    assert "the class with most votes" in ahead[0]
+    assert "agrees with the vote at " in ahead[0]
 
 
 def test_the_targets_of_pixels_without_a_label_decide_nothing(store: EvaluationStore) -> None:

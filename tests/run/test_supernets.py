@@ -30,7 +30,7 @@ from hytas.run.supernets.family import folder_names
 from hytas.run.supernets.subnet_ranks import RIVALS
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
-from hytas.search.correlation import spearman
+from hytas.search.ranks import spearman
 from hytas.supernet import Supernet, SupernetSettings
 from hytas.train import Recipe
 from refusals import refuses

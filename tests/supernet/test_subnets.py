@@ -108,6 +108,6 @@ def test_what_is_no_subnet_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -
         return nn.Sequential(nn.Linear(2, 2))
 
     monkeypatch.setitem(NETWORKS, "hytas", unruled)
-    rule = r"its network cannot be sliced: parameter 0\.weight has no initializer"
+    rule = r"its network cannot be sliced: `Network.initializers` lacks parameter 0\.weight"
     with pytest.raises(InputError, match=rule):
         supernet.subnet(architecture)

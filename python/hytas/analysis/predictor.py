@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hytas.errors import InputError
 from hytas.metrics import mean_of_known
-from hytas.search.correlation import spearman
+from hytas.search.ranks import spearman
 from hytas.spaces.features import Architecture, FeatureTable, check_lengths, gene_features
 from hytas.spaces.keys import architecture_key
 

@@ -11,7 +11,7 @@ from hytas.analysis.predictor import MODELS, make_regressor
 from hytas.analysis.scores import Floats
 from hytas.analysis.tables import RankingTable
 from hytas.metrics import mean_and_deviation
-from hytas.search.correlation import kendall, spearman
+from hytas.search.ranks import kendall, spearman
 from hytas.spaces.features import FeatureTable
 
 PREDICTOR_SIZES = (20, 50, 100, 200)

@@ -16,7 +16,7 @@ from hytas.analysis.scores import (
 )
 from hytas.analysis.tables import RankingTable
 from hytas.metrics import mean_of_known
-from hytas.search.correlation import kendall, spearman
+from hytas.search.ranks import kendall, spearman
 
 Mask = NDArray[np.bool_]
 

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from hytas.analysis.tables import RankingTable
 from hytas.errors import InputError
-from hytas.proxies.combine import rank_mean
 from hytas.proxies.no_pass import balance_of, depth_and_width, draw_of
+from hytas.proxies.table import rank_mean
 
 Floats = NDArray[np.float64]
 

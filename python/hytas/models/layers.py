@@ -24,7 +24,7 @@ _WRITTEN_OUT = ContextVar("attention written out", default=False)
 _OBSERVER: ContextVar[Callable[[Tensor], None] | None] = ContextVar("observer", default=None)
 
 
-class Law(NamedTuple):
+class Initializer(NamedTuple):
     """How the initial values of a parameter are drawn.
 
     Attributes:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from hytas.errors import InputError
-from hytas.models.layers import Law
+from hytas.models.layers import Initializer
 from hytas.models.streams import TokenStream
 
 
@@ -40,7 +40,7 @@ class Network(nn.Module):
     """Tokens that the read-out reads one after the other."""
     framed = False
     """Whether the network runs with parameters of other sizes, padded with zeros, by name. All its
-    parameters then start by the laws of `hytas.models.streams`."""
+    parameters then start by the initializers of `hytas.models.streams`."""
 
     @property
     def pixel_projection(self) -> nn.Linear | None:
@@ -51,8 +51,8 @@ class Network(nn.Module):
         """Return as much of patches (N, P, P, bands) as the network looks at."""
         return patches
 
-    def laws(self) -> dict[str, Law]:
-        """Return parameter name -> the law of its initial values.
+    def initializers(self) -> dict[str, Initializer]:
+        """Return parameter name -> initializer.
 
         A network that does not name them all starts, for the proxies, as it constructs itself.
         """

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from hytas.models.blocks import NO_DROP
-from hytas.models.layers import Attention, Law, LayerNorm
+from hytas.models.layers import Attention, Initializer, LayerNorm
 from hytas.models.network import Network
 from hytas.models.numberless import Made, without_numbers
 from hytas.models.slices import CENTRE, GRID, rules_of
-from hytas.models.streams import law_of
+from hytas.models.streams import initializer_of
 from hytas.models.table import LARGEST, NETWORKS, free_genes
 from hytas.spaces import space_of
 from hytas.spaces.genes import is_depth
@@ -40,11 +40,11 @@ class Part(NamedTuple):
 
     Attributes:
         layout: of its axes.
-        law: of its initial values.
+        initializer: of its start values.
     """
 
     layout: Layout
-    law: Law
+    initializer: Initializer
 
     @property
     def size(self) -> torch.Size:
@@ -53,7 +53,7 @@ class Part(NamedTuple):
 
 
 Outline = dict[str, Part]
-"""Name of a parameter -> its layout and law."""
+"""Name of a parameter -> its layout and initializer."""
 
 
 class Slot(NamedTuple):
@@ -61,7 +61,7 @@ class Slot(NamedTuple):
 
     Attributes:
         name: of the parameter in the network.
-        part: its layout and law.
+        part: its layout and initializer.
         module: that has it.
         own: its name there.
     """
@@ -155,9 +155,9 @@ class Outlines:
         found: list[Slot] = []
         for own, parameter in module._parameters.items():
             if parameter is not None:
-                law = law_of(module, own)
-                assert law is not None
-                part = Part(tuple((size,) for size in parameter.shape), law)
+                initializer = initializer_of(module, own)
+                assert initializer is not None
+                part = Part(tuple((size,) for size in parameter.shape), initializer)
                 found.append(Slot(path + own, part, module, own))
         for name, child in module._modules.items():
             if child is None:

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from hytas.models.blocks import NO_DROP, Block, Drop, of_layer
-from hytas.models.layers import Attention, Law, LayerNorm, Placed
+from hytas.models.layers import Attention, Initializer, LayerNorm, Placed
 from hytas.models.network import Network
-from hytas.models.streams import initialise, laws_of
+from hytas.models.streams import initialise, initializers_of
 from hytas.models.vit import PatchEmbedding, class_first
 from hytas.spaces.shape import ImageShape
 
@@ -111,9 +111,9 @@ class PoolingTransformer(Network):
 
     framed = True
 
-    def laws(self) -> dict[str, Law]:
-        """Return parameter name -> law of its initial values."""
-        return laws_of(self)
+    def initializers(self) -> dict[str, Initializer]:
+        """Return parameter name -> initializer."""
+        return initializers_of(self)
 
     def forward(self, images: Tensor) -> Tensor:
         """(N, H, W, channels) -> (N, classes)."""

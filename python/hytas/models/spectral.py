@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from hytas.errors import InputError
 from hytas.models.blocks import NO_DROP, Drop, Layers
-from hytas.models.layers import Law, LayerNorm, PixelEmbedding, SpectralEmbedding
+from hytas.models.layers import Initializer, LayerNorm, PixelEmbedding, SpectralEmbedding
 from hytas.models.network import Network, Strips
 from hytas.models.numberless import shared
-from hytas.models.streams import TokenStream, initialise, laws_of
+from hytas.models.streams import TokenStream, initialise, initializers_of
 from hytas.spaces.shape import InputShape
 
 BAND, PIXEL, SERIES, PARALLEL = TOKENS = ("band", "pixel", "series", "parallel")
@@ -111,9 +111,9 @@ class SpectralTransformer(Network):
         """The linear map of a pixel's bands, if tokens are pixels."""
         return self.pixel_embed.project if PIXEL in self.streams else None
 
-    def laws(self) -> dict[str, Law]:
-        """Return parameter name -> law of its initial values."""
-        return laws_of(self)
+    def initializers(self) -> dict[str, Initializer]:
+        """Return parameter name -> initializer."""
+        return initializers_of(self)
 
     def seen(self, patches: Tensor) -> Tensor:
         """Return the centre of patches (N, P, P, bands) that the network looks at."""

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hytas.models.blocks import Drop, Layers, layer_of
-from hytas.models.layers import DEVIATION, CrossLayerFusion, Law, Placed
+from hytas.models.layers import DEVIATION, CrossLayerFusion, Initializer, Placed
 from hytas.models.numberless import is_without_numbers, shared
 
 
@@ -111,25 +111,27 @@ def initialise(network: nn.Module) -> None:
                 nn.init.zeros_(module.bias)
 
 
-def laws_of(network: nn.Module) -> dict[str, Law]:
-    """Return parameter name -> the law that construction and `initialise` draw it by."""
-    found: dict[str, Law] = {}
+def initializers_of(network: nn.Module) -> dict[str, Initializer]:
+    """Return parameter name -> initializer, as construction and `initialise` use it."""
+    initializers: dict[str, Initializer] = {}
     for name, module in network.named_modules():
         for part, _ in module.named_parameters(recurse=False):
-            law = law_of(module, part)
-            if law is not None:
-                found[f"{name}.{part}" if name else part] = law
-    return found
+            initializer = initializer_of(module, part)
+            if initializer is not None:
+                initializers[f"{name}.{part}" if name else part] = initializer
+    return initializers
 
 
-def law_of(module: nn.Module, part: str) -> Law | None:
-    """Return the law of one parameter of a module itself; None for a module that is not ours."""
+def initializer_of(module: nn.Module, part: str) -> Initializer | None:
+    """Return the initializer of a module's own parameter; None for a foreign module."""
     if isinstance(module, Placed):
-        return Law("normal", DEVIATION)
+        return Initializer("normal", DEVIATION)
     if isinstance(module, nn.Linear):
-        return Law("normal", DEVIATION) if part == "weight" else Law("constant", 0.0)
+        return (
+            Initializer("normal", DEVIATION) if part == "weight" else Initializer("constant", 0.0)
+        )
     if isinstance(module, nn.LayerNorm):
-        return Law("constant", 1.0 if part == "weight" else 0.0)
+        return Initializer("constant", 1.0 if part == "weight" else 0.0)
     if isinstance(module, nn.Conv1d | nn.Conv2d):
-        return Law("uniform", module.weight[0].numel() ** -0.5)
-    return Law("uniform", module.bound) if isinstance(module, CrossLayerFusion) else None
+        return Initializer("uniform", module.weight[0].numel() ** -0.5)
+    return Initializer("uniform", module.bound) if isinstance(module, CrossLayerFusion) else None

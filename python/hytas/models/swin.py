@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hytas.models.blocks import NO_DROP, Block, Drop, of_layer
-from hytas.models.layers import Law, LayerNorm
+from hytas.models.layers import Initializer, LayerNorm
 from hytas.models.network import Network
 from hytas.models.places import WindowAttention
-from hytas.models.streams import initialise, laws_of
+from hytas.models.streams import initialise, initializers_of
 from hytas.models.vit import PatchEmbedding
 from hytas.spaces.shape import ImageShape
 
@@ -109,9 +109,9 @@ class WindowTransformer(Network):
 
     framed = True
 
-    def laws(self) -> dict[str, Law]:
-        """Return parameter name -> law of its initial values."""
-        return laws_of(self)
+    def initializers(self) -> dict[str, Initializer]:
+        """Return parameter name -> initializer."""
+        return initializers_of(self)
 
     def forward(self, images: Tensor) -> Tensor:
         """(N, H, W, channels) -> (N, classes)."""

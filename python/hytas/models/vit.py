@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from hytas.errors import InputError
 from hytas.models.blocks import NO_DROP, Drop, Layers
-from hytas.models.layers import Law, LayerNorm
+from hytas.models.layers import Initializer, LayerNorm
 from hytas.models.network import Network
-from hytas.models.streams import TokenStream, initialise, laws_of
+from hytas.models.streams import TokenStream, initialise, initializers_of
 from hytas.spaces.shape import ImageShape
 
 CLASS, MEAN = POOLINGS = ("class", "mean")
@@ -81,9 +81,9 @@ class VisionTransformer(Network):
 
     framed = True
 
-    def laws(self) -> dict[str, Law]:
-        """Return parameter name -> law of its initial values."""
-        return laws_of(self)
+    def initializers(self) -> dict[str, Initializer]:
+        """Return parameter name -> initializer."""
+        return initializers_of(self)
 
     def forward(self, images: Tensor) -> Tensor:
         """(N, H, W, channels) -> (N, classes)."""

@@ -2,15 +2,18 @@
 
 from typing import TYPE_CHECKING, Any
 
-from hytas.proxies.check import check_architecture
-from hytas.proxies.combine import rank_mean, ranks
-from hytas.proxies.results import Scores
-from hytas.proxies.spec import ProxySpec, base_proxies, fitness, parse_proxies
-from hytas.proxies.table import COMBINATIONS, PROXIES, Proxy
+from hytas.proxies.spec import (
+    ProxySpec,
+    Scores,
+    base_proxies,
+    check_architecture,
+    fitness,
+    parse_proxies,
+)
+from hytas.proxies.table import COMBINATIONS, PROXIES, Proxy, rank_mean, ranks
 
 if TYPE_CHECKING:
-    from hytas.proxies.batch import proxy_batch
-    from hytas.proxies.evaluator import Evaluator
+    from hytas.proxies.evaluator import Evaluator, proxy_batch
     from hytas.proxies.spread import spread_over
 
 __all__ = [
@@ -30,11 +33,11 @@ __all__ = [
     "spread_over",
 ]
 
-_LAZY = {"Evaluator": "evaluator", "proxy_batch": "batch", "spread_over": "spread"}
+_LAZY = {"Evaluator": "evaluator", "proxy_batch": "evaluator", "spread_over": "spread"}
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs torch or the data room when it is first used."""
+    """Import names that need torch on first use."""
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -1,4 +1,4 @@
-"""What each layer adds to a score, for proxies that need no data."""
+"""The contribution of each layer to a score, for proxies that need no data."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,30 +7,29 @@ import torch
 
 from hytas.errors import InputError
 from hytas.proxies.initial import Pool, start_of
-from hytas.proxies.memory import activation_memory
-from hytas.proxies.passes import Setting, Tally, ones_pass
+from hytas.proxies.layer_records import LayerRecord
+from hytas.proxies.passes import Setting, Tally, activation_memory, ones_pass
 from hytas.proxies.probe import Probe
 from hytas.proxies.spec import ProxySpec
 from hytas.proxies.table import ONES
-from hytas.proxies.taps import Tap
 from hytas.spaces.genes import genes_only
 from hytas.spaces.shape import InputShape
 
 
 class _Recorded(Tally):
-    """A tally that keeps what each layer adds."""
+    """A tally that keeps the contribution of each layer."""
 
     def __init__(self, spec: ProxySpec) -> None:
         super().__init__(spec)
         self.layers: list[tuple[str, float]] = []
 
-    def visit(self, tap: Tap) -> None:
+    def visit(self, record: LayerRecord) -> None:
         """Add a layer's contribution, and keep it."""
-        if tap.kind in self.kinds:
+        if record.kind in self.kinds:
             before = sum(float(part[0]) for part in self.parts.values())
-            super().visit(tap)
+            super().visit(record)
             after = sum(float(part[0]) for part in self.parts.values())
-            self.layers.append((tap.name, after - before))
+            self.layers.append((record.name, after - before))
 
 
 def layer_scores(
@@ -42,7 +41,7 @@ def layer_scores(
 
     Args:
         architecture: genes.
-        shape: what the scene fixes.
+        shape: bands, classes and patch size of the scene.
         spec: of a proxy that needs no labelled patches, such as dss or synflow.
         seed: of the initial weights.
 
@@ -50,7 +49,7 @@ def layer_scores(
         InputError: the proxy needs labelled patches, or reads no pass.
     """
     if spec.members or spec.proxy.pass_name != ONES:
-        raise InputError("proxy", spec.name, "its layers are not told apart")
+        raise InputError("proxy", spec.name, "it has no scores of single layers")
     device = torch.device("cpu")
     pool = Pool(seed, device, torch.float32)
     ones = torch.ones(1, shape.patch_size, shape.patch_size, shape.bands)

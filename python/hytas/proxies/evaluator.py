@@ -7,28 +7,36 @@ import math
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hytas.errors import InputError, is_out_of_memory, one_line
 from hytas.machine import PRECISIONS, arithmetic, one_thread_on_cpu
 from hytas.models.outline import Outlines, kind_of
 from hytas.models.table import build_network, free_genes
-from hytas.proxies.check import check_architecture
 from hytas.proxies.initial import INITS, Pool, start_of
-from hytas.proxies.memory import activation_memory
 from hytas.proxies.no_pass import needs_supernet
-from hytas.proxies.passes import Setting, score_networks
+from hytas.proxies.passes import Setting, activation_memory, score_networks
 from hytas.proxies.probe import TooLargeError
-from hytas.proxies.results import Scores, record
-from hytas.proxies.spec import ProxySpec, base_proxies, parse_proxies
+from hytas.proxies.spec import (
+    ProxySpec,
+    Scores,
+    base_proxies,
+    check_architecture,
+    parse_proxies,
+    record_score,
+)
 from hytas.proxies.table import NETWORK
 from hytas.spaces.costs import cost
 from hytas.spaces.genes import genes_only
 from hytas.spaces.shape import Shape
+
+if TYPE_CHECKING:
+    from hytas.data import LabelledData, Preprocessing
 
 Batch = tuple[Any, Any]
 """Scaled patches (n, P, P, bands) float, labels (n,) 0-based integers: arrays or tensors."""
@@ -38,30 +46,32 @@ LEAST_BATCH = {"cuda": 2}
 operations takes most of the time. A CPU computes the zeros, too, and takes no less time than for
 the networks one by one (docs/log.md)."""
 MOST_BATCH = 64
+MOST_SAMPLES = 64
+"""Most images of a proxy batch; of more classes, a random choice."""
 
 
 class Evaluator:
     """Scores architectures with several proxies at once.
 
-    A score is a function of the seed and the architecture alone: not of the other architectures,
-    their number or order, nor of the other proxies. What goes wrong is recorded, never raised.
+    A score depends on the seed and the architecture alone, not on other architectures or proxies.
+    A failure is recorded, and never raised.
 
     Args:
         proxies: text or texts, e.g. "snip,dss:sign=weights"; a combination such as
-            "rank-mean(snip,dss)" adds its members, and itself is left to `combine`.
-        shape: what the scene fixes.
+            "rank-mean(snip,dss)" adds its members (`hytas.proxies.fitness` combines them).
+        shape: of patches or images, and classes.
         batch: labelled patches, for the proxies that need data; see `proxy_batch`.
         device: "cpu" or a CUDA device.
         seed: of the initial weights.
         precision: "float32"; "bf16"; "tf32" on a GPU; "float64", for checks.
-        init: "pool", initial weights are slices of the seed's pool; "own", weights of its own for
-            each architecture.
+        init: "pool", initial weights are slices of the seed's pool; "own", each architecture has
+            its own weights.
         inherited: architecture -> its score with the weights of a supernet, for the proxy of that
             name.
 
     Raises:
-        InputError: a proxy is unknown; it needs data or a supernet and there is none; the batch
-            does not fit; a setting is out of its range.
+        InputError: an unknown proxy, missing data or supernet, a batch of another shape, or a
+            setting out of range.
     """
 
     def __init__(
@@ -94,7 +104,7 @@ class Evaluator:
         self._outlines = Outlines(shape)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what travels to a worker."""
+        """Return the state for a worker."""
         return {**vars(self), "_exact": None}
 
     @property
@@ -104,39 +114,39 @@ class Evaluator:
 
     @property
     def together(self) -> int:
-        """The number of architectures that are scored best at a time."""
+        """The number of architectures to score at a time."""
         return MOST_BATCH if self.device.type in LEAST_BATCH else 1
 
     def score(self, architectures: Sequence[Mapping[str, Any]]) -> list[Scores]:
-        """Score every architecture; the answer is in their order, and none is missing.
+        """Return the scores of each architecture, in their order.
 
-        Networks of one kind run as one batch, on one thread of a CPU. `hytas.proxies.spread_over`
-        lets several processes score.
+        Networks of one kind run as one batch, on one CPU thread. `hytas.proxies.spread_over`
+        scores in several processes.
         """
-        found: dict[int, Scores] = {}
-        for places in self.batches(architectures):
-            batch = self.score_batch([architectures[place] for place in places])
-            found.update(zip(places, batch, strict=True))
-        return [found[place] for place in range(len(architectures))]
+        scores: dict[int, Scores] = {}
+        for indices in self.batches(architectures):
+            batch = self.score_batch([architectures[index] for index in indices])
+            scores.update(zip(indices, batch, strict=True))
+        return [scores[index] for index in range(len(architectures))]
 
     def batches(self, architectures: Sequence[Mapping[str, Any]]) -> list[list[int]]:
-        """Divide architectures into batches whose networks run together, by their places.
+        """Return the indices of the architectures of each batch, whose networks run together.
 
-        They depend on the architectures alone, so scores do not depend on who scores a batch.
+        Batches depend on the architectures alone, so scores do not depend on the workers.
         """
         kinds: dict[Hashable, list[int]] = {}
-        kept: dict[int, float] = {}
-        for place, architecture in enumerate(architectures):
-            kind, kept[place] = self._kind(genes_only(architecture))
-            kinds.setdefault(kind or place, []).append(place)
+        sizes: dict[int, float] = {}
+        for index, architecture in enumerate(architectures):
+            kind, sizes[index] = self._kind(genes_only(architecture))
+            kinds.setdefault(kind or index, []).append(index)
         samples = 1 if self._batch is None else len(self._batch[0])
-        found: list[list[int]] = []
-        for places in kinds.values():
-            room = self.setting.memory / max(1.0, samples * max(kept[place] for place in places))
-            alone = len(places) < LEAST_BATCH.get(self.device.type, len(architectures) + 1)
+        batches: list[list[int]] = []
+        for indices in kinds.values():
+            room = self.setting.memory / max(1.0, samples * max(sizes[index] for index in indices))
+            alone = len(indices) < LEAST_BATCH.get(self.device.type, len(architectures) + 1)
             size = 1 if alone else max(1, min(MOST_BATCH, int(room)))
-            found += [places[start : start + size] for start in range(0, len(places), size)]
-        return found
+            batches += [indices[start : start + size] for start in range(0, len(indices), size)]
+        return batches
 
     def score_batch(self, architectures: Sequence[Mapping[str, Any]]) -> list[Scores]:
         """Score architectures of one kind together; if that fails, in halves or one by one."""
@@ -154,7 +164,7 @@ class Evaluator:
         try:
             check_architecture(genes)
             return kind_of(genes, self._labelled), _activations(genes, self.shape)
-        except (InputError, LookupError, TypeError):  # its scores will say what is wrong with it
+        except (InputError, LookupError, TypeError):  # its scores report the error
             return None, 0.0
 
     @property
@@ -165,21 +175,21 @@ class Evaluator:
         if len(architectures) == 1:
             return [self._score_one(architectures[0])]
         started = time.perf_counter()
-        found: list[dict[str, float]] | None = None
+        measured: list[dict[str, float]] | None = None
         try:
-            found = self._measure(architectures, self.specs, self.setting)
+            measured = self._measure(architectures, self.specs, self.setting)
         except Exception as error:
             short = isinstance(error, TooLargeError) or is_out_of_memory(one_line(error))
-        if found is None:
+        if measured is None:
             _release(self.device)
             size = len(architectures) // 2 if short else 1
             parts = [architectures[n : n + size] for n in range(0, len(architectures), size)]
             return [each for part in parts for each in self._score_together(part)]
         results: list[Scores] = []
-        for architecture, values in zip(architectures, found, strict=True):
+        for architecture, values in zip(architectures, measured, strict=True):
             result: Scores = {"scores": {}, "seconds": 0.0, "reasons": {}}
             for name, value in values.items():
-                record(result, name, self._rescued(architecture, name, value))
+                record_score(result, name, self._rescued(architecture, name, value))
             results.append(result)
         seconds = (time.perf_counter() - started) / len(architectures)
         for result in results:
@@ -204,10 +214,10 @@ class Evaluator:
         try:
             (values,) = self._measure([architecture], self.specs, self.setting)
             for name, value in values.items():
-                record(result, name, self._rescued(architecture, name, value))
+                record_score(result, name, self._rescued(architecture, name, value))
         except Exception as error:
             failure = one_line(error)
-        # Only here is the error gone, whose traceback holds the tensors of what failed.
+        # Outside the handler, because the error's traceback keeps the tensors of the failed pass.
         if failure is not None:
             _release(self.device)
             self._score_one_by_one(architecture, result, failure)
@@ -215,7 +225,7 @@ class Evaluator:
         return result
 
     def _rescued(self, architecture: Mapping[str, Any], name: str, value: float) -> float:
-        """A score; one that left the range of float32 is computed again in float64."""
+        """Return a score; one outside the range of float32 is computed again in float64."""
         spec = next(spec for spec in self.specs if str(spec) == name)
         if math.isfinite(value) or not spec.proxy.observes:
             return value
@@ -224,24 +234,24 @@ class Evaluator:
         try:
             return self._observed([architecture], [spec], self._in_float64(), "float64")[0][name]
         except Exception:
-            return value  # the first result, with its own reason, stands
+            return value  # keep the first result and its reason
 
     def _score_one_by_one(
         self, architecture: Mapping[str, Any], result: Scores, failure: str
     ) -> None:
-        """After a failure: each proxy alone, so that only those at fault fail."""
+        """Score by each proxy alone, so that only the failing proxies have no score."""
         setting = self.setting
-        # Libraries of a GPU report out-of-memory in many wordings.
+        # GPU libraries word out-of-memory errors differently.
         short = is_out_of_memory(failure) or self.device.type == "cuda"
-        if short:  # once more, with activations computed twice rather than kept
+        if short:  # again, with activations that are recomputed
             setting = replace(setting, memory=0)
         for spec in self.specs:
             reason: str | None = failure
             if short or len(self.specs) > 1:
                 try:
-                    (found,) = self._measure([architecture], [spec], setting)
-                    value = self._rescued(architecture, str(spec), found[str(spec)])
-                    record(result, str(spec), value)
+                    (values,) = self._measure([architecture], [spec], setting)
+                    value = self._rescued(architecture, str(spec), values[str(spec)])
+                    record_score(result, str(spec), value)
                     reason = None
                 except Exception as error:
                     reason = one_line(error)
@@ -256,21 +266,21 @@ class Evaluator:
         specs: Sequence[ProxySpec],
         setting: Setting,
     ) -> list[dict[str, float]]:
-        """Of each architecture proxy -> score."""
-        found: list[dict[str, float]] = []
+        """Return proxy -> score of each architecture."""
+        results: list[dict[str, float]] = []
         for architecture in architectures:
             check_architecture(architecture)
-            found.append({str(spec): self._unobserved(architecture, spec) for spec in specs})
+            results.append({str(spec): self._unobserved(architecture, spec) for spec in specs})
         for sharing, precision in self._by_precision(specs):
-            usual = precision == self.precision
-            own = setting if usual else replace(self._in_float64(), memory=setting.memory)
+            default = precision == self.precision
+            own = setting if default else replace(self._in_float64(), memory=setting.memory)
             observed = self._observed(architectures, sharing, own, precision)
-            for values, more in zip(found, observed, strict=True):
+            for values, more in zip(results, observed, strict=True):
                 values.update(more)
-        return found
+        return results
 
     def _unobserved(self, architecture: Mapping[str, Any], spec: ProxySpec) -> float:
-        """Return a score that needs no pass of a new network; NaN for one that does."""
+        """Return the score of a proxy that needs no observed pass; NaN for others."""
         if spec.proxy.observes:
             return math.nan
         function: Callable[..., float] = spec.proxy.function
@@ -309,13 +319,13 @@ class Evaluator:
             return score_networks(start, specs, setting)
 
     def _by_precision(self, specs: Sequence[ProxySpec]) -> list[tuple[list[ProxySpec], str]]:
-        """Proxies that need a pass and the precision that each has: float32 is not enough, even to
-        tell one network from a batch, for a sum whose terms cancel."""
-        found: dict[str, list[ProxySpec]] = {self.precision: []}
+        """Return groups of proxies that need a pass, and their precision; sums whose terms cancel
+        need float64, so that a batch gives the scores of single networks."""
+        groups: dict[str, list[ProxySpec]] = {self.precision: []}
         for spec in specs:
             if spec.proxy.observes:
-                found.setdefault(self._precision_of(spec), []).append(spec)
-        return [(sharing, precision) for precision, sharing in found.items() if sharing]
+                groups.setdefault(self._precision_of(spec), []).append(spec)
+        return [(sharing, precision) for precision, sharing in groups.items() if sharing]
 
     def _precision_of(self, spec: ProxySpec) -> str:
         return "float64" if spec.cancels and self.precision == PRECISIONS[0] else self.precision
@@ -354,24 +364,56 @@ class Evaluator:
 
 
 def _activations(architecture: Mapping[str, Any], shape: Shape) -> float:
-    """Estimate the bytes of activations that a pass of one patch keeps.
+    """Estimate the bytes of activations of a pass of one patch.
 
-    For `width` products a token, a layer keeps an input and an output, and about as much of what is
-    computed with them.
+    For `width` products a token, a layer keeps an input and an output, and intermediate results of
+    about the same size.
     """
     width = float(architecture.get("embed_dim") or architecture["base_dim"])
     return 4.0 * 6.0 * cost(architecture, shape, "macs") / width
 
 
 def _check_choices(**values: str) -> None:
-    known = {"precision": PRECISIONS, "init": INITS}
+    allowed = {"precision": PRECISIONS, "init": INITS}
     for name, value in values.items():
-        if value not in known[name]:
-            raise InputError(name, value, f"must be one of {', '.join(known[name])}")
+        if value not in allowed[name]:
+            raise InputError(name, value, f"must be one of {', '.join(allowed[name])}")
 
 
 def _release(device: torch.device) -> None:
-    """Give back what a failed pass held, its cycles of references too."""
+    """Release the memory of a failed pass, including reference cycles."""
     if device.type == "cuda":
         gc.collect()
         torch.cuda.empty_cache()
+
+
+def proxy_batch(
+    scene: LabelledData,
+    pixels: NDArray[np.int64],
+    preprocessing: Preprocessing,
+    patch_size: int,
+    seed: int = 0,
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return one random training pixel, or image, of each class, for proxies that need data.
+
+    Args:
+        scene: the scene, or the images.
+        pixels: (n,) flat indices of the training pixels, never of test pixels.
+        preprocessing: band selection and scaling.
+        patch_size: side of a patch.
+        seed: of the draw.
+
+    Returns:
+        Patches (C', P, P, bands) scaled, labels (C',) 0-based, in class order; C' counts the
+        classes that occur among `pixels`.
+    """
+    labels = scene.targets(pixels)
+    random = np.random.default_rng([seed, 0x70726F78])
+    chosen = [
+        int(random.choice(pixels[labels == label])) for label in np.unique(labels) if label >= 0
+    ]
+    indices = np.array(chosen, dtype=np.int64)
+    if not scene.has_map and len(indices) > MOST_SAMPLES:
+        indices = np.sort(random.permutation(indices)[:MOST_SAMPLES])
+    patches = preprocessing.apply(scene.reader(patch_size)(indices))
+    return np.ascontiguousarray(patches, dtype=np.float32), scene.targets(indices)

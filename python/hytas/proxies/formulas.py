@@ -1,9 +1,8 @@
-"""One function a proxy: what one linear layer contributes to its score, for K networks at once.
+"""The formulas of proxies: the contribution of one linear layer to a score, for K networks at once.
 
-Each takes a `Tap` (taps.py), the weight, inputs, outputs and gradients of a layer of K networks. It
-returns a number or an array for each, (K, ...), and the pass adds up the layers. Where networks
-differ in size, there are zeros beyond each. `kinds` of layers: "embed", "qkv", "proj", "fc1",
-"fc2", "head".
+Each function takes a `LayerRecord`: weight, inputs, outputs and gradients of a layer of K networks.
+It returns a number or an array for each network, (K, ...), and the pass adds up the layers. Smaller
+networks are padded with zeros. Kinds of layers: "embed", "qkv", "proj", "fc1", "fc2", "head".
 """
 
 from __future__ import annotations
@@ -16,41 +15,41 @@ if TYPE_CHECKING:
 
     from torch import Tensor, nn
 
-    from hytas.proxies.taps import Tap
+    from hytas.proxies.layer_records import LayerRecord
 
 MSA, MLP = ("qkv", "proj"), ("fc1", "fc2")
 LINEAR = ("embed", *MSA, *MLP, "head")
-SALIENCIES: dict[str, Callable[[Tap], Tensor]] = {
-    "snip": lambda tap: (tap.grad * tap.weight).abs(),
-    "grad_norm": lambda tap: tap.grad.square(),
-    "synflow": lambda tap: tap.grad * tap.weight,
-    "logsynflow": lambda tap: tap.grad.abs().log1p() * tap.weight.abs(),
-    "magnitude": lambda tap: tap.weight.abs(),
+SALIENCIES: dict[str, Callable[[LayerRecord], Tensor]] = {
+    "snip": lambda layer: (layer.grad * layer.weight).abs(),
+    "grad_norm": lambda layer: layer.grad.square(),
+    "synflow": lambda layer: layer.grad * layer.weight,
+    "logsynflow": lambda layer: layer.grad.abs().log1p() * layer.weight.abs(),
+    "magnitude": lambda layer: layer.weight.abs(),
 }
-"""Name -> saliency of each weight of a layer, (K, out, in); 0 where it is not there."""
+"""Name -> saliency of each weight of a layer, (K, out, in); 0 for padding."""
 
 
-def grad_norm(tap: Tap) -> Tensor:
+def grad_norm(layer: LayerRecord) -> Tensor:
     """Sum over layers of the norm of the weight gradient, ||dL/dw||_2.
 
     Source: HyTAS, supplementary table 1. Direction: larger is better. Data: labelled patches,
     cross-entropy. Shape: gradients (out, in) to a scalar. Cost: one forward and one backward pass.
     """
-    norms: Tensor = tap.grad.flatten(1).norm(dim=1)
+    norms: Tensor = layer.grad.flatten(1).norm(dim=1)
     return norms
 
 
-def snip(tap: Tap) -> Tensor:
+def snip(layer: LayerRecord) -> Tensor:
     """Sum over weights of |dL/dw * w|: what removing a weight would change.
 
     Source: Lee et al., ICLR 2019; HyTAS, supplementary table 1. Direction: larger is better. Data:
     labelled patches, cross-entropy. Shape: gradients and weights (out, in) to a scalar. Cost: one
     forward and one backward pass.
     """
-    return _summed((tap.grad * tap.weight).abs())
+    return _summed((layer.grad * layer.weight).abs())
 
 
-def synflow(tap: Tap, terms: str = "signed") -> Tensor:
+def synflow(layer: LayerRecord, terms: str = "signed") -> Tensor:
     """Sum over weights of dS/dw * w, S the sum of the logits of a patch of ones.
 
     Source: Tanaka et al., NeurIPS 2020; HyTAS, supplementary table 1. Direction: larger is better.
@@ -60,11 +59,11 @@ def synflow(tap: Tap, terms: str = "signed") -> Tensor:
     `terms=absolute` sums |g * w| instead, and with it `parts=log` is the logarithmic scale for
     scores such as 1e61.
     """
-    product = tap.grad * tap.weight
+    product = layer.grad * layer.weight
     return _summed(product.abs() if terms == "absolute" else product)
 
 
-def logsynflow(tap: Tap, domain: str = "formula") -> Tensor:
+def logsynflow(layer: LayerRecord, domain: str = "formula") -> Tensor:
     """Sum over weights of log(dS/dw + 1) * w, S the sum of the logits of a patch of ones.
 
     Source: Cavagnero et al., WACV 2023; HyTAS, supplementary table 1. Direction: larger is better.
@@ -74,16 +73,16 @@ def logsynflow(tap: Tap, domain: str = "formula") -> Tensor:
     equals the formula where g >= 0; `domain=absolute` takes log(|g| + 1) |w|, whose terms do not
     cancel.
     """
-    grad = tap.grad
+    grad = layer.grad
     if domain == "formula":
-        return _summed(grad.log1p() * tap.weight)
+        return _summed(grad.log1p() * layer.weight)
     size = grad.abs().log1p()
     if domain == "absolute":
-        return _summed(size * tap.weight.abs())
-    return _summed(size.copysign(grad) * tap.weight)
+        return _summed(size * layer.weight.abs())
+    return _summed(size.copysign(grad) * layer.weight)
 
 
-def dss(tap: Tap) -> Tensor:
+def dss(layer: LayerRecord) -> Tensor:
     """Nuclear norms nuc(g) nuc(w) over attention matrices, |g * w| over MLP weights.
 
     Source: TF-TAS (Zhou et al., CVPR 2022), Algorithm 1, g the gradient of the sum of the logits of
@@ -93,10 +92,10 @@ def dss(tap: Tap) -> Tensor:
     nuclear norms a layer. Option `layers=all` adds the patch embedding and the head as |g * w|, as
     the HyTAS code does; `sign` the sign step.
     """
-    if tap.kind in MSA:
-        of_grad, of_weight = tap.norms
+    if layer.kind in MSA:
+        of_grad, of_weight = layer.norms
         return of_grad * of_weight
-    return _summed((tap.grad * tap.weight).abs())
+    return _summed((layer.grad * layer.weight).abs())
 
 
 def _summed(terms: Tensor) -> Tensor:
@@ -104,17 +103,17 @@ def _summed(terms: Tensor) -> Tensor:
     return terms.flatten(1).sum(1)
 
 
-def fisher(tap: Tap) -> Tensor:
+def fisher(layer: LayerRecord) -> Tensor:
     """Sum over the outputs z of all linear layers of (dL/dz * z)^2.
 
     Source: Theis et al., 2018; HyTAS, supplementary table 1. The sum runs over every sample, token
     and unit. Direction: larger is better. Data: labelled patches, cross-entropy. Shape: outputs and
     their gradients (N, units) to a scalar. Cost: one forward and one backward pass.
     """
-    return _summed((tap.activation_grads * tap.activations).square())
+    return _summed((layer.activation_grads * layer.activations).square())
 
 
-def zico(tap: Tap, std: str = "magnitude") -> Tensor:
+def zico(layer: LayerRecord, std: str = "magnitude") -> Tensor:
     """Sum over layers of log sum_w E|g_w| / std|g_w|, the moments over the samples' gradients.
 
     Source: Li et al., ICLR 2023; HyTAS, supplementary table 1. Population deviation; a weight with
@@ -123,10 +122,10 @@ def zico(tap: Tap, std: str = "magnitude") -> Tensor:
     Shape: a gradient each sample, (N, out, in), to a scalar. Cost: one forward and one backward
     pass, and one weight gradient a sample.
     """
-    return _signal_to_noise(tap.sample_grads, std).log()
+    return _signal_to_noise(layer.sample_grads, std).log()
 
 
-def zico_pp(tap: Tap, std: str = "magnitude") -> Tensor:
+def zico_pp(layer: LayerRecord, std: str = "magnitude") -> Tensor:
     """ZiCo++: sum over layers of log sum_z E|z dL/dz| / std|z dL/dz|, weighted 1 / (i - 4).
 
     Source: HyTAS. z are the outputs of the i-th linear layer (from 1), the moments run over the
@@ -134,8 +133,8 @@ def zico_pp(tap: Tap, std: str = "magnitude") -> Tensor:
     cross-entropy, two or more samples. Shape: outputs and their gradients (N, units) to a scalar.
     Cost: one forward and one backward pass.
     """
-    value = _signal_to_noise(tap.activation_grads * tap.activations, std).log()
-    return value / (tap.order - 4).clamp_min(1)
+    value = _signal_to_noise(layer.activation_grads * layer.activations, std).log()
+    return value / (layer.order - 4).clamp_min(1)
 
 
 def _signal_to_noise(samples: Tensor, std: str) -> Tensor:
@@ -149,7 +148,7 @@ def _signal_to_noise(samples: Tensor, std: str) -> Tensor:
     return mean[:, 0].div(spread).where(spread > 0, 0.0).sum(1)
 
 
-def jacob_cov(tap: Tap, log: str = "no") -> Tensor:
+def jacob_cov(layer: LayerRecord, log: str = "no") -> Tensor:
     """- sum over eigenvalues of (l + e) + 1 / (l + e), of the correlation of the inputs' gradients.
 
     Source: Mellor et al., 2020; HyTAS, supplementary table 1. Row n of the matrix is the gradient
@@ -158,7 +157,7 @@ def jacob_cov(tap: Tap, log: str = "no") -> Tensor:
     Shape: gradients by the patches (N, P * P * bands) to a scalar. Cost: one forward and one
     backward pass.
     """
-    rows = tap.activation_grads.double()
+    rows = layer.activation_grads.double()
     rows = rows - rows.mean(2, keepdim=True)
     rows = rows / rows.norm(dim=2, keepdim=True)
     shifted = _eigenvalues(rows @ rows.mT) + 1e-5
@@ -166,7 +165,7 @@ def jacob_cov(tap: Tap, log: str = "no") -> Tensor:
     return -_summed(first + 1.0 / shifted)
 
 
-def naswot(tap: Tap) -> Tensor:
+def naswot(layer: LayerRecord) -> Tensor:
     """log det of the number of activation signs that each two samples share.
 
     Source: Mellor et al., ICML 2021; HyTAS, supplementary table 1. The signs are those of the GELU
@@ -176,13 +175,13 @@ def naswot(tap: Tap) -> Tensor:
     """
     from hytas.machine import exactly
 
-    codes = (tap.activations > 0).to(tap.weight.dtype) * 2 - 1  # (K, N, T * f)
-    units, outputs = codes.shape[2], tap.weight.shape[1]
+    codes = (layer.activations > 0).to(layer.weight.dtype) * 2 - 1  # (K, N, T * f)
+    units, outputs = codes.shape[2], layer.weight.shape[1]
     with exactly(codes.device):  # counts, which bf16 would round
         shared = (codes @ codes.mT + units) / 2
-    if tap.real is None:
+    if layer.real is None:
         return shared
-    beyond = outputs - tap.real.outputs  # every two samples share their sign
+    beyond = outputs - layer.real.outputs  # every two samples share their sign
     return shared - (beyond * (units // outputs)).to(shared.dtype)[:, None, None]
 
 
@@ -194,21 +193,21 @@ def log_determinant(kernels: Tensor) -> Tensor:
     return value
 
 
-def regions(tap: Tap) -> Tensor:
+def regions(layer: LayerRecord) -> Tensor:
     """The number of linear regions that the samples lie in: of different activation signs.
 
     Source: TE-NAS (Chen et al., ICLR 2021), its expressivity; signs as those of naswot. Direction:
     larger is better. Data: patches (labels are not read); at most their number. Shape: inputs of a
     GELU (N, T * f) to a kernel (N, N), their sum to a scalar. Cost: one forward pass.
     """
-    return naswot(tap)
+    return naswot(layer)
 
 
 def count_regions(kernels: Tensor) -> Tensor:
     """(K, N, N) signs that each two samples share -> how many samples differ."""
     same = kernels >= kernels.diagonal(dim1=1, dim2=2)[:, None] - 0.5
-    found: Tensor = (1.0 / same.sum(2)).sum(1)
-    return found
+    regions: Tensor = (1.0 / same.sum(2)).sum(1)
+    return regions
 
 
 def ntk(network: nn.Module, patches: Tensor, labels: Tensor) -> float:
@@ -225,8 +224,8 @@ def ntk(network: nn.Module, patches: Tensor, labels: Tensor) -> float:
     weights = [each for name, each in network.named_parameters() if "weight" in name]
     rows = []
     for patch in patches:
-        found = network(patch[None])
-        logits = found[0] if isinstance(found, tuple) else found
+        outputs = network(patch[None])
+        logits = outputs[0] if isinstance(outputs, tuple) else outputs
         grads = torch.autograd.grad(logits.sum(), weights, allow_unused=True)
         rows.append(torch.cat([grad.flatten() for grad in grads if grad is not None]).double())
     factor = torch.stack(rows)
@@ -236,7 +235,7 @@ def ntk(network: nn.Module, patches: Tensor, labels: Tensor) -> float:
     return -float(values[-1] / values[0])
 
 
-def t_cet(tap: Tap, saliency: str = "snip") -> Tensor:
+def t_cet(layer: LayerRecord, saliency: str = "snip") -> Tensor:
     """Sum over MLPs of S / sigma * log K: trainability times expressivity.
 
     Source: HyTAS, supplementary table 1. S and sigma are the sum and the deviation of a saliency
@@ -247,18 +246,18 @@ def t_cet(tap: Tap, saliency: str = "snip") -> Tensor:
     cross-entropy. Shape: gradients and weights (f, E), outputs (N, T * f) to a scalar. Cost: one
     forward and one backward pass.
     """
-    each = SALIENCIES[saliency](tap)
+    each = SALIENCIES[saliency](layer)
     every = each[0].numel()
-    weights = every if tap.real is None else tap.real.outputs * tap.real.inputs
+    weights = every if layer.real is None else layer.real.outputs * layer.real.inputs
     total = _summed(each)
     mean = total / weights
     # Zeros that were added lie as far from the mean as it is large.
     squares = _summed((each - mean[:, None, None]).square()) - (every - weights) * mean.square()
     trainable = total / (squares / weights).sqrt()
-    return trainable.double() * log_determinant(naswot(tap).double())
+    return trainable.double() * log_determinant(naswot(layer).double())
 
 
-def croze(tap: Tap) -> Tensor:
+def croze(layer: LayerRecord) -> Tensor:
     """Sum over layers of Z * P * G: how features, weights and gradients survive a perturbation.
 
     Source: Ha et al., NeurIPS 2023; HyTAS, supplementary table 1. The twin network has Gaussian
@@ -267,12 +266,12 @@ def croze(tap: Tap) -> Tensor:
     is better. Data: labelled patches, cross-entropy. Shape: of both networks outputs (N, units),
     gradients and weights (out, in) to a scalar. Cost: two forward and two backward passes.
     """
-    twin = tap.twin
+    twin = layer.twin
     if twin is None:
         raise RuntimeError("croze needs the perturbed twin of every layer")
-    features = 1 + _cosine(tap.activations, twin.activations)
-    weights = 1 + _cosine(tap.weight - tap.grad, twin.weight - twin.grad)
-    return features * weights * _cosine(tap.grad, twin.grad).abs()
+    features = 1 + _cosine(layer.activations, twin.activations)
+    weights = 1 + _cosine(layer.weight - layer.grad, twin.weight - twin.grad)
+    return features * weights * _cosine(layer.grad, twin.grad).abs()
 
 
 def _cosine(one: Tensor, other: Tensor) -> Tensor:
@@ -288,7 +287,7 @@ def _eigenvalues(matrix: Tensor) -> Tensor:
     return values.masked_fill(bad[:, None], float("nan"))
 
 
-def grasp(tap: Tap) -> Tensor:
+def grasp(layer: LayerRecord) -> Tensor:
     """Sum over weights of (H g) * w: how a step along the gradient changes its own flow, negated.
 
     Source: Wang et al., ICLR 2020; HyTAS, supplementary table 1, whose -sum (H g) w is negative and
@@ -297,4 +296,4 @@ def grasp(tap: Tap) -> Tensor:
     the whole network, a scalar. Cost: one forward and one backward pass, then a backward pass
     through the graph of another (`passes.curvature_of`).
     """
-    return _summed(tap.activations)
+    return _summed(layer.activations)

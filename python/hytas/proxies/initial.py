@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from hytas.models.blocks import NO_DROP
-from hytas.models.layers import DEVIATION, Law
+from hytas.models.layers import DEVIATION, Initializer
 from hytas.models.network import Network
 from hytas.models.outline import Frame, Outline, Outlines, Part, Real, Slot
 from hytas.models.slices import THIRDS, full_sizes, rules_of, slice_of
@@ -40,26 +40,26 @@ class Cuts:
     """Parameters by space, name and part, as many as fit `CUT_BYTES`."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, Tensor] = {}
+        self._cache: dict[Hashable, Tensor] = {}
         self._bytes = 0
 
     def of(self, source: Source, name: str, part: Part) -> Tensor:
         """Return the initial value of a parameter of one network."""
         key = (source.space, name, part)
-        found = self._known.get(key)
-        if found is None:
+        value = self._cache.get(key)
+        if value is None:
             if self._bytes > CUT_BYTES:
-                self._known, self._bytes = {}, 0
-            found = self._known[key] = source.value(name, part.size, part.law)
-            self._bytes += found.nbytes
-        return found
+                self._cache, self._bytes = {}, 0
+            value = self._cache[key] = source.value(name, part.size, part.initializer)
+            self._bytes += value.nbytes
+        return value
 
 
 class Pool:
-    """Draws of standard laws, by the name of a parameter.
+    """Draws from standard distributions, by the name of a parameter.
 
-    A draw depends on the seed, the name and its place in the parameter. It does not depend on what
-    was asked for before, nor on the device: draws are made on the CPU.
+    A draw depends on the seed, the name and its place in the parameter. It depends neither on
+    earlier draws nor on the device: draws are made on the CPU.
 
     Args:
         seed: of every draw.
@@ -67,8 +67,8 @@ class Pool:
         dtype: of the tensors.
 
     Attributes:
-        norms: nuclear norms of weights that several networks have, by `Start.keys`.
-        cuts: parameters that several networks have.
+        norms: nuclear norms of weights that several networks share, by `Start.keys`.
+        cuts: parameters that several networks share.
     """
 
     def __init__(self, seed: int, device: torch.device, dtype: torch.dtype) -> None:
@@ -78,19 +78,19 @@ class Pool:
         self._made: dict[Hashable, Tensor] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what travels to a worker, which draws for itself."""
+        """Return the state for a worker, without cached draws."""
         return {**vars(self), "norms": {}, "cuts": Cuts(), "_made": {}}
 
-    def draws(self, name: str, law: str, size: Sequence[int], parts: int = 1) -> Tensor:
+    def draws(self, name: str, initializer: str, size: Sequence[int], parts: int = 1) -> Tensor:
         """Return the draws of a full-size parameter.
 
         Args:
             name: of the parameter.
-            law: "normal", of deviation `DEVIATION`, or "uniform" in -1..1.
+            initializer: "normal", of deviation `DEVIATION`, or "uniform" in -1..1.
             size: its shape. A larger matrix has the same leading rows and columns.
             parts: in which the rows of a matrix are drawn, each like a matrix of its own.
         """
-        key = (name, law, tuple(size))
+        key = (name, initializer, tuple(size))
         if key not in self._made:
             axes = list(size)
             while len(axes) > 1 and axes[0] == 1:
@@ -98,10 +98,10 @@ class Pool:
             if len(axes) == 2:
                 names = [f"{name} {part} {COLUMNS}" for part in range(parts)]
                 drawn = torch.cat(
-                    [self._matrix(each, law, axes[0] // parts, axes[1]) for each in names]
+                    [self._matrix(each, initializer, axes[0] // parts, axes[1]) for each in names]
                 )
             else:
-                drawn = self._blocks(name, law, prod(axes), STREAM)
+                drawn = self._blocks(name, initializer, prod(axes), STREAM)
             self._made[key] = drawn.reshape(*size).to(self.device, self.dtype)
         return self._made[key]
 
@@ -111,23 +111,23 @@ class Pool:
         scale: Tensor = NOISE * patches.norm() / noise.norm()
         return patches + noise * scale
 
-    def _matrix(self, name: str, law: str, rows: int, columns: int) -> Tensor:
+    def _matrix(self, name: str, initializer: str, rows: int, columns: int) -> Tensor:
         """Draw (rows, columns), `COLUMNS` columns at a time."""
         strips = []
         for start in range(0, columns, COLUMNS):
             strip = f"{name} from {start}" if start else name
-            drawn = self._blocks(strip, law, rows * COLUMNS, ROWS * COLUMNS)
+            drawn = self._blocks(strip, initializer, rows * COLUMNS, ROWS * COLUMNS)
             strips.append(drawn.view(rows, COLUMNS))
         return torch.cat(strips, dim=1)[:, :columns]
 
-    def _blocks(self, name: str, law: str, length: int, block: int) -> Tensor:
+    def _blocks(self, name: str, initializer: str, length: int, block: int) -> Tensor:
         """Draw `length` numbers, `block` at a time, every block from a seed of its own."""
         drawn = []
         for number in range(-(-max(length, 1) // block)):
-            seed = stable_hash(self.seed, f"{law} {name}", number) >> 1
+            seed = stable_hash(self.seed, f"{initializer} {name}", number) >> 1
             generator = torch.Generator().manual_seed(seed)
             numbers = torch.empty(block, dtype=torch.float32)
-            if law == "normal":
+            if initializer == "normal":
                 numbers.normal_(0.0, DEVIATION, generator=generator)
             else:
                 numbers.uniform_(-1.0, 1.0, generator=generator)
@@ -137,12 +137,12 @@ class Pool:
 
 @dataclass(frozen=True)
 class Source:
-    """Where the parameters of one network are cut from.
+    """The source of the parameters of one network.
 
     Attributes:
         pool: draws.
-        full: name -> size of the parameter in the largest network; one that is missing is drawn at
-            the size of this network.
+        full: name -> size of the parameter in the largest network; the size of this network where
+            the name is missing.
         space: of the network.
     """
 
@@ -150,23 +150,25 @@ class Source:
     full: Mapping[str, torch.Size]
     space: str = ""
 
-    def value(self, name: str, size: torch.Size, law: Law) -> Tensor:
+    def value(self, name: str, size: torch.Size, initializer: Initializer) -> Tensor:
         """Return the initial value of a parameter."""
-        if law.name == "constant":
-            return torch.full(size, law.scale, device=self.pool.device, dtype=self.pool.dtype)
-        unit = DEVIATION if law.name == "normal" else 1.0
-        drawn = self._cut(f"module {name}", name, law.name, size)
-        return drawn if law.scale == unit else drawn * (law.scale / unit)
+        if initializer.name == "constant":
+            return torch.full(
+                size, initializer.scale, device=self.pool.device, dtype=self.pool.dtype
+            )
+        unit = DEVIATION if initializer.name == "normal" else 1.0
+        drawn = self._cut(f"module {name}", name, initializer.name, size)
+        return drawn if initializer.scale == unit else drawn * (initializer.scale / unit)
 
     def noise(self, name: str, size: torch.Size) -> Tensor:
         """Return Gaussian noise for a parameter."""
         return self._cut(f"noise module {name}", name, "normal", size)
 
-    def _cut(self, label: str, name: str, law: str, size: torch.Size) -> Tensor:
-        # Genes off the space's list may ask for more than its largest network has.
+    def _cut(self, label: str, name: str, initializer: str, size: torch.Size) -> Tensor:
+        # Genes outside the space's lists may need more than its largest network has.
         full = torch.Size(map(max, self.full.get(name, size), size))
         parts = 3 if THIRDS in rules_of(name, len(size)) else 1
-        return slice_of(name, self.pool.draws(label, law, full, parts), size)
+        return slice_of(name, self.pool.draws(label, initializer, full, parts), size)
 
 
 @dataclass(frozen=True)
@@ -176,11 +178,11 @@ class Start:
     Attributes:
         network: of them all, in eval mode; its own parameters are not used.
         values: name -> tensor (K, ...), for every parameter; not to be changed.
-        sources: where those of each network are cut from.
-        rows: of one network, its values without the axis K; none for a network of any class.
-        outlines: of each network; none for a network of any class.
-        slots: of the parameters of one network; none for a network of any class.
-        frame: in which several networks are laid out; None for one network.
+        sources: of the parameters of each network.
+        rows: values of a single network, without the axis K; empty for a foreign network.
+        outlines: of each network; empty for a foreign network.
+        slots: of the parameters of a single network; empty for a foreign network.
+        frame: layout of several networks; None for one network.
         shared: whether other networks cut parameters from the same pool.
     """
 
@@ -207,8 +209,8 @@ class Start:
         """
         if sign == "none":
             return self.values
-        kept = linear_weights(self.network) if sign == "released" else frozenset[str]()
-        return {n: value if n in kept else value.abs() for n, value in self.values.items()}
+        unsigned = linear_weights(self.network) if sign == "released" else frozenset[str]()
+        return {n: value if n in unsigned else value.abs() for n, value in self.values.items()}
 
     def perturbed(self, values: Values) -> Values:
         """Return `values` with noise on every weight of a linear layer."""
@@ -223,15 +225,15 @@ class Start:
         axes = tuple(range(1, value.ndim))
         size = noise.square().sum(axes, keepdim=True).sqrt()
         scale = NOISE * value.square().sum(axes, keepdim=True).sqrt() / size
-        return value + noise * scale.where(size > 0, 0.0)  # of a layer that is not there
+        return value + noise * scale.where(size > 0, 0.0)  # 0 for padding
 
     def real(self, name: str) -> Real | None:
-        """Return how much of a layer's weight the networks have; None for all of it."""
+        """Return the sizes of a layer's weight without padding; None if nothing is padded."""
         return None if self.frame is None else self.frame.real(name, self.values[name].device)
 
     def keys(self, name: str, sign: str) -> Sequence[Hashable | None]:
-        """Return a key of each network's signed value: equal keys, equal values; None if nobody
-        shares it."""
+        """Return a key of each network's signed value; equal keys mean equal values, and None a
+        value of one network."""
         if not self.shared:
             return [None] * self.count
         return [(name, sign, each.get(name)) for each in self.outlines]
@@ -248,16 +250,16 @@ def start_of(
 ) -> Start:
     """Return the networks of architectures of one kind, and their initial weights.
 
-    A network that does not name the laws of all its parameters (`Network.laws`), or has buffers,
-    starts as it initialises itself, from the seed and the architecture.
+    A network that does not name the initializers of all its parameters (`Network.initializers`), or
+    that has buffers, keeps its own initial values, from the seed and the architecture.
 
     Args:
         architectures: genes, and the space; several only of one kind (`kind_of`).
-        shape: what the scene fixes.
+        shape: of patches or images, and classes.
         pool: draws of the seed.
         init: "pool", slices of the pool; "own", draws of each architecture's own.
-        outlines: of this shape, which serve many calls.
-        labelled: whether the networks see labelled patches (`kind_of`).
+        outlines: of this shape, a cache for several calls.
+        labelled: whether the networks get labelled patches (`kind_of`).
 
     Raises:
         InputError: no network belongs to the architecture's space.
@@ -277,15 +279,15 @@ def start_of(
         rows = {name: source.pool.cuts.of(source, name, part) for name, part in outline.items()}
         values = {name: row[None] for name, row in rows.items()}
         return Start(built.network, values, sources, rows, [outline], built.slots, shared=pooled)
-    known = [each for each in map(outlines.outline, architectures) if each is not None]
+    outlined = [each for each in map(outlines.outline, architectures) if each is not None]
     network = outlines.network(architectures, labelled)
-    frame = Frame(network, known)
+    frame = Frame(network, outlined)
     values = {name: _laid(frame, sources, name, _initial(name)) for name in frame.layouts}
-    return Start(network, values, sources, outlines=known, frame=frame, shared=pooled)
+    return Start(network, values, sources, outlines=outlined, frame=frame, shared=pooled)
 
 
 def _initial(name: str) -> Callable[[Source, Part], Tensor]:
-    return lambda source, part: source.value(name, part.size, part.law)
+    return lambda source, part: source.value(name, part.size, part.initializer)
 
 
 def _own(pool: Pool, architecture: Mapping[str, Any]) -> Pool:
@@ -296,14 +298,14 @@ def _own(pool: Pool, architecture: Mapping[str, Any]) -> Pool:
 def _laid(
     frame: Frame, sources: Sequence[Source], name: str, value: Callable[[Source, Part], Tensor]
 ) -> Tensor:
-    """Lay a parameter of all networks out in a frame: (K, *size)."""
+    """Return a parameter of all networks in a frame, (K, *size)."""
     outlines = frame.outlines
     like = sources[0].pool
     rows = torch.zeros(len(outlines), *frame.size(name), device=like.device, dtype=like.dtype)
-    alike: dict[Hashable, list[int]] = {}
+    equal: dict[Hashable, list[int]] = {}
     for row, (source, outline) in enumerate(zip(sources, outlines, strict=True)):
-        alike.setdefault((id(source.pool), outline.get(name)), []).append(row)
-    for members in alike.values():
+        equal.setdefault((id(source.pool), outline.get(name)), []).append(row)
+    for members in equal.values():
         part = outlines[members[0]].get(name)
         if part is not None:
             own = rows[members]
@@ -315,12 +317,14 @@ def _laid(
 
 
 def _as_built(architecture: Mapping[str, Any], shape: Shape, source: Source, pooled: bool) -> Start:
-    """Build a network of any class; one that does not tell its laws draws its own weights."""
+    """Build a network of any class; without named initializers it keeps its own initial values."""
     space, pool = space_of(architecture), source.pool
-    network = _without_numbers(space, architecture, shape)
+    network = _on_meta_device(space, architecture, shape)
     if network is not None:
-        laws, parameters = network.laws(), network.named_parameters()
-        values = {name: source.value(name, p.shape, laws[name])[None] for name, p in parameters}
+        initializers, parameters = network.initializers(), network.named_parameters()
+        values = {
+            name: source.value(name, p.shape, initializers[name])[None] for name, p in parameters
+        }
         return Start(network, values, [source])
     seed = stable_hash(pool.seed, architecture_key(architecture)) >> 1
     own = build_network(architecture, shape, seed=seed)
@@ -329,14 +333,14 @@ def _as_built(architecture: Mapping[str, Any], shape: Shape, source: Source, poo
     return Start(own, values, [Source(pool, {})])
 
 
-def _without_numbers(space: str, architecture: Mapping[str, Any], shape: Shape) -> Network | None:
-    """Build a network on the meta device; None if laws do not tell all its numbers."""
+def _on_meta_device(space: str, architecture: Mapping[str, Any], shape: Shape) -> Network | None:
+    """Build a network on the meta device; None if it does not name all initializers."""
     try:
         with torch.device("meta"):
             network = NETWORKS[space](architecture, shape, NO_DROP).eval().requires_grad_(False)
-    except (RuntimeError, TypeError):  # of a constructor that reads its numbers, or of bad genes
+    except (RuntimeError, TypeError):  # a constructor that reads values, or wrong genes
         return None
     if not isinstance(network, Network) or list(network.buffers()):
         return None
     names = {name for name, _ in network.named_parameters()}
-    return network if network.laws().keys() == names else None
+    return network if network.initializers().keys() == names else None

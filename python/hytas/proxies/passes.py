@@ -1,7 +1,7 @@
-"""The passes that a set of proxies needs of one network, or of several of a kind, each pass once.
+"""The forward and backward passes that proxies share, of one network or a batch of one kind.
 
 The network is the one that is trained and exported. It runs with initial weights by name
-(`initial.py`), and hooks show its linear layers to the proxies (`probe.py`).
+(`initial.py`), and hooks record its linear layers for the proxies (`probe.py`).
 """
 
 from __future__ import annotations
@@ -21,21 +21,24 @@ from hytas.models.layers import attention_written_out
 from hytas.models.network import Network
 from hytas.proxies.formulas import LINEAR, MLP, MSA
 from hytas.proxies.initial import Pool, Start, Values
+from hytas.proxies.layer_records import LayerRecord, Product
 from hytas.proxies.linalg import nuclear_norms
-from hytas.proxies.probe import Look, Probe, TooLargeError, Visitor
+from hytas.proxies.probe import Probe, Recorder, TooLargeError, Visitor
 from hytas.proxies.spec import ProxySpec
 from hytas.proxies.table import CURVATURE, FORWARD, INPUT, PERTURBED
-from hytas.proxies.taps import Product, Tap
 
 CURVED_TOGETHER = 4  # samples whose second derivatives are taken at once
+CPU_ACTIVATIONS = 400 << 20
+"""Bytes of activations on a CPU; the limit keeps the peak of a process under 1 GiB."""
+GPU_SHARE = 0.5  # of the free memory, for activations; the rest is gradients and workspace
 
-# The parts of which a score may be asked alone, or on a logarithmic scale each.
+# The parts of a score that the option `parts` selects.
 PART_OF = dict.fromkeys(MSA, "msa") | dict.fromkeys(MLP, "mlp")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What the passes of all networks share.
+    """The common settings of all passes.
 
     Attributes:
         pool: initial weights of the seed.
@@ -52,8 +55,19 @@ class Setting:
     memory: int
 
 
+def activation_memory(device: torch.device) -> int:
+    """Return the bytes of activations that a network may keep on `device`."""
+    if device.type != "cuda":
+        return CPU_ACTIVATIONS
+    free, _ = torch.cuda.mem_get_info(device)
+    cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    available = int((free + cached) * GPU_SHARE)
+    # A power of two, so that the last bits of a score do not depend on small differences.
+    return 1 << max(available.bit_length() - 1, 0)
+
+
 class Tally:
-    """Adds up what the layers give one proxy, part by part."""
+    """Adds up the contributions of layers to one proxy, by part."""
 
     def __init__(self, spec: ProxySpec) -> None:
         self.spec = spec
@@ -61,15 +75,15 @@ class Tally:
         self.kinds = LINEAR if every else spec.proxy.kinds
         self.parts: dict[str, Tensor] = {}
 
-    def visit(self, tap: Tap) -> None:
+    def visit(self, record: LayerRecord) -> None:
         """Add a layer's contribution, if the proxy reads layers of this kind."""
-        if tap.kind not in self.kinds:
+        if record.kind not in self.kinds:
             return
-        value = self.spec.proxy.function(tap, **self._options()).double()
-        if tap.there is not None:  # of a layer that is not there, it may have no value
-            there = tap.there.view(-1, *[1] * (value.ndim - 1))
+        value = self.spec.proxy.function(record, **self._options()).double()
+        if record.there is not None:  # padding may give NaN
+            there = record.there.view(-1, *[1] * (value.ndim - 1))
             value = torch.where(there, value, 0.0)
-        part = PART_OF.get(tap.kind, "other")
+        part = PART_OF.get(record.kind, "other")
         self.parts[part] = self.parts[part] + value if part in self.parts else value
 
     def scores(self) -> list[float]:
@@ -90,8 +104,8 @@ class Tally:
             parts = list(self.parts.values()) if choice == "sum" else [self.parts[choice]]
         total = torch.stack(parts).sum(0)
         finish = self.spec.proxy.finish
-        found = total if finish is None else finish(total, **self._options())
-        values: list[float] = found.tolist()
+        finished = total if finish is None else finish(total, **self._options())
+        values: list[float] = finished.tolist()
         return values
 
     def _options(self) -> dict[str, str]:
@@ -103,7 +117,7 @@ class Tally:
 def score_networks(
     start: Start, specs: Sequence[ProxySpec], setting: Setting
 ) -> list[dict[str, float]]:
-    """Score networks: of each proxy -> score.
+    """Return proxy -> score of each network.
 
     Args:
         start: the networks and their initial weights.
@@ -127,17 +141,17 @@ def score_networks(
 
 
 def _by_passes(specs: Sequence[ProxySpec]) -> dict[tuple[str, str, bool], list[ProxySpec]]:
-    """Return (pass, sign step, whether all tokens are computed) -> the proxies that share it."""
-    found: dict[tuple[str, str, bool], list[ProxySpec]] = {}
+    """Return (pass, sign step, whether all tokens are computed) -> its proxies."""
+    passes: dict[tuple[str, str, bool], list[ProxySpec]] = {}
     for spec in specs:
         key = (spec.proxy.pass_name, spec.options.get("sign", "none"), spec.proxy.all_tokens)
-        found.setdefault(key, []).append(spec)
-    return found
+        passes.setdefault(key, []).append(spec)
+    return passes
 
 
 @contextmanager
 def _all_tokens(network: nn.Module) -> Iterator[None]:
-    """Let the last layers compute the tokens that nothing reads, too."""
+    """Let the last layers also compute the tokens that no layer reads."""
     streams = network.token_streams.values() if isinstance(network, Network) else ()
     for stream in streams:
         stream.observer = lambda _: None
@@ -151,28 +165,30 @@ def _all_tokens(network: nn.Module) -> Iterator[None]:
 def ones_pass(
     probe: Probe, start: Start, sign: str, tallies: Sequence[Tally], setting: Setting
 ) -> None:
-    """Show the layers in the pass of one patch of ones; its scalar is the sum of the logits."""
+    """Tally the layers in the pass of one patch of ones; its scalar is the sum of the logits."""
     values = start.signed(sign)
     kinds = {kind for tally in tallies for kind in tally.kinds}
-    taps: list[Tap] = []
+    records: list[LayerRecord] = []
     if not any(layer.kind in kinds for layer in probe.layers):
         return
     if start.outlines and all(tally.spec.proxy.weights_only for tally in tallies):
-        taps += _with_gradients(probe, values, kinds, setting.ones)
+        records += _with_gradients(probe, values, kinds, setting.ones)
     else:
         probe.use(values)
-        look = Look(probe, 1, kinds=kinds, memory=None if start.count == 1 else setting.memory)
-        with torch.enable_grad(), probe.watched(look):
-            _go_back(look, probe.logits(setting.ones).sum(), taps.append)
+        recorder = Recorder(
+            probe, 1, kinds=kinds, memory=None if start.count == 1 else setting.memory
+        )
+        with torch.enable_grad(), probe.recorded(recorder):
+            _backward(recorder, probe.logits(setting.ones).sum(), records.append)
     if any(tally.spec.proxy.nuclear_norms for tally in tallies):
-        _take_norms(taps, start, sign, setting.pool)
-    for tap in taps:
-        _visit(tallies, tap)
+        _take_norms(records, start, sign, setting.pool)
+    for record in records:
+        _visit(tallies, record)
 
 
 def _with_gradients(
     probe: Probe, values: Values, kinds: Collection[str], ones: Tensor
-) -> Iterator[Tap]:
+) -> Iterator[LayerRecord]:
     """Yield weights and their gradients, the last layer first."""
     layers = [layer for layer in reversed(probe.layers) if layer.kind in kinds]
     names = [f"{layer.name}.weight" for layer in layers]
@@ -183,40 +199,40 @@ def _with_gradients(
     for layer, name, grad in zip(layers, names, grads, strict=True):
         if grad is not None:
             weight = values[name]
-            yield Tap.of_weight(layer, weight, grad.view_as(weight), probe.real(name))
+            yield LayerRecord.of_weight(layer, weight, grad.view_as(weight), probe.real(name))
 
 
-def _take_norms(taps: Sequence[Tap], start: Start, sign: str, pool: Pool) -> None:
-    """Take the nuclear norms of all attention layers together, which pays on a GPU.
+def _take_norms(records: Sequence[LayerRecord], start: Start, sign: str, pool: Pool) -> None:
+    """Compute the nuclear norms of all attention layers together, which is faster on a GPU.
 
-    Those of weights that several networks have are taken once.
+    Norms of weights that several networks share are computed once.
     """
-    wanted = [tap for tap in taps if tap.kind in MSA]
+    wanted = [record for record in records if record.kind in MSA]
     if not wanted:
         return
-    keys = [start.keys(f"{tap.name}.weight", sign) for tap in wanted]
+    keys = [start.keys(f"{record.name}.weight", sign) for record in wanted]
     unknown = [
         [row for row, key in enumerate(own) if key is None or key not in pool.norms] for own in keys
     ]
-    stacks, real = [tap.grad for tap in wanted], [_ends(tap) for tap in wanted]
-    for tap, rows, ends in zip(wanted, unknown, list(real), strict=True):
+    stacks, real = [record.grad for record in wanted], [_ends(record) for record in wanted]
+    for record, rows, ends in zip(wanted, unknown, list(real), strict=True):
         if rows:
-            stacks.append(tap.weight[rows])
+            stacks.append(record.weight[rows])
             real.append(None if ends is None else (ends[0], ends[1][rows]))
     norms = nuclear_norms(stacks, real)
     of_unknown = iter(norms[len(wanted) :])
-    for tap, own, rows, of_grad in zip(wanted, keys, unknown, norms, strict=False):
+    for record, own, rows, of_grad in zip(wanted, keys, unknown, norms, strict=False):
         fresh = dict(zip(rows, next(of_unknown), strict=True)) if rows else {}
         pool.norms.update({key: fresh[row] for row, key in enumerate(own) if row in fresh and key})
         of_weight = [fresh[row] if row in fresh else pool.norms[key] for row, key in enumerate(own)]
-        tap.norms = of_grad, torch.stack(of_weight)
+        record.norms = of_grad, torch.stack(of_weight)
 
 
-def _ends(tap: Tap) -> tuple[int, Tensor] | None:
+def _ends(record: LayerRecord) -> tuple[int, Tensor] | None:
     """Return the axis of an attention's weight that has no heads, and how much of it is real."""
-    if tap.real is None:
+    if record.real is None:
         return None
-    return (2, tap.real.inputs) if tap.kind == "qkv" else (1, tap.real.outputs)
+    return (2, record.real.inputs) if record.kind == "qkv" else (1, record.real.outputs)
 
 
 class _DataPass:
@@ -246,36 +262,38 @@ class _DataPass:
         self.backward = [*needing.get("", []), *needing.get(PERTURBED, [])]
         # Each sample's gradients first: their sum is cheaper than a second product.
         self.backward.sort(key=lambda tally: not tally.spec.proxy.sample_grads)
-        self.twins: dict[str, list[Tap]] = {}
+        self.twins: dict[str, list[LayerRecord]] = {}
         self.grads: dict[str, Tensor] = {}
         self.recompute = False
-        # The twin's outputs are kept beside the graph of the network itself.
+        # The graph and the outputs of the twin are in memory at the same time.
         self.memory = setting.memory // (2 if self.twinned else 1)
 
     def run(self, start: Start, values: Values) -> None:
-        """Show the layers of the network, with its weights `values`, to every tally."""
+        """Tally the layers of the network with the weights `values`."""
         if self.twinned:
             noisy = self.setting.pool.perturbed(self.patches)
             self._watch(start.perturbed(values), noisy, self._remember)
-        look = self._watch(values, self.patches, self._show)
+        recorder = self._watch(values, self.patches, self._show)
         if self.curved:
             # Second derivatives are sums of many small terms: never in reduced precision.
             with exactly(self.patches.device):
                 batch = (self.patches, self.labels)
-                found = curvature_of(self.probe, values, batch, self.grads, self._few(look))
-            found = found[:, None, None]
-            _visit(self.curved, _summary("curvature", Product(found, found)))
+                curvature = curvature_of(self.probe, values, batch, self.grads, self._few(recorder))
+            curvature = curvature[:, None, None]
+            _visit(self.curved, _summary("curvature", Product(curvature, curvature)))
 
-    def _watch(self, values: Values, patches: Tensor, late: Visitor) -> Look:
-        """Go forward and backward; once more with less memory if the graph is too large to keep."""
+    def _watch(self, values: Values, patches: Tensor, late: Visitor) -> Recorder:
+        """Run forward and backward; repeat with recomputation if the graph exceeds the memory."""
         own = patches is self.patches
         early = partial(_visit, self.forward) if own and self.forward else None
         while True:
             self.probe.use(values)
             samples = len(self.patches)
-            look = Look(self.probe, samples, early, memory=self.memory, recompute=self.recompute)
+            recorder = Recorder(
+                self.probe, samples, early, memory=self.memory, recompute=self.recompute
+            )
             try:
-                self._pass(look, patches, late)
+                self._pass(recorder, patches, late)
             except TooLargeError:
                 if self.probe.count > 1:
                     raise
@@ -283,18 +301,18 @@ class _DataPass:
                 for tally in self.forward:
                     tally.parts.clear()
             else:
-                return look
+                return recorder
 
-    def _pass(self, look: Look, patches: Tensor, late: Visitor) -> None:
+    def _pass(self, recorder: Recorder, patches: Tensor, late: Visitor) -> None:
         of_input = self.of_input if patches is self.patches else []
         needed = bool(self.backward or self.curved)
-        with torch.set_grad_enabled(needed or bool(of_input)), self.probe.watched(look):
+        with torch.set_grad_enabled(needed or bool(of_input)), self.probe.recorded(recorder):
             networks = self.probe.count
             if of_input:
                 patches = patches.detach().repeat(networks, 1, 1, 1, 1).requires_grad_()
             logits = self.probe.logits(patches)
             if of_input:
-                _go_back(look, logits.sum(), None, again=needed)
+                _backward(recorder, logits.sum(), None, again=needed)
                 assert patches.grad is not None
                 seen = Product(patches.detach(), patches.detach(), patches.grad)
                 _visit(of_input, _summary("input", seen))
@@ -302,45 +320,47 @@ class _DataPass:
                 losses = F.cross_entropy(
                     logits.flatten(0, 1), self.labels.repeat(networks), reduction="sum"
                 )
-                _go_back(look, losses / len(self.labels), late)
+                _backward(recorder, losses / len(self.labels), late)
 
-    def _remember(self, tap: Tap) -> None:
-        """Keep what is compared of a twin's layer: outputs, weight, and its gradient."""
-        _ = tap.grad
-        tap.products = [Product(p.inputs.new_empty(0), p.outputs) for p in tap.products]
-        self.twins.setdefault(tap.name, []).append(tap)
+    def _remember(self, record: LayerRecord) -> None:
+        """Keep outputs, weight and gradient of a twin's layer."""
+        _ = record.grad
+        record.products = [Product(p.inputs.new_empty(0), p.outputs) for p in record.products]
+        self.twins.setdefault(record.name, []).append(record)
 
-    def _show(self, tap: Tap) -> None:
-        """Show a layer of the network itself, with its gradients."""
+    def _show(self, record: LayerRecord) -> None:
+        """Tally a layer of the network, with its gradients."""
         if self.twinned:
-            tap.twin = self.twins[tap.name].pop(0)
-        _visit(self.backward, tap)
+            record.twin = self.twins[record.name].pop(0)
+        _visit(self.backward, record)
         if self.curved:
-            known = self.grads.get(tap.name)  # of a layer that is called twice
-            self.grads[tap.name] = tap.grad if known is None else known + tap.grad
+            before = self.grads.get(record.name)  # of a layer that is called twice
+            self.grads[record.name] = record.grad if before is None else before + record.grad
 
-    def _few(self, look: Look) -> int:
-        """Return how many samples' second derivatives fit the memory.
+    def _few(self, recorder: Recorder) -> int:
+        """Return the number of samples whose second derivatives fit the memory.
 
         They take about four times the memory of the activations.
         """
-        each = 4 * look.kept // len(self.patches)
+        each = 4 * recorder.kept // len(self.patches)
         return max(1, min(CURVED_TOGETHER, self.setting.memory // max(1, each)))
 
 
-def _visit(tallies: Sequence[Tally], tap: Tap) -> None:
+def _visit(tallies: Sequence[Tally], record: LayerRecord) -> None:
     for tally in tallies:
-        tally.visit(tap)
+        tally.visit(record)
 
 
-def _summary(kind: str, product: Product) -> Tap:
-    """Return a tap of the kinds that are no layers; see `Tap`."""
+def _summary(kind: str, product: Product) -> LayerRecord:
+    """Return a record of a kind that is not a layer; see `LayerRecord`."""
     none = product.outputs.new_empty(0)
-    return Tap(kind, "", none, none, [product])
+    return LayerRecord(kind, "", none, none, [product])
 
 
-def _go_back(look: Look, scalar: Tensor, late: Visitor | None, *, again: bool = False) -> None:
-    look.backward, look.late = True, late
+def _backward(
+    recorder: Recorder, scalar: Tensor, late: Visitor | None, *, again: bool = False
+) -> None:
+    recorder.backward, recorder.late = True, late
     torch.autograd.backward(scalar, retain_graph=again)
 
 

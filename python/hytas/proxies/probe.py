@@ -1,9 +1,9 @@
-"""Hooks that show the linear layers of K networks to the proxies.
+"""Hooks that record the linear layers of K networks for the proxies.
 
-One network runs as it is, several as one batch by `torch.func.vmap`. A forward pass notes the
-inputs and outputs of each layer. The backward pass shows a layer to the proxies as soon as it has
-the gradients of the outputs. Autograd computes no gradient of a weight, and nothing is kept that is
-not in the graph.
+One network runs as it is, several as one batch by `torch.func.vmap`. The forward pass records the
+inputs and outputs of each layer. The backward pass hands a layer to the proxies as soon as the
+gradients of its outputs are known. Autograd computes no gradient of a weight, and no memory is used
+beyond the graph.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from torch.utils.checkpoint import checkpoint
 from hytas.models.layers import QueryKeyValue, attention_written_out
 from hytas.proxies.initial import Start, Values
 from hytas.proxies.kinds import Layer, is_linear, layers_among, layers_of
-from hytas.proxies.taps import Product, Tap
+from hytas.proxies.layer_records import LayerRecord, Product
 
-Visitor = Callable[[Tap], None]
+Visitor = Callable[[LayerRecord], None]
 Scale = float | Tensor
 """Of the weight in a product: one number, or one of each network, (K,)."""
 
 
 class TooLargeError(Exception):
-    """The activations of a kept graph exceed the memory that there is for them."""
+    """The activations of a graph exceed the available memory."""
 
 
 class Probe:
-    """Networks whose linear layers can be looked at.
+    """Networks whose linear layers are recorded.
 
     Args:
         start: the networks, in eval mode; each takes (N, P, P, bands), gives (N, classes) or a
             tuple that begins with them, and mixes no samples.
-        classes: C, to tell the head.
+        classes: C, to recognise the head.
 
     Attributes:
         count: K.
@@ -70,7 +70,7 @@ class Probe:
         self.layers = list(layers_of(self.network, classes))
 
     def use(self, values: Values, leaves: Values | None = None) -> None:
-        """Let the networks have the weights `values`, some replaced by `leaves`."""
+        """Set the weights of the networks to `values`, some replaced by `leaves`."""
         leaves = leaves or {}
         if self.count > 1:
             self.values = values | leaves
@@ -82,16 +82,17 @@ class Probe:
             parameters[own] = rows[name]
 
     def leaf(self, value: Tensor) -> Tensor:
-        """Return a value (K, ...) as the networks read it, for which autograd finds a gradient."""
+        """Return a value (K, ...) as a leaf of autograd, in the shape that the networks read."""
         return (value[0] if self.count == 1 else value).detach().requires_grad_()
 
     @contextmanager
-    def watched(self, look: Look) -> Iterator[None]:
-        """Let `look` note every layer while the context lasts."""
+    def recorded(self, recorder: Recorder) -> Iterator[None]:
+        """Record every layer within the context."""
         handles = [
-            layer.module.register_forward_hook(partial(look.note, layer)) for layer in look.layers
+            layer.module.register_forward_hook(partial(recorder.note, layer))
+            for layer in recorder.layers
         ]
-        again = blocks(self.network) if look.recompute else []
+        again = blocks(self.network) if recorder.recompute else []
         for block in again:
             block.forward = partial(_recomputed, block.forward)
         try:
@@ -106,8 +107,8 @@ class Probe:
         """(N, P, P, bands), or (K, N, P, P, bands) of each network's own -> (K, N, classes)."""
         own = patches.ndim == 5
         if self.count == 1:
-            found = self.network(patches[0] if own else patches)
-            logits: Tensor = found[0] if isinstance(found, tuple) else found
+            outputs = self.network(patches[0] if own else patches)
+            logits: Tensor = outputs[0] if isinstance(outputs, tuple) else outputs
             return logits[None]
         differing = [values for _, _, values in self._differing]
         together = vmap(self._one, in_dims=(0, 0, 0 if own else None))
@@ -116,7 +117,7 @@ class Probe:
         return batched
 
     def _one(self, values: Values, differing: Sequence[Tensor], patches: Tensor) -> Tensor:
-        """The logits of one of the networks, as `vmap` calls it for all."""
+        """Return the logits of one network; `vmap` calls it for all."""
         for (module, name, _), value in zip(self._differing, differing, strict=True):
             setattr(module, name, value)
         logits: Tensor = functional_call(self.network, values, (patches,))
@@ -138,7 +139,7 @@ class _Seen(NamedTuple):
         inputs: (K, ...), or (1, ...) where the networks share them.
         outputs: (K, ...).
         scale: of the weight.
-        leaf: what the outputs go on as.
+        leaf: tensor that the next layer reads.
     """
 
     inputs: Tensor
@@ -154,7 +155,7 @@ def _seen(inputs: Tensor, outputs: Tensor, scale: Scale) -> _Seen:
 
 
 class _Batched(torch.autograd.Function):
-    """Hands what `vmap` computes for all networks to a function, and changes nothing."""
+    """Identity that passes the values of all networks in a `vmap` to a function."""
 
     @staticmethod
     def forward(outputs: Tensor, *_: Any) -> Tensor:
@@ -192,7 +193,7 @@ class _Pending:
 
 
 def _slots_of(network: nn.Module) -> Iterator[tuple[dict[str, Any], str, str]]:
-    """Yield where the modules of any network look up its parameters, and the names of those."""
+    """Yield (dictionary of a module, key, full name) of each parameter of a network."""
     names = {id(parameter): name for name, parameter in network.named_parameters()}
     for module in network.modules():
         for own, parameter in module._parameters.items():
@@ -200,23 +201,23 @@ def _slots_of(network: nn.Module) -> Iterator[tuple[dict[str, Any], str, str]]:
                 yield module._parameters, own, names[id(parameter)]
 
 
-class Look:
-    """What one pass notes of the layers, and who is shown them.
+class Recorder:
+    """Records the layers in one pass, and hands them to the proxies.
 
     Args:
         probe: the networks.
         samples: N, patches of the pass.
-        early: is shown the layers in the forward pass, without gradients.
-        kinds: of layers that are noted; None for all.
-        memory: bytes of activations; a forward pass that would keep more is given up.
+        early: receives the layers in the forward pass, without gradients.
+        kinds: of layers that are recorded; None for all.
+        memory: most bytes of activations of a forward pass.
         recompute: whether activations inside blocks are computed again in the backward pass; then
-            there is no limit.
+            `memory` does not apply.
 
     Attributes:
-        layers: that are noted.
-        late: is shown the layers in the backward pass, with gradients; None where nobody looks.
-        backward: whether the forward pass is over.
-        kept: bytes of the activations met in the forward pass.
+        layers: that are recorded.
+        late: receives the layers in the backward pass, with gradients, or None.
+        backward: whether the forward pass has ended.
+        kept: bytes of the activations of the forward pass.
     """
 
     def __init__(
@@ -240,10 +241,10 @@ class Look:
         self._met = torch.zeros(probe.count, device=next(iter(probe.values.values())).device)
 
     def note(self, layer: Layer, module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
-        """Note a layer and await the gradients of its outputs; a forward hook of torch.
+        """Record a layer, and the gradients of its outputs later; a forward hook of torch.
 
         Returns:
-            None; of a batch of networks, what takes the place of the output.
+            None; for a batch of networks, the replacement of the output.
 
         Raises:
             TooLargeError: the activations exceed the memory.
@@ -251,12 +252,12 @@ class Look:
         products = _products(module, args, output)
         seen: list[_Seen] = []
         if self.probe.count > 1:
-            shown = tuple(
+            replaced = tuple(
                 _Batched.apply(outputs, inputs, scale, seen.append)  # type: ignore[no-untyped-call]
                 for inputs, outputs, scale in products
             )
             self._note(layer, seen)
-            return shown if isinstance(output, tuple) else shown[0]
+            return replaced if isinstance(output, tuple) else replaced[0]
         for inputs, outputs, scale in products:
             each = _seen(inputs, outputs, scale)
             seen.append(each._replace(inputs=each.inputs[None], outputs=each.outputs[None]))
@@ -277,7 +278,7 @@ class Look:
             each.leaf.register_hook(partial(self._arrived, pending, place))  # type: ignore[no-untyped-call]
 
     def _count(self, layer: Layer, seen: Sequence[_Seen]) -> None:
-        """Count a layer that the forward pass meets, and show it early."""
+        """Count a layer in the forward pass, and hand it to `early`."""
         if layer.module not in self._orders:
             real = self.probe.real(f"{layer.name}.weight")
             self._met = self._met + (1 if real is None else real.outputs > 0)
@@ -286,10 +287,10 @@ class Look:
             kept = each.inputs.numel() + each.outputs.numel()
             self.kept += kept * each.outputs.element_size()
         if self.early is not None:
-            self.early(self._tap(layer, self.probe.weight(layer), seen, {}))
+            self.early(self._record(layer, self.probe.weight(layer), seen, {}))
 
     def _arrived(self, pending: _Pending, place: int, grad: Tensor) -> None:
-        """Note the gradient of an output; show the layer once all have arrived."""
+        """Record the gradient of an output; hand over the layer after the last one."""
         if self.late is None:
             return
         if pending.seen[place].outputs._version != pending.versions[place]:
@@ -300,18 +301,18 @@ class Look:
         if len(pending.grads) < len(pending.seen):
             return
         with torch.no_grad():
-            self.late(self._tap(pending.layer, pending.weight, pending.seen, pending.grads))
+            self.late(self._record(pending.layer, pending.weight, pending.seen, pending.grads))
         pending.seen.clear()
         pending.grads.clear()
 
-    def _tap(
+    def _record(
         self, layer: Layer, weight: Tensor, seen: Sequence[_Seen], grads: dict[int, Tensor]
-    ) -> Tap:
+    ) -> LayerRecord:
         exact = weight.dtype  # reduced precision ends at the matrix products
-        module, shown = layer.module, []
+        module, recorded = layer.module, []
         for place, each in enumerate(seen):
             # Outputs and gradients are those of the product before its scale.
-            scale = _beside(each.scale, each.outputs)
+            scale = _broadcast(each.scale, each.outputs)
             outputs = each.outputs if scale is None else each.outputs / scale
             product = Product(
                 self._stacked(module, each.inputs).to(exact), self._rows(module, outputs).to(exact)
@@ -319,9 +320,11 @@ class Look:
             if place in grads:
                 grad = grads[place] if scale is None else grads[place] * scale
                 product.output_grad = self._rows(module, grad).to(exact)
-            shown.append(product)
+            recorded.append(product)
         real = self.probe.real(f"{layer.name}.weight")
-        return Tap(layer.kind, layer.name, self._orders[module], weight, shown, real=real)
+        return LayerRecord(
+            layer.kind, layer.name, self._orders[module], weight, recorded, real=real
+        )
 
     def _rows(self, module: nn.Module, outputs: Tensor) -> Tensor:
         """Outputs of a layer -> (K, N, T, out)."""
@@ -337,7 +340,7 @@ class Look:
         return inputs.reshape(networks, self.samples, -1, inputs.shape[-1])
 
 
-def _beside(scale: Scale, outputs: Tensor) -> Scale | None:
+def _broadcast(scale: Scale, outputs: Tensor) -> Scale | None:
     """Return a scale that multiplies outputs (K, ...); None for 1."""
     if isinstance(scale, Tensor):
         return scale.view(-1, *[1] * (outputs.ndim - 1))
@@ -374,13 +377,13 @@ def blocks(network: nn.Module) -> list[nn.Module]:
 
     They are the members of its outermost lists of modules, if they hold linear layers.
     """
-    found: list[nn.Module] = []
+    repeated: list[nn.Module] = []
     for module in network.children():
         if isinstance(module, nn.ModuleList | nn.Sequential):
-            found += [m for m in module if any(map(is_linear, m.modules()))]
+            repeated += [m for m in module if any(map(is_linear, m.modules()))]
         else:
-            found += blocks(module)
-    return found
+            repeated += blocks(module)
+    return repeated
 
 
 def _recomputed(forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

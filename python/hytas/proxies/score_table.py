@@ -10,8 +10,7 @@ from typing import IO, Any, Self
 
 from hytas.errors import InputError
 from hytas.files import lock, parse_json, read_csv, write_text
-from hytas.proxies.results import Scores
-from hytas.proxies.spec import ProxySpec, fitness
+from hytas.proxies.spec import ProxySpec, Scores, fitness
 from hytas.spaces import PAPER_SPACE, space_of
 from hytas.spaces.checks import PAPER_GENES
 from hytas.spaces.keys import architecture_key

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,20 @@ from numpy.typing import NDArray
 from hytas.errors import InputError
 from hytas.plugins import brought_by
 from hytas.proxies.table import COMBINATIONS, PROXIES, SYNONYMS, Proxy
+from hytas.spaces import space_of
+from hytas.spaces.checks import check_genes
+
+
+class Scores(TypedDict):
+    """The scores of an architecture.
+
+    scores: proxy -> score, NaN where it failed; seconds: share of its batch's time; reasons:
+    proxy -> reason of its NaN.
+    """
+
+    scores: dict[str, float]
+    seconds: float
+    reasons: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -19,7 +34,7 @@ class ProxySpec:
     Attributes:
         name: key of `PROXIES`, or of `COMBINATIONS`.
         options: every option of the proxy, defaults included.
-        members: what a combination combines; empty for a proxy.
+        members: of a combination; empty for a proxy.
     """
 
     name: str
@@ -33,7 +48,7 @@ class ProxySpec:
 
     @property
     def cancels(self) -> bool:
-        """Whether its terms have both signs: their sum keeps few of float32's digits."""
+        """Whether its terms have both signs, so that their sum needs more than float32."""
         return any(self.options[key] != value for key, value in self.proxy.positive.items())
 
     def __str__(self) -> str:
@@ -49,7 +64,7 @@ class ProxySpec:
 
 
 def parse_proxies(text: str | Sequence[str]) -> tuple[ProxySpec, ...]:
-    """The proxies of a comma-separated text (or of several), in order, doubles dropped.
+    """Return the proxies of a comma-separated text (or of several), without duplicates.
 
     Raises:
         InputError: nothing is named, or a name, an option or a value is unknown.
@@ -70,13 +85,13 @@ def canonical(text: str) -> str:
 
 
 def base_proxies(specs: Sequence[ProxySpec]) -> tuple[ProxySpec, ...]:
-    """The proxies to evaluate for `specs`: combinations give way to their members."""
+    """Return the proxies to evaluate: combinations are replaced by their members."""
     flat = [member for spec in specs for member in (spec.members or (spec,))]
     return tuple({str(spec): spec for spec in flat}.values())
 
 
 def fitness(spec: ProxySpec, scores: Sequence[Mapping[str, float]]) -> NDArray[np.float64]:
-    """The fitness (n,) that `spec`, a proxy or a combination, gives architectures with `scores`.
+    """Return the fitness (n,) of architectures by a proxy or a combination.
 
     Args:
         spec: from `parse_proxies`.
@@ -85,6 +100,33 @@ def fitness(spec: ProxySpec, scores: Sequence[Mapping[str, float]]) -> NDArray[n
     names = [str(member) for member in spec.members or (spec,)]
     columns = [np.array([each.get(name, np.nan) for each in scores], np.float64) for name in names]
     return COMBINATIONS[spec.name](columns) if spec.members else columns[0]
+
+
+def record_score(result: Scores, name: str, value: float) -> None:
+    """Record a score; a value that is not finite becomes NaN, with its reason."""
+    result["scores"][name] = value
+    if value != value:
+        proxy = name.partition(":")[0]
+        hint = f"; `hytas proxies {proxy}` lists its options" if PROXIES[proxy].options else ""
+        result["reasons"][name] = f"not a number: the formula has no value here{hint}"
+    elif value in (float("inf"), float("-inf")):
+        result["scores"][name] = float("nan")
+        result["reasons"][name] = f"{value}: the score has no finite value"
+
+
+def check_architecture(architecture: Mapping[str, Any]) -> None:
+    """Refuse an architecture that no network can be built of.
+
+    Raises:
+        InputError: its space has no network; or, in a space of `hytas.spaces.checks.FREE`, a gene
+            is missing or genes contradict each other.
+    """
+    from hytas.models.table import NETWORKS
+
+    if (space := space_of(architecture)) not in NETWORKS:
+        hint = brought_by("network", space)
+        raise InputError("architecture space", space, f"not one of {', '.join(NETWORKS)}", hint)
+    check_genes(architecture)
 
 
 def _split(text: str) -> list[str]:
@@ -114,19 +156,19 @@ def _parse_one(text: str) -> ProxySpec:
         hint = brought_by("proxy", name)
         near = "" if hint else _nearest(name, [*PROXIES, *COMBINATIONS])
         raise InputError("proxy", name, f"unknown{near}", hint)
-    known = PROXIES[name].options
+    allowed = PROXIES[name].options
     chosen: dict[str, str] = {}
     for setting in settings:
         key, _, value = (part.strip() for part in setting.partition("="))
-        if key not in known:
-            rule = f"its options are {', '.join(known)}" if known else "it has no options"
+        if key not in allowed:
+            rule = f"its options are {', '.join(allowed)}" if allowed else "it has no options"
             raise InputError("proxy", text, f"{name} has no option {key!r}", hint=rule)
-        if value not in known[key]:
-            raise InputError("proxy", text, f"{key} must be one of {', '.join(known[key])}")
+        if value not in allowed[key]:
+            raise InputError("proxy", text, f"{key} must be one of {', '.join(allowed[key])}")
         if key in chosen:
             raise InputError("proxy", text, f"{key} is given twice")
         chosen[key] = value
-    options = {key: values[0] for key, values in known.items()} | chosen
+    options = {key: values[0] for key, values in allowed.items()} | chosen
     _check_together(text, PROXIES[name], options)
     return ProxySpec(name, options)
 

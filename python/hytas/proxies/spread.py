@@ -9,7 +9,7 @@ from typing import Any
 from cloudpickle import dumps
 
 from hytas.proxies.evaluator import Evaluator
-from hytas.proxies.results import Scores
+from hytas.proxies.spec import Scores
 from hytas.workers import Shared, Workers, WorkersLike, open_workers
 
 FIRST_BATCH, MOST_BATCH = 32, 256

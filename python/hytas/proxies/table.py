@@ -1,24 +1,26 @@
-"""The one table of proxies. It imports no torch: names, options and help are at hand at once.
+"""The table of proxies. It imports no torch, so that names, options and help are quick to show.
 
 A new proxy is one function (formulas.py) and one line here.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hytas.plugins import fill
 from hytas.proxies import formulas, no_pass
-from hytas.proxies.combine import rank_mean
 
-# Which pass a proxy reads; proxies of one pass share its forward and its backward.
+# The pass that a proxy reads; proxies of one pass share its forward and backward.
 NO_PASS, DATA, ONES = "none", "data", "ones"
-# No pass of ours: the proxy gets the whole network, patches and labels.
+# The proxy gets the whole network, patches and labels.
 NETWORK = "network"
-# No pass of a network that starts, but one with the weights of a trained supernet.
+# A pass with the weights of a trained supernet.
 TRAINED = "trained"
-# What a proxy needs of its pass, when not activations and gradients alone: only the forward pass;
-# the gradient by the input; second derivatives; a second, perturbed network in step.
+# Requirements beyond activations and gradients: only the forward pass; the gradient by the input;
+# second derivatives; a second, perturbed network.
 FORWARD, INPUT, CURVATURE, PERTURBED = "forward", "input", "curvature", "perturbed"
 
 # The first value is the default.
@@ -32,20 +34,21 @@ class Proxy:
     """One line of the table.
 
     Attributes:
-        function: what it computes, its docstring the documentation. With a pass: a function of one
-            layer (`formulas.py`); without: of the architecture, its shape and the seed; for
-            "network": of the untrained network, patches and labels.
+        function: with a pass, a function of one layer record (`formulas.py`); without a pass, of
+            the architecture, its shape and the seed; for "network", of the untrained network,
+            patches and labels. Its docstring is the documentation.
         pass_name: the pass that it reads: "data" (labelled patches, cross-entropy), "ones" (one
             patch of ones, sum of the logits), "trained" (one with the weights of a supernet),
-            "network" (what the function itself does with the network) or "none".
+            "network" (a pass that the function runs) or "none".
         options: option -> allowed values, the first being the default.
-        finish: from what the layers gave, summed, to the score; None where that is the score.
-        extra: what it needs of its pass, when not activations and gradients alone.
+        finish: function of the sum over the layers that returns the score; None for the sum.
+        extra: requirement of the pass beyond activations and gradients.
         kinds: the kinds of layer that the proxy reads when its option `layers` is not "all".
         sample_grads: whether it reads the gradients of each sample.
-        positive: options and the values with which its terms have one sign, and so a logarithm.
-        all_tokens: whether it looks at tokens that nothing reads, too; the last layer of a stream
-            then computes them all, in a pass of its own.
+        positive: options and their values with which all terms are positive, so that their
+            logarithm exists.
+        all_tokens: whether it also reads tokens that no layer reads; the last layer of a stream
+            then computes all tokens, in a separate pass.
         weights_only: whether it reads weights and their gradients alone, of the pass of ones.
         nuclear_norms: whether it reads the nuclear norms of weights and gradients.
     """
@@ -151,7 +154,43 @@ PROXIES: dict[str, Proxy] = {
 }
 fill("proxy", PROXIES, lambda name, entry: Proxy(entry[0], **entry[1]))
 
+
+def ranks(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the ranks in (0, 1] of scores (n,), ascending; equals share their mean rank.
+
+    NaN ranks below every number, and stays NaN.
+    """
+    return _counted_ranks(scores) / max(1, len(scores))
+
+
+def _counted_ranks(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the same ranks in 1..n."""
+    from scipy.stats import rankdata
+
+    values = np.asarray(scores, dtype=np.float64)
+    valid = ~np.isnan(values)
+    result = np.full(len(values), np.nan)
+    result[valid] = np.count_nonzero(~valid) + rankdata(values[valid])
+    return result
+
+
+def rank_mean(columns: Sequence[Sequence[float] | NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Mean of the ranks that the proxies give, in (0, 1]; larger is better.
+
+    NaN where a proxy failed. A rank is relative to all architectures so far: a search passes all of
+    them, and updates its engine with the ranks that have changed.
+
+    Args:
+        columns: of each proxy the scores (n,) of the same architectures.
+    """
+    # Sums of whole and half numbers are exact: equal architectures stay equal.
+    total: NDArray[np.float64] = np.stack([_counted_ranks(column) for column in columns]).sum(
+        axis=0
+    )
+    return total / (len(columns) * max(1, len(total)))
+
+
 COMBINATIONS: dict[str, Callable[..., Any]] = {"rank-mean": rank_mean}
-"""How the columns of several proxies become one, the docstring the documentation."""
+"""Name -> function of the columns of several proxies; its docstring is the documentation."""
 SYNONYMS = {"te-score": "rank-mean(ntk,regions)"}
-"""Name -> the combination that it stands for."""
+"""Name -> combination."""

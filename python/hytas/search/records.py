@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.files import parse_json
-from hytas.search.kinds import kind_of
+from hytas.search.ranks import kind_of
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ class Supernet:
     def initial(self, name: str, size: torch.Size, subnet: Subnet) -> Tensor:
         """Return the initial value of a parameter of a subnet, in this size."""
         assert isinstance(subnet.network, Network)
-        return self._source.value(name, size, subnet.network.laws()[name]).clone()
+        return self._source.value(name, size, subnet.network.initializers()[name]).clone()
 
     def values(self, subnet: Subnet) -> Weights:
         """Return the parameters of a subnet: tensors of its own, laid out as if built alone."""
@@ -169,15 +169,15 @@ def _sliceable(network: nn.Module, space: str) -> Network:
     """Return a network whose every number is a slice of weights by name.
 
     Raises:
-        InputError: it has a buffer, or a parameter without a law of initial values.
+        InputError: it has a buffer, or a parameter without an initializer.
     """
-    laws = network.laws() if isinstance(network, Network) else {}
+    initializers = network.initializers() if isinstance(network, Network) else {}
     for name, _ in network.named_parameters():
-        if name not in laws:
+        if name not in initializers:
             raise InputError(
                 "space",
                 space,
-                f"its network cannot be sliced: parameter {name} has no initializer (Network.laws)",
+                f"its network cannot be sliced: `Network.initializers` lacks parameter {name}",
             )
     for name, _ in network.named_buffers():
         raise InputError("space", space, f"its network cannot be sliced: {name} is a buffer")

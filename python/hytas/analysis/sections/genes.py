@@ -14,7 +14,7 @@ from hytas.analysis.settings import AnalysisSettings, Tell
 from hytas.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_heat_map, draw_intervals, draw_lines
 from hytas.report import Figure, Grid, Section
-from hytas.search.correlation import spearman
+from hytas.search.ranks import spearman
 
 TITLE = "Which genes matter"
 ACCURACY, EQUAL = "accuracy", "accuracy at equal parameters"

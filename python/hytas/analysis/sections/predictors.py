@@ -13,7 +13,7 @@ from hytas.analysis.tables import RankingTable
 from hytas.metrics import mean_and_deviation
 from hytas.pictures.plots import draw_lines
 from hytas.report import Figure, Grid, Section
-from hytas.search.correlation import spearman
+from hytas.search.ranks import spearman
 from hytas.spaces.features import FeatureTable
 
 TITLE = "Predictors with and without proxy scores"

@@ -11,7 +11,7 @@ from hytas.analysis.scores import Floats, rank_last_if_failed
 from hytas.analysis.settings import AnalysisSettings, Tell
 from hytas.analysis.tables import RankingTable
 from hytas.report import Grid, Section
-from hytas.search.correlation import spearman
+from hytas.search.ranks import spearman
 
 TITLE = "The published figures beside ours"
 AS_MEAN, AS_TEXT = "mean over layers", "the list as text"

@@ -43,7 +43,7 @@ from hytas.run.settings import SUPERNET_STRATEGY
 from hytas.run.supernets.sharing import inherited_score
 from hytas.run.types import Pixels
 from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
-from hytas.search.kinds import rank_in_kinds
+from hytas.search.ranks import rank_in_kinds
 from hytas.spaces.architectures import read_architectures
 
 Ranks = Callable[[Sequence[Evaluation]], NDArray[np.float64]]

@@ -15,7 +15,7 @@ from hytas.run.folder import read_json, write_json
 from hytas.run.progress import SILENT, Report
 from hytas.run.supernets.alone import probability_of, train_alone
 from hytas.run.supernets.sharing import load_supernet, score_with
-from hytas.search.correlation import spearman
+from hytas.search.ranks import spearman
 from hytas.spaces.keys import stable_hash
 from hytas.supernet import InheritedScore, Judge, Supernet
 from hytas.train import Recipe

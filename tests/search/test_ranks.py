@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hytas.search.kinds import kind_of, rank_in_kinds
+from hytas.search.ranks import kind_of, rank_in_kinds
 
 
 def genes(tokens: str, depth: int, width: int) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""A linear layer of K networks as a proxy sees it."""
+"""The record of a linear layer of K networks, which proxies read."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Product:
 
 
 @dataclass
-class Tap:
-    """One linear layer of K networks, as a proxy sees it.
+class LayerRecord:
+    """The weight, inputs, outputs and gradients of one linear layer of K networks.
 
-    Networks of other sizes have zeros beyond their own, and of a layer that they lack. Two more
-    kinds are not linear layers: "input", whose `output_grad` is that of the sum of the
+    Smaller networks, and networks that lack the layer, are padded with zeros. Two more kinds are
+    not linear layers: "input", whose `output_grad` is that of the sum of the
     logits by the patches, and "curvature", whose activation is w' H g.
 
     Attributes:
@@ -45,9 +45,9 @@ class Tap:
         name: of the layer in its network.
         order: place of the layer among the linear layers of each network, from 1, (K,).
         weight: (K, out, in).
-        products: one, or one for the rows of queries, of keys and of values each. A layer that
-            computes only the tokens that are read has only these.
-        twin: the same layer of the perturbed network on perturbed patches, where it was asked for.
+        products: one, or three for the rows of queries, keys and values. They hold only the tokens
+            that the layer computes.
+        twin: the same layer of the perturbed network on perturbed patches, or None.
         norms: nuclear norms of gradient and weight, (K,) each, for a proxy that reads them.
         real: how much of the weight the networks have; None for all of it.
     """
@@ -57,16 +57,16 @@ class Tap:
     order: Tensor
     weight: Tensor
     products: Sequence[Product]
-    twin: Tap | None = None
+    twin: LayerRecord | None = None
     norms: tuple[Tensor, Tensor] = (_NONE, _NONE)
     real: Real | None = None
 
     @classmethod
     def of_weight(cls, layer: Layer, weight: Tensor, grad: Tensor, real: Real | None) -> Self:
-        """Return a tap without products, of a weight (K, ...) and its gradient."""
-        tap = cls(layer.kind, layer.name, _NONE, weight.flatten(2), (), real=real)
-        tap.grad = tap._own(grad.flatten(2))
-        return tap
+        """Return a record without products, of a weight (K, ...) and its gradient."""
+        record = cls(layer.kind, layer.name, _NONE, weight.flatten(2), (), real=real)
+        record.grad = record._own(grad.flatten(2))
+        return record
 
     @cached_property
     def there(self) -> Tensor | None:
@@ -78,15 +78,15 @@ class Tap:
         """Gradient of the weight, (K, out, in)."""
         if "sample_grads" in self.__dict__:
             return self.sample_grads.sum(1)
-        parts = [_known(p).flatten(1, 2).mT @ p.inputs.flatten(1, 2) for p in self.products]
+        parts = [_output_grad(p).flatten(1, 2).mT @ p.inputs.flatten(1, 2) for p in self.products]
         return self._own(_joined(parts, 1).to(self.weight))
 
     @cached_property
     def sample_grads(self) -> Tensor:
         """Gradient of the weight from each sample alone, (K, N, out, in); they sum to `grad`."""
-        parts = [_known(p).mT @ p.inputs for p in self.products]
-        found = _joined(parts, 2).to(self.weight)
-        return self._own(found.transpose(0, 1)).transpose(0, 1)
+        parts = [_output_grad(p).mT @ p.inputs for p in self.products]
+        grads = _joined(parts, 2).to(self.weight)
+        return self._own(grads.transpose(0, 1)).transpose(0, 1)
 
     def _own(self, grads: Tensor) -> Tensor:
         """Gradients (..., K, out, in), zero where a network has no weight."""
@@ -95,18 +95,18 @@ class Tap:
 
     @property
     def activations(self) -> Tensor:
-        """What the layer gave, every token and unit, (K, N, units)."""
+        """Outputs of the layer, every token and unit, (K, N, units)."""
         return _joined([p.outputs.flatten(2) for p in self.products], 2)
 
     @property
     def activation_grads(self) -> Tensor:
         """The gradient by each of `activations`, (K, N, units)."""
-        return _joined([_known(p).flatten(2) for p in self.products], 2)
+        return _joined([_output_grad(p).flatten(2) for p in self.products], 2)
 
 
-def _known(product: Product) -> Tensor:
+def _output_grad(product: Product) -> Tensor:
     if product.output_grad is None:
-        raise RuntimeError("a tap has gradients after the backward pass")
+        raise RuntimeError("a record has gradients after the backward pass")
     return product.output_grad
 
 

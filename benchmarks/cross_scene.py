@@ -101,14 +101,14 @@ def parts(scene: Scene) -> tuple[Scene, Scene, Cut]:
 
 def drawn(joined: Scene, per_class: int, seed: int) -> Split:
     """Return `per_class` random pixels of each class of the first part, and all of the second."""
-    generator, labels = np.random.default_rng(seed), joined.without_apart().labels.ravel()
+    generator, labels = np.random.default_rng(seed), joined.without_test_only().labels.ravel()
     chosen = [
         generator.permutation(np.flatnonzero(labels == number))[:per_class]
         for number in range(1, joined.classes + 1)
     ]
     nothing = np.empty(0, np.int64)
     train_pixels = np.sort(np.concatenate(chosen))
-    return Split(train_pixels, nothing, joined.apart, "random", seed, 7, 0.0)
+    return Split(train_pixels, nothing, joined.test_only, "random", seed, 7, 0.0)
 
 
 @functools.cache

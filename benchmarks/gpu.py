@@ -219,7 +219,7 @@ def proxies(bench: Bench) -> None:
     from hytas.proxies import PROXIES, proxy_batch, spread_over
 
     scene = bench.scene
-    pixels = hytas.make_split(scene, patch_size=SIDE).learnable
+    pixels = hytas.make_split(scene, patch_size=SIDE).train_and_validation
     scaling = hytas.Preprocessing.fit_scene(scene, pixels)
     shape = hytas.InputShape(len(scaling.bands), scene.classes, SIDE)
     batch = proxy_batch(scene, pixels, scaling, SIDE)
@@ -304,7 +304,7 @@ def training_steps(bench: Bench, architecture: Mapping[str, Any], device: str) -
     from hytas.train import LabelledPixels, train
 
     scene = bench.scene
-    pixels = hytas.make_split(scene, patch_size=SIDE).learnable
+    pixels = hytas.make_split(scene, patch_size=SIDE).train_and_validation
     scaling = hytas.Preprocessing.fit_scene(scene, pixels)
     reader = PatchReader(scene.cube, SIDE)
 

@@ -81,7 +81,9 @@ def trained(path: Path, out: Path) -> Iterator[tuple[dict[str, float], float]]:
     lines = out.read_text().splitlines() if out.exists() else []
     known = {tuple(json.loads(line)["of"]): json.loads(line)["OA"] for line in lines}
     raced = races(folder)
-    placed = race_scores(raced, RANKINGS[usual_ranking(context.data.split.extrapolates)], votes)
+    placed = race_scores(
+        raced, RANKINGS[usual_ranking(context.data.split.spatially_disjoint)], votes
+    )
     for key, rungs in raced.items():
         if len(rungs) < 2:
             continue

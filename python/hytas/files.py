@@ -129,8 +129,8 @@ def lock(file: IO[Any]) -> bool:
 
 
 @contextmanager
-def turn(folder: Path) -> Iterator[None]:
-    """Wait until this process may change files that other processes change, too.
+def file_lock(folder: Path) -> Iterator[None]:
+    """Wait for an exclusive lock on a folder whose files several processes change.
 
     On a file system without locks it does not wait.
 

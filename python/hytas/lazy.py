@@ -1,8 +1,10 @@
-"""Packages whose public names are imported on first use: they are quick and need no torch."""
+"""Imports on first use, so that `import hytas` is fast and optional packages may be missing."""
 
 import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from hytas.errors import InputError
 
 
 def lazy(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
@@ -20,3 +22,24 @@ def lazy(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[str]
         return getattr(importlib.import_module(homes[name]), name)
 
     return attribute
+
+
+def library(module: str, argument: str, purpose: str, package: str = "") -> Any:
+    """Return a module of another package, imported now.
+
+    Args:
+        module: its name, such as "rasterio.warp".
+        argument: of the user's, which needs the package, for the message.
+        purpose: of the package, such as "a GeoTIFF".
+        package: its name for pip, if it differs.
+
+    Raises:
+        InputError: the package is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        package = package or module.partition(".")[0]
+        raise InputError(
+            argument, rule=f"{purpose} needs the package {package}", hint=f"pip install {package}"
+        ) from None

@@ -224,7 +224,7 @@ def test_not_finite(mat, cube, labels, bad):
     assert scene.notes == ("3 unlabelled pixels with NaN or infinite values masked",)
     assert (~scene.valid).sum() == 3
     assert load_cube(mat(c=values)).notes == (
-        "its axes 9 x 11 x 6 are read as height, width, bands: nothing tells them",
+        "its axes 9 x 11 x 6 are read as height, width, bands: nothing identifies them",
         "3 pixels with NaN, infinite or no-data values masked",
     )
     assert load_cube(mat(c=values), axes="y,x,band").notes == (
@@ -293,7 +293,7 @@ def test_every_message_names_the_argument(tmp_path):
 
 def test_envi_mistakes(tmp_path):
     np.zeros(24, np.int16).tofile(tmp_path / "alone.img")
-    with pytest.raises(InputError, match=r"no ENVI header beside it: looked for alone\.img\.hdr"):
+    with pytest.raises(InputError, match=r"no ENVI header next to it: looked for alone\.img\.hdr"):
         open_file(tmp_path / "alone.img")
     header = tmp_path / "c.hdr"
     fields = "samples = 4\nlines = 3\nbands = 2\ndata type = 2\ninterleave = bsq\nbyte order = 0\n"

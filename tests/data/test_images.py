@@ -239,7 +239,7 @@ def test_images_need_labels_that_fit(tmp_path: Path, labels: Any) -> None:
     np.savez(path, images=np.zeros((6, 5, 5, 2), np.uint8), labels=labels)
     assert holds_images(path)
     assert "images (6 x 5 x 5 x 2 uint8), labels (" in refused(path)
-    assert "need one array of N whole numbers beside them" in refused(path)
+    assert "need one array of N whole numbers next to them" in refused(path)
 
 
 def test_arrays_that_cannot_be_read_are_refused(tmp_path: Path) -> None:

@@ -82,7 +82,9 @@ class TestValues:
         scene = load_scene(data, raster(tmp_path / "gt.tif", values, nodata=255))
         np.testing.assert_array_equal(scene.labels, np.where(values == 255, 0, truth))
         (note,) = scene.notes
-        assert note == "0 in gt is read as unlabelled, beside the declared no-data value 255"
+        assert (
+            note == "0 in gt is read as unlabelled, in addition to the declared no-data value 255"
+        )
 
     def test_a_colour_is_for_pictures(self, tmp_path: Path, data: Path, truth: np.ndarray) -> None:
         path = raster(tmp_path / "gt.tif", truth)
@@ -193,15 +195,15 @@ class TestPictures:
     ) -> None:
         Image.fromarray(COLOURS[truth]).save(tmp_path / "a.png")
         known = {"#0000ff": 4, "#ff0000": 8, "#00ff00": 1}
-        found = labels_on_grid(tmp_path / "a.png", Grid(None, None, 9, 11), known=known)
+        found = labels_on_grid(tmp_path / "a.png", Grid(None, None, 9, 11), class_ids=known)
         np.testing.assert_array_equal(found.maps[0][1], np.array([0, 8, 1, 4])[truth])
         with pytest.raises(InputError, match=r"the colours #00ff00, #0000ff are not among"):
-            labels_on_grid(tmp_path / "a.png", Grid(None, None, 9, 11), known={"#ff0000": 1})
+            labels_on_grid(tmp_path / "a.png", Grid(None, None, 9, 11), class_ids={"#ff0000": 1})
         named = labels_on_grid(
             tmp_path / "a.png",
             Grid(None, None, 9, 11),
             class_names="#ff0000=roof,#00ff00=grass,#0000ff=water",
-            known={"grass": 1, "roof": 5, "water": 3},
+            class_ids={"grass": 1, "roof": 5, "water": 3},
         )
         np.testing.assert_array_equal(named.maps[0][1], np.array([0, 5, 1, 3])[truth])
         ((_, plain),) = load_maps(tmp_path / "a.png")

@@ -60,10 +60,10 @@ def test_no_pixel_of_a_test_scene_trains(kind: str) -> None:
     joined = join_scenes(learnt, [tested])
     split = make_split(joined, kind=kind, patch_size=3, block=4)
     apart = joined.parts[2].pixels(joined.width)
-    assert not np.isin(np.concatenate([split.learnable, split.test]), apart).any()
-    assert len(split.apart) == (tested.labels > 0).sum()
-    for learnt_pixels, held_out in split.folds_like_test(joined, 4, 5):
-        assert not np.isin(np.concatenate([learnt_pixels, held_out]), apart).any()
+    assert not np.isin(np.concatenate([split.train_and_validation, split.test]), apart).any()
+    assert len(split.test_only) == (tested.labels > 0).sum()
+    for training_area, held_out in split.folds_like_test(joined, 4, 5):
+        assert not np.isin(np.concatenate([training_area, held_out]), apart).any()
 
 
 def test_values_of_a_test_scene_decide_nothing() -> None:
@@ -78,14 +78,14 @@ def test_values_of_a_test_scene_decide_nothing() -> None:
         for scene, split in zip(scenes, splits, strict=True)
     ]
     assert fits[0].to_dict() == fits[1].to_dict()
-    assert not np.isin(scenes[0].learnt_pixels, scenes[0].parts[1].pixels(scenes[0].width)).any()
+    assert not np.isin(scenes[0].training_area, scenes[0].parts[1].pixels(scenes[0].width)).any()
 
 
 def test_a_split_keeps_the_pixels_apart_in_its_file(tmp_path: Path) -> None:
     joined = join_scenes([strips("a", (30, 30))], [strips("c", seed=2)])
     split = make_split(joined, kind="random", patch_size=3)
     split.save(tmp_path / "split.npz")
-    np.testing.assert_array_equal(Split.load(tmp_path / "split.npz").apart, split.apart)
+    np.testing.assert_array_equal(Split.load(tmp_path / "split.npz").test_only, split.test_only)
 
 
 def test_classes_are_those_of_the_first_scene() -> None:
@@ -123,7 +123,7 @@ def test_one_no_data_value_holds_for_all() -> None:
     for scene, mark in ((first, -9), (second, -7)):
         scene.cube[0, 0] = mark
     joined = join_scenes([replace(first, nodata=-9.0), replace(second, nodata=-7.0)])
-    held = joined.holds_data(np.arange(5))
+    held = joined.valid_mask(np.arange(5))
     for part in joined.parts:
         assert not held[part.window][0, 0]
         assert held[part.window].sum() == part.height * part.width - 1
@@ -143,7 +143,7 @@ def test_measurements_of_one_scene_are_not_the_no_data_value_of_another(
     joined = join_scenes(
         [replace(scene, nodata=mark) for scene, mark in zip(scenes, marks, strict=True)]
     )
-    held = joined.holds_data(np.arange(5))
+    held = joined.valid_mask(np.arange(5))
     for part, mark in zip(joined.parts, marks, strict=True):
         assert held[part.window].sum() == part.height * part.width - (mark is not None)
         assert held[part.window][0, 0] == (mark is None)

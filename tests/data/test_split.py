@@ -244,7 +244,9 @@ def test_a_class_inside_the_guard_band_is_named_for_what_it_is():
         labels[20:23, 20:23] = 3
         scene = scene_of(labels)
         split = make_split(scene, kind="folds", folds=4, fold=0, block=6, patch_size=9, seed=seed)
-        sides = [set(scene.labels.ravel()[part]) for part in (split.learnable, split.test)]
+        sides = [
+            set(scene.labels.ravel()[part]) for part in (split.train_and_validation, split.test)
+        ]
         for note in split.notes:
             if note == "class 3 is neither trained nor tested: its 9 pixels lie in the guard band":
                 found.add("neither")
@@ -486,7 +488,7 @@ def test_settings_say_the_same_as_their_parts():
     again = make_split(scene, kind=parts.pop("split"), seed=3, patch_size=3, **parts)
     np.testing.assert_array_equal(split.train, again.train)
     changed = make_split(scene, settings, seed=3, patch_size=3, train_per_class=5)
-    assert len(changed.learnable) == 5 * scene.classes
+    assert len(changed.train_and_validation) == 5 * scene.classes
     assert SplitSettings(train_per_class=np.int64(4)) == SplitSettings(train_per_class=4)
     with pytest.raises(TypeError, match="'blok'"):
         make_split(scene, blok=3)
@@ -518,4 +520,4 @@ def test_a_class_with_a_split_takes_its_parts_by_name():
 )
 def test_which_splits_test_apart(kind: str, expected: bool) -> None:
     none = np.zeros(0, np.int64)
-    assert Split(none, none, none, kind, 0, 3, 0.0).extrapolates is expected
+    assert Split(none, none, none, kind, 0, 3, 0.0).spatially_disjoint is expected

@@ -290,7 +290,7 @@ LINE = {"type": "LineString", "coordinates": box(1, 1, 3, 3)}
         ([(FIELDS[0][0], {"class": 1.5})], {}, "class is 1.5: a class is a text or a whole"),
         ([(FIELDS[0][0], {"class": -4})], {}, "class is -4: a class is 0"),
         ([(FIELDS[0][0], {"a": 1, "b": 2})], {}, "the fields are a, b"),
-        ([(FIELDS[0][0], {})], {}, "there is no field beside the places"),
+        ([(FIELDS[0][0], {})], {}, "there is no field besides the coordinates"),
         ([(FIELDS[0][0], {"a": 1})], {"class_field": "crop"}, "no such field"),
         (
             [(polygon([[1, 1], [2, 2], [1, 1]]), {"a": 1})],
@@ -369,7 +369,7 @@ def test_geopackage_layers(tmp_path: Path) -> None:
     error = refused(header, path, class_field="crop", labels_key="c")
     assert (error.argument, error.value) == ("labels_key", "c")
     path.with_name("f.gpkg-wal").write_bytes(b"x")
-    assert "f.gpkg-wal beside it holds changes" in refused(header, path, class_field="crop").rule
+    assert "f.gpkg-wal next to it holds changes" in refused(header, path, class_field="crop").rule
 
 
 def test_a_shapefile_needs_its_table_but_no_index(tmp_path: Path) -> None:
@@ -489,7 +489,7 @@ def test_whole_polygons_go_to_one_side(tmp_path: Path) -> None:
     for seed in range(4):
         split = make_split(loaded, kind="polygons", seed=seed, patch_size=5)
         owner = loaded.polygons.ravel()
-        assert not set(owner[split.learnable]) & set(owner[split.test])
+        assert not set(owner[split.train_and_validation]) & set(owner[split.test])
         assert split.kind == "polygons"
         assert split.overlap == 0
     assert make_split(loaded, seed=1).kind == "polygons"
@@ -523,5 +523,5 @@ def test_truth_has_the_ids_of_the_model(tmp_path: Path) -> None:
     path = geojson(tmp_path / "f.geojson", FIELDS)
     grid = Grid((SIDE, 0, LEFT, 0, -SIDE, TOP), "EPSG:32632", HEIGHT, WIDTH)
     known = {"rice": 4, "wheat": 9}
-    maps = labels_on_grid(path, grid, class_field="crop", known=known).maps
+    maps = labels_on_grid(path, grid, class_field="crop", class_ids=known).maps
     np.testing.assert_array_equal(maps[0][1], np.array([0, 10, 9])[fields_map()])

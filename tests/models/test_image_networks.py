@@ -13,7 +13,7 @@ from hytas._engine import Feasible, SearchSpace
 from hytas.errors import InputError
 from hytas.models import InputShape, as_network, build_network, count_parameters
 from hytas.models.counting import counted_cost
-from hytas.models.places import RelativePositions, WindowAttention
+from hytas.models.positions import RelativePositions, WindowAttention
 from hytas.models.slices import full_sizes, slice_of
 from hytas.models.table import NETWORKS
 from hytas.spaces import open_space

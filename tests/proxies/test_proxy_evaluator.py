@@ -11,7 +11,7 @@ from small_networks import SMALL
 
 from hytas.errors import InputError
 from hytas.models import InputShape, build_network, count_parameters
-from hytas.proxies import PROXIES, Evaluator, Proxy, evaluator, memory
+from hytas.proxies import PROXIES, Evaluator, Proxy, evaluator, passes
 
 ALL = ",".join(name for name in PROXIES if name != "inherited").replace(
     "logsynflow", "logsynflow:domain=symmetric"
@@ -318,5 +318,5 @@ def test_room_on_a_gpu_changes_by_halves_alone(monkeypatch) -> None:
     found = set()
     for free in (66 << 30, (66 << 30) + 12345, 70 << 30, 100 << 30):
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device, free=free: (free, 140 << 30))
-        found.add(memory.activation_memory(torch.device("cuda")))
+        found.add(passes.activation_memory(torch.device("cuda")))
     assert found == {32 << 30}

@@ -89,7 +89,7 @@ def test_no_method_is_fitted_on_pixels_that_it_is_compared_on(
     seen = []
 
     def watching(given: Any, split: Any, *others: Any, **named: Any) -> Any:
-        seen.append((set(split.learnable), set(split.test)))
+        seen.append((set(split.train_and_validation), set(split.test)))
         return fit(given, split, *others, **named)
 
     fit, out = comparing.fit_method, uncompared(finished, tmp_path)
@@ -264,12 +264,12 @@ def test_a_refused_fit_does_not_end_a_run(
 def test_large_splits_are_bounded_and_keep_small_classes(scene: Scene) -> None:
     split = make_split(scene, kind="random", train_per_class=40, seed=0, patch_size=3)
     found = bounded_split(scene, split, 24, 50)
-    assert (len(found.learnable), len(found.test)) == (24, 50)
-    assert np.bincount(scene.targets(found.learnable)).tolist() == [8, 8, 8]
-    assert set(found.train) <= set(split.learnable)
+    assert (len(found.train_and_validation), len(found.test)) == (24, 50)
+    assert np.bincount(scene.targets(found.train_and_validation)).tolist() == [8, 8, 8]
+    assert set(found.train) <= set(split.train_and_validation)
     assert set(found.test) <= set(split.test)
     least = bounded_split(scene, split, 3, 50)
     assert np.bincount(scene.targets(least.train)).tolist() == [5, 5, 5]
     same = bounded_split(scene, split, 1000, 1000)
-    assert np.array_equal(same.train, split.learnable)
+    assert np.array_equal(same.train, split.train_and_validation)
     assert np.array_equal(same.test, split.test)

@@ -42,7 +42,7 @@ def test_no_test_pixel_is_recorded_and_no_network_is_asked_for_its_own(
     pixels = np.concatenate([record.pixels for record in records])
     assert len(records) == 5
     assert len(set(pixels)) == len(pixels)
-    assert set(pixels) <= set(split.learnable.tolist())
+    assert set(pixels) <= set(split.train_and_validation.tolist())
     for record in records:
         assert not set(record.trained) & set(record.pixels)
         assert np.array_equal(record.targets, scene.targets(record.pixels))
@@ -236,7 +236,7 @@ def test_folds_of_a_split_by_blocks_lie_apart() -> None:
             for one, other in zip(np.divmod(learnt, 60), np.divmod(held_out, 60), strict=True)
         ]
         assert np.maximum(*gaps).min() > 2
-        assert set(learnt) | set(held_out) <= set(split.learnable)
+        assert set(learnt) | set(held_out) <= set(split.train_and_validation)
 
 
 def test_folds_of_blocks_do_without_a_class_that_is_only_tested() -> None:

@@ -102,7 +102,7 @@ def test_a_ballot_reads_the_labels_of_its_fold_alone(
     seen = []
 
     def watching(given: Any, split: Any, *others: Any) -> Any:
-        seen.append((set(split.learnable.tolist()), split.test))
+        seen.append((set(split.train_and_validation.tolist()), split.test))
         return fit_method(given, split, *others)
 
     monkeypatch.setattr(polling, "fit_method", watching)

@@ -131,7 +131,7 @@ def test_few_pixels_are_validated_in_folds() -> None:
     np.testing.assert_array_equal(task.folds[0][0], split.train)
     np.testing.assert_array_equal(task.folds[0][1], split.validation)
     for train, validation in task.folds:
-        np.testing.assert_array_equal(np.union1d(train, validation), split.learnable)
+        np.testing.assert_array_equal(np.union1d(train, validation), split.train_and_validation)
     assert not set(split.test) & set(task.labelled.pixels)
 
 
@@ -201,7 +201,7 @@ def test_racers_vote_on_pixels_whose_labels_nobody_reads(monkeypatch: pytest.Mon
     asked, scene = replace(RACE, split="blocks", train_per_class=60), wide_scene()
     split = prepare(asked, scene, CPU).data.split
     poisoned = scene.labels.copy()
-    poisoned.flat[np.setdiff1d(np.arange(poisoned.size), split.learnable)] = 1
+    poisoned.flat[np.setdiff1d(np.arange(poisoned.size), split.train_and_validation)] = 1
     first, second = (
         race_task(prepare(asked, replace(scene, labels=labels), CPU, split)).unlabelled
         for labels in (scene.labels, poisoned)
@@ -210,7 +210,7 @@ def test_racers_vote_on_pixels_whose_labels_nobody_reads(monkeypatch: pytest.Mon
     assert second is not None
     assert len(first) == VOTING
     assert np.isin(split.test, first.pixels).any()
-    assert not np.isin(split.learnable, first.pixels).any()
+    assert not np.isin(split.train_and_validation, first.pixels).any()
     assert first.pixels.tolist() == second.pixels.tolist()
     assert not first.targets.any()
     assert not second.targets.any()
@@ -258,9 +258,9 @@ def test_in_the_last_rung_every_labelled_pixel_validates_once() -> None:
     task, split = race_task(context), context.data.split
     assert len(task.folds) < len(task.all_folds) == 5
     held = np.concatenate([held_out for _, held_out in task.all_folds])
-    assert len(set(held)) == len(held) > 0.9 * len(split.learnable)
+    assert len(set(held)) == len(held) > 0.9 * len(split.train_and_validation)
     for train, validation in task.further:
-        np.testing.assert_array_equal(np.union1d(train, validation), split.learnable)
+        np.testing.assert_array_equal(np.union1d(train, validation), split.train_and_validation)
     # Beyond a guard band the folds are what they are.
     apart = prepare(replace(RACE, split="blocks", train_per_class=60), wide_scene(), CPU)
     assert not race_task(apart).further

@@ -87,7 +87,7 @@ def test_scenes_that_only_test_are_not_learnt_from(three_scenes: Path) -> None:
     data = context.data.as_scene
     network = build_network(context.feasible.unrank(0), data.shape, seed=0).eval()
     pixels = with_soft_labels(network, data, data.split.train, MOST, 0, CPU)
-    assert np.isin(pixels.pixels, data.scene.learnt_pixels).all()
+    assert np.isin(pixels.pixels, data.scene.training_area).all()
     assert len(pixels) > len(data.split.train)
 
 

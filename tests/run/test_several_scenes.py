@@ -101,7 +101,7 @@ def test_a_scene_without_parts_is_as_before() -> None:
     assert [(part.learnt, part.window) for part in scene.parts] == [
         (True, (slice(0, 4), slice(0, 5)))
     ]
-    assert scene.without_apart() is scene
+    assert scene.without_test_only() is scene
 
 
 def test_reference_methods_are_reported_for_each_scene(three_scenes: Path) -> None:
@@ -123,7 +123,7 @@ def test_the_scene_graph_of_several_scenes_passes_its_check(
     run = run_of_three
     model = load_weights(run / "weights.safetensors")
     scene = config(three_scenes).load_scene()
-    pixels = scene.apart
+    pixels = scene.test_only
     evidence = Evidence(model.sensor_model(), scene.reader(3), pixels, scene.targets(pixels))
     found = export_file(run / "scene.onnx", model.card, "onnx-scene", evidence)
     assert found["labels_changed"] == 0

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.search.correlation import spearman
+from hytas.search.ranks import spearman
 
 Floats = NDArray[np.float64]
 BEST = 0.1

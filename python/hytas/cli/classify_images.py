@@ -130,7 +130,7 @@ def classify_table(
     """
     import numpy as np
 
-    from hytas.data import holds_data
+    from hytas.data import valid_mask
     from hytas.data.spectra import read_rows
     from hytas.deploy.images import write_predictions
     from hytas.deploy.outputs import check_apart
@@ -150,7 +150,7 @@ def classify_table(
     if asked["strict"] and (refused := wavelength_doubt(model, rows.wavelengths) or doubt):
         raise InputError("strict", rule=f"{table} has {refused}")
     known = card.nodata if nodata is None else nodata
-    held = np.flatnonzero(holds_data(rows.values[:, None], known, card.kept_bands))
+    held = np.flatnonzero(valid_mask(rows.values[:, None], known, card.kept_bands))
     probabilities = np.zeros((len(rows.values), len(card.class_ids)), np.float32)
     if len(held):
         # One row of pixels, so that many are classified together.

@@ -112,7 +112,7 @@ def _read_truth(
     height, width = source.cube.shape[:2]
     grid = source.grid or Grid(None, None, height, width)
     ids_by_name = dict(zip(model.card.class_names, model.card.class_ids, strict=True))
-    truth = labels_on_grid(path, grid, labels_key=key, known=ids_by_name, **marks)
+    truth = labels_on_grid(path, grid, labels_key=key, class_ids=ids_by_name, **marks)
     maps = [values.astype(np.int32) for _, values in truth.maps]
     files = label_files(path)
     if len(maps) == 2:

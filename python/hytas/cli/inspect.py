@@ -118,7 +118,7 @@ def _ends(card: "ModelCard") -> tuple[str, str]:
 
 def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
     from hytas.data import load_scene, open_file
-    from hytas.data.sampling import sample_spectra
+    from hytas.data.patches import sample_spectra
 
     facts: Finding = {"what": "scene", "path": str(path)}
     if path.suffix.lower() == ".png" and (labels := describe_labels(path)) is not None:

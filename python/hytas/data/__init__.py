@@ -4,7 +4,7 @@ from hytas.data.bands import parse_bands
 from hytas.data.classes import with_classes
 from hytas.data.cube import FileCube, empty_pixels, open_cube, valid_pixels
 from hytas.data.datasets import SCENES
-from hytas.data.fill import check_mark, holds_data, undeclared_in_rows
+from hytas.data.fill import check_mark, undeclared_in_rows, valid_mask
 from hytas.data.grid import Grid
 from hytas.data.images import ImageSet, holds_images, load_images, make_image_split
 from hytas.data.join import check_same_bands, join_scenes
@@ -14,8 +14,8 @@ from hytas.data.load import Cube, load_cube, load_maps, load_scene
 from hytas.data.location import Location, Lookup, Orthorectified
 from hytas.data.mapped import MappedCube, OwnScaling, Resampling
 from hytas.data.palette import UNLABELLED_COLOUR, palette
-from hytas.data.parts import Part
 from hytas.data.patches import (
+    Part,
     PatchReader,
     check_patch_side,
     check_patch_size,
@@ -43,7 +43,7 @@ from hytas.data.wavelengths import farthest_band
 from hytas.errors import InputError
 
 LabelledData = Scene | ImageSet
-"""What a run is about: a scene, or a set of images."""
+"""The labelled data of a run: a scene, or a set of images."""
 
 
 def as_scene(data: LabelledData, purpose: str) -> Scene:
@@ -97,7 +97,6 @@ __all__ = [
     "empty_pixels",
     "extract_patches",
     "farthest_band",
-    "holds_data",
     "holds_images",
     "is_scene_folder",
     "join_scenes",
@@ -121,6 +120,7 @@ __all__ = [
     "synthetic_scene",
     "takes_split_options",
     "undeclared_in_rows",
+    "valid_mask",
     "valid_pixels",
     "with_classes",
 ]

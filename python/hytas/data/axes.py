@@ -1,4 +1,4 @@
-"""Which axis of an array holds rows, columns and bands.
+"""The axes of rows, columns and bands in an array.
 
 What the user says comes first, then the names of dimensions, then the number of bands that are
 expected, the lists of wavelengths, and the shape of the label map. What is left open is read as
@@ -15,7 +15,7 @@ from hytas.errors import InputError
 
 ROW, COLUMN, BAND = "y", "x", "band"
 PAGE = "page"
-"""Name of a dimension that holds the bands, if nothing tells better."""
+"""Name of a dimension that probably holds the bands."""
 Shape = tuple[int, ...]
 
 _BANDS = re.compile(r"band|wave|spectral|channel|lambda|^wl$|^nm$")
@@ -45,7 +45,7 @@ class Axes:
 
     Attributes:
         row, column, band: of height, width and bands.
-        is_settled: whether names, numbers of bands or the user settle which one holds the bands.
+        is_settled: whether names, numbers of bands or the user determine the axis of the bands.
         note: a remark if another fact does, or nothing.
     """
 
@@ -93,7 +93,7 @@ def map_axes(variable: Variable) -> tuple[int, int] | None:
 def find_axes(
     variable: Variable,
     *,
-    asked: str | None = None,
+    given: str | None = None,
     bands: int | None = None,
     wavelengths: Sequence[int] = (),
     maps: Sequence[Shape] = (),
@@ -102,35 +102,34 @@ def find_axes(
 
     Args:
         variable: an array with three axes that matter (`cube_axes`).
-        asked: the user's order, such as "band,y,x".
+        given: the user's order, such as "band,y,x".
         bands: the number of bands that is expected, or None.
         wavelengths: lengths of the lists of wavelengths in the file.
         maps: (height, width) of the label maps in use.
 
     Raises:
-        InputError: what the user says is no order of these axes.
+        InputError: the user's text is not an order of these axes.
     """
     kept, shape = cube_axes(variable), variable.shape
-    if asked is not None:
-        return _asked(variable, kept, asked)
+    if given is not None:
+        return _given_axes(variable, kept, given)
     roles = [role_of(name) for name in _names(variable)]
-    found = [order for order in permutations(kept) if _fits_names(order, kept, roles)]
-    if len({order[2] for order in found}) == 1:
-        return Axes(found[0][0], found[0][1], found[0][2])
+    orders = [order for order in permutations(kept) if _fits_names(order, kept, roles)]
+    if len({order[2] for order in orders}) == 1:
+        return Axes(orders[0][0], orders[0][1], orders[0][2])
     evidence = (
         lambda order: shape[order[2]] == bands,
         lambda order: shape[order[2]] in wavelengths,
         lambda order: (shape[order[0]], shape[order[1]]) in maps,
     )
     for fits in evidence:
-        found = [order for order in found if fits(order)] or found
-    best = max(found, key=lambda order: (_names(variable)[order[2]] == PAGE, order[2]))
-    is_settled = len({order[2] for order in found}) == 1
+        orders = [order for order in orders if fits(order)] or orders
+    best = max(orders, key=lambda order: (_names(variable)[order[2]] == PAGE, order[2]))
+    is_settled = len({order[2] for order in orders}) == 1
     note = None
     if not is_settled:
-        note = (
-            f"its axes {_listed(shape, kept)} are read as {_told(best, kept)}: nothing tells them"
-        )
+        order = _described(best, kept)
+        note = f"its axes {_listed(shape, kept)} are read as {order}: nothing identifies them"
     elif best[2] != kept[-1]:
         note = f"{variable} has its bands on axis {kept.index(best[2]) + 1}"
     return Axes(best[0], best[1], best[2], is_settled, note)
@@ -139,19 +138,19 @@ def find_axes(
 def _fits_names(order: Shape, kept: Shape, roles: Sequence[str]) -> bool:
     """Return whether an order agrees with the names; unnamed rows come before columns."""
     wanted = dict(zip(order, (ROW, COLUMN, BAND), strict=True))
-    known = {axis: roles[axis] for axis in kept if roles[axis]}
-    if len(set(known.values())) < len(known):  # two dimensions of one kind tell nothing
-        known = {}
-    if any(wanted[axis] != role for axis, role in known.items()):
+    named = {axis: roles[axis] for axis in kept if roles[axis]}
+    if len(set(named.values())) < len(named):  # two dimensions of one kind are ambiguous
+        named = {}
+    if any(wanted[axis] != role for axis, role in named.items()):
         return False
-    return bool(known.keys() & set(order[:2])) or order[0] < order[1]
+    return bool(named.keys() & set(order[:2])) or order[0] < order[1]
 
 
-def _asked(variable: Variable, kept: Shape, asked: str) -> Axes:
-    roles = [role_of(name) for name in asked.split(",")]
+def _given_axes(variable: Variable, kept: Shape, order: str) -> Axes:
+    roles = [role_of(name) for name in order.split(",")]
     if sorted(roles) != sorted((ROW, COLUMN, BAND)) or len(kept) != 3:
         raise InputError(
-            "axes", asked, f"must name y, x and band in the order of {variable}, such as band,y,x"
+            "axes", order, f"must name y, x and band in the order of {variable}, such as band,y,x"
         )
     places = dict(zip(roles, kept, strict=True))
     return Axes(places[ROW], places[COLUMN], places[BAND])
@@ -167,6 +166,6 @@ def _listed(shape: Shape, kept: Shape) -> str:
     return " x ".join(str(shape[axis]) for axis in kept)
 
 
-def _told(order: Shape, kept: Shape) -> str:
+def _described(order: Shape, kept: Shape) -> str:
     names = dict(zip(order, ("height", "width", "bands"), strict=True))
     return ", ".join(names[axis] for axis in kept)

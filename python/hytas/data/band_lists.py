@@ -14,7 +14,7 @@ _GOOD = ("good_wavelengths", "good_bands", "bbl")
 
 
 def list_lengths(contents: Contents, variable: Variable) -> tuple[int, ...]:
-    """Return the lengths of lists of wavelengths, which tell the band axis of a cube."""
+    """Return the lengths of lists of wavelengths, which identify the band axis of a cube."""
     if variable.bands is not None and variable.bands.wavelengths is not None:
         return (len(variable.bands.wavelengths),)
     own = [numbers_of(variable.attributes, name) for name in _WAVES]
@@ -109,9 +109,9 @@ def _values(variable: Variable | None) -> tuple[Any, str | None]:
 def _attribute(variable: Variable, names: Sequence[str], bands: int) -> tuple[Any, str | None]:
     unit = text_of(variable.attributes, "wavelength_units", "wavelength_unit")
     for name in names:
-        found = numbers_of(variable.attributes, name, bands)
-        if found is not None:
-            return found, unit
+        numbers = numbers_of(variable.attributes, name, bands)
+        if numbers is not None:
+            return numbers, unit
     return None, None
 
 

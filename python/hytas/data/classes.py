@@ -21,7 +21,7 @@ def class_indices(
     Raises:
         InputError: a class of the scene is not among them; `owner` is whose they are.
     """
-    found = [0]
+    indices = [0]
     for own, name in zip(scene.class_ids, scene.class_names, strict=True):
         place = names.index(name) if name in names else None
         if place is None and own in ids:
@@ -35,8 +35,8 @@ def class_indices(
                 f"has class {own} ({name}), which {owner} does not have",
                 "classes need the same names or ids",
             )
-        found.append(place + 1)
-    return np.array(found, np.int32)
+        indices.append(place + 1)
+    return np.array(indices, np.int32)
 
 
 def with_classes(scene: Scene, ids: Sequence[int], names: Sequence[str], owner: str) -> Scene:

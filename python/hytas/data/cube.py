@@ -33,7 +33,7 @@ class FileCube:
     Attributes:
         contents: the record of the file.
         variable: the array of the cube.
-        axes: which of its axes are height, width and bands.
+        axes: its axes of height, width and bands.
         facts: of the bands.
         notes: remarks on axes and bands.
         argument: the name of the file in messages.
@@ -134,13 +134,13 @@ class FileCube:
             decoded = bytes_of((tall, wide, bands), self.dtype.itemsize)
             count = min(count, max(3, DECODED_BYTES // decoded))
         rows = np.unique(np.linspace(0, height - 1, count).astype(int)).tolist()
-        found = []
+        samples = []
         for number, row in enumerate(rows):
             left = number * width // len(rows) // wide * wide
             right = min(left + wide, width)
             pixels = self.read(row, row + 1, left, right)[0]
-            found.append(pixels[:: -(-len(pixels) // SAMPLED_COLUMNS)])
-        return found
+            samples.append(pixels[:: -(-len(pixels) // SAMPLED_COLUMNS)])
+        return samples
 
     def whole(self) -> Array:
         """Return all pixels (H, W, B): in memory, or if they take much, in a file that is mapped.
@@ -195,7 +195,7 @@ def open_cube(
         path: the file, the folder of a Zarr store or of files of bands, or a list of such files.
         cube_key: the cube's name in the file; not needed if there is one cube.
         bands: the expected number of bands, which finds the band axis where nothing names it.
-        axes: the order of the array's axes, such as "band,y,x"; it overrides what the file says.
+        axes: the order of the array's axes, such as "band,y,x"; it overrides the file's names.
 
     Raises:
         InputError: the file is missing or broken, holds no cube, or several cubes without a key.
@@ -219,11 +219,11 @@ def cube_in(
         InputError: it has fewer than 2 bands, or no pixel.
     """
     lengths = list_lengths(contents, variable)
-    found = find_axes(variable, asked=axes, bands=bands, wavelengths=lengths, maps=maps)
+    roles = find_axes(variable, given=axes, bands=bands, wavelengths=lengths, maps=maps)
     with reading(argument, contents.path, f"{contents.format} file"):
-        facts, notes = band_facts(contents, variable, found.band)
-    remarks = [*contents.notes, *notes, *([] if found.note is None else [found.note])]
-    cube = FileCube(contents, variable, found, facts, tuple(remarks), argument)
+        facts, notes = band_facts(contents, variable, roles.band)
+    remarks = [*contents.notes, *notes, *([] if roles.note is None else [roles.note])]
+    cube = FileCube(contents, variable, roles, facts, tuple(remarks), argument)
     if cube.shape[2] < 2 or 0 in cube.shape:
         shape = " x ".join(map(str, cube.shape))
         raise InputError(
@@ -299,7 +299,7 @@ def require_number(variable: Variable, contents: Contents, argument: str) -> Non
     """Refuse an array that holds no real numbers.
 
     Raises:
-        InputError: naming the array and what it holds.
+        InputError: naming the array and its content.
     """
     if variable.kind != "number":
         raise InputError(
@@ -347,7 +347,7 @@ def valid_pixels(
     Args:
         pixels: (H, W, B).
         nodata: the no-data value, or None.
-        bands: indices of the bands to look at; None means all.
+        bands: indices of the bands to check; None means all.
     """
     valid = np.ones(pixels.shape[:2], dtype=np.bool_)
     if nodata is None and pixels.dtype.kind != "f":

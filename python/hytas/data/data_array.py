@@ -33,7 +33,7 @@ class ArrayCube:
 
     Attributes:
         array: the `DataArray` with the dimensions rows, columns, bands.
-        grid: where the pixels lie.
+        grid: of the pixels.
         facts: of the bands.
         nodata: the no-data value, or None.
         notes: remarks on the bands.
@@ -198,18 +198,18 @@ def nodata_of(array: Any) -> float | None:
 
 
 def _axes(array: Any, argument: str) -> Axes:
-    roles, known = (ROW, COLUMN, BAND), _dims(array)
-    lacking = [role for role in roles if role not in known]
-    rest = [dim for dim in array.dims if dim not in known.values() and array.sizes[dim] > 1]
+    roles, dims = (ROW, COLUMN, BAND), _dims(array)
+    lacking = [role for role in roles if role not in dims]
+    rest = [dim for dim in array.dims if dim not in dims.values() and array.sizes[dim] > 1]
     if len(lacking) == 1 == len(rest):
-        known[lacking.pop()] = rest.pop()
+        dims[lacking.pop()] = rest.pop()
     if lacking or rest:
         raise InputError(
             argument,
             rule=f"a DataArray with the dimensions {_listed(array.dims)}: must be y, x and band",
             hint="rename them with `array.rename`",
         )
-    return known[ROW], known[COLUMN], known[BAND]
+    return dims[ROW], dims[COLUMN], dims[BAND]
 
 
 def _dims(array: Any) -> dict[str, Any]:

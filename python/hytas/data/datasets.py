@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hytas.errors import InputError
-from hytas.files import atomic_write, turn, write_text
+from hytas.files import atomic_write, file_lock, write_text
 
 NOTES = "checksums.json"
 """File of the cache with the checksums of files at their first download or extraction."""
@@ -224,26 +224,26 @@ def _noted(notes: Path) -> dict[str, str]:
         ) from None
 
 
-def _note(path: Path, found: str) -> None:
+def _note(path: Path, checksum: str) -> None:
     """Store a file's checksum for the next time."""
     notes = path.parent / NOTES
-    with turn(path.parent):
-        write_text(notes, json.dumps(_noted(notes) | {path.name: found}, indent=2) + "\n")
+    with file_lock(path.parent):
+        write_text(notes, json.dumps(_noted(notes) | {path.name: checksum}, indent=2) + "\n")
 
 
 def _check(path: Path, checksum: str | None, fresh: bool) -> None:
     """Compare a file with its checksum, or with the one stored at its first download."""
     wanted = checksum or _noted(path.parent / NOTES).get(path.name)
-    found = digest(path, "sha256" if wanted is None else wanted.split(":")[0])
+    actual = digest(path, "sha256" if wanted is None else wanted.split(":")[0])
     if wanted is None:
-        _note(path, found)
-    elif found != wanted:
+        _note(path, actual)
+    elif actual != wanted:
         if fresh:  # a bad download is removed; a file that the user put there stays
             path.unlink()
         raise InputError(
             "data",
             path,
-            f"does not match its checksum: it has {found}, must be {wanted}",
+            f"does not match its checksum: it has {actual}, must be {wanted}",
             "remove it to download it again, or name a folder with your copy by `data_dir`",
         )
 

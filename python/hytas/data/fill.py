@@ -11,7 +11,7 @@ from hytas.data.record import Array, Rows
 from hytas.errors import InputError
 
 USUAL = (32767.0, 65535.0)
-"""Usual no-data values, beside the largest value of a type."""
+"""Common no-data values, besides the largest value of a type."""
 MOST_NAMED = 3
 MOST_SAMPLED = 10**6
 MOST_ROWS = 16
@@ -26,8 +26,8 @@ def as_held(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
     if dtype.kind == "f":
         # Files write the value with fewer or more digits than the type has.
         with np.errstate(over="ignore"):
-            held = float(dtype.type(nodata))
-        return held if np.isfinite(held) else None
+            stored = float(dtype.type(nodata))
+        return stored if np.isfinite(stored) else None
     limits = np.iinfo(dtype)
     return float(nodata) if limits.min <= nodata <= limits.max and nodata % 1 == 0 else None
 
@@ -43,7 +43,7 @@ def check_mark(nodata: float, dtype: np.dtype[Any]) -> float:
     return nodata
 
 
-def holds_data(cube: Array, nodata: float | None, bands: Sequence[int] | Bands) -> Mask:
+def valid_mask(cube: Array, nodata: float | None, bands: Sequence[int] | Bands) -> Mask:
     """Return (H, W), False where each of `bands` of a cube (H, W, B) is `nodata` or not finite.
 
     With an empty list of bands all pixels hold data.
@@ -55,10 +55,10 @@ def holds_data(cube: Array, nodata: float | None, bands: Sequence[int] | Bands) 
     whole = len(chosen) == cube.shape[2]  # a selection of bands is a copy
     for row, line in enumerate(cube):
         values = line if whole else line[:, chosen]
-        held = finite(values)
+        valid = finite(values)
         if nodata is not None:
-            held &= values != nodata
-        measured[row] = held.any(axis=1)
+            valid &= values != nodata
+        measured[row] = valid.any(axis=1)
     return measured
 
 
@@ -74,12 +74,12 @@ def undeclared(cube: Array, measured: Mask, labelled: Mask, bands: Bands) -> tup
         cube: (H, W, B).
         measured: (H, W), pixels that are finite and not known to be empty.
         labelled: (H, W).
-        bands: indices of the bands to look at.
+        bands: indices of the bands to check.
     """
     every = max(1, int(labelled.sum()) * len(bands) // MOST_SAMPLED)
     lines = (
-        (line[seen][:, bands], known[seen])
-        for line, seen, known in zip(cube, measured, labelled, strict=True)
+        (line[seen][:, bands], has_label[seen])
+        for line, seen, has_label in zip(cube, measured, labelled, strict=True)
     )
     return _remark(lines, every, "pixels", "labelled pixels")
 
@@ -90,7 +90,7 @@ def undeclared_in_rows(cube: Rows, nodata: float | None, bands: Bands) -> tuple[
     Args:
         cube: (H, W, B); a few rows are read, with the first and the last.
         nodata: the known no-data value, or None.
-        bands: indices of the bands to look at.
+        bands: indices of the bands to check.
     """
     height, width = cube.shape[:2]
     rows = np.unique(np.linspace(0, height - 1, MOST_ROWS).astype(int))
@@ -116,14 +116,14 @@ def _remark(
     """
     filled: dict[float, int] = {}
     sample = []
-    for values, known in lines:
+    for values, has_label in lines:
         if not values.size:
             continue
         fill = _fill_of(values)
         same = (values == fill[:, None]).sum(axis=1) * 2 > values.shape[1]
         for value, count in zip(*np.unique(fill[same], return_counts=True), strict=True):
             filled[float(value)] = filled.get(float(value), 0) + int(count)
-        sample.append(values[known & ~same].ravel()[::every])
+        sample.append(values[has_label & ~same].ravel()[::every])
     compared = np.concatenate(sample) if sample else np.zeros(0)
     if not compared.size:
         return ()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.libraries import library
+from hytas.lazy import library
 
 if TYPE_CHECKING:
     from hytas.data.location import Location
@@ -60,7 +60,7 @@ class Grid:
 
     @property
     def is_placed(self) -> bool:
-        """Whether a transform tells where the pixels lie, and they have an area."""
+        """Whether the pixels have a transform, and an area."""
         if self.transform is None or not all(map(math.isfinite, self.transform)):
             return False
         return self._determinant != 0 and math.isfinite(self._determinant)
@@ -107,7 +107,7 @@ class Grid:
         width, height = self.pixel_size
         if system.is_geographic:  # degrees of a meridian
             return height * METRES_OF_DEGREE
-        if not system.is_projected:  # a local system, whose unit PROJ does not tell
+        if not system.is_projected:  # a local system, whose unit PROJ does not know
             return None
         return math.sqrt(width * height) * float(system.linear_units_factor[1])
 
@@ -156,10 +156,10 @@ class Grid:
         """Whether the areas of two placed grids have a pixel in common, in any systems."""
         columns, rows = self._places_in(other)
         column, row = np.asarray(columns), np.asarray(rows)
-        known = np.isfinite(column) & np.isfinite(row)
-        if not known.any():
+        finite = np.isfinite(column) & np.isfinite(row)
+        if not finite.any():
             return False
-        column, row = column[known], row[known]
+        column, row = column[finite], row[finite]
         return bool(
             column.min() < self.width
             and column.max() > 0
@@ -222,7 +222,7 @@ def gdal(**options: Any) -> Any:
 
 
 def crs_of(text: str) -> Any:
-    """Return rasterio's CRS of well-known text or "EPSG:..."; None for what is none.
+    """Return rasterio's CRS of well-known text or "EPSG:..."; None for any other text.
 
     Raises:
         InputError: rasterio is not installed.

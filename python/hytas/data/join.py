@@ -13,7 +13,7 @@ from hytas.data.bands import measured_bands
 from hytas.data.classes import class_indices
 from hytas.data.fill import as_held
 from hytas.data.limits import IN_MEMORY_BYTES
-from hytas.data.parts import Part
+from hytas.data.patches import Part
 from hytas.data.record import Array
 from hytas.data.scene import Scene, numbered
 from hytas.data.wavelengths import farthest_band
@@ -24,50 +24,50 @@ GAP = 64
 MOST_NAME = 60
 
 
-def join_scenes(learnt: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scene:
-    """Return one scene with the given ones below each other, `GAP` rows apart.
+def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scene:
+    """Return one scene with the given ones below each other, `GAP` rows between them.
 
     The first scene names the classes and gives the wavelengths. Patches, splits and maps keep the
     parts apart.
 
     Args:
-        learnt: scenes whose pixels are split into training, validation and test pixels.
-        tested: scenes whose labelled pixels are all kept apart, for a report of their own.
+        training: scenes whose pixels are split into training, validation and test pixels.
+        tested: scenes whose labelled pixels are only tested on, and reported separately.
 
     Raises:
         InputError: a scene has other bands, or a class that the first one does not have.
     """
-    scenes = [*learnt, *tested]
+    scenes = [*training, *tested]
     first = scenes[0]
     for scene in scenes[1:]:
         check_same_bands(scene, first.bands, first.wavelengths, first.name)
     tops = np.cumsum([0, *(scene.height + GAP for scene in scenes[:-1])]).tolist()
     names = numbered([scene.name for scene in scenes])
     parts = tuple(
-        Part(name, top, scene.height, scene.width, at < len(learnt), scene.fingerprint)
+        Part(name, top, scene.height, scene.width, at < len(training), scene.fingerprint)
         for at, (scene, name, top) in enumerate(zip(scenes, names, tops, strict=True))
     )
     shape = (parts[-1].top + parts[-1].height, max(part.width for part in parts))
-    known = first.class_ids, first.class_names, first.name
-    indices = [class_indices(scene, *known) for scene in scenes]
+    classes = first.class_ids, first.class_names, first.name
+    indices = [class_indices(scene, *classes) for scene in scenes]
     nodata = _common_nodata(scenes)
     labels = [index[scene.labels] for index, scene in zip(indices, scenes, strict=True)]
-    fixed = all(scene.train is not None for scene in learnt)
+    fixed = all(scene.train is not None for scene in training)
     return replace(
         first,
         name="+".join(names)[:MOST_NAME],
         cube=_cube(scenes, parts, shape, nodata),
         labels=_laid(labels, parts, shape),
-        train=_fixed("train", learnt, indices, parts, shape) if fixed else None,
-        test=_fixed("test", learnt, indices, parts, shape) if fixed else None,
+        train=_fixed("train", training, indices, parts, shape) if fixed else None,
+        test=_fixed("test", training, indices, parts, shape) if fixed else None,
         valid=_laid([scene.valid for scene in scenes], parts, shape),
         sources=tuple(dict.fromkeys(source for scene in scenes for source in scene.sources)),
         fingerprint=_fingerprint(parts, indices, nodata),
-        notes=_notes(scenes, learnt, fixed),
+        notes=_notes(scenes, training, fixed),
         train_counts=None,
-        bad_bands=_unusable(learnt, tested),
+        bad_bands=_unusable(training, tested),
         nodata=nodata,
-        polygons=_polygons(learnt, parts, shape),
+        polygons=_polygons(training, parts, shape),
         joined=parts,
     )
 
@@ -104,7 +104,7 @@ def check_same_bands(
         scene: to check.
         bands: number of them that the other has.
         wavelengths: of the other; they are compared where both are known.
-        owner: what messages call it.
+        owner: its name in messages.
 
     Raises:
         InputError: another number of bands, or a band that is more than a spacing away.
@@ -118,8 +118,8 @@ def check_same_bands(
         )
     if scene.wavelengths is None or wavelengths is None:
         return
-    if (found := farthest_band(scene.wavelengths, wavelengths)) is not None:
-        band, spacing = found
+    if (farthest := farthest_band(scene.wavelengths, wavelengths)) is not None:
+        band, spacing = farthest
         raise InputError(
             "data",
             scene.name,
@@ -160,20 +160,20 @@ def _laid(maps: Sequence[Array], parts: Sequence[Part], shape: tuple[int, int]) 
 
 def _fixed(
     name: str,
-    learnt: Sequence[Scene],
+    training: Sequence[Scene],
     indices: Sequence[npt.NDArray[np.int32]],
     parts: Sequence[Part],
     shape: tuple[int, int],
 ) -> Array:
     """Return the training or the test map of the parts that may train."""
-    maps = [index[getattr(scene, name)] for index, scene in zip(indices, learnt, strict=False)]
+    maps = [index[getattr(scene, name)] for index, scene in zip(indices, training, strict=False)]
     return _laid(maps, parts, shape)
 
 
-def _polygons(learnt: Sequence[Scene], parts: Sequence[Part], shape: tuple[int, int]) -> Any:
+def _polygons(training: Sequence[Scene], parts: Sequence[Part], shape: tuple[int, int]) -> Any:
     """Return the numbers of the polygons, each number once; None if a scene has a label map."""
     maps, most = [], 0
-    for scene in learnt:
+    for scene in training:
         if scene.polygons is None:
             return None
         maps.append(np.where(scene.polygons > 0, scene.polygons + most, 0).astype(np.int32))
@@ -181,10 +181,10 @@ def _polygons(learnt: Sequence[Scene], parts: Sequence[Part], shape: tuple[int, 
     return _laid(maps, parts, shape)
 
 
-def _unusable(learnt: Sequence[Scene], tested: Sequence[Scene]) -> tuple[int, ...]:
+def _unusable(training: Sequence[Scene], tested: Sequence[Scene]) -> tuple[int, ...]:
     """Return the bands that one of the scenes marks as bad, or that hold no value to learn from."""
-    bad = {band for scene in (*learnt, *tested) for band in scene.bad_bands}
-    for scene in learnt:
+    bad = {band for scene in (*training, *tested) for band in scene.bad_bands}
+    for scene in training:
         alive = measured_bands(scene.cube, scene.labels > 0, scene.nodata)
         bad |= set(range(scene.bands)) - set(alive.tolist())
     return tuple(sorted(bad))
@@ -194,14 +194,14 @@ def _fingerprint(
     parts: Sequence[Part], indices: Sequence[npt.NDArray[np.int32]], nodata: float | None
 ) -> str:
     facts = [
-        (part.fingerprint, part.learnt, index.tolist())
+        (part.fingerprint, part.trains, index.tolist())
         for part, index in zip(parts, indices, strict=True)
     ]
     return hashlib.sha256(repr((facts, nodata)).encode()).hexdigest()
 
 
-def _notes(scenes: Sequence[Scene], learnt: Sequence[Scene], fixed: bool) -> tuple[str, ...]:
+def _notes(scenes: Sequence[Scene], training: Sequence[Scene], fixed: bool) -> tuple[str, ...]:
     notes = [f"{scene.name}: {note}" for scene in scenes for note in scene.notes]
-    if not fixed and any(scene.train is not None for scene in learnt):
+    if not fixed and any(scene.train is not None for scene in training):
         notes.append("not every scene has training and test maps: they are not used as a split")
     return tuple(notes)

@@ -48,9 +48,9 @@ def check_inflated(name: str, size: int, stored: int) -> None:
     """
     if size > max(ALWAYS_READ, MOST_INFLATED * stored):
         raise InputError(
-            rule=f"{shown(name)} takes {size} bytes of memory and at most {stored} bytes of the "
-            f"file: arrays over {ALWAYS_READ} bytes may take {MOST_INFLATED} times their bytes in "
-            "the file",
+            rule=f"{printable(name)} takes {size} bytes of memory and at most {stored} bytes of "
+            f"the file: arrays over {ALWAYS_READ} bytes may take {MOST_INFLATED} times their bytes "
+            "in the file",
             hint="store it again without compression to read it",
         )
 
@@ -60,7 +60,7 @@ def bytes_of(shape: Iterable[int], itemsize: int) -> int:
     return math.prod(map(int, shape)) * itemsize
 
 
-def shown(name: str) -> str:
+def printable(name: str) -> str:
     """Return a name from a file for a message: on one line, and shortened."""
     text = escaped(name)
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."

@@ -46,7 +46,7 @@ class Cube:
         nodata: the no-data value that the file names, or None.
         bad_bands: indices of the bands that the file marks as bad.
         fwhm: (B,) band widths in nm, or None.
-        grid: where the pixels lie; None if nothing tells it.
+        grid: of the pixels; None if the file has none.
         notes: one-line remarks on corrections.
     """
 
@@ -63,7 +63,7 @@ class Cube:
 
 @dataclass(frozen=True)
 class Use:
-    """How the user wants a scene read: arguments of `load_scene`."""
+    """The options of a scene: arguments of `load_scene`."""
 
     bands: str | None = None
     nodata: float | None = None
@@ -112,7 +112,7 @@ def load_scene(
         bands: a selection that `parse_bands` reads; labelled pixels must be finite in these bands.
             None means all bands except those that the file marks as bad.
         nodata: the no-data value; None uses the one that the file names.
-        unlabelled: what marks unlabelled pixels, beside 0: a number; or in a picture, instead of
+        unlabelled: another label of unlabelled pixels, besides 0; or in a picture, instead of
             black, a colour such as "#ffffff". NaN is always unlabelled.
         zero_is_a_class: whether 0 is a class, as in a map of 0 and 1. The scene's ids are then one
             more than the file's labels, because id 0 means unlabelled.
@@ -157,8 +157,8 @@ def load_scene(
         return table
     columns.refuse(str(data))
     if data_dir is not None:
-        known = ", ".join(SCENES)
-        raise InputError("data_dir", data_dir, f"is only for the scenes {known}, not {data}")
+        scene_names = ", ".join(SCENES)
+        raise InputError("data_dir", data_dir, f"is only for the scenes {scene_names}, not {data}")
     return _read(data, () if labels is None else (labels,), use)
 
 
@@ -189,8 +189,8 @@ def _with_names(scene: Scene, options: LabelOptions) -> Scene:
     """Return a scene that is known by name with the user's names of classes."""
     own = dict(zip(scene.class_ids, scene.class_names, strict=True))
     names, notes = renamed(scene.class_ids, own, options.names)
-    found = tuple(names[number] for number in scene.class_ids)
-    return replace(scene, class_names=numbered(found), notes=(*scene.notes, *notes))
+    class_names = tuple(names[number] for number in scene.class_ids)
+    return replace(scene, class_names=numbered(class_names), notes=(*scene.notes, *notes))
 
 
 def _read(data: Named, labels: Sequence[Any], use: Use) -> Scene:
@@ -205,21 +205,21 @@ def _read(data: Named, labels: Sequence[Any], use: Use) -> Scene:
     variable = find_cube(contents, use.cube_key, "data", shapes)
     cube = cube_in(contents, variable, "data", axes=use.axes)
     if others:
-        found = _maps(others, cube, use)
-        # The label map tells which axis holds the bands where no name does.
-        size = found.maps[0][1].shape
+        label_maps = _maps(others, cube, use)
+        # Without names, the label map shows which axis holds the bands.
+        size = label_maps.maps[0][1].shape
         cube = cube_in(contents, variable, "data", axes=use.axes, maps=(size,))
     else:
-        found = _shapes(labels[0], cube.grid, use)
+        label_maps = _shapes(labels[0], cube.grid, use)
     sources = [contents.path, *(Path(path) for path in labels if not is_data_array(path))]
-    return _scene_of(cube, found, use, cube.name, tuple(dict.fromkeys(map(str, sources))))
+    return _scene_of(cube, label_maps, use, cube.name, tuple(dict.fromkeys(map(str, sources))))
 
 
 def _scene_of(
-    cube: FileCube | ArrayCube, found: LabelMaps, use: Use, name: str, sources: tuple[str, ...]
+    cube: FileCube | ArrayCube, label_maps: LabelMaps, use: Use, name: str, sources: tuple[str, ...]
 ) -> Scene:
     """Return a cube and its labels as a scene."""
-    pixels, maps = cube.whole(), found.maps
+    pixels, maps = cube.whole(), label_maps.maps
     scene = scene_from_arrays(
         pixels,
         maps[0][1] if len(maps) == 1 else None,
@@ -227,10 +227,10 @@ def _scene_of(
         test=maps[1][1] if len(maps) == 2 else None,
         name=name,
         wavelengths=cube.wavelengths,
-        class_names=found.names or None,
+        class_names=label_maps.names or None,
         sources=sources,
-        notes=[*cube.notes, *found.notes],
-        class_colours=found.colours,
+        notes=[*cube.notes, *label_maps.notes],
+        class_colours=label_maps.colours,
         map_names=tuple(name for name, _ in maps),
         nodata=use.mark(cube.nodata, pixels),
         bad_bands=cube.facts.bad_bands,
@@ -238,7 +238,7 @@ def _scene_of(
         fwhm=cube.facts.fwhm,
     )
     scene = replace(scene, pixel_metres=cube.grid.pixel_metres)
-    return scene if found.polygons is None else scene.with_polygons(found.polygons)
+    return scene if label_maps.polygons is None else scene.with_polygons(label_maps.polygons)
 
 
 def _scene_of_array(data: Any, labels: Any, use: Use) -> Scene:
@@ -249,9 +249,9 @@ def _scene_of_array(data: Any, labels: Any, use: Use) -> Scene:
         raise InputError(argument, value, "is for files; a DataArray names its dimensions")
     if labels is None:
         raise InputError("labels", rule="missing; a DataArray holds a cube alone")
-    found = _shapes(labels, cube.grid, use)
+    label_maps = _shapes(labels, cube.grid, use)
     sources = () if is_data_array(labels) else (str(labels),)
-    return _scene_of(cube, found, use, str(data.name or "scene"), sources)
+    return _scene_of(cube, label_maps, use, str(data.name or "scene"), sources)
 
 
 def _shapes(labels: Any, grid: Grid, use: Use) -> LabelMaps:
@@ -313,22 +313,22 @@ def load_cube(
     path: Named, cube_key: str | None = None, bands: int | None = None, axes: str | None = None
 ) -> Cube:
     """Read a whole cube, with or without labels; arguments and errors are those of `open_cube`."""
-    found = open_cube(path, cube_key, bands, axes)
-    cube = found.whole()
+    opened = open_cube(path, cube_key, bands, axes)
+    cube = opened.whole()
     check_cube(cube, "scene")
-    valid = valid_pixels(cube, found.nodata)
+    valid = valid_pixels(cube, opened.nodata)
     bad = int(valid.size - valid.sum())
     masked = (f"{bad} pixels with NaN, infinite or no-data values masked",) if bad else ()
     return Cube(
         cube,
-        found.wavelengths,
+        opened.wavelengths,
         valid,
-        found.name,
-        found.nodata,
-        found.bad_bands,
-        found.fwhm,
-        found.grid,
-        (*found.notes, *masked),
+        opened.name,
+        opened.nodata,
+        opened.bad_bands,
+        opened.fwhm,
+        opened.grid,
+        (*opened.notes, *masked),
     )
 
 
@@ -348,7 +348,7 @@ def load_maps(
         labels_key: the map's name, or two names "training,test".
         shape: of the cube, to find the map that fits; None accepts any map.
         unlabelled: as for `load_scene`.
-        zero_is_a_class: likewise.
+        zero_is_a_class: as for `load_scene`.
     """
     options = LabelOptions(labels_key, parse_unlabelled(unlabelled), zero_is_a_class)
     return list(of_rasters([open_file(path, "labels")], options, shape, None).maps)

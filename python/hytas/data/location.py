@@ -1,4 +1,4 @@
-"""Where the pixels of a scene in sensor geometry lie on the earth."""
+"""The location on the earth of pixels in sensor geometry."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -19,7 +19,7 @@ class Lookup:
     Attributes:
         rows, columns: (h, w) numbers from 1; 0 where the scene has no pixel. A negative number
             marks a pixel that is repeated to fill a gap.
-        grid: where the pixels of the map lie.
+        grid: of the map.
     """
 
     rows: Variable
@@ -44,7 +44,7 @@ class Location:
     def of(
         cls, contents: Contents, latitude: str, longitude: str, size: tuple[int, ...]
     ) -> Self | None:
-        """Return the location that two variables of a file tell, if they fit a cube of a size."""
+        """Return the location from two variables of a file, if they fit the size of a cube."""
         north, east = contents.find(latitude), contents.find(longitude)
         if north is None or east is None or not north.shape == east.shape == size:
             return None

@@ -95,9 +95,9 @@ class OwnScaling:
                 count += (~missing).sum(axis=0)
                 total += values.sum(axis=0)
                 squares += (values**2).sum(axis=0)
-        known = np.maximum(count, 1)
-        shift = total / known
-        deviation = np.sqrt(np.maximum(squares / known - shift**2, 0.0))
+        valid = np.maximum(count, 1)
+        shift = total / valid
+        deviation = np.sqrt(np.maximum(squares / valid - shift**2, 0.0))
         varies = deviation > np.finfo(np.float32).eps * np.abs(guess + shift)
         return cls(guess + shift, np.where(varies, deviation, 1.0), nodata)
 
@@ -113,8 +113,8 @@ class OwnScaling:
 
 def _mean(values: Array, nodata: float | None) -> npt.NDArray[np.float64]:
     missing = absent(values, nodata)
-    known = np.maximum((~missing).sum(axis=(0, 1)), 1)
-    return np.asarray(np.where(missing, 0.0, values).sum(axis=(0, 1)) / known)
+    valid = np.maximum((~missing).sum(axis=(0, 1)), 1)
+    return np.asarray(np.where(missing, 0.0, values).sum(axis=(0, 1)) / valid)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,7 @@ class Resampling:
 
         With the widths of the wanted bands, their spectral response is a Gaussian of that width,
         and bands of the scene count by response and spacing. Without widths, or where the scene's
-        bands lie farther apart than the width, values are interpolated between two neighbours.
+        bands are farther from each other, values are interpolated between two neighbours.
 
         Args:
             own: of the scene.
@@ -181,10 +181,10 @@ class Resampling:
     def __call__(self, values: Array) -> npt.NDArray[np.float32]:
         """Return values (N, b) of spectra (N, B); NaN where there is no data."""
         missing = absent(values, self.nodata)
-        known = (~missing).astype(np.float64) @ self.weights.T
+        weight = (~missing).astype(np.float64) @ self.weights.T
         total = np.where(missing, 0.0, values) @ self.weights.T
-        few = known < LEAST_WEIGHT
-        return np.where(few, np.nan, total / np.where(few, 1.0, known)).astype(np.float32)
+        few = weight < LEAST_WEIGHT
+        return np.where(few, np.nan, total / np.where(few, 1.0, weight)).astype(np.float32)
 
 
 def _weights(centres: Floats, spacing: Floats, centre: float, width: float | None) -> Floats:
@@ -192,14 +192,14 @@ def _weights(centres: Floats, spacing: Floats, centre: float, width: float | Non
     nearest = int(np.abs(centres - centre).argmin())
     if width is not None and width >= spacing[nearest] > 0:
         response = np.exp(-4.0 * np.log(2.0) * ((centres - centre) / width) ** 2)
-        found = np.where(np.abs(centres - centre) <= 1.5 * width, response, 0.0) * spacing
-        return np.asarray(found / found.sum())
-    found = np.zeros(len(centres))
+        weights = np.where(np.abs(centres - centre) <= 1.5 * width, response, 0.0) * spacing
+        return np.asarray(weights / weights.sum())
+    weights = np.zeros(len(centres))
     above = int(np.clip(np.searchsorted(centres, centre), 1, max(len(centres) - 1, 1)))
     if len(centres) == 1:
-        found[0] = 1.0
-        return found
+        weights[0] = 1.0
+        return weights
     low, high = centres[above - 1], centres[above]
     share = 0.0 if high == low else float(np.clip((centre - low) / (high - low), 0.0, 1.0))
-    found[above - 1], found[above] = 1.0 - share, share
-    return found
+    weights[above - 1], weights[above] = 1.0 - share, share
+    return weights

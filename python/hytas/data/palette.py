@@ -1,4 +1,4 @@
-"""Class colours that can be told apart."""
+"""Distinct colours of classes."""
 
 import colorsys
 

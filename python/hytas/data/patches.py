@@ -1,15 +1,55 @@
-"""Cut square patches around pixels, mirrored at the scene's border."""
+"""Patches around pixels, mirrored at the border of their scene, and samples of spectra."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.parts import Part
 from hytas.data.record import Array
 from hytas.errors import InputError
+
+MOST_ROWS = 16
+MOST_PIXELS = 4096
+
+
+@dataclass(frozen=True)
+class Part:
+    """A scene inside a joined one, at the left border.
+
+    Attributes:
+        name: of the scene.
+        top: its first row in the joined scene.
+        height, width: its size in pixels.
+        trains: whether its pixels may train; if not, they are tested on, and reported separately.
+        fingerprint: of the scene.
+    """
+
+    name: str
+    top: int
+    height: int
+    width: int
+    trains: bool
+    fingerprint: str
+
+    @property
+    def window(self) -> tuple[slice, slice]:
+        """Return the rows and the columns of the scene in the joined one."""
+        return slice(self.top, self.top + self.height), slice(0, self.width)
+
+    def pixels(self, width: int) -> npt.NDArray[np.int64]:
+        """Return flat indices of its pixels in the joined scene of `width` columns, ascending."""
+        rows = np.arange(self.top, self.top + self.height)
+        return (rows[:, None] * width + np.arange(self.width)).ravel()
+
+
+def mask_of(parts: Sequence[Part], shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+    """Return (H, W), True in the pixels of the parts."""
+    mask = np.zeros(shape, np.bool_)
+    for part in parts:
+        mask[part.window] = True
+    return mask
 
 
 def check_patch_side(patch_size: int) -> None:
@@ -77,8 +117,8 @@ class PatchReader:
         if not self.parts:
             return 0, *self.cube.shape[:2]
         sizes = np.array([(part.top, part.height, part.width) for part in self.parts])
-        found = sizes[np.searchsorted(sizes[:, 0], rows, side="right") - 1]
-        return found[:, :1], found[:, 1:2], found[:, 2:]
+        borders = sizes[np.searchsorted(sizes[:, 0], rows, side="right") - 1]
+        return borders[:, :1], borders[:, 1:2], borders[:, 2:]
 
 
 def extract_patches(cube: Array, pixels: npt.ArrayLike, patch_size: int) -> Array:
@@ -98,3 +138,19 @@ def mirror(index: npt.NDArray[np.int64], size: Any) -> npt.NDArray[np.int64]:
     An index may be up to `size` - 1 beyond either end. The end itself is not repeated.
     """
     return np.asarray((size - 1) - np.abs((size - 1) - np.abs(index)))
+
+
+class _Rows(Protocol):
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def __getitem__(self, rows: slice, /) -> npt.NDArray[Any]: ...
+
+
+def sample_spectra(cube: _Rows) -> npt.NDArray[Any]:
+    """Return raw spectra (n, B) of a few rows of a cube, with the first and the last row."""
+    height, width, _ = cube.shape
+    rows = np.unique(np.linspace(0, height - 1, MOST_ROWS).astype(int))
+    each = max(1, MOST_PIXELS // len(rows))
+    columns = np.unique(np.linspace(0, width - 1, min(width, each)).astype(int))
+    return np.concatenate([np.asarray(cube[row : row + 1])[0][columns] for row in rows])

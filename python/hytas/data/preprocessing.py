@@ -27,12 +27,12 @@ LEAST_ORDERED = 8
 
 Measured on Indian Pines, SalinasA and the embedded scene, trained on parts of their pixels: a
 scene fits at least 1.8 times worse in reverse order. A model of two classes may differ, but then
-the value range differs as well. Bands that were each normalised to 0..1 tell nothing with
+the value range differs as well. Bands that were each normalised to 0..1 show nothing with
 "minmax"."""
 
 
 class ValueRange(NamedTuple):
-    """Where the values of some pixels lie.
+    """The range of the values of some pixels.
 
     Attributes:
         z: absolute scaled value, unclipped: the mean over the bands of a pixel, and of these the
@@ -108,10 +108,10 @@ class Preprocessing:
         chosen = select_bands(bands, bad_bands, count)
         values = spectra[:, chosen].astype(np.float64)
         empty = np.zeros(values.shape, np.bool_) if nodata is None else values == nodata
-        known = finite(values)
-        absent = ~known | empty
+        finite_values = finite(values)
+        absent = ~finite_values | empty
         measured = ~absent.all(axis=0)
-        if not known.any() or not (known | empty)[:, measured].all():
+        if not finite_values.any() or not (finite_values | empty)[:, measured].all():
             raise InputError(
                 "pixels",
                 rule="training pixels hold NaN or infinite values; scaling needs finite ones",
@@ -209,11 +209,11 @@ class Preprocessing:
 
         It is the mean absolute logarithm of the interquartile range over the scale.
         """
-        known = ~np.isnan(values).all(axis=0)
-        if not known.any():
+        measured = ~np.isnan(values).all(axis=0)
+        if not measured.any():
             return 0.0
-        low, high = np.nanquantile(values[:, known], (0.25, 0.75), axis=0)
-        spread = np.log(np.maximum((high - low) / self.scale[known], LEAST_SPREAD))
+        low, high = np.nanquantile(values[:, measured], (0.25, 0.75), axis=0)
+        spread = np.log(np.maximum((high - low) / self.scale[measured], LEAST_SPREAD))
         return float(np.abs(spread - np.median(spread)).mean())
 
     @property
@@ -301,7 +301,7 @@ def _tells_apart(offset: Array, scale: Array) -> npt.NDArray[np.bool_]:
 
 
 def _refuse_few(alive: npt.NDArray[np.bool_], vary: npt.NDArray[np.bool_], least: int) -> None:
-    """Refuse bands of which fewer than `least` are told apart."""
+    """Refuse bands of which fewer than `least` differ."""
     if alive.sum() >= least:
         return
     unseen = int((vary & ~alive).sum())

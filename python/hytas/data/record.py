@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.grid import Grid
-from hytas.data.limits import bytes_of, check_inflated, listed, shown
+from hytas.data.limits import bytes_of, check_inflated, listed, printable
 from hytas.errors import InputError
 
 Array = npt.NDArray[Any]
@@ -41,7 +41,7 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class BandFacts:
-    """What a file tells about its bands.
+    """The facts of a file about its bands.
 
     Attributes:
         wavelengths: (B,) centres in nm, or None.
@@ -84,7 +84,7 @@ class Variable:
         size: bytes in memory.
         stored: bytes in the file, at most.
         attributes: numbers (as arrays) and texts that the file keeps with the array.
-        raw: where the values lie in a file as they are in memory, or None.
+        raw: place of uncompressed values in a file, or None.
         has_parts: whether a part can be read without the rest.
         block: shape of the parts that are decoded as a whole; () if values are read one by one.
         is_colour: whether its bands are red, green and blue of a picture.
@@ -113,12 +113,12 @@ class Variable:
         size = int(array.nbytes)
         kind = kind_of(array.dtype)
         read = array.__getitem__
-        found = {"size": size, "stored": size, **facts}
-        return cls(name, array.shape, str(array.dtype), kind, read, **found)
+        fields = {"size": size, "stored": size, **facts}
+        return cls(name, array.shape, str(array.dtype), kind, read, **fields)
 
     def __str__(self) -> str:
         shape = " x ".join(map(str, self.shape))
-        return f"{shown(self.name)} ({shape} {shown(self.dtype)})"
+        return f"{printable(self.name)} ({shape} {printable(self.dtype)})"
 
     def values(self) -> Array:
         """Read the whole array.
@@ -160,7 +160,7 @@ class Raw:
         dtype: as stored, with its byte order.
         offset: of the first value, in bytes.
         shape: in the order of the file.
-        axes: which axis of the file each dimension of the variable is.
+        axes: of the file, for each dimension of the variable.
     """
 
     path: str
@@ -225,7 +225,7 @@ class Contents:
         class_colours: RGB by label; empty if the file has none.
         attributes: numbers (as arrays) and texts of the whole file.
         further: arrays of a product that are neither cube nor label map; read only by name.
-        beside: other files that were read.
+        sidecars: other files that were read.
     """
 
     path: Path
@@ -236,12 +236,12 @@ class Contents:
     class_colours: Mapping[int, tuple[int, int, int]] = field(default_factory=dict)
     attributes: Mapping[str, Any] = field(default_factory=dict)
     further: tuple[Variable, ...] = ()
-    beside: tuple[Path, ...] = ()
+    sidecars: tuple[Path, ...] = ()
 
     @property
     def files(self) -> tuple[Path, ...]:
         """Return all files that were read."""
-        return (self.path, *self.beside)
+        return (self.path, *self.sidecars)
 
     def find(self, name: str) -> Variable | None:
         """Return the variable of that name, or None."""
@@ -260,7 +260,7 @@ class Contents:
         if variable is None:
             names = listed(self.variables, len(self.variables))
             raise InputError(
-                argument, self.path, f"it has no variable {shown(name)!r}; it holds {names}"
+                argument, self.path, f"it has no variable {printable(name)!r}; it holds {names}"
             )
         return variable
 
@@ -306,11 +306,11 @@ def numbers_of(attributes: Mapping[str, Any], name: str, count: int | None = Non
     value = attributes.get(name)
     try:
         values = value.replace(",", " ").split() if isinstance(value, str) else value
-        found = np.asarray(values, np.float64).ravel()
+        numbers = np.asarray(values, np.float64).ravel()
     except (TypeError, ValueError):
         return None
-    wanted = found.size > 0 if count is None else found.size == count
-    return found if wanted and value is not None else None
+    wanted = numbers.size > 0 if count is None else numbers.size == count
+    return numbers if wanted and value is not None else None
 
 
 def load(variable: Variable, contents: Contents, argument: str) -> Array:
@@ -340,8 +340,8 @@ def reading(argument: str, path: Path | str, what: str) -> Iterator[None]:
         named = error.argument if error.rule else ""
         raise InputError(named or argument, path, rule, error.hint) from error
     except MemoryError as error:
-        told = " ".join(str(error).split()) or f"the file has {_size(path)} bytes"
-        raise InputError(argument, path, f"memory ran out while reading it: {told}") from error
+        message = " ".join(str(error).split()) or f"the file has {_size(path)} bytes"
+        raise InputError(argument, path, f"memory ran out while reading it: {message}") from error
     except Exception as error:
         # h5py raises OSError without errno for a truncated file; the system's own errors have one.
         # EINVAL means that a damaged file names a position that no file can have.

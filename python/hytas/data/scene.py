@@ -10,12 +10,11 @@ import numpy.typing as npt
 
 from hytas.data.bands import Bands, finite, format_bands, measured_bands, select_bands
 from hytas.data.cube import valid_pixels
-from hytas.data.fill import as_held, holds_data, undeclared
+from hytas.data.fill import as_held, undeclared, valid_mask
 from hytas.data.known import known_class_names
 from hytas.data.labels import LabelMap, Labels, join
 from hytas.data.palette import UNLABELLED_COLOUR, Palette, palette
-from hytas.data.parts import Part, mask_of
-from hytas.data.patches import PatchReader
+from hytas.data.patches import Part, PatchReader, mask_of
 from hytas.data.record import Array
 from hytas.errors import InputError
 
@@ -129,29 +128,29 @@ class Scene:
             f"({used} used), {self.classes} classes, {self.dtype}"
         )
 
-    def holds_data(self, bands: Bands) -> npt.NDArray[np.bool_]:
+    def valid_mask(self, bands: Bands) -> npt.NDArray[np.bool_]:
         """Return (H, W), True in the pixels of a part that hold data in one of `bands`."""
-        held = holds_data(self.cube, self.nodata, bands)
-        return held & mask_of(self.joined, held.shape) if self.joined else held
+        valid = valid_mask(self.cube, self.nodata, bands)
+        return valid & mask_of(self.joined, valid.shape) if self.joined else valid
 
     @property
-    def learnt_pixels(self) -> npt.NDArray[np.int64]:
+    def training_area(self) -> npt.NDArray[np.int64]:
         """Return flat indices of all pixels, labelled or not, of the parts that may train."""
-        learnt = [part for part in self.parts if part.learnt]
-        return np.flatnonzero(mask_of(learnt, self.labels.shape))
+        training = [part for part in self.parts if part.trains]
+        return np.flatnonzero(mask_of(training, self.labels.shape))
 
     @property
-    def apart(self) -> npt.NDArray[np.int64]:
+    def test_only(self) -> npt.NDArray[np.int64]:
         """Return flat indices of the labelled pixels of parts that may not train."""
-        tested = [part for part in self.parts if not part.learnt]
+        tested = [part for part in self.parts if not part.trains]
         return np.flatnonzero((self.labels > 0) & mask_of(tested, self.labels.shape))
 
-    def without_apart(self) -> Self:
+    def without_test_only(self) -> Self:
         """Return the scene with the labels of the parts that may train only."""
-        if not len(apart := self.apart):
+        if not len(test_only := self.test_only):
             return self
         labels = self.labels.copy()
-        labels.ravel()[apart] = 0
+        labels.ravel()[test_only] = 0
         return replace(self, labels=labels)
 
     def with_polygons(self, polygons: LabelMap) -> Self:
@@ -201,7 +200,7 @@ def scene_from_arrays(
         class_names: by id, or in the order of the ids found; equal names get numbers.
         sources: the files of the arrays.
         notes: remarks to keep.
-        map_names: what messages call the maps.
+        map_names: of the maps in messages.
         nodata: the no-data value.
         class_colours: RGB by id; used if every class has a colour of its own that is not black.
         bad_bands: indices of the bands that the file marks as bad.
@@ -257,14 +256,14 @@ def _masked(
     labelled = np.logical_or.reduce([values != 0 for _, values in maps])
     alive = measured_bands(cube, labelled, nodata)
     used = np.intersect1d(select_bands(*selection, cube.shape[2]), alive)
-    empty = ~holds_data(cube, nodata, used)
+    empty = ~valid_mask(cube, nodata, used)
     maps, emptied = _without(empty, maps)
     joined = join(maps)
     valid = valid_pixels(cube, bands=used)
     _refuse_labelled_nan(cube, valid | empty, joined.labels, used)
-    found = _unmeasured(valid | labelled)
+    unmeasured = _unmeasured(valid | labelled)
     fills = undeclared(cube, valid & ~empty, joined.labels > 0, used)
-    remarks = (*emptied, *joined.notes, *_dead(alive, cube.shape[2]), *found, *fills)
+    remarks = (*emptied, *joined.notes, *_dead(alive, cube.shape[2]), *unmeasured, *fills)
     return joined, valid & ~empty, remarks
 
 
@@ -397,8 +396,8 @@ def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> t
     ids = labels.ids
     if names is None:
         counts = np.bincount(labels.labels.ravel(), minlength=len(ids) + 1)[1:]
-        known = known_class_names(tuple(int(count) for count in counts))
-        return known or tuple(f"class {i}" for i in ids)
+        scene_names = known_class_names(tuple(int(count) for count in counts))
+        return scene_names or tuple(f"class {i}" for i in ids)
     if isinstance(names, Mapping):
         return tuple(names.get(i) or f"class {i}" for i in ids)
     if len(names) != len(ids):
@@ -412,25 +411,25 @@ def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> t
 def numbered(names: Sequence[str]) -> tuple[str, ...]:
     """Return the names; equal names get numbers, from the second one on."""
     taken = set(names)
-    found: dict[str, None] = {}
+    unique: dict[str, None] = {}
     numbers: dict[str, int] = {}
     for name in names:
         number, own = numbers.get(name, 1), name
-        while own in found or (number > 1 and own in taken):
+        while own in unique or (number > 1 and own in taken):
             number += 1
             own = f"{name} ({number})"
         numbers[name] = number
-        found[own] = None
-    return tuple(found)
+        unique[own] = None
+    return tuple(unique)
 
 
 def _colours(
     colours: Mapping[int, tuple[int, int, int]], ids: Sequence[int]
 ) -> tuple[tuple[int, int, int], ...] | None:
-    """Return one colour for each class, or None if two classes would look the same."""
-    found = [colours[number] for number in ids if number in colours]
-    apart = len({UNLABELLED_COLOUR, *found}) == len(ids) + 1
-    return tuple(found) if apart else None
+    """Return one colour for each class, or None if two classes would have the same colour."""
+    class_colours = [colours[number] for number in ids if number in colours]
+    distinct = len({UNLABELLED_COLOUR, *class_colours}) == len(ids) + 1
+    return tuple(class_colours) if distinct else None
 
 
 def wavelengths_of(

@@ -1,4 +1,4 @@
-"""Read the scenes of a run: those to learn from, and those to report apart."""
+"""Read the scenes of a run: training scenes and test-only scenes."""
 
 import hashlib
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ Files = tuple[str, str | None]
 
 
 def load_scenes(
-    learnt: Sequence[Files],
+    training: Sequence[Files],
     tested: Sequence[Files] = (),
     *,
     resample: bool = False,
@@ -31,7 +31,7 @@ def load_scenes(
     """Read scenes as one; a single scene without tests stays as `load_scene` reads it.
 
     Args:
-        learnt: files of the scenes whose pixels may train.
+        training: files of the scenes whose pixels may train.
         tested: files of the scenes that are only tested on.
         resample: take the bands of all scenes to those of the first one.
         scale_by: "scene" scales each scene by its own pixels first.
@@ -42,8 +42,8 @@ def load_scenes(
     """
     if scale_by not in SCALE_BY:
         raise InputError("scale_by", scale_by, f"must be one of {', '.join(SCALE_BY)}")
-    scenes = [load_scene(data, labels, **how) for data, labels in (*learnt, *tested)]
-    _refuse_leak(scenes[: len(learnt)], scenes[len(learnt) :])
+    scenes = [load_scene(data, labels, **how) for data, labels in (*training, *tested)]
+    _refuse_leak(scenes[: len(training)], scenes[len(training) :])
     if resample:
         scenes = [scenes[0], *(resampled(scene, scenes[0]) for scene in scenes[1:])]
     if scale_by == "scene":
@@ -54,12 +54,12 @@ def load_scenes(
         if isinstance(scene, Spectra):
             rule = "is a table of spectra, and a table trains alone"
             raise InputError("data", scene.name, rule, "put all spectra into one table")
-    return join_scenes(scenes[: len(learnt)], scenes[len(learnt) :])
+    return join_scenes(scenes[: len(training)], scenes[len(training) :])
 
 
-def _refuse_leak(learnt: Sequence[Scene], tested: Sequence[Scene]) -> None:
+def _refuse_leak(training: Sequence[Scene], tested: Sequence[Scene]) -> None:
     """Refuse a scene that is given twice: its pixels would train and test."""
-    for scene, other in combinations(learnt, 2):
+    for scene, other in combinations(training, 2):
         if _is_same(scene, other):
             raise InputError(
                 "data",
@@ -67,7 +67,7 @@ def _refuse_leak(learnt: Sequence[Scene], tested: Sequence[Scene]) -> None:
                 "is given twice, so its pixels would train and test",
                 "give it once",
             )
-    for scene, other in product(tested, learnt):
+    for scene, other in product(tested, training):
         if _is_same(scene, other):
             raise InputError(
                 "test_data",
@@ -111,9 +111,9 @@ def resampled(scene: Scene, first: Scene) -> Scene:
     lacking = tuple(change.lacking.tolist())
     note = f"{len(lacking)} bands of {first.name} lie outside its wavelengths" if lacking else None
     cube = MappedCube(scene.cube, change, first.bands)
-    found = _changed(scene, cube, f"resampled {first.wavelengths.tolist()}", bad_bands=lacking)
-    notes = found.notes if note is None else (*found.notes, note)
-    return replace(found, wavelengths=first.wavelengths, fwhm=first.fwhm, notes=notes)
+    changed = _changed(scene, cube, f"resampled {first.wavelengths.tolist()}", bad_bands=lacking)
+    notes = changed.notes if note is None else (*changed.notes, note)
+    return replace(changed, wavelengths=first.wavelengths, fwhm=first.fwhm, notes=notes)
 
 
 def _changed(scene: Scene, cube: MappedCube, how: str, bad_bands: tuple[int, ...]) -> Scene:

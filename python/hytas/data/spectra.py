@@ -32,7 +32,7 @@ KINDS = ("auto", "random", "folds", GROUPS)
 """Kinds of split that a table has."""
 USUAL_FRACTION = 0.8
 FARTHEST_NM = 0.5
-"""How far a column of a table may lie from a band of the model that it is taken for."""
+"""Largest distance of a column's wavelength from a band of the model."""
 SHOWN = 12
 """Names of columns in a message, at most."""
 
@@ -67,7 +67,7 @@ class Columns:
         return self.label is not None or self.group is not None
 
     def refuse(self, data: str) -> None:
-        """Refuse named columns of what is no table.
+        """Refuse column options for data that are not a table.
 
         Raises:
             InputError: there are any.
@@ -79,7 +79,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Reading:
-    """How the user wants a table read: arguments of `load_scene`."""
+    """The options of a table: arguments of `load_scene`."""
 
     nodata: float | None = None
     bands: str | None = None
@@ -96,7 +96,7 @@ def load_spectra(
         data: the file of the table, or of an array and its labels.
         labels: the file of the labels of an array, if it is another one.
         columns: of labels and groups; of arrays their variables.
-        wanted: how to read it.
+        wanted: options of the table.
 
     Raises:
         InputError: it is a table, and its columns do not fit.
@@ -180,7 +180,7 @@ def _bands(
 
 
 def describe_columns(path: Path) -> dict[str, Any]:
-    """Return what a file of columns holds, JSON-ready.
+    """Return a description of a file of columns, JSON-ready.
 
     Raises:
         InputError: it is no such file.
@@ -237,8 +237,8 @@ def _wave(name: str) -> float | None:
 
 
 def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:SHOWN])
-    return f"{shown} and {len(names) - SHOWN} more" if len(names) > SHOWN else shown
+    named = ", ".join(names[:SHOWN])
+    return f"{named} and {len(names) - SHOWN} more" if len(names) > SHOWN else named
 
 
 def _arrays(
@@ -331,8 +331,8 @@ def _spectra(
     sources: Sequence[Path],
 ) -> Spectra:
     """Check the parts of a table, and return it."""
-    ids, found, remarks = _classes(targets, wanted.unlabelled)
-    titles = {number: wanted.names.get(text, text) for number, text in enumerate(found, start=1)}
+    ids, texts, remarks = _classes(targets, wanted.unlabelled)
+    titles = {number: wanted.names.get(text, text) for number, text in enumerate(texts, start=1)}
     scene = scene_from_arrays(
         values[:, None],
         ids[:, None],
@@ -472,7 +472,7 @@ def _values_of(column: Any) -> Array:
 
 
 def _numbers(columns: Any) -> Array:
-    """Return columns (N, bands) as numbers; what is missing is NaN."""
+    """Return columns (N, bands) as numbers; missing values are NaN."""
     values: Array = columns.to_numpy()
     return values if values.dtype.kind in "iufb" else columns.to_numpy(float, na_value=np.nan)
 
@@ -556,9 +556,9 @@ def split_spectra(table: Spectra, settings: SplitSettings, seed: int) -> Split:
         own = generator.permutation(chosen[labels[chosen] == label])
         count = settings.train_per_class or max(1, round(fraction * len(own)))
         kept.append(own[: count if grouped or len(own) < 2 else min(count, len(own) - 1)])
-    chosen, drawn = np.sort(np.concatenate(kept)), chosen
+    chosen, sampled = np.sort(np.concatenate(kept)), chosen
     if not grouped and settings.kind != "folds":
-        test = np.setdiff1d(drawn, chosen)
+        test = np.setdiff1d(sampled, chosen)
     both = np.intersect1d(labels[chosen], labels[test])
     if len(both) < 2:
         raise InputError(

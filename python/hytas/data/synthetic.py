@@ -22,7 +22,7 @@ def synthetic_scene(
     Land covers take the place of each other by smooth abundance fields. The class of a pixel is
     its most abundant cover; nearly even mixtures are unlabelled. A vineyard has rows of vines on
     bare soil, and an orchard has trees on grass: their pixels have the spectra of other classes,
-    and the pattern of neighbours tells them apart. Illumination varies smoothly, and every value
+    and the pattern of neighbours distinguishes them. Illumination varies smoothly, and every value
     has its own noise.
 
     Args:

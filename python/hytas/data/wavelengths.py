@@ -77,10 +77,10 @@ def good_bands(values: Any, bands: int) -> tuple[npt.NDArray[np.bool_] | None, s
     flags = np.asarray(values).ravel()
     if flags.size != bands:
         return None, f"{flags.size} values for {bands} bands"
-    found = [_flag(flag) for flag in flags.tolist()]
-    if None in found:
+    good = [_flag(flag) for flag in flags.tolist()]
+    if None in good:
         return None, "numbers or truth values are needed"
-    return np.array(found, np.bool_), ""
+    return np.array(good, np.bool_), ""
 
 
 def in_descriptions(texts: Sequence[str | None]) -> tuple[list[str] | None, str | None]:
@@ -89,8 +89,8 @@ def in_descriptions(texts: Sequence[str | None]) -> tuple[list[str] | None, str 
     Returns:
         A text for each band and their unit; None and None if one band has no wavelength.
     """
-    found = [_DESCRIPTION.search(text or "") for text in texts]
-    matches = [match for match in found if match is not None]
+    searched = [_DESCRIPTION.search(text or "") for text in texts]
+    matches = [match for match in searched if match is not None]
     units = {_UNITS[_plain(match[2])]: match[2] for match in matches}
     if len(matches) < len(texts) or len(units) != 1:
         return None, None
@@ -110,22 +110,22 @@ def band_items(items: Sequence[Mapping[str, str]], *names: str) -> list[str] | N
     """Return the texts that items of each band give by one of the names, or None if one lacks."""
     lower = [{key.lower(): text for key, text in item.items()} for item in items]
     for name in names:
-        found = [item[name] for item in lower if name in item]
-        if found and len(found) == len(items):
-            return found
+        items_of_name = [item[name] for item in lower if name in item]
+        if items_of_name and len(items_of_name) == len(items):
+            return items_of_name
     return None
 
 
-def farthest_band(own: Floats, known: Floats) -> tuple[int, float] | None:
+def farthest_band(own: Floats, other: Floats) -> tuple[int, float] | None:
     """Return the band that lies farthest from its like, and one band spacing, both in nm.
 
-    None if no band (B,) of `own` lies more than the spacing of `known` (B,) away.
+    None if no band (B,) of `own` lies more than the spacing of `other` (B,) away.
     """
-    if len(known) < 2:
+    if len(other) < 2:
         return None  # one band has no spacing
-    spacing = float(np.median(np.abs(np.diff(known))))
-    worst = int(np.argmax(np.abs(own - known)))
-    return (worst, spacing) if abs(own[worst] - known[worst]) > spacing else None
+    spacing = float(np.median(np.abs(np.diff(other))))
+    worst = int(np.argmax(np.abs(own - other)))
+    return (worst, spacing) if abs(own[worst] - other[worst]) > spacing else None
 
 
 def _numbers(values: Any) -> tuple[Floats | None, str]:
@@ -133,16 +133,16 @@ def _numbers(values: Any) -> tuple[Floats | None, str]:
     array = np.asarray(values).ravel()
     if array.dtype.kind in "iuf":
         return array.astype(np.float64), ""
-    units, found = set(), []
+    units, numbers = set(), []
     for text in array.tolist():
         match = _NUMBER.match(str(text).strip())
         if match is None:
             return None, ""
-        found.append(float(match[0]))
+        numbers.append(float(match[0]))
         units.add(_plain(str(text).strip()[match.end() :]))
     if len(units) > 1 or (units and not units <= {"", *_UNITS}):
         return None, ""
-    return np.array(found), units.pop() if units else ""
+    return np.array(numbers), units.pop() if units else ""
 
 
 def _conversion(unit: str, values: Floats) -> tuple[Callable[[Floats], Floats] | None, str]:

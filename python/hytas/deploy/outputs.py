@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data import Grid, Lookup, Orthorectified, Rows
-from hytas.data.libraries import library
 from hytas.deploy.rasters import (
     check_envi_place,
     names_file,
@@ -20,6 +19,7 @@ from hytas.deploy.rasters import (
 from hytas.deploy.scene import MapRows, row_blocks
 from hytas.errors import InputError
 from hytas.files import atomic_write, check_folder, is_same_file
+from hytas.lazy import library
 from hytas.model_card import ModelCard
 from hytas.pictures import PICTURES, Legend, draw_map
 

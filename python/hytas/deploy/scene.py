@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import OwnScaling, Preprocessing, Rows, check_patch_size, holds_data, mirror
+from hytas.data import OwnScaling, Preprocessing, Rows, check_patch_size, mirror, valid_mask
 from hytas.data.data_array import cube_of, is_data_array
 from hytas.deploy.card import unknown_of
 from hytas.deploy.model import Array, DeployedModel
@@ -419,7 +419,7 @@ def _valid(model: DeployedModel, tile: Array, nodata: float | None) -> npt.NDArr
     """Which pixels of a tile, without its margin, hold data: (H, W)."""
     margin, known = model.card.margin, model.card.nodata
     inner = tile[margin : tile.shape[0] - margin, margin : tile.shape[1] - margin]
-    return holds_data(inner, known if nodata is None else nodata, model.card.kept_bands)
+    return valid_mask(inner, known if nodata is None else nodata, model.card.kept_bands)
 
 
 def _in_terms(model: DeployedModel, tile: Array, top: int, nodata: float | None) -> Array:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import Preprocessing, holds_data
+from hytas.data import Preprocessing, valid_mask
 from hytas.errors import InputError
 
 METHODS = ("guided", "none")
@@ -99,7 +99,7 @@ class Smoothing:
         pixels = np.arange(height * width) if pixels is None else pixels
         chosen = pixels[:: max(1, -(-len(pixels) // MOST_FITTED))]
         spectra = np.asarray(cube[np.divmod(chosen, width)])
-        held = holds_data(spectra[:, None], nodata, preprocessing.bands)[:, 0]
+        held = valid_mask(spectra[:, None], nodata, preprocessing.bands)[:, 0]
         values = preprocessing.apply(spectra[held]).astype(np.float64)
         directions = np.zeros((GUIDES, len(preprocessing.bands)))
         if not len(values):

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data import Preprocessing, Rows
-from hytas.data.sampling import sample_spectra
+from hytas.data.patches import sample_spectra
 from hytas.deploy.model import DeployedModel
 
 FARTHEST, NEAREST = 2.25, 0.3

@@ -1,4 +1,4 @@
-"""The parameters of `HSIClassifier`, and what its methods take."""
+"""The parameters of `HSIClassifier`, and the arguments of its methods."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ DEVICES = ("auto", "cpu", "cuda")
 
 @dataclass
 class _Own:
-    """The parameters that a run does not have, or has in another form."""
+    """The parameters that differ from the settings of a run."""
 
     budget: str = setting("500K-params", "Limits of the search.", example="2M-params,500M-macs")
     epochs: int | None = setting(
@@ -66,7 +66,7 @@ _NAMES = {
     "out": "work_dir",
     "group_column": "groups",
 }
-"""What the library calls an argument -> what the estimator calls it."""
+"""Name of an argument in the library -> its name in the estimator."""
 _OF_ROWS = ("patch_size", "labels")
 """Arguments that do not fit rows of a cube."""
 _ROWS = (
@@ -102,7 +102,7 @@ def checked(estimator: object) -> dict[str, Any]:
 
 
 def described() -> str:
-    """Return what each parameter means, for the documentation of the class."""
+    """Return the documentation of all parameters."""
     lines = []
     for name, one in PARAMETERS.items():
         example = f" Example: {one.facts.example}." if one.facts.example else ""
@@ -128,7 +128,7 @@ def names_by_id(given: GivenNames) -> dict[int, str]:
     """Return the names of classes by id.
 
     Raises:
-        InputError: an id is no whole number, or a file or text is none of names.
+        InputError: an id is not a whole number, or a file or text holds no names.
     """
     names = read_class_names(given)
     for key in names:

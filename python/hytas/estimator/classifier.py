@@ -111,19 +111,18 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
 
     def _given_scene(self, cube: Any, labels: Any, groups: Any) -> tuple[Scene, Array]:
         """Return the scene, and the user's value of each of its classes."""
-        # What is wrong with an array is said of the scene.
         spectra = not is_data_array(cube) and np.ndim(cube) == 2 and np.ndim(labels) == 1
         if groups is not None and not (spectra and np.shape(groups) == np.shape(labels)):
             raise InputError("groups", rule="must be one for each of the spectra (n, bands)")
         values = np.zeros(0)
         if spectra:  # each value is a class, also 0
             cube, given_labels = np.asarray(cube)[:, None], np.asarray(labels)
-            known = given_labels == given_labels  # not NaN
-            values, numbers = np.unique(given_labels[known], return_inverse=True)
+            is_labelled = given_labels == given_labels  # not NaN
+            values, numbers = np.unique(given_labels[is_labelled], return_inverse=True)
             if len(values) < 2:
                 raise InputError("labels", rule="of spectra must hold two classes or more")
-            labels = np.zeros((len(known), 1), np.int32)
-            labels[known, 0] = numbers + 1
+            labels = np.zeros((len(is_labelled), 1), np.int32)
+            labels[is_labelled, 0] = numbers + 1
         given = given_cube(cube) if is_data_array(cube) else Given(np.asarray(cube))
         labels, note = label_map(labels, given)
         facts: dict[str, Any] = {"notes": [] if note is None else [note]}
@@ -172,11 +171,11 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
                 smooth="none" if given.are_spectra else None,
                 unknown=unknown,
             ).labels
-            found = self._values(classes, model.card.class_ids)
-        return given.shaped(found, "classes")
+            values = self._values(classes, model.card.class_ids)
+        return given.shaped(values, "classes")
 
     def _values(self, classes: Array, ids: tuple[int, ...]) -> Array:
-        """Return the user's values of the classes of a map; what has none is 0, or an empty text.
+        """Return the user's values of the classes of a map; 0 or an empty text without a class.
 
         Raises:
             InputError: 0 is a class.
@@ -185,8 +184,8 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
         if missing.any() and nothing in self.classes_:
             rule = f"{missing.sum()} spectra have no data or no class, and 0 is a class"
             raise InputError("cube", rule=rule)
-        found = self.classes_[np.minimum(np.searchsorted(ids, classes), len(ids) - 1)]
-        return np.where(missing, nothing, found)
+        values = self.classes_[np.minimum(np.searchsorted(ids, classes), len(ids) - 1)]
+        return np.where(missing, nothing, values)
 
     def predict_proba(self, cube: Any) -> Any:
         """Return the probabilities (H, W, C) of `classes_`; NaN for a pixel without data.

@@ -1,4 +1,4 @@
-"""Where a fitted estimator keeps its run, and how its model becomes a file."""
+"""The run folder of a fitted estimator, and the export of its model."""
 
 import hashlib
 import json

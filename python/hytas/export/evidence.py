@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import PatchReader, Preprocessing, holds_data
+from hytas.data import PatchReader, Preprocessing, valid_mask
 from hytas.deploy import DeployedModel
 from hytas.deploy.scene import read_tile
 from hytas.deploy.smoothing import Row, guided_rows
@@ -259,7 +259,7 @@ def judge_smooth_scene(name: str, path: Path, evidence: Evidence) -> dict[str, A
     lines = range(top, min(height, top + 2 * SCENE_ROWS))
     tile = evidence.tile(lines.start, lines.stop, card.margin)
     cube = evidence.cube[lines.start : lines.stop]
-    valid = holds_data(cube, card.nodata, card.kept_bands)
+    valid = valid_mask(cube, card.nodata, card.kept_bands)
     scaling = Preprocessing.from_dict(card.preprocessing)
 
     def rows() -> Iterator[Row]:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from hytas.errors import InputError
 from hytas.models.layers import Attention, LayerNorm, depthwise, over_grid
 from hytas.models.numberless import shared
-from hytas.models.places import RelativePositions
+from hytas.models.positions import RelativePositions
 from hytas.spaces import mlp_width
 
 ATTENTION, NO_MIXER = "attention", "none"

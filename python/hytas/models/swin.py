@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from hytas.models.blocks import NO_DROP, Block, Drop, of_layer
 from hytas.models.layers import Initializer, LayerNorm
 from hytas.models.network import Network
-from hytas.models.places import WindowAttention
+from hytas.models.positions import WindowAttention
 from hytas.models.streams import initialise, initializers_of
 from hytas.models.vit import PatchEmbedding
 from hytas.spaces.shape import ImageShape

@@ -30,7 +30,7 @@ INITS = ("pool", "own")
 STREAM = 1 << 14  # draws of a parameter of one axis that are made together
 ROWS, COLUMNS = 64, 256  # of a matrix, that are drawn together
 CUT_BYTES = 1 << 27
-NOISE = 0.05  # size of CRoZe's perturbation over that of what it perturbs
+NOISE = 0.05  # relative size of CRoZe's perturbation
 
 Values = dict[str, Tensor]
 """Name of a parameter -> its tensor."""
@@ -97,12 +97,12 @@ class Pool:
                 axes = axes[1:]
             if len(axes) == 2:
                 names = [f"{name} {part} {COLUMNS}" for part in range(parts)]
-                drawn = torch.cat(
+                values = torch.cat(
                     [self._matrix(each, initializer, axes[0] // parts, axes[1]) for each in names]
                 )
             else:
-                drawn = self._blocks(name, initializer, prod(axes), STREAM)
-            self._made[key] = drawn.reshape(*size).to(self.device, self.dtype)
+                values = self._blocks(name, initializer, prod(axes), STREAM)
+            self._made[key] = values.reshape(*size).to(self.device, self.dtype)
         return self._made[key]
 
     def perturbed(self, patches: Tensor) -> Tensor:
@@ -116,13 +116,13 @@ class Pool:
         strips = []
         for start in range(0, columns, COLUMNS):
             strip = f"{name} from {start}" if start else name
-            drawn = self._blocks(strip, initializer, rows * COLUMNS, ROWS * COLUMNS)
-            strips.append(drawn.view(rows, COLUMNS))
+            values = self._blocks(strip, initializer, rows * COLUMNS, ROWS * COLUMNS)
+            strips.append(values.view(rows, COLUMNS))
         return torch.cat(strips, dim=1)[:, :columns]
 
     def _blocks(self, name: str, initializer: str, length: int, block: int) -> Tensor:
         """Draw `length` numbers, `block` at a time, every block from a seed of its own."""
-        drawn = []
+        values = []
         for number in range(-(-max(length, 1) // block)):
             seed = stable_hash(self.seed, f"{initializer} {name}", number) >> 1
             generator = torch.Generator().manual_seed(seed)
@@ -131,8 +131,8 @@ class Pool:
                 numbers.normal_(0.0, DEVIATION, generator=generator)
             else:
                 numbers.uniform_(-1.0, 1.0, generator=generator)
-            drawn.append(numbers)
-        return torch.cat(drawn)[:length]
+            values.append(numbers)
+        return torch.cat(values)[:length]
 
 
 @dataclass(frozen=True)
@@ -157,8 +157,8 @@ class Source:
                 size, initializer.scale, device=self.pool.device, dtype=self.pool.dtype
             )
         unit = DEVIATION if initializer.name == "normal" else 1.0
-        drawn = self._cut(f"module {name}", name, initializer.name, size)
-        return drawn if initializer.scale == unit else drawn * (initializer.scale / unit)
+        values = self._cut(f"module {name}", name, initializer.name, size)
+        return values if initializer.scale == unit else values * (initializer.scale / unit)
 
     def noise(self, name: str, size: torch.Size) -> Tensor:
         """Return Gaussian noise for a parameter."""

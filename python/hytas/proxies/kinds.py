@@ -1,4 +1,4 @@
-"""Which layers of a network the proxies see, and what kind each is."""
+"""The layers of a network that proxies read, and their kinds."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -10,11 +10,10 @@ NAMED = {name: name for name in ("qkv", "proj", "fc1", "fc2", "head")} | {"gate"
 
 
 class Layer(NamedTuple):
-    """A layer that the proxies see.
+    """A layer that proxies read.
 
     Attributes:
         name: in its network.
-        module: itself.
         kind: "embed", "qkv", "proj", "fc1", "fc2" or "head".
     """
 
@@ -24,11 +23,10 @@ class Layer(NamedTuple):
 
 
 def is_linear(module: nn.Module) -> bool:
-    """Return whether the proxies see a module.
+    """Return whether proxies read a module: a linear layer or a convolution.
 
-    They see linear layers, and convolutions, which are linear maps of the values that they stack.
-    They do not see a convolution with groups (a depthwise one only filters), nor one that pads with
-    anything but zeros.
+    A convolution is a linear map of unfolded inputs. Convolutions with groups, such as depthwise
+    ones, and those with a padding other than zeros are left out.
     """
     if isinstance(module, nn.Conv1d | nn.Conv2d):
         padded = isinstance(module.padding, str) or module.padding_mode != "zeros"
@@ -37,37 +35,37 @@ def is_linear(module: nn.Module) -> bool:
 
 
 def linear_weights(network: nn.Module) -> frozenset[str]:
-    """Return the names of the weights of the layers that the proxies see."""
+    """Return the names of the weights of all layers that proxies read."""
     modules = network.named_modules()
     return frozenset(f"{name}.weight" for name, module in modules if is_linear(module))
 
 
 def layers_of(network: nn.Module, classes: int) -> Iterator[Layer]:
-    """Yield the layers that the proxies see, in the order in which they are registered.
+    """Yield the layers that proxies read, in the order in which they are registered.
 
     Args:
         network: any network.
-        classes: C, to tell the head.
+        classes: C, to recognise the head.
     """
     named = [(name, module) for name, module in network.named_modules() if is_linear(module)]
     return layers_among(named, classes)
 
 
 def layers_among(named: Sequence[tuple[str, nn.Module]], classes: int) -> Iterator[Layer]:
-    """Yield all layers that the proxies see of one network, each with its kind.
+    """Yield all layers that proxies read of one network, each with its kind.
 
-    A convolution, and what lies in a part with "embed" in its name, is "embed". `NAMED` tells the
+    A convolution, and any layer of a part with "embed" in its name, is "embed". `NAMED` has the
     kind of some names. Of an attention (a part with "att" in its name), the last layer is "proj"
     and the others are "qkv". The last layer of all is "head" if it gives the classes. Of any other
     part, the first layer is "fc1" and the others are "fc2".
 
     Args:
         named: names and modules.
-        classes: C, to tell the head.
+        classes: C, to recognise the head.
     """
-    beside: dict[str, list[nn.Module]] = {}
+    siblings: dict[str, list[nn.Module]] = {}
     for name, module in named:
-        beside.setdefault(name.rpartition(".")[0], []).append(module)
+        siblings.setdefault(name.rpartition(".")[0], []).append(module)
     for place, (name, module) in enumerate(named):
         part, _, own = name.rpartition(".")
         if isinstance(module, nn.Conv1d | nn.Conv2d) or "embed" in name:
@@ -75,10 +73,10 @@ def layers_among(named: Sequence[tuple[str, nn.Module]], classes: int) -> Iterat
         elif own in NAMED:
             kind = NAMED[own]
         elif "att" in part.lower():
-            among = beside[part]
-            kind = "proj" if module is among[-1] and len(among) > 1 else "qkv"
+            others = siblings[part]
+            kind = "proj" if module is others[-1] and len(others) > 1 else "qkv"
         elif place == len(named) - 1 and getattr(module, "out_features", 0) == classes:
             kind = "head"
         else:
-            kind = "fc1" if module is beside[part][0] else "fc2"
+            kind = "fc1" if module is siblings[part][0] else "fc2"
         yield Layer(name, module, kind)

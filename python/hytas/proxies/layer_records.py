@@ -49,7 +49,7 @@ class LayerRecord:
             that the layer computes.
         twin: the same layer of the perturbed network on perturbed patches, or None.
         norms: nuclear norms of gradient and weight, (K,) each, for a proxy that reads them.
-        real: how much of the weight the networks have; None for all of it.
+        real: sizes of the weight without padding; None if nothing is padded.
     """
 
     kind: str
@@ -70,7 +70,7 @@ class LayerRecord:
 
     @cached_property
     def there(self) -> Tensor | None:
-        """Which networks have the layer, (K,) bool; None for all."""
+        """Networks that have the layer, (K,) bool; None for all."""
         return None if self.real is None else self.real.outputs > 0
 
     @cached_property

@@ -29,21 +29,21 @@ def nuclear_norms(
         real: of each stack an axis, 1 or 2, along which its matrices end in zeros that were added,
             and how much of it is not zeros, (A,); None for all. A CPU leaves out the zeros.
     """
-    alike: dict[Any, list[int]] = {}
+    groups_of: dict[Any, list[int]] = {}
     for place, stack in enumerate(stacks):
         own = None if real is None else real[place]
-        alike.setdefault(stack.shape[1:] if own is None else place, []).append(place)
+        groups_of.setdefault(stack.shape[1:] if own is None else place, []).append(place)
     groups = [
         torch.cat([stacks[place] for place in places]) if len(places) > 1 else stacks[places[0]]
-        for places in alike.values()
+        for places in groups_of.values()
     ]
-    bounds = [None if real is None else real[places[0]] for places in alike.values()]
+    bounds = [None if real is None else real[places[0]] for places in groups_of.values()]
     sums = _of_groups(groups, bounds)
-    found: dict[int, Tensor] = {}
-    for places, each in zip(alike.values(), sums, strict=True):
+    norms: dict[int, Tensor] = {}
+    for places, each in zip(groups_of.values(), sums, strict=True):
         parts = torch.split(each, [len(stacks[place]) for place in places])
-        found.update(zip(places, parts, strict=True))
-    return [found[place] for place in range(len(stacks))]
+        norms.update(zip(places, parts, strict=True))
+    return [norms[place] for place in range(len(stacks))]
 
 
 def _of_groups(
@@ -71,10 +71,10 @@ def _of_groups(
 
 
 def _scaled(stack: Tensor, axis: int | None) -> tuple[Tensor, Tensor]:
-    """Matrices in float64, their largest value 1, and that value, NaN for what is not finite.
+    """Return matrices in float64, scaled to a largest value of 1, and that value.
 
-    The shorter axis, or `axis`, comes first. Scaled, the squares in a Gram matrix leave no range;
-    in place of what is not finite are zeros.
+    The shorter axis, or `axis`, comes first. Scaled, the squares in a Gram matrix do not overflow.
+    For a matrix that is not finite the values are 0, and the largest value is NaN.
     """
     if axis == 2 or (axis is None and stack.shape[-2] > stack.shape[-1]):
         stack = stack.mT
@@ -88,7 +88,7 @@ def _scaled(stack: Tensor, axis: int | None) -> tuple[Tensor, Tensor]:
 
 def _sum_of_roots(gram: Tensor) -> Tensor:
     values: Tensor = torch.linalg.eigvalsh(gram)
-    # What rounding leaves of an eigenvalue of zero would count as its root.
+    # The rounding error of a zero eigenvalue would count by its root.
     rounding = len(gram[0]) * torch.finfo(gram.dtype).eps * values[:, -1:]
     return values.where(values > rounding, 0.0).sqrt().sum(-1)
 
@@ -109,14 +109,14 @@ def trace_of_root(gram: Tensor) -> Tensor:
     Newton and Schulz's iteration for the polar factor, x -> x (3 - x^2) / 2 for every singular
     value x, written in terms of x^2 (`left`) and of the product of its factors (`grown`), so that
     a wide matrix is never touched again. A singular value grows by 1.5 a step until it is 1:
-    `STEPS` bring up all above 1e-6 of the Frobenius norm, and what is less is of no account.
+    `STEPS` bring up all above 1e-6 of the Frobenius norm, and smaller ones do not matter.
     Source: Higham, Functions of Matrices, SIAM 2008, section 8.3.
     """
     scale = torch.linalg.matrix_norm(gram).clamp_min(torch.finfo(gram.dtype).tiny)[:, None, None]
     left = gram / scale
     grown = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device).expand_as(gram)
     for _ in range(STEPS):
-        # Times 1.5 - left / 2: once what has grown, twice what is left.
+        # Times 1.5 - left / 2: `grown` once, `left` twice.
         grown = torch.baddbmm(grown, grown, left, beta=1.5, alpha=-0.5)
         once = torch.baddbmm(left, left, left, beta=1.5, alpha=-0.5)
         left = torch.baddbmm(once, once, left, beta=1.5, alpha=-0.5)

@@ -122,7 +122,7 @@ def score_networks(
     Args:
         start: the networks and their initial weights.
         specs: proxies that need a pass.
-        setting: what all networks share.
+        setting: of all networks.
 
     Raises:
         TooLargeError: a batch of several networks needs more memory than there is.
@@ -241,7 +241,7 @@ class _DataPass:
     Args:
         probe: the network.
         tallies: of the proxies that share the pass.
-        setting: what all networks share.
+        setting: of all networks.
     """
 
     def __init__(self, probe: Probe, tallies: Sequence[Tally], setting: Setting) -> None:

@@ -359,7 +359,7 @@ def _products(
 
 
 def unfolded(module: nn.Module, inputs: Tensor) -> Tensor:
-    """Return what a convolution multiplies by its weights, (N, channels, ...) -> (N, T, in)."""
+    """Return the unfolded inputs of a convolution, (N, channels, ...) -> (N, T, in)."""
     assert isinstance(module, nn.Conv1d | nn.Conv2d)
     assert not isinstance(module.padding, str)
     kernel, dilation = module.kernel_size, module.dilation

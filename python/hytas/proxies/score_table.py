@@ -1,4 +1,4 @@
-"""Scores of architectures, to a file that a kill leaves whole."""
+"""A CSV file of scores, which survives a kill at any moment."""
 
 import csv
 import hashlib
@@ -17,39 +17,39 @@ from hytas.spaces.keys import architecture_key
 
 
 def genes_of(architectures: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The columns that architectures need: the genes of `hytas`, or the space and all genes."""
+    """Return the columns of architectures: the genes of `hytas`, or the space and all genes."""
     if all(space_of(architecture) == PAPER_SPACE for architecture in architectures):
         return list(PAPER_GENES)
     return list(dict.fromkeys(["space", *(name for each in architectures for name in each)]))
 
 
-def _shown(value: Any) -> str:
-    """A gene in a field: JSON, but for text, which stands bare; one that is not there is empty."""
+def _gene_text(value: Any) -> str:
+    """Return a gene as text: JSON, except for texts; empty for a missing gene."""
     return "" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
-def _number(value: float) -> str:
-    """A score in a field; one that failed is empty."""
+def _score_text(value: float) -> str:
+    """Return a score as text; empty for a failed one."""
     return "" if value != value else repr(value)
 
 
 class ScoreTable:
     """Scores in a CSV file, one line an architecture, appended as they come.
 
-    Beside it, `<file>.json` says what the scores depend on, so that only the same work goes on; it
-    is locked until the table is closed.
+    The card `<file>.json` holds all settings of the scores, so that only the same work continues.
+    It is locked until the table is closed.
 
     Args:
         path: the CSV file.
         names: proxies, the columns.
         architectures: all of them, in order.
-        setting: whatever else decides a score (seed, scene, ...), JSON-ready.
+        setting: everything else that decides a score (seed, scene, ...), JSON-ready.
         combinations: of these proxies; their columns stay empty until `finish`.
         kept: of each architecture, columns of its source that the table repeats; of all the same.
 
     Raises:
         InputError: the file belongs to other architectures, proxies or settings, or another
-            process is at work on it; or what lies where its card goes is none.
+            process is at work on it; or the file at the card's path is not a card.
         OSError: the file cannot be written.
     """
 
@@ -82,7 +82,7 @@ class ScoreTable:
         if others:
             text = json.dumps(self._kept)
             self.card["columns"] = hashlib.sha256(text.encode()).hexdigest()
-        self._held = self._alone()
+        self._locked = self._lock_card()
         try:
             self.done = self._resume() if self.path.exists() else self._start()
         except BaseException:
@@ -96,16 +96,16 @@ class ScoreTable:
         self.close()
 
     def close(self) -> None:
-        """Leave the table to other processes."""
-        self._held.close()
+        """Release the lock of the table."""
+        self._locked.close()
 
     @property
     def card_path(self) -> Path:
-        """The file that says what the scores depend on."""
+        """The file of all settings of the scores."""
         return self.path.with_name(self.path.name + ".json")
 
-    def _alone(self) -> IO[str]:
-        """The card, open and locked: one process at a time writes the table."""
+    def _lock_card(self) -> IO[str]:
+        """Return the card, open and locked: one process at a time writes the table."""
         if not self.path.name:
             raise InputError(self.path, rule="names no file")
         if self.path.exists() and not self.card_path.exists():
@@ -123,36 +123,38 @@ class ScoreTable:
         return card
 
     def _card(self) -> dict[str, Any] | None:
-        """What the card says, {} where it says nothing yet; None where it is no card.
+        """Return the content of the card, {} if it is empty, None if it is not a card.
 
-        The beginning of this table's card says nothing: a full disk can leave it.
+        An incomplete card of this table counts as empty: a full disk can leave one.
         """
         whole = self._text()
         try:
-            self._held.seek(0)
-            text = self._held.read()
+            self._locked.seek(0)
+            text = self._locked.read()
             begun = text != whole and whole.startswith(text)
-            found = {} if begun else parse_json(text, self.card_path)
+            card = {} if begun else parse_json(text, self.card_path)
         except ValueError:  # not JSON, or not text
             return None
-        known = isinstance(found, dict) and (not found or self.card.keys() <= found.keys())
-        return found if known else None
+        matches = isinstance(card, dict) and (not card or self.card.keys() <= card.keys())
+        return card if matches else None
 
     def _text(self) -> str:
         return json.dumps(self.card, indent=1)
 
     def append(self, architectures: Sequence[Mapping[str, Any]], scores: Sequence[Scores]) -> None:
-        """Add the next architectures' scores; an empty field is a score that failed."""
+        """Append the scores of the next architectures; a failed score is an empty field."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         numbers = range(self.done, self.done + len(architectures))
         for number, architecture, each in zip(numbers, architectures, scores, strict=True):
             genes = self._row_genes(architecture)
             others = self._kept[number].values() if self._kept else ()
-            shown = [_number(each["scores"][name]) for name in self.names]
+            fields = [_score_text(each["scores"][name]) for name in self.names]
             unranked = [""] * len(self.combinations)
             reasons = json.dumps(each["reasons"]) if each["reasons"] else ""
-            writer.writerow([*genes, *others, *shown, *unranked, f"{each['seconds']:.6f}", reasons])
+            writer.writerow(
+                [*genes, *others, *fields, *unranked, f"{each['seconds']:.6f}", reasons]
+            )
         with self.path.open("a", encoding="utf-8", newline="") as file:
             file.write(text.getvalue())
         self.done += len(scores)
@@ -177,7 +179,7 @@ class ScoreTable:
             ) from None
         for spec in self.combinations:
             for row, value in zip(rows, fitness(spec, scores), strict=True):
-                row[str(spec)] = _number(float(value))
+                row[str(spec)] = _score_text(float(value))
         text = io.StringIO()
         writer = csv.DictWriter(text, self.columns, lineterminator="\n")
         writer.writeheader()
@@ -186,10 +188,10 @@ class ScoreTable:
         return failed
 
     def _row_genes(self, architecture: Mapping[str, Any]) -> list[str]:
-        return [_shown(architecture.get(name)) for name in self.genes]
+        return [_gene_text(architecture.get(name)) for name in self.genes]
 
     def _rows(self) -> list[dict[str, str]]:
-        """What the file holds; refused where it has other columns, or rows that do not fit."""
+        """Return the rows of the file; other columns or rows are refused."""
         text = self.path.read_text(encoding="utf-8", errors="replace")
         columns, lines = read_csv(self.path, text)
         rows = [row for _, row in lines]
@@ -208,16 +210,16 @@ class ScoreTable:
                 "write",
                 hint="name another file",
             )
-        self._held.truncate(0)
-        self._held.write(self._text())
-        self._held.flush()
+        self._locked.truncate(0)
+        self._locked.write(self._text())
+        self._locked.flush()
         header = io.StringIO()
         csv.writer(header, lineterminator="\n").writerow(self.columns)
         write_text(self.path, header.getvalue())
         return 0
 
     def _resume(self) -> int:
-        """Lines that are there; half a line, which a kill can leave, is cut off."""
+        """Return the number of complete rows; cut off an incomplete line after a kill."""
         card = self._card()
         if card is None:
             raise InputError(self.path, rule="exists and is no score table", hint="name another")

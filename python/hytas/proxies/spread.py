@@ -1,4 +1,4 @@
-"""An evaluator whose architectures are scored by workers elsewhere."""
+"""An evaluator that scores in parallel on workers."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,14 +13,14 @@ from hytas.proxies.spec import Scores
 from hytas.workers import Shared, Workers, WorkersLike, open_workers
 
 FIRST_BATCH, MOST_BATCH = 32, 256
-"""Architectures of a task, unless some workers would get none."""
+"""Architectures of a task, if all workers get some."""
 SECONDS = 10.0
-"""A task takes about so long, which hides what it costs to hand it over."""
+"""Approximate duration of a task, long enough that its overhead does not matter."""
 START_SECONDS = 4.0
-"""Processes of this machine start where they save as much of what is left. Their server loads torch
-in about three seconds, while this process waits."""
+"""Least saving of time for which processes of this machine are started. Their server loads torch in
+about three seconds, while this process waits."""
 ALONE_SECONDS = 0.5
-"""Of scoring between two results until then."""
+"""Duration of scoring between two results until then."""
 
 
 class SpreadEvaluator:
@@ -32,8 +32,8 @@ class SpreadEvaluator:
     Args:
         evaluator: that scores; every worker has a copy.
         workers: that score.
-        start: seconds that the workers take to start: this process scores alone until they would
-            save as much.
+        start: seconds that the workers need to start; this process scores alone until they
+            would save as much.
     """
 
     def __init__(self, evaluator: Evaluator, workers: Workers, start: float = 0.0) -> None:
@@ -51,15 +51,15 @@ class SpreadEvaluator:
         return 1 if self._alone else self._workers.count
 
     def expect(self, count: int) -> None:
-        """Say how many architectures are to come in all, with those of the next call."""
+        """Set the number of all coming architectures, including the next call."""
         self._expected = count
 
     def score(self, architectures: Sequence[Mapping[str, Any]]) -> list[Scores]:
-        """Score every architecture; the answer is in their order, and none is missing."""
+        """Return the scores of each architecture, in their order."""
         return [scores for part in self.parts(architectures) for scores in part]
 
     def parts(self, architectures: Sequence[Mapping[str, Any]]) -> Iterator[list[Scores]]:
-        """Score every architecture; yield what each task gives, in their order."""
+        """Yield the scores of each task, in the order of the architectures."""
         left = max(self._expected, len(architectures))
         while architectures and self._alone:
             part = self._evaluator.score(architectures[: self._wanted_alone])
@@ -68,16 +68,16 @@ class SpreadEvaluator:
             seconds = sum(item["seconds"] for item in part) / len(part)
             saved = left * seconds * (1.0 - 1.0 / self._workers.count)
             self._alone = saved < self._start
-            self._learn(part)
+            self._set_sizes(part)
             yield part
         if not architectures:
             return
         jobs = ((self._shared, batch) for batch in self._batches(architectures))
         for part in self._workers.run(score_batch, jobs, len(architectures)):
-            self._learn(part)
+            self._set_sizes(part)
             yield part
 
-    def _learn(self, part: Sequence[Scores]) -> None:
+    def _set_sizes(self, part: Sequence[Scores]) -> None:
         """Choose the size of the next tasks by the time that these scores took."""
         seconds = sum(item["seconds"] for item in part) / len(part)
         self._wanted, self._wanted_alone = (
@@ -100,16 +100,16 @@ class SpreadEvaluator:
 
 @contextmanager
 def spread_over(
-    evaluator: Evaluator, workers: WorkersLike, tell: Callable[[str], None] = lambda _: None
+    evaluator: Evaluator, workers: WorkersLike, notify: Callable[[str], None] = lambda _: None
 ) -> Iterator[Evaluator | SpreadEvaluator]:
-    """Yield what scores: the evaluator alone, or with workers.
+    """Yield a scorer: the evaluator alone, or with workers.
 
     Args:
         evaluator: that scores.
-        workers: where to (`hytas.workers.open_workers`). None takes one process a core where they
+        workers: see `hytas.workers.open_workers`. None takes one process a core where they
             save more than they take to start (`START_SECONDS`), unless a supernet is too large to
             be sent to them. A GPU then scores from this process.
-        tell: receives a line about workers that are named.
+        notify: receives a line about named workers.
     """
     on_cpu = evaluator.device.type == "cpu"
     if workers is None and not on_cpu:
@@ -122,7 +122,7 @@ def spread_over(
         elif workers is None:
             yield SpreadEvaluator(evaluator, opened, start=START_SECONDS)
         else:
-            tell(f"workers: {opened.name}, {opened.count} at once")
+            notify(f"workers: {opened.name}, {opened.count} at once")
             yield SpreadEvaluator(evaluator, opened)
 
 

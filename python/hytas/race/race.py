@@ -56,7 +56,7 @@ def race(
     Source: Jamieson and Talwalkar, Non-stochastic best arm identification, AISTATS 2016.
 
     Args:
-        task: how to train a finalist.
+        task: of the race.
         ranked: evaluations of the search, the best first.
         store: keeps the trainings.
         finalists: of the first rung; all of `ranked` if there are fewer.
@@ -223,7 +223,7 @@ class _Trainer:
 
         Args:
             waiting: racers, the best first.
-            count: how many of them train.
+            count: number of them that train.
             rung: of the race.
             following: the next rung; None if this is the last one.
             results: of the rungs so far; those of this rung are added.
@@ -325,7 +325,7 @@ class _Trainer:
             if item.steps == steps
             and key_of(item) in keys
             and item.fold < folds
-            and not is_out_of_memory(item.reason)  # where memory was short, there may be enough now
+            and not is_out_of_memory(item.reason)  # memory may be sufficient now
         ]
 
     def _describe(self, racer: Racer, result: RungResult) -> str:

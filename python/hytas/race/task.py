@@ -29,7 +29,7 @@ FOLDS_WITH_VOTE = 2
 
 @dataclass(frozen=True, eq=False)
 class RaceTask:
-    """How finalists are built, and on which pixels and by which recipe they train.
+    """Networks, pixels, folds and recipes of a race.
 
     Attributes:
         build: architecture and recipe -> its untrained network.
@@ -41,7 +41,7 @@ class RaceTask:
             other.
         recipes: name -> recipe of the final training. A rung takes all of it but the length.
         seed: of every training.
-        device: where to train.
+        device: of the training.
         folder: of the checkpoints between rungs; it is removed at the end. None trains each rung
             from the start, to the same result.
         ranking: name of one of `hytas.race.RANKINGS`.

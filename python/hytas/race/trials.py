@@ -90,8 +90,8 @@ def run_trials(
 
     Args:
         task: of the race.
-        trials: what to train.
-        rung: how long.
+        trials: trainings to run.
+        rung: gives their length.
         workers: that train.
         pixels: of the race (`share_pixels`).
 

@@ -1,10 +1,10 @@
 """Reference methods: a searched network has to beat them on the same pixels."""
 
-from hytas.references.bounded import bounded_split
-from hytas.references.by_scene import figures_by_scene
 from hytas.references.results import Results
 from hytas.references.runner import (
     ReferenceSettings,
+    bounded_split,
+    figures_by_scene,
     figures_of_test,
     fit_method,
     run_references,

@@ -54,10 +54,10 @@ def random_forest(task: Task, progress: Progress) -> Fit:
     forest = RandomForestClassifier(n_estimators=TREES, random_state=task.seed)
     with _few_pixels_a_class():
         forest.fit(task.spectra(task.train, scaling), task.targets)
-    known = _predict(forest.predict_proba, task, scaling, progress)
+    probabilities_of_trained = _predict(forest.predict_proba, task, scaling, progress)
     probabilities = np.zeros((len(task.test), task.classes))
-    probabilities[:, forest.classes_] = known
-    predicted = forest.classes_[known.argmax(axis=1)].astype(np.int64)
+    probabilities[:, forest.classes_] = probabilities_of_trained
+    predicted = forest.classes_[probabilities_of_trained.argmax(axis=1)].astype(np.int64)
     return Fit(predicted, probabilities, {"trees": TREES})
 
 
@@ -139,5 +139,5 @@ def _predict(predict: Any, task: Task, scaling: Any, progress: Progress) -> NDAr
         progress("test", start, len(task.test))
         parts.append(predict(task.spectra(task.test[start : start + BATCH], scaling)))
     progress("test", len(task.test), len(task.test))
-    found: NDArray[Any] = np.concatenate(parts)
-    return found
+    predictions: NDArray[Any] = np.concatenate(parts)
+    return predictions

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hytas.errors import InputError
-from hytas.files import turn, write_text
+from hytas.files import file_lock, write_text
 
 
 class Results:
@@ -16,7 +16,7 @@ class Results:
 
     Args:
         path: JSON file, which is replaced after every fit; None keeps nothing.
-        setting: all that decides a fit beside method and seed, JSON-ready.
+        setting: everything that decides a fit besides method and seed, JSON-ready.
 
     Raises:
         InputError: the file holds something else, or results of another setting.
@@ -44,19 +44,19 @@ class Results:
     def _write(self) -> None:
         if self.path is None:
             return
-        with turn(self.path.parent):
+        with file_lock(self.path.parent):
             if self.path.exists():
                 theirs = self._read(self.path)
-                known = {(run["method"], run["seed"]) for run in theirs}
-                mine = [run for run in self.runs if (run["method"], run["seed"]) not in known]
+                stored = {(run["method"], run["seed"]) for run in theirs}
+                mine = [run for run in self.runs if (run["method"], run["seed"]) not in stored]
                 self.runs = [*theirs, *mine]
-            held = {"hytas": "references", "setting": self.setting, "runs": self.runs}
-            write_text(self.path, json.dumps(held, indent=1, allow_nan=False) + "\n")
+            content = {"hytas": "references", "setting": self.setting, "runs": self.runs}
+            write_text(self.path, json.dumps(content, indent=1, allow_nan=False) + "\n")
 
     def _read(self, path: Path) -> list[dict[str, Any]]:
         try:
-            held = json.loads(path.read_text(encoding="utf-8"))
-            setting, runs = dict(held["setting"]), list(held["runs"])
+            content = json.loads(path.read_text(encoding="utf-8"))
+            setting, runs = dict(content["setting"]), list(content["runs"])
             for run in runs:
                 run["method"], run["seed"], run["test"]["OA"]
         except (KeyError, TypeError, ValueError):

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hytas.data import (
     LabelledData,
@@ -19,7 +20,7 @@ from hytas.data import (
 )
 from hytas.deploy.smoothing import RADIUS, Smoothing, around, smooth_pixels
 from hytas.metrics import accuracy_report, mean_and_deviation, summarise
-from hytas.references.by_scene import figures_by_scene
+from hytas.references.classical import thinned
 from hytas.references.results import Results
 from hytas.references.table import METHODS
 from hytas.references.task import Fit, Progress, Task
@@ -29,7 +30,7 @@ from hytas.workers import Shared, WorkersLike, open_workers
 @takes_split_options
 @dataclass(frozen=True)
 class ReferenceSettings:
-    """Settings of a fit beside its method and seed: the split, and options for patches.
+    """Settings of a fit besides its method and seed: the split, and options for patches.
 
     The fields of `split` can be given directly: `ReferenceSettings(split="blocks", block=8)`.
     """
@@ -75,13 +76,13 @@ def run_references(
     line: Callable[[str], None] = lambda _: None,
     workers: WorkersLike = None,
 ) -> dict[str, Any]:
-    """Do the fits that `results` lacks, and summarise all.
+    """Run the fits that `results` lacks, and summarise all.
 
-    A seed decides the training, and the split if it is drawn. All methods are fitted on the same
+    A seed decides the training, and a random split. All methods are fitted on the same
     pixels. These include the validation pixels, because no method needs validation.
 
     Args:
-        progress: called with method, seed, work, done, total; not if others work.
+        progress: called with method, seed, work, done, total; not with workers.
         line: called with each fact for the user.
         workers: that fit in parallel (`hytas.workers.open_workers`), one thread a fit; None
             fits one after another in this process.
@@ -104,11 +105,12 @@ def run_references(
     missing = [(method, split) for method, split in every if not results.get(method, split.seed)]
     for run in _fits(scene, settings, missing, device, progress, workers):
         results.add(run)
-        _tell(run, line)
-    found = {}
+        _report_fit(run, line)
+    summaries = {}
     for method in methods:
-        runs = [held for seed in seeds if (held := results.get(method, seed))]
-        found[method] = {
+        stored = [results.get(method, seed) for seed in seeds]
+        runs = [run for run in stored if run]
+        summaries[method] = {
             "title": METHODS[method].title,
             **summarise([run["test"] for run in runs]),
             "smoothed": _summary_of_smoothed(runs),
@@ -119,7 +121,7 @@ def run_references(
         "scene": scene.name,
         "seeds": list(seeds),
         "splits": [_facts(splits[seed]) for seed in seeds],
-        "methods": found,
+        "methods": summaries,
     }
 
 
@@ -146,10 +148,10 @@ def _fits(
     with open_workers(workers, on_cpu=device == "cpu", sent_bytes=scene.cube.nbytes) as pool:
         shared = pool.share(scene)
         jobs = ((shared, settings, method, split, device) for method, split in wanted)
-        yield from pool.run(_fit_apart, jobs, len(wanted))
+        yield from pool.run(_fit_in_worker, jobs, len(wanted))
 
 
-def _fit_apart(
+def _fit_in_worker(
     shared: Shared[Scene], settings: ReferenceSettings, method: str, split: Split, device: str
 ) -> dict[str, Any]:
     from hytas.machine import one_thread_on_cpu  # torch
@@ -182,7 +184,7 @@ def _fit_and_test(
     }
 
 
-def _tell(run: Mapping[str, Any], line: Callable[[str], None]) -> None:
+def _report_fit(run: Mapping[str, Any], line: Callable[[str], None]) -> None:
     name, test = f"{run['method']}, seed {run['seed']}", run["test"]
     for each in run.get("scenes", ()):
         if each["test"]:
@@ -210,7 +212,7 @@ def fit_method(
         split: whose seed is that of the fit.
         settings: options for scaling and patches; their split is not used.
         method: a name in `METHODS`.
-        smoothed: also smooth what it says of a scene's test pixels; images have no map.
+        smoothed: also smooth the predictions of a scene's test pixels; images have no map.
         device: of networks.
         progress: called with the current work, how much of it is done, and the total.
 
@@ -233,6 +235,28 @@ def fit_method(
     return _of_test(scene, split, task, METHODS[method].load()(task, progress))
 
 
+def bounded_split(scene: LabelledData, split: Split, most_train: int, most_test: int) -> Split:
+    """Return the split with fewer pixels, if it has more than the limits.
+
+    Validation pixels become training pixels. Every class keeps its share of the training pixels,
+    and at least five pixels if it has them. The remaining test pixels are evenly spread.
+
+    Args:
+        scene: that was split.
+        split: whose seed decides which training pixels stay.
+        most_train: training pixels above which some are left out.
+        most_test: largest number of test pixels.
+    """
+    train, test = split.train_and_validation, split.test
+    if len(train) > most_train:
+        generator = np.random.default_rng(split.seed)
+        share = most_train / len(train)
+        train = np.sort(train[thinned(scene.targets(train), share, generator)])
+    if len(test) > most_test:
+        test = test[np.linspace(0, len(test) - 1, most_test).astype(np.int64)]
+    return replace(split, train=train, validation=split.validation[:0], test=test)
+
+
 def _side_of(scene: LabelledData, patch_size: int) -> int:
     """Return the side of the patches that networks see: of a spectrum, of a scene, of an image."""
     if isinstance(scene, Spectra):
@@ -241,31 +265,63 @@ def _side_of(scene: LabelledData, patch_size: int) -> int:
 
 
 def figures_of_test(scene: LabelledData, split: Split, fit: Fit) -> dict[str, Any]:
-    """Return what a fit reaches on the test pixels: accuracy reports, "test" and "smoothed".
+    """Return the figures of a fit on the test pixels: accuracy reports, "test" and "smoothed".
 
     If the split has pixels of scenes that are only tested on, they are among the fit's pixels;
     "scenes" then has the figures of each scene, and the reports are those of the others. The
     commands and the runs report every entry. A second figure of a method is a second entry.
     """
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     if isinstance(scene, Scene) and scene.joined:
-        known = fit.predicted, fit.probabilities
-        found["scenes"] = figures_by_scene(scene, split.test, *known)
-        inside = ~np.isin(split.test, split.apart)
+        predictions = fit.predicted, fit.probabilities
+        figures["scenes"] = figures_by_scene(scene, split.test, *predictions)
+        inside = ~np.isin(split.test, split.test_only)
         split, fit = replace(split, test=split.test[inside]), fit.only(inside)
     truth, names = scene.targets(split.test), scene.class_names
-    found["test"] = accuracy_report(truth, fit.predicted, names, fit.probabilities)
+    figures["test"] = accuracy_report(truth, fit.predicted, names, fit.probabilities)
     if fit.smoothed is not None:
         sure = None if fit.probabilities is None else fit.smoothed
-        found["smoothed"] = accuracy_report(truth, fit.smoothed.argmax(axis=1), names, sure)
-    return found
+        figures["smoothed"] = accuracy_report(truth, fit.smoothed.argmax(axis=1), names, sure)
+    return figures
+
+
+def figures_by_scene(
+    scene: LabelledData,
+    pixels: NDArray[np.int64],
+    predicted: NDArray[np.int64],
+    confidence: NDArray[Any] | None = None,
+) -> list[dict[str, Any]]:
+    """Return the accuracy in each part of a joined scene; nothing for one scene, or for images.
+
+    Args:
+        scene: whose parts are reported.
+        pixels: flat indices (n,) of tested pixels.
+        predicted: their class indices (n,).
+        confidence: their probabilities (n, C), or None.
+
+    Returns:
+        For each part "name", "learnt" (whether it may train), and "test": a report of
+        `accuracy_report`, or None where none of its pixels is tested.
+    """
+    figures: list[dict[str, Any]] = []
+    if not isinstance(scene, Scene):
+        return figures
+    for part in scene.joined:
+        inside = np.isin(pixels, part.pixels(scene.width))
+        report = None
+        if inside.any():
+            sure = None if confidence is None else confidence[inside]
+            truth = scene.targets(pixels[inside])
+            report = accuracy_report(truth, predicted[inside], scene.class_names, sure)
+        figures.append({"name": part.name, "learnt": part.trains, "test": report})
+    return figures
 
 
 def _with_neighbours(scene: Scene, split: Split, task: Task) -> Task:
     """Return the task with all pixels to predict that smoothing reads around those of the test."""
-    held = scene.holds_data(task.fit_scaling(None).bands)
-    held.flat[split.test] = True
-    return replace(task, test=around(split.test, held, 2 * RADIUS))
+    valid = scene.valid_mask(task.fit_scaling(None).bands)
+    valid.flat[split.test] = True
+    return replace(task, test=around(split.test, valid, 2 * RADIUS))
 
 
 def _of_test(scene: Scene, split: Split, task: Task, fit: Fit) -> Fit:
@@ -277,17 +333,17 @@ def _of_test(scene: Scene, split: Split, task: Task, fit: Fit) -> Fit:
     chances = fit.probabilities
     if chances is None:
         chances = np.eye(task.classes)[fit.predicted]
-    smoothing = Smoothing.fit(scene.cube, scaling, scene.nodata, pixels=scene.learnt_pixels)
+    smoothing = Smoothing.fit(scene.cube, scaling, scene.nodata, pixels=scene.training_area)
     smoothed = smooth_pixels(smoothing, scene.cube, scaling, task.test, chances)[at]
-    known = None if fit.probabilities is None else fit.probabilities[at]
-    return Fit(fit.predicted[at], known, fit.details, smoothed)
+    probabilities = None if fit.probabilities is None else fit.probabilities[at]
+    return Fit(fit.predicted[at], probabilities, fit.details, smoothed)
 
 
 def _facts(split: Split) -> dict[str, Any]:
     return {
         "seed": split.seed,
         "kind": split.kind,
-        "train": len(split.learnable),
+        "train": len(split.train_and_validation),
         "test": len(split.test),
         "overlap": split.overlap,
         "notes": list(split.notes),

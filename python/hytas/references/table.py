@@ -26,10 +26,10 @@ class Method(NamedTuple):
 
     def load(self) -> Callable[[Task, Progress], Fit]:
         """Import and return the function."""
-        found: Callable[[Task, Progress], Fit] = getattr(
+        function: Callable[[Task, Progress], Fit] = getattr(
             importlib.import_module(f"hytas.references.{self.module}"), self.function
         )
-        return found
+        return function
 
 
 CLASSICAL = ("svm", "rf")
@@ -61,6 +61,6 @@ def parse_methods(text: str) -> list[str]:
     names = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     unknown = [name for name in names if name not in METHODS]
     if unknown or not names:
-        shown = unknown[0] if unknown else text
-        raise InputError("methods", shown, f"choose from {', '.join(METHODS)}")
+        value = unknown[0] if unknown else text
+        raise InputError("methods", value, f"choose from {', '.join(METHODS)}")
     return names

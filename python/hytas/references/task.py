@@ -74,7 +74,7 @@ class Task:
             InputError: the training pixels have fewer than two classes, or the selection of bands
                 is bad.
         """
-        train = split.learnable
+        train = split.train_and_validation
         targets = scene.targets(train)
         if len(np.unique(targets)) < 2:
             raise InputError(
@@ -133,6 +133,6 @@ class Fit:
 
     def only(self, chosen: NDArray[np.bool_]) -> "Fit":
         """Return the fit for some of its pixels (m,)."""
-        known = None if self.probabilities is None else self.probabilities[chosen]
+        probabilities = None if self.probabilities is None else self.probabilities[chosen]
         smoothed = None if self.smoothed is None else self.smoothed[chosen]
-        return Fit(self.predicted[chosen], known, self.details, smoothed)
+        return Fit(self.predicted[chosen], probabilities, self.details, smoothed)

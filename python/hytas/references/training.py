@@ -23,14 +23,14 @@ Augment = Callable[[NDArray[np.float32], np.random.Generator], NDArray[np.float3
 
 
 class Plan(NamedTuple):
-    """How a network is trained, beside its optimizer.
+    """The plan of a training, besides its optimizer.
 
     Attributes:
         steps: number of steps.
         batch: pixels in a step.
         schedule: of the learning rate.
-        rest: whether the rest of a pass over the pixels, smaller than a batch, is a step as well.
-        augment: what is done to the patches of a step.
+        rest: whether the incomplete batch at the end of an epoch is a step.
+        augment: augmentation of the patches of a step.
     """
 
     steps: int
@@ -41,7 +41,7 @@ class Plan(NamedTuple):
 
 
 def shape_of(task: Task, scaling: Preprocessing) -> InputShape:
-    """Return what the task fixes about a network.
+    """Return the input shape of a task's network.
 
     Raises:
         InputError: the band group is wider than the bands.
@@ -91,7 +91,7 @@ def train(
 def test(
     network: nn.Module, task: Task, scaling: Preprocessing, steps: int, progress: Progress
 ) -> Fit:
-    """Return what a trained network says of the test pixels; `steps` is for the details."""
+    """Return the predictions of a trained network on the test pixels."""
     network.eval()
     parts = []
     for start in range(0, len(task.test), TEST_BATCH):
@@ -101,6 +101,6 @@ def test(
             logits = network(torch.from_numpy(patches).to(task.device))
         parts.append(probabilities(logits.double()).cpu().numpy())
     progress("test", len(task.test), len(task.test))
-    found = np.concatenate(parts)
+    predicted = np.concatenate(parts)
     details = {"parameters": count_parameters(network), "steps": steps}
-    return Fit(found.argmax(axis=1).astype(np.int64), found, details)
+    return Fit(predicted.argmax(axis=1).astype(np.int64), predicted, details)

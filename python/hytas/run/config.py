@@ -180,11 +180,11 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         axes = [] if self.pareto is None else self.pareto.split(",")
         return tuple(name.strip() for name in axes if name.strip() != "score")
 
-    def ranking_of(self, extrapolates: bool) -> str:
+    def ranking_of(self, spatially_disjoint: bool) -> str:
         """Return the name of what the race ranks by; validation pixels may `extrapolate`."""
         from hytas.race.rankings import usual_ranking  # with torch, which options do without
 
-        return usual_ranking(extrapolates) if self.ranking == "auto" else self.ranking
+        return usual_ranking(spatially_disjoint) if self.ranking == "auto" else self.ranking
 
     @property
     def recipes(self) -> dict[str, Recipe]:

@@ -54,14 +54,14 @@ class RunContext:
         """Return the pixels of the final training, and the pixels that validate it, if any."""
         split = self.data.split
         if self.config.final_training_on == "all":
-            return split.learnable, split.validation[:0]
+            return split.train_and_validation, split.validation[:0]
         return split.train, split.validation
 
     @property
     def holds_out_validation(self) -> bool:
         """Whether the final training leaves out validation pixels that lie like test pixels."""
         _, watched = self.final_pixels
-        return len(watched) > 0 and not self.data.split.extrapolates
+        return len(watched) > 0 and not self.data.split.spatially_disjoint
 
     @property
     def no_self_training(self) -> str:

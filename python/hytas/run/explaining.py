@@ -58,7 +58,7 @@ def explain_run(
         raise InputError("data", config.first_data, "is not the data of the run")
     start = None if config.start is None else Start.open(config.start)
     data = prepare_scene(config, scene, Split.load(folder.split), start)
-    pixels = data.split.test if len(data.split.test) else data.split.learnable
+    pixels = data.split.test if len(data.split.test) else data.split.train_and_validation
     if len(pixels) > samples:
         drawn = np.random.default_rng(config.seed).choice(pixels, samples, replace=False)
         pixels = np.sort(drawn)

@@ -163,19 +163,19 @@ class PreparedScene(PreparedData):
             return self.kept_guide
         scene = self.scene
         return Smoothing.fit(
-            scene.cube, self.preprocessing, scene.nodata, pixels=scene.learnt_pixels
+            scene.cube, self.preprocessing, scene.nodata, pixels=scene.training_area
         )
 
     @cached_property
     def valid(self) -> NDArray[np.bool_]:
         """(H, W), the pixels that have data in a band in use."""
-        return self.scene.holds_data(self.preprocessing.bands)
+        return self.scene.valid_mask(self.preprocessing.bands)
 
     @cached_property
     def usable(self) -> NDArray[np.bool_]:
         """(H, W), those of them in scenes that may train, labelled or not."""
         usable = np.zeros_like(self.valid)
-        usable.flat[self.scene.learnt_pixels] = True
+        usable.flat[self.scene.training_area] = True
         return usable & self.valid
 
     @property
@@ -203,9 +203,9 @@ class PreparedScene(PreparedData):
         None if there are less than `LEAST_VOTING`, or if test pixels lie among labelled ones: there
         validation pixels are like test pixels, and need no help.
         """
-        if not self.split.extrapolates:
+        if not self.split.spatially_disjoint:
             return None
-        others = np.setdiff1d(np.flatnonzero(self.usable), self.split.learnable)
+        others = np.setdiff1d(np.flatnonzero(self.usable), self.split.train_and_validation)
         if len(others) < LEAST_VOTING:
             return None
         drawn = np.random.default_rng(seed).permutation(others)[:VOTING]
@@ -234,7 +234,7 @@ class PreparedScene(PreparedData):
                 "pixels": len(np.intersect1d(trained, part.pixels(self.scene.width))),
             }
             for part in self.scene.parts
-            if part.learnt
+            if part.trains
         ]
 
     @property

@@ -26,9 +26,9 @@ Result = Mapping[str, Any]
 class Scorer(Protocol):
     """An object that scores architectures, such as `hytas.proxies.Evaluator`.
 
-    It may also have `parts`, which yields results as they come, `workers`, how many score at once,
-    `together`, how many it scores best at a time, and `expect`, which is told how many are to come
-    with those of the next call.
+    Optional attributes: `parts` yields results as they come, `workers` is the number of parallel
+    workers, `together` the best number of architectures at a time, and `expect` receives the number
+    of all coming architectures.
     """
 
     def score(self, architectures: Sequence[Architecture]) -> Sequence[Result]:
@@ -58,7 +58,7 @@ class SearchSettings:
     """The strategy and the length of a search.
 
     Attributes:
-        strategy: how candidates are chosen: a name of the engine's `strategies()`, or of a
+        strategy: a name of the engine's `strategies()`, or of a
             plug-in's strategy (`hytas.search.own`).
         population: candidates in a generation.
         generations: the search scores `generations` times `population` candidates. (Ageing
@@ -66,7 +66,7 @@ class SearchSettings:
         seed: of all random numbers of the engine.
         chunk: candidates between two writes to the store, where one process scores. A kill loses
             what was scored since the last write: workers write a batch each.
-        minimised: costs that are further objectives beside the fitness, for a strategy with several
+        minimised: costs that are objectives in addition to the fitness, for a strategy with several
             scores.
         operators: further settings of the engine's `Evolution`, such as `parents` and `mutation`.
     """
@@ -95,7 +95,7 @@ class SearchProgress:
     """The progress of a search, after each chunk of candidates.
 
     `rate` is the number of candidates per second in this process, `remaining` is in seconds, and
-    `workers` is how many score at once.
+    `workers` is the number of parallel workers.
     """
 
     generation: int
@@ -148,10 +148,10 @@ def search(
 ) -> SearchResult:
     """Search the architectures of `feasible`, and go on from the content of `store`.
 
-    Architectures of `known` are candidates beside those of the strategy; their ids are negative.
-    The engine gives the candidates of an interrupted generation again, and known scores are read
-    from the store. So the candidates equal those of a search that was never interrupted. Once
-    `until` says so and candidates are scored, the search ends with those that it has.
+    Architectures of `known` are additional candidates; their ids are negative.
+    The engine repeats the candidates of an interrupted generation, whose scores are read from the
+    store. So the candidates equal those of a search that was never interrupted. When `until` returns
+    True after a candidate was scored, the search ends with the candidates so far.
 
     Raises:
         InputError: no candidate got a score, with the first reason; the store lacks a candidate
@@ -159,7 +159,9 @@ def search(
     """
     evolution = _resume(feasible, settings, store, notify)
     latest = _Latest(fitness)
-    told = np.empty(0)  # the fitness of the first candidates of `done`, as the strategy knows it
+    values_before = np.empty(
+        0
+    )  # the fitness of the first candidates of `done`, as the strategy knows it
     done = {item.id: item for item in store.evaluations()}
     lost = [number for number in range(evolution.evaluated) if number not in done]
     if lost:
@@ -199,14 +201,14 @@ def search(
             # A fitness may depend on all candidates, as a mean of ranks does.
             numbers = np.array(list(done))
             moved = (numbers >= 0) & (numbers < evolution.evaluated)
-            moved[: len(told)] &= ~_same(values[: len(told)], told)
+            moved[: len(values_before)] &= ~_same(values[: len(values_before)], values_before)
             order = np.argsort(numbers)
-            asked = order[np.searchsorted(numbers, ids, sorter=order)]
-            evolution.tell(ids, _objectives(asked, values, items, settings))
+            indices = order[np.searchsorted(numbers, ids, sorter=order)]
+            evolution.tell(ids, _objectives(indices, values, items, settings))
             if moved.any():
                 rows = _objectives(np.flatnonzero(moved), values, items, settings)
                 evolution.rescore(numbers[moved], rows)
-            told = values
+            values_before = values
             store.save_state(evolution.state())
     front = [done[number] for number in evolution.front()[0].tolist()]
     return _result(done, latest, front, exhausted)
@@ -275,11 +277,11 @@ def _scored(
     feasible: Feasible,
     scorer: Scorer,
     generation: int,
-    asked: Sequence[tuple[int, Architecture]],
+    numbered: Sequence[tuple[int, Architecture]],
     chunk: int,
 ) -> Iterator[list[Evaluation]]:
-    rest = iter(asked)
-    for results in score_parts(scorer, [architecture for _, architecture in asked], chunk):
+    rest = iter(numbered)
+    for results in score_parts(scorer, [architecture for _, architecture in numbered], chunk):
         yield [
             Evaluation(
                 number,
@@ -324,8 +326,8 @@ def _result(
 class _Clock:
     """Count the candidates of this process, without those of an earlier process.
 
-    A fitness takes all candidates, so the best one is looked for again at the end of a generation,
-    and whenever the candidates have doubled: not after every chunk.
+    A fitness takes all candidates, so the best one is computed at the end of a generation,
+    and whenever the number of candidates has doubled: not after every chunk.
     """
 
     def __init__(self, settings: SearchSettings, resumed: int) -> None:

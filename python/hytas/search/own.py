@@ -28,10 +28,10 @@ Rows = npt.NDArray[np.float64]
 Architecture = dict[str, Any]
 
 MOST_REPEATS = 20
-"""So often in a row a strategy may ask for nothing but known candidates."""
+"""Consecutive rounds in which a strategy may ask for known candidates only."""
 REPEATABLE = "asks for other candidates than before: all its random numbers must come from its seed"
 NEAREST_OF = 256
-"""Feasible draws, of which the nearest takes the place of a candidate that does not fit."""
+"""Feasible samples, of which the nearest replaces a candidate outside the budget."""
 
 STRATEGIES: dict[str, Callable[..., Any]] = {}
 """Name -> class of a plug-in."""
@@ -39,7 +39,7 @@ fill("strategy", STRATEGIES, built_in=(*strategies(), "supernet"))
 
 
 class Strategy(Protocol):
-    """What the search loop uses of `hytas._engine.Evolution`."""
+    """The methods of `hytas._engine.Evolution` that the search loop uses."""
 
     @property
     def evaluated(self) -> int: ...
@@ -76,13 +76,13 @@ def open_strategy(
     return Evolution(feasible, strategy=name, population=population, seed=seed, **operators)
 
 
-def check_strategy(name: str, known: Sequence[str]) -> None:
+def check_strategy(name: str, built_in: Sequence[str]) -> None:
     """Refuse a strategy that is neither known nor brought by a plug-in.
 
     Raises:
         InputError: naming the strategies, and the plug-in that would bring it.
     """
-    if name not in (names := [*known, *STRATEGIES]):
+    if name not in (names := [*built_in, *STRATEGIES]):
         rule = f"must be one of {', '.join(names)}"
         raise InputError("strategy", name, rule, brought_by("strategy", name))
 
@@ -90,9 +90,9 @@ def check_strategy(name: str, known: Sequence[str]) -> None:
 class OwnStrategy:
     """Runs a plug-in's strategy with the guarantees of the engine's strategies.
 
-    Every candidate fits the budget, and is new: one that does not fit gives way to the nearest of
-    some feasible draws, and a known one is answered with its first score. An interrupted search
-    repeats what the strategy was asked and told, so a strategy needs no state of its own.
+    Every candidate fits the budget, and is new: one that does not fit is replaced by the nearest of
+    some feasible samples, and a known one gets its first score. An interrupted search
+    repeats all earlier calls of `ask` and `tell`, so a strategy needs no state of its own.
 
     Args:
         name: in `STRATEGIES`.
@@ -165,7 +165,7 @@ class OwnStrategy:
         self._tell()
 
     def rescore(self, ids: Ids, scores: Rows) -> None:
-        """Note other scores, which decide what is best; the strategy keeps those that it knows."""
+        """Update scores, which decide the best candidates; the strategy keeps its own."""
         for number, row in zip(ids.tolist(), np.asarray(scores).reshape(len(ids), -1), strict=True):
             self._latest[number] = float(row[0])
 
@@ -176,29 +176,29 @@ class OwnStrategy:
         return ids, np.array([self._genomes[n] for n in ids]), scores[ids, None]
 
     def state(self) -> bytes:
-        """Return what `_repeat` needs: lengths of the rounds, first scores, and a digest."""
+        """Return the state for `_repeat`: lengths of the rounds, first scores, and a digest."""
         kept = {"strategy": self._name, "seed": self._seed, "population": self._population}
-        told = {"asked": self._asked, "scores": self._first, "genomes": self._digest()}
-        return json.dumps({**kept, **told}).encode()
+        history = {"asked": self._asked, "scores": self._first, "genomes": self._digest()}
+        return json.dumps({**kept, **history}).encode()
 
     def _repeat(self, state: bytes) -> None:
-        """Ask and tell as an earlier process did."""
+        """Repeat the rounds of an earlier process."""
         values = json.loads(state)
         wanted = (self._name, self._seed, self._population)
         if tuple(values[name] for name in ("strategy", "seed", "population")) != wanted:
             raise ValueError("its search is one of another strategy")
         for count in values["asked"]:
             ids, _ = self.ask(count)
-            told = values["scores"][len(self._first) :][: len(ids)]
-            if len(told) < len(ids):
+            scores = values["scores"][len(self._first) :][: len(ids)]
+            if len(scores) < len(ids):
                 raise self._wrong(REPEATABLE)
-            self.tell(ids, np.asarray(told))
+            self.tell(ids, np.asarray(scores))
         if self._digest() != values["genomes"]:
             raise self._wrong(REPEATABLE)
 
     def _digest(self) -> str:
-        told = self._genomes[: len(self._first)]
-        return hashlib.sha256(b"".join(genome.tobytes() for genome in told)).hexdigest()
+        scored = self._genomes[: len(self._first)]
+        return hashlib.sha256(b"".join(genome.tobytes() for genome in scored)).hexdigest()
 
     def _tell(self) -> None:
         genomes = np.array([self._genomes[number] for number in self._round])
@@ -233,8 +233,8 @@ class OwnStrategy:
                 f"{budget}, such as one of {said}; the nearest of {NEAREST_OF} random ones that "
                 "fit takes the place of each"
             )
-        drawn: Genomes = self._feasible.sample(NEAREST_OF, self._seed + self._replaced)
-        return _row(drawn, int(np.argmin((drawn != packed).sum(1))))
+        samples: Genomes = self._feasible.sample(NEAREST_OF, self._seed + self._replaced)
+        return _row(samples, int(np.argmin((samples != packed).sum(1))))
 
     def _in_length(self, architecture: dict[str, Any]) -> dict[str, Any]:
         """Cut lists of layers to the depth, or repeat their last value up to it."""
@@ -246,15 +246,15 @@ class OwnStrategy:
         return architecture
 
     def _unseen(self) -> Genomes | None:
-        """Return a random candidate that is new, or None if every one was seen."""
+        """Return a random candidate that is new, or None if none is left."""
         if self._feasible.at_most() <= len(self._genomes):
             return None
         for number in range(MOST_REPEATS):
             seed = self._seed + NEAREST_OF * (1 + len(self._genomes)) + number
-            drawn: Genomes = self._feasible.sample(NEAREST_OF, seed)
-            fresh = [place for place, one in enumerate(drawn) if one.tobytes() not in self._ids]
+            samples: Genomes = self._feasible.sample(NEAREST_OF, seed)
+            fresh = [place for place, one in enumerate(samples) if one.tobytes() not in self._ids]
             if fresh:
-                return _row(drawn, fresh[0])
+                return _row(samples, fresh[0])
         return None
 
     def _wrong(self, rule: str) -> InputError:

@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS trainings (
     steps INTEGER NOT NULL,        -- optimiser steps
     fold INTEGER NOT NULL,         -- of the validation pixels, from 0
     pixels INTEGER NOT NULL,       -- validation pixels of the fold
-    figures TEXT NOT NULL,         -- JSON: name -> what it reached; none where it failed
+    figures TEXT NOT NULL,         -- JSON: name -> figure; empty where it failed
     seconds REAL NOT NULL,
     reason TEXT NOT NULL,          -- why it failed; empty where it did not
     -- class indices of pixels whose label nobody reads: unsigned, two bytes each, the lower first

@@ -69,7 +69,7 @@ def once(token: str, load: Callable[[], T]) -> T:
 
 @dataclass
 class Spent:
-    """What calls in other processes took, for the driver that reads their results.
+    """The time of calls in other processes, for the driver that reads their results.
 
     Attributes:
         cpu: seconds of processors.

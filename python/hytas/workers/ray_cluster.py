@@ -150,7 +150,7 @@ class RayWorkers(ExecutorWorkers):
         except self._ray.exceptions.RayError as error:
             raise OSError(
                 f"workers ray: the cluster, or the worker of a call for the {RETRIES + 1}th time, "
-                f"was lost; the same command goes on from here: {one_line(error)}"
+                f"was lost; the same command continues from here: {one_line(error)}"
             ) from None
 
     def _capacity(self) -> int:

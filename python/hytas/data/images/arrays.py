@@ -19,12 +19,12 @@ TEXTURES = ("rows", "columns", "diagonals", "checks", "rings", "grains")
 
 
 def pairs_of(contents: Contents) -> dict[str, tuple[Variable, Variable]]:
-    """Return part of the split -> its images and labels; the part is "" if names tell none.
+    """Return part of the split -> its images and labels; the part is "" if no name gives one.
 
     Images are an array (N, H, W) or (N, H, W, channels), labels one of N whole numbers. Names with
     "train", "val" or "test" in them belong together.
     """
-    found: dict[str, tuple[Variable, Variable]] = {}
+    pairs: dict[str, tuple[Variable, Variable]] = {}
     for images in (each for each in contents.variables if len(each.shape) in (3, 4)):
         part = _part(images.name)
         labels = [
@@ -34,9 +34,9 @@ def pairs_of(contents: Contents) -> dict[str, tuple[Variable, Variable]]:
             and _part(each.name) == part
             and each.dtype.lstrip("<>|=").startswith(("int", "uint", "i", "u"))
         ]
-        if len(labels) == 1 and part not in found:
-            found[part] = images, labels[0]
-    return found
+        if len(labels) == 1 and part not in pairs:
+            pairs[part] = images, labels[0]
+    return pairs
 
 
 def load_arrays(path: Path, resize: int | None) -> ImageSet:
@@ -52,7 +52,7 @@ def load_arrays(path: Path, resize: int | None) -> ImageSet:
         raise InputError(
             "data",
             rule=f"{path} holds {names}: images (N, H, W, channels) need one array of N whole "
-            "numbers beside them, their labels",
+            "numbers next to them, their labels",
         )
     kept = [part for part in (*PARTS, "") if part in pairs]
     if "" in kept and len(kept) > 1:
@@ -133,9 +133,9 @@ def digits() -> ImageSet:
     """
     from sklearn.datasets import load_digits
 
-    found = load_digits()
-    labels = (found.target + 1).astype(np.int32)
-    images = found.images.astype(np.uint8)[..., None]
+    dataset = load_digits()
+    labels = (dataset.target + 1).astype(np.int32)
+    images = dataset.images.astype(np.uint8)[..., None]
     return of_arrays("digits", images, labels, [str(i) for i in range(10)], "digits")
 
 
@@ -171,5 +171,5 @@ def _texture(generator: np.random.Generator, kind: int, side: int) -> npt.NDArra
     low, high = generator.uniform(0, 255, (2, 3))
     share = (waves[kind][..., None] + 1) / 2
     noisy = low + (high - low) * share + generator.normal(size=(side, side, 3)) * 25
-    found: npt.NDArray[np.uint8] = np.clip(np.rint(noisy), 0, 255).astype(np.uint8)
-    return found
+    texture: npt.NDArray[np.uint8] = np.clip(np.rint(noisy), 0, 255).astype(np.uint8)
+    return texture

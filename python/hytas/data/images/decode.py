@@ -55,13 +55,13 @@ def _plain(path: Path) -> Array:
                 rule="has 16 bits and several channels, of which Pillow keeps 8 bits",
                 hint="write it as TIFF",
             )
-        found = opened if opened.mode == mode else opened.convert(mode)
-        values = np.asarray(found)
+        converted = opened if opened.mode == mode else opened.convert(mode)
+        values = np.asarray(converted)
     return np.ascontiguousarray(values[..., None] if values.ndim == 2 else values)
 
 
 def _sixteen_bits(png: Any) -> bool:
-    """Whether the values of an opened PNG have 16 bits; its mode tells it of one channel only."""
+    """Whether the values of an opened PNG have 16 bits; its mode has it for one channel only."""
     return any("16" in part[3] for part in png.tile)
 
 
@@ -104,11 +104,11 @@ def resized(image: Array, side: int) -> Array:
         )
         for plane in np.moveaxis(image, 2, 0)
     ]
-    found = np.stack(planes, axis=2)
+    scaled = np.stack(planes, axis=2)
     if image.dtype.kind in "iu":
         limits = np.iinfo(image.dtype)
-        found = np.clip(np.rint(found), limits.min, limits.max)
-    return found.astype(image.dtype)
+        scaled = np.clip(np.rint(scaled), limits.min, limits.max)
+    return scaled.astype(image.dtype)
 
 
 def as_colours(image: Array) -> Array:

@@ -25,7 +25,7 @@ IN_MEMORY_BYTES = 2**29
 
 
 class Facts(NamedTuple):
-    """What a first look at an image tells."""
+    """Facts of the header of an image."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -58,7 +58,7 @@ class FromFiles:
 
 
 def load_folder(folder: Path, resize: int | None, skip_unreadable: bool) -> ImageSet:
-    """Read images from folders: CLASS/IMAGE, or train/CLASS/IMAGE beside val/ or test/.
+    """Read images from folders: CLASS/IMAGE, or train/CLASS/IMAGE next to val/ or test/.
 
     Every file is decoded once, so that a damaged one is found before any work.
 
@@ -68,10 +68,10 @@ def load_folder(folder: Path, resize: int | None, skip_unreadable: bool) -> Imag
     """
     listed_files, names, tested, notes = _listed(folder)
     paths = [path for path, _ in listed_files]
-    looks = _each(lambda path: _look(path), paths)
-    kept, more = _readable(folder, paths, looks, skip_unreadable)
+    results = _each(lambda path: _facts_of(path), paths)
+    kept, more = _readable(folder, paths, results, skip_unreadable)
     notes = [*notes, *more]
-    facts = [look for look in looks if isinstance(look, Facts)]
+    facts = [result for result in results if isinstance(result, Facts)]
     paths = [paths[number] for number in kept]
     colours = _check_alike(folder, paths, facts, resize)
     if colours:
@@ -82,7 +82,7 @@ def load_folder(folder: Path, resize: int | None, skip_unreadable: bool) -> Imag
         read = InMemory(read(np.arange(len(paths))))
     labels = np.array([listed_files[number][1] for number in kept], np.int32)
     _check_classes(folder, labels, names)
-    digest = hashlib.sha256("".join(look.digest for look in facts).encode()).hexdigest()
+    digest = hashlib.sha256("".join(result.digest for result in facts).encode()).hexdigest()
     return image_set(
         folder.name,
         read,
@@ -103,13 +103,13 @@ def images_of(folder: Path) -> list[Path]:
     Raises:
         InputError: there are too many.
     """
-    found = []
+    image_files = []
     for place, folders, files in os.walk(folder):
         folders.sort()
-        found += [Path(place, file) for file in files if file.lower().endswith(SUFFIXES)]
-        if len(found) > MOST_IMAGES:
+        image_files += [Path(place, file) for file in files if file.lower().endswith(SUFFIXES)]
+        if len(image_files) > MOST_IMAGES:
             raise InputError("data", rule=f"{folder} holds more than {MOST_IMAGES} images")
-    return sorted(path for path in found if not path.name.startswith("."))
+    return sorted(path for path in image_files if not path.name.startswith("."))
 
 
 def _listed(
@@ -120,7 +120,7 @@ def _listed(
     parts = [name for name in (TRAIN, VALIDATION, TEST) if (folder / name).is_dir()]
     roots = [folder / name for name in parts] if parted else [folder]
     names = sorted(each.name for each in roots[0].iterdir() if _is_class(each))
-    found: list[tuple[Path, int]] = []
+    listed_images: list[tuple[Path, int]] = []
     tested: list[bool] = []
     for root in roots:
         last = parted and root is roots[-1] and len(roots) > 1
@@ -130,16 +130,16 @@ def _listed(
             if each.name not in names:
                 raise InputError("data", rule=f"{each} is a class that {roots[0]} does not have")
             images = images_of(each)
-            found += [(path, names.index(each.name) + 1) for path in images]
+            listed_images += [(path, names.index(each.name) + 1) for path in images]
             tested += [last] * len(images)
-    if not found:
+    if not listed_images:
         raise InputError(
             "data",
             rule=f"{folder} holds no images in folders, one for each class",
             hint=f"suffixes that are read: {', '.join(SUFFIXES)}",
         )
     notes = [f"{VALIDATION}/ joins {TRAIN}/, and {TEST}/ tests"] if len(parts) == 3 else []
-    return found, names, np.array(tested) if any(tested) else None, notes if parted else []
+    return listed_images, names, np.array(tested) if any(tested) else None, notes if parted else []
 
 
 def _is_class(path: Path) -> bool:
@@ -154,7 +154,7 @@ def _each(work: Callable[[Path], Any], paths: Sequence[Path]) -> list[Any]:
         return list(pool.map(work, paths, chunksize=16))
 
 
-def _look(path: Path) -> Facts | str:
+def _facts_of(path: Path) -> Facts | str:
     """Decode an image; the reason if it cannot be."""
     try:
         image = read_image(path)
@@ -167,14 +167,14 @@ def _look(path: Path) -> Facts | str:
 
 
 def _readable(
-    folder: Path, paths: Sequence[Path], looks: Sequence[Facts | str], skip: bool
+    folder: Path, paths: Sequence[Path], results: Sequence[Facts | str], skip: bool
 ) -> tuple[list[int], list[str]]:
     """Return the numbers of the images that can be read, and a note on the others."""
-    bad = [number for number, look in enumerate(looks) if isinstance(look, str)]
-    good = [number for number, look in enumerate(looks) if not isinstance(look, str)]
+    bad = [number for number, result in enumerate(results) if isinstance(result, str)]
+    good = [number for number, result in enumerate(results) if not isinstance(result, str)]
     if not bad:
         return good, []
-    reason = str(looks[bad[0]]).removeprefix("data: ")
+    reason = str(results[bad[0]]).removeprefix("data: ")
     if not skip or not good:
         others = [paths[number].relative_to(folder).as_posix() for number in bad[1:]]
         more = f"; also {listed(others, len(others))}" if others else ""

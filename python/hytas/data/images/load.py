@@ -18,7 +18,7 @@ IMAGE_SETS: dict[str, Callable[[], ImageSet]] = {"digits": digits, "textures": t
 def holds_images(data: str | Path) -> bool:
     """Tell whether the data are images: a set known by name, a folder, or arrays of images.
 
-    An array with four axes holds images, even if no labels fit it, unless a cube is beside it.
+    An array with four axes holds images, even if no labels fit it, unless the file also has a cube.
 
     Raises:
         InputError: the file cannot be read.

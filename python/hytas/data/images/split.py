@@ -40,8 +40,8 @@ def make_image_split(images: ImageSet, settings: SplitSettings, *, seed: int = 0
     generator = np.random.default_rng(seed)
     if kind == "fixed":
         part = images.labels if images.train is None else images.train
-        asked = (settings.train_per_class, settings.train_fraction) != (None, None)
-        counts = _counts(class_totals(images, part), settings, 1.0, 0) if asked else ()
+        is_sized = (settings.train_per_class, settings.train_fraction) != (None, None)
+        counts = _counts(class_totals(images, part), settings, 1.0, 0) if is_sized else ()
         chosen, test, notes = from_maps(images, counts, generator)
     else:
         chosen, test, notes = _at_random(images, settings, generator)

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.grid import Coordinates, Grid, gdal
-from hytas.data.libraries import library
-from hytas.data.limits import shown
+from hytas.data.limits import printable
 from hytas.errors import InputError
+from hytas.lazy import library
 
 AT_ONCE = 2**18
 """Pixels whose places are computed together."""
@@ -24,7 +24,7 @@ class Aligned(NamedTuple):
 
 
 def is_placed(grid: Grid | None) -> bool:
-    """Return whether a grid tells where each pixel lies, by a transform or by latitudes."""
+    """Return whether a grid locates each pixel, by a transform or by latitudes."""
     return grid is not None and (
         grid.location is not None if grid.transform is None else grid.is_placed
     )
@@ -49,7 +49,7 @@ def aligned(name: str, values: npt.NDArray[np.int64], own: Grid | None, cube: Gr
         return Aligned(values, None)
     if cube.transform is not None and cube.is_same(own):
         return Aligned(values, None)
-    found, inside = _at_centres(values, own, cube)
+    at_centres, inside = _at_centres(values, own, cube)
     if not inside:
         if _lacks_a_system(own, cube) and values.shape == (cube.height, cube.width):
             note = "one of cube and labels names no coordinate system: taken pixel by pixel"
@@ -57,7 +57,7 @@ def aligned(name: str, values: npt.NDArray[np.int64], own: Grid | None, cube: Gr
         raise InputError(
             "labels", name, f"lies elsewhere: in {_where(own)}, the cube in {_where(cube)}"
         )
-    labelled = int((found != 0).sum())
+    labelled = int((at_centres != 0).sum())
     if not labelled and values.any():
         raise InputError(
             "labels",
@@ -65,7 +65,7 @@ def aligned(name: str, values: npt.NDArray[np.int64], own: Grid | None, cube: Gr
             f"none of its {int((values != 0).sum())} labelled pixels lies in the cube",
         )
     return Aligned(
-        found,
+        at_centres,
         f"{name}: brought onto the cube's grid by nearest neighbour ({_difference(own, cube)}): "
         f"{labelled} pixels got a label",
     )
@@ -75,16 +75,16 @@ def _at_centres(
     values: npt.NDArray[np.int64], own: Grid, cube: Grid
 ) -> tuple[npt.NDArray[np.int64], int]:
     """Return the label at the centre of each pixel of the cube, and how many lie in the map."""
-    found = np.zeros(cube.height * cube.width, np.int64)
+    at_centres = np.zeros(cube.height * cube.width, np.int64)
     inside = 0
     for start, x, y in _centres(cube):
         columns, rows = own.pixels(*_in_system(x, y, cube, own))
         # A place that the map's system does not have is not finite.
         there = (columns >= 0) & (columns < own.width) & (rows >= 0) & (rows < own.height)
         place = rows[there].astype(np.int64), columns[there].astype(np.int64)
-        found[start : start + len(x)][there] = values[place]
+        at_centres[start : start + len(x)][there] = values[place]
         inside += int(there.sum())
-    return found.reshape(cube.height, cube.width), inside
+    return at_centres.reshape(cube.height, cube.width), inside
 
 
 def _centres(grid: Grid) -> Iterator[tuple[int, Coordinates, Coordinates]]:
@@ -109,12 +109,12 @@ def _in_system(
     if here.is_same_system(target):
         return x, y
     warp = library("rasterio.warp", "labels", "another coordinate system")
-    known = np.isfinite(x) & np.isfinite(y)
+    finite = np.isfinite(x) & np.isfinite(y)
     moved = np.full((2, len(x)), np.nan)
     with gdal():
-        places = x[known].tolist(), y[known].tolist()
+        places = x[finite].tolist(), y[finite].tolist()
         with suppress(Exception):  # rasterio has no base class for the errors of PROJ
-            moved[:, known] = warp.transform(here.system, target.system, *places)
+            moved[:, finite] = warp.transform(here.system, target.system, *places)
     moved[~np.isfinite(moved)] = np.nan
     return moved[0], moved[1]
 
@@ -131,7 +131,7 @@ def _lacks_a_system(*grids: Grid) -> bool:
 
 
 def _difference(own: Grid, cube: Grid) -> str:
-    """Say in what the grids differ: by a shift, or by more."""
+    """Describe the difference of two grids: a shift, or more."""
     if cube.transform is None:
         return "from a map grid to sensor geometry"
     if not own.is_same_system(cube):
@@ -157,7 +157,7 @@ def _pixels(count: float, what: str) -> str:
 
 
 def _system(grid: Grid) -> str:
-    return f"EPSG:{grid.epsg}" if grid.epsg is not None else shown(grid.crs or "no system")[:60]
+    return f"EPSG:{grid.epsg}" if grid.epsg is not None else printable(grid.crs or "no system")[:60]
 
 
 def _where(grid: Grid) -> str:

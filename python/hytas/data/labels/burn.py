@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from hytas.data.grid import Grid
 from hytas.data.labels.shapes import Geometries, Points
-from hytas.data.libraries import library
 from hytas.errors import InputError
+from hytas.lazy import library
 
 Window = tuple[slice, slice]
 Owners = npt.NDArray[np.int32]
@@ -63,8 +63,8 @@ class Burner:
         else:
 
             def to_pixels(places: Points) -> Points:
-                found = np.stack(grid.pixels(places[:, 0], places[:, 1]), axis=1)
-                return found.clip(-FAR, FAR)  # an infinite one would break a ring
+                positions = np.stack(grid.pixels(places[:, 0], places[:, 1]), axis=1)
+                return positions.clip(-FAR, FAR)  # an infinite one would break a ring
 
             geometries = shapely.transform(geometries, to_pixels)
             low, high = np.zeros(2), np.array([grid.width, grid.height])

@@ -35,7 +35,7 @@ def by_colour(
     """Return maps of the colours of pictures (H, W, 3 or 4); one table for all of them.
 
     Args:
-        pictures: red, green and blue of 8 bits, and opacity: what is transparent is unlabelled.
+        pictures: red, green and blue of 8 bits, and opacity; transparent pixels are unlabelled.
         name: of the maps, for messages.
         unlabelled: the colour of unlabelled pixels; None means black.
 
@@ -57,8 +57,8 @@ def by_colour(
     maps = []
     for each in packed:
         place = np.searchsorted(there, each).clip(0, max(0, len(there) - 1))
-        known = there[place] == each if len(there) else np.zeros(each.shape, np.bool_)
-        maps.append(np.where(known, len(there) - place, 0).astype(np.int64))
+        matches = there[place] == each if len(there) else np.zeros(each.shape, np.bool_)
+        maps.append(np.where(matches, len(there) - place, 0).astype(np.int64))
     colours = {
         number: (value >> 16, value >> 8 & 255, value & 255)
         for number, value in enumerate(there[::-1].tolist(), start=1)

@@ -45,8 +45,8 @@ def read(path: Path, options: VectorOptions) -> Shapes:
         elif regions and name == "roi npts":
             regions[-1]["npts"] = int(value) if value.isascii() and value.isdigit() else 0
         elif name == "file dimension":
-            found = re.fullmatch(r"(\d{1,9}) x (\d{1,9})", value)
-            size = (int(found[2]), int(found[1])) if found else None
+            match = re.fullmatch(r"(\d{1,9}) x (\d{1,9})", value)
+            size = (int(match[2]), int(match[1])) if match else None
         elif not colon and {"X", "Y"} <= set(line[1:].split()):
             columns = line[1:].split()
     if not columns:
@@ -64,8 +64,8 @@ def read(path: Path, options: VectorOptions) -> Shapes:
 
 
 def _colour(text: str) -> tuple[int, int, int] | None:
-    found = re.fullmatch(r"\{\s*(\d{1,3}),\s*(\d{1,3}),\s*(\d{1,3})\s*\}", text)
-    levels = [int(level) for level in found.groups()] if found else []
+    match = re.fullmatch(r"\{\s*(\d{1,3}),\s*(\d{1,3}),\s*(\d{1,3})\s*\}", text)
+    levels = [int(level) for level in match.groups()] if match else []
     if len(levels) != 3 or max(levels) > 255:
         return None
     return levels[0], levels[1], levels[2]

@@ -11,7 +11,7 @@ from hytas.data.grid import Grid
 from hytas.data.labels.align import is_placed
 from hytas.data.labels.colours import BLACK, painted
 from hytas.data.labels.options import LabelOptions
-from hytas.data.limits import listed, shown
+from hytas.data.limits import listed, printable
 from hytas.data.record import Array, Contents, Variable, load
 from hytas.errors import InputError
 
@@ -37,7 +37,7 @@ class RawMap:
         name: of the variable.
         values: (h, w) labels, or (h, w, 3 or 4) colours of a picture.
         nodata: the no-data value that the file declares, or None.
-        grid: where the map lies, or None.
+        grid: of the map, or None.
     """
 
     name: str
@@ -62,7 +62,7 @@ def find_maps(
 
     Args:
         contents: the file.
-        options: how to read it.
+        options: of the labels.
         shape: of the cube; a map without a place must match two of its axes. None accepts any.
         grid: of the cube, if it has a place; a map with a place may then have any shape.
         argument: name of the file in messages.
@@ -72,26 +72,33 @@ def find_maps(
     """
     if options.key is not None:
         names = _keys(options.key)
-        found = [contents.get(name, argument) for name in names]
+        label_maps = [contents.get(name, argument) for name in names]
     else:
         maps = [v for v in contents.variables if v.kind == "number" and _is_map(v, shape)]
         maps = maps or [v for v in contents.variables if _is_picture(v)]
-        found = _split_pair(maps) or _fitting(maps, contents, shape, grid, argument)
-    if options.zero_is_a_class and len(found) == 2 and (options.key or _split_pair(found)):
-        both = " and ".join(shown(variable.name) for variable in found)
+        label_maps = _split_pair(maps) or _fitting(maps, contents, shape, grid, argument)
+    if (
+        options.zero_is_a_class
+        and len(label_maps) == 2
+        and (options.key or _split_pair(label_maps))
+    ):
+        both = " and ".join(printable(variable.name) for variable in label_maps)
         raise InputError(
             "zero_is_a_class", rule=f"needs a single label map, not {both}, where 0 is ambiguous"
         )
-    loaded = [_raw_map(variable, contents, argument) for variable in found]
-    if options.key is not None or _split_pair(found) or len(loaded) == 1:
+    loaded = [_raw_map(variable, contents, argument) for variable in label_maps]
+    if options.key is not None or _split_pair(label_maps) or len(loaded) == 1:
         return loaded
     fit = [raw for raw in loaded if _may_be_ground_truth(raw, options)]
     if len(fit) == 1:
         return fit
     # Only the user can choose one of several maps.
-    held = listed(found, len(found))
+    names_of_maps = listed(label_maps, len(label_maps))
     raise InputError(
-        argument, str(contents.path), f"holds several maps ({held})", "name one with `labels_key`"
+        argument,
+        str(contents.path),
+        f"holds several maps ({names_of_maps})",
+        "name one with `labels_key`",
     )
 
 
@@ -110,8 +117,8 @@ def _is_picture(variable: Variable) -> bool:
 
 def map_shapes(contents: Contents) -> list[tuple[int, int]]:
     """Return the height and width of each array that may be a label map, numeric or not."""
-    found = (_plane(each) for each in contents.variables if each.kind != "other" or not each.shape)
-    return [plane for plane in found if plane is not None and min(plane) > 1]
+    planes = (_plane(each) for each in contents.variables if each.kind != "other" or not each.shape)
+    return [plane for plane in planes if plane is not None and min(plane) > 1]
 
 
 def _plane(variable: Variable) -> tuple[int, int] | None:
@@ -147,8 +154,8 @@ def _fitting(
         if unfit:
             _require_number(unfit[0], contents, argument)
         raise InputError(argument, str(contents.path), f"has no label map; it holds {names}")
-    found = [v for v in maps if shape is None or _fits(v, shape, grid)]
-    if not found and shape is not None:
+    matches = [v for v in maps if shape is None or _fits(v, shape, grid)]
+    if not matches and shape is not None:
         names = listed(maps, len(maps))
         raise InputError(
             argument,
@@ -156,7 +163,7 @@ def _fitting(
             f"{names} must have the cube's height and width; the cube is "
             f"{' x '.join(map(str, shape))}",
         )
-    return found
+    return matches
 
 
 def _fits(variable: Variable, shape: tuple[int, ...], grid: Grid | None) -> bool:

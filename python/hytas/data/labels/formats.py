@@ -52,9 +52,9 @@ def format_of(path: Path) -> VectorFormat | None:
 
 
 def files_of(path: Path) -> tuple[Path, ...]:
-    """Return a file of shapes, and the files beside it that belong to it."""
+    """Return a file of shapes, and its sidecar files."""
     is_shapefile = path.suffix.lower() == ".shp"
-    return path, *(ogr.beside_shapefile(path).values() if is_shapefile else ())
+    return path, *(ogr.parts_of_shapefile(path).values() if is_shapefile else ())
 
 
 def read_shapes(path: Path, options: VectorOptions) -> Shapes:

@@ -88,15 +88,15 @@ def join(maps: Sequence[tuple[str, Array]], argument: str = "labels") -> Labels:
             f"unlabelled to {ids[-1]}"
         )
     whole = [np.where(m > 0, np.searchsorted(ids, m) + 1, 0).astype(np.int32) for _, m in checked]
-    known = tuple(int(i) for i in ids)
+    class_ids = tuple(int(i) for i in ids)
     if len(whole) == 1:
-        return Labels(whole[0], None, None, known, tuple(notes))
+        return Labels(whole[0], None, None, class_ids, tuple(notes))
     train, test = whole
     train = np.where(test > 0, 0, train).astype(np.int32)
     missing = np.setdiff1d(test, train)
     if missing.size:
         given = int((whole[0] == missing[0]).sum())
-        first, number = checked[0][0], known[missing[0] - 1]
+        first, number = checked[0][0], class_ids[missing[0] - 1]
         if given:
             raise InputError(
                 argument,
@@ -110,7 +110,7 @@ def join(maps: Sequence[tuple[str, Array]], argument: str = "labels") -> Labels:
             f"class {number} is in {checked[1][0]} but has no pixel to train on in {first}: every "
             "class of the test map must be in the training map",
         )
-    return Labels(np.maximum(train, test), train, test, known, tuple(notes))
+    return Labels(np.maximum(train, test), train, test, class_ids, tuple(notes))
 
 
 def _unite(

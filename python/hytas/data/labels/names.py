@@ -1,4 +1,4 @@
-"""Names of classes: from the user, and from GDAL's file beside a raster."""
+"""Names of classes: from the user, and from GDAL's sidecar file of a raster."""
 
 import csv
 import io
@@ -102,12 +102,12 @@ def renamed(
         ids: of the classes that are there.
         names: that the file gives, by id.
         given: names by the number in the file, or by name; see `read_class_names`.
-        plus: what ids are more than the numbers in the file: 1 if 0 is a class.
+        plus: difference of ids and the numbers in the file: 1 if 0 is a class.
     """
     place = {names[number]: number for number in ids if number in names}
     place |= {str(number - plus): number for number in ids}
-    found = {**names, **{place[key]: name for key, name in given.items() if key in place}}
-    return found, unused(key for key in given if key not in place and (key != "0" or plus))
+    new_names = {**names, **{place[key]: name for key, name in given.items() if key in place}}
+    return new_names, unused(key for key in given if key not in place and (key != "0" or plus))
 
 
 def unused(keys: Iterable[str]) -> tuple[str, ...]:
@@ -119,18 +119,18 @@ def unused(keys: Iterable[str]) -> tuple[str, ...]:
 
 
 def gdal_classes(path: Path) -> tuple[dict[int, str], dict[int, Colour]]:
-    """Return names and colours by value from the file `.aux.xml` that GDAL writes beside a raster.
+    """Return names and colours by value from the file `.aux.xml` that GDAL writes next to a raster.
 
     It has category names, or an attribute table with a column of values and one of names.
 
     Returns:
         Two empty tables if there is no such file, or it is none of GDAL's.
     """
-    beside = path.with_name(path.name + ".aux.xml")
-    if not beside.is_file():
+    sidecar = path.with_name(path.name + ".aux.xml")
+    if not sidecar.is_file():
         return {}, {}
     try:
-        root = read_xml(beside)
+        root = read_xml(sidecar)
     except InputError:
         return {}, {}
     band = root.find("PAMRasterBand")
@@ -166,9 +166,9 @@ _RGB = ("6", "7", "8")
 
 
 def _colours_of(levels: Mapping[int, Sequence[str]]) -> dict[int, Colour]:
-    found: dict[int, Colour] = {}
+    colours: dict[int, Colour] = {}
     for number, texts in levels.items():
         if all(text.isascii() and text.isdigit() and int(text) < 256 for text in texts):
             red, green, blue = (int(text) for text in texts)
-            found[number] = red, green, blue
-    return found
+            colours[number] = red, green, blue
+    return colours

@@ -25,10 +25,10 @@ from hytas.data.labels.shapes import (
     VectorOptions,
     too_many,
 )
-from hytas.data.libraries import library
-from hytas.data.limits import listed, shown
+from hytas.data.limits import listed, printable
 from hytas.data.readers.guard import GUARD
 from hytas.errors import InputError
+from hytas.lazy import library
 
 MOST_TEXT = 2**26
 """Bytes of all fields."""
@@ -72,40 +72,40 @@ def read_geopackage(path: Path, options: VectorOptions) -> Shapes:
         raise InputError(
             "labels",
             str(path),
-            f"{log.name} beside it holds changes that are not in the file yet",
+            f"{log.name} next to it holds changes that are not in the file yet",
             "close the file in other programs",
         )
     return _shapes("GeoPackage", path, options, "GPKG", open_options={"IMMUTABLE": "YES"})
 
 
 def read_shapefile(path: Path, options: VectorOptions) -> Shapes:
-    """Read a Shapefile, with the table beside it.
+    """Read a Shapefile, with the table next to it.
 
     Raises:
         InputError: there is no table.
     """
-    beside = beside_shapefile(path)
-    if ".dbf" not in beside:
+    parts = parts_of_shapefile(path)
+    if ".dbf" not in parts:
         raise InputError(
             "labels",
             str(path),
-            "has no table of classes beside it",
+            "has no table of classes next to it",
             f"looked for {path.stem}.dbf",
         )
     # A file without .cpg does not say its encoding: modern programs write UTF-8.
-    encoding = None if ".cpg" in beside else "UTF-8"
+    encoding = None if ".cpg" in parts else "UTF-8"
     with ExitStack() as stack:
-        if ".shx" not in beside:  # GDAL makes the index again, in a folder of its own
+        if ".shx" not in parts:  # GDAL makes the index again, in a folder of its own
             folder = Path(stack.enter_context(TemporaryDirectory()))
-            for end, file in {**beside, ".shp": path}.items():
+            for end, file in {**parts, ".shp": path}.items():
                 shutil.copyfile(file, folder / f"shapes{end}")
             path = folder / "shapes.shp"
-        restore = {"SHAPE_RESTORE_SHX": "YES"} if ".shx" not in beside else {}
+        restore = {"SHAPE_RESTORE_SHX": "YES"} if ".shx" not in parts else {}
         return _shapes("Shapefile", path, options, "ESRI Shapefile", restore, encoding=encoding)
 
 
-def beside_shapefile(path: Path) -> dict[str, Path]:
-    """Return the files beside a Shapefile that belong to it, by their suffix."""
+def parts_of_shapefile(path: Path) -> dict[str, Path]:
+    """Return the other files of a Shapefile, by their suffix."""
     ends = [end for suffix in (".dbf", ".shx", ".prj", ".cpg") for end in (suffix.upper(), suffix)]
     files = {end.lower(): path.with_suffix(end) for end in ends if path.with_suffix(end).is_file()}
     return files
@@ -125,7 +125,7 @@ def _shapes(
     Args:
         name: the format's, for messages.
         path: the file.
-        options: how to read it.
+        options: of vector labels.
         driver: OGR's name of the format, if it is another.
 
     Raises:
@@ -150,7 +150,7 @@ def _shapes(
         geometries_of(coordinates, facts["sizes"]),
         facts["fields"],
         None if crs is None or _UNDEFINED.match(crs) else crs,
-        notes=tuple(f"GDAL: {shown(text)}" for text in facts["warnings"]),
+        notes=tuple(f"GDAL: {printable(text)}" for text in facts["warnings"]),
     )
 
 
@@ -301,8 +301,10 @@ def geometries_of(coordinates: bytes, sizes: list[int]) -> Geometries:
 
 
 def _no_layer(path: str, layers: list[str], wanted: str | None) -> InputError:
-    held = listed((shown(name) for name in layers), len(layers))
+    layer_names = listed((printable(name) for name in layers), len(layers))
     if wanted is not None:
-        return InputError("labels_key", wanted, f"{path} has no such layer", f"it has {held}")
+        return InputError(
+            "labels_key", wanted, f"{path} has no such layer", f"it has {layer_names}"
+        )
     hint = "name one with `labels_key`" if layers else ""
-    return InputError(rule=f"holds the layers {held}", hint=hint)
+    return InputError(rule=f"holds the layers {layer_names}", hint=hint)

@@ -1,4 +1,4 @@
-"""How the user wants labels read."""
+"""The options of labels."""
 
 import math
 import re
@@ -14,7 +14,7 @@ Given = int | float | str
 
 @dataclass(frozen=True)
 class Unlabelled:
-    """What marks unlabelled pixels, beside 0 (in a picture: instead of black).
+    """The label of unlabelled pixels, besides 0 (in a picture: instead of black).
 
     Attributes:
         number: a label, or None.
@@ -31,7 +31,7 @@ class Unlabelled:
 
 
 def parse_unlabelled(given: Given | None) -> Unlabelled:
-    """Return what the user gives for unlabelled pixels.
+    """Return the user's label or colour of unlabelled pixels.
 
     Raises:
         InputError: neither a whole number of 64 bits, nor a colour, nor NaN.
@@ -62,7 +62,7 @@ class LabelOptions:
 
     Attributes:
         key: name of the map, or two names "training,test"; the layer of vector labels.
-        unlabelled: what marks unlabelled pixels.
+        unlabelled: label or colour of unlabelled pixels.
         zero_is_a_class: whether 0 is a class; ids are then one more than the file's numbers.
         class_field: the field of the classes of vector labels.
         crs: their coordinate system.
@@ -78,5 +78,5 @@ class LabelOptions:
 
     @property
     def of_shapes(self) -> VectorOptions:
-        """Return what the reader of vector labels asks."""
+        """Return the options for the reader of vector labels."""
         return VectorOptions(self.class_field, self.crs, self.key)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hytas.data.labels.shapes import Points, Shapes, VectorOptions, check_amount
-from hytas.data.limits import listed, shown
+from hytas.data.limits import listed, printable
 from hytas.errors import InputError
 from hytas.files import read_csv
 
@@ -43,12 +43,12 @@ def read(path: Path, options: VectorOptions) -> Shapes:
                 places = _places(rows, names) + (0.5 if pixels else 0.0)
                 fields = _fields(rows, [name for name in columns if name not in names])
                 return Shapes("CSV", shapely.points(places), fields, crs, pixels)
-    held = listed((shown(name) for name in columns), len(columns))
+    column_names = listed((printable(name) for name in columns), len(columns))
     raise InputError(
         "labels",
         str(path),
         "has no positions: columns x and y, lon and lat, or row and column needed",
-        f"it has {held}",
+        f"it has {column_names}",
     )
 
 

@@ -59,19 +59,19 @@ def labels_on_grid(
     class_field: str | None = None,
     labels_crs: str | None = None,
     class_names: GivenNames | None = None,
-    known: Mapping[str, int] | None = None,
+    class_ids: Mapping[str, int] | None = None,
 ) -> LabelMaps:
     """Read a label raster, a label picture, or polygons and points, on the pixels of a cube.
 
     A raster with a place on the earth is brought onto the grid of a cube with a place, by nearest
     neighbour; a note says so. Without a place it must have the height and width of the cube.
-    `load_scene` and `hytas classify` use this function alike. Arguments that are not listed are
+    `load_scene` and `hytas classify` both use this function. Arguments that are not listed are
     those of `load_scene`.
 
     Args:
         path: the file.
         grid: the pixels of the cube, and their place.
-        known: ids of classes by name, as those of a model; classes with these names get their ids.
+        class_ids: ids of classes by name, as those of a model; classes with these names get them.
 
     Raises:
         InputError: the file holds no labels, or none in the cube; or a colour of a picture is no
@@ -87,10 +87,10 @@ def labels_on_grid(
     )
     path = Path(path)
     if format_of(path) is not None:
-        return of_shapes(path, options, grid, known)
+        return of_shapes(path, options, grid, class_ids)
     refuse_options_of_shapes(options, str(path))
     shape = (grid.height, grid.width, 0)
-    return of_rasters([open_file(path, "labels")], options, shape, grid, known=known)
+    return of_rasters([open_file(path, "labels")], options, shape, grid, class_ids=class_ids)
 
 
 def refuse_options_of_shapes(options: LabelOptions, labels: str | None) -> None:
@@ -106,22 +106,22 @@ def refuse_options_of_shapes(options: LabelOptions, labels: str | None) -> None:
 
 
 def of_shapes(
-    path: Path, options: LabelOptions, grid: Grid, known: Mapping[str, int] | None = None
+    path: Path, options: LabelOptions, grid: Grid, class_ids: Mapping[str, int] | None = None
 ) -> LabelMaps:
     """Return the labels of a file of polygons or points; see `labels_on_grid`."""
     if options.unlabelled.colour is not None:
         raise _no_picture(options, str(path))
-    drawn = vector_map(
+    burnt = vector_map(
         path,
         options.of_shapes,
         grid,
         unlabelled=options.unlabelled.number,
         zero_is_a_class=options.zero_is_a_class,
         given=options.names,
-        known=known,
+        class_ids=class_ids,
     )
-    maps = (("classes", drawn.labels.astype(np.int64)),)
-    return LabelMaps(maps, drawn.names, drawn.colours, drawn.notes, drawn.polygons, files_of(path))
+    maps = (("classes", burnt.labels.astype(np.int64)),)
+    return LabelMaps(maps, burnt.names, burnt.colours, burnt.notes, burnt.polygons, files_of(path))
 
 
 def of_rasters(
@@ -131,17 +131,17 @@ def of_rasters(
     grid: Grid | None,
     *,
     argument: str = "labels",
-    known: Mapping[str, int] | None = None,
+    class_ids: Mapping[str, int] | None = None,
 ) -> LabelMaps:
     """Return the labels in the arrays of one file, or of a training and a test file.
 
     Args:
         sources: the files.
-        options: how to read them.
+        options: of the labels.
         shape: of the cube's array; None accepts any map.
         grid: of the cube; None leaves each map on its own grid.
         argument: name of the files in messages.
-        known: as for `labels_on_grid`.
+        class_ids: as for `labels_on_grid`.
 
     Raises:
         InputError: a file holds no labels, or none in the cube.
@@ -150,27 +150,27 @@ def of_rasters(
         raise InputError("unlabelled", 0, "cannot be given together with `zero_is_a_class`")
     raws = [raw for each in sources for raw in find.find_maps(each, options, shape, grid, argument)]
     # Notes on the file of the cube are the cube's.
-    told = [f"{each.path.name}: {note}" for each in sources for note in each.notes]
-    found = _classes(raws, sources[0], options, argument)
-    found.notes[:0] = told if argument == "labels" else []
-    if known is not None:
-        found = _with_known_ids(found, known, raws[0])
-    maps = found.maps
+    file_notes = [f"{each.path.name}: {note}" for each in sources for note in each.notes]
+    classes = _classes(raws, sources[0], options, argument)
+    classes.notes[:0] = file_notes if argument == "labels" else []
+    if class_ids is not None:
+        classes = _with_class_ids(classes, class_ids, raws[0])
+    maps = classes.maps
     if grid is not None:
         on_grid = [
             aligned(raw.name, values, raw.grid, grid)
-            for raw, values in zip(raws, found.maps, strict=True)
+            for raw, values in zip(raws, classes.maps, strict=True)
         ]
-        found.notes.extend(each.note for each in on_grid if each.note)
+        classes.notes.extend(each.note for each in on_grid if each.note)
         maps = [each.values for each in on_grid]
         for raw, values in zip(raws, maps, strict=True):
             _check_size(raw.name, values, grid, argument)
     named = tuple((raw.name, values) for raw, values in zip(raws, maps, strict=True))
     files = tuple(file for each in sources for file in each.files)
-    return LabelMaps(named, found.names, found.colours, tuple(found.notes), None, files)
+    return LabelMaps(named, classes.names, classes.colours, tuple(classes.notes), None, files)
 
 
-class _Found(NamedTuple):
+class _Classes(NamedTuple):
     """Maps of class ids on their own grids; names and colours by id; notes."""
 
     maps: list[Map]
@@ -182,7 +182,7 @@ class _Found(NamedTuple):
 
 def _classes(
     raws: Sequence[find.RawMap], source: Contents, options: LabelOptions, argument: str
-) -> _Found:
+) -> _Classes:
     """Return the classes in maps as their file has them."""
     notes: list[str] = []
     plus = 0
@@ -198,15 +198,18 @@ def _classes(
             raise _no_picture(options, str(source.path))
         plus = int(_zero_is_a_class(raws, options, notes))
         maps = [_numbered(raw, options, bool(plus), argument) for raw in raws]
-        beside = gdal_classes(source.path)
-        own_names, own_colours = source.class_names or beside[0], source.class_colours or beside[1]
+        sidecar = gdal_classes(source.path)
+        own_names, own_colours = (
+            source.class_names or sidecar[0],
+            source.class_colours or sidecar[1],
+        )
         names = {label + plus: name for label, name in own_names.items()}
         colours = {label + plus: colour for label, colour in own_colours.items()}
     ids = [i for i in np.unique(np.concatenate([np.unique(each) for each in maps])).tolist() if i]
     if plus:
         names = {i: names.get(i) or f"label {i - 1}" for i in ids}
     names, others = renamed(ids, names, options.names, plus)
-    return _Found(maps, ids, names, colours, [*notes, *others])
+    return _Classes(maps, ids, names, colours, [*notes, *others])
 
 
 def _check_size(name: str, values: Map, grid: Grid, argument: str) -> None:
@@ -259,7 +262,9 @@ def _zero_is_a_class(raws: Sequence[find.RawMap], options: LabelOptions, notes: 
             "are one more than the labels of the file"
         )
         return True
-    notes.append(f"0 in {name} is read as unlabelled, beside the declared no-data value {mark:g}")
+    notes.append(
+        f"0 in {name} is read as unlabelled, in addition to the declared no-data value {mark:g}"
+    )
     return False
 
 
@@ -270,7 +275,7 @@ def _numbered(raw: find.RawMap, options: LabelOptions, plus: bool, argument: str
     return np.where(empty, 0, whole + 1) if plus else whole
 
 
-def _with_known_ids(found: _Found, known: Mapping[str, int], raw: find.RawMap) -> _Found:
+def _with_class_ids(classes: _Classes, class_ids: Mapping[str, int], raw: find.RawMap) -> _Classes:
     """Return maps in which classes with known names have the known ids.
 
     Names decide only if they are all known; else ids do.
@@ -279,24 +284,24 @@ def _with_known_ids(found: _Found, known: Mapping[str, int], raw: find.RawMap) -
         InputError: a colour of a picture is not known. Its number means nothing, because another
             picture may lack a colour.
     """
-    own = [found.names.get(number, "") for number in found.ids]
-    others = [name for name in own if name not in known]
+    own = [classes.names.get(number, "") for number in classes.ids]
+    others = [name for name in own if name not in class_ids]
     if others and raw.is_picture:
         raise InputError(
             "labels",
             raw.name,
             f"the colours {listed(others, len(others))} are not among the classes "
-            f"{listed(known, len(known))}",
+            f"{listed(class_ids, len(class_ids))}",
             "name the class of each colour with `class_names`",
         )
     if others or not own:
-        return found
-    old, new = np.array([0, *found.ids]), np.array([0, *(known[name] for name in own)])
-    maps = [new[np.searchsorted(old, values)] for values in found.maps]
-    names = {known[name]: name for name in own}
-    pairs = zip(found.ids, own, strict=True)
-    colours = {known[name]: found.colours[i] for i, name in pairs if i in found.colours}
-    return _Found(maps, [*names], names, colours, found.notes)
+        return classes
+    old, new = np.array([0, *classes.ids]), np.array([0, *(class_ids[name] for name in own)])
+    maps = [new[np.searchsorted(old, values)] for values in classes.maps]
+    names = {class_ids[name]: name for name in own}
+    pairs = zip(classes.ids, own, strict=True)
+    colours = {class_ids[name]: classes.colours[i] for i, name in pairs if i in classes.colours}
+    return _Classes(maps, [*names], names, colours, classes.notes)
 
 
 def _no_picture(options: LabelOptions, path: str) -> InputError:
@@ -305,7 +310,7 @@ def _no_picture(options: LabelOptions, path: str) -> InputError:
 
 
 def label_files(path: str | Path) -> tuple[Path, ...]:
-    """Return every file that labels are read from: maps, and shapes with what lies beside them.
+    """Return every file that labels are read from: maps, and shapes with their sidecar files.
 
     Raises:
         InputError: no such file, or it is of no known format.

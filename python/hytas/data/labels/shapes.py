@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.limits import listed, shown
+from hytas.data.limits import listed, printable
 from hytas.errors import InputError
 
 Points = npt.NDArray[np.float64]
@@ -52,7 +52,7 @@ class Shapes:
 
 @dataclass(frozen=True)
 class VectorOptions:
-    """How the user wants vector labels read.
+    """The options of vector labels.
 
     Attributes:
         class_field: the field with the class of each shape; None finds it.
@@ -108,20 +108,22 @@ def find_field(fields: Mapping[str, Sequence[Any]], wanted: str | None) -> str:
         return wanted
     usual = [name for name in names if name.lower() in CLASS_FIELDS]
     others = [name for name in names if name.lower() not in COLOUR_FIELDS]
-    found = usual or others
-    if len(found) != 1:  # a field without any value is not the one
-        found = [name for name in found if any(value is not None for value in fields[name])]
-    if len(found) != 1:
+    candidates = usual or others
+    if len(candidates) != 1:  # a field without any value is not the one
+        candidates = [
+            name for name in candidates if any(value is not None for value in fields[name])
+        ]
+    if len(candidates) != 1:
         raise InputError(
             "labels", rule=_holds(names), hint="name the one of classes with `class_field`"
         )
-    return found[0]
+    return candidates[0]
 
 
 def _holds(names: Sequence[str]) -> str:
     if not names:
-        return "there is no field beside the places"
-    return f"the fields are {listed((shown(name) for name in names), len(names))}"
+        return "there is no field besides the coordinates"
+    return f"the fields are {listed((printable(name) for name in names), len(names))}"
 
 
 def colour_of(value: Any) -> Colour | None:

@@ -24,9 +24,9 @@ from hytas.data.labels.shapes import (
     find_field,
     naming,
 )
-from hytas.data.libraries import library
-from hytas.data.limits import listed, shown
+from hytas.data.limits import listed, printable
 from hytas.errors import InputError
+from hytas.lazy import library
 
 WGS_84 = "EPSG:4326"
 MOST_COORDINATE = 1e15
@@ -77,18 +77,18 @@ def vector_map(
     unlabelled: int | None = None,
     zero_is_a_class: bool = False,
     given: ClassNames | None = None,
-    known: Mapping[str, int] | None = None,
+    class_ids: Mapping[str, int] | None = None,
 ) -> VectorMap:
     """Read a file of polygons or points as a label map (H, W) of the scene.
 
     Args:
         path: the file.
-        options: how to read it.
+        options: of vector labels.
         grid: the pixels of the scene.
         unlabelled: the class of shapes that label nothing.
         zero_is_a_class: whether 0 is a class; ids are then one more than the file's numbers.
         given: names by number or by name in the file; see `read_class_names`.
-        known: ids of classes by name, for shapes that are compared with a model.
+        class_ids: ids of classes by name, for shapes that are compared with a model.
 
     Raises:
         InputError: a broken file, a shape without a class, shapes in an unknown coordinate system,
@@ -100,7 +100,9 @@ def vector_map(
         overruled = _overruled(shapes.crs, options)
         shapes = _in_the_scene(shapes, options, grid)
         check_rings(shapes.geometries)
-        classes = _classes(shapes.fields, options, unlabelled, zero_is_a_class, known, given or {})
+        classes = _classes(
+            shapes.fields, options, unlabelled, zero_is_a_class, class_ids, given or {}
+        )
         labels, polygons, notes = _burn(shapes, classes, grid)
     remarks = tuple(
         f"{path.name}: {note}" for note in (*shapes.notes, *overruled, *classes.notes, *notes)
@@ -173,7 +175,7 @@ def _in_the_scene(shapes: Shapes, options: VectorOptions, grid: Grid) -> Shapes:
         )
     if target is None:
         raise InputError(
-            "labels", rule=f"is in {shown(source)}, and the scene names no coordinate system"
+            "labels", rule=f"is in {printable(source)}, and the scene names no coordinate system"
         )
     return replace(shapes, geometries=reprojected(shapes.geometries, source, target))
 
@@ -184,7 +186,7 @@ def reprojected(geometries: Geometries, source: str, target: str) -> Geometries:
     Args:
         geometries: to reproject.
         source: their system, as "EPSG:..." or well-known text.
-        target: that of the scene, likewise.
+        target: system of the scene.
 
     Raises:
         InputError: a system is unknown, or a coordinate has no place in `target`.
@@ -196,7 +198,7 @@ def reprojected(geometries: Geometries, source: str, target: str) -> Geometries:
     systems = [crs_of(text) for text in (source, target)]
     if None in systems:
         wrong = source if systems[0] is None else target
-        raise InputError("labels", rule=f"no such coordinate system: {shown(wrong)}")
+        raise InputError("labels", rule=f"no such coordinate system: {printable(wrong)}")
     if systems[0] == systems[1]:
         return geometries
     codes = [epsg_of(system) for system in systems]
@@ -225,8 +227,8 @@ def _mover(systems: Sequence[Any], names: Sequence[str]) -> Callable[[Points], P
             raise InputError(
                 "labels",
                 rule=f"a coordinate near {first[0]:.10g}, {first[1]:.10g} has no place in "
-                f"{shown(names[1])}",
-                hint=f"is the system of the shapes {shown(names[0])}?",
+                f"{printable(names[1])}",
+                hint=f"is the system of the shapes {printable(names[0])}?",
             )
         return result
 
@@ -237,7 +239,7 @@ def _overruled(own: str | None, options: VectorOptions) -> list[str]:
     """Return a note if the user names another coordinate system than the file itself."""
     if not own or options.crs is None or crs_of(own) == crs_of(options.crs):
         return []
-    return [f"read as {shown(options.crs)}, as given; the file says {shown(own)}"]
+    return [f"read as {printable(options.crs)}, as given; the file says {printable(own)}"]
 
 
 def _classes(
@@ -245,7 +247,7 @@ def _classes(
     options: VectorOptions,
     unlabelled: int | None,
     zero_is_a_class: bool,
-    known: Mapping[str, int] | None,
+    class_ids: Mapping[str, int] | None,
     given: ClassNames,
 ) -> Classes:
     name = find_field(fields, options.class_field)
@@ -255,17 +257,17 @@ def _classes(
         ids = [0 if value == unlabelled else int(value) + one for value in values]
         names = {i: f"label {i - 1}" if zero_is_a_class else f"class {i}" for i in set(ids)}
         names, notes = renamed(sorted(set(ids) - {0}), names, given, one)
-        if known is not None:
+        if class_ids is not None:
             names = {}
     else:
         texts = [given.get(str(value), str(value)) for value in values]
         notes = unused(given.keys() - {str(value) for value in values})
-        if known is None:
+        if class_ids is None:
             numbers = {text: i for i, text in enumerate(sorted(set(texts)), start=1)}
         else:
-            beyond = max(known.values()) + 1
-            new = sorted(set(texts) - set(known))
-            numbers = {**known, **{text: i for i, text in enumerate(new, start=beyond)}}
+            beyond = max(class_ids.values()) + 1
+            new = sorted(set(texts) - set(class_ids))
+            numbers = {**class_ids, **{text: i for i, text in enumerate(new, start=beyond)}}
         ids = [numbers[text] for text in texts]
         names = {numbers[text]: text for text in texts}
     return Classes(np.array(ids, np.int64), names, _colours(fields, ids, name), notes)
@@ -277,18 +279,20 @@ def _class_of(value: Any, name: str, number: int) -> int | str:
     if isinstance(value, str):
         value = value.strip()
     if value is None or value == "":
-        raise InputError("labels", rule=f"shape {number} has no class in the field {shown(name)}")
+        raise InputError(
+            "labels", rule=f"shape {number} has no class in the field {printable(name)}"
+        )
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise InputError(
             "labels",
-            rule=f"shape {number}: {shown(name)} is {shown(repr(value))}: a class is a text or a "
-            "whole number",
+            rule=f"shape {number}: {printable(name)} is {printable(repr(value))}: a class is "
+            "a text or a whole number",
         )
     if isinstance(value, int) and not 0 <= value < 2**31 - 1:
         raise InputError(
             "labels",
-            rule=f"shape {number}: {shown(name)} is {value}: a class is 0 (unlabelled) or more, "
-            "and below 2^31",
+            rule=f"shape {number}: {printable(name)} is {value}: a class is 0 (unlabelled) or "
+            "more, and below 2^31",
         )
     return value
 
@@ -299,15 +303,15 @@ def _colours(
     field = next((n for n in fields if n.lower() in COLOUR_FIELDS and n != name), None)
     if field is None:
         return {}
-    found: dict[int, set[Colour | None]] = {}
+    colours: dict[int, set[Colour | None]] = {}
     for value, number in zip(fields[field], ids, strict=True):
-        found.setdefault(number, set()).add(colour_of(value))
-    one = {number: next(iter(each)) for number, each in found.items() if len(each) == 1}
+        colours.setdefault(number, set()).add(colour_of(value))
+    one = {number: next(iter(each)) for number, each in colours.items() if len(each) == 1}
     return {number: colour for number, colour in one.items() if colour is not None}
 
 
 def _burn(shapes: Shapes, classes: Classes, grid: Grid) -> tuple[LabelMap, LabelMap, list[str]]:
-    """Return the label map, the map of shapes, and remarks on what is in neither."""
+    """Return the label map, the map of shapes, and notes on pixels and shapes left out."""
     burner = Burner(shapes.geometries, grid, shapes.in_pixels)
     labels: LabelMap = np.zeros((grid.height, grid.width), np.int32)
     polygons: LabelMap = np.zeros_like(labels)
@@ -317,20 +321,20 @@ def _burn(shapes: Shapes, classes: Classes, grid: Grid) -> tuple[LabelMap, Label
     for number in np.unique(classes.ids).tolist():
         own = np.flatnonzero(classes.ids == number)
         window, owners = burner.burn(own)
-        held = owners > 0
+        owned = owners > 0
         # Another shape of the class may cover all pixels of one that is not seen.
-        outside += burner.count_outside(np.setdiff1d(own, owners[held] - 1))
+        outside += burner.count_outside(np.setdiff1d(own, owners[owned] - 1))
         if not number:
             continue
         mine, others = labels[window], torn[window]
-        conflict = held & (mine > 0)
+        conflict = owned & (mine > 0)
         if conflict.any():
             row, column = (int(i) for i in np.argwhere(conflict)[0])
             place = row + window[0].start, column + window[1].start
             here = (*place, int(mine[row, column]), number)
             first = here if first is None else min(first, here)
         others |= conflict
-        free = held & (mine == 0)
+        free = owned & (mine == 0)
         mine[free], polygons[window][free] = number, owners[free]
     if outside == len(shapes.geometries):
         raise _nothing_inside(shapes, grid)
@@ -348,14 +352,16 @@ def _notes(
     shapes = len(classes.ids)
     notes = [f"{outside} of {shapes} shapes hold no pixel centre of the scene"] if outside else []
     if first is not None:
-        names = [shown(classes.names.get(number, str(number))) for number in first[2:]]
+        names = [printable(classes.names.get(number, str(number))) for number in first[2:]]
         notes.append(
             f"{torn} pixels lie in shapes of several classes and are left unlabelled, the first "
             f"at row {first[0]}, column {first[1]}: {names[0]} and {names[1]}"
         )
     there = set(np.unique(labels).tolist())
     missing = [
-        shown(name) for number, name in sorted(classes.names.items()) if number not in {0, *there}
+        printable(name)
+        for number, name in sorted(classes.names.items())
+        if number not in {0, *there}
     ]
     if missing:
         notes.append(f"no pixel of {listed(missing, len(missing))} in the scene")
@@ -370,7 +376,9 @@ def _nothing_inside(shapes: Shapes, grid: Grid) -> InputError:
     low_x, low_y, high_x, high_y = shapely.total_bounds(shapes.geometries).tolist()
     if not np.isfinite(low_x):
         return InputError("labels", rule="its shapes have no coordinates")
-    where = "column and row" if shapes.in_pixels else shown(system_of(grid) or "its coordinates")
+    where = (
+        "column and row" if shapes.in_pixels else printable(system_of(grid) or "its coordinates")
+    )
     return InputError(
         "labels",
         rule=f"no shape lies in the scene: in {where} they span {low_x:.8g} to {high_x:.8g} and "

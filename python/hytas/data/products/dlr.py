@@ -1,4 +1,4 @@
-"""EnMAP L1C and L2A and DESIS L1C and L2A (DLR): a GeoTIFF beside its metadata in XML.
+"""EnMAP L1C and L2A and DESIS L1C and L2A (DLR): a GeoTIFF and its metadata in XML.
 
 Layout: EnMAP product specification EN-PCV-ICD-2009, DESIS products definition. `NAME-METADATA.XML`
 describes `NAME-SPECTRAL_IMAGE.TIF`: centre, gain and offset of each band.
@@ -29,7 +29,7 @@ def image_of(path: Path) -> Path:
     """Return the image of a product, given its metadata; any other path as it is.
 
     Raises:
-        InputError: metadata without an image beside them.
+        InputError: metadata without an image next to them.
     """
     if _METADATA.fullmatch(path.name) is None:
         return path
@@ -57,8 +57,8 @@ def refine(contents: Contents) -> Contents:
     name = _IMAGE.fullmatch(contents.path.name)
     assert name is not None
     names = [f"{name[1]}-METADATA.{end}" for end in ("XML", "xml")]
-    beside = (contents.path.with_name(each) for each in names)
-    metadata = next((path for path in beside if path.is_file()), None)
+    candidates = (contents.path.with_name(each) for each in names)
+    metadata = next((path for path in candidates if path.is_file()), None)
     if metadata is None:
         note = f"its metadata ({names[0]}) are not next to it: values are as stored"
         return replace(contents, notes=(*contents.notes, note))
@@ -89,7 +89,7 @@ def refine(contents: Contents) -> Contents:
     facts = BandFacts(waves[order], fwhm[order] if np.isfinite(fwhm).all() else None, good)
     kind = f"{_MISSIONS[name[2].upper()]} ({contents.format})"
     cube = replace(cube, bands=facts)
-    return replace(contents, format=kind, variables=(cube,), notes=notes, beside=(metadata,))
+    return replace(contents, format=kind, variables=(cube,), notes=notes, sidecars=(metadata,))
 
 
 def _bands(root: Element) -> Iterator[tuple[float, float, float, float]]:
@@ -137,7 +137,7 @@ def _mark(own: float | None, root: Element) -> float:
 def _bad_bands(root: Element, count: int) -> set[int]:
     """Indices of bands that no detector list expects, or whose statistics say that they are empty.
 
-    EnMAP lists its channels, numbered from 1, apart for its two detectors.
+    EnMAP lists its channels, numbered from 1, separately for its two detectors.
     """
     expected: set[int] = set()
     for listed in root.iter("expectedChannelsList"):

@@ -33,21 +33,21 @@ def refine(contents: Contents) -> Contents:
         InputError: wavelengths or flags that are not one a band.
     """
     name = next(name for name in _CUBES if contents.find(name) is not None)
-    found = contents.find(name)
-    assert found is not None
-    good = _list(contents, "good_wavelengths", found)
+    variable = contents.find(name)
+    assert variable is not None
+    good = _list(contents, "good_wavelengths", variable)
     bands = BandFacts(
-        _list(contents, "wavelengths", found),
-        _list(contents, "fwhm", found),
+        _list(contents, "wavelengths", variable),
+        _list(contents, "fwhm", variable),
         None if good is None or not (good == 1).any() else good == 1,
     )
     grid = None
-    height, width = found.shape[:2]
+    height, width = variable.shape[:2]
     location = Location.of(contents, "location/lat", "location/lon", (height, width))
     if location is not None:
         location = replace(location, lookup=_lookup(contents))
         grid = Grid(None, None, height, width, location)
-    cube = replace(found, dims=ROWS_FIRST, bands=bands, grid=grid)
+    cube = replace(variable, dims=ROWS_FIRST, bands=bands, grid=grid)
     return replace(
         contents,
         format=f"{_CUBES[name]} ({contents.format})",

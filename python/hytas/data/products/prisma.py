@@ -34,10 +34,10 @@ def refine(contents: Contents) -> Contents:
         InputError: an attribute with wavelengths or scale is missing or does not fit.
     """
     attributes = contents.attributes
-    found = [m for m in (_CUBE.fullmatch(v.name) for v in contents.variables) if m is not None]
-    swath, level = found[0][1], found[0][2]
+    matches = [m for m in (_CUBE.fullmatch(v.name) for v in contents.variables) if m is not None]
+    swath, level = matches[0][1], matches[0][2]
     parts = []
-    for match in sorted(found, key=lambda match: match[3], reverse=True):
+    for match in sorted(matches, key=lambda match: match[3], reverse=True):
         cube = contents.find(match[0])
         if cube is None or len(cube.shape) != 3:
             raise InputError(rule=f"{cube} is no numeric cube")
@@ -45,7 +45,7 @@ def refine(contents: Contents) -> Contents:
         gain, offset = _scale(attributes, level, detector)
         cube = replace(cube, dims=BANDS_BETWEEN)
         parts.append(Part(cube, _waves(attributes, detector), gain, offset))
-    # Where no band was measured, all of them hold 0.
+    # Pixels without a measurement hold 0 in all bands.
     cube, _ = join("VNIR_Cube+SWIR_Cube", parts, empty=0.0)
     size = cube.shape[:2]
     grid = _grid(attributes, size) if level == "L2D" else None

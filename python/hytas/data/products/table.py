@@ -8,7 +8,7 @@ from hytas.data.record import Contents
 
 
 class Product(NamedTuple):
-    """A product: whether a file's contents are one, and what they mean as one."""
+    """A product: a test of a file's contents, and their interpretation."""
 
     matches: Callable[[Contents], bool]
     refine: Callable[[Contents], Contents]

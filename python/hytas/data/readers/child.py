@@ -22,7 +22,7 @@ CPU_SECONDS = 3
 """Time of one answer, and a second more for every BYTES_PER_SECOND of values."""
 BYTES_PER_SECOND = 10e6
 MOST_BYTES = 768 * 2**20
-"""Memory of one answer, beside twice the bytes of its values."""
+"""Memory of one answer, in addition to twice the bytes of its values."""
 IDLE_SECONDS = 120.0
 Answer = tuple[dict[str, Any], Array | None]
 
@@ -32,7 +32,7 @@ def serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     warnings.simplefilter("ignore")
     answers = os.dup(1)
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # output of libraries is not an answer
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     send(answers, {"ready": True})
@@ -72,10 +72,10 @@ def _answered(request: dict[str, Any]) -> Answer:
         array = np.frombuffer(data, np.uint8)
         return {"facts": facts, "dtype": "u1", "shape": array.shape}, array
     states = [Path(path).stat() for path in request["paths"]]
-    known = tuple((s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns) for s in states)
+    file_states = tuple((s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns) for s in states)
     if "number" not in request:
-        _contents.cache_clear()  # files beside the named ones may have changed
-    contents = _contents(request["reader"], tuple(request["paths"]), known)
+        _contents.cache_clear()  # sidecar files may have changed
+    contents = _contents(request["reader"], tuple(request["paths"]), file_states)
     if "number" not in request:
         return {"contents": plain(contents)}, None
     variable = contents.variables[request["number"]]
@@ -94,8 +94,8 @@ def _function(reader: str) -> Callable[..., Any]:
 
 @lru_cache(maxsize=8)
 def _contents(reader: str, paths: tuple[str, ...], states: tuple[tuple[int, ...], ...]) -> Contents:
-    found: Contents = _function(reader)(*map(Path, paths))
-    return found
+    contents: Contents = _function(reader)(*map(Path, paths))
+    return contents
 
 
 def _limit(size: int) -> None:

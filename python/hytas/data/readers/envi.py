@@ -1,4 +1,4 @@
-"""Headers of ENVI: what they tell beside the pixels, which GDAL reads.
+"""Headers of ENVI: all facts besides the pixels, which GDAL reads.
 
 https://www.nv5geospatialsoftware.com/docs/enviheaderfiles.html
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hytas.data.limits import shown
+from hytas.data.limits import printable
 from hytas.data.record import BandFacts, Raw
 from hytas.data.wavelengths import good_bands, items_of, nanometres, widths
 from hytas.errors import InputError
@@ -31,7 +31,7 @@ _FIRST = b"ENVI"
 
 @dataclass(frozen=True)
 class HeaderFacts:
-    """What header fields tell about bands and classes.
+    """The facts of header fields about bands and classes.
 
     Attributes:
         bands: their facts.
@@ -48,7 +48,7 @@ class HeaderFacts:
 
 
 def matches(path: Path) -> bool:
-    """Return whether a file is an ENVI header, or has one beside it."""
+    """Return whether a file is an ENVI header, or has one next to it."""
     return is_header(path) or header_beside(path) is not None
 
 
@@ -76,18 +76,18 @@ def data_beside(header: Path, suffixes: Sequence[str] = DATA_SUFFIXES) -> Path:
     """
     stem = header.with_suffix("").name
     endings = ("", *suffixes, *(suffix.upper() for suffix in suffixes))
-    found = [path for end in endings if (path := header.with_name(stem + end)).is_file()]
-    if not found:
-        looked = ", ".join(stem + end for end in endings[:4])
-        raise InputError(rule=f"is a header without its data file: looked for {looked} ...")
-    if len(found) == 1:
-        return found[0]
+    data_files = [path for end in endings if (path := header.with_name(stem + end)).is_file()]
+    if not data_files:
+        names = ", ".join(stem + end for end in endings[:4])
+        raise InputError(rule=f"is a header without its data file: looked for {names} ...")
+    if len(data_files) == 1:
+        return data_files[0]
     fields = fields_of(header)
-    fitting = [path for path in found if path.stat().st_size == _wanted_size(fields)]
+    fitting = [path for path in data_files if path.stat().st_size == _wanted_size(fields)]
     if len(fitting) > 1:
         names = " and ".join(path.name for path in fitting)
         raise InputError(rule=f"is a header of {names}: both fit it", hint="name the data file")
-    return fitting[0] if fitting else found[0]
+    return fitting[0] if fitting else data_files[0]
 
 
 def parse_header(path: Path) -> dict[str, str | list[str]]:
@@ -132,7 +132,7 @@ def _fields(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
             while "}" not in parts[-1]:
                 more = next(lines, None)
                 if more is None:
-                    raise InputError(rule=f"the brace of {shown(name)!r} is never closed")
+                    raise InputError(rule=f"the brace of {printable(name)!r} is never closed")
                 parts.append("" if more.startswith(";") else more.strip())
             value = "\n".join(filter(None, parts))
             value = value[: value.rindex("}") + 1]
@@ -171,12 +171,12 @@ def raw_of(header: Path, data: Path) -> Raw | None:
 
 
 def header_facts(fields: Mapping[str, str], bands: int) -> HeaderFacts:
-    """Return what fields tell about the bands and classes of an image of so many bands."""
+    """Return the facts of the fields about bands and classes."""
     notes: list[str] = []
-    found = _band_facts(fields, bands, notes)
+    facts = _band_facts(fields, bands, notes)
     names = _class_names(fields, notes)
     colours = _class_colours(fields.get("class lookup", ""))
-    return HeaderFacts(found, _nodata(fields, notes), names, colours, tuple(notes))
+    return HeaderFacts(facts, _nodata(fields, notes), names, colours, tuple(notes))
 
 
 def _band_facts(fields: Mapping[str, str], bands: int, notes: list[str]) -> BandFacts:
@@ -269,7 +269,7 @@ def _nodata(fields: Mapping[str, str], notes: list[str]) -> float | None:
     try:
         return float(plain)
     except ValueError:
-        notes.append(f"'data ignore value' is {shown(text)}, no number: it is not used")
+        notes.append(f"'data ignore value' is {printable(text)}, no number: it is not used")
         return None
 
 
@@ -281,7 +281,7 @@ def _integer(fields: Mapping[str, str], name: str, default: int, lowest: int) ->
         number = math.nan
     if not lowest <= number < 2**53 or number % 1:
         raise InputError(
-            rule=f"{name!r} is {shown(value)}; must be an integer of at least {lowest}"
+            rule=f"{name!r} is {printable(value)}; must be an integer of at least {lowest}"
         )
     return int(number)
 

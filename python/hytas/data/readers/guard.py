@@ -58,14 +58,14 @@ class Guard:
             InputError, OSError: as the reader.
             ValueError: the child crashed, took too much time or memory, or found the file broken.
         """
-        asked = {"reader": reader, "paths": [str(path) for path in paths]}
-        answer, _ = self._ask({**asked, "bytes": 0}, 0)
-        found: Contents = restored(answer["contents"])
+        request = {"reader": reader, "paths": [str(path) for path in paths]}
+        answer, _ = self._ask({**request, "bytes": 0}, 0)
+        contents: Contents = restored(answer["contents"])
         return replace(
-            found,
+            contents,
             variables=tuple(
-                replace(each, read=partial(self._part, asked, number))
-                for number, each in enumerate(found.variables)
+                replace(each, read=partial(self._part, request, number))
+                for number, each in enumerate(contents.variables)
             ),
         )
 
@@ -83,15 +83,15 @@ class Guard:
         Raises:
             InputError, OSError, ValueError: as for `contents`.
         """
-        asked = {"reader": reader, "paths": [str(path)], "arguments": arguments, "bytes": most}
-        answer, data = self._ask(asked, most)
+        request = {"reader": reader, "paths": [str(path)], "arguments": arguments, "bytes": most}
+        answer, data = self._ask(request, most)
         assert data is not None  # the child sends some
         return answer["facts"], data.tobytes()
 
-    def _part(self, asked: dict[str, Any], number: int, key: Key) -> Array:
+    def _part(self, request: dict[str, Any], number: int, key: Key) -> Array:
         ends = [(part.start, part.stop) for part in key]
         most = bytes_of((stop - start for start, stop in ends), 16)
-        wanted = {**asked, "number": number, "key": ends, "bytes": most}
+        wanted = {**request, "number": number, "key": ends, "bytes": most}
         answer, array = self._ask(wanted, most)
         if array is None:
             raise InputError(
@@ -99,26 +99,26 @@ class Guard:
             )
         return array
 
-    def _ask(self, asked: dict[str, Any], most: int) -> tuple[dict[str, Any], Array | None]:
-        file = asked["reader"], *(_state(path) for path in asked["paths"])
+    def _ask(self, request: dict[str, Any], most: int) -> tuple[dict[str, Any], Array | None]:
+        file = request["reader"], *(_state(path) for path in request["paths"])
         if file in self._fatal:
             raise ValueError(self._fatal[file])
         try:
             with self._lock:
-                answer, array = self._answer(asked, most)
+                answer, array = self._answer(request, most)
         except ValueError as error:  # a child is not started for this file again
             self._fatal[file] = str(error)
             raise
         _raise(answer)
         return answer, array
 
-    def _answer(self, asked: dict[str, Any], most: int) -> tuple[dict[str, Any], Array | None]:
+    def _answer(self, request: dict[str, Any], most: int) -> tuple[dict[str, Any], Array | None]:
         for last in (False, True):
             child = self._running()
             if child is None:
-                return _here(asked)
+                return _here(request)
             try:
-                return _exchange(child, asked, most)
+                return _exchange(child, request, most)
             except (EOFError, BrokenPipeError):
                 status = child.wait()
                 self._stop()
@@ -188,13 +188,13 @@ os.register_at_fork(after_in_child=GUARD.forget)
 
 
 def _exchange(
-    child: subprocess.Popen[bytes], asked: dict[str, Any], most: int
+    child: subprocess.Popen[bytes], request: dict[str, Any], most: int
 ) -> tuple[dict[str, Any], Array | None]:
     """Let the child answer; return the answer, and the values if it has some."""
     assert child.stdin is not None
     assert child.stdout is not None
     seconds = WALL_SECONDS + most / BYTES_PER_SECOND
-    send(child.stdin.fileno(), asked)
+    send(child.stdin.fileno(), request)
     answer = receive(child.stdout.fileno(), seconds)
     if "shape" not in answer:
         return answer, None
@@ -206,15 +206,15 @@ def _exchange(
     return answer, array
 
 
-def _here(asked: dict[str, Any]) -> tuple[dict[str, Any], Array | None]:
+def _here(request: dict[str, Any]) -> tuple[dict[str, Any], Array | None]:
     """Answer in this process."""
     from hytas.data.readers.child import answered
 
-    return answered(asked)
+    return answered(request)
 
 
 def _state(path: str) -> tuple[Any, ...]:
-    """Return what tells a file, and one state of it, from others."""
+    """Return the identity of a file, and of its state."""
     try:
         state = Path(path).stat()
     except OSError:
@@ -231,7 +231,7 @@ def _why(number: int) -> str:
 
 
 def _raise(answer: dict[str, Any]) -> None:
-    """Raise the error that an answer tells of."""
+    """Raise the error of an answer."""
     kind, text = answer.get("error"), str(answer.get("text"))
     if kind == "InputError":
         value = {} if answer["value"] is None else {"value": answer["value"]}

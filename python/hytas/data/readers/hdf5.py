@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.libraries import library
-from hytas.data.limits import MOST_VARIABLES, bytes_of, check_count, listed, shown
+from hytas.data.limits import MOST_VARIABLES, bytes_of, check_count, listed, printable
 from hytas.data.readers import netcdf
 from hytas.data.record import Array, Contents, Key, Variable, kind_of, plain
 from hytas.errors import InputError
+from hytas.lazy import library
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 MATLAB = b"MATLAB 7.3"
@@ -31,13 +31,15 @@ def read(path: Path) -> Contents:
     """Describe the datasets of a file."""
     h5py = library("h5py", "", "an HDF5 file")
     with h5py.File(path, "r") as file:
-        found = _datasets(file)
+        datasets = _datasets(file)
         # A file may have a few dimensions like those of NetCDF, and still be none.
-        if _is_netcdf(path, file, found):
+        if _is_netcdf(path, file, datasets):
             with suppress(ValueError, KeyError, AttributeError, TypeError):
-                return netcdf.read_hdf5(path, {name: _stored(item) for name, item in found.items()})
+                return netcdf.read_hdf5(
+                    path, {name: _stored(item) for name, item in datasets.items()}
+                )
         size = file.id.get_filesize()
-        variables = tuple(_variable(path, name, item, size) for name, item in found.items())
+        variables = tuple(_variable(path, name, item, size) for name, item in datasets.items())
         return Contents(path, "HDF5", variables, attributes=_attributes(file))
 
 
@@ -49,8 +51,8 @@ def read_matlab(path: Path) -> Contents:
     h5py = library("h5py", "", "a MATLAB 7.3 file")
     with h5py.File(path, "r") as file:
         size = file.id.get_filesize()
-        found = [_variable(path, name, item, size) for name, item in _datasets(file).items()]
-    turned = (each if "MATLAB_class" in each.attributes else _turned(each) for each in found)
+        variables = [_variable(path, name, item, size) for name, item in _datasets(file).items()]
+    turned = (each if "MATLAB_class" in each.attributes else _turned(each) for each in variables)
     return Contents(path, "MATLAB v7.3", tuple(turned))
 
 
@@ -61,7 +63,7 @@ def _datasets(file: Any) -> dict[str, Any]:
         InputError: there are too many.
         InputError: the values of one are in other files.
     """
-    found = {}
+    datasets = {}
     for key in _names(file):
         item = file[key]
         if item.shape is None:
@@ -70,20 +72,20 @@ def _datasets(file: Any) -> dict[str, Any]:
         others = list(dict.fromkeys(_other_files(item)))
         if others:
             raise InputError(
-                rule=f"the values of {shown(name)} lie in other files "
+                rule=f"the values of {printable(name)} lie in other files "
                 f"({listed(others, len(others))}), as "
                 f"{'a virtual dataset' if item.is_virtual else 'external storage'}, and hytas "
                 "opens no file that a file names",
                 hint="copy the values into it",
             )
-        found[name] = item
-    return found
+        datasets[name] = item
+    return datasets
 
 
 def _names(file: Any) -> list[bytes]:
     h5py = library("h5py", "", "an HDF5 file")
 
-    found: list[bytes] = []
+    names: list[bytes] = []
     visited = depth = 0
 
     # Only the type is read; objects are not opened. Returning something ends the visit.
@@ -91,29 +93,29 @@ def _names(file: Any) -> list[bytes]:
         nonlocal visited, depth
         visited, depth = visited + 1, max(depth, name.count(b"/"))
         if info.type == h5py.h5o.TYPE_DATASET and not name.startswith(b"#"):
-            found.append(name)
+            names.append(name)
         return True if visited > MOST_OBJECTS or depth > MOST_DEPTH else None
 
     h5py.h5o.visit(file.id, visit, info=True)
     check_count(visited, "groups and datasets", MOST_OBJECTS)
     check_count(depth, "levels of groups", MOST_DEPTH)
-    check_count(len(found), "datasets")
-    return found
+    check_count(len(names), "datasets")
+    return names
 
 
 def _other_files(item: Any) -> Iterator[str]:
     """Yield the other files of a dataset's values; "." for a virtual dataset without files."""
     if item.is_virtual:
-        yield from [shown(source.file_name) for source in item.virtual_sources()] or ["."]
+        yield from [printable(source.file_name) for source in item.virtual_sources()] or ["."]
     plan = item.id.get_create_plist()
     for number in range(plan.get_external_count()):
-        yield shown(plan.get_external(number)[0].decode("utf-8", "surrogateescape"))
+        yield printable(plan.get_external(number)[0].decode("utf-8", "surrogateescape"))
 
 
-def _is_netcdf(path: Path, file: Any, found: Mapping[str, Any]) -> bool:
+def _is_netcdf(path: Path, file: Any, datasets: Mapping[str, Any]) -> bool:
     if path.suffix.lower() in _NETCDF or "_NCProperties" in file.attrs:
         return True
-    return any(item.attrs.get("CLASS") == b"DIMENSION_SCALE" for item in found.values())
+    return any(item.attrs.get("CLASS") == b"DIMENSION_SCALE" for item in datasets.values())
 
 
 def _variable(path: Path, name: str, item: Any, file_size: int) -> Variable:
@@ -178,7 +180,7 @@ def _dims(item: Any) -> list[str]:
 def _attributes(item: Any) -> dict[str, Any]:
     """Return the attributes that are numbers or texts, and not large, by name."""
     h5py = library("h5py", "", "an HDF5 file")
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for name in islice(item.attrs, MOST_VARIABLES):
         with suppress(OSError, TypeError, ValueError, RuntimeError, KeyError):
             kept = h5py.h5a.open(item.id, name.encode("utf-8", "surrogateescape"))
@@ -186,5 +188,5 @@ def _attributes(item: Any) -> dict[str, Any]:
                 continue
             value = plain(item.attrs[name])
             if value is not None:
-                found[name] = value
-    return found
+                attributes[name] = value
+    return attributes

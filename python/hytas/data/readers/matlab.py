@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.libraries import library
 from hytas.data.limits import bytes_of, check_count
 from hytas.data.record import Array, Contents, Key, Variable, kind_of
+from hytas.lazy import library
 
 MOST_DEPTH = 8
 """Levels of structures in structures."""
@@ -34,14 +34,14 @@ def read(path: Path) -> Contents:
 
 
 def _variable(path: Path, name: str, shape: tuple[int, ...], kind: str) -> Variable:
-    known = _KINDS.get(kind, "number")
-    size = bytes_of(shape, _BYTES.get(kind, 8)) if known == "number" else 0
+    content = _KINDS.get(kind, "number")
+    size = bytes_of(shape, _BYTES.get(kind, 8)) if content == "number" else 0
     stored = path.stat().st_size
     return Variable(
         name,
         shape,
         kind,
-        known,
+        content,
         partial(_values, path, name),
         size=size,
         stored=stored,

@@ -69,8 +69,8 @@ def plain(value: Any) -> Any:
     """Return a record, or a part of one, as JSON holds it; functions are left out."""
     if is_dataclass(value):
         kept = {each.name: getattr(value, each.name) for each in fields(value)}
-        found = {name: plain(each) for name, each in kept.items() if name != "read"}
-        return {"": type(value).__name__, **found}
+        plain_fields = {name: plain(each) for name, each in kept.items() if name != "read"}
+        return {"": type(value).__name__, **plain_fields}
     if isinstance(value, Mapping):
         return {"": "dict", "items": [[key, plain(each)] for key, each in value.items()]}
     if isinstance(value, np.ndarray | np.generic):
@@ -93,10 +93,10 @@ def restored(value: Any) -> Any:
         return np.array(value["values"], np.dtype(value["dtype"]))
     if kind == "path":
         return Path(value["text"])
-    found = {name: restored(each) for name, each in value.items()}
+    fields = {name: restored(each) for name, each in value.items()}
     if kind == "Variable":
-        found["read"] = _unread
-    return _CLASSES[kind](**found)
+        fields["read"] = _unread
+    return _CLASSES[kind](**fields)
 
 
 def _unread(key: Key) -> Array:

@@ -11,9 +11,9 @@ import numpy as np
 from hytas.data.axes import COLUMN, ROW, role_of
 from hytas.data.data_array import grid_of
 from hytas.data.grid import Grid, wkt_of_epsg
-from hytas.data.libraries import library
 from hytas.data.limits import bytes_of, check_count
 from hytas.data.record import Array, Contents, Key, Variable, kind_of, plain
+from hytas.lazy import library
 
 PACKED_NODATA = -9999.0
 """No-data value of a packed array, whose values are scaled when they are read."""
@@ -29,7 +29,7 @@ _CODECS = "pickle"
 
 
 def read_hdf5(path: Path, stored: Mapping[str, int]) -> Contents:
-    """Describe a NetCDF-4 file, whose datasets were looked at before.
+    """Describe a NetCDF-4 file, whose datasets were checked before.
 
     Args:
         path: of the file.
@@ -86,7 +86,7 @@ class Packing:
 
     @classmethod
     def of(cls, attributes: Mapping[str, Any]) -> "Packing | None":
-        """Return the packing that attributes tell of, or None."""
+        """Return the packing of the attributes, or None."""
         numbers: list[float] = []
         for name, usual in (("scale_factor", 1.0), ("add_offset", 0.0)):
             value = np.asarray(attributes.get(name, usual)).ravel()
@@ -139,8 +139,8 @@ def _variable(array: Any, name: str, stored: Mapping[str, int]) -> Variable:
     shape = tuple(map(int, array.shape))
 
     def values(key: Key) -> Array:
-        found = np.asarray(array.variable[key].values).view(stored_as)
-        return found if packing is None else packing(found)
+        stored_values = np.asarray(array.variable[key].values).view(stored_as)
+        return stored_values if packing is None else packing(stored_values)
 
     nodata, chunks = fill_value(attributes), array.encoding.get("preferred_chunks", {})
     return Variable(
@@ -166,20 +166,20 @@ def _grid(array: Any) -> Grid | None:
     roles = [role_of(str(dim)) for dim in array.dims]
     places = [roles.index(role) if role in roles else None for role in (ROW, COLUMN)]
     if places[0] is None or places[1] is None:
-        # Without names only a stored transform can tell the place.
+        # Without names only a stored transform gives the location.
         rows, columns = array.dims[:2]
     else:
         rows, columns = (array.dims[place] for place in places if place is not None)
-    found = grid_of(array, rows, columns)
-    if found.transform is None and found.crs is None:
+    grid = grid_of(array, rows, columns)
+    if grid.transform is None and grid.crs is None:
         return None
     if (
-        found.crs is None
+        grid.crs is None
         and _is_degrees(array, rows, "north")
         and _is_degrees(array, columns, "east")
     ):
-        return Grid(found.transform, wkt_of_epsg(4326), found.height, found.width)
-    return found
+        return Grid(grid.transform, wkt_of_epsg(4326), grid.height, grid.width)
+    return grid
 
 
 def _is_degrees(array: Any, dim: Any, direction: str) -> bool:
@@ -190,9 +190,9 @@ def _is_degrees(array: Any, dim: Any, direction: str) -> bool:
 
 
 def _plain(attributes: Mapping[Any, Any]) -> dict[str, Any]:
-    found = {str(name): plain(value) for name, value in attributes.items()}
+    values = {str(name): plain(value) for name, value in attributes.items()}
     return {
         name: value
-        for name, value in found.items()
+        for name, value in values.items()
         if value is not None and np.size(value) <= 2**16 and len(str(name)) < 256
     }

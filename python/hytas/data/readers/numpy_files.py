@@ -27,8 +27,8 @@ def read_npy(path: Path) -> Contents:
     stored = shape[::-1] if is_fortran else shape
     raw = None if dtype.hasobject else Raw(str(path), dtype.str, offset, stored, axes)
     read = _nothing if raw is None else raw.read
-    found = Variable(path.stem, shape, str(dtype), kind_of(dtype), read, size=size, stored=size)
-    return Contents(path, "NumPy npy", (replace(found, raw=raw),))
+    variable = Variable(path.stem, shape, str(dtype), kind_of(dtype), read, size=size, stored=size)
+    return Contents(path, "NumPy npy", (replace(variable, raw=raw),))
 
 
 def read_npz(path: Path) -> Contents:

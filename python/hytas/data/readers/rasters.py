@@ -19,12 +19,12 @@ import numpy as np
 
 from hytas.data.axes import PAGE
 from hytas.data.grid import Grid, gdal
-from hytas.data.libraries import library
 from hytas.data.limits import bytes_of, check_count
 from hytas.data.readers import envi
 from hytas.data.record import Array, BandFacts, Contents, Key, Variable, kind_of
 from hytas.data.wavelengths import band_items, good_bands, in_descriptions, nanometres, widths
 from hytas.errors import InputError
+from hytas.lazy import library
 
 CACHE_BYTES = 64 * 2**20
 """Of decoded blocks that GDAL keeps."""
@@ -60,20 +60,20 @@ def read(path: Path, driver: str, name: str) -> Contents:
         facts = envi.header_facts(fields, dataset.count)
         colours = dict(facts.class_colours) or _palette(dataset)
         bands, notes = _with_items(dataset, facts.bands, "wavelength" in fields)
-        found = _variable(dataset, path.stem, partial(_values, str(path), driver))
+        unmarked = _variable(dataset, path.stem, partial(_values, str(path), driver))
         marks = dataset.nodatavals
         has_mask = [flag.name for flag in dataset.mask_flag_enums[0]] == ["per_dataset"]
     # GDAL reads any text of an ENVI header as 0.
     marks = (facts.nodata,) if driver == "ENVI" else marks
-    variable = _marked(replace(found, bands=bands, stored=path.stat().st_size), marks)
+    variable = _marked(replace(unmarked, bands=bands, stored=path.stat().st_size), marks)
     if has_mask and not variable.is_colour:
         variable = _masked(variable, partial(_mask, str(path), driver))
     if driver == "GTiff" and variable.shape[0] == 1 and len(pages := like_pages(path)) > 1:
         variable = _stack(path, variable, pages)
     notes = (*facts.notes, *notes)
-    beside = () if header is None else (header,)
+    sidecars = () if header is None else (header,)
     names = facts.class_names
-    return Contents(path, name, (variable,), notes, names, colours, beside=beside)
+    return Contents(path, name, (variable,), notes, names, colours, sidecars=sidecars)
 
 
 def read_envi(path: Path) -> Contents:
@@ -85,17 +85,17 @@ def read_envi(path: Path) -> Contents:
     is_header = envi.is_header(path)
     header = path if is_header else envi.header_beside(path)
     data = envi.data_beside(path) if is_header else path
-    assert header is not None  # the format was told by it
+    assert header is not None  # the format was recognised by it
     raw = envi.raw_of(header, data)
-    found = read(data, "ENVI", "ENVI")
+    contents = read(data, "ENVI", "ENVI")
     if raw is None:
-        return found
-    variable = found.variables[0]
+        return contents
+    variable = contents.variables[0]
     layout = envi.fields_of(header).get("interleave", "bsq").lower()
     names = {"y": "y", "x": "x", "b": "band"}
     dims = tuple(names[axis] for axis in envi.INTERLEAVES[layout])
     variable = replace(variable, read=raw.read, raw=raw, dims=dims, shape=raw.shape, block=())
-    return replace(found, format=f"ENVI {layout.upper()}", variables=(variable,))
+    return replace(contents, format=f"ENVI {layout.upper()}", variables=(variable,))
 
 
 def is_esri(path: Path) -> bool:
@@ -118,8 +118,8 @@ def read_bands(*paths: Path) -> Contents:
     Raises:
         InputError: a file is no raster of one band, or lies on another grid than the first.
     """
-    found = [_one_band(path) for path in paths]
-    waves = [each.variables[0].bands for each in found]
+    files = [_one_band(path) for path in paths]
+    waves = [each.variables[0].bands for each in files]
     listed = [
         None if facts is None or facts.wavelengths is None else float(facts.wavelengths[0])
         for facts in waves
@@ -130,7 +130,7 @@ def read_bands(*paths: Path) -> Contents:
     by_wave = None not in listed and len(set(listed)) == len(listed)
     keys: list[Any] = listed if by_wave else [_natural(path.name) for path in paths]
     order = sorted(range(len(paths)), key=lambda number: keys[number])
-    ordered = [found[number].variables[0] for number in order]
+    ordered = [files[number].variables[0] for number in order]
     first = ordered[0]
     for number, each in zip(order, ordered, strict=True):
         _check_like(first, each, paths[number])
@@ -157,16 +157,16 @@ def read_bands(*paths: Path) -> Contents:
         is_colour=False,
     )
     variable = _marked(variable, [each.nodata for each in ordered])
-    return Contents(paths[0].parent, "files of bands", (variable,), (note,), beside=paths)
+    return Contents(paths[0].parent, "files of bands", (variable,), (note,), sidecars=paths)
 
 
 def band_files(folder: Path) -> list[Path]:
     """Return the rasters in a folder that are bands of one scene: their names differ by numbers."""
-    alike: dict[str, list[Path]] = {}
+    groups: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
         if path.suffix.lower() in (".tif", ".tiff", ".img", ".bil", ".jp2") and path.is_file():
-            alike.setdefault(re.sub(r"\d+", "#", path.name.lower()), []).append(path)
-    most = max(alike.values(), key=len, default=[])
+            groups.setdefault(re.sub(r"\d+", "#", path.name.lower()), []).append(path)
+    most = max(groups.values(), key=len, default=[])
     return most if len(most) > 1 else []
 
 
@@ -216,9 +216,9 @@ def _masked(variable: Variable, mask: Callable[[Key], Array]) -> Variable:
     dtype = np.result_type(variable.dtype, np.float32)
 
     def values(key: Key) -> Array:
-        found = variable.read(key).astype(dtype)
-        found[:, mask(key) == 0] = np.nan
-        return found
+        data = variable.read(key).astype(dtype)
+        data[:, mask(key) == 0] = np.nan
+        return data
 
     size = bytes_of(variable.shape, dtype.itemsize)
     return replace(variable, dtype=str(dtype), read=values, size=size)
@@ -252,17 +252,17 @@ def _marked(variable: Variable, marks: Sequence[float | None]) -> Variable:
     Bands with no-data values of their own become floats, in which NaN means no data: the value of
     one band may be a measurement in another.
     """
-    known = {str(mark): mark for mark in marks}
-    if len(known) == 1:
+    distinct = {str(mark): mark for mark in marks}
+    if len(distinct) == 1:
         return replace(variable, nodata=marks[0])
     dtype = np.result_type(variable.dtype, np.float32)
 
     def values(key: Key) -> Array:
-        found = variable.read(key)
-        result = found.astype(dtype)
-        for band, mark in zip(range(found.shape[0]), marks[key[0]], strict=False):
+        data = variable.read(key)
+        result = data.astype(dtype)
+        for band, mark in zip(range(data.shape[0]), marks[key[0]], strict=False):
             if mark is not None:
-                result[band][found[band] == mark] = np.nan
+                result[band][data[band] == mark] = np.nan
         return result
 
     size = bytes_of(variable.shape, dtype.itemsize)
@@ -270,7 +270,7 @@ def _marked(variable: Variable, marks: Sequence[float | None]) -> Variable:
 
 
 def _grid(dataset: Any) -> Grid | None:
-    """Return where the raster lies; None if nothing tells it."""
+    """Return the grid of a raster; None if the file has none."""
     a, b, c, d, e, f = tuple(dataset.transform)[:6]
     is_known = (a, b, c, d, e, f) != (1, 0, 0, 0, 1, 0)
     crs = dataset.crs.to_wkt() if dataset.crs else None
@@ -294,18 +294,18 @@ def _check_files(dataset: Any, path: Path) -> None:
 
 def _fields(dataset: Any, header: Path | None) -> dict[str, str]:
     """Return header fields: of the header, or those that programs write into other rasters."""
-    found = {key.lower().replace("_", " "): text for key, text in _tags(dataset).items()}
+    fields = {key.lower().replace("_", " "): text for key, text in _tags(dataset).items()}
     kept = ("wavelength", "wavelengths", "wavelength units", "fwhm", "bbl", "class names")
-    found = {
+    fields = {
         key: text
-        for key, text in found.items()
+        for key, text in fields.items()
         if key in kept and (text.startswith("{") or envi.is_list_of_numbers(text))
     }
     units = _tags(dataset).get("wavelength_units")
-    found |= {} if units is None else {"wavelength units": units}
+    fields |= {} if units is None else {"wavelength units": units}
     domain = _tags(dataset, ns="ENVI") if header is None else {}
-    found |= {key.lower().replace("_", " "): text for key, text in domain.items()}
-    return found if header is None else {**found, **envi.fields_of(header)}
+    fields |= {key.lower().replace("_", " "): text for key, text in domain.items()}
+    return fields if header is None else {**fields, **envi.fields_of(header)}
 
 
 def _tags(dataset: Any, band: int = 0, **domain: str) -> dict[str, str]:
@@ -359,14 +359,14 @@ def _listed(
         ("central_wavelength", None),
         ("wavelength_um", "um"),
     ):
-        found = band_items(items, name)
-        if found is not None:
+        texts = band_items(items, name)
+        if texts is not None:
             named = band_items(items, "wavelength_units", "wavelength_unit", "units")
             units = set(named or ())
-            return found, unit or (units.pop() if len(units) == 1 else None), ""
-    found = band_items(imagery, "central_wavelength_um")
-    if found is not None:
-        return found, "um", ""
+            return texts, unit or (units.pop() if len(units) == 1 else None), ""
+    texts = band_items(imagery, "central_wavelength_um")
+    if texts is not None:
+        return texts, "um", ""
     listed, unit = in_descriptions(dataset.descriptions)
     return listed, unit, ""
 
@@ -410,8 +410,8 @@ def _stack_dims(path: Path, shape: tuple[int, ...]) -> tuple[str, ...]:
         axes = json.loads(text)["axes"]
     except (ValueError, KeyError, TypeError):
         return (PAGE, "", "")
-    known = [_LETTERS.get(letter, "") for letter in str(axes)]
-    return tuple(known) if len(known) == len(shape) else (PAGE, "", "")
+    dims = [_LETTERS.get(letter, "") for letter in str(axes)]
+    return tuple(dims) if len(dims) == len(shape) else (PAGE, "", "")
 
 
 def like_pages(path: Path) -> list[int]:
@@ -458,12 +458,12 @@ def _one_band(path: Path) -> Contents:
     driver = {".img": "HFA", ".bil": "EHdr", ".jp2": "JP2OpenJPEG"}.get(
         path.suffix.lower(), "GTiff"
     )
-    found = read_envi(path) if envi.header_beside(path) else read(path, driver, driver)
-    if 1 not in found.variables[0].shape[:1]:
+    contents = read_envi(path) if envi.header_beside(path) else read(path, driver, driver)
+    if 1 not in contents.variables[0].shape[:1]:
         raise InputError(
-            rule=f"{path.name} has {found.variables[0].shape[0]} bands; files of one are joined"
+            rule=f"{path.name} has {contents.variables[0].shape[0]} bands; files of one are joined"
         )
-    return found
+    return contents
 
 
 def _check_like(first: Variable, other: Variable, path: Path) -> None:

@@ -77,8 +77,8 @@ def _known_names(path: Path) -> str:
         return ""
     name = path.name.lower().replace("-", "_")
     near = difflib.get_close_matches(name, SCENES, 1)
-    known = f"known by name: {', '.join(SCENES)}"
-    return f"did you mean {near[0]}? {known}" if near else known
+    scene_names = f"known by name: {', '.join(SCENES)}"
+    return f"did you mean {near[0]}? {scene_names}" if near else scene_names
 
 
 def open_file(path: Named, argument: str = "data") -> Contents:
@@ -114,10 +114,10 @@ def open_file(path: Named, argument: str = "data") -> Contents:
         raise InputError(
             argument,
             path,
-            f"has no ENVI header beside it: looked for {path.name}.hdr and {path.stem}.hdr",
+            f"has no ENVI header next to it: looked for {path.name}.hdr and {path.stem}.hdr",
         )
-    known = ", ".join(dict.fromkeys(entry.name for entry in FORMATS))
-    raise InputError(argument, path, f"has no format that hytas reads ({known})")
+    format_names = ", ".join(dict.fromkeys(entry.name for entry in FORMATS))
+    raise InputError(argument, path, f"has no format that hytas reads ({format_names})")
 
 
 def is_scene_folder(path: Path) -> bool:
@@ -160,5 +160,5 @@ def _record(entry: Format, paths: tuple[Path, ...]) -> Contents:
     if entry.is_guarded:
         return GUARD.contents(entry.reader, paths)
     module, name, *further = entry.reader.split(":")
-    found: Contents = getattr(import_module(f"{__package__}.{module}"), name)(*paths, *further)
-    return found
+    contents: Contents = getattr(import_module(f"{__package__}.{module}"), name)(*paths, *further)
+    return contents

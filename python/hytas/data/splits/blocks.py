@@ -104,8 +104,8 @@ def near(mask: npt.NDArray[np.bool_], reach: int) -> npt.NDArray[np.bool_]:
     left = np.maximum(np.arange(width) - reach, 0)
     right = np.minimum(np.arange(width) + reach + 1, width)
     rows = sums[bottom] - sums[top]
-    found: npt.NDArray[np.bool_] = (rows[:, right] - rows[:, left]) > 0
-    return found
+    near_mask: npt.NDArray[np.bool_] = (rows[:, right] - rows[:, left]) > 0
+    return near_mask
 
 
 def _deal(
@@ -118,15 +118,15 @@ def _deal(
     """
     blocks = int(index.max()) + 1
     classes = int(labels.max())
-    held = np.zeros((blocks, classes + 1))
-    np.add.at(held, (index.ravel(), labels.ravel()), 1)
-    shares = held[:, 1:] / np.maximum(held[:, 1:].sum(axis=0), 1)  # a class may have no pixel
+    counts = np.zeros((blocks, classes + 1))
+    np.add.at(counts, (index.ravel(), labels.ravel()), 1)
+    shares = counts[:, 1:] / np.maximum(counts[:, 1:].sum(axis=0), 1)  # a class may have no pixel
     order = generator.permutation(blocks)
     order = order[np.argsort(-shares[order].max(axis=1), kind="stable")]
     sums = np.zeros((parts, classes))
     dealt = np.zeros(blocks, dtype=np.int64)
     for number in order:
-        # How much a part already has of the classes in this block, weighted by their pixels here.
+        # Share that a part already has of this block's classes, weighted by their pixels here.
         load = sums @ shares[number]
         lightest = np.flatnonzero(load <= load.min() + 1e-12)
         dealt[number] = generator.choice(lightest)

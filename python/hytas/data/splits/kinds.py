@@ -2,12 +2,11 @@
 
 import numpy as np
 
-from hytas.data.labelled import Labelled
 from hytas.data.labels import LabelMap
 from hytas.data.scene import Scene
 from hytas.data.splits.blocks import DRAWS, Units, split_blocks, split_polygons
 from hytas.data.splits.settings import SplitSettings
-from hytas.data.splits.validation import Pixels
+from hytas.data.splits.validation import Labelled, Pixels
 from hytas.errors import InputError
 
 
@@ -32,8 +31,8 @@ def from_maps(
             hint=f"{scene.name} has one label map",
         )
     trained, tested = (class_totals(scene, part) for part in (scene.train, scene.test))
-    found = class_totals(scene, scene.labels)  # a class of another scene has no pixel
-    untrained = [at for at in range(scene.classes) if found[at] and not trained[at]]
+    totals = class_totals(scene, scene.labels)  # a class of another scene has no pixel
+    untrained = [at for at in range(scene.classes) if totals[at] and not trained[at]]
     if untrained:
         raise InputError(
             "labels",
@@ -168,8 +167,8 @@ def _draw(
 ) -> Pixels:
     """Draw up to `counts` pixels of each class."""
     labels = scene.labels.ravel()[pixels]
-    drawn = [
+    samples = [
         generator.permutation(pixels[labels == label])[:count]
         for label, count in enumerate(counts, start=1)
     ]
-    return np.sort(np.concatenate(drawn))
+    return np.sort(np.concatenate(samples))

@@ -40,7 +40,7 @@ def make_split(
 
     Args:
         scene: to split.
-        settings: how to split; None means the default, "auto".
+        settings: of the split; None means the default, "auto".
         seed: of every draw.
         patch_size: side of the patches, for the guard band and the overlap.
         changed: fields of the settings to change, such as `kind="blocks"` or `train_per_class=30`.
@@ -50,31 +50,36 @@ def make_split(
             training pixel, or there is no test pixel.
     """
     check_seed(seed)
-    asked = replace(settings or SplitSettings(), **changed)
+    wanted = replace(settings or SplitSettings(), **changed)
     if isinstance(scene, Spectra):
-        return split_spectra(scene, asked, seed)
+        return split_spectra(scene, wanted, seed)
     for part in scene.parts:
         check_patch_size(patch_size, part.height, part.width)
-    apart, scene = scene.apart, scene.without_apart()
-    if asked.kind == GROUPS:
+    test_only, scene = scene.test_only, scene.without_test_only()
+    if wanted.kind == GROUPS:
         raise InputError("split", GROUPS, "is for tables of spectra with groups")
-    settings, notes = _usual(scene, asked, patch_size, seed)
+    settings, notes = _usual(scene, wanted, patch_size, seed)
     notes = (*notes, *_idle(settings))
     counts = _counts(scene, settings)
     generator = np.random.default_rng(seed)
     if settings.kind == "fixed":
-        chosen, test, found = from_maps(scene, counts, generator)
+        chosen, test, notes_of_kind = from_maps(scene, counts, generator)
     elif settings.kind == "random":
         usual = (settings.train_per_class, settings.train_fraction) == (None, None)
         published = usual and scene.train_counts is not None
-        chosen, test, found = at_random(scene, counts, published, generator)
+        chosen, test, notes_of_kind = at_random(scene, counts, published, generator)
     else:
-        chosen, test, found = by_blocks(scene, counts, patch_size, settings, seed)
+        chosen, test, notes_of_kind = by_blocks(scene, counts, patch_size, settings, seed)
     overlap = overlap_fraction(scene.labels.shape, chosen, test, patch_size)
     at_one_end = settings.kind in AT_ONE_END
     taken = take_validation(scene, chosen, settings.validation_fraction, at_one_end, generator)
-    notes = (*notes, *found, *_shortfalls(scene, chosen, counts), *_not_chosen_on(scene, *taken))
-    return Split(*taken, test, settings.kind, seed, patch_size, overlap, notes, apart)
+    notes = (
+        *notes,
+        *notes_of_kind,
+        *_shortfalls(scene, chosen, counts),
+        *_not_chosen_on(scene, *taken),
+    )
+    return Split(*taken, test, settings.kind, seed, patch_size, overlap, notes, test_only)
 
 
 def _usual(
@@ -105,10 +110,10 @@ def _usual(
             "no blocks separate training and test pixels in this scene: pixels are drawn at random"
         )
         return replace(settings, kind="random"), (note,)
-    found = replace(settings, kind="blocks", block=chosen)
+    blocks = replace(settings, kind="blocks", block=chosen)
     if chosen == block:
-        return found, ()
-    return found, (f"blocks of {chosen} pixels: blocks of {block} separate fewer classes",)
+        return blocks, ()
+    return blocks, (f"blocks of {chosen} pixels: blocks of {block} separate fewer classes",)
 
 
 def _idle(settings: SplitSettings) -> tuple[str, ...]:
@@ -139,10 +144,10 @@ def _shortfalls(scene: Scene, chosen: Pixels, counts: tuple[int, ...]) -> tuple[
     """Return a note on the classes with fewer training pixels than asked for, if there are any."""
     if not counts:
         return ()
-    found = class_totals(scene, scene.labels.ravel()[chosen])
+    totals = class_totals(scene, scene.labels.ravel()[chosen])
     few = [
         f"{name} {got} of {wanted}"
-        for name, got, wanted in zip(scene.class_names, found, counts, strict=True)
+        for name, got, wanted in zip(scene.class_names, totals, counts, strict=True)
         if 0 < got < wanted  # another note names classes that are not trained at all
     ]
     return (f"fewer training pixels than asked for: {', '.join(few)}",) if few else ()

@@ -21,7 +21,7 @@ def _block(name: str, value: int) -> int:
 
 @dataclass(frozen=True)
 class SplitSettings:
-    """How to split the labelled pixels of any scene; each field is an option of the commands.
+    """Settings of a split of labelled pixels; each field is an option of the commands.
 
     The kinds are:
 

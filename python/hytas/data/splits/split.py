@@ -8,11 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from hytas.data.labelled import Labelled
 from hytas.data.record import reading
 from hytas.data.scene import Scene
-from hytas.data.splits.apart import folds_apart
-from hytas.data.splits.validation import MOST_FOLDS, Pixels, further_folds
+from hytas.data.splits.guarded_folds import guarded_folds
+from hytas.data.splits.validation import MOST_FOLDS, Labelled, Pixels, further_folds
 from hytas.errors import InputError
 from hytas.files import atomic_write
 
@@ -39,7 +38,7 @@ class Split:
         overlap: fraction of test pixels inside the patch of a training or validation pixel.
         notes: one-line remarks on classes that are not trained, not validated or not tested, or
             have fewer training pixels than asked for.
-        apart: labelled pixels of scenes that are only tested on; they have reports of their own.
+        test_only: labelled pixels of scenes that are only tested on, which are reported separately.
     """
 
     train: Pixels
@@ -50,20 +49,20 @@ class Split:
     patch_size: int
     overlap: float
     notes: tuple[str, ...] = ()
-    apart: Pixels = field(default_factory=lambda: np.empty(0, np.int64))
+    test_only: Pixels = field(default_factory=lambda: np.empty(0, np.int64))
 
     @property
     def reported(self) -> Pixels:
-        """Return test pixels and those apart together, ascending."""
-        return np.union1d(self.test, self.apart)
+        """Return all pixels that are tested, also of test-only scenes, ascending."""
+        return np.union1d(self.test, self.test_only)
 
     @property
-    def extrapolates(self) -> bool:
-        """Whether the test pixels lie apart from labelled ones, beyond a guard band."""
+    def spatially_disjoint(self) -> bool:
+        """Whether the split is spatially disjoint: a guard band separates the test pixels."""
         return self.kind in (*AT_ONE_END, GROUPS)
 
     @property
-    def learnable(self) -> Pixels:
+    def train_and_validation(self) -> Pixels:
         """Return training and validation pixels together, ascending."""
         return np.union1d(self.train, self.validation)
 
@@ -77,12 +76,12 @@ class Split:
         """
         pair = self.train, self.validation
         generator = np.random.default_rng([self.seed, FOLDS_STREAM])
-        return [pair, *further_folds(scene, *pair, enough, self.extrapolates, generator)]
+        return [pair, *further_folds(scene, *pair, enough, self.spatially_disjoint, generator)]
 
     def folds_like_test(
         self, scene: Labelled, block: int, enough: int
     ) -> list[tuple[Pixels, Pixels]]:
-        """Return pairs of `learnable` pixels; the second part of a pair resembles the test pixels.
+        """Return pairs of training and held-out pixels; these resemble the test pixels.
 
         In a split by blocks the second parts are whole blocks beyond a guard band, if there are
         any. Pixels next to training pixels would be classified far better than test pixels.
@@ -98,11 +97,13 @@ class Split:
         if self.kind == GROUPS:
             assert isinstance(scene, Scene)
             return self._folds_of_groups(scene, enough)
-        if self.extrapolates:
+        if self.spatially_disjoint:
             assert isinstance(scene, Scene)  # images have no places
             guard = self.patch_size // 2
             polygons = self.kind == "polygons"
-            pairs = folds_apart(scene, self.learnable, block, guard, self.seed, enough, polygons)
+            pairs = guarded_folds(
+                scene, self.train_and_validation, block, guard, self.seed, enough, polygons
+            )
             if pairs:
                 return pairs
         return self.folds(scene, enough)
@@ -111,9 +112,9 @@ class Split:
         """Return this split's pair, and pairs that hold out other groups of the training rows."""
         pairs, labels = [(self.train, self.validation)], scene.labels.ravel()
         for _, held_out in group_folds(scene, self.train, MOST_FOLDS - 1, self.seed + 2):
-            if sum(len(held) for _, held in pairs) >= enough:
+            if sum(len(pixels) for _, pixels in pairs) >= enough:
                 break
-            train = np.setdiff1d(self.learnable, held_out)
+            train = np.setdiff1d(self.train_and_validation, held_out)
             held_out = held_out[np.isin(labels[held_out], labels[train])]
             if held_out.size:  # else its groups are the only ones of their classes
                 pairs.append((train, held_out))
@@ -139,11 +140,11 @@ class Split:
         """Return one line with the counts and the overlap; it says if figures are optimistic."""
         counts = f"{self.train.size} training, {self.validation.size} validation"
         if not self.patch_size:
-            apart = "; no group lies on two sides" if self.kind == GROUPS else ""
-            return f"{self.kind} split: {counts}, {self.test.size} test samples{apart}"
+            groups = "; no group lies on two sides" if self.kind == GROUPS else ""
+            return f"{self.kind} split: {counts}, {self.test.size} test samples{groups}"
         line = f"{self.kind} split: {counts}, {self.test.size} test pixels"
-        if self.apart.size:
-            line += f", {self.apart.size} in scenes that are only tested on"
+        if self.test_only.size:
+            line += f", {self.test_only.size} in scenes that are only tested on"
         optimistic = "optimistic: " if self.overlap > 0 else ""
         return (
             f"{line}; {optimistic}{self.overlap:.0%} of the test pixels lie inside the "
@@ -162,8 +163,8 @@ class Split:
             "overlap": np.array(self.overlap, dtype=np.float64),
             "notes": np.array(json.dumps(self.notes)),
         }
-        if self.apart.size:  # so that a split without them gives the bytes that it always gave
-            values["apart"] = self.apart
+        if self.test_only.size:  # so that a split without them gives the bytes that it always gave
+            values["apart"] = self.test_only
         with atomic_write(path) as temporary, temporary.open("wb") as file:
             np.savez_compressed(file, **values)
 
@@ -191,7 +192,7 @@ class Split:
                 patch_size=int(file["patch_size"]),
                 overlap=float(file["overlap"]),
                 notes=tuple(json.loads(str(file["notes"]))),
-                apart=(file["apart"] if "apart" in file else np.empty(0)).astype(np.int64),
+                test_only=(file["apart"] if "apart" in file else np.empty(0)).astype(np.int64),
             )
 
 

@@ -1,13 +1,39 @@
 """Take validation pixels from the training pixels."""
 
+from typing import Protocol
+
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.labelled import Labelled
+from hytas.data.labels import LabelMap
 
 MOST_FOLDS = 5
 
 Pixels = npt.NDArray[np.int64]
+
+
+class Labelled(Protocol):
+    """Labelled samples, numbered from 0 in the order of `labels`.
+
+    Attributes of a scene or a set of images; see there.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def labels(self) -> LabelMap: ...
+    @property
+    def train(self) -> LabelMap | None: ...
+    @property
+    def test(self) -> LabelMap | None: ...
+    @property
+    def class_names(self) -> tuple[str, ...]: ...
+    @property
+    def class_ids(self) -> tuple[int, ...]: ...
+    @property
+    def classes(self) -> int: ...
+    @property
+    def width(self) -> int: ...
 
 
 def take_validation(

@@ -237,13 +237,13 @@ def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
     more = data.split.all_folds_like_test(data.scene, block, ENOUGH_PIXELS, MANY_PIXELS)
     return RaceTask(
         context.network,
-        data.labelled(data.split.learnable),
+        data.labelled(data.split.train_and_validation),
         folds,
         config.recipes,
         config.seed,
         context.device,
         folder,
-        config.ranking_of(data.split.extrapolates),
+        config.ranking_of(data.split.spatially_disjoint),
         data.augmented_recipe,
         data.pixels_that_vote(config.seed),
         more[len(folds) :],

@@ -212,7 +212,7 @@ def _test(run: Run, fits: Fits) -> dict[str, Any]:
         name: {
             "title": title_of(name, scene),
             "pixels": len(split.train),
-            "of_pixels": len(whole.learnable),
+            "of_pixels": len(whole.train_and_validation),
             **figures_of_test(scene, split, fit),
             "details": dict(fit.details),
         }

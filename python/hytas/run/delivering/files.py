@@ -101,7 +101,7 @@ def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[s
             "train": len(split.train),
             "validation": len(split.validation),
             "test": len(split.test),
-            "apart": len(split.apart),
+            "apart": len(split.test_only),
             "overlap": split.overlap,
             "overlap_of": split.patch_size,
             "overlap_of_model": context.data.overlap(card.architecture, trained),

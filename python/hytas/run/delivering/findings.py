@@ -65,7 +65,7 @@ def run_facts(
     layers, unknown = _layers(architecture, shape)
     preset = str(read_json(folder.recipe).get("preset", "")) if folder.recipe.exists() else ""
     split = Split.load(folder.split) if folder.split.exists() else None
-    ranking = config.ranking_of(split is not None and split.extrapolates)
+    ranking = config.ranking_of(split is not None and split.spatially_disjoint)
     seeds = (metrics or {}).get("seeds", {}).get("of", [])[1:]
     return RunFacts(
         name=folder.path.resolve().name,

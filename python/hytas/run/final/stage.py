@@ -79,7 +79,7 @@ def folds_of(run: Run) -> tuple[list[Fold], int]:
 def task_of(run: Run, trained: Pixels, watched: Pixels, checkpoint: Path) -> FinalTask:
     """Return a training of the run's architecture by its recipe."""
     context, (_, recipe) = run.context, run.recipe
-    labelled, teacher = context.data.labelled(context.data.split.learnable), context.config.teacher
+    labelled, teacher = context.data.labelled(context.data.split.train_and_validation), context.config.teacher
     if teacher is not None:
         labelled = replace(labelled, teacher=open_teacher(teacher, context.data))
     return FinalTask(
@@ -225,7 +225,7 @@ def decide_for(run: Run) -> Decisions:
     conditions = Conditions(
         smooth=context.config.smooth,
         kept_smoothing=context.origin.smoothing,
-        disjoint=context.data.split.extrapolates,
+        disjoint=context.data.split.spatially_disjoint,
         no_self_training=run.no_self_training,
         folds=0 if context.holds_out_validation else len(folds),
         pixels=pixels,

@@ -12,7 +12,7 @@ FOLDS = 3  # number of parts that are held out in turn; each costs a training
 LEAST_LEFT = 0.5  # share of the pixels that must stay to learn from in a fold
 
 
-def folds_apart(
+def guarded_folds(
     scene: Scene,
     pixels: Pixels,
     block: int,

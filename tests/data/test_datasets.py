@@ -16,7 +16,7 @@ from scipy.io import savemat
 
 from hytas.data import load_scene, make_split
 from hytas.data.datasets import SCENES, RemoteFile, digest, fetch, locate
-from hytas.data.known import _NAMES, known_class_names
+from hytas.data.published_names import _NAMES, known_class_names
 from hytas.errors import InputError
 
 pytest.importorskip("pooch")

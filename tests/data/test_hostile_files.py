@@ -291,8 +291,8 @@ def child(work: str, **settings: float) -> str:
         "import json, sys; sys.path[:] = json.loads(sys.argv[1])\n"
         "from hytas.data.readers import child\n"
         f"child.__dict__.update({settings})\n"
-        f"def answered(request):\n    {work}\n"
-        "child.answered = answered\nchild.serve()"
+        f"def respond(request):\n    {work}\n"
+        "child.respond = respond\nchild.serve()"
     )
 
 
@@ -327,7 +327,7 @@ def test_one_child_reads_all_files_and_ends_when_it_is_idle(
 ) -> None:
     real = child("return real(request)", IDLE_SECONDS=0.5)
     monkeypatch.setattr(
-        guard, "_CHILD", real.replace("def answered", "real = child.answered\ndef answered")
+        guard, "_CHILD", real.replace("def respond", "real = child.respond\ndef respond")
     )
     open_file(small)
     first = guard.GUARD._child

@@ -71,7 +71,7 @@ def test_values_of_a_test_scene_decide_nothing() -> None:
     brighter = replace(tested, cube=tested.cube * 2)
     scenes = [join_scenes(learnt, [one]) for one in (tested, brighter)]
     splits = [make_split(one, kind="blocks", patch_size=3, block=4) for one in scenes]
-    for name in ("train", "validation", "test", "apart"):
+    for name in ("train", "validation", "test", "test_only"):
         np.testing.assert_array_equal(getattr(splits[0], name), getattr(splits[1], name))
     fits = [
         Preprocessing.fit_scene(scene, split.train)
@@ -239,7 +239,7 @@ def saved(path: Path, scene: Scene, bands: int = 5) -> str:
 def test_scenes_of_files_are_read_as_one(tmp_path: Path) -> None:
     files = [saved(tmp_path / f"{name}.npz", strips(name, seed=s)) for s, name in enumerate("abc")]
     scene = load_scenes([(files[0], None), (files[1], files[1])], [(files[2], None)])
-    assert [(part.name, part.learnt) for part in scene.parts] == [
+    assert [(part.name, part.trains) for part in scene.parts] == [
         ("a", True),
         ("b", True),
         ("c", False),

@@ -98,7 +98,7 @@ def test_a_scene_without_parts_is_as_before() -> None:
     scene: Scene = scene_from_arrays(
         np.arange(60).reshape(4, 5, 3), np.arange(20).reshape(4, 5) % 2 + 1
     )
-    assert [(part.learnt, part.window) for part in scene.parts] == [
+    assert [(part.trains, part.window) for part in scene.parts] == [
         (True, (slice(0, 4), slice(0, 5)))
     ]
     assert scene.without_test_only() is scene

@@ -256,7 +256,7 @@ def test_known_architectures_are_candidates(tmp_path: Path) -> None:
     wide = feasible()
     (best,) = wide.space.unpack(wide.sample(1, 5))
     with EvaluationStore(tmp_path / "a.sqlite") as store:
-        search(wide, Scorer(), fitness, SETTINGS, store, known=[best])
+        search(wide, Scorer(), fitness, SETTINGS, store, start_with=[best])
         items = store.evaluations()
     with EvaluationStore(tmp_path / "b.sqlite") as store:
         search(wide, Scorer(), fitness, SETTINGS, store)

@@ -14,7 +14,6 @@ from hytas.data.data_array import ArrayCube, cube_of, is_data_array, map_of
 from hytas.data.datasets import SCENES, locate
 from hytas.data.fill import check_mark
 from hytas.data.grid import Grid
-from hytas.data.known import CLASS_NAMES
 from hytas.data.labels.align import aligned, is_placed
 from hytas.data.labels.find import map_shapes
 from hytas.data.labels.formats import format_of
@@ -26,6 +25,7 @@ from hytas.data.labels.read import (
     of_shapes,
     refuse_options_of_shapes,
 )
+from hytas.data.published_names import CLASS_NAMES
 from hytas.data.readers.table import Named, open_file
 from hytas.data.record import Array, Contents
 from hytas.data.scene import Scene, check_cube, numbered, scene_from_arrays

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from hytas.data.bands import Bands, finite, format_bands, measured_bands, select_bands
 from hytas.data.cube import valid_pixels
 from hytas.data.fill import as_held, undeclared, valid_mask
-from hytas.data.known import known_class_names
 from hytas.data.labels import LabelMap, Labels, join
 from hytas.data.palette import UNLABELLED_COLOUR, Palette, palette
 from hytas.data.patches import Part, PatchReader, mask_of
+from hytas.data.published_names import known_class_names
 from hytas.data.record import Array
 from hytas.errors import InputError
 

@@ -143,12 +143,12 @@ def search(
     *,
     progress: Callable[[SearchProgress], None] = lambda _: None,
     notify: Callable[[str], None] = lambda _: None,
-    known: Sequence[Architecture] = (),
+    start_with: Sequence[Architecture] = (),
     until: Callable[[], bool] = lambda: False,
 ) -> SearchResult:
     """Search the architectures of `feasible`, and go on from the content of `store`.
 
-    Architectures of `known` are additional candidates; their ids are negative.
+    Architectures of `start_with` are additional candidates; their ids are negative.
     The engine repeats the candidates of an interrupted generation, whose scores are read from the
     store. So the candidates equal those of a search that was never interrupted. When `until` returns
     True after a candidate was scored, the search ends with the candidates so far.
@@ -171,7 +171,7 @@ def search(
             f"{lost[0]} is missing",
             hint="choose another folder",
         )
-    given = [(-1 - number, one) for number, one in enumerate(known)]
+    given = [(-1 - number, one) for number, one in enumerate(start_with)]
     for fresh in _scored(feasible, scorer, -1, [p for p in given if p[0] not in done], len(given)):
         store.add(fresh)
         done.update((item.id, item) for item in fresh)

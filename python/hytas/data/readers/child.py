@@ -19,37 +19,37 @@ from hytas.data.record import Array, Contents
 from hytas.errors import InputError
 
 CPU_SECONDS = 3
-"""Time of one answer, and a second more for every BYTES_PER_SECOND of values."""
+"""Time of one response, and a second more for every BYTES_PER_SECOND of values."""
 BYTES_PER_SECOND = 10e6
 MOST_BYTES = 768 * 2**20
-"""Memory of one answer, in addition to twice the bytes of its values."""
+"""Memory of one response, in addition to twice the bytes of its values."""
 IDLE_SECONDS = 120.0
-Answer = tuple[dict[str, Any], Array | None]
+Response = tuple[dict[str, Any], Array | None]
 
 
 def serve() -> None:
-    """Answer requests of standard input until it ends, or until nothing is asked for long."""
+    """Respond to requests on standard input until it ends, or until none comes for long."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     warnings.simplefilter("ignore")
-    answers = os.dup(1)
-    os.dup2(2, 1)  # output of libraries is not an answer
+    responses = os.dup(1)
+    os.dup2(2, 1)  # output of libraries is not a response
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    send(answers, {"ready": True})
+    send(responses, {"ready": True})
     with suppress(EOFError, TimeoutError, BrokenPipeError):
         while True:
             request = receive(0, IDLE_SECONDS)
             _limit(int(request["bytes"]))
-            answer, array = answered(request)
-            send(answers, answer, None if array is None else bytes_in(array))
+            response, array = respond(request)
+            send(responses, response, None if array is None else bytes_in(array))
             del array
     os._exit(0)  # skip cleaning up, as memory may be damaged
 
 
-def answered(request: dict[str, Any]) -> Answer:
-    """Return the answer to a request of the guard, and the values that it asks for."""
+def respond(request: dict[str, Any]) -> Response:
+    """Return the response to a request of the guard, and the requested values."""
     try:
-        return _answered(request)
+        return _respond(request)
     except InputError as error:
         value = None if error.value is None else str(error.value)
         fields = {"argument": error.argument, "rule": error.rule, "hint": error.hint}
@@ -66,7 +66,7 @@ def answered(request: dict[str, Any]) -> Answer:
         return {"error": "ValueError", "text": f"{type(error).__name__}: {error}"}, None
 
 
-def _answered(request: dict[str, Any]) -> Answer:
+def _respond(request: dict[str, Any]) -> Response:
     if "arguments" in request:
         facts, data = _function(request["reader"])(**request["arguments"])
         array = np.frombuffer(data, np.uint8)
@@ -99,7 +99,7 @@ def _contents(reader: str, paths: tuple[str, ...], states: tuple[tuple[int, ...]
 
 
 def _limit(size: int) -> None:
-    """Limit memory and time of the next answer."""
+    """Limit memory and time of the next response."""
     pages = 0
     with suppress(OSError, ValueError):
         pages = int(Path("/proc/self/statm").read_text().split()[0])

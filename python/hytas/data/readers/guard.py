@@ -1,7 +1,7 @@
 """Read files in a child process, where a damaged file does no harm.
 
 The libraries of the field crash on some damaged files, or take all memory. So a child process calls
-them, with limits of memory and processor time. It answers with a record in JSON, and with values of
+them, with limits of memory and processor time. It responds with a record in JSON, and values of
 arrays as bytes. The child starts with the first file, serves all further ones, and ends when it is
 idle or when its parent ends. No setting of GDAL in the environment reaches it.
 """
@@ -59,8 +59,8 @@ class Guard:
             ValueError: the child crashed, took too much time or memory, or found the file broken.
         """
         request = {"reader": reader, "paths": [str(path) for path in paths]}
-        answer, _ = self._ask({**request, "bytes": 0}, 0)
-        contents: Contents = restored(answer["contents"])
+        response, _ = self._ask({**request, "bytes": 0}, 0)
+        contents: Contents = restored(response["contents"])
         return replace(
             contents,
             variables=tuple(
@@ -84,18 +84,18 @@ class Guard:
             InputError, OSError, ValueError: as for `contents`.
         """
         request = {"reader": reader, "paths": [str(path)], "arguments": arguments, "bytes": most}
-        answer, data = self._ask(request, most)
+        response, data = self._ask(request, most)
         assert data is not None  # the child sends some
-        return answer["facts"], data.tobytes()
+        return response["facts"], data.tobytes()
 
     def _part(self, request: dict[str, Any], number: int, key: Key) -> Array:
         ends = [(part.start, part.stop) for part in key]
         most = bytes_of((stop - start for start, stop in ends), 16)
         wanted = {**request, "number": number, "key": ends, "bytes": most}
-        answer, array = self._ask(wanted, most)
+        response, array = self._ask(wanted, most)
         if array is None:
             raise InputError(
-                rule=f"holds values of type {answer['dtype']}; real numbers are needed"
+                rule=f"holds values of type {response['dtype']}; real numbers are needed"
             )
         return array
 
@@ -105,14 +105,14 @@ class Guard:
             raise ValueError(self._fatal[file])
         try:
             with self._lock:
-                answer, array = self._answer(request, most)
+                response, array = self._respond(request, most)
         except ValueError as error:  # a child is not started for this file again
             self._fatal[file] = str(error)
             raise
-        _raise(answer)
-        return answer, array
+        _raise(response)
+        return response, array
 
-    def _answer(self, request: dict[str, Any], most: int) -> tuple[dict[str, Any], Array | None]:
+    def _respond(self, request: dict[str, Any], most: int) -> tuple[dict[str, Any], Array | None]:
         for last in (False, True):
             child = self._running()
             if child is None:
@@ -128,7 +128,7 @@ class Guard:
             except TimeoutError:
                 self._stop()
                 raise ValueError(_TOO_MUCH) from None
-            except BaseException:  # the rest of the answer is still in the pipe
+            except BaseException:  # the rest of the response is still in the pipe
                 self._stop()
                 raise
         raise AssertionError
@@ -190,27 +190,27 @@ os.register_at_fork(after_in_child=GUARD.forget)
 def _exchange(
     child: subprocess.Popen[bytes], request: dict[str, Any], most: int
 ) -> tuple[dict[str, Any], Array | None]:
-    """Let the child answer; return the answer, and the values if it has some."""
+    """Send a request to the child; return the response, and its values if there are any."""
     assert child.stdin is not None
     assert child.stdout is not None
     seconds = WALL_SECONDS + most / BYTES_PER_SECOND
     send(child.stdin.fileno(), request)
-    answer = receive(child.stdout.fileno(), seconds)
-    if "shape" not in answer:
-        return answer, None
-    dtype, shape = np.dtype(answer["dtype"]), tuple(answer["shape"])
+    response = receive(child.stdout.fileno(), seconds)
+    if "shape" not in response:
+        return response, None
+    dtype, shape = np.dtype(response["dtype"]), tuple(response["shape"])
     if dtype.kind not in "biufc" or bytes_of(shape, dtype.itemsize) > most:
         raise ValueError(f"values of type {dtype} in an array of shape {shape}")
     array = np.empty(shape, dtype)
     fill(child.stdout.fileno(), bytes_in(array), seconds)
-    return answer, array
+    return response, array
 
 
 def _here(request: dict[str, Any]) -> tuple[dict[str, Any], Array | None]:
-    """Answer in this process."""
-    from hytas.data.readers.child import answered
+    """Respond in this process."""
+    from hytas.data.readers.child import respond
 
-    return answered(request)
+    return respond(request)
 
 
 def _state(path: str) -> tuple[Any, ...]:
@@ -230,13 +230,15 @@ def _why(number: int) -> str:
     return "the library that reads it ends the process"
 
 
-def _raise(answer: dict[str, Any]) -> None:
-    """Raise the error of an answer."""
-    kind, text = answer.get("error"), str(answer.get("text"))
+def _raise(response: dict[str, Any]) -> None:
+    """Raise the error of a response."""
+    kind, text = response.get("error"), str(response.get("text"))
     if kind == "InputError":
-        value = {} if answer["value"] is None else {"value": answer["value"]}
-        raise InputError(answer["argument"], rule=answer["rule"], hint=answer["hint"], **value)
+        value = {} if response["value"] is None else {"value": response["value"]}
+        raise InputError(
+            response["argument"], rule=response["rule"], hint=response["hint"], **value
+        )
     if kind == "OSError":
-        raise OSError(answer["errno"], text, answer["file"])
+        raise OSError(response["errno"], text, response["file"])
     if kind is not None:
         raise ValueError(text)

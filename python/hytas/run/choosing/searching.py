@@ -130,7 +130,7 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
             store,
             progress=report.search,
             notify=report.notice,
-            known=known_architectures(context),
+            start_with=known_architectures(context),
             until=lambda: "candidates" in kept or run.pace.is_over(SEARCH_ENDS),
         )
     if run.pace.limited and result.evaluated < settings.evaluations and not result.exhausted:

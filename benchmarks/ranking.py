@@ -23,7 +23,7 @@ from scipy.stats import spearmanr
 
 from hytas.data import Split
 from hytas.machine import one_thread
-from hytas.race import RANKINGS, race_scores, usual_ranking
+from hytas.race import RANKINGS, default_ranking, race_scores
 from hytas.race.results import Key, RungResult, rung_results
 from hytas.race.scores import validation_score
 from hytas.run.context import RunContext, prepare
@@ -82,7 +82,7 @@ def trained(path: Path, out: Path) -> Iterator[tuple[dict[str, float], float]]:
     known = {tuple(json.loads(line)["of"]): json.loads(line)["OA"] for line in lines}
     raced = races(folder)
     placed = race_scores(
-        raced, RANKINGS[usual_ranking(context.data.split.spatially_disjoint)], votes
+        raced, RANKINGS[default_ranking(context.data.split.spatially_disjoint)], votes
     )
     for key, rungs in raced.items():
         if len(rungs) < 2:

@@ -7,8 +7,8 @@ import pytest
 from small_race import PIXELS, figures, race_task, ranked, without_time
 
 from hytas.race import (
+    DEFAULT_RANKING,
     RANKINGS,
-    USUAL_RANKING,
     Racer,
     RaceScore,
     RaceTask,
@@ -24,7 +24,7 @@ from hytas.race.task import FEW_FINALISTS
 from hytas.search import EvaluationStore, MethodVote, pack_classes, unpack_classes
 from hytas.train import LabelledPixels
 
-USUAL = RANKINGS[USUAL_RANKING]
+USUAL = RANKINGS[DEFAULT_RANKING]
 A, B, C, D = ((number, "plain") for number in range(4))
 
 

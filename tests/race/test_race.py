@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from hytas.errors import InputError
 from hytas.models import Network
 from hytas.race import (
+    DEFAULT_RANKING,
     RANKINGS,
-    USUAL_RANKING,
     RaceProgress,
     RaceTask,
     Rung,
@@ -42,7 +42,7 @@ from hytas.workers import OneByOne
 FIVE = {"finalists": 5, "steps": 3, "workers": 1}
 
 
-USUAL = RANKINGS[USUAL_RANKING]
+USUAL = RANKINGS[DEFAULT_RANKING]
 HELD = len(race_task().folds[0][1])
 
 

@@ -6,8 +6,8 @@ import pytest
 from small_race import figures
 
 from hytas.race import (
+    DEFAULT_RANKING,
     RANKINGS,
-    USUAL_RANKING,
     Racer,
     RungResult,
     best_first,
@@ -17,7 +17,7 @@ from hytas.race import (
 )
 from hytas.search import Evaluation, Training
 
-USUAL = RANKINGS[USUAL_RANKING]
+USUAL = RANKINGS[DEFAULT_RANKING]
 
 
 def test_the_figures_of_a_rung_weigh_folds_by_their_pixels() -> None:

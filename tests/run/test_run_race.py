@@ -14,9 +14,9 @@ from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
 from hytas.models import build_network
 from hytas.race import (
+    DEFAULT_RANKING,
     ENOUGH_PIXELS,
     RANKINGS,
-    USUAL_RANKING,
     Racer,
     RungResult,
     best_first,
@@ -104,7 +104,7 @@ def test_a_run_ends_with_the_winner_of_its_race_also_if_stopped(tmp_path: Path) 
     ]
     assert len(rungs) == 5 * 2  # full and plain: this space has nothing to whiten
     assert len(last) == 2
-    winner = best_first(last, race_scores(rungs, RANKINGS[USUAL_RANKING]))[0]
+    winner = best_first(last, race_scores(rungs, RANKINGS[DEFAULT_RANKING]))[0]
     assert outcome.architecture == winner.finalist.architecture
     chosen = json.loads((tmp_path / "whole" / "recipe.json").read_text())
     assert chosen == {"preset": winner.recipe}
@@ -139,7 +139,7 @@ def test_where_test_pixels_lie_apart_a_race_judges_on_pixels_that_lie_apart() ->
     settings = replace(RACE, split="blocks", train_per_class=60, patch_size=3)
     context = prepare(settings, wide_scene(), CPU)
     assert race_task(context).ranking == "mean"
-    assert race_task(prepare(FEW, fixed_scene(), CPU)).ranking == USUAL_RANKING
+    assert race_task(prepare(FEW, fixed_scene(), CPU)).ranking == DEFAULT_RANKING
     folds, split, width = race_task(context).folds, context.data.split, context.data.scene.width
     assert len(folds) > 1
     held = np.concatenate([held_out for _, held_out in folds])

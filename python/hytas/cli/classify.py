@@ -152,7 +152,7 @@ def _classify(
     **further: Any,
 ) -> dict[str, Any]:
     """Write the map of a scene, and return what is said of it."""
-    from hytas.data import check_mark
+    from hytas.data import check_nodata
     from hytas.deploy.journal import open_journal
     from hytas.deploy.outputs import Extras, check_apart, check_place, files_of, write_confidence
     from hytas.deploy.scene import chosen_smoothing, unknown_ground
@@ -173,7 +173,7 @@ def _classify(
     truth = None if labels is None else read_truth(labels, labels_key, source, deployed, **marks)
     read = {"the scene": source.files, "the labels": () if truth is None else truth.files}
     check_apart(outputs, {"the model": [deployed.path], **read})
-    nodata = source.nodata if nodata is None else check_mark(nodata, source.cube.dtype)
+    nodata = source.nodata if nodata is None else check_nodata(nodata, source.cube.dtype)
     source = source._replace(nodata=nodata)
     report: dict[str, Any] = {"model": str(deployed.path), "scene": str(scene), "out": str(out)}
     report["notes"] = _notes(deployed, source, outputs, scene if strict else None)

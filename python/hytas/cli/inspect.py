@@ -179,7 +179,7 @@ def _lacks_labels_alone(path: Path, given: Mapping[str, Any]) -> bool:
     Raises:
         InputError: an option is wrong for the cube.
     """
-    from hytas.data import check_mark, load_scene, open_cube, parse_bands
+    from hytas.data import check_nodata, load_scene, open_cube, parse_bands
 
     if given.keys() - {"bands", "nodata", "axes"}:  # the others say how to read labels
         return False
@@ -190,7 +190,7 @@ def _lacks_labels_alone(path: Path, given: Mapping[str, Any]) -> bool:
         if "bands" in given:
             parse_bands(given["bands"], cube.shape[2])
         if "nodata" in given:
-            check_mark(given["nodata"], cube.dtype)
+            check_nodata(given["nodata"], cube.dtype)
         return True
     return False
 

@@ -4,7 +4,6 @@ from hytas.data.bands import parse_bands
 from hytas.data.classes import with_classes
 from hytas.data.cube import FileCube, empty_pixels, open_cube, valid_pixels
 from hytas.data.datasets import SCENES
-from hytas.data.fill import check_mark, undeclared_in_rows, valid_mask
 from hytas.data.grid import Grid
 from hytas.data.images import ImageSet, holds_images, load_images, make_image_split
 from hytas.data.join import check_same_bands, join_scenes
@@ -13,6 +12,7 @@ from hytas.data.labels.read import LabelMaps, label_files, labels_on_grid
 from hytas.data.load import Cube, load_cube, load_maps, load_scene
 from hytas.data.location import Location, Lookup, Orthorectified
 from hytas.data.mapped import MappedCube, OwnScaling, Resampling
+from hytas.data.no_data import check_nodata, undeclared_in_rows, valid_mask
 from hytas.data.palette import UNLABELLED_COLOUR, palette
 from hytas.data.patches import (
     Part,
@@ -89,7 +89,7 @@ __all__ = [
     "Variable",
     "as_scene",
     "as_spectra",
-    "check_mark",
+    "check_nodata",
     "check_patch_side",
     "check_patch_size",
     "check_same_bands",

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from hytas.data.bands import measured_bands
 from hytas.data.classes import class_indices
-from hytas.data.fill import as_held
 from hytas.data.limits import IN_MEMORY_BYTES
+from hytas.data.no_data import as_stored
 from hytas.data.patches import Part
 from hytas.data.record import Array
 from hytas.data.scene import Scene, numbered
@@ -78,16 +78,18 @@ def _common_nodata(scenes: Sequence[Scene]) -> float | None:
     It is the value of one of the scenes if that is possible, else an end of the type's range or
     the lowest number of floats.
     """
-    marks = list(dict.fromkeys(scene.nodata for scene in scenes if scene.nodata is not None))
-    if not marks:
+    nodata_values = list(
+        dict.fromkeys(scene.nodata for scene in scenes if scene.nodata is not None)
+    )
+    if not nodata_values:
         return None
     kind = np.result_type(*(scene.cube.dtype for scene in scenes))
     limits = np.finfo(np.float32) if kind.kind == "f" else np.iinfo(kind)
-    for mark in (*marks, float(limits.min), float(limits.max)):
-        others = [scene for scene in scenes if scene.nodata != mark]
-        if as_held(mark, kind) is not None and not any(_measures(one, mark) for one in others):
-            return mark
-    return marks[0]
+    for value in (*nodata_values, float(limits.min), float(limits.max)):
+        others = [scene for scene in scenes if scene.nodata != value]
+        if as_stored(value, kind) is not None and not any(_measures(one, value) for one in others):
+            return value
+    return nodata_values[0]
 
 
 def _measures(scene: Scene, value: float) -> bool:

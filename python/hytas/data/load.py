@@ -12,7 +12,6 @@ from hytas.data.axes import cube_axes
 from hytas.data.cube import FileCube, cube_in, find_cube, open_cube, valid_pixels
 from hytas.data.data_array import ArrayCube, cube_of, is_data_array, map_of
 from hytas.data.datasets import SCENES, locate
-from hytas.data.fill import check_mark
 from hytas.data.grid import Grid
 from hytas.data.labels.align import aligned, is_placed
 from hytas.data.labels.find import map_shapes
@@ -25,6 +24,7 @@ from hytas.data.labels.read import (
     of_shapes,
     refuse_options_of_shapes,
 )
+from hytas.data.no_data import check_nodata
 from hytas.data.published_names import CLASS_NAMES
 from hytas.data.readers.table import Named, open_file
 from hytas.data.record import Array, Contents
@@ -71,13 +71,13 @@ class Use:
     cube_key: str | None = None
     axes: str | None = None
 
-    def mark(self, own: float | None, cube: Array) -> float | None:
+    def nodata_of(self, own: float | None, cube: Array) -> float | None:
         """Return the no-data value of a cube: the user's, or `own`, which the file names.
 
         Raises:
             InputError: the cube cannot hold the user's value.
         """
-        return own if self.nodata is None else check_mark(self.nodata, cube.dtype)
+        return own if self.nodata is None else check_nodata(self.nodata, cube.dtype)
 
 
 def load_scene(
@@ -129,9 +129,9 @@ def load_scene(
     Raises:
         InputError: the input is not a scene; the message is one line.
     """
-    mark = parse_unlabelled(unlabelled)
+    label = parse_unlabelled(unlabelled)
     names = read_class_names(class_names)
-    options = LabelOptions(labels_key, mark, zero_is_a_class, class_field, labels_crs, names)
+    options = LabelOptions(labels_key, label, zero_is_a_class, class_field, labels_crs, names)
     use = Use(bands, nodata, options, cube_key, axes)
     columns = Columns(label_column, group_column)
     if is_data_array(data):
@@ -140,7 +140,7 @@ def load_scene(
     if isinstance(data, str | Path) and str(data) in ("synthetic", *SCENES):
         columns.refuse(str(data))
         return _known_scene(str(data), labels, data_dir, use)
-    given = None if mark.given is None else str(mark.given)
+    given = None if label.given is None else str(label.given)
     wanted = Reading(nodata, bands, given, names)
     if cube_key is None and (table := load_spectra(data, labels, columns, wanted)):
         of_scenes = {
@@ -232,7 +232,7 @@ def _scene_of(
         notes=[*cube.notes, *label_maps.notes],
         class_colours=label_maps.colours,
         map_names=tuple(name for name, _ in maps),
-        nodata=use.mark(cube.nodata, pixels),
+        nodata=use.nodata_of(cube.nodata, pixels),
         bad_bands=cube.facts.bad_bands,
         bands=use.bands,
         fwhm=cube.facts.fwhm,

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from hytas.data.bands import Bands, finite, format_bands, measured_bands, select_bands
 from hytas.data.cube import valid_pixels
-from hytas.data.fill import as_held, undeclared, valid_mask
 from hytas.data.labels import LabelMap, Labels, join
+from hytas.data.no_data import as_stored, undeclared, valid_mask
 from hytas.data.palette import UNLABELLED_COLOUR, Palette, palette
 from hytas.data.patches import Part, PatchReader, mask_of
 from hytas.data.published_names import known_class_names
@@ -210,7 +210,10 @@ def scene_from_arrays(
     Raises:
         InputError: the arrays are not a scene; in one line.
     """
-    maps, nodata = _checked_maps(cube, labels, train, test, map_names), as_held(nodata, cube.dtype)
+    maps, nodata = (
+        _checked_maps(cube, labels, train, test, map_names),
+        as_stored(nodata, cube.dtype),
+    )
     joined, valid, remarks = _masked(cube, maps, nodata, (bands, bad_bands))
     return Scene(
         name=name,

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.fill import check_mark
 from hytas.data.labels.formats import format_of
+from hytas.data.no_data import check_nodata
 from hytas.data.readers.table import open_file
 from hytas.data.record import Array, Contents, Variable, reading
 from hytas.data.scene import Scene, scene_from_arrays
@@ -341,7 +341,7 @@ def _spectra(
         class_names=titles,
         sources=[str(path), *(str(one) for one in sources if one != path)],
         notes=[*notes, *remarks],
-        nodata=None if wanted.nodata is None else check_mark(wanted.nodata, values.dtype),
+        nodata=None if wanted.nodata is None else check_nodata(wanted.nodata, values.dtype),
         bands=wanted.bands,
     )
     return as_spectra(scene, groups)

@@ -3,7 +3,7 @@
 from hytas.race.events import RaceProgress, RungEnd, RungRow
 from hytas.race.finalists import diverse
 from hytas.race.race import race
-from hytas.race.rankings import RANKINGS, USUAL_RANKING, find_ranking, usual_ranking
+from hytas.race.rankings import DEFAULT_RANKING, RANKINGS, default_ranking, find_ranking
 from hytas.race.results import Racer, RungResult, results_by_racer, rung_results
 from hytas.race.rungs import LEAST_FINALISTS, PREFERENCES, REDUCTION_FACTOR, Rung, plan_rungs
 from hytas.race.scores import RaceScore, best_first, race_scores, validation_score
@@ -11,13 +11,13 @@ from hytas.race.size_classes import SizeRow, size_classes, size_of, size_rows, s
 from hytas.race.task import ENOUGH_PIXELS, MANY_PIXELS, RaceTask
 
 __all__ = [
+    "DEFAULT_RANKING",
     "ENOUGH_PIXELS",
     "LEAST_FINALISTS",
     "MANY_PIXELS",
     "PREFERENCES",
     "RANKINGS",
     "REDUCTION_FACTOR",
-    "USUAL_RANKING",
     "RaceProgress",
     "RaceScore",
     "RaceTask",
@@ -28,6 +28,7 @@ __all__ = [
     "RungRow",
     "SizeRow",
     "best_first",
+    "default_ranking",
     "diverse",
     "find_ranking",
     "plan_rungs",
@@ -39,6 +40,5 @@ __all__ = [
     "size_of",
     "size_rows",
     "smaller_finalists",
-    "usual_ranking",
     "validation_score",
 ]

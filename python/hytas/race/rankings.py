@@ -43,10 +43,10 @@ RANKINGS: dict[str, Ranking] = {
     "mean": mean,
 }
 fill("ranking", RANKINGS)
-USUAL_RANKING = "augmented-accuracy"
+DEFAULT_RANKING = "augmented-accuracy"
 
 
-def usual_ranking(spatially_disjoint: bool) -> str:
+def default_ranking(spatially_disjoint: bool) -> str:
     """Return the name of the default ranking.
 
     Validation pixels next to training pixels are too easy: good and better networks have the same
@@ -57,7 +57,7 @@ def usual_ranking(spatially_disjoint: bool) -> str:
     Args:
         spatially_disjoint: whether a guard band separates validation pixels from training pixels.
     """
-    return "mean" if spatially_disjoint else USUAL_RANKING
+    return "mean" if spatially_disjoint else DEFAULT_RANKING
 
 
 def find_ranking(name: str) -> Ranking:

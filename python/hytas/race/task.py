@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from hytas.models import as_network
-from hytas.race.rankings import USUAL_RANKING
+from hytas.race.rankings import DEFAULT_RANKING
 from hytas.race.results import Key
 from hytas.race.rungs import FEW_FINALISTS, PREFERENCES, Rung
 from hytas.search import MethodVote, unpack_classes
@@ -58,7 +58,7 @@ class RaceTask:
     seed: int
     device: torch.device
     folder: Path | None = None
-    ranking: str = USUAL_RANKING
+    ranking: str = DEFAULT_RANKING
     augmented: Recipe = field(default_factory=Recipe)
     unlabelled: LabelledPixels | None = None
     further: Sequence[tuple[Pixels, Pixels]] = ()

@@ -182,9 +182,9 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
 
     def ranking_of(self, spatially_disjoint: bool) -> str:
         """Return the name of what the race ranks by; validation pixels may `extrapolate`."""
-        from hytas.race.rankings import usual_ranking  # with torch, which options do without
+        from hytas.race.rankings import default_ranking  # with torch, which options do without
 
-        return usual_ranking(spatially_disjoint) if self.ranking == "auto" else self.ranking
+        return default_ranking(spatially_disjoint) if self.ranking == "auto" else self.ranking
 
     @property
     def recipes(self) -> dict[str, Recipe]:

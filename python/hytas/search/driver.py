@@ -150,8 +150,8 @@ def search(
 
     Architectures of `start_with` are additional candidates; their ids are negative.
     The engine repeats the candidates of an interrupted generation, whose scores are read from the
-    store. So the candidates equal those of a search that was never interrupted. When `until` returns
-    True after a candidate was scored, the search ends with the candidates so far.
+    store. So the candidates equal those of a search that was never interrupted. The search ends
+    when `until` returns True after a candidate was scored.
 
     Raises:
         InputError: no candidate got a score, with the first reason; the store lacks a candidate

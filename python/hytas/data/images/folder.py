@@ -73,7 +73,7 @@ def load_folder(folder: Path, resize: int | None, skip_unreadable: bool) -> Imag
     notes = [*notes, *more]
     facts = [result for result in results if isinstance(result, Facts)]
     paths = [paths[number] for number in kept]
-    colours = _check_alike(folder, paths, facts, resize)
+    colours = _check_same_shape(folder, paths, facts, resize)
     if colours:
         notes.append("images of one channel were given three, as the others have")
     read: Any = FromFiles(paths, resize, colours)
@@ -187,7 +187,7 @@ def _readable(
     return good, [f"{len(bad)} of {len(paths)} images cannot be read and are left out: {names}"]
 
 
-def _check_alike(
+def _check_same_shape(
     folder: Path, paths: Sequence[Path], facts: Sequence[Facts], resize: int | None
 ) -> bool:
     """Refuse images that differ in size, channels or type; whether grey ones become coloured."""

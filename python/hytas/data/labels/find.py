@@ -223,9 +223,9 @@ def empty_of(raw: RawMap, options: LabelOptions) -> npt.NDArray[np.bool_]:
     empty: npt.NDArray[np.bool_] = np.zeros(raw.values.shape[:2], np.bool_)
     if raw.values.dtype.kind == "f":
         empty |= np.isnan(raw.values)
-    for mark in (raw.nodata, options.unlabelled.number):
-        if mark is not None and mark == mark:  # NaN is there already
-            empty |= raw.values == mark
+    for value in (raw.nodata, options.unlabelled.number):
+        if value is not None and value == value:  # NaN is there already
+            empty |= raw.values == value
     return empty
 
 

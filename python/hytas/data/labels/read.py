@@ -255,15 +255,15 @@ def _zero_is_a_class(raws: Sequence[find.RawMap], options: LabelOptions, notes: 
     zeros = any((raw.values == 0).any() for raw in raws)
     if len(raws) != 1 or not zeros or declared & {None, 0}:
         return False
-    name, mark = raws[0].name, raws[0].nodata
-    if mark == -1:
+    name, nodata = raws[0].name, raws[0].nodata
+    if nodata == -1:
         notes.append(
             f"{name} declares -1 for unlabelled pixels, so 0 is a class: ids in maps and tables "
             "are one more than the labels of the file"
         )
         return True
     notes.append(
-        f"0 in {name} is read as unlabelled, in addition to the declared no-data value {mark:g}"
+        f"0 in {name} is read as unlabelled, in addition to the declared no-data value {nodata:g}"
     )
     return False
 

@@ -83,7 +83,7 @@ def refine(contents: Contents) -> Contents:
         notes = (f"a part of the {rows} x {columns} pixels that its metadata describe",)
     waves, gain, offset, fwhm = (np.array(column) for column in zip(*bands, strict=True))
     part = Part(image, waves, gain, offset)
-    cube, order = join(image.name, [part], image.grid, nodata=_mark(image.nodata, root))
+    cube, order = join(image.name, [part], image.grid, nodata=_nodata(image.nodata, root))
     bad = _bad_bands(root, len(bands))
     good = None if not bad else np.array([band not in bad for band in order.tolist()])
     facts = BandFacts(waves[order], fwhm[order] if np.isfinite(fwhm).all() else None, good)
@@ -123,8 +123,8 @@ def _integer(element: Element | None) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
-def _mark(own: float | None, root: Element) -> float:
-    """The image's own mark for no data, else the metadata's; -32768 is DLR's usual one."""
+def _nodata(own: float | None, root: Element) -> float:
+    """Return the no-data value of the image, else of the metadata; DLR's default is -32768."""
     if own is not None:
         return own
     background = root.findtext(".//specific/backgroundValue") or ""

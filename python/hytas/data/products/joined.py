@@ -132,7 +132,7 @@ def _scaled(part: Part, bands: npt.NDArray[np.int64], stored: Array, nodata: flo
         for each in (part.gain, part.offset)
     )
     values = stored.astype(np.float32) * gain + offset
-    mark = part.variable.nodata
-    if mark is not None:
-        values[np.isnan(stored) if np.isnan(mark) else stored == mark] = nodata
+    own = part.variable.nodata
+    if own is not None:
+        values[np.isnan(stored) if np.isnan(own) else stored == own] = nodata
     return np.asarray(values)

@@ -49,7 +49,7 @@ class HeaderFacts:
 
 def matches(path: Path) -> bool:
     """Return whether a file is an ENVI header, or has one next to it."""
-    return is_header(path) or header_beside(path) is not None
+    return is_header(path) or header_of(path) is not None
 
 
 def is_header(path: Path) -> bool:
@@ -60,7 +60,7 @@ def is_header(path: Path) -> bool:
         return file.read(16).lstrip(b"\xef\xbb\xbf").startswith(_FIRST)
 
 
-def header_beside(path: Path) -> Path | None:
+def header_of(path: Path) -> Path | None:
     """Return the ENVI header of a data file, or None."""
     if path.suffix.lower() == ".hdr":
         return None
@@ -68,7 +68,7 @@ def header_beside(path: Path) -> Path | None:
     return next((path.with_name(name) for name in names if is_header(path.with_name(name))), None)
 
 
-def data_beside(header: Path, suffixes: Sequence[str] = DATA_SUFFIXES) -> Path:
+def data_of(header: Path, suffixes: Sequence[str] = DATA_SUFFIXES) -> Path:
     """Return the data file of a header.
 
     Raises:

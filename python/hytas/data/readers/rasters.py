@@ -52,7 +52,7 @@ def read(path: Path, driver: str, name: str) -> Contents:
     Raises:
         InputError: the pixels lie in another file, or do not fit their header.
     """
-    header = envi.header_beside(path)
+    header = envi.header_of(path)
     with _opened(path, driver) as dataset:
         if driver in _COMPOSED:
             _check_files(dataset, path)
@@ -61,11 +61,11 @@ def read(path: Path, driver: str, name: str) -> Contents:
         colours = dict(facts.class_colours) or _palette(dataset)
         bands, notes = _with_items(dataset, facts.bands, "wavelength" in fields)
         unmarked = _variable(dataset, path.stem, partial(_values, str(path), driver))
-        marks = dataset.nodatavals
+        nodata_values = dataset.nodatavals
         has_mask = [flag.name for flag in dataset.mask_flag_enums[0]] == ["per_dataset"]
     # GDAL reads any text of an ENVI header as 0.
-    marks = (facts.nodata,) if driver == "ENVI" else marks
-    variable = _marked(replace(unmarked, bands=bands, stored=path.stat().st_size), marks)
+    nodata_values = (facts.nodata,) if driver == "ENVI" else nodata_values
+    variable = _with_nan(replace(unmarked, bands=bands, stored=path.stat().st_size), nodata_values)
     if has_mask and not variable.is_colour:
         variable = _masked(variable, partial(_mask, str(path), driver))
     if driver == "GTiff" and variable.shape[0] == 1 and len(pages := like_pages(path)) > 1:
@@ -83,8 +83,8 @@ def read_envi(path: Path) -> Contents:
         InputError: the header has no data file, or does not fit it.
     """
     is_header = envi.is_header(path)
-    header = path if is_header else envi.header_beside(path)
-    data = envi.data_beside(path) if is_header else path
+    header = path if is_header else envi.header_of(path)
+    data = envi.data_of(path) if is_header else path
     assert header is not None  # the format was recognised by it
     raw = envi.raw_of(header, data)
     contents = read(data, "ENVI", "ENVI")
@@ -107,7 +107,7 @@ def is_esri(path: Path) -> bool:
 def read_esri(path: Path) -> Contents:
     """Describe an ESRI BIL, BIP, BSQ or FLT raster, given its header or its data file."""
     is_header = path.suffix.lower() == ".hdr"
-    return read(envi.data_beside(path, _ESRI) if is_header else path, "EHdr", "ESRI BIL")
+    return read(envi.data_of(path, _ESRI) if is_header else path, "EHdr", "ESRI BIL")
 
 
 def read_bands(*paths: Path) -> Contents:
@@ -156,7 +156,7 @@ def read_bands(*paths: Path) -> Contents:
         stored=sum(each.stored for each in ordered),
         is_colour=False,
     )
-    variable = _marked(variable, [each.nodata for each in ordered])
+    variable = _with_nan(variable, [each.nodata for each in ordered])
     return Contents(paths[0].parent, "files of bands", (variable,), (note,), sidecars=paths)
 
 
@@ -246,23 +246,23 @@ def _numpy(text: str) -> "np.dtype[Any]":
     return np.dtype({"complex_int16": "complex64"}.get(text, text))
 
 
-def _marked(variable: Variable, marks: Sequence[float | None]) -> Variable:
+def _with_nan(variable: Variable, nodata_values: Sequence[float | None]) -> Variable:
     """Return an array (bands, rows, columns) with its no-data value.
 
     Bands with no-data values of their own become floats, in which NaN means no data: the value of
     one band may be a measurement in another.
     """
-    distinct = {str(mark): mark for mark in marks}
+    distinct = {str(nodata): nodata for nodata in nodata_values}
     if len(distinct) == 1:
-        return replace(variable, nodata=marks[0])
+        return replace(variable, nodata=nodata_values[0])
     dtype = np.result_type(variable.dtype, np.float32)
 
     def values(key: Key) -> Array:
         data = variable.read(key)
         result = data.astype(dtype)
-        for band, mark in zip(range(data.shape[0]), marks[key[0]], strict=False):
-            if mark is not None:
-                result[band][data[band] == mark] = np.nan
+        for band, nodata in zip(range(data.shape[0]), nodata_values[key[0]], strict=False):
+            if nodata is not None:
+                result[band][data[band] == nodata] = np.nan
         return result
 
     size = bytes_of(variable.shape, dtype.itemsize)
@@ -458,7 +458,7 @@ def _one_band(path: Path) -> Contents:
     driver = {".img": "HFA", ".bil": "EHdr", ".jp2": "JP2OpenJPEG"}.get(
         path.suffix.lower(), "GTiff"
     )
-    contents = read_envi(path) if envi.header_beside(path) else read(path, driver, driver)
+    contents = read_envi(path) if envi.header_of(path) else read(path, driver, driver)
     if 1 not in contents.variables[0].shape[:1]:
         raise InputError(
             rule=f"{path.name} has {contents.variables[0].shape[0]} bands; files of one are joined"

@@ -71,7 +71,7 @@ fill("reader", OWN, lambda name, entry: Format(name, entry[0], entry[1], is_guar
 _ZARR = (".zgroup", ".zarray", ".zmetadata", "zarr.json")
 
 
-def _known_names(path: Path) -> str:
+def _hint_at_scenes(path: Path) -> str:
     """Return a hint at the scenes that are known by name, if the path may be meant for one."""
     if path.suffix or path.parent != Path():
         return ""
@@ -95,7 +95,7 @@ def open_file(path: Named, argument: str = "data") -> Contents:
         return _files(tuple(map(Path, path)), argument)
     path = Path(path)
     if not path.exists():
-        raise InputError(argument, path, "no such file", _known_names(path))
+        raise InputError(argument, path, "no such file", _hint_at_scenes(path))
     if path.is_dir():
         return _folder(path, argument)
     if not path.is_file():

@@ -79,7 +79,10 @@ def folds_of(run: Run) -> tuple[list[Fold], int]:
 def task_of(run: Run, trained: Pixels, watched: Pixels, checkpoint: Path) -> FinalTask:
     """Return a training of the run's architecture by its recipe."""
     context, (_, recipe) = run.context, run.recipe
-    labelled, teacher = context.data.labelled(context.data.split.train_and_validation), context.config.teacher
+    labelled, teacher = (
+        context.data.labelled(context.data.split.train_and_validation),
+        context.config.teacher,
+    )
     if teacher is not None:
         labelled = replace(labelled, teacher=open_teacher(teacher, context.data))
     return FinalTask(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hytas.data import PatchReader, Preprocessing, load_scene, make_split, scene_from_arrays
-from hytas.data.fill import undeclared_in_rows
+from hytas.data.no_data import undeclared_in_rows
 from hytas.data.synthetic import synthetic_scene
 from hytas.errors import InputError
 

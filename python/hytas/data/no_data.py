@@ -19,7 +19,7 @@ MOST_ROWS = 16
 Mask = npt.NDArray[np.bool_]
 
 
-def as_held(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
+def as_stored(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
     """Return `nodata` as the type stores it, or None if it cannot occur; NaN is never data."""
     if nodata is None or not np.isfinite(nodata):
         return None
@@ -32,13 +32,13 @@ def as_held(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
     return float(nodata) if limits.min <= nodata <= limits.max and nodata % 1 == 0 else None
 
 
-def check_mark(nodata: float, dtype: np.dtype[Any]) -> float:
+def check_nodata(nodata: float, dtype: np.dtype[Any]) -> float:
     """Return the user's no-data value.
 
     Raises:
         InputError: a cube of this type cannot hold it.
     """
-    if np.isfinite(nodata) and as_held(nodata, dtype) is None:
+    if np.isfinite(nodata) and as_stored(nodata, dtype) is None:
         raise InputError("nodata", nodata, f"must be a value of the cube's type, {dtype}")
     return nodata
 

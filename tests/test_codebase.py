@@ -15,6 +15,7 @@ PACKAGE = Path(hytas.__file__).parent
 # A package may import those of lower rank, and itself; those of one rank do not know each other.
 RANK = {
     "errors": -1,
+    "types": -1,
     "lazy": 0,
     "files": 0,
     "plugins": 0.5,
@@ -94,6 +95,7 @@ ONBOARD = {
     "metrics",
     "model_card",
     "pictures",
+    "types",
 }
 
 

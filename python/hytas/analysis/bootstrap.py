@@ -14,7 +14,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from hytas.types import Floats
+
 _BLOCK = 512  # rows of the pairs of Kendall's tau that are in memory together
 _ENDS = (2.5, 97.5)
 

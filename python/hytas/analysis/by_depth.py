@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hytas.search.ranks import spearman
+from hytas.types import Floats
 
-Floats = NDArray[np.float64]
 BEST = 0.1
 """Share of the networks that count as the best."""
 LEAST_BEST = 5

@@ -13,12 +13,12 @@ from hytas.models.layers import attention_observed
 from hytas.models.network import Network
 from hytas.models.streams import TokenStream
 from hytas.train import LabelledPixels
+from hytas.types import Floats
 
 BATCH = 64
 """Samples of a pass: the attention of a batch is in memory."""
 MOST_CELLS = 8
 """Cells along an image whose importance is measured; those of a patch of a scene are its pixels."""
-Floats = NDArray[np.float64]
 
 
 class Importance(NamedTuple):

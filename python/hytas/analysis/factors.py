@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hytas.spaces.genes import active
+from hytas.types import Floats
 
 Architecture = Mapping[str, Any]
-Floats = NDArray[np.float64]
 Value = float | str | None
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hytas.analysis.scores import Floats
+from hytas.types import Floats
 
 
 def expected_best(accuracy: Floats, count: int) -> float | None:

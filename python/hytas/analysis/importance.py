@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.analysis.bootstrap import Floats, mean_with_interval, resamples
+from hytas.analysis.bootstrap import mean_with_interval, resamples
 from hytas.analysis.factors import Factors
+from hytas.types import Floats
 
 TREES, LEAST_LEAF = 50, 5
 FOLDS, SHUFFLES = 2, 3

@@ -15,8 +15,8 @@ from hytas.metrics import mean_of_known
 from hytas.search.ranks import spearman
 from hytas.spaces.features import Architecture, FeatureTable, check_lengths, gene_features
 from hytas.spaces.keys import architecture_key
+from hytas.types import Floats
 
-Floats = NDArray[np.float64]
 ProxyScores = Sequence[Mapping[str, float]]
 
 MODELS = ("extra-trees", "random-forest")

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from hytas.analysis.favourites import expected_best, top_accuracies
 from hytas.analysis.predictor import MODELS, make_regressor
-from hytas.analysis.scores import Floats
 from hytas.analysis.tables import RankingTable
 from hytas.metrics import mean_and_deviation
 from hytas.search.ranks import kendall, spearman
 from hytas.spaces.features import FeatureTable
+from hytas.types import Floats
 
 PREDICTOR_SIZES = (20, 50, 100, 200)
 LEAST_TESTED = 10

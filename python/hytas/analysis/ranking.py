@@ -4,21 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hytas.analysis.favourites import expected_best, top_accuracies
 from hytas.analysis.predictors import PREDICTOR_SIZES, predictors
-from hytas.analysis.scores import (
-    RANK_MEANS,
-    Floats,
-    rank_last_if_failed,
-    training_free_scores,
-)
+from hytas.analysis.scores import RANK_MEANS, rank_last_if_failed, training_free_scores
 from hytas.analysis.tables import RankingTable
 from hytas.metrics import mean_of_known
 from hytas.search.ranks import kendall, spearman
-
-Mask = NDArray[np.bool_]
+from hytas.types import Floats, Mask
 
 # Ranges of true parameter counts in millions; the lower end is included, the upper end is not.
 BANDS = {

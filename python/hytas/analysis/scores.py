@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hytas.analysis.tables import RankingTable
 from hytas.errors import InputError
 from hytas.proxies.no_pass import balance_of, depth_and_width, draw_of
 from hytas.proxies.table import rank_mean
-
-Floats = NDArray[np.float64]
+from hytas.types import Floats
 
 # Means of ranks that are shown beside their members; docs/ranking.md says how they were found.
 RANK_MEANS = (

@@ -17,9 +17,9 @@ from hytas._engine import Evolution, Feasible, SearchSpace, strategies
 from hytas.analysis.factors import Factors
 from hytas.errors import InputError
 from hytas.spaces.names import space_of
+from hytas.types import Floats
 
 Architecture = Mapping[str, Any]
-Floats = NDArray[np.float64]
 RANDOM = "random"
 SIMULATED = tuple(name for name, facts in strategies().items() if not facts["several_scores"])
 """Strategies of the engine that go by one score."""

@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hytas.proxies import no_pass
 from hytas.spaces.costs import cost
 from hytas.spaces.names import PAPER_SPACE, space_of
 from hytas.spaces.shape import InputShape
-
-Floats = NDArray[np.float64]
+from hytas.types import Floats
 
 # Bands, classes and band group of the published scenes (HyTAS, supplementary tables 3-7).
 SCENES = {

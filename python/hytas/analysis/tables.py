@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hytas.analysis.size import Size, find_size
 from hytas.errors import InputError, reason_of
@@ -20,8 +19,8 @@ from hytas.spaces.checks import PAPER_GENES, check_genes, check_listed
 from hytas.spaces.genes import gene_names
 from hytas.spaces.keys import architecture_key
 from hytas.spaces.shape import InputShape
+from hytas.types import Floats
 
-Floats = NDArray[np.float64]
 _Row = tuple[int, dict[str, str]]  # number of the line, and the fields
 
 TARGET = "OA"

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hytas.analysis.simulation import (
     RANDOM,
@@ -22,9 +21,9 @@ from hytas.benchmark.vit_tables import SUFFIXES, VIT_TABLES, vit_table
 from hytas.errors import InputError
 from hytas.spaces.genes import genes_only
 from hytas.spaces.keys import architecture_key
+from hytas.types import Floats
 
 Architecture = Mapping[str, Any]
-Floats = NDArray[np.float64]
 
 
 _SHOWN = {"oa": "OA", "aa": "AA", "max_oa": "max_OA"}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
-    from hytas.data.record import Array
+    from hytas.types import Array
 
 
 def describe_range(pixels: "Array", nodata: float | None) -> str | None:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.record import Array
 from hytas.errors import InputError
+from hytas.types import Array
 
 Bands = npt.NDArray[np.int64]
 

@@ -15,8 +15,9 @@ from hytas.data.bands import finite
 from hytas.data.grid import Grid
 from hytas.data.limits import IN_MEMORY_BYTES, bytes_of, listed
 from hytas.data.readers.table import Named, open_file
-from hytas.data.record import Array, BandFacts, Contents, Variable, reading, whole_key
+from hytas.data.record import BandFacts, Contents, Variable, reading, whole_key
 from hytas.errors import InputError
+from hytas.types import Array
 
 SAMPLED_BYTES, SAMPLED_ROWS = 2**26, 16
 """A larger cube is described by pixels in some of its rows."""

@@ -18,8 +18,9 @@ import numpy.typing as npt
 from hytas.data.axes import BAND, COLUMN, ROW, role_of
 from hytas.data.band_lists import band_facts
 from hytas.data.grid import Grid, Transform
-from hytas.data.record import Array, BandFacts, Contents, Variable, plain
+from hytas.data.record import BandFacts, Contents, Variable, plain
 from hytas.errors import InputError
+from hytas.types import Array
 
 Axes = tuple[str, str, str]
 

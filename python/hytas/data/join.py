@@ -14,10 +14,10 @@ from hytas.data.classes import class_indices
 from hytas.data.limits import IN_MEMORY_BYTES
 from hytas.data.no_data import as_stored
 from hytas.data.patches import Part
-from hytas.data.record import Array
 from hytas.data.scene import Scene, numbered
 from hytas.data.wavelengths import farthest_band
 from hytas.errors import InputError
+from hytas.types import Array
 
 GAP = 64
 """Unlabelled rows between two parts: more than guard bands and smoothing reach."""

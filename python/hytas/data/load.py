@@ -27,11 +27,12 @@ from hytas.data.labels.read import (
 from hytas.data.no_data import check_nodata
 from hytas.data.published_names import CLASS_NAMES
 from hytas.data.readers.table import Named, open_file
-from hytas.data.record import Array, Contents
+from hytas.data.record import Contents
 from hytas.data.scene import Scene, check_cube, numbered, scene_from_arrays
 from hytas.data.spectra import Columns, Reading, load_spectra
 from hytas.data.synthetic import synthetic_scene
 from hytas.errors import InputError
+from hytas.types import Array
 
 
 @dataclass(frozen=True, eq=False)

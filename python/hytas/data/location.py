@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.grid import Grid
-from hytas.data.record import Array, Contents, Rows, Variable
+from hytas.data.record import Contents, Rows, Variable
+from hytas.types import Array
 
 Degrees = npt.NDArray[np.float64]
 

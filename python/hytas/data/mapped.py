@@ -7,12 +7,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.record import Array, Rows
+from hytas.data.record import Rows
 from hytas.errors import InputError
+from hytas.types import Array, Floats
 
 Change = Callable[[Array], npt.NDArray[np.float32]]
 """Raw values of a row (W, B) -> its changed values (W, b)."""
-Floats = npt.NDArray[np.float64]
 SAME_NM = 1.0
 """Centres of bands that differ by less are those of the same band."""
 LEAST_WEIGHT = 0.5

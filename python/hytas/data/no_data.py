@@ -4,19 +4,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hytas.data.bands import Bands, finite
-from hytas.data.record import Array, Rows
+from hytas.data.record import Rows
 from hytas.errors import InputError
+from hytas.types import Array, Mask
 
 USUAL = (32767.0, 65535.0)
 """Common no-data values, besides the largest value of a type."""
 MOST_NAMED = 3
 MOST_SAMPLED = 10**6
 MOST_ROWS = 16
-
-Mask = npt.NDArray[np.bool_]
 
 
 def as_stored(nodata: float | None, dtype: np.dtype[Any]) -> float | None:

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.record import Array
 from hytas.errors import InputError
+from hytas.types import Array
 
 MOST_ROWS = 16
 MOST_PIXELS = 4096

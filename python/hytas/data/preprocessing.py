@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.bands import finite, select_bands
-from hytas.data.record import Array
 from hytas.data.scene import Scene
 from hytas.errors import InputError
+from hytas.types import Array
 
 METHODS = ("standard", "minmax")
 LEAST_REACH = 10.0

@@ -17,9 +17,8 @@ import numpy.typing as npt
 from hytas.data.grid import Grid
 from hytas.data.limits import bytes_of, check_inflated, listed, printable
 from hytas.errors import InputError
+from hytas.types import Array, Floats
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 Key = tuple[slice, ...]
 """A part of an array: one slice for each dimension, with start and stop inside the array."""
 

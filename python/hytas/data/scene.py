@@ -15,8 +15,8 @@ from hytas.data.no_data import as_stored, undeclared, valid_mask
 from hytas.data.palette import UNLABELLED_COLOUR, Palette, palette
 from hytas.data.patches import Part, PatchReader, mask_of
 from hytas.data.published_names import known_class_names
-from hytas.data.record import Array
 from hytas.errors import InputError
+from hytas.types import Array
 
 
 @dataclass(frozen=True, eq=False)

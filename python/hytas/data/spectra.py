@@ -17,13 +17,14 @@ import numpy.typing as npt
 from hytas.data.labels.formats import format_of
 from hytas.data.no_data import check_nodata
 from hytas.data.readers.table import open_file
-from hytas.data.record import Array, Contents, Variable, reading
+from hytas.data.record import Contents, Variable, reading
 from hytas.data.scene import Scene, scene_from_arrays
 from hytas.data.splits.settings import SplitSettings
 from hytas.data.splits.split import GROUPS, Split, group_folds
-from hytas.data.splits.validation import Pixels, take_validation
+from hytas.data.splits.validation import take_validation
 from hytas.data.wavelengths import nanometres
 from hytas.errors import InputError
+from hytas.types import Array, Pixels
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
 ARRAYS = (".npy", ".npz", ".mat", ".h5", ".hdf5")

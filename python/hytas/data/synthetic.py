@@ -4,14 +4,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.scene import Scene, scene_from_arrays
+from hytas.types import Floats
 
 CLASS_NAMES = ("water", "forest", "meadow", "bare soil", "vineyard", "orchard")
 ENDMEMBERS = ("water", "conifer", "broadleaf", "grass", "soil")
 
 # Around 1400 and 1900 nm the atmosphere absorbs all light, so these bands hold zeros.
 WATER_VAPOUR_NM = ((1340.0, 1460.0), (1790.0, 1950.0))
-
-Floats = npt.NDArray[np.float64]
 
 
 def synthetic_scene(

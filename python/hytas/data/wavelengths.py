@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from hytas.types import Floats
 
 # Unit -> nanometres of one; wavenumbers are inverse centimetres.
 _UNITS = {

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from hytas.deploy.model import Array, DeployedModel
+from hytas.deploy.model import DeployedModel
 from hytas.errors import InputError
 from hytas.model_card import IMAGE
+from hytas.types import Array
 
 ROUNDS = 4
 """How often every setting is measured, in turn, so that a busy moment slows all settings."""

@@ -3,7 +3,7 @@
 import csv
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +12,7 @@ from hytas.deploy.model import DeployedModel, Probabilities
 from hytas.errors import InputError
 from hytas.files import atomic_write
 from hytas.model_card import ModelCard
-
-Array = npt.NDArray[Any]
+from hytas.types import Array
 
 
 def check_images(model: DeployedModel, name: str, shape: Sequence[int]) -> None:

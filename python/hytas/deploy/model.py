@@ -18,9 +18,9 @@ from hytas.deploy.providers import check_chosen, choose
 from hytas.deploy.smoothing import Smoothing
 from hytas.errors import InputError
 from hytas.model_card import IMAGE, ModelCard
+from hytas.types import Array
 
 Probabilities = npt.NDArray[np.float32]
-Array = npt.NDArray[Any]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

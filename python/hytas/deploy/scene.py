@@ -12,11 +12,12 @@ import numpy.typing as npt
 from hytas.data import OwnScaling, Preprocessing, Rows, check_patch_size, mirror, valid_mask
 from hytas.data.data_array import cube_of, is_data_array
 from hytas.deploy.card import unknown_of
-from hytas.deploy.model import Array, DeployedModel
+from hytas.deploy.model import DeployedModel
 from hytas.deploy.smoothing import METHODS, Row, Smoothing, guided_rows
 from hytas.deploy.unknown import IsUnknown, check_share
 from hytas.deploy.value_range import range_doubt, wavelength_doubt
 from hytas.errors import InputError
+from hytas.types import Array
 
 TILE_BYTES = 24 * 2**20
 TILE_PIXELS = 4096

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from hytas.data import Preprocessing, valid_mask
 from hytas.errors import InputError
+from hytas.types import Array, Mask
 
 METHODS = ("guided", "none")
 RADIUS = 4
@@ -33,9 +34,6 @@ LEAST_TEMPERATURE = 0.01
 """A smaller one would raise probabilities to powers that double precision cannot hold."""
 MOST_FITTED = 2**16
 """Pixels that the components are fitted on, evenly spread over the scene."""
-
-Array = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
 
 
 class Row(NamedTuple):

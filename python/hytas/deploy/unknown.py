@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.errors import InputError
+from hytas.types import Array, Mask
 
 SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
 """Shares of held-out pixels that a model knows the threshold of; it is linear between them."""
@@ -23,8 +24,6 @@ LEAST_PROBABILITY = 1e-30
 SHRINKAGE = 0.1
 """Of the covariance towards a multiple of the identity: few pixels do not tell it."""
 
-Array = npt.NDArray[Any]
-Mask = npt.NDArray[np.bool_]
 IsUnknown = Callable[[Array], Mask]
 
 

@@ -19,8 +19,8 @@ from hytas.plugins import load
 from hytas.run.config import RunConfig
 from hytas.settings import OneOf, setting, settings_of
 from hytas.train.recipe import Recipe
+from hytas.types import Array
 
-Array = npt.NDArray[Any]
 DEVICES = ("auto", "cpu", "cuda")
 
 

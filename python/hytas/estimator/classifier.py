@@ -18,7 +18,6 @@ from hytas.deploy.scene import probability_rows
 from hytas.errors import InputError
 from hytas.estimator.arguments import (
     SHARED,
-    Array,
     Given,
     Parameters,
     by,
@@ -37,6 +36,7 @@ from hytas.run.display import Display
 from hytas.run.progress import SILENT, Report
 from hytas.spaces import parse_budget
 from hytas.train import Recipe
+from hytas.types import Array
 
 
 class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore[misc]

@@ -25,6 +25,7 @@ from hytas.export.parity import (
     open_torch,
 )
 from hytas.models import SensorModel
+from hytas.types import Array
 
 AGREEMENT = 0.99
 OA_DROP = 0.005
@@ -32,8 +33,6 @@ SCENE_ROWS = 8
 REDUCED_ROWS = 64
 """Rows of a scene, at most, that a scene graph of reduced precision is judged on."""
 _BATCH = 64
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from hytas.export.onnx_file import inference_copy
 from hytas.export.quiet import quiet
 from hytas.models import SensorModel
 from hytas.models.layers import probabilities
+from hytas.types import Array
 
 TOLERANCE = 1e-4
 TIE = 1e-5  # ten times the largest measured difference between torch and onnxruntime
 
-Array = npt.NDArray[Any]
 Run = Callable[[Array], Array]
 
 

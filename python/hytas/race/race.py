@@ -9,12 +9,13 @@ from hytas.race.events import RaceProgress, RungEnd, RungRow
 from hytas.race.finalists import describe_genes, diverse
 from hytas.race.rankings import Ranking, find_ranking
 from hytas.race.results import Key, Racer, RungResult, best_of_each, key_of, rung_results
-from hytas.race.rungs import Flags, Rung, choose_winner, is_far_behind, plan_rungs, promoted
+from hytas.race.rungs import Rung, choose_winner, is_far_behind, plan_rungs, promoted
 from hytas.race.scores import RaceScore, best_first, race_scores
 from hytas.race.size_classes import SHARES, size_classes, size_of
 from hytas.race.task import RaceTask
 from hytas.race.trials import RacePixels, Trial, run_trials, share_pixels
 from hytas.search import Evaluation, EvaluationStore, MethodVote, Training
+from hytas.types import Mask
 from hytas.workers import Shared, Workers, WorkersLike, open_workers
 
 Notify = Callable[[str], None]
@@ -254,7 +255,7 @@ class _Trainer:
 
     def _kept(
         self,
-        right: Sequence[Flags],
+        right: Sequence[Mask],
         racers: Sequence[Racer],
         rung: Rung,
         following: Rung | None,

@@ -4,10 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hytas.metrics import compare_predictions
+from hytas.types import Mask
 
 REDUCTION_FACTOR = 2
 """The reduction factor of successive halving."""
@@ -20,8 +18,6 @@ LAST_SHARE = 0.75
 LEAST_LAST = 100
 """Least number of optimiser steps in the last rung, if the final training is as long."""
 PREFERENCES = ("accurate", "small")
-
-Flags = NDArray[np.bool_]
 
 
 class Rung(NamedTuple):
@@ -74,7 +70,7 @@ def plan_rungs(finalists: int, steps: int, final_steps: int, share: float = 1.0)
     return rungs
 
 
-def is_far_behind(best: Flags, other: Flags) -> bool:
+def is_far_behind(best: Mask, other: Mask) -> bool:
     """Return whether `other` is behind `best` by more than twice the chance deviation (McNemar).
 
     Args:
@@ -111,7 +107,7 @@ def promoted(
 
 
 def choose_winner(
-    right: Sequence[Flags], sizes: Sequence[float], prefer: str = PREFERENCES[0]
+    right: Sequence[Mask], sizes: Sequence[float], prefer: str = PREFERENCES[0]
 ) -> int:
     """Return the rank of the winner among the racers of the last rung.
 

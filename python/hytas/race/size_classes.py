@@ -11,9 +11,9 @@ import numpy as np
 
 from hytas.metrics import compare_predictions
 from hytas.race.results import Key, RungResult
-from hytas.race.rungs import Flags
 from hytas.race.scores import RaceScore
 from hytas.search import Evaluation
+from hytas.types import Mask
 
 SHARES = (1.0, 0.5, 0.25, 0.1)
 """Upper end of each size class, as a share of the largest candidate."""
@@ -93,7 +93,7 @@ def size_rows(
     return rows
 
 
-def compare_sizes(winner: Flags, other: Flags) -> str:
+def compare_sizes(winner: Mask, other: Mask) -> str:
     """Return the verdict of a `SizeRow` from the correct pixels of the winner and another racer."""
     if compare_predictions(other, winner)[2]:
         return "below"

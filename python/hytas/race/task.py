@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from hytas.models import as_network
@@ -16,8 +15,7 @@ from hytas.race.results import Key
 from hytas.race.rungs import FEW_FINALISTS, PREFERENCES, Rung
 from hytas.search import MethodVote, unpack_classes
 from hytas.train import LabelledPixels, Recipe, distinct
-
-Pixels = NDArray[np.int64]
+from hytas.types import Pixels
 
 ENOUGH_PIXELS = 60
 """Validation pixels, of all folds together, on which a race can rank. Each fold costs as much."""

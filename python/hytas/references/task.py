@@ -11,8 +11,8 @@ from hytas.data import LabelledData, Preprocessing, Scene, Spectra, Split
 from hytas.data.images import fit_scaling_of
 from hytas.data.images.image_set import Read
 from hytas.errors import InputError
+from hytas.types import Pixels
 
-Pixels = NDArray[np.int64]
 Progress = Callable[[str, int, int], None]
 """Called with the current work, how much of it is done, and the total."""
 

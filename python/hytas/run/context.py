@@ -22,10 +22,10 @@ from hytas.run.progress import Report, logged
 from hytas.run.start import Origin, Scratch, Start
 from hytas.run.times import add_start, kept_time, read_times
 from hytas.run.tracking import tracked
-from hytas.run.types import Pixels
 from hytas.spaces import open_space
 from hytas.spaces.shape import Shape
 from hytas.train import Recipe
+from hytas.types import Pixels
 from hytas.workers import WorkersLike
 
 

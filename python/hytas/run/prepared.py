@@ -32,10 +32,10 @@ from hytas.models.table import patch_size_of
 from hytas.run.config import RunConfig
 from hytas.run.final.decide import LEAST_PIXELS
 from hytas.run.start import Start
-from hytas.run.types import Pixels, Smoother
 from hytas.spaces.opening import name_of
 from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, Shape
 from hytas.train import PRESETS, LabelledPixels, Recipe
+from hytas.types import Pixels, Smoother
 
 VOTING = 1000
 """Unlabelled pixels whose predictions a race compares; twice as many rank as well."""

@@ -23,9 +23,9 @@ from hytas.models.transfer import carry_over
 from hytas.run.delivering.updating import changes
 from hytas.run.final.decide import Decisions
 from hytas.run.folder import RunFolder
-from hytas.run.types import Pixels
 from hytas.run.weights import TrainedModel, load_weights, shape_of
 from hytas.spaces.shape import Shape
+from hytas.types import Pixels
 
 
 class Scratch:

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hytas.errors import InputError
 from hytas.spaces.genes import is_depth
+from hytas.types import Floats
 
 Architecture = Mapping[str, Any]
-Floats = NDArray[np.float64]
 
 MOST = 1e30  # sums of many such numbers are float32 still
 """Trees of scikit-learn compare in float32; of scores beyond it they learn that these are large."""

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from hytas.analysis.bootstrap import (
     Column,
-    Floats,
     amount,
     cell,
     kendall_of,
@@ -23,6 +22,7 @@ from hytas.analysis.settings import AnalysisSettings, Tell
 from hytas.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_intervals
 from hytas.report import Figure, Grid, Section
+from hytas.types import Floats
 
 SHARES = (0.01, 0.05, 0.10)
 TITLE = "How well scores rank networks"

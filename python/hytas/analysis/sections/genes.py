@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hytas.analysis.bootstrap import Floats, cell, short
+from hytas.analysis.bootstrap import cell, short
 from hytas.analysis.by_depth import by_depth
 from hytas.analysis.factors import Factors
 from hytas.analysis.importance import at_equal_size, dependence, fitted, importances
@@ -15,6 +15,7 @@ from hytas.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_heat_map, draw_intervals, draw_lines
 from hytas.report import Figure, Grid, Section
 from hytas.search.ranks import spearman
+from hytas.types import Floats
 
 TITLE = "Which genes matter"
 ACCURACY, EQUAL = "accuracy", "accuracy at equal parameters"

@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from hytas.analysis.bootstrap import Column, Floats, cell, resamples, spearman_of, with_interval
+from hytas.analysis.bootstrap import Column, cell, resamples, spearman_of, with_interval
 from hytas.analysis.settings import AnalysisSettings, Tell
 from hytas.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_lines
 from hytas.proxies.spec import canonical
 from hytas.report import Figure, Grid, Section
+from hytas.types import Floats
 
 TITLE = "Attention and MLP parts"
 # Published columns, and those of our proxies.

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hytas.analysis.bootstrap import Floats, short
+from hytas.analysis.bootstrap import short
 from hytas.analysis.predictor import MODELS, make_regressor
 from hytas.analysis.predictors import LEAST_TESTED
 from hytas.analysis.settings import AnalysisSettings, Tell
@@ -15,6 +15,7 @@ from hytas.pictures.plots import draw_lines
 from hytas.report import Figure, Grid, Section
 from hytas.search.ranks import spearman
 from hytas.spaces.features import FeatureTable
+from hytas.types import Floats
 
 TITLE = "Predictors with and without proxy scores"
 PUBLISHED = "random-forest, defaults"

@@ -7,11 +7,12 @@ import numpy as np
 
 from hytas.analysis.favourites import top_accuracies
 from hytas.analysis.published import FACTORS, SIGN, SIGN_OA, scene_of
-from hytas.analysis.scores import Floats, rank_last_if_failed
+from hytas.analysis.scores import rank_last_if_failed
 from hytas.analysis.settings import AnalysisSettings, Tell
 from hytas.analysis.tables import RankingTable
 from hytas.report import Grid, Section
 from hytas.search.ranks import spearman
+from hytas.types import Floats
 
 TITLE = "The published figures beside ours"
 AS_MEAN, AS_TEXT = "mean over layers", "the list as text"

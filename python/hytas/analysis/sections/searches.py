@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from hytas.analysis.bootstrap import Floats
 from hytas.analysis.predictor import make_regressor
 from hytas.analysis.scores import training_free_scores
 from hytas.analysis.settings import AnalysisSettings, Tell
@@ -23,6 +22,7 @@ from hytas.errors import InputError
 from hytas.pictures.plots import draw_lines
 from hytas.report import Figure, Grid, Section
 from hytas.spaces.features import FeatureTable
+from hytas.types import Floats
 
 TITLE = "What searches would find"
 TRAINED = 50

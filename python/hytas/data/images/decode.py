@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from hytas.data.readers.table import open_file
-from hytas.data.record import Array, reading
+from hytas.data.record import reading
 from hytas.errors import InputError
+from hytas.types import Array
 
 PILLOW = (".png", ".jpg", ".jpeg", ".bmp")
 TIFF = (".tif", ".tiff")

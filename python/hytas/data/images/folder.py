@@ -15,8 +15,8 @@ import numpy.typing as npt
 from hytas.data.images.decode import SUFFIXES, as_colours, read_image, resized
 from hytas.data.images.image_set import ImageSet, InMemory, image_set
 from hytas.data.limits import listed
-from hytas.data.record import Array
 from hytas.errors import InputError
+from hytas.types import Array
 
 TRAIN, VALIDATION, TEST = "train", "val", "test"
 MOST_IMAGES = 10**7

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from hytas.data.labels import LabelMap
 from hytas.data.palette import Palette, palette
-from hytas.data.record import Array
 from hytas.errors import InputError
+from hytas.types import Array
 
 Read = Callable[[npt.NDArray[np.int64]], Array]
 """Numbers of images (n,) -> their raw values (n, side, side, channels)."""

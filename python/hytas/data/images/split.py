@@ -9,8 +9,9 @@ from hytas.data.splits.kinds import class_totals, from_maps
 from hytas.data.splits.make import check_seed
 from hytas.data.splits.settings import SplitSettings
 from hytas.data.splits.split import Split
-from hytas.data.splits.validation import Pixels, take_validation
+from hytas.data.splits.validation import take_validation
 from hytas.errors import InputError
+from hytas.types import Pixels
 
 TRAINED = 0.8
 """Share of each class that is trained on, with validation images, where nothing else is asked."""

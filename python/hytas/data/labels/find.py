@@ -12,8 +12,9 @@ from hytas.data.labels.align import is_placed
 from hytas.data.labels.colours import BLACK, painted
 from hytas.data.labels.options import LabelOptions
 from hytas.data.limits import listed, printable
-from hytas.data.record import Array, Contents, Variable, load
+from hytas.data.record import Contents, Variable, load
 from hytas.errors import InputError
+from hytas.types import Array
 
 PICTURES = ("PNG", "BMP")
 """Formats in which the colours of a palette are the classes, unless its first one is black."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.record import Array
 from hytas.errors import InputError
+from hytas.types import Array
 
 USUAL_MARKS = (255, 65535)
 """Ids that other programs often use for unlabelled pixels."""

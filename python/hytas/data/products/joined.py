@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from hytas.data.grid import Grid
 from hytas.data.limits import bytes_of
-from hytas.data.record import Array, BandFacts, Key, Variable
+from hytas.data.record import BandFacts, Key, Variable
 from hytas.errors import InputError
+from hytas.types import Array, Floats
 
-Floats = npt.NDArray[np.float64]
 NO_DATA = -9999.0
 ROWS_FIRST, BANDS_FIRST, BANDS_BETWEEN = ("y", "x", "band"), ("band", "y", "x"), ("y", "band", "x")
 """Names of the dimensions of cubes, as missions store them."""

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from hytas.data.readers.messages import bytes_in, plain, receive, send
-from hytas.data.record import Array, Contents
+from hytas.data.record import Contents
 from hytas.errors import InputError
+from hytas.types import Array
 
 CPU_SECONDS = 3
 """Time of one response, and a second more for every BYTES_PER_SECOND of values."""

@@ -24,8 +24,9 @@ import numpy as np
 
 from hytas.data.limits import bytes_of
 from hytas.data.readers.messages import bytes_in, fill, receive, restored, send
-from hytas.data.record import Array, Contents, Key
+from hytas.data.record import Contents, Key
 from hytas.errors import InputError
+from hytas.types import Array
 
 WALL_SECONDS = 60.0
 BYTES_PER_SECOND = 5e6

@@ -12,9 +12,10 @@ import numpy as np
 
 from hytas.data.limits import MOST_VARIABLES, bytes_of, check_count, listed, printable
 from hytas.data.readers import netcdf
-from hytas.data.record import Array, Contents, Key, Variable, kind_of, plain
+from hytas.data.record import Contents, Key, Variable, kind_of, plain
 from hytas.errors import InputError
 from hytas.lazy import library
+from hytas.types import Array
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 MATLAB = b"MATLAB 7.3"

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from hytas.data.limits import bytes_of, check_count
-from hytas.data.record import Array, Contents, Key, Variable, kind_of
+from hytas.data.record import Contents, Key, Variable, kind_of
 from hytas.lazy import library
+from hytas.types import Array
 
 MOST_DEPTH = 8
 """Levels of structures in structures."""

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from hytas.data.grid import Grid
-from hytas.data.record import Array, BandFacts, Contents, Key, Raw, Variable
+from hytas.data.record import BandFacts, Contents, Key, Raw, Variable
+from hytas.types import Array
 
 _LENGTH = struct.Struct("<Q")
 MOST_MESSAGE = 2**27

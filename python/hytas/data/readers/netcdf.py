@@ -12,8 +12,9 @@ from hytas.data.axes import COLUMN, ROW, role_of
 from hytas.data.data_array import grid_of
 from hytas.data.grid import Grid, wkt_of_epsg
 from hytas.data.limits import bytes_of, check_count
-from hytas.data.record import Array, Contents, Key, Variable, kind_of, plain
+from hytas.data.record import Contents, Key, Variable, kind_of, plain
 from hytas.lazy import library
+from hytas.types import Array
 
 PACKED_NODATA = -9999.0
 """No-data value of a packed array, whose values are scaled when they are read."""

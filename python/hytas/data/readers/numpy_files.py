@@ -10,7 +10,8 @@ from typing import IO, Any
 import numpy as np
 
 from hytas.data.limits import bytes_of, check_count
-from hytas.data.record import Array, Contents, Key, Raw, Variable, kind_of
+from hytas.data.record import Contents, Key, Raw, Variable, kind_of
+from hytas.types import Array
 
 MOST_HEADER = 2**16
 """Bytes of an array's header, at most; numpy itself refuses texts of more than 10,000."""

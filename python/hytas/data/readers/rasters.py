@@ -21,10 +21,11 @@ from hytas.data.axes import PAGE
 from hytas.data.grid import Grid, gdal
 from hytas.data.limits import bytes_of, check_count
 from hytas.data.readers import envi
-from hytas.data.record import Array, BandFacts, Contents, Key, Variable, kind_of
+from hytas.data.record import BandFacts, Contents, Key, Variable, kind_of
 from hytas.data.wavelengths import band_items, good_bands, in_descriptions, nanometres, widths
 from hytas.errors import InputError
 from hytas.lazy import library
+from hytas.types import Array
 
 CACHE_BYTES = 64 * 2**20
 """Of decoded blocks that GDAL keeps."""

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.labels import LabelMap
+from hytas.types import Pixels
 
-Pixels = npt.NDArray[np.int64]
 Units = npt.NDArray[np.integer]
 
 DRAWS = 20

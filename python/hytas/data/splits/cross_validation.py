@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from hytas.data.labels import LabelMap
 from hytas.data.splits.blocks import split_blocks
-from hytas.data.splits.validation import Pixels
 from hytas.errors import InputError
+from hytas.types import Pixels
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ import numpy as np
 from hytas.data.labels import LabelMap
 from hytas.data.scene import Scene
 from hytas.data.splits.blocks import Sides, split_blocks, split_polygons
-from hytas.data.splits.validation import Pixels
+from hytas.types import Pixels
 
 PARTS = 5  # number of parts that blocks are dealt to
 FOLDS = 3  # number of parts that are held out in turn; each costs a training

@@ -6,8 +6,9 @@ from hytas.data.labels import LabelMap
 from hytas.data.scene import Scene
 from hytas.data.splits.blocks import DRAWS, Units, split_blocks, split_polygons
 from hytas.data.splits.settings import SplitSettings
-from hytas.data.splits.validation import Labelled, Pixels
+from hytas.data.splits.validation import Labelled
 from hytas.errors import InputError
+from hytas.types import Pixels
 
 
 def class_totals(scene: Labelled, labels: LabelMap) -> list[int]:

@@ -12,8 +12,9 @@ from hytas.data.splits.blocks import DRAWS, near, split_blocks, split_polygons
 from hytas.data.splits.kinds import at_random, by_blocks, class_totals, from_maps
 from hytas.data.splits.settings import SplitSettings
 from hytas.data.splits.split import AT_ONE_END, GROUPS, Split
-from hytas.data.splits.validation import Pixels, take_validation
+from hytas.data.splits.validation import take_validation
 from hytas.errors import InputError
+from hytas.types import Pixels
 
 DEFAULT_TRAIN_PER_CLASS = 50
 

@@ -11,9 +11,10 @@ import numpy as np
 from hytas.data.record import reading
 from hytas.data.scene import Scene
 from hytas.data.splits.guarded_folds import guarded_folds
-from hytas.data.splits.validation import MOST_FOLDS, Labelled, Pixels, further_folds
+from hytas.data.splits.validation import MOST_FOLDS, Labelled, further_folds
 from hytas.errors import InputError
 from hytas.files import atomic_write
+from hytas.types import Pixels
 
 AT_ONE_END = ("blocks", "folds", "polygons")
 """Kinds whose validation pixels lie on one side of each class's area. They resemble the training

@@ -3,13 +3,11 @@
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from hytas.data.labels import LabelMap
+from hytas.types import Pixels
 
 MOST_FOLDS = 5
-
-Pixels = npt.NDArray[np.int64]
 
 
 class Labelled(Protocol):

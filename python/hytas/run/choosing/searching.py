@@ -41,10 +41,10 @@ from hytas.run.pace import RACE_ENDS, SEARCH_ENDS
 from hytas.run.prepared import PreparedData
 from hytas.run.settings import SUPERNET_STRATEGY
 from hytas.run.supernets.sharing import inherited_score
-from hytas.run.types import Pixels
 from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
 from hytas.search.ranks import rank_in_kinds
 from hytas.spaces.architectures import read_architectures
+from hytas.types import Pixels
 
 Ranks = Callable[[Sequence[Evaluation]], NDArray[np.float64]]
 

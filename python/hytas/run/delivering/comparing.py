@@ -33,11 +33,11 @@ from hytas.run.final.records import HeldOut
 from hytas.run.folder import read_json, write_json
 from hytas.run.weights import CALIBRATION, SELF_TRAINING, load_weights
 from hytas.search import EvaluationStore, unpack_classes
+from hytas.types import Mask
 from hytas.workers import Shared, open_workers
 
 LEAST_OF_ENDING = 0.6
 """Of the time that a run with `minutes` keeps for its end; with less, no method is fitted."""
-Array = npt.NDArray[np.bool_]
 MOST_TRAIN = 1500  # an SVM takes at most about half a minute, by the square of the pixels
 MOST_TEST = 50_000
 USUAL_BANDS = 200  # of a pixel; of images with more values, fewer are taken
@@ -123,7 +123,7 @@ def _validate(run: Run, fits: Fits) -> dict[str, Any]:
     jobs = [(name, _fold(run, records[at])) for name, at in missing]
     fitted = dict(zip(missing, fits(jobs, False), strict=True))
 
-    def flags(name: str, at: int) -> Array:
+    def flags(name: str, at: int) -> Mask:
         if (fit := fitted.get((name, at))) is not None:
             return np.asarray(fit.predicted == records[at].targets)
         return np.asarray(known[name, records[at].pixels.tobytes()] == records[at].targets)
@@ -167,7 +167,7 @@ def _records(run: Run, training: Mapping[str, Any]) -> list[HeldOut]:
     return records if pixels == training[CALIBRATION]["pixels"] else []
 
 
-def accuracies_of(right: Mapping[str, Array]) -> dict[str, Any]:
+def accuracies_of(right: Mapping[str, Mask]) -> dict[str, Any]:
     """Return each method's accuracy, and the methods that are ahead of the winner.
 
     Args:

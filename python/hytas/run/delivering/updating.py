@@ -10,7 +10,7 @@ from hytas.deploy import DeployedModel
 from hytas.errors import InputError, one_line
 from hytas.metrics import accuracy_report
 from hytas.run.folder import RunFolder
-from hytas.run.types import Pixels
+from hytas.types import Pixels
 
 MOST_PIXELS = 20_000
 """Test pixels of a scene that are compared; of more, as many, evenly spread."""

@@ -18,8 +18,8 @@ from hytas.deploy.unknown import MOST_CLASSES, UnknownGround
 from hytas.metrics import calibration, compare_predictions
 from hytas.results import Calibration, SelfTraining, SmoothingChoice
 from hytas.run.final.records import HeldOut
-from hytas.run.types import Logits, Smoother
 from hytas.temperature import fit_temperature, is_chance, meet_accuracy
+from hytas.types import Logits, Smoother
 
 LEAST_PIXELS = 10
 """Held-out pixels that a decision needs. With few pixels, confidence stays lower."""

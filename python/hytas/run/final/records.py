@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hytas.errors import InputError, one_line
 from hytas.files import atomic_write
-from hytas.run.types import Logits, Pixels
+from hytas.types import Logits, Pixels
 
 
 @dataclass(frozen=True, eq=False)

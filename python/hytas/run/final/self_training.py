@@ -19,8 +19,8 @@ from hytas.models.layers import probabilities
 from hytas.run.final.train import FinalTask, Progress, forget_damaged
 from hytas.run.prepared import PreparedScene
 from hytas.run.progress import Report
-from hytas.run.types import Pixels
 from hytas.train import LabelledPixels, Recipe, TrainingResult, logits_of, train
+from hytas.types import Pixels
 
 ROUNDS = 2
 """Trainings that follow; each begins with the predictions of the network that the last one left."""

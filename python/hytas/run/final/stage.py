@@ -27,9 +27,9 @@ from hytas.run.final.train import (
     run_all,
 )
 from hytas.run.folder import read_json
-from hytas.run.types import Pixels
 from hytas.run.weights import CALIBRATION, SELF_TRAINING, SMOOTHING, TrainedModel, save_weights
 from hytas.train import DivergedError
+from hytas.types import Pixels
 
 
 class Fold(NamedTuple):

@@ -18,10 +18,10 @@ from hytas.machine import one_thread_on_cpu
 from hytas.run.final.records import HeldOut
 from hytas.run.prepared import PreparedData
 from hytas.run.progress import Report
-from hytas.run.types import Logits, Pixels
 from hytas.tensors import read_facts, read_tensors
 from hytas.train import Epoch, LabelledPixels, Recipe, TrainingResult, logits_of, train
 from hytas.train.loop import CHECKPOINT_SECONDS
+from hytas.types import Logits, Pixels
 from hytas.workers import Shared, WorkersLike, open_workers
 
 PROGRESS_SECONDS = CHECKPOINT_SECONDS

@@ -1,10 +1,14 @@
-"""Names of array types that the stages of a run share."""
+"""Names of array types."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 Pixels = NDArray[np.int64]
 """Flat indices (n,) of pixels of a scene, or numbers of images."""
 Logits = NDArray[np.float32]

@@ -329,6 +329,10 @@ def evolve(
     for name, errors in rows:
         click.echo(f"{name[-24:]:<24} {errors.E:>7.4f} {errors.T:>7.4f}")
     click.echo("errors on validation pixels: 1 - mean probability of the true class")
+    click.echo(
+        "not shown to find better networks: search in both spaces with the same options, so with "
+        f"as many trainings (--space {config.space}; --space {out}), and compare: hytas report A B"
+    )
 
 
 def _read_architecture(file: Any) -> dict[str, Any]:

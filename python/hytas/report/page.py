@@ -467,6 +467,15 @@ def _compare(runs: Sequence[RunFacts]) -> dict[str, Any]:
             name: [run.costs.get(name) for run in runs]
             for name in _SHOWN_COSTS
             if any(name in run.costs for run in runs)
+        }
+        | {
+            "candidates scored": [
+                None if run.candidates is None else len(run.candidates.ids) for run in runs
+            ],
+            "trainings of the race": [
+                sum(map(bool, (f for one in run.finalists for f in one.rungs.values()))) or None
+                for run in runs
+            ],
         },
         "spread": alike and len(done) > 1,
         "seeds_alone": alike

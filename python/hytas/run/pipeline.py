@@ -12,6 +12,7 @@ from hytas.results import RESULTS, Results
 from hytas.run.choosing.searching import check_search
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_run
+from hytas.run.control import control_of
 from hytas.run.delivering.files import further_formats
 from hytas.run.folder import ARTEFACTS, read_json, write_json
 from hytas.run.progress import SILENT, Report
@@ -275,6 +276,8 @@ def _introduce(run: Run, stages: Sequence[Stage]) -> None:
         f"space {config.space}, budget {config.budget or 'none'}, "
         f"proxy {config.proxy}, seed {config.seed}, device {run.context.device}"
     )
+    if control := control_of(run.context.space.about):
+        report.notice(f"note: {control}")
     report.plan([one.name for one in stages if one.name != "seeds" or config.seeds > 1])
     done = [stage.name for stage in stages if stage.is_done(run) and stage.has_files(run)]
     if done:

@@ -27,6 +27,7 @@ from hytas.race.rankings import Ranking
 from hytas.references import METHODS
 from hytas.report import Candidates, Finalist, Layer, Pixels, RunFacts, Samples
 from hytas.run.config import RunConfig
+from hytas.run.control import control_of
 from hytas.run.folder import WHERE, RunFolder, read_json
 from hytas.run.pace import shortened
 from hytas.run.times import all_times, run_cost
@@ -98,8 +99,17 @@ def run_facts(
         model=_model(folder.onnx) if folder.onnx.exists() else None,
         split="" if split is None else _split_digest(split),
         differences=[] if first is None else config.differences(first, WHERE),
-        notes=[*stored.notes, *unknown, *_shortened(folder, config)],
+        notes=[*stored.notes, *unknown, *_shortened(folder, config), *_control(config)],
     )
+
+
+def _control(config: RunConfig) -> list[str]:
+    """Return what a search in an evolved space must be compared with, if its file is there."""
+    try:
+        note = control_of(open_space(config.space)[0].about)
+    except (InputError, OSError):
+        return []
+    return [note] if note else []
 
 
 class _Stored(NamedTuple):

@@ -16,6 +16,7 @@ from hytas.errors import InputError
 from hytas.files import is_same_file, write_text
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, open_run
+from hytas.run.control import EVOLVED
 from hytas.run.folder import read_json, write_json
 from hytas.run.progress import SILENT, Report
 from hytas.run.supernets.sharing import check_supernet, load_supernet, score_with, supernet_stage
@@ -259,7 +260,7 @@ def _history(
     lines = [f"round {n}: {'; '.join(map(_said, taken))}" for n, taken in enumerate(steps, start=1)]
     beside = "" if at_random is None else f"; pruned at random {json.dumps(at_random._asdict())}"
     return (
-        f"Evolved from {Path(config.space).name} for scene {scene.name} and budget "
+        f"{EVOLVED}{Path(config.space).name} for scene {scene.name} and budget "
         f"{config.budget}. Error before {json.dumps(before._asdict())}, after "
         f"{json.dumps(after._asdict())}{beside}. " + (". ".join(lines) or "Nothing changed")
     )

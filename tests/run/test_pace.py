@@ -35,7 +35,10 @@ CONFIG = RunConfig(
 
 def task(folds: int = 1) -> Any:
     return SimpleNamespace(
-        folds=[None] * folds, all_folds=[None] * folds, folds_of=lambda rung: folds
+        folds=[None] * folds,
+        all_folds=[None] * folds,
+        folds_of=lambda rung: folds,
+        last_finalists=2,
     )
 
 

@@ -110,7 +110,9 @@ def test_a_front_is_no_other_strategys() -> None:
     assert replace(SEARCH_ONLY, pareto="params,score").selection == "nsga2"
 
 
-@pytest.mark.parametrize("pareto", ["params", "score,kilograms", "params,score,params"])
+@pytest.mark.parametrize(
+    "pareto", ["params", "score,kilograms", "params,score,params", "params,score,accuracy"]
+)
 def test_bad_fronts_are_refused(pareto: str, scene: Scene, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=pareto):
         run_pipeline(replace(SEARCH_ONLY, pareto=pareto), scene, tmp_path / "run", device="cpu")

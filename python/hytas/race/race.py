@@ -4,9 +4,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hytas.errors import InputError, is_out_of_memory
 from hytas.race.events import RaceProgress, RungEnd, RungRow
 from hytas.race.finalists import describe_genes, diverse
+from hytas.race.front import front_order
 from hytas.race.rankings import Ranking, find_ranking
 from hytas.race.results import Key, Racer, RungResult, best_of_each, key_of, rung_results
 from hytas.race.rungs import Rung, choose_winner, is_far_behind, plan_rungs, promoted
@@ -51,6 +55,9 @@ def race(
     vote on them, with the reference methods whose votes are in the store. Agreement with the vote
     counts as much as the validation score (`hytas.race.consensus`). No test label is read.
 
+    With `task.front` those are promoted that no other beats in costs and score
+    (`hytas.race.front`), and more of them reach the last rung. The most accurate of these wins.
+
     If all finalists of a rung fail, the next best take their place. The store keeps every training,
     so a restarted race repeats none.
 
@@ -81,7 +88,7 @@ def race(
     on_cpu, sent = task.device.type == "cpu", task.patch_bytes
     with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent, shared_gpu=task.device) as pool:
         share = len(task.folds) / len(task.all_folds)
-        rungs = plan_rungs(len(chosen), steps, task.final_steps, share)
+        rungs = plan_rungs(len(chosen), steps, task.final_steps, share, task.last_finalists)
         events = _Events(task, rungs, len(waiting), on_training, on_rung)
         classes = size_classes([size_of(one) for one in ranked])
         by_id = {one.id: each for one, each in zip(ranked, classes, strict=True)}
@@ -241,8 +248,12 @@ class _Trainer:
             trained = best_of_each(best_first(running, scores))
         if not trained:
             return [], 0
-        right = [results[racer.key][-1].right for racer in trained]
-        kept = self._kept(right, trained, rung, following)
+        if self.task.front and following is not None:
+            order = front_order(self._points(trained, scores))
+            kept = sorted(order[: following.finalists])
+        else:
+            right = [results[racer.key][-1].right for racer in trained]
+            kept = self._kept(right, trained, rung, following)
         others = [racer for rank, racer in enumerate(trained) if rank not in kept]
         ranked = [*(trained[rank] for rank in kept), *others]
         self.events.end(ranked, len(kept), results, scores)
@@ -252,6 +263,16 @@ class _Trainer:
                 "unlabelled pixels"
             )
         return ranked, len(kept)
+
+    def _points(
+        self, racers: Sequence[Racer], scores: Mapping[Key, RaceScore]
+    ) -> NDArray[np.float64]:
+        """Return the objectives (n, k) of racers, less is better: costs, and the negative score."""
+        rows = [
+            [*(racer.finalist.costs[name] for name in self.task.front), -scores[racer.key].value]
+            for racer in racers
+        ]
+        return np.array(rows, np.float64)
 
     def _kept(
         self,

@@ -43,7 +43,13 @@ class Rung(NamedTuple):
         return self.before is not None
 
 
-def plan_rungs(finalists: int, steps: int, final_steps: int, share: float = 1.0) -> list[Rung]:
+def plan_rungs(
+    finalists: int,
+    steps: int,
+    final_steps: int,
+    share: float = 1.0,
+    last: int = LEAST_FINALISTS,
+) -> list[Rung]:
     """Plan the rungs of a race, the first one first.
 
     No rung trains longer than the final training. In the last rung the learning rate falls, so its
@@ -55,18 +61,21 @@ def plan_rungs(finalists: int, steps: int, final_steps: int, share: float = 1.0)
         steps: optimiser steps of the first rung.
         final_steps: optimiser steps of the final training; 0 if none follows.
         share: folds of the early rungs, as a share of those of the last rung.
+        last: finalists of the last rung.
     """
     limit = final_steps or math.inf
     first = steps
     rungs = [Rung(finalists, steps, first)]
     while finalists > FEW_FINALISTS and steps < limit:
-        finalists = math.ceil(finalists / REDUCTION_FACTOR)
+        if (fewer := math.ceil(finalists / REDUCTION_FACTOR)) < last:
+            break
+        finalists = fewer
         steps = int(min(steps * REDUCTION_FACTOR, limit))
         rungs.append(Rung(finalists, steps, first))
     if finalists > 1 and steps < limit:
         least = LEAST_LAST if final_steps else 0
-        last = max(REDUCTION_FACTOR * steps, round(LAST_SHARE * share * final_steps), least)
-        rungs.append(Rung(LEAST_FINALISTS, int(min(last, limit)), first, steps))
+        longest = max(REDUCTION_FACTOR * steps, round(LAST_SHARE * share * final_steps), least)
+        rungs.append(Rung(min(finalists, last), int(min(longest, limit)), first, steps))
     return rungs
 
 

@@ -10,9 +10,10 @@ import torch
 from torch import nn
 
 from hytas.models import as_network
+from hytas.race.front import FRONT_FINALISTS
 from hytas.race.rankings import DEFAULT_RANKING
 from hytas.race.results import Key
-from hytas.race.rungs import FEW_FINALISTS, PREFERENCES, Rung
+from hytas.race.rungs import FEW_FINALISTS, LEAST_FINALISTS, PREFERENCES, Rung
 from hytas.search import MethodVote, unpack_classes
 from hytas.train import LabelledPixels, Recipe, distinct
 from hytas.types import Pixels
@@ -47,6 +48,7 @@ class RaceTask:
             whatever recipe a racer is trained by.
         unlabelled: unlabelled pixels, whose targets are ignored; racers are ranked by their
             agreement on them (`hytas.race.consensus`). None ranks by validation pixels alone.
+        front: costs of a Pareto front with accuracy that the race is for; () for none.
     """
 
     build: Callable[[Mapping[str, Any], Recipe], nn.Module]
@@ -61,6 +63,12 @@ class RaceTask:
     unlabelled: LabelledPixels | None = None
     further: Sequence[tuple[Pixels, Pixels]] = ()
     prefer: str = PREFERENCES[0]
+    front: tuple[str, ...] = ()
+
+    @property
+    def last_finalists(self) -> int:
+        """Return the number of finalists of the last rung."""
+        return FRONT_FINALISTS if self.front else LEAST_FINALISTS
 
     @property
     def all_folds(self) -> list[tuple[Pixels, Pixels]]:

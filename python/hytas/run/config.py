@@ -143,8 +143,10 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
     def _check_pareto(self) -> None:
         """Refuse axes that are no front, and a strategy that finds none."""
         axes = [] if self.pareto is None else [name.strip() for name in self.pareto.split(",")]
-        if self.pareto is not None and (axes.count("score") != 1 or len(axes) < 2):
-            raise InputError("pareto", self.pareto, "must name score and a cost", "params,score")
+        values = axes.count("score") + axes.count("accuracy")
+        if self.pareto is not None and (values != 1 or len(axes) < 2):
+            rule = "must name a cost, and score or accuracy"
+            raise InputError("pareto", self.pareto, rule, "params,accuracy")
         if not axes and self.strategy in FRONT_STRATEGIES:
             hint = "name its axes with `pareto`"
             raise InputError("strategy", self.strategy, "finds a front", hint)
@@ -178,7 +180,14 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
     def minimised(self) -> tuple[str, ...]:
         """Return the costs of the Pareto front."""
         axes = [] if self.pareto is None else self.pareto.split(",")
-        return tuple(name.strip() for name in axes if name.strip() != "score")
+        names = (name.strip() for name in axes)
+        return tuple(name for name in names if name not in ("score", "accuracy"))
+
+    @property
+    def trained_front(self) -> tuple[str, ...]:
+        """Return the costs of a front of trained finalists; () for none."""
+        trained = "accuracy" in [name.strip() for name in (self.pareto or "").split(",")]
+        return self.minimised if trained else ()
 
     def ranking_of(self, spatially_disjoint: bool) -> str:
         """Return the name of what the race ranks by; validation pixels may `extrapolate`."""

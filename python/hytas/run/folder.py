@@ -103,6 +103,12 @@ class RunFolder:
         optional=True,
         listed=False,
     )
+    trained_front = Artefact(
+        "front.json",
+        "of a race for a Pareto front: its networks with costs and accuracy, and the hypervolume",
+        "race",
+        optional=True,
+    )
     latency = Artefact(
         "latency.json",
         "of a search under a latency budget: measured times of the finalists",

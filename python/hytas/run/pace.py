@@ -122,7 +122,9 @@ class Load(NamedTuple):
 def race_seconds(task: RaceTask, lengths: Lengths, rate: Rate, load: Load) -> float:
     """Return the seconds that a race is expected to take."""
     share = len(task.folds) / len(task.all_folds)
-    rungs = plan_rungs(lengths.finalists, lengths.race_steps, lengths.steps, share)
+    rungs = plan_rungs(
+        lengths.finalists, lengths.race_steps, lengths.steps, share, task.last_finalists
+    )
     total, before = 0.0, Rung(0, 0, 0)
     for rung in rungs:
         racers = rung.finalists * (load.recipes if before.steps == 0 else 1)

@@ -388,9 +388,10 @@ class SearchSettings:
     )
     pareto: str | None = setting(
         None,
-        "Also find a Pareto front over these axes.",
+        "Also find a Pareto front over these axes: with score one of all candidates, by the proxy; "
+        "with accuracy one of finalists, which race for it.",
         "Budget and search",
-        example="params,score",
+        example="params,accuracy",
         estimator=True,
     )
     supernet: str | None = setting(

@@ -40,7 +40,7 @@ class TensorBoard(Tracker):
     def __init__(self, folder: Path, config: RunConfig) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer: Any = SummaryWriter(str(folder / FOLDER))  # type: ignore[no-untyped-call]
+        self._writer: Any = SummaryWriter(str(folder / FOLDER))
         if not any(folder.glob(f"{FOLDER}/*.0")):
             self._writer.add_text("settings", _table(config))
 

@@ -6,9 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hytas.files import atomic_write
 from hytas.pictures import draw_front
-from hytas.search import Evaluation
+from hytas.race import rung_results
+from hytas.race.front import hypervolume, non_dominated
+from hytas.run.folder import write_json
+from hytas.search import Evaluation, EvaluationStore
 
 
 def write_front(
@@ -38,6 +43,53 @@ def write_front(
             writer.writerow([*(item.costs[name] for name in costs), score, *values])
     first = [item.costs[costs[0]] for item, _ in rows]
     draw_front(picture, first, [score for _, score in rows], costs[0])
+
+
+def write_trained_front(path: Path, costs: Sequence[str], store: EvaluationStore) -> dict[str, Any]:
+    """Write and return the front of the finalists that trained longest, by costs and accuracy.
+
+    The hypervolume is a share: of the box from 0 to the largest cost of a candidate, and from
+    accuracy 0 to 1.
+
+    Args:
+        path: a JSON file.
+        costs: that are minimised.
+        store: of the race.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    candidates = {one.id: one for one in store.evaluations()}
+    results = [one for one in rung_results(store.trainings()) if "accuracy" in one.figures]
+    longest = max(one.steps for one in results)
+    last = [one for one in results if one.steps == longest]
+    largest = [max(one.costs[name] for one in candidates.values()) for name in costs]
+    rows = [
+        ([candidates[one.key[0]].costs[name] for name in costs], one.figures["accuracy"])
+        for one in last
+    ]
+    points = np.array(
+        [[*np.divide(own, largest), 1 - accuracy] for own, accuracy in rows], np.float64
+    )
+    networks = [
+        {
+            **dict(zip(costs, rows[at][0], strict=True)),
+            "accuracy": rows[at][1],
+            "recipe": last[at].key[1],
+            "architecture": candidates[last[at].key[0]].architecture,
+        }
+        for at in np.flatnonzero(non_dominated(points))
+    ]
+    facts = {
+        "axes": [*costs, "accuracy"],
+        "steps": longest,
+        "pixels": max(len(one.right) for one in last),
+        "hypervolume": hypervolume(points, [1.0] * points.shape[1]),
+        "reference": {**dict(zip(costs, largest, strict=True)), "accuracy": 0.0},
+        "networks": sorted(networks, key=lambda one: [one[name] for name in costs]),
+    }
+    write_json(path, facts)
+    return facts
 
 
 def _cell(value: Any) -> Any:

@@ -31,7 +31,7 @@ from hytas.race import (
     size_rows,
     smaller_finalists,
 )
-from hytas.run.choosing.front import write_front
+from hytas.run.choosing.front import write_front, write_trained_front
 from hytas.run.choosing.lengths import keep_plan, read_plan, shorter_training, within_minutes
 from hytas.run.choosing.polling import poll
 from hytas.run.choosing.timing import within_latency
@@ -56,6 +56,9 @@ def check_search(context: RunContext) -> None:
         InputError: a race was asked for, and the split has no validation pixels; or the supernet
             is one of something else.
     """
+    if context.config.trained_front and finalist_count(context) == 1:
+        rule = "accuracy is that of finalists which race, and there is no race"
+        raise InputError("pareto", context.config.pareto, rule)
     finalist_count(context)
     known_architectures(context)
     if context.config.supernet is not None:
@@ -170,6 +173,12 @@ def race_stage(run: Run) -> None:
         if finalists > 1:
             winner = hold_race(run, task, store, finalists, steps)
             _show_ladder(run, task, store, winner)
+            if task.front:
+                facts = write_trained_front(run.folder.trained_front, task.front, store)
+                run.report.notice(
+                    f"trained Pareto front of {len(facts['networks'])} networks, hypervolume "
+                    f"{facts['hypervolume']:.3f}: {run.folder.trained_front.name}"
+                )
         else:
             best, *_ = ranked_evaluations(context, store)
             winner = Racer(best, next(iter(config.recipes)))
@@ -248,6 +257,7 @@ def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
         data.pixels_that_vote(config.seed),
         more[len(folds) :],
         config.prefer,
+        config.trained_front,
     )
 
 

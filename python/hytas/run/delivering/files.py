@@ -52,6 +52,8 @@ def export_stage(run: Run) -> None:
     metrics |= run.context.origin.figures(data.scene, data.split.reported, run.folder.onnx)
     if run.folder.references.exists():  # further seeds have none
         metrics["references"] = read_json(run.folder.references)
+    if run.folder.trained_front.exists():
+        metrics["front"] = read_json(run.folder.trained_front)
     if run.folder.metrics.exists():  # exported again: the figures of the trainings stay
         before = read_json(run.folder.metrics)
         metrics |= {name: before[name] for name in ("seeds", "device") if name in before}

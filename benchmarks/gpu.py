@@ -216,7 +216,7 @@ def tests(bench: Bench) -> None:
 def proxies(bench: Bench) -> None:
     """A search by DSS, and scores of its last candidates alone, by DSS and by all proxies."""
     import hytas
-    from hytas.proxies import PROXIES, proxy_batch, spread_over
+    from hytas.proxies import PROXIES, proxy_batch, with_workers
 
     scene = bench.scene
     pixels = hytas.make_split(scene, patch_size=SIDE).train_and_validation
@@ -234,7 +234,7 @@ def proxies(bench: Bench) -> None:
             evaluator = hytas.Evaluator("dss", shape, device=device)
             evaluator.score(candidates(shape, 4))  # the device starts
             begun = time.perf_counter()
-            with spread_over(evaluator, None) as scorer:
+            with with_workers(evaluator, None) as scorer:
                 found = evolved(shape, scorer, population, generations)
             bench.put(
                 f"search, {count} candidates of 100K-params by DSS",

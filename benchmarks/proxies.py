@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "proxies"))
 import oracle
 
 from hytas.models import InputShape
-from hytas.proxies import Evaluator, spread_over
+from hytas.proxies import Evaluator, with_workers
 from hytas.proxies.no_pass import macs
 
 # The median of the published architectures by multiply-accumulates, on Indian Pines.
@@ -151,7 +151,7 @@ def many_at_once(arguments: argparse.Namespace) -> None:
         for size in sizes:
             text = ALL if name == "all" else name
             some = sample(size)
-            with spread_over(Evaluator(text, SHAPE, batch=batch), "local") as scorer:
+            with with_workers(Evaluator(text, SHAPE, batch=batch), "local") as scorer:
                 scorer.score(sample(32, seed=2))  # starts the processes
                 seconds = best(lambda e=scorer, s=some: e.score(s), time.perf_counter, 1)
             rates.append(size / seconds)

@@ -26,7 +26,7 @@ import psutil
 
 from hytas._engine import Feasible
 from hytas.data import load_scene
-from hytas.proxies import Evaluator, spread_over
+from hytas.proxies import Evaluator, with_workers
 from hytas.run import RunConfig, run_pipeline
 from hytas.search import Evaluation, EvaluationStore
 from hytas.spaces import open_space
@@ -58,7 +58,7 @@ def throughput() -> None:
     asked, rows = networks(NETWORKS), {}
     evaluator = Evaluator("dss", SHAPE)
     for name in ("2", "ray", "2", "ray"):
-        with open_workers(name) as workers, spread_over(evaluator, workers) as scorer:
+        with open_workers(name) as workers, with_workers(evaluator, workers) as scorer:
             scorer.score(asked[: 2 * BATCH])  # imports
             started = time.perf_counter()
             scorer.score(asked)

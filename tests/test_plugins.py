@@ -20,10 +20,10 @@ from hytas._engine import Budget, Feasible
 from hytas.data import load_scene, synthetic_scene
 from hytas.errors import InputError
 from hytas.estimator.arguments import checked
-from hytas.proxies import Evaluator, spread_over
+from hytas.proxies import Evaluator, with_workers
 from hytas.run import RunConfig, RunFolder, run_pipeline
 from hytas.search import EvaluationStore, SearchSettings, search
-from hytas.search.own import STRATEGIES
+from hytas.search.strategies import STRATEGIES
 from hytas.spaces import InputShape, open_space
 from hytas.workers import open_workers
 
@@ -175,7 +175,7 @@ def test_workers_need_no_file(workers: str, package: str, tmp_path: Path, monkey
     path.unlink()
     architectures = [{"space": "my-mlp", "width": width} for width in (8, 16, 24)]
     expected = scorer().score(architectures)
-    with open_workers(workers) as opened, spread_over(scorer(), opened) as spread:
+    with open_workers(workers) as opened, with_workers(scorer(), opened) as spread:
         found = spread.score(architectures)
     assert [one["scores"] for one in found] == [one["scores"] for one in expected]
     assert not any(one["reasons"] for one in found)

@@ -161,7 +161,7 @@ def ranking(name: str) -> Made[Callable[..., Any]]:
 
 
 def strategy(name: str) -> Made[type[Any]]:
-    """Register a search strategy: a class with `ask` and `tell` (`hytas.search.own`)."""
+    """Register a search strategy: a class with `ask` and `tell` (`hytas.search.strategies`)."""
     return _decorator("strategy", name)
 
 

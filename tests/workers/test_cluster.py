@@ -13,7 +13,7 @@ import pytest
 
 from hytas._engine import Budget, Feasible, SearchSpace
 from hytas.errors import InputError
-from hytas.proxies import Evaluator, spread_over
+from hytas.proxies import Evaluator, with_workers
 from hytas.search import Evaluation, EvaluationStore, SearchProgress, SearchSettings, search
 from hytas.spaces.shape import InputShape
 from hytas.workers import Workers, open_workers
@@ -115,7 +115,7 @@ def test_a_search_is_the_same_while_machines_join_and_leave(
         elif len(counts) == 4:
             machines.first_leaves(allow_graceful=False)
 
-    with opened(cluster) as workers, spread_over(evaluator, workers) as scorer:
+    with opened(cluster) as workers, with_workers(evaluator, workers) as scorer:
         spread = found("cluster.sqlite", scorer, change)
         left = workers.count
     assert spread == found("alone.sqlite", evaluator)

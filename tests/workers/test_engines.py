@@ -15,8 +15,8 @@ import pytest
 
 from hytas._engine import Feasible
 from hytas.errors import InputError
-from hytas.proxies import Evaluator, spread_over
-from hytas.proxies.spread import SpreadEvaluator
+from hytas.proxies import Evaluator, with_workers
+from hytas.proxies.parallel import ParallelEvaluator
 from hytas.spaces import open_space
 from hytas.spaces.shape import InputShape
 from hytas.workers import ExecutorWorkers, Workers, base, open_workers, probe_backends
@@ -102,7 +102,7 @@ def test_scores_are_the_same_to_the_last_bit_on_any_engine(workers: Workers) -> 
     evaluator = Evaluator("dss,params", SHAPE)
     asked = architectures(5)
     expected = [one["scores"] for one in evaluator.score(asked)]
-    with spread_over(evaluator, workers) as scorer:
+    with with_workers(evaluator, workers) as scorer:
         assert scorer is not evaluator
         assert [one["scores"] for one in scorer.score(asked)] == expected
 
@@ -189,9 +189,9 @@ def test_a_small_search_starts_no_process_and_a_large_one_does(
     expected = [one["scores"] for one in evaluator.score(asked)]
     monkeypatch.setattr("hytas.workers.backends.worker_count", lambda *_: 2)
     for seconds, count in ((1e9, 1), (1e-9, 2)):
-        monkeypatch.setattr("hytas.proxies.spread.START_SECONDS", seconds)
-        with spread_over(evaluator, None) as scorer:
-            assert isinstance(scorer, SpreadEvaluator)
+        monkeypatch.setattr("hytas.proxies.parallel.START_SECONDS", seconds)
+        with with_workers(evaluator, None) as scorer:
+            assert isinstance(scorer, ParallelEvaluator)
             assert scorer.workers == 1
             parts = list(scorer.parts(asked))
             assert scorer.workers == count
@@ -206,11 +206,11 @@ def test_processes_start_where_they_save_more_than_they_take(
         def score(self, architectures):
             return [{"scores": {}, "seconds": 1.0, "reasons": {}} for _ in architectures]
 
-    monkeypatch.setattr("hytas.proxies.spread.START_SECONDS", 4.0)
+    monkeypatch.setattr("hytas.proxies.parallel.START_SECONDS", 4.0)
     for count, expected, several in ((2, 8, False), (2, 9, True), (4, 6, False), (4, 7, True)):
         monkeypatch.setattr("hytas.workers.backends.worker_count", lambda *_, n=count: n)
-        with spread_over(Slow("params", SHAPE), None) as scorer:
-            assert isinstance(scorer, SpreadEvaluator)
+        with with_workers(Slow("params", SHAPE), None) as scorer:
+            assert isinstance(scorer, ParallelEvaluator)
             scorer.expect(expected)
             scorer.score(architectures(1))
             assert (scorer.workers > 1) == several
@@ -226,7 +226,7 @@ def test_a_supernet_that_is_too_large_to_be_sent_scores_here(
             "hytas.workers.backends.worker_count",
             lambda _, sent, __, most=most: 1 if sent > most else 2,
         )
-        with spread_over(evaluator, None) as scorer:
+        with with_workers(evaluator, None) as scorer:
             assert (scorer is evaluator) == alone
             assert scorer.score(architectures(1))[0]["scores"] == {"inherited": 1000.0}
 

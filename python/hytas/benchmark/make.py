@@ -13,7 +13,7 @@ from hytas.benchmark.table_file import write_table
 from hytas.benchmark.training import Trial, run_trainings, trained_name
 from hytas.data import LabelledData
 from hytas.errors import InputError
-from hytas.proxies import PROXIES, Evaluator, base_proxies, parse_proxies, spread_over
+from hytas.proxies import PROXIES, Evaluator, base_proxies, parse_proxies, with_workers
 from hytas.run.choosing.searching import patches_for_proxies
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_run
@@ -126,7 +126,7 @@ def _score(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore) ->
         device=str(context.device),
         seed=config.seed,
     )
-    with spread_over(evaluator, run.workers, run.report.line) as scorer:
+    with with_workers(evaluator, run.workers, run.report.line) as scorer:
         _score_rest(run, drawn, store, scorer, len(done))
 
 

@@ -155,13 +155,13 @@ def _score_rest(
     evaluator: Any, workers: str | None, architectures: list[dict[str, Any]], table: Any
 ) -> None:
     """Score the architectures that the table lacks."""
-    from hytas.proxies import spread_over
+    from hytas.proxies import with_workers
     from hytas.search import score_parts
 
     started, first = time.monotonic(), table.done
     if first:
         click.echo(f"resuming: {first} of {len(architectures)} are scored already", err=True)
-    with spread_over(evaluator, workers) as scorer:
+    with with_workers(evaluator, workers) as scorer:
         for results in score_parts(scorer, architectures[first:], CHUNK):
             table.append(architectures[table.done : table.done + len(results)], results)
             rate = (table.done - first) / max(time.monotonic() - started, 1e-9)

@@ -25,7 +25,7 @@ def normed_convolution(*layers: nn.Module, width: int) -> nn.Sequential:
 class WindowedAttention(nn.Module):
     """Groupwise separable self-attention: inside windows of 4 x 4 pixels, then between windows.
 
-    Each window has a token of its own beside its pixels. After attention inside the windows, these
+    Each window has a token besides those of its pixels. After attention inside the windows, these
     tokens give the queries and keys of attention between windows; its values are whole windows.
 
     Args:
@@ -69,7 +69,7 @@ class WindowedAttention(nn.Module):
 
 
 class Stage(nn.Module):
-    """A groupwise separable convolution, then attention in windows beside a skip connection.
+    """A groupwise separable convolution, then attention in windows with a skip connection.
 
     Args:
         entering: channels before.

@@ -233,7 +233,7 @@ class PixelEmbedding(nn.Module):
         bands: of a pixel.
         patch_size: side of the patch.
         embed_dim: width E of a token.
-        placed: whether a token also tells where its pixel lies. Its neighbours tell it, through a
+        placed: whether a token also encodes the position of its pixel, by its neighbours through a
             depthwise 3 x 3 convolution with a residual (conditional positional encoding; Chu et
             al., ICLR 2023), zeros beyond the patch.
     """
@@ -249,7 +249,7 @@ class PixelEmbedding(nn.Module):
         return self.place(self.project(patches.flatten(1, 2)))
 
     def place(self, tokens: Tensor) -> Tensor:
-        """Add to projected pixels (N, P * P, E) what their neighbours tell, if it is asked for."""
+        """Add the neighbours' encoding to projected pixels (N, P * P, E), if `placed`."""
         if self.near is None:
             return tokens
         return tokens + over_grid(self.near, tokens, (self.patch_size, self.patch_size))
@@ -266,7 +266,7 @@ class PixelEmbedding(nn.Module):
 class QueryKeyValue(nn.Linear):
     """One weight (3 q, E) for queries, keys and values, applied as three products.
 
-    So queries may be asked of fewer tokens than there are, and no product is cut apart again.
+    So queries may be asked of fewer tokens than there are, and no product is split again.
     """
 
     def forward(  # type: ignore[override]

@@ -1,4 +1,4 @@
-"""What every network answers: the base class that says what a network can do."""
+"""The base class of networks, which declares their capabilities."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from hytas.models.streams import TokenStream
 
 @dataclass(frozen=True)
 class Strips:
-    """A network taken apart for whole rows of pixels.
+    """The parts of a network for whole rows of pixels.
 
     Attributes:
         pixels: scaled bands (..., bands) -> features (..., F): what a pixel's patches share.
@@ -59,7 +59,7 @@ class Network(nn.Module):
         return {}
 
     def strips(self) -> Strips:
-        """Return the network taken apart for whole rows of pixels (the scene graph).
+        """Return the parts of the network for whole rows of pixels (the scene graph).
 
         Raises:
             InputError: the network shares nothing between the patches of a scene.

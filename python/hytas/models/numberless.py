@@ -64,7 +64,7 @@ def shared(place: Hashable, kind: Callable[..., Module], *sizes: Hashable) -> Mo
     """Return `kind(*sizes)`; in `without_numbers`, the one that was made for an equal network.
 
     Args:
-        place: tells apart the modules of one network that have equal sizes.
+        place: distinguishes the modules of one network that have equal sizes.
         kind: class of the module, or a function that returns it.
         sizes: its arguments.
     """

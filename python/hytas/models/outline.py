@@ -175,7 +175,7 @@ class Outlines:
 
 
 def _read_out(built: Built) -> Outline:
-    """Return the parameters of a network, the inputs of the read-out told apart."""
+    """Return the parameters of a network, with separate inputs of the read-out."""
     found = {slot.name: slot.part for slot in built.slots}
     network, name = built.network, f"{built.network.readout}.weight"
     rows, (columns,) = found[name].layout
@@ -193,7 +193,7 @@ def _of_frame(name: str, values: Sequence[Any]) -> Any:
 
 
 def _divided(attention: Attention, name: str, part: Part) -> Part:
-    """Tell apart the heads along an axis of an attention's parameters."""
+    """Separate the heads along an axis of an attention's parameters."""
     heads = (attention.heads, attention.head_dim)
     if name.endswith((".qkv.weight", ".qkv.bias")):
         return part._replace(layout=((3, *heads), *part.layout[1:]))

@@ -14,7 +14,7 @@ from hytas.models.layers import Attention, Placed, Seen
 class RelativePositions(Placed):
     """What AutoFormer adds to keys and values: a vector for the rows between, one for the columns.
 
-    Tokens more than `reach` rows or columns apart are seen as `reach` apart. The class token, which
+    Larger distances than `reach` rows or columns count as `reach`. The class token, which
     comes first, has the vectors of its own.
 
     Args:
@@ -46,8 +46,8 @@ class RelativePositions(Placed):
 
     def _entries(self, place: Tensor, read: slice | None) -> Tensor:
         """Places (N,) along one axis -> entries (Q, 1 + N) of its tables."""
-        apart = (place[None] - place[:, None]).clamp(-self.reach, self.reach) + self.reach + 1
-        entries = F.pad(apart, (1, 0, 1, 0))
+        distance = (place[None] - place[:, None]).clamp(-self.reach, self.reach) + self.reach + 1
+        entries = F.pad(distance, (1, 0, 1, 0))
         return entries if read is None else entries[read]
 
 
@@ -83,8 +83,8 @@ class WindowAttention(Attention, Placed):
         windows = self._windows(laid)
         bias = self._bias()
         if self.shift or more:
-            apart = self._apart(tokens.device)[:, None]  # (windows, 1, T, T)
-            bias = (bias + apart).expand(count, *(-1,) * 4).flatten(0, 1)
+            mask = self._window_mask(tokens.device)[:, None]  # (windows, 1, T, T)
+            bias = (bias + mask).expand(count, *(-1,) * 4).flatten(0, 1)
         mixed = self._laid(self.mixed(windows, None, Seen(bias)))
         if self.shift:
             mixed = mixed.roll((self.shift, self.shift), (1, 2))
@@ -106,11 +106,11 @@ class WindowAttention(Attention, Placed):
     def _bias(self) -> Tensor:
         """What a query adds to the logits of keys of its window, (h, T, T)."""
         place = torch.arange(self.window, device=self.window_bias.device)
-        apart = place[:, None] - place[None] + self.window - 1  # query, key
-        rows, columns = apart[:, None, :, None], apart[None, :, None, :]
+        distance = place[:, None] - place[None] + self.window - 1  # query, key
+        rows, columns = distance[:, None, :, None], distance[None, :, None, :]
         return self.window_bias[:, rows, columns].flatten(3, 4).flatten(1, 2)
 
-    def _apart(self, device: torch.device) -> Tensor:
+    def _window_mask(self, device: torch.device) -> Tensor:
         """-inf where tokens of a window do not lie side by side in the grid, (windows, T, T)."""
         place = torch.arange(self.filled, device=device)
         empty = place >= self.side

@@ -25,7 +25,7 @@ queries, of the keys and of the values, so every head is whole. "centre": the mi
 "grid": the middle of a square of pixels, laid out row by row. "tokens": the class token, and the
 middle of the square of pixels that follows it."""
 
-# End of a parameter's name -> the rule of each axis; "prefix" for the axes that are not told.
+# End of a parameter's name -> the rule of each axis; "prefix" for all other axes.
 RULES: dict[str, tuple[str, ...]] = {
     "qkv.weight": (THIRDS,),
     "qkv.bias": (THIRDS,),

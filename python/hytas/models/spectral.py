@@ -120,7 +120,7 @@ class SpectralTransformer(Network):
         return crop(patches, self.patch_size)
 
     def strips(self) -> Strips:
-        """Return the network taken apart for whole rows of pixels."""
+        """Return the parts of the network for whole rows of pixels."""
         return Strips(_SharedPixels(self), _Row(self))
 
     def forward(self, patches: Tensor) -> Tensor:
@@ -148,7 +148,7 @@ class SpectralTransformer(Network):
 
     def _read(self, stream: str, attends: bool) -> slice:
         """The tokens of a stream that are read: their mean is what the head, or the other gets."""
-        first = 1 if attends else 0  # of the tokens beside the class token
+        first = 1 if attends else 0  # of the tokens after the class token
         if self.pooling == CENTRE and stream == PIXEL:
             centre = first + self.patch_size**2 // 2
             return slice(centre, centre + 1)

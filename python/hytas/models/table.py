@@ -155,8 +155,8 @@ FREE: dict[str, frozenset[str]] = {
     ),
 }
 LARGEST = ("band_width", "patch")
-"""Free genes beside depths that change a network's operations: the largest of them stands for all,
-with zeros around what is smaller."""
+"""Free genes, besides depths, that change a network's operations: the largest stands for all,
+and smaller ones are padded with zeros."""
 
 
 def free_genes(architecture: Architecture, labelled: bool = False) -> frozenset[str]:

@@ -1,8 +1,8 @@
 """A pixel embedding that starts from the data: whitened, not drawn at random.
 
 Neighbouring bands say nearly the same, so that most of the differences between spectra lie in a few
-directions and what tells like classes apart lies in faint ones. Random weights pass them on as they
-are, and a short training hardly reaches the faint ones; whitened inputs (LeCun et al., Efficient
+directions and the differences of similar classes lie in faint ones. Random weights keep this order,
+and a short training hardly reaches the faint ones; whitened inputs (LeCun et al., Efficient
 BackProp, 1998, section 4.3) have the same variance in every direction. The map stays linear and is
 trained on: the network has not one parameter or operation more. Groups of bands over a patch are
 not whitened: measured, they lose by it (docs/log.md).

@@ -14,7 +14,7 @@ from hytas.proxies.table import COMBINATIONS, PROXIES, Proxy, rank_mean, ranks
 
 if TYPE_CHECKING:
     from hytas.proxies.evaluator import Evaluator, proxy_batch
-    from hytas.proxies.spread import spread_over
+    from hytas.proxies.parallel import with_workers
 
 __all__ = [
     "COMBINATIONS",
@@ -30,10 +30,10 @@ __all__ = [
     "proxy_batch",
     "rank_mean",
     "ranks",
-    "spread_over",
+    "with_workers",
 ]
 
-_LAZY = {"Evaluator": "evaluator", "proxy_batch": "evaluator", "spread_over": "spread"}
+_LAZY = {"Evaluator": "evaluator", "proxy_batch": "evaluator", "with_workers": "parallel"}
 
 
 def __getattr__(name: str) -> Any:

@@ -120,7 +120,7 @@ class Evaluator:
     def score(self, architectures: Sequence[Mapping[str, Any]]) -> list[Scores]:
         """Return the scores of each architecture, in their order.
 
-        Networks of one kind run as one batch, on one CPU thread. `hytas.proxies.spread_over`
+        Networks of one kind run as one batch, on one CPU thread. `hytas.proxies.with_workers`
         scores in several processes.
         """
         scores: dict[int, Scores] = {}

@@ -104,7 +104,7 @@ def _seed(name: str, value: int) -> int:
 
 
 def _strategy(name: str) -> None:
-    from hytas.search.own import check_strategy
+    from hytas.search.strategies import check_strategy
 
     check_strategy(name, [*strategies(), SUPERNET_STRATEGY])
 

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from hytas._engine import Feasible
 from hytas.errors import InputError
-from hytas.search.own import REPEATABLE, Strategy, open_strategy
 from hytas.search.records import Evaluation
 from hytas.search.store import EvaluationStore
+from hytas.search.strategies import REPEATABLE, Strategy, open_strategy
 
 Architecture = dict[str, Any]
 ENOUGH_FAILED = 20
@@ -59,7 +59,7 @@ class SearchSettings:
 
     Attributes:
         strategy: a name of the engine's `strategies()`, or of a
-            plug-in's strategy (`hytas.search.own`).
+            plug-in's strategy (`hytas.search.strategies`).
         population: candidates in a generation.
         generations: the search scores `generations` times `population` candidates. (Ageing
             evolution renews a part of its population at a time, so it has more generations.)

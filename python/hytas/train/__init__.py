@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from hytas.lazy import lazy
 
 if TYPE_CHECKING:
-    from hytas.train.answers import logits_of
     from hytas.train.augmented import augmented_accuracy
     from hytas.train.learner import Learner, Subnet, Weights
+    from hytas.train.logits import logits_of
     from hytas.train.loop import DivergedError, TrainingResult, train, train_weights
     from hytas.train.pixels import LabelledPixels
     from hytas.train.presets import (
@@ -63,7 +63,7 @@ __all__ = [
 __getattr__ = lazy(
     __name__,
     {
-        "answers": ("logits_of",),
+        "logits": ("logits_of",),
         "augmented": ("augmented_accuracy",),
         "learner": ("Learner", "Subnet", "Weights"),
         "loop": ("DivergedError", "TrainingResult", "train", "train_weights"),

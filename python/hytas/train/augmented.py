@@ -27,10 +27,9 @@ def augmented_accuracy(
     """Return the overall accuracy on augmented copies of labelled pixels.
 
     Each pixel is classified `COPIES` times. Every copy is augmented as in training, but noise,
-    illumination and brightness vary `STRENGTH` times as much. A few validation pixels beside the
-    training pixels are often classified without an error by every network. How many of their
-    augmented copies are still right tells which network will do well on ground further away
-    (docs/log.md has the measurement).
+    illumination and brightness vary `STRENGTH` times as much. Most networks classify a few
+    validation pixels next to training pixels without an error. Their accuracy on augmented copies
+    predicts the accuracy on distant ground (docs/log.md has the measurement).
 
     Args:
         network: maps scaled patches (N, P, P, bands) to logits (N, C), in evaluation mode.
@@ -53,6 +52,6 @@ def augmented_accuracy(
         for chosen in pixels.positions():
             patches, classes = pixels.batch(chosen, device)
             for _ in range(COPIES):
-                answers = network(augment(patches, stronger, generator, dark)).argmax(1)
-                hits += int((answers == classes).sum())
+                predictions = network(augment(patches, stronger, generator, dark)).argmax(1)
+                hits += int((predictions == classes).sum())
     return hits / (COPIES * len(pixels))

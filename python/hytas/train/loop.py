@@ -211,7 +211,7 @@ def _train(
         record = Epoch(
             done + 1, epochs, loss, watched[0], watched[1], watched[2], time.monotonic() - started
         )
-        if not (math.isfinite(loss) and math.isfinite(record.merit)):
+        if not (math.isfinite(loss) and math.isfinite(record.score)):
             raise _diverged(course, record)
         state.history.append(record)
         if _is_best(state, record):
@@ -305,7 +305,7 @@ def _is_best(state: TrainingState, record: Epoch) -> bool:
     """Whether the last epoch is the best so far."""
     if not state.best_epoch:
         return True
-    return record.merit >= state.history[state.best_epoch - 1].merit + LEAST_GAIN
+    return record.score >= state.history[state.best_epoch - 1].score + LEAST_GAIN
 
 
 def _epoch_seed(seed: int, epoch: int) -> int:

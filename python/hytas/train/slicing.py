@@ -57,7 +57,7 @@ def put(name: str, full: Tensor, part: Tensor) -> None:
 
 
 def _share(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors have one memory; False where a tensor does not tell."""
+    """Whether two tensors have one memory; False where a tensor does not show it."""
     try:
         return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
     except RuntimeError:

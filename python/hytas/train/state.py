@@ -32,7 +32,7 @@ class Epoch:
     seconds: float
 
     @property
-    def merit(self) -> float:
+    def score(self) -> float:
         """Return the mean probability of the true class; the best epoch has the largest.
 
         It is the expected accuracy of a classifier that draws its answer. Validation pixels are few

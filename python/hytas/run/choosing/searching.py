@@ -15,7 +15,7 @@ from hytas.proxies import (
     fitness,
     parse_proxies,
     proxy_batch,
-    spread_over,
+    with_workers,
 )
 from hytas.race import (
     ENOUGH_PIXELS,
@@ -122,7 +122,7 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
     )
     kept = read_plan(run)
     with (
-        spread_over(evaluator, run.workers, report.line) as scorer,
+        with_workers(evaluator, run.workers, report.line) as scorer,
         EvaluationStore(run.folder.evaluations) as store,
     ):
         result = search(

@@ -38,4 +38,4 @@ def train_alone(
 
 def probability_of(result: TrainingResult) -> float:
     """Return the mean probability of the true class on validation pixels, of the best epoch."""
-    return result.history[result.best_epoch - 1].merit
+    return result.history[result.best_epoch - 1].score

@@ -1,4 +1,4 @@
-"""What a trained network answers for labelled pixels."""
+"""The logits of a trained network for labelled pixels."""
 
 import numpy as np
 import torch

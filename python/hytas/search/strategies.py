@@ -70,7 +70,7 @@ def open_strategy(
         ValueError: the state is damaged, or one of another search.
     """
     if name in STRATEGIES:
-        return OwnStrategy(name, feasible, population, seed, state, notify)
+        return PluginStrategy(name, feasible, population, seed, state, notify)
     if state is not None:
         return Evolution.restore(feasible, state)
     return Evolution(feasible, strategy=name, population=population, seed=seed, **operators)
@@ -87,7 +87,7 @@ def check_strategy(name: str, built_in: Sequence[str]) -> None:
         raise InputError("strategy", name, rule, brought_by("strategy", name))
 
 
-class OwnStrategy:
+class PluginStrategy:
     """Runs a plug-in's strategy with the guarantees of the engine's strategies.
 
     Every candidate fits the budget, and is new: one that does not fit is replaced by the nearest of

@@ -23,7 +23,7 @@ ALONE_SECONDS = 0.5
 """Duration of scoring between two results until then."""
 
 
-class SpreadEvaluator:
+class ParallelEvaluator:
     """Scores architectures as its `Evaluator` does, a batch a task.
 
     A score does not depend on the batch, so it is the same to the last bit on any number of
@@ -99,9 +99,9 @@ class SpreadEvaluator:
 
 
 @contextmanager
-def spread_over(
+def with_workers(
     evaluator: Evaluator, workers: WorkersLike, notify: Callable[[str], None] = lambda _: None
-) -> Iterator[Evaluator | SpreadEvaluator]:
+) -> Iterator[Evaluator | ParallelEvaluator]:
     """Yield a scorer: the evaluator alone, or with workers.
 
     Args:
@@ -120,10 +120,10 @@ def spread_over(
         if not opened.elsewhere:
             yield evaluator
         elif workers is None:
-            yield SpreadEvaluator(evaluator, opened, start=START_SECONDS)
+            yield ParallelEvaluator(evaluator, opened, start=START_SECONDS)
         else:
             notify(f"workers: {opened.name}, {opened.count} at once")
-            yield SpreadEvaluator(evaluator, opened)
+            yield ParallelEvaluator(evaluator, opened)
 
 
 def score_batch(shared: Shared[Evaluator], batch: Sequence[Mapping[str, Any]]) -> list[Scores]:

@@ -65,19 +65,19 @@ def counted_layers(architecture: Mapping[str, Any], shape: Shape) -> list[LayerC
     counts = _counter(network, shape).flop_counts
     root = type(network).__name__
 
-    found: list[LayerCost] = []
+    layers: list[LayerCost] = []
     for of, name, module in _parts(network, streams):
         if isinstance(module, TokenStream):
             own = sum(parameter.numel() for parameter in module.parameters(recurse=False))
             about = "class token and positions, added" if own else "GELU"
-            found.append(LayerCost(name, of, about, own, 0))
+            layers.append(LayerCost(name, of, about, own, 0))
             continue
         flops = sum(counts.get(f"{root}.{name}", {}).values())
         params = count_parameters(module)
-        found.append(LayerCost(name, of, _about(module), params, flops // 2))
-    if rest := count_parameters(network) - sum(part.params for part in found):
-        found.append(LayerCost("", "", "other parameters", rest, 0))
-    return found
+        layers.append(LayerCost(name, of, _about(module), params, flops // 2))
+    if rest := count_parameters(network) - sum(part.params for part in layers):
+        layers.append(LayerCost("", "", "other parameters", rest, 0))
+    return layers
 
 
 def _parts(

@@ -121,10 +121,10 @@ def attend(query: Tensor, key: Tensor, value: Tensor, seen: Seen = NOWHERE) -> T
     weights = torch.softmax(logits if bias is None else logits + bias, dim=-1)
     if observer is not None:
         observer(weights)
-    found = weights @ value
+    attended = weights @ value
     if seen.values is not None:
-        found = found + _by_query(weights, seen.values)
-    return found
+        attended = attended + _by_query(weights, seen.values)
+    return attended
 
 
 def _by_query(left: Tensor, right: Tensor) -> Tensor:

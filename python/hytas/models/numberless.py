@@ -81,8 +81,8 @@ def shared(place: Hashable, kind: Callable[..., Module], *sizes: Hashable) -> Mo
 
 def _copied(module: nn.Module) -> nn.Module:
     """Return a module with parameters, forward hooks and modules inside of its own."""
-    found = module.__class__.__new__(module.__class__)
-    vars(found).update(
+    copied = module.__class__.__new__(module.__class__)
+    vars(copied).update(
         vars(module),
         _parameters={
             name: None if parameter is None else nn.Parameter(parameter.detach())
@@ -91,7 +91,7 @@ def _copied(module: nn.Module) -> nn.Module:
         _forward_hooks=module._forward_hooks.copy(),
         _modules={name: child and _copied(child) for name, child in module._modules.items()},
     )
-    return found
+    return copied
 
 
 class _Meta(TorchFunctionMode):

@@ -152,35 +152,37 @@ class Outlines:
         """Return the parameters of a module, which goes to eval mode; a shared one is read once."""
         if module.training:
             module.training = False
-        found: list[Slot] = []
+        slots: list[Slot] = []
         for own, parameter in module._parameters.items():
             if parameter is not None:
                 initializer = initializer_of(module, own)
                 assert initializer is not None
                 part = Part(tuple((size,) for size in parameter.shape), initializer)
-                found.append(Slot(path + own, part, module, own))
+                slots.append(Slot(path + own, part, module, own))
         for name, child in module._modules.items():
             if child is None:
                 continue
             inner = f"{path}{name}."
             if child not in self._made.members:
-                found += self._slots_of(child, inner)
+                slots += self._slots_of(child, inner)
                 continue
             if (child, inner) not in self._slots:
                 self._slots[child, inner] = self._slots_of(child, inner)
-            found += self._slots[child, inner]
+            slots += self._slots[child, inner]
         if isinstance(module, Attention):
-            return [each._replace(part=_divided(module, each.name, each.part)) for each in found]
-        return found
+            return [each._replace(part=_divided(module, each.name, each.part)) for each in slots]
+        return slots
 
 
 def _read_out(built: Built) -> Outline:
     """Return the parameters of a network, with separate inputs of the read-out."""
-    found = {slot.name: slot.part for slot in built.slots}
+    outline = {slot.name: slot.part for slot in built.slots}
     network, name = built.network, f"{built.network.readout}.weight"
-    rows, (columns,) = found[name].layout
-    found[name] = found[name]._replace(layout=(rows, (network.joined, columns // network.joined)))
-    return found
+    rows, (columns,) = outline[name].layout
+    outline[name] = outline[name]._replace(
+        layout=(rows, (network.joined, columns // network.joined))
+    )
+    return outline
 
 
 def _of_frame(name: str, values: Sequence[Any]) -> Any:
@@ -248,8 +250,8 @@ class Frame:
             # A layer that a network lacks is as wide as its first one, whose tokens it hands on.
             first = re.sub(r"\bblocks\.\d+\.", "blocks.0.", name)
             parts = [outline.get(name, outline.get(first)) for outline in outlines]
-            known = [part.layout for part in parts if part is not None]
-            self.layouts[name] = _largest(known)
+            layouts = [part.layout for part in parts if part is not None]
+            self.layouts[name] = _largest(layouts)
         self.even = all(
             len(outline) == len(self.layouts)
             and all(part.layout == self.layouts[name] for name, part in outline.items())

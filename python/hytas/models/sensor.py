@@ -91,8 +91,8 @@ class SensorModel(nn.Module):
 
     def logits(self, patches: Tensor) -> Tensor:
         """(N, P, P, sensor bands) -> (N, classes), before the temperature."""
-        found: Tensor = self.network(self.scaling(patches.to(torch.float32)))
-        return found
+        logits: Tensor = self.network(self.scaling(patches.to(torch.float32)))
+        return logits
 
     def forward(self, patches: Tensor) -> Tensor:
         """(N, P, P, sensor bands) -> (N, classes)."""

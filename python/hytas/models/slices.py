@@ -67,7 +67,7 @@ def rules_of(name: str, axes: int) -> tuple[str, ...]:
     if "pixel_stream.fusions." in name:
         rules = FUSIONS[axes]
     else:
-        rules = next((found for end, found in RULES.items() if name.endswith(end)), ())
+        rules = next((axis_rules for end, axis_rules in RULES.items() if name.endswith(end)), ())
     return (*rules[:axes], *(PREFIX for _ in range(axes - len(rules))))
 
 
@@ -111,8 +111,8 @@ def full_sizes(space: str, shape: Shape) -> Mapping[str, torch.Size]:
         with without_numbers(made):
             network = NETWORKS[space]({"space": space, **architecture}, shape, NO_DROP)
         for name, parameter in network.named_parameters(remove_duplicate=False):
-            known = largest.get(name, parameter.shape)
-            largest[name] = torch.Size(map(max, known, parameter.shape))
+            largest_so_far = largest.get(name, parameter.shape)
+            largest[name] = torch.Size(map(max, largest_so_far, parameter.shape))
     return largest
 
 

@@ -71,9 +71,9 @@ class SpectralTransformer(Network):
         drop: Drop = NO_DROP,
     ) -> None:
         super().__init__()
-        for gene, value, known in (("tokens", tokens, TOKENS), ("pooling", pooling, POOLINGS)):
-            if value not in known:
-                raise InputError(gene, value, f"must be one of {', '.join(known)}")
+        for gene, value, allowed in (("tokens", tokens, TOKENS), ("pooling", pooling, POOLINGS)):
+            if value not in allowed:
+                raise InputError(gene, value, f"must be one of {', '.join(allowed)}")
         if patch_size % 2 == 0:
             raise InputError("patch", patch_size, "must be odd, for a patch has a centre")
         self.tokens, self.patch_size, self.pooling = tokens, patch_size, pooling

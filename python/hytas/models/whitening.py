@@ -38,14 +38,14 @@ def whiten_embedding(network: nn.Module, patches: Tensor, seed: int) -> None:
     Raises:
         InputError: the network does not say what it can do.
     """
-    known = as_network(network, "recipe whitened")
-    project = known.pixel_projection
+    typed_network = as_network(network, "recipe whitened")
+    project = typed_network.pixel_projection
     if project is None:
         return
-    found = whitening(known.seen(patches), project.out_features, seed)
-    if found is not None:
-        project.weight.copy_(found[0])
-        project.bias.copy_(found[1])
+    whitened = whitening(typed_network.seen(patches), project.out_features, seed)
+    if whitened is not None:
+        project.weight.copy_(whitened[0])
+        project.bias.copy_(whitened[1])
 
 
 def whitening(patches: Tensor, outputs: int, seed: int) -> tuple[Tensor, Tensor] | None:

@@ -95,8 +95,8 @@ Lines = list[tuple[int, dict[str, str]]]
 def _genes_of(lines: Lines) -> list[str]:
     """Return the genes of the spaces that the rows name."""
     spaces = {str(row.get("space") or PAPER_SPACE) for _, row in lines}
-    found = dict.fromkeys(gene for space in sorted(spaces) for gene in gene_names(space))
-    return list(found) or list(PAPER_GENES)
+    genes = dict.fromkeys(gene for space in sorted(spaces) for gene in gene_names(space))
+    return list(genes) or list(PAPER_GENES)
 
 
 def _needed(lines: Lines) -> list[str]:

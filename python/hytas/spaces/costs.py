@@ -54,13 +54,13 @@ def cost(
 
 def _unlisted(space: SearchSpace, architecture: Mapping[str, Any]) -> Values:
     """gene -> the numbers that an architecture has of it and the space does not list."""
-    found = []
+    unlisted = []
     for gene in space.genes:
         value = architecture.get(gene["name"], [])
         values = frozenset(value if isinstance(value, list) else [value])
         new = values.difference(gene["values"])
-        found.append((gene["name"], frozenset(n for n in new if isinstance(n, int | float))))
-    return tuple(found)
+        unlisted.append((gene["name"], frozenset(n for n in new if isinstance(n, int | float))))
+    return tuple(unlisted)
 
 
 @lru_cache(maxsize=256)
@@ -69,5 +69,5 @@ def _with_values(name: str, variables: Variables, values: Values) -> SearchSpace
     text, more = json.loads(builtin_space_text(name)), dict(values)
     for gene in text["genes"]:
         gene["values"] += sorted(more[gene["name"]])
-    known = {variable: n for variable, n in variables if variable in text["variables"]}
-    return SearchSpace.parse(json.dumps(text), known)
+    values_of_text = {variable: n for variable, n in variables if variable in text["variables"]}
+    return SearchSpace.parse(json.dumps(text), values_of_text)

@@ -40,13 +40,13 @@ class Subnet:
         Raises:
             InputError: a parameter is missing, or has no such slice.
         """
-        found: Weights = {}
+        cut_weights: Weights = {}
         for name, size in self.sizes.items():
             if name not in weights:
                 raise InputError(name, rule="the given weights have no such parameter")
             full = weights[name]
-            found[name] = full if full.shape == size else slice_of(name, full, size)
-        return found
+            cut_weights[name] = full if full.shape == size else slice_of(name, full, size)
+        return cut_weights
 
     def __call__(self, weights: Mapping[str, Tensor], patches: Tensor) -> Tensor:
         """Return the logits (N, C) for scaled patches (N, P, P, bands)."""

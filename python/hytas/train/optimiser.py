@@ -132,8 +132,8 @@ def cover(
     for subnet in subnets[1:]:
         sizes = union(sizes, subnet.sizes)
     for name, size in sizes.items():
-        known = state.weights.get(name)
-        if known is None or any(w > k for w, k in zip(size, known.shape, strict=True)):
+        covered = state.weights.get(name)
+        if covered is None or any(w > k for w, k in zip(size, covered.shape, strict=True)):
             user = next(subnet for subnet in subnets if name in subnet.sizes)
             _grow(learner, state, name, size, user)
     return sizes

@@ -120,11 +120,11 @@ def recipes_of(recipe: Recipe, text: str) -> dict[str, Recipe]:
 
 def distinct(recipes: Mapping[str, Recipe]) -> dict[str, Recipe]:
     """Return recipes by name; of equal ones, the first."""
-    found: dict[str, Recipe] = {}
+    recipes_by_name: dict[str, Recipe] = {}
     for name, recipe in recipes.items():
-        if recipe not in found.values():
-            found[name] = recipe
-    return found
+        if recipe not in recipes_by_name.values():
+            recipes_by_name[name] = recipe
+    return recipes_by_name
 
 
 def usual_settings(recipe: Recipe, settings: Sequence[str]) -> list[str]:

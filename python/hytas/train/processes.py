@@ -62,28 +62,30 @@ class Processes:
         if self.size == 1:
             return
         flat = torch.cat([tensor.flatten() for tensor in tensors])  # one message is quicker
-        with _telling_of_lost_ones(self):
+        with _reporting_lost_processes(self):
             distributed.all_reduce(flat)
         totals = torch.split(flat, [tensor.numel() for tensor in tensors])
         for tensor, total in zip(tensors, totals, strict=True):
             tensor.copy_(total.view_as(tensor))
 
-    def tell(self, value: Value) -> Value:
+    def broadcast(self, value: Value) -> Value:
         """Return the value that the first process has."""
         if self.size == 1:
             return value
         values = [value]
-        with _telling_of_lost_ones(self):
+        with _reporting_lost_processes(self):
             distributed.broadcast_object_list(values)
         return values[0]
 
     @contextmanager
     def copy_of(self, path: Path | None) -> Iterator[Path | None]:
         """Yield the file of the first process, or a copy of it; None if there is no such file."""
-        found = path if path is not None and path.exists() else None
-        content = self.tell(None if found is None or self.size == 1 else found.read_bytes())
+        existing = path if path is not None and path.exists() else None
+        content = self.broadcast(
+            None if existing is None or self.size == 1 else existing.read_bytes()
+        )
         if self.leads or content is None:
-            yield found
+            yield existing
             return
         with tempfile.TemporaryDirectory() as folder:
             copy = Path(folder) / "copy.safetensors"
@@ -144,7 +146,7 @@ def _stopped_by_torchrun() -> Iterator[None]:
 
 
 @contextmanager
-def _telling_of_lost_ones(processes: Processes) -> Iterator[None]:
+def _reporting_lost_processes(processes: Processes) -> Iterator[None]:
     """Say in one line that another process has ended."""
     try:
         yield

@@ -178,17 +178,17 @@ class Recipe:
             InputError: a text is not NAME=VALUE, the name is unknown, or the value does not fit.
         """
         given: dict[str, Any] = {}
-        known = settings_of(type(self))
+        settings = settings_of(type(self))
         for change in changes:
             name, (_, equals, text) = setting_name(change), change.partition("=")
             if not equals:
                 hint = "or a preset, such as plain"
                 raise InputError("recipe", change, "must be NAME=VALUE, such as mixup=0.4", hint)
-            if name not in known:
-                near = difflib.get_close_matches(name, known, 1)
+            if name not in settings:
+                near = difflib.get_close_matches(name, settings, 1)
                 hint = f"did you mean {near[0]!r}?" if near else ""
-                raise InputError("recipe", name, f"must be one of {', '.join(known)}", hint)
-            given[name] = _value(name, text.strip(), known[name].kinds[0])
+                raise InputError("recipe", name, f"must be one of {', '.join(settings)}", hint)
+            given[name] = _value(name, text.strip(), settings[name].kinds[0])
         if "steps" in given:
             given.setdefault("epochs", None)
             given.setdefault("most_epochs", None)

@@ -26,12 +26,12 @@ def runs_of(name: str, full: torch.Size, wanted: torch.Size) -> tuple[tuple[Run,
         InputError: there is no such slice.
     """
     numbers = slice_of(name, torch.arange(full.numel()).view(full), wanted)
-    found = []
+    runs = []
     for axis, size in enumerate(full):
         line = numbers[tuple(slice(None) if a == axis else 0 for a in range(len(full)))]
         places = line // torch.Size(full[axis + 1 :]).numel() % size
-        found.append(_runs(places.tolist()))
-    return tuple(found)
+        runs.append(_runs(places.tolist()))
+    return tuple(runs)
 
 
 def _runs(places: list[int]) -> tuple[Run, ...]:
@@ -66,19 +66,19 @@ def _share(one: Tensor, other: Tensor) -> bool:
 
 def _with_offsets(runs: tuple[Run, ...]) -> list[tuple[int, int, int]]:
     """Return of each run its start in the full parameter, its start in the slice, its length."""
-    found, offset = [], 0
+    offsets, offset = [], 0
     for start, end in runs:
-        found.append((start, offset, end - start))
+        offsets.append((start, offset, end - start))
         offset += end - start
-    return found
+    return offsets
 
 
 def union(
     sizes: Mapping[str, torch.Size], others: Mapping[str, torch.Size]
 ) -> dict[str, torch.Size]:
     """Return name -> the smallest size of which both are slices."""
-    found = dict(sizes)
+    sizes_of_union = dict(sizes)
     for name, size in others.items():
-        known = found.get(name, size)
-        found[name] = size if known == size else torch.Size(map(max, known, size))
-    return found
+        before = sizes_of_union.get(name, size)
+        sizes_of_union[name] = size if before == size else torch.Size(map(max, before, size))
+    return sizes_of_union

@@ -105,7 +105,7 @@ def train_supernet(
 
 
 def _lead(run: Run, processes: Processes) -> None:
-    processes.tell(run.context.data.split)
+    processes.broadcast(run.context.data.split)
     supernet_stage(run, processes)
 
 
@@ -113,7 +113,7 @@ def _help(config: RunConfig, scene: LabelledData, device: str, processes: Proces
     """Train with the first process, if it gets as far as that; else it says what is wrong."""
     split: Split | None = None
     try:
-        split = processes.tell(split)
+        split = processes.broadcast(split)
     except LostProcessError:
         return
     help_train(prepare(config, scene, choose_device(device), split), processes)

@@ -54,7 +54,7 @@ def test_scenes_that_do_not_fit_write_nothing(
     for further, words in (
         (["--data", "few.npz"], "has 9 bands and a has 16"),
         (["--test-data", "other.npz"], "has class 7 (class 7), which a does not have"),
-        (["--test-data", "a.npz"], "is also among the scenes to learn from"),
+        (["--test-data", "a.npz"], "is also a training scene"),
         (["--data", "few.npz", "--resample"], "resample: few has no wavelengths"),
         (["--data", "few.npz", "--labels", "a.npz"], "labels: 1 given for 2 scenes"),
         (["--data", "gone.npz"], "gone.npz"),

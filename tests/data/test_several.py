@@ -249,7 +249,7 @@ def test_scenes_of_files_are_read_as_one(tmp_path: Path) -> None:
         values = scaled.cube[part.window]
         np.testing.assert_allclose(values.mean(axis=(0, 1)), 0, atol=1e-5)
         np.testing.assert_allclose(values.std(axis=(0, 1)), 1, atol=1e-5)
-    with pytest.raises(InputError, match="test_data='a': is also among the scenes to learn from"):
+    with pytest.raises(InputError, match="test_data='a': is also a training scene"):
         load_scenes([(files[0], None)], [(files[0], None)])
     copied = shutil.copy(files[0], tmp_path / "copy.npz")
     for again in (files[0], str(copied)):

@@ -72,8 +72,8 @@ def _refuse_leak(training: Sequence[Scene], tested: Sequence[Scene]) -> None:
             raise InputError(
                 "test_data",
                 scene.name,
-                "is also among the scenes to learn from",
-                "a split, or a training and a test map, keeps pixels of one scene apart",
+                "is also a training scene",
+                "a split, or a training and a test map, divides the pixels of one scene",
             )
 
 

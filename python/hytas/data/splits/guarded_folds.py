@@ -7,9 +7,9 @@ from hytas.data.scene import Scene
 from hytas.data.splits.blocks import Sides, split_blocks, split_polygons
 from hytas.types import Pixels
 
-PARTS = 5  # number of parts that blocks are dealt to
-FOLDS = 3  # number of parts that are held out in turn; each costs a training
-LEAST_LEFT = 0.5  # share of the pixels that must stay to learn from in a fold
+PARTS = 5  # parts among which blocks are distributed
+FOLDS = 3  # parts that are held out in turn; each costs a training
+LEAST_TRAIN = 0.5  # least share of train pixels in a fold
 
 
 def guarded_folds(
@@ -21,18 +21,18 @@ def guarded_folds(
     enough: int,
     by_polygons: bool = False,
 ) -> list[tuple[Pixels, Pixels]]:
-    """Return pairs of pixels to learn from and held-out pixels, in blocks with a guard band.
+    """Return pairs of train and held-out pixels, in blocks with a guard band.
 
     If blocks of this size do not separate the pixels, smaller ones are tried, down to a quarter.
     If a fold would hold out all pixels of a class, it holds out none of them.
 
     Args:
         scene: of the pixels.
-        pixels: flat indices of all pixels that may be learnt from.
+        pixels: flat indices of all pixels of the folds.
         block: side of the blocks.
-        guard: rows and columns between held-out pixels and pixels to learn from.
-        seed: of the random deal of blocks.
-        enough: least number of held-out pixels in all pairs; with fewer there is no pair.
+        guard: rows and columns between held-out and train pixels.
+        seed: of the random distribution of blocks.
+        enough: least number of held-out pixels in all pairs; with fewer the list is empty.
         by_polygons: whether to try the polygons that label the scene before blocks.
     """
     labels = np.zeros_like(scene.labels)
@@ -44,8 +44,8 @@ def guarded_folds(
             (side.candidates, side.test[side.trained[labels.ravel()[side.test] - 1]])
             for side in sides
         ]
-        whole = all(len(learnt) >= LEAST_LEFT * len(pixels) for learnt, _ in pairs)
-        if whole and sum(len(held_out) for _, held_out in pairs) >= enough:
+        enough_train = all(len(train) >= LEAST_TRAIN * len(pixels) for train, _ in pairs)
+        if enough_train and sum(len(held_out) for _, held_out in pairs) >= enough:
             return pairs
     return []
 
@@ -53,7 +53,7 @@ def guarded_folds(
 def _side(
     scene: Scene, labels: LabelMap, size: int | None, guard: int, part: int, seed: int
 ) -> Sides:
-    """One part of the blocks of a size, or of the polygons of the scene, without a size."""
+    """Return a part of the blocks of a size; without a size, of the scene's polygons."""
     if size is None:
         assert scene.polygons is not None  # the split was one by polygons
         return split_polygons(labels, scene.polygons, guard, PARTS, part, seed, 1)

@@ -47,3 +47,11 @@ def test_names() -> None:
     ):
         with pytest.raises(InputError, match=rule):
             read_presets(text)
+
+
+@pytest.mark.parametrize("steps", [40, Recipe.steps])
+def test_a_number_of_steps_replaces_the_epochs_of_a_paper(steps: int) -> None:
+    recipe = recipes_of(Recipe().changed([f"steps={steps}"]), "autoformer-paper")
+    found = recipe["autoformer-paper"]
+    assert (found.epochs, found.steps, found.erasing) == (None, steps, 0.25)
+    assert recipes_of(Recipe(), "autoformer-paper")["autoformer-paper"].epochs == 500

@@ -215,9 +215,9 @@ def ntk(network: nn.Module, patches: Tensor, labels: Tensor) -> float:
 
     Source: TE-NAS (Chen et al., ICLR 2021). Row n of the kernel's factor is the gradient of the sum
     of the logits of sample n by all parameters named weight, as in the released code. TE-score is
-    `rank-mean(ntk,regions)`, for which `te-score` stands; TF-TAS released the code of ntk alone. Direction: larger is better. Data:
-    patches (labels are not read), two or more. Shape: gradients (N, weights) to a scalar. Cost: one
-    forward and one backward pass for each sample.
+    `rank-mean(ntk,regions)`, for which `te-score` stands; TF-TAS released the code of ntk alone.
+    Direction: larger is better. Data: patches (labels are not read), two or more. Shape: gradients
+    (N, weights) to a scalar. Cost: one forward and one backward pass for each sample.
     """
     import torch
 

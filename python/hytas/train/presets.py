@@ -114,6 +114,8 @@ def recipes_of(recipe: Recipe, text: str) -> dict[str, Recipe]:
     usual = Recipe()
     fixed = {setting_name(setting) for setting in settings}
     fixed |= {item.name for item in fields(usual) if not _equal(recipe, usual, item.name)}
+    if fixed & {"steps", "most_epochs"}:  # a number of steps replaces one of epochs
+        fixed.add("epochs")
     free = {name: {k: v for k, v in PRESETS[name].items() if k not in fixed} for name in names}
     return distinct({name: replace(recipe, **changes) for name, changes in free.items()})
 

@@ -12,12 +12,13 @@ SOURCES := $(shell find engine csrc python -type f -not -name '*.pyc' 2>/dev/nul
            CMakeLists.txt pyproject.toml constraints.txt README.md
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow ctest pytest fuzz torture docs lint tidy format stubs bench regression gpu clean
+.PHONY: help install demo test test-slow durations ctest pytest fuzz torture docs lint tidy format stubs bench regression gpu clean
 
 help:
 	@echo "make demo     search, train, export and map a synthetic scene: two minutes after installing"
 	@echo "make test     the tests of the engine (ctest) and of the package (pytest)"
 	@echo "make test-slow  the rest of the tests, before a release: killed runs, clusters, examples, C source"
+	@echo "make durations  CPU time of each file of tests, into tests/durations.tsv"
 	@echo "make fuzz     damaged inputs in all that reads files; SECONDS=3600, failures in build/"
 	@echo "make docs     the pages and the API as a site in build/site, links checked"
 	@echo "make lint     ruff, mypy, clang-format"
@@ -58,15 +59,20 @@ ctest: $(VENV)/testing
 	PATH="$(abspath $(BIN)):$$PATH" cmake --build --preset dev --parallel 4
 	PATH="$(abspath $(BIN)):$$PATH" ctest --preset dev
 
-# A process a core with one thread each; the tests of a file share their fixtures.
+# A process a core with one thread each; a process without work takes tests of the others.
+PYTEST = PATH="$(abspath $(BIN)):$$PATH" OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 pytest: $(VENV)/testing
-	PATH="$(abspath $(BIN)):$$PATH" OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test: ctest pytest
 
 # What is slow by nature: whole runs killed, clusters, examples, published tables, C source.
 test-slow: $(VENV)/testing
-	PATH="$(abspath $(BIN)):$$PATH" OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -m slow
+	$(PYTEST) -m slow
+
+# How much CPU time each file of tests takes; for a commit that makes tests slower or faster.
+durations: $(VENV)/testing
+	PYTHONPATH=tests $(PYTEST) -m "not slow" -p cpu_times --cpu-times tests/durations.tsv
 
 # An hour over all targets; a failing input is kept in build/fuzz-failures.
 SECONDS ?= 3600

@@ -1,8 +1,10 @@
 """What all tests share."""
 
+import fcntl
 import os
+import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ import torch
 import traces
 from commands import Run, run_copy
 from hytas.references import classical
+
+Once = Callable[[str, Callable[[Path], None]], Path]
 
 # A shell without job control starts its background jobs deaf to Ctrl-C, and their children inherit
 # that; the commands that tests interrupt shall hear it.
@@ -36,14 +40,38 @@ def quick_references() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
-def trace_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Trace networks of one structure once, in all processes of this session."""
+@pytest.fixture(scope="session")
+def common(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of this session share."""
     base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "traces"
-    folder.mkdir(exist_ok=True)
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(scope="session")
+def once(common: Path) -> Once:
+    """`once(name, make)`: a folder that `make(folder)` filled, by the first worker that asked."""
+
+    def made(name: str, make: Callable[[Path], None]) -> Path:
+        folder = common / name
+        with (common / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not folder.exists():
+                part = common / f"{name}.part"
+                shutil.rmtree(part, ignore_errors=True)
+                part.mkdir()
+                make(part)
+                part.rename(folder)
+        return folder
+
+    return made
+
+
+@pytest.fixture(scope="session", autouse=True)
+def trace_once(common: Path) -> Iterator[None]:
+    """Trace networks of one structure once, in all processes of this session."""
+    (common / "traces").mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(traces.VARIABLE, str(folder))
+        patch.setenv(traces.VARIABLE, str(common / "traces"))
         patch.setattr(torch.onnx, "export", traces.export_once)
         yield
 

@@ -1,6 +1,5 @@
 """Every format on real pixels, and the rule that reduced precision must pass."""
 
-import copy
 import dataclasses
 import json
 import re
@@ -16,7 +15,7 @@ import torch
 from small_model import Exported, small_model, small_scene, wide_architecture
 
 from hytas.deploy import DeployedModel
-from hytas.export import FORMATS, Evidence, ExportError, export_checked, export_formats, reduced
+from hytas.export import FORMATS, Evidence, ExportError, export_checked, export_formats
 from hytas.export.evidence import judge_reduced, judge_scene
 from hytas.export.parity import OPENERS
 
@@ -36,10 +35,7 @@ def evidence_of(exported: Exported) -> Evidence:
 @pytest.fixture(scope="module")
 def written(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
     folder = tmp_path_factory.mktemp("formats")
-    with pytest.MonkeyPatch.context() as patch:
-        # The graph that is quantised has been traced already.
-        patch.setattr(reduced, "to_onnx", lambda model, card: onnx.load(exported.onnx))
-        return export_checked(folder, exported.card, CHECKED, evidence_of(exported))
+    return export_checked(folder, exported.card, CHECKED, evidence_of(exported))
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +56,7 @@ def reduced_files(
 ) -> dict[str, tuple[Exported, dict[str, dict]]]:
     folder = tmp_path_factory.mktemp("gated formats")
     formats = ["onnx-fp16", "onnx-int8", "torchscript"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reduced, "to_onnx", lambda model, card: onnx.load(gated.onnx))
-        found = export_checked(folder, gated.card, formats, evidence_of(gated), force=True)
+    found = export_checked(folder, gated.card, formats, evidence_of(gated), force=True)
     return {"attention": (exported, written), "gated convolutions": (gated, found)}
 
 
@@ -164,17 +158,6 @@ def fragile(tmp_path_factory: pytest.TempPathFactory) -> Exported:
     return Exported(scene, model, card, tmp_path_factory.mktemp("fragile"), {})
 
 
-@pytest.fixture
-def traced_once(fragile: Exported, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not _TRACED:
-        _TRACED.append(reduced.to_onnx(fragile.model, fragile.card))
-    monkeypatch.setattr(reduced, "to_onnx", lambda model, card: copy.deepcopy(_TRACED[0]))
-
-
-_TRACED: list[onnx.ModelProto] = []
-
-
-@pytest.mark.usefixtures("traced_once")
 def test_a_model_that_breaks_is_refused_with_its_figures(fragile: Exported) -> None:
     name = "onnx-int8"
     target = fragile.folder / FORMATS[name].file
@@ -189,7 +172,6 @@ def test_a_model_that_breaks_is_refused_with_its_figures(fragile: Exported) -> N
     target.unlink()
 
 
-@pytest.mark.usefixtures("traced_once")
 def test_force_writes_it_marked(fragile: Exported) -> None:
     found = export_checked(
         fragile.folder, fragile.card, ["onnx-int8"], evidence_of(fragile), force=True
@@ -200,7 +182,6 @@ def test_force_writes_it_marked(fragile: Exported) -> None:
     path.unlink()
 
 
-@pytest.mark.usefixtures("traced_once")
 def test_a_refused_format_does_not_stop_the_others(fragile: Exported, tmp_path: Path) -> None:
     names = ["onnx-int8", "onnx"]
     with pytest.raises(ExportError) as refusal:

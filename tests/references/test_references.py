@@ -5,7 +5,6 @@ import json
 import multiprocessing
 import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 import scipy.io
 import torch
 
-from commands import command, run_copy
+from commands import run_copy, start_copy
 from hytas.data import Scene, load_scene, scene_from_arrays
 from hytas.deploy.smoothing import Smoothing, smooth_pixels
 from hytas.errors import InputError
@@ -369,23 +368,18 @@ def test_bad_input_is_one_line_and_status_2(
 def test_a_killed_run_loses_at_most_its_fit(file: Path, tmp_path: Path, kill: int) -> None:
     out = tmp_path / "fits.json"
     arguments = ("--data", file, *QUICK, "--methods", "rf", "--seeds", 6, "--out", out, "--json")
-    process = subprocess.Popen(
-        command("references", *arguments),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    child = start_copy("references", *arguments, out=tmp_path / "out", err=tmp_path / "err")
     deadline = time.monotonic() + 120
     while not (out.exists() and json.loads(out.read_text())["runs"]):
         assert time.monotonic() < deadline, "no fit within two minutes"
         time.sleep(0.05)
-    os.kill(process.pid, kill)
-    _, said = process.communicate()
+    os.kill(child.pid, kill)
+    child.join()
     kept = json.loads(out.read_text())["runs"]
     assert 1 <= len(kept) < 6
     if kill == signal.SIGINT:
-        assert process.returncode == 130
-        assert "run the same command again to go on" in said
+        assert child.exitcode == 130
+        assert "run the same command again to go on" in (tmp_path / "err").read_text()
     done = run_copy("references", *arguments)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["methods"]["rf"]

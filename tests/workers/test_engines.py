@@ -97,8 +97,23 @@ def test_values_that_jobs_of_slurm_share_are_removed(tmp_path: Path) -> None:
 
 
 def test_scores_are_the_same_to_the_last_bit_on_any_engine(workers: Workers) -> None:
-    if workers.name == "Slurm (local)":
-        pytest.skip("each of its jobs starts Python and imports torch")
+    if workers.name in ("Slurm (local)", "Ray"):
+        pytest.skip("its workers import torch: of `make test-slow`")
+    assert_same_scores(workers)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES[2:])
+def test_scores_are_the_same_in_other_processes(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ray" if engine == "ray" else "submitit")
+    monkeypatch.chdir(tmp_path)
+    with open_workers(engine) as workers:
+        assert_same_scores(workers)
+
+
+def assert_same_scores(workers: Workers) -> None:
     evaluator = Evaluator("dss,params", SHAPE)
     asked = architectures(5)
     expected = [one["scores"] for one in evaluator.score(asked)]

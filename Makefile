@@ -12,12 +12,13 @@ SOURCES := $(shell find engine csrc python -type f -not -name '*.pyc' 2>/dev/nul
            CMakeLists.txt pyproject.toml constraints.txt README.md
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow durations ctest pytest fuzz torture docs lint tidy format stubs bench regression gpu clean
+.PHONY: help install demo test test-slow coverage durations ctest pytest fuzz torture docs lint tidy format stubs bench regression gpu clean
 
 help:
 	@echo "make demo     search, train, export and map a synthetic scene: two minutes after installing"
 	@echo "make test     the tests of the engine (ctest) and of the package (pytest)"
 	@echo "make test-slow  the rest of the tests, before a release: killed runs, clusters, examples, C source"
+	@echo "make coverage  all tests, and the lines of the package that they run; CI does so each night"
 	@echo "make durations  CPU time of each file of tests, into tests/durations.tsv"
 	@echo "make fuzz     damaged inputs in all that reads files; SECONDS=3600, failures in build/"
 	@echo "make docs     the pages and the API as a site in build/site, links checked"
@@ -69,6 +70,10 @@ test: ctest pytest
 # What is slow by nature: whole runs killed, clusters, examples, published tables, C source.
 test-slow: $(VENV)/testing
 	$(PYTEST) -m slow
+
+# All tests, with every network traced anew, and the lines of the package that they run.
+coverage: $(VENV)/testing
+	HYTAS_TRACE_ANEW=1 $(PYTEST) --cov=hytas --cov-report=term:skip-covered
 
 # How much CPU time each file of tests takes; for a commit that makes tests slower or faster.
 durations: $(VENV)/testing

@@ -21,6 +21,7 @@ ARCHITECTURE = {
     "num_heads": [3, 4, 5],
     "mlp_ratio": [1, 2, 1],
 }
+SHALLOW = {"space": "hytas", "depth": 1, "embed_dim": 32, "num_heads": [3], "mlp_ratio": [2]}
 
 
 TOKENS = ("band", "pixel", "series", "parallel")

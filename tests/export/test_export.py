@@ -11,7 +11,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
-from small_model import Exported, small_model, small_scene
+from small_model import SHALLOW, Exported, small_model, small_scene
 
 from hytas.data import extract_patches
 from hytas.deploy import DeployedModel, classify_scene
@@ -93,7 +93,7 @@ def _back_to_float(graph: onnx.ModelProto) -> None:
 
 def test_values_that_are_not_finite_count_as_the_centre_of_their_band(tmp_path: Path) -> None:
     scene = small_scene("float32")
-    model, card = small_model(scene)
+    model, card = small_model(scene, SHALLOW)
     files = export_formats(model, tmp_path, card, ["onnx", "torchscript"])
     patches = Exported(scene, model, card, tmp_path, files).patches(60)
     assert patches.dtype == np.float32
@@ -109,7 +109,7 @@ def test_values_that_are_not_finite_count_as_the_centre_of_their_band(tmp_path: 
 
 def test_no_data_counts_as_the_centre_of_its_band(tmp_path: Path) -> None:
     scene = dataclasses.replace(small_scene("int16"), nodata=-9999.0)
-    model, card = small_model(scene)
+    model, card = small_model(scene, SHALLOW)
     files = export_formats(model, tmp_path, card, ["onnx", "onnx-scene", "torchscript"])
     missing = np.array(scene.cube)
     missing[4:9, 3:6] = -9999  # beside pixels with data

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small_model import ARCHITECTURE
+from small_model import SHALLOW
 
 from hytas.data import PatchReader, Preprocessing, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
@@ -23,8 +23,8 @@ def test_a_dead_band_does_not_reach_the_exported_file(tmp_path: Path, bands: str
     preprocessing = Preprocessing.fit_scene(scene, np.flatnonzero(scene.labels), bands=bands)
     assert not set(preprocessing.bands) & {5, 10}
     shape = InputShape(len(preprocessing.bands), scene.classes, 5, 3)
-    model = SensorModel(build_network(ARCHITECTURE, shape, seed=5), preprocessing).eval()
-    card = describe(scene, preprocessing, ARCHITECTURE, shape)
+    model = SensorModel(build_network(SHALLOW, shape, seed=5), preprocessing).eval()
+    card = describe(scene, preprocessing, SHALLOW, shape)
     assert card.bands == 24
     files = export_formats(model, tmp_path, card, ["onnx", "onnx-scene"])
     deployed, whole = (DeployedModel.load(file, "cpu", threads=1) for file in files.values())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_model import small_model, small_scene
+from small_model import SHALLOW, small_model, small_scene
 
 from hytas.data import extract_patches
 from hytas.deploy import DeployedModel
@@ -23,7 +23,7 @@ PATCHES = extract_patches(SCENE.cube, np.arange(0, SCENE.labels.size, 5), 5)
 
 def answers(folder: Path, temperature: float, name: str) -> Any:
     """What a file of this format gives: probabilities, or labels and confidence of the scene."""
-    model, card = small_model(SCENE)
+    model, card = small_model(SCENE, SHALLOW)
     model.temperature, card = temperature, replace(card, temperature=temperature)
     (path,) = export_formats(model, folder, card, [name]).values()
     if name != "onnx-scene":
@@ -51,7 +51,7 @@ def test_the_scene_graph_divides_its_logits(tmp_path: Path) -> None:
 
 
 def test_parity_knows_the_confidence_before(tmp_path: Path) -> None:
-    model, card = small_model(SCENE)
+    model, card = small_model(SCENE, SHALLOW)
     before = model(torch.from_numpy(PATCHES)).amax(1).detach().numpy()
     model.temperature = 0.5
     files = export_formats(model, tmp_path, replace(card, temperature=0.5), ["onnx"])
@@ -61,13 +61,13 @@ def test_parity_knows_the_confidence_before(tmp_path: Path) -> None:
 
 
 def test_the_card_keeps_the_temperature() -> None:
-    card = replace(small_model(SCENE)[1], temperature=0.7)
+    card = replace(small_model(SCENE, SHALLOW)[1], temperature=0.7)
     assert ModelCard.from_properties(card.to_properties()) == card
 
 
 @pytest.mark.parametrize("value", [0, -1, "x", None, True, [1], float("inf"), float("nan")])
 def test_a_temperature_that_is_none_is_refused(value: Any) -> None:
-    properties = small_model(SCENE)[1].to_properties()
+    properties = small_model(SCENE, SHALLOW)[1].to_properties()
     properties["hytas.temperature"] = json.dumps(value)
     with pytest.raises(InputError, match="broken metadata"):
         ModelCard.from_properties(properties)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_model import Exported, small_model, small_scene
+from small_model import SHALLOW, Exported, small_model, small_scene
 
 from hytas.data import PatchReader
 from hytas.deploy import DeployedModel, classify_scene
@@ -24,7 +24,7 @@ PATCH_FORMATS = [name for name in FORMATS if "scene" not in name and name not in
 def marked(tmp_path_factory: pytest.TempPathFactory) -> Exported:
     """Every patch format of a model that knows a mark, written on a scene that has it."""
     scene = dataclasses.replace(small_scene("float32", height=15), nodata=MARK)
-    model, card = small_model(scene)
+    model, card = small_model(scene, SHALLOW)
     for row, column in HOLES:
         scene.cube[row, column] = MARK
     scene.cube[9, 9, 3:6] = MARK  # bands that failed, in a pixel that holds data

@@ -19,7 +19,7 @@ from hytas.supernet import InheritedScore
 from hytas.train import Epoch, Recipe
 
 CONFIG = RunConfig(
-    budget="10K..60K-params",
+    budget="3K..12K-params",
     proxy="params",
     strategy="supernet",
     population=4,
@@ -41,7 +41,7 @@ def test_the_better_weights_ship(
     outcome = run_pipeline(CONFIG, scene, tmp_path / "run", device="cpu")
     inner = tmp_path / "run" / "supernet"
     assert outcome.architecture == read_json(inner / "architecture.json")
-    assert 10_000 <= outcome.costs["params"] <= 60_000
+    assert 3_000 <= outcome.costs["params"] <= 12_000
     with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
         assert len({item.steps for item in store.trainings()}) == 1
         kinds = [kind_of(item.architecture) for item in store.evaluations()]

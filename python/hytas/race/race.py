@@ -75,7 +75,8 @@ def race(
         notify: receives a line for each rung and each finalist.
         on_training: is called after each training.
         on_rung: is called after each rung.
-        until: ends the race after its first rung: the best of the last rung that ended wins.
+        until: ends the race: the best of the last rung that ended wins, or of those that were
+            trained in the first rung; at least one is.
 
     Raises:
         InputError: the training of every finalist failed, or an unknown ranking.
@@ -92,7 +93,7 @@ def race(
         events = _Events(task, rungs, len(waiting), on_training, on_rung)
         classes = size_classes([size_of(one) for one in ranked])
         by_id = {one.id: each for one, each in zip(ranked, classes, strict=True)}
-        trainer = _Trainer(task, store, pool, ranking, notify, events, by_id)
+        trainer = _Trainer(task, store, pool, ranking, notify, events, by_id, until)
         count = len(waiting)  # each finalist with each recipe
         for rung, following in zip(rungs, [*rungs[1:], None], strict=True):
             try:
@@ -100,7 +101,6 @@ def race(
             except _TimeOverError:
                 notify("the time of the race is over: the best of the last rung that ended wins")
                 break
-            trainer.until = until
             task.keep_checkpoints(racer.key for racer in waiting)
     task.keep_checkpoints(())
     if not waiting:
@@ -196,7 +196,7 @@ class _Events:
         )
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class _Trainer:
     """Trains the racers of a rung, or reads their trainings from the store."""
 
@@ -207,7 +207,7 @@ class _Trainer:
     notify: Notify
     events: _Events
     size_classes: Mapping[int, int]
-    until: Callable[[], bool] = lambda: False
+    until: Callable[[], bool]
 
     @cached_property
     def votes(self) -> list[MethodVote]:
@@ -307,6 +307,11 @@ class _Trainer:
         stored = {(key_of(item), item.fold) for item in done}
         trials = [Trial(racer, fold) for racer in racers for fold in range(folds)]
         missing = [trial for trial in trials if (trial.racer.key, trial.fold) not in stored]
+        if missing and self.until():
+            if rung.steps > rung.first:
+                raise _TimeOverError
+            if any(one.folds == folds for one in rung_results(done)):
+                missing = []
         for left, training in zip(
             range(len(missing))[::-1], self._trainings(missing, rung), strict=True
         ):
@@ -319,14 +324,15 @@ class _Trainer:
             if finished:
                 self.notify(self._describe(racer, result))
             if left and self.until():
-                raise _TimeOverError
-        results = {result.key: result for result in rung_results(done)}
-        return [results[racer.key] for racer in racers]
+                if rung.steps > rung.first:
+                    raise _TimeOverError
+                if any(one.folds == folds for one in rung_results(done)):
+                    break
+        results = {one.key: one for one in rung_results(done) if one.folds == folds}
+        return [results[racer.key] for racer in racers if racer.key in results]
 
     def _trainings(self, trials: Sequence[Trial], rung: Rung) -> Iterator[Training]:
         """Train `trials`; without any, no pixels are shared with workers."""
-        if trials and self.until():
-            raise _TimeOverError
         if trials:
             yield from run_trials(self.task, trials, rung, self.workers, self.pixels)
 

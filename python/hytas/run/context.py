@@ -259,6 +259,13 @@ def _kept_split(folder: RunFolder, scene: LabelledData) -> Split | None:
     return Split.load(folder.split) if folder.read_config()[1] == scene.fingerprint else None
 
 
+def _seconds_before(folder: RunFolder) -> float:
+    try:
+        return sum(float(one["seconds"]) for one in read_times(folder.times).values())
+    except (AttributeError, KeyError, TypeError, ValueError):  # forged: the report names it
+        return 0.0
+
+
 def _keep_split(folder: RunFolder, split: Split, report: Report) -> None:
     """Write the split of a new run, or write it again if its file is damaged.
 
@@ -318,6 +325,5 @@ def open_run(
         folder.claim(config, scene)
         with logged(report, folder.log) as lines, tracked(lines, config, folder.path) as log:
             _keep_split(folder, context.data.split, log)
-            before = sum(float(one["seconds"]) for one in read_times(folder.times).values())
-            pace = Pace(config.minutes, before, began)
+            pace = Pace(config.minutes, _seconds_before(folder), began)
             yield Run(context, folder, log, command, workers, pace=pace)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hytas.data import Scene
-from hytas.run import RunConfig, run_pipeline
-from hytas.run.tracking import tracked
+from hytas.run import Report, RunConfig, run_pipeline
+from hytas.run.tracking import MLFLOW_USUAL, TRACKERS, Tracker, tracked
 from hytas.train import Recipe
 from refusals import refuses
 
@@ -77,3 +77,88 @@ def test_a_tracker_that_is_not_there_is_refused(
         pass
     with refuses("track", "wandb", "must be one of tensorboard, mlflow"):
         replace(CONFIG, track=["wandb"])
+
+
+class Notices(Report):
+    """Keeps what a user should see."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def notice(self, text: str) -> None:
+        self.found.append(text)
+
+
+class Broken(Tracker):
+    """Fails with each number, and as it ends."""
+
+    note = ""
+    wrote = 0
+
+    def __init__(self, folder: Path, config: RunConfig) -> None:
+        type(self).wrote = 0
+
+    @staticmethod
+    def place(folder: Path) -> str:
+        return "http://me:secret@host"
+
+    def write(self, step: int, numbers: Any) -> None:
+        type(self).wrote += 1
+        raise RuntimeError("http://me:secret@host is\ngone")
+
+    def close(self, *, ended: bool) -> None:
+        raise RuntimeError("gone, too")
+
+
+def test_a_tracker_that_fails_is_switched_off_with_one_notice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TRACKERS, "mlflow", Broken)
+    notices, config = Notices(), replace(CONFIG, track="mlflow")
+    with tracked(notices, config, tmp_path) as report:
+        report.end({"test/OA": 1.0})
+        report.end({"test/OA": 1.0})
+    assert Broken.wrote == 1
+    (notice,) = notices.found
+    assert notice == (
+        "track mlflow: RuntimeError: http://host is gone; nothing more is written to it"
+    )
+    with pytest.raises(KeyError, match="of the run"), tracked(notices, config, tmp_path):
+        raise KeyError("of the run")
+
+
+def test_a_server_that_does_not_answer_is_one_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mlflow", reason="needs mlflow-skinny: pip install 'hytas[track]'")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:secret@127.0.0.1:9")
+    for name, value in {**MLFLOW_USUAL, "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}.items():
+        monkeypatch.setenv(name, value)
+    config = replace(CONFIG, track="mlflow")
+    with (
+        refuses("track", "mlflow", r"cannot be reached at http://127.0.0.1:9 \(MlflowException"),
+        tracked(Notices(), config, tmp_path),
+    ):
+        pass
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("before", ["", "f" * 32, "../x"])
+def test_a_run_that_the_server_does_not_know_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    pytest.importorskip("mlflow", reason="needs mlflow-skinny: pip install 'hytas[track]'")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "mlruns").as_uri())
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    (tmp_path / ".mlflow-run").write_text(before)
+    notices, config = Notices(), replace(CONFIG, track="mlflow")
+    with tracked(notices, config, tmp_path) as report:
+        report.end({"test/OA": 1.0})
+    (notice,) = notices.found
+    assert "a new MLflow run" in notice
+    kept = (tmp_path / ".mlflow-run").read_text()
+    assert len(kept) == 32
+    assert kept != before
+    with tracked(notices, config, tmp_path):
+        assert len(notices.found) == 1
+    assert (tmp_path / ".mlflow-run").read_text() == kept

@@ -1,14 +1,16 @@
 """Write the events of a run for TensorBoard or MLflow."""
 
 import os
+import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hytas.errors import InputError
+from hytas.errors import InputError, one_line
+from hytas.files import write_text
 from hytas.race import RaceProgress, RungEnd
 from hytas.results import short_title
 from hytas.run.config import RunConfig
@@ -21,10 +23,29 @@ FOLDER = "tensorboard"
 """Of the event files, in the folder of the run."""
 RUN_ID = ".mlflow-run"
 """File in the folder of the run with the id of its MLflow run."""
+MLFLOW_USUAL = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",  # which asks the internet
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",  # 7 retries and 120 s: a dead server stops for minutes
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+}
+"""Variables of MLflow that hytas sets, unless they are set."""
+UNKNOWN_RUN = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE", "INVALID_STATE")
+"""Errors of MLflow for a run that does not exist, or was deleted."""
 
 
 class Tracker(ABC):
-    """Writes numbers by name and step."""
+    """Writes numbers by name and step.
+
+    Attributes:
+        note: what a user should know after the tracker was opened; or "".
+    """
+
+    note = ""
+
+    @staticmethod
+    @abstractmethod
+    def place(folder: Path) -> str:
+        """Return where a tracker of a run's folder writes."""
 
     @abstractmethod
     def write(self, step: int, numbers: Mapping[str, float]) -> None:
@@ -40,9 +61,14 @@ class TensorBoard(Tracker):
     def __init__(self, folder: Path, config: RunConfig) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer: Any = SummaryWriter(str(folder / FOLDER))
+        self._writer: Any = SummaryWriter(self.place(folder))
         if not any(folder.glob(f"{FOLDER}/*.0")):
             self._writer.add_text("settings", _table(config))
+
+    @staticmethod
+    def place(folder: Path) -> str:
+        """Return the folder of the event files."""
+        return str(folder / FOLDER)
 
     def write(self, step: int, numbers: Mapping[str, float]) -> None:
         """Write scalars."""
@@ -58,29 +84,51 @@ class MLflow(Tracker):
     """Logs to the server or the folder that MLflow's own variables name.
 
     They are `MLFLOW_TRACKING_URI` and `MLFLOW_EXPERIMENT_NAME`. A run that was stopped goes on in
-    the same MLflow run.
+    the same MLflow run; if the server does not know it, a new one begins.
     """
 
     def __init__(self, folder: Path, config: RunConfig) -> None:
-        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # which asks the internet
+        for name, value in MLFLOW_USUAL.items():
+            os.environ.setdefault(name, value)
         from mlflow.entities import Metric, Param
         from mlflow.tracking import MlflowClient
 
         self._client, self._metric = MlflowClient(), Metric
         known = folder / RUN_ID
-        if known.exists():
-            self._run = known.read_text(encoding="utf-8").strip()
-            self._client.update_run(self._run, "RUNNING")
-            return
-        name = os.environ.get("MLFLOW_EXPERIMENT_NAME", "hytas")
-        experiment = self._client.get_experiment_by_name(name)
-        number = (
-            self._client.create_experiment(name) if experiment is None else experiment.experiment_id
-        )
-        self._run = self._client.create_run(number, run_name=folder.resolve().name).info.run_id
-        settings = [Param(name, value[:500]) for name, value in _settings(config).items()]
-        self._client.log_batch(self._run, params=settings)
-        known.write_text(self._run, encoding="utf-8")
+        run = self._known(known) if known.exists() else None
+        if run is None:
+            name = os.environ.get("MLFLOW_EXPERIMENT_NAME", "hytas")
+            found = self._client.get_experiment_by_name(name)
+            number = self._client.create_experiment(name) if found is None else found.experiment_id
+            run = self._client.create_run(number, run_name=folder.resolve().name)
+            write_text(known, run.info.run_id)
+        self._run = run.info.run_id
+        if not run.data.params:  # a stop came before they were logged
+            settings = [Param(name, value[:500]) for name, value in _settings(config).items()]
+            self._client.log_batch(self._run, params=settings)
+
+    def _known(self, path: Path) -> Any:
+        """Return the run that a file names, as a running one; None if the server has none."""
+        from mlflow.exceptions import MlflowException
+
+        run_id = path.read_text(encoding="utf-8", errors="replace").strip()
+        try:
+            if run_id:
+                run = self._client.get_run(run_id)
+                self._client.update_run(run_id, "RUNNING")
+                return run
+        except MlflowException as error:
+            if error.error_code not in UNKNOWN_RUN:
+                raise
+        self.note = f"a new MLflow run: {self.place(path.parent)} has no run {run_id!r}"
+        return None
+
+    @staticmethod
+    def place(folder: Path) -> str:
+        """Return the URI of the server or the folder."""
+        import mlflow
+
+        return str(mlflow.get_tracking_uri())
 
     def write(self, step: int, numbers: Mapping[str, float]) -> None:
         """Log metrics."""
@@ -93,15 +141,15 @@ class MLflow(Tracker):
         self._client.set_terminated(self._run, "FINISHED" if ended else "KILLED")
 
 
-TRACKERS = {"tensorboard": TensorBoard, "mlflow": MLflow}
+TRACKERS: dict[str, Any] = {"tensorboard": TensorBoard, "mlflow": MLflow}
 """Name in the setting `track` -> class."""
 
 
 class Tracked(Report):
-    """Passes all events on, and writes their numbers."""
+    """Passes all events on, and writes their numbers until the tracker fails."""
 
-    def __init__(self, report: Report, tracker: Tracker) -> None:
-        self._tracker = tracker
+    def __init__(self, report: Report, name: str, tracker: Tracker) -> None:
+        self._name, self._tracker, self._failed = name, tracker, False
         self._before, self._last = 0, 0
         for name in EVENTS:
             if name not in vars(Tracked):
@@ -153,10 +201,25 @@ class Tracked(Report):
         self._write(0, figures)
         self._report.end(figures)
 
+    def close(self, *, ended: bool) -> None:
+        """Close the tracker; `ended` is whether the run did not fail."""
+        self._guarded(lambda: self._tracker.close(ended=ended))
+
     def _write(self, step: int, numbers: Mapping[str, float]) -> None:
         finite = {name: float(value) for name, value in numbers.items() if value == value}
-        if finite:
-            self._tracker.write(step, finite)
+        if finite and not self._failed:
+            self._guarded(lambda: self._tracker.write(step, finite))
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """Call `work`; an error must not end a run of hours, so it is only reported, once."""
+        try:
+            work()
+        except Exception as error:  # trackers raise errors of many libraries
+            if not self._failed:
+                self._report.notice(
+                    f"track {self._name}: {_public(one_line(error))}; nothing more is written to it"
+                )
+            self._failed = True
 
 
 @contextmanager
@@ -164,23 +227,39 @@ def tracked(report: Report, config: RunConfig, folder: Path) -> Iterator[Report]
     """Yield a report that also writes for the trackers of the configuration.
 
     Raises:
-        InputError: a tracker is not installed.
+        InputError: a tracker is not installed, or cannot be opened.
     """
-    opened: list[Tracker] = []
+    opened: list[Tracked] = []
     ended = False
     try:
         for name in config.track:
-            try:
-                opened.append(TRACKERS[name](folder, config))
-            except ImportError as error:
-                hint = "pip install 'hytas[track]'"
-                raise InputError("track", name, f"is not installed ({error})", hint) from None
-            report = Tracked(report, opened[-1])
+            tracker = _open(name, config, folder)
+            if tracker.note:
+                report.notice(tracker.note)
+            report = Tracked(report, name, tracker)
+            opened.append(report)
         yield report
         ended = True
     finally:
-        for tracker in opened:
-            tracker.close(ended=ended)
+        for each in opened:
+            each.close(ended=ended)
+
+
+def _open(name: str, config: RunConfig, folder: Path) -> Tracker:
+    kind = TRACKERS[name]
+    try:
+        return kind(folder, config)
+    except ImportError as error:
+        hint = "pip install 'hytas[track]'"
+        raise InputError("track", name, f"is not installed ({error})", hint) from None
+    except Exception as error:  # trackers raise errors of many libraries
+        rule = f"cannot be reached at {_public(kind.place(folder))} ({_public(one_line(error))})"
+        raise InputError("track", name, rule) from None
+
+
+def _public(text: str) -> str:
+    """Return a text without the passwords of URIs."""
+    return re.sub(r"//[^/@\s]*@", "//", text)
 
 
 def _settings(config: RunConfig) -> dict[str, str]:

@@ -2,14 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from hytas.data import Scene
 from hytas.run import Report, RunConfig, run_pipeline
 from hytas.run.tracking import MLFLOW_USUAL, TRACKERS, Tracker, tracked
-from hytas.train import Recipe
+from hytas.tensors import write_tensors
+from hytas.train import Epoch, Recipe
 from refusals import refuses
 
 CONFIG = RunConfig(
@@ -162,3 +163,48 @@ def test_a_run_that_the_server_does_not_know_begins_anew(
     with tracked(notices, config, tmp_path):
         assert len(notices.found) == 1
     assert (tmp_path / ".mlflow-run").read_text() == kept
+
+
+class Steps(Broken):
+    """Keeps names and steps."""
+
+    found: ClassVar[list[tuple[str, int]]] = []
+
+    def write(self, step: int, numbers: Any) -> None:
+        self.found.extend((name, step) for name in numbers)
+
+    def close(self, *, ended: bool) -> None:
+        pass
+
+
+def test_steps_follow_those_of_the_process_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TRACKERS, "mlflow", Steps)
+    config = replace(CONFIG, track="mlflow")
+
+    def record(name: str, facts: dict[str, Any]) -> None:
+        write_tensors(tmp_path / name, {}, facts)
+
+    def steps(*epochs: int, stage: str = "final training") -> list[tuple[str, int]]:
+        Steps.found.clear()
+        with tracked(Notices(), config, tmp_path) as report:
+            report.stage(stage)
+            for number in epochs:
+                report.epoch(Epoch(number, 9, 0.5, None, None, None, 1.0))
+        return list(Steps.found)
+
+    def train(*numbers: int) -> list[tuple[str, int]]:
+        return [("train/loss", number) for number in numbers]
+
+    assert steps(1, 2, 1, 2) == train(1, 2, 3, 4)
+    record("checkpoint.safetensors", {"history": [{}] * 5})
+    assert steps(6, 7, 1) == train(6, 7, 8)  # the first training goes on
+    assert steps(1, 2, 1) == train(6, 7, 8)  # self-training begins
+    record("checkpoint-self-training-0.safetensors", {"history": [{}] * 3})
+    assert steps(4, 1) == train(9, 10)
+    record("weights.safetensors", {"hytas.training": {"history": [{}] * 5}})
+    assert steps(1) == train(6)  # a further seed
+    (tmp_path / "weights.safetensors").write_bytes(b"damaged")
+    assert steps(1) == train(1)
+    assert steps(1, 2, stage="race") == [("supernet/loss", 1), ("supernet/loss", 2)]

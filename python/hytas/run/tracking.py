@@ -4,7 +4,7 @@ import os
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,10 @@ from hytas.race import RaceProgress, RungEnd
 from hytas.results import short_title
 from hytas.run.config import RunConfig
 from hytas.run.progress import EVENTS, Report
+from hytas.run.weights import TRAINING
 from hytas.search import SearchProgress
 from hytas.settings import settings_of
+from hytas.tensors import read_facts
 from hytas.train import Epoch
 
 FOLDER = "tensorboard"
@@ -146,10 +148,20 @@ TRACKERS: dict[str, Any] = {"tensorboard": TensorBoard, "mlflow": MLflow}
 
 
 class Tracked(Report):
-    """Passes all events on, and writes their numbers until the tracker fails."""
+    """Passes all events on, and writes their numbers until the tracker fails.
 
-    def __init__(self, report: Report, name: str, tracker: Tracker) -> None:
+    Args:
+        report: receives all events.
+        name: of the tracker.
+        tracker: receives their numbers.
+        recorded: epochs of the trainings that an earlier process did, in their order.
+    """
+
+    def __init__(
+        self, report: Report, name: str, tracker: Tracker, recorded: Sequence[int]
+    ) -> None:
         self._name, self._tracker, self._failed = name, tracker, False
+        self._recorded, self._loss = recorded, "train"
         self._before, self._last = 0, 0
         for name in EVENTS:
             if name not in vars(Tracked):
@@ -185,14 +197,24 @@ class Tracked(Report):
         self._write(rung.rung, numbers)
         self._report.rung(rung)
 
+    def stage(self, name: str) -> None:
+        """Take epochs in the race for those of a supernet, which has its own steps."""
+        loss = "supernet" if name == "race" else "train"
+        if loss != self._loss:
+            self._loss, self._last = loss, 0
+        self._report.stage(name)
+
     def epoch(self, epoch: Epoch) -> None:
         """Write the loss; epochs of self-training follow those of the first training."""
-        if epoch.epoch <= self._last:
+        if self._last == 0:  # it goes on with the last recorded training, or begins another one
+            done = self._recorded if epoch.epoch == 1 else self._recorded[:-1]
+            self._before = sum(done)
+        elif epoch.epoch <= self._last:
             self._before += self._last
         self._last = epoch.epoch
-        numbers = {"train/loss": epoch.loss}
+        numbers = {f"{self._loss}/loss": epoch.loss}
         if epoch.validation_oa is not None:
-            numbers["train/validation_OA"] = epoch.validation_oa
+            numbers[f"{self._loss}/validation_OA"] = epoch.validation_oa
         self._write(self._before + epoch.epoch, numbers)
         self._report.epoch(epoch)
 
@@ -236,7 +258,7 @@ def tracked(report: Report, config: RunConfig, folder: Path) -> Iterator[Report]
             tracker = _open(name, config, folder)
             if tracker.note:
                 report.notice(tracker.note)
-            report = Tracked(report, name, tracker)
+            report = Tracked(report, name, tracker, recorded_epochs(folder))
             opened.append(report)
         yield report
         ended = True
@@ -245,16 +267,45 @@ def tracked(report: Report, config: RunConfig, folder: Path) -> Iterator[Report]
             each.close(ended=ended)
 
 
+def recorded_epochs(folder: Path) -> list[int]:
+    """Return the epochs of each final training and self-training that a run's folder records.
+
+    The last one is that of the training that a stop ended.
+    """
+    folders = [folder, *sorted(folder.glob("seed-*"))]
+    weights = [one / "weights.safetensors" for one in folders]
+    ended = [_facts(path).get(TRAINING, {}) for path in weights if path.exists()]
+    histories = [
+        one.get("history", ())
+        for training in ended
+        for one in (training, *training.get("self_training_rounds", ()))
+    ]
+    for path in weights:
+        if not path.exists():
+            rounds = sorted(path.parent.glob("checkpoint-self-training-*.safetensors"))
+            checkpoints = [path.parent / "checkpoint.safetensors", *rounds]
+            histories += [_facts(one).get("history", ()) for one in checkpoints if one.exists()]
+    return [len(history) for history in histories]
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    try:
+        return read_facts(path)
+    except (InputError, OSError):  # damaged: its training is done again
+        return {}
+
+
 def _open(name: str, config: RunConfig, folder: Path) -> Tracker:
     kind = TRACKERS[name]
     try:
-        return kind(folder, config)
+        tracker: Tracker = kind(folder, config)
     except ImportError as error:
         hint = "pip install 'hytas[track]'"
         raise InputError("track", name, f"is not installed ({error})", hint) from None
     except Exception as error:  # trackers raise errors of many libraries
         rule = f"cannot be reached at {_public(kind.place(folder))} ({_public(one_line(error))})"
         raise InputError("track", name, rule) from None
+    return tracker
 
 
 def _public(text: str) -> str:

@@ -81,7 +81,7 @@ def run_context(settings: RunConfig):
 def test_a_teacher_reads_images_that_are_scaled_otherwise(small: Path, tmp_path: Path) -> None:
     settings = config(small.parent / "small.npz", scaling="minmax")
     data = prepare_scene(settings, settings.load_scene())
-    teacher = open_teacher(str(small), data)
+    teacher = open_teacher(str(small), data, "training")
     pixels = data.split.test
     said = teacher(data.labelled(pixels).batch(np.arange(len(pixels)), torch.device("cpu"))[0])
     own = config(small.parent / "small.npz")
@@ -101,4 +101,4 @@ def test_a_teacher_of_other_images_is_refused(small: Path, tmp_path: Path) -> No
         settings = config(path)
         data = prepare_scene(settings, settings.load_scene())
         with refuses("teacher", rule="its model has other"):
-            open_teacher(str(small), data)
+            open_teacher(str(small), data, "training")

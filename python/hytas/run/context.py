@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -15,6 +16,7 @@ from hytas.errors import InputError
 from hytas.models import NETWORKS, build_network
 from hytas.models.table import check_data
 from hytas.run.config import RunConfig
+from hytas.run.final.teacher import Teacher, open_teacher
 from hytas.run.folder import RunFolder, read_json
 from hytas.run.pace import Pace
 from hytas.run.prepared import PreparedData, prepare_scene
@@ -70,6 +72,22 @@ class RunContext:
             return "self_training none was asked for"
         trained, _ = self.final_pixels
         return self.data.no_self_training(trained) or self.origin.no_self_training
+
+    def teacher(self) -> Teacher | None:
+        """Open the teacher of the final training, if it has one.
+
+        Raises:
+            InputError: its model does not fit the data, or was trained on pixels that must be
+                held out.
+        """
+        config, split = self.config, self.data.split
+        if config.teacher is None:
+            return None
+        teacher = open_teacher(config.teacher, self.data, config.scale_by)
+        if self.holds_out_validation and np.intersect1d(teacher.seen, split.validation).size:
+            rule = "its model was trained on validation pixels, which `final_training_on` holds out"
+            raise InputError("teacher", config.teacher, rule, "leave `final_training_on` at all")
+        return teacher
 
     def network(self, architecture: Mapping[str, Any], recipe: Recipe) -> nn.Module:
         """Build the network of an architecture as training begins with it.
@@ -321,6 +339,8 @@ def open_run(
     """
     context = prepare(config, scene, choose_device(device), _kept_split(RunFolder(out), scene))
     check(context)
+    if not RunFolder(out).weights.exists():
+        context.teacher()  # refuses one that does not fit
     with RunFolder(out) as folder:
         folder.claim(config, scene)
         with logged(report, folder.log) as lines, tracked(lines, config, folder.path) as log:

@@ -270,7 +270,7 @@ class RunFolder:
                 configuration names has changed.
         """
         start, teacher = (
-            None if one is None else str(RunFolder(one).weights)
+            None if one is None else str((trained_folder(one) or RunFolder(one)).weights)
             for one in (config.start, config.teacher)
         )
         digests = file_digests(
@@ -405,6 +405,12 @@ class RunFolder:
 
 ARTEFACTS = table_of(RunFolder)
 """The table of a run's files: attribute of `RunFolder` -> artefact."""
+
+
+def trained_folder(path: str | Path) -> RunFolder | None:
+    """Return the folder of a trained run: `path`, or the folder that it lies in; None for none."""
+    places = (RunFolder(place) for place in (Path(path), Path(path).parent))
+    return next((folder for folder in places if folder.weights.is_file()), None)
 
 
 def _moved(config: RunConfig) -> RunConfig:

@@ -337,7 +337,10 @@ def prepare_scene(
         if start is not None and not start.card.of_images:
             rule = f"is a set of images, and the model of {start.folder.path} is for scenes"
             raise InputError("data", scene.name, rule)
-        return _prepare_images(config, scene, split)
+        images = _prepare_images(config, scene, split)
+        if start is not None:
+            start.check_unseen("from", scene, images.split.test)
+        return images
     scene = scene if start is None else start.adapted(scene)
     split = split or make_split(scene, config.split, seed=config.seed, patch_size=config.patch_size)
     if start is not None and isinstance(scene, Spectra):

@@ -11,6 +11,7 @@ from hytas.data import (
     LabelledData,
     Preprocessing,
     Scene,
+    Split,
     as_scene,
     check_same_bands,
     with_classes,
@@ -22,10 +23,12 @@ from hytas.models import small_parameters
 from hytas.models.transfer import carry_over
 from hytas.run.delivering.updating import changes
 from hytas.run.final.decide import Decisions
-from hytas.run.folder import RunFolder
+from hytas.run.folder import RunFolder, trained_folder
 from hytas.run.weights import TrainedModel, load_weights, shape_of
 from hytas.spaces.shape import Shape
 from hytas.types import Pixels
+
+_OTHER_SPLIT = "another split would test on pixels that it was trained on"
 
 
 class Scratch:
@@ -61,16 +64,19 @@ class Start:
     no_self_training: ClassVar[str] = "the run begins with a trained model"
 
     @classmethod
-    def open(cls, path: str | Path) -> Self:
+    def open(cls, path: str | Path, argument: str = "from") -> Self:
         """Open the model of a run.
 
         Args:
             path: the folder of a run, or a model file in it.
+            argument: that names the run.
 
         Raises:
             InputError: there is no run with trained weights, or they are damaged.
         """
-        folder = folder_of(path)
+        if (folder := trained_folder(path)) is None:
+            rule = "must be a run, or a model in a run, with trained weights"
+            raise InputError(argument, path, rule)
         model = load_weights(folder.weights)
         return (ImageStart if model.card.of_images else cls)(folder, model)  # type: ignore[return-value]
 
@@ -89,6 +95,40 @@ class Start:
         """Return the shape of its input."""
         return shape_of(self.card)
 
+    def seen(self, data: LabelledData) -> Pixels:
+        """Return the samples of some data that the model was trained on or validated with.
+
+        Where its run does not tell which, they are all samples of a scene that it was trained on.
+        """
+        learnt = [one.get("fingerprint") for one in self.card.learnt_from]
+        if isinstance(data, Scene):
+            parts = [(part.fingerprint, part.pixels(data.width)) for part in data.parts]
+        else:
+            parts = [(data.fingerprint, np.arange(len(data.labels)))]
+        shared = [(print_, pixels) for print_, pixels in parts if print_ in learnt]
+        if not shared:
+            return np.array([], np.int64)
+        folder = self.folder
+        told = folder.config.exists() and folder.split.exists()
+        if (
+            told
+            and all(learnt.count(print_) == 1 for print_, _ in shared)
+            and folder.read_config()[1] == data.fingerprint
+        ):
+            return Split.load(folder.split).train_and_validation
+        return np.concatenate([pixels for _, pixels in shared])
+
+    def check_unseen(self, argument: str, data: LabelledData, tested: Pixels) -> None:
+        """Refuse test pixels that the model was trained on.
+
+        Raises:
+            InputError: of `argument`, which names the run of the model.
+        """
+        if np.intersect1d(self.seen(data), tested).size:
+            rule = f"its model was trained on test {'pixels' if data.has_map else 'samples'} of "
+            hint = f"repeat the split and the `seed` of that run: {_OTHER_SPLIT}"
+            raise InputError(argument, self.folder.path, f"{rule}{data.name}", hint)
+
     def adapted(self, scene: Scene) -> Scene:
         """Return a scene with the classes and the no-data value of the model.
 
@@ -104,7 +144,7 @@ class Start:
                     "data",
                     part.name,
                     f"is a scene that the model of {name} was trained on",
-                    "another split would test on pixels that it was trained on",
+                    _OTHER_SPLIT,
                 )
         waves = None if card.wavelengths is None else np.asarray(card.wavelengths)
         check_same_bands(scene, card.bands, waves, name)
@@ -207,15 +247,3 @@ def _freeze(network: nn.Module, tuned: str) -> None:
 
 
 Origin = Scratch | Start
-
-
-def folder_of(path: str | Path) -> RunFolder:
-    """Return the folder of a trained run: `path`, or the folder that it lies in.
-
-    Raises:
-        InputError: neither holds trained weights.
-    """
-    for place in (Path(path), Path(path).parent):
-        if (folder := RunFolder(place)).weights.is_file():
-            return folder
-    raise InputError("from", path, "must be a run, or a model in a run, with trained weights")

@@ -16,7 +16,6 @@ from hytas.run.context import Run, RunContext
 from hytas.run.final.decide import LEAST_PIXELS, Conditions, Decisions, decide
 from hytas.run.final.records import HeldOut
 from hytas.run.final.self_training import self_train
-from hytas.run.final.teacher import open_teacher
 from hytas.run.final.train import (
     FinalTask,
     Progress,
@@ -58,7 +57,8 @@ def folds_of(run: Run) -> tuple[list[Fold], int]:
 
     A network is too confident on pixels that it was trained on. Where the final training uses all
     labelled pixels, its architecture is also trained without the pixels of each fold
-    (`Split.folds_like_test`). No label of a test pixel is read.
+    (`Split.folds_like_test`). No label of a test pixel is read. A teacher that was trained on
+    pixels of a fold does not teach there.
     """
     context, folder, records = run.context, run.folder, run.records
     if context.holds_out_validation:
@@ -76,15 +76,18 @@ def folds_of(run: Run) -> tuple[list[Fold], int]:
     return (folds if pixels >= LEAST_PIXELS else []), pixels
 
 
-def task_of(run: Run, trained: Pixels, watched: Pixels, checkpoint: Path) -> FinalTask:
-    """Return a training of the run's architecture by its recipe."""
+def task_of(
+    run: Run, trained: Pixels, watched: Pixels, held_out: Pixels, checkpoint: Path
+) -> FinalTask:
+    """Return a training of the run's architecture by its recipe.
+
+    A teacher that was trained on held-out pixels does not take part.
+    """
     context, (_, recipe) = run.context, run.recipe
-    labelled, teacher = (
-        context.data.labelled(context.data.split.train_and_validation),
-        context.config.teacher,
-    )
-    if teacher is not None:
-        labelled = replace(labelled, teacher=open_teacher(teacher, context.data))
+    labelled = context.data.labelled(context.data.split.train_and_validation)
+    teacher = context.teacher()
+    if teacher is not None and not np.intersect1d(teacher.seen, held_out).size:
+        labelled = replace(labelled, teacher=teacher)
     return FinalTask(
         context.network(read_json(run.folder.architecture), recipe),
         labelled,
@@ -101,7 +104,8 @@ def task_of(run: Run, trained: Pixels, watched: Pixels, checkpoint: Path) -> Fin
 
 def winner_task(run: Run) -> FinalTask:
     """Return the final training of a run."""
-    return task_of(run, *run.context.final_pixels, run.folder.checkpoint)
+    context = run.context
+    return task_of(run, *context.final_pixels, context.data.split.test, run.folder.checkpoint)
 
 
 def folds_stage(run: Run) -> None:
@@ -117,7 +121,9 @@ def folds_stage(run: Run) -> None:
         if fold.record.exists():
             run.report.notice(f"{fold.record.name}: {_fault(fold)}: made again")
             fold.record.unlink()
-    tasks = [task_of(run, fold.trained, fold.watched, fold.checkpoint) for fold in missing]
+    tasks = [
+        task_of(run, fold.trained, fold.watched, fold.held_out, fold.checkpoint) for fold in missing
+    ]
     with _free_recipe(run):
         if run.context.data.trains_in_parallel and not missing[0].of_winner:
             own = [] if run.folder.weights.exists() else [winner_task(run)]
@@ -241,7 +247,8 @@ def card_of(
     context: RunContext, architecture: Mapping[str, Any], trained: Pixels, decisions: Decisions
 ) -> ModelCard:
     """Return the card of a network that was trained on some pixels of the run."""
-    data, choice = context.data, decisions.smoothing
+    data, choice, teacher = context.data, decisions.smoothing, context.teacher()
+    taught_by = () if teacher is None else teacher.sources
     smoothing = None
     if choice is not None:
         guide = data.as_scene.guide
@@ -255,7 +262,7 @@ def card_of(
         decisions.calibration.temperature,
         smoothing,
         context.config.scale_by,
-        data.sources(trained),
+        [*data.sources(trained), *taught_by],
         None if decisions.unknown is None else decisions.unknown.to_dict(),
     )
     return context.origin.card_of(card, decisions)

@@ -1,6 +1,8 @@
 """The teacher of a final training: the model of another run."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -8,9 +10,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hytas.data import Preprocessing
+from hytas.data.wavelengths import farthest_band
 from hytas.errors import InputError
 from hytas.run.prepared import PreparedData
 from hytas.run.start import Start
+from hytas.types import Floats, Pixels
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,12 +27,16 @@ class Teacher:
         network: of the teacher.
         factor, shift: (b,) of each band or channel.
         classes: number of classes C.
+        seen: pixels of the data that it was trained on or validated with.
+        sources: the data that it was trained on, as its card has them.
     """
 
     network: nn.Module
     factor: Tensor
     shift: Tensor
     classes: int
+    seen: Pixels
+    sources: tuple[Mapping[str, Any], ...]
 
     @torch.no_grad()
     def __call__(self, samples: Tensor) -> Tensor:
@@ -38,28 +46,46 @@ class Teacher:
         return F.one_hot(logits.argmax(1), self.classes).float()
 
 
-def open_teacher(path: str, data: PreparedData) -> Teacher:
+def open_teacher(path: str, data: PreparedData, scale_by: str) -> Teacher:
     """Return the model of a run as the teacher of a training on these data.
 
     Source: hard distillation, as AutoFormer's released code has it, after DeiT (Touvron et al.,
     ICML 2021).
 
+    Args:
+        path: the folder of the run, or a model file in it.
+        data: of the training.
+        scale_by: what scales its scenes.
+
     Raises:
-        InputError: there is no such run, or its model takes other samples or knows other classes.
+        InputError: there is no such run; or its model takes other samples, knows other classes, or
+            was trained on test pixels of these data.
     """
-    begun = Start.open(path)
+    begun = Start.open(path, "teacher")
     card, own, new = begun.card, begun.preprocessing, data.preprocessing
-    facts = {
+    facts: dict[str, tuple[Any, Any]] = {
         "classes": (tuple(card.class_names), tuple(data.scene.class_names)),
-        "a patch or image of side": (card.patch_size, data.shape.side),
+        "sides of patches or images": (card.patch_size, data.shape.side),
         "bands": (own.bands.tolist(), new.bands.tolist()),
+        "no-data values": (own.nodata, new.nodata),
+        "scaling (`scale_by`)": (card.scale_by, scale_by),
     }
+    facts["wavelengths"] = (_same_wavelengths(card.wavelengths, data.scene.wavelengths), True)
     for name, (there, here) in facts.items():
         if there != here:
             rule = f"its model has other {name} than {data.scene.name}"
             raise InputError("teacher", path, rule)
+    begun.check_unseen("teacher", data.scene, data.split.test)
     factor, shift = _between(new, own)
-    return Teacher(begun.model.network, factor, shift, data.shape.classes)
+    network, seen = begun.model.network, begun.seen(data.scene)
+    return Teacher(network, factor, shift, data.shape.classes, seen, card.learnt_from)
+
+
+def _same_wavelengths(one: tuple[float, ...] | None, other: Floats | None) -> bool:
+    """Return whether no band lies more than a spacing away; unknown wavelengths may be any."""
+    if one is None or other is None:
+        return True
+    return len(one) == len(other) and farthest_band(other, np.asarray(one)) is None
 
 
 def _between(one: Preprocessing, other: Preprocessing) -> tuple[Tensor, Tensor]:

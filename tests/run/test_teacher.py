@@ -1,0 +1,139 @@
+"""The model of a run teaches another training, and reads none of its held-out labels."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from hytas.data import Scene, scene_from_arrays
+from hytas.run import RunConfig, train_architecture
+from hytas.run.config import RunConfig as Config
+from hytas.run.context import RunContext, prepare
+from hytas.run.explaining import explain_run
+from hytas.run.folder import RunFolder
+from hytas.run.further import further_config
+from hytas.run.weights import load_weights
+from hytas.train import Recipe
+from refusals import refuses
+from tiny import SPACE
+
+GENES = {"space": "hytas", "depth": 1, "embed_dim": 8, "num_heads": [1], "mlp_ratio": [1]}
+CPU = torch.device("cpu")
+
+
+def config(**changed: object) -> RunConfig:
+    usual = {
+        "data": "stripes",
+        "space": SPACE,
+        "recipe": Recipe(epochs=1),
+        "presets": "plain",
+        "patch_size": 3,
+        "split": "random",
+        "train_per_class": 20,
+    }
+    return RunConfig(**{**usual, **changed})
+
+
+@pytest.fixture(scope="module")
+def large(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("teacher") / "run"
+    train_architecture(GENES, config(), scene, out, device="cpu")
+    return out
+
+
+def taught(large: Path, scene: Scene, **changed: object) -> RunContext:
+    return prepare(config(teacher=str(large), **changed), scene, CPU)
+
+
+def test_a_teacher_of_the_same_split_saw_no_test_pixel(large: Path, scene: Scene) -> None:
+    for path in (large, large / "model.onnx"):
+        context = taught(path, scene)
+        teacher = context.teacher()
+        assert teacher is not None
+        assert np.array_equal(teacher.seen, context.data.split.train_and_validation)
+
+
+def test_a_teacher_of_another_split_is_refused(large: Path, scene: Scene, tmp_path: Path) -> None:
+    for changed in ({"seed": 1}, {"split": "blocks", "block": 4}):
+        with refuses("teacher", rule="was trained on test pixels of stripes.*another split"):
+            taught(large, scene, **changed).teacher()
+    other = scene_from_arrays(scene.cube + 1, scene.labels, name="brighter")
+    assert taught(large, other, seed=1).teacher().seen.size == 0  # type: ignore[union-attr]
+    RunFolder(large).split.rename(large / "away.npz")
+    try:
+        with refuses("teacher", rule="was trained on test pixels"):
+            taught(large, scene).teacher()
+    finally:
+        (large / "away.npz").rename(RunFolder(large).split)
+
+
+def test_validation_pixels_that_decide_are_held_out(large: Path, scene: Scene) -> None:
+    with refuses("teacher", rule="validation pixels.*leave `final_training_on`"):
+        taught(large, scene, final_training_on="train").teacher()
+
+
+def test_a_fold_is_trained_without_a_teacher_that_saw_it(
+    large: Path, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hytas.run.final import stage
+
+    monkeypatch.setattr("hytas.run.final.stage.ENOUGH_PIXELS", 30)
+    trained = {}
+    fit = stage.fit
+
+    def noted(task, *rest):
+        trained[task.checkpoint.name] = task.labelled.teacher is not None
+        return fit(task, *rest)
+
+    monkeypatch.setattr(stage, "fit", noted)
+    settings = config(teacher=str(large), self_training="none")
+    train_architecture(GENES, settings, scene, tmp_path / "run", device="cpu")
+    folds = {name: used for name, used in trained.items() if name.startswith("fold")}
+    assert folds and not any(folds.values())
+    assert trained["checkpoint.safetensors"]
+    sources = load_weights(RunFolder(tmp_path / "run").weights).card.learnt_from
+    assert [one["name"] for one in sources] == ["stripes", "stripes"]
+
+
+def test_a_teacher_that_reads_other_values_is_refused(large: Path, scene: Scene) -> None:
+    with refuses("teacher", rule="other scaling"):
+        taught(large, scene, scale_by="scene").teacher()
+    waves = np.linspace(400, 900, scene.bands)
+    folder, near = RunFolder(large), replace(scene, wavelengths=waves)
+    model = load_weights(folder.weights)
+    card = replace(model.card, wavelengths=tuple(waves + 300))
+    from hytas.run.final import teacher
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hytas.run.start.load_weights", lambda _: replace(model, card=card))
+        with refuses("teacher", rule="other wavelengths"):
+            teacher.open_teacher(str(large), prepare(config(), near, CPU).data, "training")
+    with refuses("teacher", rule="other no-data values"):
+        taught(large, replace(scene, nodata=-5.0)).teacher()
+
+
+def test_a_wrong_teacher_is_found_before_anything_is_written(scene: Scene, tmp_path: Path) -> None:
+    (tmp_path / "untrained").mkdir()
+    for path in ("/nonexist", str(tmp_path / "untrained")):
+        settings, out = config(teacher=path), tmp_path / "run"
+        with refuses("teacher", rule="must be a run"):
+            train_architecture(GENES, settings, scene, out, device="cpu")
+        assert not out.exists()
+
+
+def test_a_run_that_began_with_a_model_is_explained_without_it(
+    large: Path, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, genes = further_config(large)
+    cube = np.asarray(scene.cube) * np.float32(1.1)
+    new = scene_from_arrays(cube, scene.labels, name="new")
+    changed = {"data": "new", "recipe": replace(usual.recipe, epochs=1)}
+    settings = replace(usual, **changed, split="random", train_per_class=20)
+    out = tmp_path / "further"
+    train_architecture(genes, settings, new, out, device="cpu")
+    monkeypatch.setattr(Config, "load_scene", lambda self: new)
+    gone = replace(settings, start=str(tmp_path / "gone"))
+    found = explain_run(out, gone, groups=2, samples=20, repeats=1)
+    assert found["samples"] == 20

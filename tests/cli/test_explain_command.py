@@ -29,3 +29,9 @@ def test_refusals(hytas: Run, finished: Path, tmp_path: Path) -> None:
     done = hytas("explain", tmp_path)
     assert done.returncode == 2
     assert "is not a run folder" in done.stderr
+    for name, replaced in (("metrics.html", "metrics.json"), ("report.html", "report.html")):
+        before = (finished / replaced).read_bytes()
+        done = hytas("explain", finished, "--samples", "20", "--out", finished / name)
+        assert done.returncode == 2
+        assert f"would replace {replaced} of the run" in done.stderr
+        assert (finished / replaced).read_bytes() == before

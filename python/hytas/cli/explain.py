@@ -76,6 +76,7 @@ def explain(
         check_folder(out, "out")
     if out.suffix.lower() not in (".html", ".htm"):
         raise InputError("out", out, "must end in .html")
+    _check_overwrites(out)
     config = config.moved(**options.absolute_paths(moved))
     found = explain_run(run, config, groups=groups, samples=samples, repeats=repeats)
     write_sections(out, f"{TITLE}: {found['data']}", [], [explained_section(found)])
@@ -85,6 +86,22 @@ def explain(
         return
     print_found(found)
     echo(f"written   {out}, {out.with_suffix('.json').name}")
+
+
+def _check_overwrites(out: Path) -> None:
+    """Refuse a page that would replace a file of a run, or whose figures would."""
+    from hytas.manifest import NAME
+    from hytas.run import RunFolder
+    from hytas.run.folder import ARTEFACTS
+
+    folder = out.resolve().parent
+    if not RunFolder(folder).config.exists():
+        return
+    written = (out.name, out.with_suffix(".json").name)
+    kept = {one.file for name, one in ARTEFACTS.items() if not name.startswith("explanation")}
+    for name in written:
+        if name in {*kept, NAME}:
+            raise InputError("out", out, f"would replace {name} of the run in {folder}")
 
 
 def print_found(found: Mapping[str, Any]) -> None:

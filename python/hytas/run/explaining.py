@@ -1,5 +1,6 @@
 """Explain the model of a run on samples that it was not trained on."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,9 @@ def explain_run(
     scene = config.load_scene()
     if scene.fingerprint != folder.read_config()[1]:
         raise InputError("data", config.first_data, "is not the data of the run")
-    start = None if config.start is None else Start.open(config.start)
+    # A model that began with another one kept its bands, classes and scaling.
+    own = replace(model, card=replace(model.card, learnt_from=()))
+    start = None if config.start is None else Start(folder, own)
     data = prepare_scene(config, scene, Split.load(folder.split), start)
     pixels = data.split.test if len(data.split.test) else data.split.train_and_validation
     if len(pixels) > samples:

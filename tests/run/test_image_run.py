@@ -293,5 +293,23 @@ def test_spaces_and_data_that_do_not_fit_are_refused(images: ImageSet, tmp_path:
             RunConfig(data="digits", **{name: value}).load_scene()
     with refuses("resize", 32, "is for images, and synthetic is a scene"):
         RunConfig(resize=32).load_scene()
+    wrong_settings = {
+        "cutmix": 0.5,
+        "shift": 0.1,
+        "mirror": True,
+        "rand_augment": 2,
+        "erasing": 0.1,
+    }
+    for name, value in wrong_settings.items():
+        changed = Recipe(**{name: value})
+        with refuses("recipe", f"{name}={value}", "is for images, and synthetic is a scene"):
+            RunConfig(recipe=changed).load_scene()
+        assert isinstance(RunConfig(data="digits", recipe=changed).load_scene(), ImageSet)
+    for preset in ("images", "autoformer-paper", "s3-paper"):
+        with refuses("recipe", preset, "is for images.*it sets .*choose from full"):
+            RunConfig(presets=f"plain,{preset}").load_scene()
+    with refuses("recipe", "magnitude=5.0", "add rand_augment=2"):
+        RunConfig(data="digits", recipe=Recipe(magnitude=5.0))
+    RunConfig(data="digits", presets="s3-paper", recipe=Recipe(magnitude=5.0))
     assert RunConfig(data="digits").presets == "images-light,images"
     assert RunConfig().presets == "full,plain,unwhitened"

@@ -9,9 +9,10 @@ import torch
 
 from hytas.data import Scene, scene_from_arrays
 from hytas.run import RunConfig, train_architecture
-from hytas.run.config import RunConfig as Config
 from hytas.run.context import RunContext, prepare
 from hytas.run.explaining import explain_run
+from hytas.run.final import stage
+from hytas.run.final.teacher import open_teacher
 from hytas.run.folder import RunFolder
 from hytas.run.further import further_config
 from hytas.run.weights import load_weights
@@ -77,9 +78,7 @@ def test_validation_pixels_that_decide_are_held_out(large: Path, scene: Scene) -
 def test_a_fold_is_trained_without_a_teacher_that_saw_it(
     large: Path, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hytas.run.final import stage
-
-    monkeypatch.setattr("hytas.run.final.stage.ENOUGH_PIXELS", 30)
+    monkeypatch.setattr(stage, "ENOUGH_PIXELS", 30)
     trained = {}
     fit = stage.fit
 
@@ -91,7 +90,8 @@ def test_a_fold_is_trained_without_a_teacher_that_saw_it(
     settings = config(teacher=str(large), self_training="none")
     train_architecture(GENES, settings, scene, tmp_path / "run", device="cpu")
     folds = {name: used for name, used in trained.items() if name.startswith("fold")}
-    assert folds and not any(folds.values())
+    assert folds
+    assert not any(folds.values())
     assert trained["checkpoint.safetensors"]
     sources = load_weights(RunFolder(tmp_path / "run").weights).card.learnt_from
     assert [one["name"] for one in sources] == ["stripes", "stripes"]
@@ -104,12 +104,10 @@ def test_a_teacher_that_reads_other_values_is_refused(large: Path, scene: Scene)
     folder, near = RunFolder(large), replace(scene, wavelengths=waves)
     model = load_weights(folder.weights)
     card = replace(model.card, wavelengths=tuple(waves + 300))
-    from hytas.run.final import teacher
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hytas.run.start.load_weights", lambda _: replace(model, card=card))
         with refuses("teacher", rule="other wavelengths"):
-            teacher.open_teacher(str(large), prepare(config(), near, CPU).data, "training")
+            open_teacher(str(large), prepare(config(), near, CPU).data, "training")
     with refuses("teacher", rule="other no-data values"):
         taught(large, replace(scene, nodata=-5.0)).teacher()
 
@@ -133,7 +131,17 @@ def test_a_run_that_began_with_a_model_is_explained_without_it(
     settings = replace(usual, **changed, split="random", train_per_class=20)
     out = tmp_path / "further"
     train_architecture(genes, settings, new, out, device="cpu")
-    monkeypatch.setattr(Config, "load_scene", lambda self: new)
+    monkeypatch.setattr(RunConfig, "load_scene", lambda self: new)
     gone = replace(settings, start=str(tmp_path / "gone"))
     found = explain_run(out, gone, groups=2, samples=20, repeats=1)
     assert found["samples"] == 20
+
+
+def test_settings_of_a_teacher_need_one() -> None:
+    with refuses("recipe", "distillation=0.3", "name one with `teacher`"):
+        config(recipe=Recipe(distillation=0.3))
+    with refuses("recipe", "distillation=0.5", "name one with `teacher`"):
+        config(presets="plain,distillation=0.5")
+    with refuses("recipe", "distillation=0.0", "leaves `teacher` without effect"):
+        config(recipe=Recipe(distillation=0.0), teacher="runs/large")
+    assert config(recipe=Recipe(distillation=0.3), teacher="runs/large").teacher == "runs/large"

@@ -33,8 +33,14 @@ from hytas.run.settings import (
 from hytas.settings import Listed, check_settings, listed, setting, settings_of
 from hytas.spaces import DEFAULT_SPACE, IMAGE_SPACE
 from hytas.supernet.settings import SupernetSettings
-from hytas.train.presets import USUAL_IMAGE_PRESETS, USUAL_PRESETS, read_presets, recipes_of
-from hytas.train.recipe import Recipe
+from hytas.train.presets import (
+    PRESETS,
+    USUAL_IMAGE_PRESETS,
+    USUAL_PRESETS,
+    read_presets,
+    recipes_of,
+)
+from hytas.train.recipe import Recipe, setting_name
 
 GROUPS: Mapping[str, type] = {
     "data": DataSettings,
@@ -97,6 +103,7 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
             raise InputError("tune", self.tune, "is for a training that begins with a model")
         self._check_pareto()
         self._check_minutes()
+        self._check_recipe()
         if self.mutation == self.crossover == 0:
             raise InputError("mutation", 0, "and `crossover` 0 leave no children")
 
@@ -139,6 +146,26 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
             if value:
                 rule = "`minutes` decides how long is trained"
                 raise InputError(name, value, rule, "give one of them")
+
+    def _check_recipe(self) -> None:
+        """Refuse settings of the recipe that another setting leaves without effect."""
+        usual, recipes = Recipe(), self.recipes.values()
+        given = {setting_name(one) for one in read_presets(self.presets)[1]}
+
+        def asked(name: str) -> bool:
+            return name in given or getattr(self.recipe, name) != getattr(usual, name)
+
+        weight = f"distillation={self.recipe.distillation}"
+        if self.teacher is None and asked("distillation"):
+            rule = "is the weight of a teacher, and there is none"
+            raise InputError("recipe", weight, rule, "name one with `teacher`")
+        if self.teacher is not None and self.recipe.distillation == 0:
+            rule = "leaves `teacher` without effect"
+            raise InputError("recipe", weight, rule, "give more than 0, or no teacher")
+        if asked("magnitude") and not any(one.rand_augment for one in recipes):
+            value = f"magnitude={self.recipe.magnitude}"
+            rule = "is that of RandAugment, which the recipe does not use"
+            raise InputError("recipe", value, rule, "add rand_augment=2")
 
     def _check_pareto(self) -> None:
         """Refuse axes that are no front, and a strategy that finds none."""
@@ -297,6 +324,17 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
             if declared.facts.only not in ("", kind) and value != declared.default:
                 shown = " ".join(value) if isinstance(value, tuple) else value
                 raise InputError(name, shown, f"is for {declared.facts.only}, and {data}")
+        for preset, recipe in self.recipes.items():
+            for name, declared in settings_of(Recipe).items():
+                value = getattr(recipe, name)
+                if declared.facts.only in ("", kind) or value == declared.default:
+                    continue
+                shown, rule = f"{name}={value}", f"is for {declared.facts.only}, and {data}"
+                if value == PRESETS[preset].get(name) != getattr(self.recipe, name):
+                    usual = USUAL_PRESETS if kind == "scenes" else USUAL_IMAGE_PRESETS
+                    hint = f"it sets {shown}; choose from {', '.join(usual)}"
+                    raise InputError("recipe", preset, rule, hint)
+                raise InputError("recipe", shown, rule)
 
     def moved(self, **files: Sequence[str]) -> "RunConfig":
         """Return this configuration with other paths of its scenes; an empty list moves nothing.

@@ -58,7 +58,7 @@ class Recipe:
     )
     optimiser: str = setting(
         OPTIMISERS[0],
-        "AdamW, or SGD with Nesterov momentum .9; None as `learning_rate` is then 0.05.",
+        "adamw, or sgd with Nesterov momentum 0.9, whose usual `learning_rate` is 0.05.",
         rule=OneOf(OPTIMISERS),
     )
     weight_decay: float = setting(0.05, "The optimiser's decay, on matrices only.", rule=AMOUNT)
@@ -92,29 +92,36 @@ class Recipe:
         "Parameter a of cutmix, which takes a rectangle of another image; with mixup, every "
         "batch is mixed by one of them. For images.",
         rule=AMOUNT,
+        only="images",
     )
     shift: float = setting(
         0.0,
         "Largest share of the side by which an image is moved, along each axis. For images.",
         rule=SHARE,
+        only="images",
     )
-    mirror: bool = setting(False, "Left and right are exchanged in half of the images. For images.")
+    mirror: bool = setting(
+        False, "Left and right are exchanged in half of the images. For images.", only="images"
+    )
     rand_augment: int = setting(
         0,
         "Random operations on each image (RandAugment, Cubuk et al., NeurIPS 2020), such as turns, "
         "shears and contrast; 0 for none, 2 in AutoFormer. For images.",
         rule=that(lambda count: 0 <= count <= 16, "must be 0 to 16"),
+        only="images",
     )
     magnitude: float = setting(
         9.0,
-        "Magnitude of these operations.",
+        "Magnitude of these operations. For images.",
         rule=that(lambda level: 0 <= level <= 10, "must be 0 to 10"),
+        only="images",
     )
     erasing: float = setting(
         0.0,
         "Probability that a rectangle of an image becomes noise (Zhong et al., AAAI 2020). For "
         "images.",
         rule=that(lambda share: 0 <= share <= 1, "must be 0 to 1"),
+        only="images",
     )
     distillation: float = setting(
         0.5,

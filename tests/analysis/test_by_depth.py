@@ -39,6 +39,14 @@ def test_a_planted_preference_is_found_in_its_layer() -> None:
             assert abs(one["spearman"]) < 0.3
 
 
+def test_layers_of_few_networks_are_left_out() -> None:
+    depths = [3] * 12 + [2] * 10 + [1] * 20
+    architectures = [{"num_heads": [at % 3 + 1] * depth} for at, depth in enumerate(depths)]
+    layers = by_depth(architectures, np.arange(42.0), 20, 0)["num_heads"]
+    assert [(one["networks"], one["compared"]) for one in layers] == [(42, 5), (22, 5)]
+    assert not by_depth(architectures[:10], np.arange(10.0), 20, 0)
+
+
 def test_the_command_shows_it(hytas: Run, tmp_path: Path) -> None:
     table = write_random_table(tmp_path / "noise.csv", networks=60)
     figures = tmp_path / "figures"
@@ -46,5 +54,5 @@ def test_the_command_shows_it(hytas: Run, tmp_path: Path) -> None:
     done = hytas("analyse", "genes", *given)
     assert done.returncode == 0, done.stderr
     assert "num_heads by depth, accuracy" in done.stdout
-    assert "the best networks by accuracy have" in done.stdout
+    assert "in the best networks by accuracy, compared with all networks," in done.stdout
     assert [path for path in figures.iterdir() if "preference-by-depth" in path.name]

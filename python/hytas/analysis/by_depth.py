@@ -11,6 +11,8 @@ from hytas.types import Floats
 BEST = 0.1
 """Share of the networks that count as the best."""
 LEAST_BEST = 5
+LEAST_NETWORKS = 20
+"""Of a layer; fewer do not tell what the best prefer."""
 
 
 def by_depth(
@@ -28,8 +30,9 @@ def by_depth(
 
     Returns:
         Gene with a number for each layer -> of each layer "layer" from 1, "networks", "spearman"
-        of its value with the merit, "all", the mean of its value, and "best", the mean over the
-        best networks with its interval.
+        of its value with the merit, "all", the mean of its value, "compared", the number of the
+        best networks, and "best", the mean over them with its interval. A layer of fewer than
+        `LEAST_NETWORKS` networks is left out, and a gene without layers.
     """
     generator = np.random.default_rng(seed)
     found: dict[str, list[dict[str, Any]]] = {}
@@ -38,6 +41,8 @@ def by_depth(
         layers = []
         for layer in range(max(map(len, values))):
             have = np.array([at for at, own in enumerate(values) if len(own) > layer])
+            if len(have) < LEAST_NETWORKS:
+                break  # deeper layers have fewer
             own = np.array([values[at][layer] for at in have], np.float64)
             order = np.argsort(-merit[have], kind="stable")
             best = own[order[: max(LEAST_BEST, round(BEST * len(have)))]]
@@ -47,12 +52,14 @@ def by_depth(
                 {
                     "layer": layer + 1,
                     "networks": len(have),
-                    "spearman": spearman(own, merit[have]) if len(have) > 2 else None,
+                    "spearman": spearman(own, merit[have]),
+                    "compared": len(best),
                     "all": float(own.mean()),
                     "best": [float(best.mean()), *map(float, interval)],
                 }
             )
-        found[gene] = layers
+        if layers:
+            found[gene] = layers
     return found
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hytas.analysis.bootstrap import cell, short
-from hytas.analysis.by_depth import by_depth
+from hytas.analysis.by_depth import BEST, LEAST_BEST, LEAST_NETWORKS, by_depth
 from hytas.analysis.factors import Factors
 from hytas.analysis.importance import at_equal_size, dependence, fitted, importances
 from hytas.analysis.scores import rank_last_if_failed, training_free_scores
@@ -131,12 +131,17 @@ def show(found: Mapping[str, Any]) -> Section:
             sentences += [_preference(table, name, genes)]
             figures += _layers_drawn(table, name, genes)
             grids += [_layer_grid(table, name, gene, layers) for gene, layers in genes.items()]
+    by_layer = (
+        f"By depth: the best are {100 * BEST:.0f} % of the networks that have the layer, at least "
+        f"{LEAST_BEST}. Layers of fewer than {LEAST_NETWORKS} networks are left out.",
+    )
     notes = (
         "A gene of several layers stands for its mean. Importance: a random forest predicts the "
         "ranks of networks that it has not seen; a gene is taken away by giving the networks each "
         "other's values of it. At equal parameters: the difference to the mean of the networks of "
         "nearly the same size. Partial dependence: the mean prediction if all networks had one "
         "value of the gene.",
+        *(by_layer if any("by_depth" in entry for entry in found.values()) else ()),
     )
     return Section("genes", TITLE, sentences, grids, figures, notes)
 
@@ -152,9 +157,10 @@ def _preference(table: str, name: str, genes: Mapping[str, Any]) -> str:
                 if (one["best"][1] > one["all"] if side == 1 else one["best"][2] < one["all"])
             ]
             if apart:
-                sure.append(f"{word} {gene} in layers {', '.join(apart)}")
-    text = "; ".join(sure) or "the same values as all"
-    return f"{table}: the best networks by {name} have {text}."
+                layer = "layer" if len(apart) == 1 else "layers"
+                sure.append(f"{gene} in {layer} {', '.join(apart)} is {word}")
+    text = "; ".join(sure) or "no gene differs"
+    return f"{table}: in the best networks by {name}, compared with all networks, {text}."
 
 
 def _layers_drawn(table: str, name: str, genes: Mapping[str, Any]) -> list[Figure]:
@@ -163,7 +169,7 @@ def _layers_drawn(table: str, name: str, genes: Mapping[str, Any]) -> list[Figur
         places = [one["layer"] for one in layers]
         every = [one["all"] for one in layers]
         best = [[one["best"][at] for one in layers] for at in range(3)]
-        panels[gene] = {"best 10 %": (places, *best), "all": (places, every, every, every)}
+        panels[gene] = {"best": (places, *best), "all": (places, every, every, every)}
     if not panels:
         return []
     title = f"{table}: preference by depth, {name}"
@@ -178,11 +184,12 @@ def _layer_grid(table: str, name: str, gene: str, layers: Sequence[Mapping[str, 
             str(one["networks"]),
             short(one["spearman"]),
             f"{one['all']:.2f}",
+            str(one["compared"]),
             f"{one['best'][0]:.2f} ({one['best'][1]:.2f} to {one['best'][2]:.2f})",
         ]
         for one in layers
     ]
-    columns = ("layer", "networks", f"rho with {name}", "mean", "mean of the best 10 %")
+    columns = ("layer", "networks", f"rho with {name}", "mean", "best", "mean of the best")
     return Grid(f"{table}: {gene} by depth, {name}", columns, rows)
 
 

@@ -106,7 +106,7 @@ def test_downloads_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     [
         (b"[]", "is not a table of networks"),
         (b'[{"net_setting": 3}]', "has no genes"),
-        (b'[{"arch": {"depth": 12, "embed_dim": 7}}]', "network 1"),
+        (b'[{"arch": {"depth": 12, "embed_dim": 7}}]', "network 1: fits none of the spaces"),
         (b'{"0": 1', "JSON"),
     ],
 )
@@ -117,5 +117,5 @@ def test_damaged_files_are_refused(content: bytes, said: str, tmp_path: Path) ->
         vit_table(path)
     path = tmp_path / "bad.pth"
     path.write_bytes(content)
-    with pytest.raises(InputError, match="saved by torch"):
+    with pytest.raises(InputError, match=r"is not a list saved by torch, or is damaged$"):
         vit_table(path)

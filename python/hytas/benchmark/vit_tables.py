@@ -18,7 +18,7 @@ import numpy as np
 from hytas.analysis.size import Size
 from hytas.analysis.tables import TARGET, RankingTable
 from hytas.data.datasets import RemoteFile, fetch
-from hytas.errors import InputError, one_line
+from hytas.errors import InputError
 from hytas.files import parse_json, write_text
 from hytas.spaces.checks import check_listed
 from hytas.spaces.costs import cost
@@ -171,8 +171,8 @@ def _torch_list(path: Path) -> Any:
         return torch.load(path, weights_only=True)  # executes nothing
     except FileNotFoundError:
         raise
-    except Exception as error:  # whatever a damaged archive leads to
-        raise InputError(path, rule=f"is not a list saved by torch ({one_line(error)})") from None
+    except Exception:  # whatever a damaged archive leads to
+        raise InputError(path, rule="is not a list saved by torch, or is damaged") from None
 
 
 def _figures(values: Any, name: str = "") -> Iterator[tuple[str, float]]:
@@ -202,4 +202,7 @@ def _architecture(
             return architecture, name
         except InputError as error:
             reasons.append(str(error))
-    raise InputError(where, rule=one_line(ValueError(reasons[0])))
+    rule = f"fits none of the spaces {', '.join(_SPACES)}"
+    if space:
+        rule = f"does not fit the space {space}"
+    raise InputError(where, rule=f"{rule}: {' '.join(reasons[0].split())}")

@@ -10,7 +10,7 @@ from scipy.io import savemat
 
 from hytas.data import Spectra, load_scene, make_split
 from hytas.estimator import HSIClassifier
-from hytas.run import RunConfig, run_pipeline
+from hytas.run import RunConfig, run_pipeline, train_architecture
 
 from commands import run_copy  # isort: skip
 from refusals import refuses  # isort: skip
@@ -241,6 +241,16 @@ def test_a_table_is_searched_and_classified(tmp_path: Path) -> None:
     assert all(found[row["row"]] == row["class"] for row in rows)
     exported = run_copy("export", tmp_path / "run", "--formats", "c")
     assert exported.returncode == 0, exported.stderr
+
+
+def test_an_architecture_of_patches_is_refused(tmp_path: Path) -> None:
+    frame().to_csv(tmp_path / "fields.csv", index=False)
+    table = of_frame(tmp_path / "fields.csv", group_column="field")
+    config = RunConfig(space="hytas-wide", presets="plain")
+    genes = {"space": "hytas-wide", "patch": 7}
+    with refuses("architecture", rule="a table of spectra has no neighbours.*patch 1"):
+        train_architecture(genes, config, table, tmp_path / "run", device="cpu")
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_estimator_takes_spectra() -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hytas.data import LabelledData
+from hytas.data import LabelledData, Spectra
 from hytas.errors import InputError
 from hytas.metrics import FIGURES
 from hytas.results import RESULTS, Results
@@ -237,6 +237,10 @@ def check_architecture(
     if architecture["space"] != context.space.name:
         rule = f"has space {architecture['space']!r}; the run searches {context.space.name}"
         raise InputError(source, rule=rule)
+    side = architecture.get("patch", 1)
+    if isinstance(context.data.scene, Spectra) and side != 1:
+        rule = f"has patch {side}: a table of spectra has no neighbours"
+        raise InputError(source, rule=rule, hint="take an architecture with patch 1")
     try:
         context.space.cost(dict(architecture))
     except (ValueError, TypeError, OverflowError) as error:

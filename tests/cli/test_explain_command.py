@@ -11,6 +11,7 @@ def test_a_run_is_explained(hytas: Run, finished: Path, tmp_path: Path) -> None:
     done = hytas("explain", finished, "--groups", "4", "--samples", "40", "--out", page)
     assert done.returncode == 0, done.stderr
     assert "most important" in done.stdout
+    assert "than the pixel itself" in done.stdout
     assert len(done.stdout.splitlines()) < 12
     found = json.loads((tmp_path / "why.json").read_text())
     assert [band["bands"] for band in found["bands"]] == [[1, 4], [5, 8], [9, 12], [13, 16]]

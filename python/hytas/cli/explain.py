@@ -33,7 +33,7 @@ SHOWN = 5
     help="Test pixels, images or spectra, at most.",
 )
 @click.option(
-    "--repeats", type=int, default=3, show_default=True, help="Random exchanges of each part."
+    "--repeats", type=int, default=3, show_default=True, help="Random shuffles of each part."
 )
 @click.option(
     "--out",
@@ -54,8 +54,9 @@ def explain(
 ) -> None:
     """Show which bands and which neighbours the trained model of RUN looks at.
 
-    Importance of a group of bands: what is lost on test pixels if they exchange their values of
-    these bands. The same for each pixel of the patch, or each cell of an image. The page also shows
+    Importance of a group of bands: what the model loses on test pixels when the values of these
+    bands are shuffled between pixels. The same for each pixel of the patch, or each cell of an
+    image. The page also shows
     gradients and, for networks with attention, where each layer attends.
 
     \b

@@ -18,7 +18,7 @@ def explained_section(found: Mapping[str, Any]) -> Section:
     rows = [[bands[at]["label"], *_texts(bands[at])] for at in found["order"]]
     first = bands[found["order"][0]]
     sentences = [
-        f"Most important: {first['label']}. Exchanged between samples, it costs "
+        f"Most important: {first['label']}. Shuffled between samples, it costs "
         f"{first['probability']:.3f} of the mean probability of the true class and "
         f"{first['accuracy']:.3f} of the accuracy.",
         *spatial(found),
@@ -42,8 +42,8 @@ def explained_section(found: Mapping[str, Any]) -> Section:
     notes = (
         f"Measured on {found['samples']} {found['part']} {found['unit']}: accuracy "
         f"{found['accuracy']:.4f}, mean probability of the true class {found['probability']:.4f}.",
-        "Lost: samples exchange their values of a group or a cell at random; the mean of several "
-        "exchanges. Groups that say the same stand in for each other, so each of them loses "
+        "Lost: the values of a group or a cell are shuffled between samples; the mean of several "
+        "shuffles. Groups that say the same stand in for each other, so each of them loses "
         "little. Gradient: share of |gradient * (value - mean)| of the log probability of the true "
         "class. It sees one band at a time, so such groups share it.",
         "Attention: the mean weight that the tokens which are read give to each token. A weight is "
@@ -72,12 +72,15 @@ def spatial(found: Mapping[str, Any]) -> list[str]:
             f"Of {len(lost)} x {len(lost)} cells, row {row + 1}, column {column + 1} matters most: "
             f"without it the probability falls by {lost[row, column]:.3f}."
         ]
-    middle = len(lost) // 2
+    if lost.size == 1:
+        return []
+    own, share = lost.ravel()[lost.size // 2], shares.ravel()[lost.size // 2]
+    most = np.delete(lost.ravel(), lost.size // 2).max()
+    verdict = "less" if share > 1 / 2 else "more"
     return [
-        f"The pixel itself: probability lost {lost[middle, middle]:.3f}, share of the gradient "
-        f"{100 * shares[middle, middle]:.0f} %. Its neighbours, one at a time: at most "
-        f"{np.delete(lost.ravel(), lost.size // 2).max():.3f}, together "
-        f"{100 * (1 - shares[middle, middle]):.0f} % of the gradient."
+        f"By gradient, the neighbours together matter {verdict} than the pixel itself: "
+        f"{100 * (1 - share):.0f} % against {100 * share:.0f} %. Probability lost without the "
+        f"pixel {own:.3f}, without a single neighbour at most {most:.3f}."
     ]
 
 
@@ -89,7 +92,10 @@ def attending(found: Mapping[str, Any]) -> list[str]:
         known = [one["alike"] for one in layers if one["alike"] is not None]
         text = f"Attention of {stream or 'all'} tokens: {len(layers)} layers"
         if known:
-            text += f"; heads correlate {known[0]:.2f} in the first, {known[-1]:.2f} in the last"
+            text += (
+                f"; mean correlation between the attention maps of heads {known[0]:.2f} in the "
+                f"first layer, {known[-1]:.2f} in the last"
+            )
         sentences.append(f"{text}.")
     return sentences
 

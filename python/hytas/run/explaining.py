@@ -34,7 +34,7 @@ def explain_run(
         config: of the run; its files may have moved.
         groups: of neighbouring bands, at most.
         samples: at most, drawn by the seed of the run.
-        repeats: exchanges of each part.
+        repeats: shuffles of each part.
 
     Returns:
         JSON-ready: "bands", of each group its label, first and last band from 1, wavelengths and

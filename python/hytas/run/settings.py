@@ -527,8 +527,8 @@ class FinalSettings:
     )
     teacher: str | None = setting(
         None,
-        "Folder of a run whose model teaches the winner: its predictions for augmented samples "
-        "count as much as `distillation` of the recipe says.",
+        "Folder of a run whose model teaches the winner: the loss is also that of the class which "
+        "it predicts for each augmented sample. The recipe's `distillation` is the weight.",
         "Training",
     )
     tune: str = setting(

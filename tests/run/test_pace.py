@@ -1,6 +1,7 @@
 """Runs with `minutes`: lengths by measured rates, ends in time with its best, remaining time."""
 
 import json
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -88,6 +89,26 @@ def test_a_run_whose_time_is_over_ends_with_its_best(scene: Scene, tmp_path: Pat
     assert "For 1 minutes the run did 8 of 40 candidates" in (tmp_path / "report.html").read_text()
     # A finished run is shown again, as without minutes.
     assert run_pipeline(CONFIG, scene, tmp_path, device="cpu").metrics == outcome.metrics
+
+
+def test_a_training_after_a_search_fits_its_minutes_unless_its_epochs_are_given(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched = replace(CONFIG, recipe=replace(CONFIG.recipe, epochs=0))
+    run_pipeline(searched, scene, tmp_path / "run", device="cpu")
+    shutil.copytree(tmp_path / "run", tmp_path / "other")
+    monkeypatch.setattr("hytas.run.choosing.lengths.measured_rate", lambda *_: Rate(10.0))
+    monkeypatch.setattr("hytas.run.choosing.lengths.fitting_steps", lambda *_: 7)
+    outcome = run_pipeline(CONFIG, scene, tmp_path / "run", device="cpu", references=False)
+    assert json.loads((tmp_path / "run/recipe.json").read_text())["steps"] == 7
+    assert json.loads((tmp_path / "run/minutes.json").read_text())["steps"] == [7, 40]
+    assert outcome.metrics is not None
+    free = replace(CONFIG, recipe=Recipe(epochs=3, batch_size=16), minutes=None)
+    other = run_pipeline(free, scene, tmp_path / "other", device="cpu", references=False)
+    assert other.metrics is not None
+    assert len(other.metrics["training"]["history"]) == 3
+    assert "steps" not in json.loads((tmp_path / "other/recipe.json").read_text())
+    assert "for 1 minutes" not in (tmp_path / "other/report.html").read_text().lower()
 
 
 class Stopped(Report):

@@ -112,6 +112,7 @@ def _further(settings: dict[str, Any], console: Any) -> tuple[Any, str]:
 
 
 def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, str]:
+    from hytas.cli.main import STARTED
     from hytas.run import RunFolder, run_pipeline
 
     folder = RunFolder(run)
@@ -121,7 +122,8 @@ def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, st
         raise InputError("run", run, "its search is not finished", hint)
     usual = config.recipe.with_epochs(None) if config.recipe.epochs == 0 else config.recipe
     recipe, presets = _recipe(usual, config.presets, settings)
-    config = replace(config, recipe=recipe, presets=presets)
+    minutes = None if recipe.epochs else config.minutes  # a length of the user's wins
+    config = replace(config, recipe=recipe, presets=presets, minutes=minutes)
     scene = config.load_scene()
     with options.run_argument():
         outcome = run_pipeline(
@@ -131,6 +133,7 @@ def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, st
             device=settings["device"],
             report=console,
             command=options.command_line(),
+            began=STARTED,
         )
     return outcome, config.first_data
 

@@ -357,10 +357,11 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         return replace(self, recipe=self.recipe.with_epochs(epochs))
 
     def with_length_of(self, other: "RunConfig") -> "RunConfig":
-        """Return this configuration with the steps and epochs of another recipe."""
+        """Return this configuration with the steps, epochs and minutes of another one."""
         names = ("steps", "most_epochs", "epochs")
         length = {name: getattr(other.recipe, name) for name in names}
-        return replace(self, recipe=replace(self.recipe, **length))
+        recipe = replace(self.recipe, **length)
+        return replace(self, recipe=recipe, minutes=other.minutes)
 
     def differences(self, other: "RunConfig", ignore: tuple[str, ...]) -> list[str]:
         """Return a text for each setting that differs: "budget 2M-params (there 500K-params)"."""

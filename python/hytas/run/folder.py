@@ -294,7 +294,7 @@ class RunFolder:
             if fingerprint != scene.fingerprint:
                 rule = f"belongs to another scene ({stored.data})"
                 raise InputError("out", self.path, rule, "choose another folder")
-            trained = self._training_began()
+            trained = self.training_began()
             compared = stored if trained else stored.with_length_of(config)
             free = ["effort", "minutes"]
             free += [] if trained else ["smooth", "self_training"]
@@ -365,7 +365,7 @@ class RunFolder:
             if artefact.recorded and path not in self.manifest
         )
 
-    def _training_began(self) -> bool:
+    def training_began(self) -> bool:
         """Return whether a file exists that the recipe decided after the race."""
         trained = [*self.checkpoints, *self.fold_checkpoints, *self.records]
         return self.weights.exists() or bool(trained)

@@ -20,6 +20,8 @@ SLACK = 1.2
 """Work takes so many times longer than measured: other work comes and goes on a machine."""
 SHRINK = 0.9
 LEAST_FINALISTS, LEAST_FIRST, LEAST_STEPS = 2, 10, 50
+FINAL = ("steps", "folds", "self_training")
+"""Lengths that are decided after the race."""
 
 
 class Pace:

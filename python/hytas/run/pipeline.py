@@ -9,7 +9,7 @@ from hytas.data import LabelledData, Spectra
 from hytas.errors import InputError
 from hytas.metrics import FIGURES
 from hytas.results import RESULTS, Results
-from hytas.run.choosing.searching import check_search
+from hytas.run.choosing.searching import check_search, shorten_training
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_run
 from hytas.run.control import control_of
@@ -253,6 +253,7 @@ def _finish(run: Run, plan: Plan) -> None:
     """Train, export and check the chosen architecture, and draw its pictures."""
     # Fail before training if the file is not an evaluation store.
     EvaluationStore(run.folder.evaluations).close()
+    shorten_training(run)
     run_stages(plan.finishing, run)
     repair_further_formats(run)
 

@@ -14,6 +14,7 @@ from hytas.run.final.decide import LEAST_PIXELS
 from hytas.run.final.self_training import ROUNDS, SHARE
 from hytas.run.folder import read_json, write_json
 from hytas.run.pace import (
+    FINAL,
     RACE_ENDS,
     Lengths,
     Load,
@@ -27,9 +28,6 @@ from hytas.workers import OneByOne, open_workers
 
 FEW_STEPS, MORE_STEPS = 5, 20
 """Optimiser steps of the two trainings that measure a rate: their difference has no overhead."""
-
-FINAL = ("steps", "folds", "self_training")
-"""What is decided after the race."""
 MEASURED_AMONG = 20
 """Of the best candidates."""
 

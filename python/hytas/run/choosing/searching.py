@@ -36,7 +36,7 @@ from hytas.run.choosing.lengths import keep_plan, read_plan, shorter_training, w
 from hytas.run.choosing.polling import poll
 from hytas.run.choosing.timing import within_latency
 from hytas.run.context import Run, RunContext
-from hytas.run.folder import write_json
+from hytas.run.folder import read_json, write_json
 from hytas.run.pace import RACE_ENDS, SEARCH_ENDS
 from hytas.run.prepared import PreparedData
 from hytas.run.settings import SUPERNET_STRATEGY
@@ -182,11 +182,23 @@ def race_stage(run: Run) -> None:
         else:
             best, *_ = ranked_evaluations(context, store)
             winner = Racer(best, next(iter(config.recipes)))
-        recipe: dict[str, Any] = {"preset": winner.recipe}
-        if run.pace.limited and config.recipe.epochs != 0:
-            recipe |= shorter_training(run, task, store, winner)
-    write_json(run.folder.recipe, recipe)
+    write_json(run.folder.recipe, {"preset": winner.recipe})
     write_json(run.folder.architecture, winner.finalist.architecture)
+
+
+def shorten_training(run: Run) -> None:
+    """With minutes, write to the recipe the length of a final training that has yet to begin."""
+    folder, context = run.folder, run.context
+    if not run.pace.limited or folder.training_began():
+        return
+    preset, architecture = run.recipe[0], read_json(folder.architecture)
+    with EvaluationStore(folder.evaluations) as store:
+        same = [one for one in store.evaluations() if one.architecture == architecture]
+        trained = {one.id for one in store.trainings()}
+        winner = Racer(max(same, key=lambda one: one.id in trained), preset)
+        shorter = shorter_training(run, race_task(context, folder.race), store, winner)
+    write_json(folder.recipe, {"preset": preset, **shorter})
+    folder.manifest.record([folder.recipe])
 
 
 def _show_ladder(run: Run, task: RaceTask, store: EvaluationStore, winner: Racer) -> None:

@@ -29,7 +29,7 @@ from hytas.report import Candidates, Finalist, Layer, Pixels, RunFacts, Samples
 from hytas.run.config import RunConfig
 from hytas.run.control import control_of
 from hytas.run.folder import WHERE, RunFolder, read_json
-from hytas.run.pace import shortened
+from hytas.run.pace import FINAL, shortened
 from hytas.run.times import all_times, run_cost
 from hytas.run.weights import shape_of
 from hytas.search import Evaluation, EvaluationStore, MethodVote, Training
@@ -261,8 +261,12 @@ def _seed_folder(folder: RunFolder, seed: int) -> RunFolder:
 
 def _shortened(folder: RunFolder, config: RunConfig) -> list[str]:
     """Return what a run with minutes did less of."""
-    text = shortened(read_json(folder.pace)) if folder.pace.exists() else ""
-    return [f"For {config.minutes:g} minutes the run did {text}."] if text else []
+    plan = read_json(folder.pace) if folder.pace.exists() else {}
+    if config.minutes is None:  # the final training had no limit
+        plan = {name: plan[name] for name in plan if name not in FINAL}
+    text = shortened(plan)
+    limit = "its time limit" if config.minutes is None else f"{config.minutes:g} minutes"
+    return [f"For {limit} the run did {text}."] if text else []
 
 
 def _model(path: Path) -> dict[str, Any]:

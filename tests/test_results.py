@@ -1,11 +1,12 @@
 """The view of a run's results: what its readers show, and what is no result."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from hytas.errors import InputError
-from hytas.results import RESULTS, Results
+from hytas.results import RESULTS, Calibration, Results
 
 REPORT = {"OA": 0.9, "AA": 0.8, "kappa": 0.7, "ECE": 0.1, "pixels": 40}
 
@@ -32,6 +33,15 @@ def test_every_decision_is_one_line() -> None:
         "confidence calibrated on 60 validation pixels: temperature 0.5, ECE there 0.200 before "
         "and 0.100 after"
     )
+
+
+def test_a_calibration_says_why_its_error_on_held_out_pixels_grew() -> None:
+    on_others = Calibration(1.4, 60, 2, 0.141, 0.175, unlabelled=500, agreement=0.8)
+    assert on_others.describe().endswith(
+        "0.141 before and 0.175 after; larger there, as confidence is fitted to unlabelled pixels"
+    )
+    assert replace(on_others, ECE_after=0.1).describe().endswith("0.141 before and 0.100 after")
+    assert not replace(on_others, unlabelled=0).why_larger
 
 
 def test_the_largest_difference_is_of_all_formats() -> None:

@@ -61,7 +61,14 @@ class Calibration:
                 f"networks of two folds agree: temperature {self.temperature:g}, ECE {on}"
             )
         errors = f"{self.ECE_before:.3f} before and {self.ECE_after:.3f} after"
-        return f"confidence calibrated {where} {errors}"
+        return f"confidence calibrated {where} {errors}{self.why_larger}"
+
+    @property
+    def why_larger(self) -> str:
+        """Return a clause if the error on held-out pixels grew, though the confidence is better."""
+        if not self.unlabelled or (self.ECE_after or 0) <= (self.ECE_before or 0):
+            return ""
+        return "; larger there, as confidence is fitted to unlabelled pixels"
 
 
 @dataclass(frozen=True)

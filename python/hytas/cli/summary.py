@@ -86,6 +86,7 @@ def _decisions(results: Results) -> Iterator[str]:
         yield (
             f"confidence: calibration error {calibration.ECE_before:.3f} before, "
             f"{calibration.ECE_after:.3f} after ({calibration.pixels:,} validation pixels)"
+            f"{calibration.why_larger}"
         )
 
 

@@ -321,9 +321,10 @@ class SearchSettings:
     )
     minutes: float | None = setting(
         None,
-        "Most time of the whole run, from start to report. The lengths of race and trainings "
-        "follow from measured rates, and what takes longer is stopped with its best. `effort` and "
-        "other settings of length are then the most that is done.",
+        "About how long the whole run takes, from start to report. Search, race and trainings are "
+        "shortened to fit, and stopped with their best network when their time is over. Export and "
+        "reference methods are not stopped once they began. The run never does more than `effort`, "
+        "`population`, `finalists` and other settings of length allow.",
         "Budget and search",
         rule=that(lambda value: 1 <= value <= MOST, f"must be 1 to {MOST}"),
         usual="no limit; with it `effort` is thorough",
@@ -509,7 +510,7 @@ class FinalSettings:
     cpu_watts: float = setting(
         12.0,
         "Power of a busy core of a processor, for the report; the default is that of Green "
-        "Algorithms. Include what cooling takes (PUE).",
+        "Algorithms. To count cooling, too, multiply it by the PUE of your data centre.",
         "Running",
         rule=_factor,
     )

@@ -37,7 +37,7 @@ from hytas.types import Mask
 from hytas.workers import Shared, open_workers
 
 LEAST_OF_ENDING = 0.6
-"""Of the time that a run with `minutes` keeps for its end; with less, no method is fitted."""
+"""Of the time that a run with `minutes` keeps for its end; with less, no method is fitted, and with half of it none is tested."""
 MOST_TRAIN = 1500  # an SVM takes at most about half a minute, by the square of the pixels
 MOST_TEST = 50_000
 USUAL_BANDS = 200  # of a pixel; of images with more values, fewer are taken
@@ -56,12 +56,12 @@ def references_stage(run: Run) -> None:
         f"reference methods: SVM and random forest on {data.inputs} of the same {data.unit}"
     )
     try:
-        if run.pace.left_of_all() < LEAST_OF_ENDING * run.pace.ending:
-            raise InputError("the minutes of the run are over")
+        _check_time(run, LEAST_OF_ENDING)
         _check_size(run)
         with _opened(run) as fits:
             validation = _validate(run, fits)
             run.report.line(validation["verdict"])
+            _check_time(run, LEAST_OF_ENDING / 2)
             methods = _test(run, fits)
         found: dict[str, Any] = {"reason": "", "validation": validation, "methods": methods}
     except InputError as error:  # training pixels of one class
@@ -70,6 +70,12 @@ def references_stage(run: Run) -> None:
     write_json(run.folder.references, found)
     if run.folder.metrics.exists():  # the file was damaged
         write_json(run.folder.metrics, {**read_json(run.folder.metrics), "references": found})
+
+
+def _check_time(run: Run, least: float) -> None:
+    """Raise InputError if less than this share of the time for the end is left."""
+    if run.pace.left_of_all() < least * run.pace.ending:
+        raise InputError("the minutes of the run are over")
 
 
 Fits = Callable[[Sequence[tuple[str, Split]], bool], Iterator[Fit]]

@@ -9,7 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from hytas.cli.train import train
 from hytas.data import Scene
 from hytas.race import RungEnd
 from hytas.run import Report, RunConfig, read_run, run_pipeline
@@ -97,6 +99,20 @@ def test_a_training_after_a_search_fits_its_minutes_unless_its_epochs_are_given(
     searched = replace(CONFIG, recipe=replace(CONFIG.recipe, epochs=0))
     run_pipeline(searched, scene, tmp_path / "run", device="cpu")
     shutil.copytree(tmp_path / "run", tmp_path / "other")
+    asked: list[tuple[int | None, float | None]] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(RunConfig, "load_scene", lambda _: scene)
+        patched.setattr(
+            "hytas.run.run_pipeline",
+            lambda config, *_, **__: (
+                asked.append((config.recipe.epochs, config.minutes))
+                or SimpleNamespace(to_dict=dict)
+            ),
+        )
+        for options in ([], ["--epochs", "50"]):
+            command = [str(tmp_path / "run"), *options, "--json"]
+            CliRunner().invoke(train, command, catch_exceptions=False)
+    assert asked == [(None, 1), (50, None)]
     monkeypatch.setattr("hytas.run.choosing.lengths.measured_rate", lambda *_: Rate(10.0))
     monkeypatch.setattr("hytas.run.choosing.lengths.fitting_steps", lambda *_: 7)
     outcome = run_pipeline(CONFIG, scene, tmp_path / "run", device="cpu", references=False)

@@ -37,7 +37,10 @@ from hytas.types import Mask
 from hytas.workers import Shared, open_workers
 
 LEAST_OF_ENDING = 0.6
-"""Of the time that a run with `minutes` keeps for its end; with less, no method is fitted, and with half of it none is tested."""
+"""Share of the time that a run with `minutes` keeps for its end; with less, no method is fitted.
+
+With less than half of it after the fits on held-out pixels, none is tested.
+"""
 MOST_TRAIN = 1500  # an SVM takes at most about half a minute, by the square of the pixels
 MOST_TEST = 50_000
 USUAL_BANDS = 200  # of a pixel; of images with more values, fewer are taken

@@ -93,38 +93,42 @@ def test_a_run_whose_time_is_over_ends_with_its_best(scene: Scene, tmp_path: Pat
     assert run_pipeline(CONFIG, scene, tmp_path, device="cpu").metrics == outcome.metrics
 
 
+class StoppedBefore(Report):
+    """Stops the run as the trainings on folds begin."""
+
+    def stage(self, name: str) -> None:
+        if name == "training on folds":
+            raise KeyboardInterrupt
+
+
 def test_a_training_after_a_search_fits_its_minutes_unless_its_epochs_are_given(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    searched = replace(CONFIG, recipe=replace(CONFIG.recipe, epochs=0))
+    small = replace(CONFIG, population=2, generations=1, finalists=1)
+    searched = replace(small, recipe=replace(CONFIG.recipe, epochs=0))
     run_pipeline(searched, scene, tmp_path / "run", device="cpu")
-    shutil.copytree(tmp_path / "run", tmp_path / "other")
-    asked: list[tuple[int | None, float | None]] = []
+    asked: list[RunConfig] = []
+
+    def begin(config: RunConfig, *args: Any, **options: Any) -> Any:
+        asked.append(config)
+        return SimpleNamespace(to_dict=dict)
+
     with monkeypatch.context() as patched:
         patched.setattr(RunConfig, "load_scene", lambda _: scene)
-        patched.setattr(
-            "hytas.run.run_pipeline",
-            lambda config, *_, **__: (
-                asked.append((config.recipe.epochs, config.minutes))
-                or SimpleNamespace(to_dict=dict)
-            ),
-        )
+        patched.setattr("hytas.run.run_pipeline", begin)
         for options in ([], ["--epochs", "50"]):
             command = [str(tmp_path / "run"), *options, "--json"]
             CliRunner().invoke(train, command, catch_exceptions=False)
-    assert asked == [(None, 1), (50, None)]
+    assert [(one.recipe.epochs, one.minutes) for one in asked] == [(None, 1), (50, None)]
+    shutil.copytree(tmp_path / "run", tmp_path / "other")
     monkeypatch.setattr("hytas.run.choosing.lengths.measured_rate", lambda *_: Rate(10.0))
     monkeypatch.setattr("hytas.run.choosing.lengths.fitting_steps", lambda *_: 7)
-    outcome = run_pipeline(CONFIG, scene, tmp_path / "run", device="cpu", references=False)
-    assert json.loads((tmp_path / "run/recipe.json").read_text())["steps"] == 7
-    assert json.loads((tmp_path / "run/minutes.json").read_text())["steps"] == [7, 40]
-    assert outcome.metrics is not None
-    free = replace(CONFIG, recipe=Recipe(epochs=3, batch_size=16), minutes=None)
-    other = run_pipeline(free, scene, tmp_path / "other", device="cpu", references=False)
-    assert other.metrics is not None
-    assert len(other.metrics["training"]["history"]) == 3
-    assert "steps" not in json.loads((tmp_path / "other/recipe.json").read_text())
-    assert "for 1 minutes" not in (tmp_path / "other/report.html").read_text().lower()
+    for config, name, steps in zip(asked, ("run", "other"), (7, None), strict=True):
+        folder = tmp_path / name
+        with pytest.raises(KeyboardInterrupt):
+            run_pipeline(config, scene, folder, device="cpu", report=StoppedBefore())
+        assert json.loads((folder / "recipe.json").read_text()).get("steps") == steps
+        assert (folder / "minutes.json").exists() == (steps is not None)
 
 
 class Stopped(Report):

@@ -93,7 +93,7 @@ class Notices(Report):
 class Broken(Tracker):
     """Fails with each number, and as it ends."""
 
-    note = ""
+    note = "a new run at http://me:secret@host"
     wrote = 0
 
     def __init__(self, folder: Path, config: RunConfig) -> None:
@@ -120,10 +120,10 @@ def test_a_tracker_that_fails_is_switched_off_with_one_notice(
         report.end({"test/OA": 1.0})
         report.end({"test/OA": 1.0})
     assert Broken.wrote == 1
-    (notice,) = notices.found
-    assert notice == (
-        "track mlflow: RuntimeError: http://host is gone; nothing more is written to it"
-    )
+    assert notices.found == [
+        "a new run at http://host",
+        "track mlflow: RuntimeError: http://host is gone; nothing more is written to it",
+    ]
     with pytest.raises(KeyError, match="of the run"), tracked(notices, config, tmp_path):
         raise KeyError("of the run")
 

@@ -257,7 +257,7 @@ def tracked(report: Report, config: RunConfig, folder: Path) -> Iterator[Report]
         for name in config.track:
             tracker = _open(name, config, folder)
             if tracker.note:
-                report.notice(tracker.note)
+                report.notice(_public(tracker.note))
             report = Tracked(report, name, tracker, recorded_epochs(folder))
             opened.append(report)
         yield report

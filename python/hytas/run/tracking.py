@@ -39,9 +39,11 @@ class Tracker(ABC):
     """Writes numbers by name and step.
 
     Attributes:
+        hint: what to do if the tracker cannot be opened; or "".
         note: what a user should know after the tracker was opened; or "".
     """
 
+    hint = ""
     note = ""
 
     @staticmethod
@@ -88,6 +90,8 @@ class MLflow(Tracker):
     They are `MLFLOW_TRACKING_URI` and `MLFLOW_EXPERIMENT_NAME`. A run that was stopped goes on in
     the same MLflow run; if the server does not know it, a new one begins.
     """
+
+    hint = "MLFLOW_TRACKING_URI is to name a server that runs"
 
     def __init__(self, folder: Path, config: RunConfig) -> None:
         for name, value in MLFLOW_USUAL.items():
@@ -304,7 +308,7 @@ def _open(name: str, config: RunConfig, folder: Path) -> Tracker:
         raise InputError("track", name, f"is not installed ({error})", hint) from None
     except Exception as error:  # trackers raise errors of many libraries
         rule = f"cannot be reached at {_public(kind.place(folder))} ({_public(one_line(error))})"
-        raise InputError("track", name, rule) from None
+        raise InputError("track", name, rule, kind.hint) from None
     return tracker
 
 

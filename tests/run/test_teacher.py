@@ -112,6 +112,20 @@ def test_a_teacher_that_reads_other_values_is_refused(large: Path, scene: Scene)
         taught(large, replace(scene, nodata=-5.0)).teacher()
 
 
+def test_a_teacher_reads_the_centre_of_larger_patches(large: Path, scene: Scene) -> None:
+    context = taught(large, scene, patch_size=5)
+    teacher, data = context.teacher(), context.data
+    assert teacher is not None
+    wide, near = (
+        prepare(config(patch_size=side), scene, CPU).data.labelled(data.split.test)
+        for side in (5, 3)
+    )
+    order = np.arange(30)
+    assert torch.equal(teacher(wide.batch(order, CPU)[0]), teacher(near.batch(order, CPU)[0]))
+    with refuses("teacher", rule="other sides of patches"):
+        taught(large, scene, patch_size=1).teacher()
+
+
 def test_a_wrong_teacher_is_found_before_anything_is_written(scene: Scene, tmp_path: Path) -> None:
     (tmp_path / "untrained").mkdir()
     for path in ("/nonexist", str(tmp_path / "untrained")):

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from hytas.data import Preprocessing
 from hytas.data.wavelengths import farthest_band
 from hytas.errors import InputError
+from hytas.models.spectral import crop
 from hytas.run.prepared import PreparedData
 from hytas.run.start import Start
 from hytas.types import Floats, Pixels
@@ -25,6 +26,7 @@ class Teacher:
 
     Attributes:
         network: of the teacher.
+        side: of the patches or images that it reads; of a larger patch, the centre.
         factor, shift: (b,) of each band or channel.
         classes: number of classes C.
         seen: pixels of the data that it was trained on or validated with.
@@ -32,6 +34,7 @@ class Teacher:
     """
 
     network: nn.Module
+    side: int
     factor: Tensor
     shift: Tensor
     classes: int
@@ -42,6 +45,7 @@ class Teacher:
     def __call__(self, samples: Tensor) -> Tensor:
         """Return the predicted class of samples (n, P, P, b) as distributions (n, C)."""
         network, device = self.network.to(samples.device).eval(), samples.device
+        samples = crop(samples, self.side)
         logits = network(samples * self.factor.to(device) + self.shift.to(device))
         return F.one_hot(logits.argmax(1), self.classes).float()
 
@@ -65,20 +69,22 @@ def open_teacher(path: str, data: PreparedData, scale_by: str) -> Teacher:
     card, own, new = begun.card, begun.preprocessing, data.preprocessing
     facts: dict[str, tuple[Any, Any]] = {
         "classes": (tuple(card.class_names), tuple(data.scene.class_names)),
-        "sides of patches or images": (card.patch_size, data.shape.side),
         "bands": (own.bands.tolist(), new.bands.tolist()),
         "no-data values": (own.nodata, new.nodata),
         "scaling (`scale_by`)": (card.scale_by, scale_by),
     }
     facts["wavelengths"] = (_same_wavelengths(card.wavelengths, data.scene.wavelengths), True)
+    # Of a patch the network reads the centre; an image is read whole.
+    side = data.shape.side if card.of_images else min(card.patch_size, data.shape.side)
+    facts["sides of patches or images"] = (card.patch_size, side)
     for name, (there, here) in facts.items():
         if there != here:
             rule = f"its model has other {name} than {data.scene.name}"
             raise InputError("teacher", path, rule)
     begun.check_unseen("teacher", data.scene, data.split.test)
     factor, shift = _between(new, own)
-    network, seen = begun.model.network, begun.seen(data.scene)
-    return Teacher(network, factor, shift, data.shape.classes, seen, card.learnt_from)
+    network, seen, classes = begun.model.network, begun.seen(data.scene), data.shape.classes
+    return Teacher(network, card.patch_size, factor, shift, classes, seen, card.learnt_from)
 
 
 def _same_wavelengths(one: tuple[float, ...] | None, other: Floats | None) -> bool:

@@ -319,7 +319,7 @@ def test_progress_goes_to_standard_error(
     written = capsys.readouterr()
     assert written.out == ""
     assert "final training" in written.err
-    assert "export done" in written.err
+    assert ", export ..." in written.err
 
 
 @pytest.mark.parametrize(

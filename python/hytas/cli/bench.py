@@ -61,7 +61,7 @@ def _numbers(text: str, argument: str, most: int | None = None) -> list[int]:
 @click.option(
     "--profile-table",
     type=click.Path(path_type=Path),
-    help="Measure the layers of the model's search space on this machine, which takes some "
+    help="Time networks of the model's search space on this machine, which takes some "
     "minutes, and write a latency table for `--budget 3ms-latency@TABLE`. The first number of "
     "--threads and of --batch is used.",
 )
@@ -175,7 +175,7 @@ def _predicted(model: "DeployedModel", table: dict[str, Any], path: Path) -> flo
 def _profile(
     model: "DeployedModel", path: Path, grid: dict[str, Any], advance: Any
 ) -> dict[str, Any]:
-    """Measure the layers, write the table and return it."""
+    """Time networks, write the table of the fitted formulas and return it."""
     from hytas.export.latency import profile
     from hytas.files import write_text
 

@@ -17,9 +17,9 @@ def test_a_planted_preference_is_found_in_its_layer() -> None:
         depth = int(generator.integers(3, 6))
         heads = generator.integers(3, 7, depth).tolist()
         architectures.append({"depth": depth, "num_heads": heads, "mlp_ratio": [2] * depth})
-    merit = np.array([item["num_heads"][1] for item in architectures], float)
-    merit += generator.normal(0, 0.1, 300)
-    found = by_depth(architectures, merit, 100, 0)
+    accuracy = np.array([item["num_heads"][1] for item in architectures], float)
+    accuracy += generator.normal(0, 0.1, 300)
+    found = by_depth(architectures, accuracy, 100, 0)
     assert list(found) == ["num_heads"]  # the other gene has one value
     layers = found["num_heads"]
     depths = np.array([item["depth"] for item in architectures])

@@ -16,7 +16,7 @@ LEAST_NETWORKS = 20
 
 
 def by_depth(
-    architectures: Sequence[Mapping[str, Any]], merit: Floats, resamples: int, seed: int
+    architectures: Sequence[Mapping[str, Any]], accuracy: Floats, resamples: int, seed: int
 ) -> dict[str, list[dict[str, Any]]]:
     """Return what the best networks prefer in each layer (AutoFormer and S3, figures 1).
 
@@ -24,13 +24,13 @@ def by_depth(
 
     Args:
         architectures: n mappings of genes.
-        merit: (n,) larger is better.
+        accuracy: (n,) larger is better.
         resamples: of the best networks, for the interval of 95 %.
         seed: of them.
 
     Returns:
         Gene with a number for each layer -> of each layer "layer" from 1, "networks", "spearman"
-        of its value with the merit, "all", the mean of its value, "compared", the number of the
+        of its value with the accuracy, "all", the mean of its value, "compared", the number of the
         best networks, and "best", the mean over them with its interval. A layer of fewer than
         `LEAST_NETWORKS` networks is left out, and a gene without layers.
     """
@@ -44,7 +44,7 @@ def by_depth(
             if len(have) < LEAST_NETWORKS:
                 break  # deeper layers have fewer
             own = np.array([values[at][layer] for at in have], np.float64)
-            order = np.argsort(-merit[have], kind="stable")
+            order = np.argsort(-accuracy[have], kind="stable")
             best = own[order[: max(LEAST_BEST, round(BEST * len(have)))]]
             drawn = generator.choice(best, (resamples, len(best))).mean(axis=1)
             interval = np.percentile(drawn, [2.5, 97.5])
@@ -52,7 +52,7 @@ def by_depth(
                 {
                     "layer": layer + 1,
                     "networks": len(have),
-                    "spearman": spearman(own, merit[have]),
+                    "spearman": spearman(own, accuracy[have]),
                     "compared": len(best),
                     "all": float(own.mean()),
                     "best": [float(best.mean()), *map(float, interval)],

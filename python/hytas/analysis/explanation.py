@@ -186,8 +186,8 @@ def _attention(network: nn.Module, patches: Tensor) -> list[LayerAttention]:
             tokens[name] = tokens.get(name, 0) + read.double().mean(2).sum(0)  # type: ignore[operator]
         else:  # windows: a token has another place in each
             tokens[name] = None
-        apart = (weights - weights.mean(-1, keepdim=True)).double()
-        flat = apart.transpose(0, 1).flatten(1)  # (h, N * Q * T)
+        deviations = (weights - weights.mean(-1, keepdim=True)).double()
+        flat = deviations.transpose(0, 1).flatten(1)  # (h, N * Q * T)
         products[name] = products[name] + flat @ flat.T
 
     with attention_observed(network, observe):

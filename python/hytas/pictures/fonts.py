@@ -125,7 +125,7 @@ def widest(texts: Iterable[str], size: int) -> float:
 
 
 def font_note(names: Sequence[str]) -> str | None:
-    """Return one line that tells which names have characters that no font here has, or None."""
+    """Return a line that lists the names with characters that no font here has, or None."""
 
     def lacks(name: str) -> bool:
         return any(_leaves_ink(sign) and _font_of(sign) is None for sign in legible(name))

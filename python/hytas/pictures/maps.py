@@ -95,8 +95,8 @@ def draw_map(
     # Two maps stand side by side; wide ones lie above one another.
     columns, rows = (1, len(maps)) if width > 1.5 * height else (len(maps), 1)
     entries = _entries(legend, any((values == 0).any() for _, values in maps))
-    beside, below = _legend_size(entries)
-    page = Canvas(_MARGIN + columns * across + beside, _MARGIN + max(rows * down, below))
+    right, below = _legend_size(entries)
+    page = Canvas(_MARGIN + columns * across + right, _MARGIN + max(rows * down, below))
     for index, (name, values) in enumerate(maps):
         x, y = _MARGIN + index % columns * across, _MARGIN + index // columns * down
         page.text(x, y + _SIZE, name, size=_SIZE)

@@ -98,21 +98,21 @@ class Start:
     def seen(self, data: LabelledData) -> Pixels:
         """Return the samples of some data that the model was trained on or validated with.
 
-        Where its run does not tell which, they are all samples of a scene that it was trained on.
+        Without the split of its run they are all samples of a scene that it was trained on.
         """
-        learnt = [one.get("fingerprint") for one in self.card.learnt_from]
+        sources = [one.get("fingerprint") for one in self.card.learnt_from]
         if isinstance(data, Scene):
             parts = [(part.fingerprint, part.pixels(data.width)) for part in data.parts]
         else:
             parts = [(data.fingerprint, np.arange(len(data.labels)))]
-        shared = [(print_, pixels) for print_, pixels in parts if print_ in learnt]
+        shared = [(print_, pixels) for print_, pixels in parts if print_ in sources]
         if not shared:
             return np.array([], np.int64)
         folder = self.folder
-        told = folder.config.exists() and folder.split.exists()
         if (
-            told
-            and all(learnt.count(print_) == 1 for print_, _ in shared)
+            folder.config.exists()
+            and folder.split.exists()
+            and all(sources.count(print_) == 1 for print_, _ in shared)
             and folder.read_config()[1] == data.fingerprint
         ):
             return Split.load(folder.split).train_and_validation

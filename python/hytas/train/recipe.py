@@ -15,6 +15,7 @@ MOST = 1e30
 OPTIMISERS = ("adamw", "sgd")
 SWITCHES = {"yes": True, "true": True, "no": False, "false": False}
 SHARE = that(lambda share: 0 <= share < 1, "must be 0 or more and less than 1")
+PROBABILITY = that(lambda share: 0 <= share <= 1, "must be 0 to 1")
 AMOUNT = that(lambda amount: 0 <= amount <= MOST, f"must be 0 to {MOST:g}")
 COUNT = that(lambda count: count >= 1, "must be 1 or more")
 
@@ -72,7 +73,7 @@ class Recipe:
         0.0,
         "Exponent of a class's inverse frequency in the loss. With 0 every pixel has the "
         "same weight, with 1 every class.",
-        rule=that(lambda share: 0 <= share <= 1, "must be 0 to 1"),
+        rule=PROBABILITY,
     )
     drop_path: float = setting(0.1, "Stochastic depth of the last layer.", rule=SHARE)
     dropout: float = setting(
@@ -120,14 +121,14 @@ class Recipe:
         0.0,
         "Probability that a rectangle of an image becomes noise (Zhong et al., AAAI 2020). For "
         "images.",
-        rule=that(lambda share: 0 <= share <= 1, "must be 0 to 1"),
+        rule=PROBABILITY,
         only="images",
     )
     distillation: float = setting(
         0.5,
         "Weight of the class that the teacher of a run (`teacher`) predicts for a sample, "
         "as it is augmented; the rest is that of the label.",
-        rule=that(lambda share: 0 <= share <= 1, "must be 0 to 1"),
+        rule=PROBABILITY,
     )
     repeats: int = setting(
         1,
@@ -170,7 +171,7 @@ class Recipe:
     patience: float = setting(
         0.3,
         "Stop if validation did not improve for this fraction of the epochs.",
-        rule=that(lambda share: 0 <= share <= 1, "must be 0 to 1"),
+        rule=PROBABILITY,
     )
 
     def __post_init__(self) -> None:

@@ -151,14 +151,14 @@ def _preference(table: str, name: str, genes: Mapping[str, Any]) -> str:
     sure = []
     for gene, layers in genes.items():
         for side, word in ((1, "larger"), (2, "smaller")):
-            apart = [
+            clear = [
                 str(one["layer"])
                 for one in layers
                 if (one["best"][1] > one["all"] if side == 1 else one["best"][2] < one["all"])
             ]
-            if apart:
-                layer = "layer" if len(apart) == 1 else "layers"
-                sure.append(f"{gene} in {layer} {', '.join(apart)} is {word}")
+            if clear:
+                layer = "layer" if len(clear) == 1 else "layers"
+                sure.append(f"{gene} in {layer} {', '.join(clear)} is {word}")
     text = "; ".join(sure) or "no gene differs"
     return f"{table}: in the best networks by {name}, compared with all networks, {text}."
 

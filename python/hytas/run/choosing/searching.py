@@ -33,8 +33,8 @@ from hytas.race import (
 )
 from hytas.run.choosing.front import write_front, write_trained_front
 from hytas.run.choosing.lengths import keep_plan, read_plan, shorter_training, within_minutes
-from hytas.run.choosing.polling import poll
 from hytas.run.choosing.timing import within_latency
+from hytas.run.choosing.votes import record_votes
 from hytas.run.context import Run, RunContext
 from hytas.run.folder import read_json, write_json
 from hytas.run.pace import RACE_ENDS, SEARCH_ENDS
@@ -96,7 +96,7 @@ def search_stage(run: Run) -> None:
     inherited = None if config.supernet is None else inherited_score(context, config.supernet)
     if finalist_count(context) > 1:
         with EvaluationStore(run.folder.evaluations) as store:
-            poll(run, race_task(context), store)
+            record_votes(run, race_task(context), store)
     search_with(run, inherited)
 
 
@@ -225,7 +225,7 @@ def hold_race(
         finalists: of the first rung.
         steps: optimiser steps of the first rung.
     """
-    poll(run, task, store)
+    record_votes(run, task, store)
     candidates = ranked_evaluations(run.context, store)
     return race(
         task,

@@ -25,8 +25,8 @@ from hytas.references import (
     title_of,
 )
 from hytas.results import WINNER
-from hytas.run.choosing.polling import MOST_TRAIN as MOST_POLLED
 from hytas.run.choosing.searching import folds_of_race
+from hytas.run.choosing.votes import MOST_TRAIN as MOST_FOR_VOTES
 from hytas.run.config import RunConfig
 from hytas.run.context import Run
 from hytas.run.final.records import HeldOut
@@ -161,7 +161,7 @@ def _polled(run: Run, records: Sequence[HeldOut]) -> dict[tuple[str, bytes], npt
         for vote in votes:
             fitted, pixels = folds[vote.fold]
             same = np.array_equal(fitted, record.trained) and np.array_equal(pixels, record.pixels)
-            if same and len(fitted) <= MOST_POLLED and len(vote.held_out) == 2 * len(pixels):
+            if same and len(fitted) <= MOST_FOR_VOTES and len(vote.held_out) == 2 * len(pixels):
                 found[vote.method, pixels.tobytes()] = unpack_classes(vote.held_out)
     return found
 

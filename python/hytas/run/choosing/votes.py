@@ -14,7 +14,7 @@ MOST_TRAIN = 750
 """Training pixels of a fold; an SVM then takes at most about 20 s, by the square of the pixels."""
 
 
-def poll(run: Run, task: RaceTask, store: EvaluationStore) -> None:
+def record_votes(run: Run, task: RaceTask, store: EvaluationStore) -> None:
     """Fit each method once a fold, without the fold's validation pixels, and keep its votes.
 
     Their accuracy on validation pixels is reported before the search, to compare finalists with.

@@ -13,9 +13,9 @@ from hytas.errors import InputError
 from hytas.race import RaceTask
 from hytas.references import fit_method
 from hytas.run import RunConfig, run_pipeline
-from hytas.run.choosing import polling
-from hytas.run.choosing.polling import poll
+from hytas.run.choosing import votes as voting
 from hytas.run.choosing.searching import race_task
+from hytas.run.choosing.votes import record_votes
 from hytas.run.context import Run, open_run
 from hytas.run.delivering import comparing
 from hytas.run.delivering.findings import run_facts
@@ -71,7 +71,7 @@ def polled(folder: Path, scene: Scene, report: Silent | None = None) -> tuple[Ru
     with open_run(folder, ASKED, scene, "cpu", report or Silent()) as run:
         task = race_task(run.context)
         with EvaluationStore(run.folder.evaluations) as store:
-            poll(run, task, store)
+            record_votes(run, task, store)
             return run, task, store.votes()
 
 
@@ -105,7 +105,7 @@ def test_a_ballot_reads_the_labels_of_its_fold_alone(
         seen.append((set(split.train_and_validation.tolist()), split.test))
         return fit_method(given, split, *others)
 
-    monkeypatch.setattr(polling, "fit_method", watching)
+    monkeypatch.setattr(voting, "fit_method", watching)
     scene = fields()
     run, task, votes = polled(tmp_path / "run", scene)
     for (learnt, asked), (pixels, held_out) in zip(seen, 2 * list(task.folds), strict=True):
@@ -120,7 +120,7 @@ def test_a_ballot_reads_the_labels_of_its_fold_alone(
     data = replace(run.context.data, scene=replace(scene, labels=labels))
     poisoned = replace(run, context=replace(run.context, data=data))
     for vote in (one for one in votes if one.fold == 0):
-        again = polling._vote(poisoned, task, vote.method, 0)
+        again = voting._vote(poisoned, task, vote.method, 0)
         assert again.predictions == vote.predictions
         assert again.right < vote.right / 2  # the labels that count have changed
 
@@ -136,8 +136,8 @@ def test_what_was_asked_once_is_not_asked_again(
 
     with EvaluationStore(run.folder.evaluations) as store:
         with monkeypatch.context() as patch:
-            patch.setattr(polling, "fit_method", refusing)
-            poll(run, task, store)
+            patch.setattr(voting, "fit_method", refusing)
+            record_votes(run, task, store)
         assert store.votes() == votes
         others = [
             [replace(votes[0], pixels=votes[0].pixels + 1), *votes[1:]],
@@ -146,7 +146,7 @@ def test_what_was_asked_once_is_not_asked_again(
         ]
         for held in others:  # of another hytas, or damaged
             store.replace_votes(held)
-            poll(run, task, store)
+            record_votes(run, task, store)
             assert store.votes() == votes
 
 
@@ -156,7 +156,7 @@ def test_methods_that_cannot_be_fitted_do_not_end_the_race(
     def refusing(*_: object) -> None:
         raise InputError("training pixels: of one class only")
 
-    monkeypatch.setattr(polling, "fit_method", refusing)
+    monkeypatch.setattr(voting, "fit_method", refusing)
     told = Told()
     _, _, votes = polled(tmp_path / "run", fields(), told)
     assert votes == []
@@ -190,7 +190,7 @@ def test_methods_without_a_vote_are_compared_with(tmp_path: Path) -> None:
     with open_run(tmp_path / "run", ASKED, fields(), "cpu", told) as run:
         task = replace(race_task(run.context), unlabelled=None)
         with EvaluationStore(run.folder.evaluations) as store:
-            poll(run, task, store)
+            record_votes(run, task, store)
             votes = store.votes()
     assert len(votes) == 2 * len(task.folds)
     assert all(task.accepts(one) and one.predictions == b"" for one in votes)

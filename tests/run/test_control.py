@@ -14,6 +14,7 @@ from hytas.run.delivering.findings import run_facts
 from hytas.run.folder import RunFolder
 from hytas.run.progress import Report
 from hytas.spaces.narrowing import with_values
+from refusals import refuses
 
 
 class Kept(Report):
@@ -37,6 +38,48 @@ def test_log_and_report_name_the_control(evolved: bool, scene: Scene, tmp_path: 
     facts = run_facts(RunFolder(tmp_path / "run"))
     noted = [note for note in facts.notes if "same search in hytas" in note]
     assert (len(said), len(noted)) == ((1, 1) if evolved else (0, 0))
-    page = render([facts, facts])
-    assert "candidates scored" in page
+    page = render([facts])
     assert ("gained nothing" in page) == evolved
+
+
+def test_control_is_reported_next_to_the_run(scene: Scene, tmp_path: Path) -> None:
+    path = tmp_path / "space.json"
+    path.write_text(with_values(CONFIG.space, {"depth": [1]}, f"{EVOLVED}tiny.json for s. Error"))
+    config = replace(CONFIG, space=str(path))
+    alone = run_pipeline(config, scene, tmp_path / "run", device="cpu").metrics
+    assert alone is not None
+    assert "control" not in alone
+    config = replace(config, control=CONFIG.space)  # later
+    both = run_pipeline(config, scene, tmp_path / "run", device="cpu").metrics
+    assert both is not None
+    own, control = both.pop("control")
+    assert both == alone
+    assert (own["space"], control["space"]) == (str(path), CONFIG.space)
+    assert own["OA"] == alone["test"]["OA"]
+    # The control is what a run of its own is.
+    other = run_pipeline(CONFIG, scene, tmp_path / "other", device="cpu").metrics
+    assert other is not None
+    assert control["OA"] == other["test"]["OA"]
+    assert (own["candidates"], control["candidates"]) == (2, 2)
+    inner = RunFolder(tmp_path / "run" / "control")
+    inner.weights.unlink()  # killed: it goes on to the same result
+    again = run_pipeline(config, scene, tmp_path / "run", device="cpu").metrics
+    assert again == {**both, "control": [own, control]}
+    facts = run_facts(RunFolder(tmp_path / "run"))
+    assert "The same search in another space" in render([facts])
+    assert any(name.endswith(", control") for name in facts.times)
+    assert not [note for note in facts.notes if "fair control" in note]
+
+
+def test_a_control_that_cannot_be_done_is_refused(scene: Scene, tmp_path: Path) -> None:
+    for values, rule in (
+        ({"control": CONFIG.space}, "is the space of the run"),
+        ({"control": "nowhere.json"}, "the same search is refused"),
+        (
+            {"control": "hytas", "recipe": replace(CONFIG.recipe, epochs=0)},
+            "compares trained networks",
+        ),
+    ):
+        with refuses("control", str(values["control"]), rule):
+            run_pipeline(replace(CONFIG, **values), scene, tmp_path / "run", device="cpu")
+    assert not (tmp_path / "run").exists()

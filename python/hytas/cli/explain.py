@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import click
@@ -10,7 +9,6 @@ import click
 from hytas.cli import options
 from hytas.cli.progress import echo
 from hytas.cli.tables import aligned
-from hytas.errors import InputError
 
 SHOWN = 5
 
@@ -35,12 +33,6 @@ SHOWN = 5
 @click.option(
     "--repeats", type=int, default=3, show_default=True, help="Random shuffles of each part."
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="HTML page with charts. The figures are written next to it, as .json.  [default: "
-    "explanation.html in RUN]",
-)
 @options.plugin_option(expose_value=False)
 @options.json_option
 def explain(
@@ -49,60 +41,37 @@ def explain(
     groups: int,
     samples: int,
     repeats: int,
-    out: Path | None,
     as_json: bool,
 ) -> None:
     """Show which bands and which neighbours the trained model of RUN looks at.
 
     Importance of a group of bands: what the model loses on test pixels when the values of these
     bands are shuffled between pixels. The same for each pixel of the patch, or each cell of an
-    image. The page also shows
-    gradients and, for networks with attention, where each layer attends.
+    image. Also gradients and, for networks with attention, where each layer attends. The report of
+    the run shows all of it in charts.
 
     \b
     hytas explain runs/ip
-    hytas explain runs/ip --groups 50 --samples 1000 --out ip.html
+    hytas explain runs/ip --groups 50 --samples 1000
     """
-    from hytas.files import check_folder, write_text
-    from hytas.report import write_sections
-    from hytas.report.explained import TITLE, explained_section
+    from hytas.cli.console import Console
     from hytas.run import RunFolder
+    from hytas.run.delivering.reporting import report_runs
     from hytas.run.explaining import explain_run
+    from hytas.run.folder import write_json
 
     folder = RunFolder(run)
-    config, _ = folder.read_config()
-    if out is None:
-        out = folder.explanation
-    else:
-        check_folder(out, "out")
-    if out.suffix.lower() not in (".html", ".htm"):
-        raise InputError("out", out, "must end in .html")
-    _check_overwrites(out)
-    config = config.moved(**options.absolute_paths(moved))
+    config = folder.read_config()[0].moved(**options.absolute_paths(moved))
     found = explain_run(run, config, groups=groups, samples=samples, repeats=repeats)
-    write_sections(out, f"{TITLE}: {found['data']}", [], [explained_section(found)])
-    write_text(out.with_suffix(".json"), json.dumps(found, indent=1, allow_nan=False) + "\n")
     if as_json:
         echo(json.dumps(found, indent=1, allow_nan=False))
         return
     print_found(found)
-    echo(f"written   {out}, {out.with_suffix('.json').name}")
-
-
-def _check_overwrites(out: Path) -> None:
-    """Refuse a page that would replace a file of a run, or whose figures would."""
-    from hytas.manifest import NAME
-    from hytas.run import RunFolder
-    from hytas.run.folder import ARTEFACTS
-
-    folder = out.resolve().parent
-    if not RunFolder(folder).config.exists():
-        return
-    written = (out.name, out.with_suffix(".json").name)
-    kept = {one.file for name, one in ARTEFACTS.items() if not name.startswith("explanation")}
-    for name in written:
-        if name in {*kept, NAME}:
-            raise InputError("out", out, f"would replace {name} of the run in {folder}")
+    with folder:
+        write_json(folder.explanation, found)
+    with Console() as console:
+        report_runs([run], folder.report, report=console)
+    echo(f"written   {folder.explanation}, {folder.report.name}")
 
 
 def print_found(found: Mapping[str, Any]) -> None:

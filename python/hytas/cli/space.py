@@ -289,13 +289,14 @@ def evolve(
     """Search the search space (S3): add and drop choices by what they are worth in a supernet.
 
     By its own measure an evolved space is better. Whole searches in it gained nothing in our
-    measurements, also against a control of the same size (docs/evolving.md): compare both.
+    measurements, also against a control of the same size (docs/evolving.md): search with --control.
 
     The same command again goes on where it was stopped.
 
     \b
     hytas space evolve --data IndianPine.mat --budget 20K..200K-params --out evolved.json
-    hytas search --space evolved.json --data IndianPine.mat --budget 200K-params
+    hytas search --space evolved.json --control hytas-wide --data IndianPine.mat \
+      --budget 200K-params
     """
     from hytas.cli.console import Console
     from hytas.run import RunConfig, evolve_space
@@ -330,8 +331,8 @@ def evolve(
         click.echo(f"{name[-24:]:<24} {errors.E:>7.4f} {errors.T:>7.4f}")
     click.echo("errors on validation pixels: 1 - mean probability of the true class")
     click.echo(
-        "not shown to find better networks: search in both spaces with the same options, so with "
-        f"as many trainings (--space {config.space}; --space {out}), and compare: hytas report A B"
+        "not shown to find better networks: hytas search --space "
+        f"{out} --control {config.space} searches in both, with as many trainings, and compares"
     )
 
 

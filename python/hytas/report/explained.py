@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.pictures.plots import draw_cells, draw_intervals
-from hytas.report.sections import Figure, Grid, Section
+from hytas.report.facts import Figure, Grid, Section
 
 TITLE = "What the network looks at"
 

@@ -106,6 +106,7 @@ class RunFacts:
         model: "name", "bytes" and "sha256" of the exported file.
         split: digest of the training, validation and test pixels, or "".
         differences: to the first run of the report, in settings.
+        explanation: of `explanation.json`, what the network looks at, if it was measured.
         notes: what is missing, and why.
     """
 
@@ -133,6 +134,7 @@ class RunFacts:
     model: Mapping[str, Any] | None = None
     split: str = ""
     differences: Sequence[str] = ()
+    explanation: Mapping[str, Any] | None = None
     notes: Sequence[str] = ()
     path: str = ""
     scene: str = ""
@@ -147,3 +149,43 @@ class RunFacts:
     def words(self) -> str:
         """What the run classifies: "pixels" or "images"."""
         return "pixels" if self.samples is None else "images"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of texts; the first column names the rows."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart: its title, its SVG, what it shows in words, and whether it needs all the width."""
+
+    title: str
+    svg: str
+    about: str
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page.
+
+    Attributes:
+        key: short name, for links.
+        title: of the section.
+        sentences: what it says; the first is the verdict.
+        grids: tables.
+        figures: charts.
+        notes: what differs, is missing or has to be known.
+    """
+
+    key: str
+    title: str
+    sentences: Sequence[str] = ()
+    grids: Sequence[Grid] = ()
+    figures: Sequence[Figure] = ()
+    notes: Sequence[str] = ()

@@ -277,11 +277,13 @@ def _kept_split(folder: RunFolder, scene: LabelledData) -> Split | None:
     return Split.load(folder.split) if folder.read_config()[1] == scene.fingerprint else None
 
 
-def _seconds_before(folder: RunFolder) -> float:
+def pace_of(config: RunConfig, folder: RunFolder, began: float | None = None) -> Pace:
+    """Return the pace of a run that goes on in its folder; `began` is when this part began."""
     try:
-        return sum(float(one["seconds"]) for one in read_times(folder.times).values())
+        before = sum(float(one["seconds"]) for one in read_times(folder.times).values())
     except (AttributeError, KeyError, TypeError, ValueError):  # forged: the report names it
-        return 0.0
+        before = 0.0
+    return Pace(config.minutes, before, began)
 
 
 def _keep_split(folder: RunFolder, split: Split, report: Report) -> None:
@@ -345,5 +347,5 @@ def open_run(
         folder.claim(config, scene)
         with logged(report, folder.log) as lines, tracked(lines, config, folder.path) as log:
             _keep_split(folder, context.data.split, log)
-            pace = Pace(config.minutes, _seconds_before(folder), began)
+            pace = pace_of(config, folder, began)
             yield Run(context, folder, log, command, workers, pace=pace)

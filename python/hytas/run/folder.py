@@ -178,17 +178,8 @@ class RunFolder:
         "slices.json", "which part of the weights a subnet has", "family", listed=False
     )
     explanation = Artefact(
-        "explanation.html",
-        "of `hytas explain`: importance of bands and neighbours, attention",
-        "explanation",
-        ("weights",),
-        recorded=False,
-        optional=True,
-        listed=False,
-    )
-    explanation_figures = Artefact(
         "explanation.json",
-        "its figures",
+        "of `hytas explain`: importance of bands and neighbours, attention; `report.html` shows it",
         "explanation",
         ("weights",),
         recorded=False,
@@ -205,6 +196,7 @@ class RunFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.race = self.path / "race"
+        self.control = self.path / "control"
         self.checkpoint = self.path / "checkpoint.safetensors"
         self.manifest = Manifest(self.path)
         self._lock: TextIO | None = None
@@ -296,7 +288,7 @@ class RunFolder:
                 raise InputError("out", self.path, rule, "choose another folder")
             trained = self.training_began()
             compared = stored if trained else stored.with_length_of(config)
-            free = ["effort", "minutes"]
+            free = ["effort", "minutes", "control"]
             free += [] if trained else ["smooth", "self_training"]
             free += ["recipe"] if self.architecture.exists() and not trained else []
             if lines := _moved(config).differences(_moved(compared), (*REPORTED, "seeds", *free)):

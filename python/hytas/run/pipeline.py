@@ -12,7 +12,8 @@ from hytas.results import RESULTS, Results
 from hytas.run.choosing.searching import check_search, shorten_training
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_run
-from hytas.run.control import control_of
+from hytas.run.control import note_of_evolved
+from hytas.run.delivering.control import check_control
 from hytas.run.delivering.files import further_formats
 from hytas.run.folder import ARTEFACTS, read_json, write_json
 from hytas.run.progress import SILENT, Report
@@ -114,7 +115,12 @@ def run_pipeline(
         ExportError: an exported file gives other results than torch.
         OSError: `out` cannot be written.
     """
-    with open_run(out, config, scene, device, report, check_search, command, workers, began) as run:
+
+    def check(context: RunContext) -> None:
+        check_search(context)
+        check_control(context)
+
+    with open_run(out, config, scene, device, report, check, command, workers, began) as run:
         plan = plan_of(run.context, references=references)
         trains = config.recipe.epochs != 0
         stages = (*plan.choosing, *(plan.finishing if trains else ()))
@@ -281,9 +287,10 @@ def _introduce(run: Run, stages: Sequence[Stage]) -> None:
         f"space {config.space}, budget {config.budget or 'none'}, "
         f"proxy {config.proxy}, seed {config.seed}, device {run.context.device}"
     )
-    if control := control_of(run.context.space.about):
-        report.notice(f"note: {control}")
-    report.plan([one.name for one in stages if one.name != "seeds" or config.seeds > 1])
+    if note := note_of_evolved(run.context.space.about, config.control):
+        report.notice(f"note: {note}")
+    asked = {"seeds": config.seeds > 1, "control": config.control is not None}
+    report.plan([one.name for one in stages if asked.get(one.name, True)])
     done = [stage.name for stage in stages if stage.is_done(run) and stage.has_files(run)]
     if done:
         report.notice(f"goes on in {run.folder.path}; done before: {', '.join(done)}")

@@ -304,6 +304,14 @@ class SearchSettings:
         usual="hytas-wide; for images autoformer-mini",
         estimator=True,
     )
+    control: str | None = setting(
+        None,
+        "Another space in which the same search and trainings are done, in the folder `control` of "
+        "the run; its figures are reported next to those of `space`. For an evolved space, the one "
+        "that it comes from. The run takes as long again.",
+        "Budget and search",
+        example="hytas-wide",
+    )
     proxy: str = setting(
         "dss",
         "Training-free score. With several, all are recorded and the first one leads the search.",

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from hytas.errors import InputError
 from hytas.export import FILES
-from hytas.run.choosing.searching import race_stage, search_stage
+from hytas.run.choosing.searching import race_stage, search_stage, shorten_training
 from hytas.run.context import Run, RunContext
 from hytas.run.delivering.comparing import references_stage
+from hytas.run.delivering.control import control_stage
 from hytas.run.delivering.files import (
     export_stage,
     further_formats,
@@ -198,13 +199,26 @@ def plan_of(context: RunContext, *, references: bool = True) -> Plan:
         ("metrics", "evaluations"),
         always=True,
     )
+    control = Stage("control", _control, ("metrics",), ("metrics",), always=True)
     return Plan(
         (SEARCH, KIND if by_supernet else RACE),
         training,
         (REFERENCES,) if references else (),
         (EXPORT, drawing),
-        (seeds, REPORT),
+        (seeds, control, REPORT),
     )
+
+
+def _control(run: Run) -> None:
+    def search_and_train(inner: Run) -> None:
+        plan = plan_of(inner.context, references=False)
+        repair(inner, (*plan.choosing, *plan.finishing))
+        run_stages(plan.choosing, inner)
+        shorten_training(inner)
+        run_stages(plan.finishing, inner)
+        inner.folder.record_all()
+
+    control_stage(run, search_and_train)
 
 
 def _seeds(run: Run, stages: Sequence[Stage], shares_records: bool) -> None:

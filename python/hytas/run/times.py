@@ -36,9 +36,10 @@ def read_times(path: Path) -> Times:
 
 
 def all_times(folder: RunFolder) -> Times:
-    """Return the times of a run and of the trainings of further seeds."""
+    """Return the times of a run, of the trainings of further seeds, and of its control."""
     times = read_times(folder.times)
-    for path in sorted(folder.path.glob("seed-*/times.json")):
+    inner = *sorted(folder.path.glob("seed-*")), folder.control
+    for path in (each / folder.times.name for each in inner):
         for stage, entry in read_times(path).items():
             times[f"{stage}, {path.parent.name.replace('-', ' ')}"] = entry
     return times

@@ -56,7 +56,7 @@ def export_stage(run: Run) -> None:
         metrics["front"] = read_json(run.folder.trained_front)
     if run.folder.metrics.exists():  # exported again: the figures of the trainings stay
         before = read_json(run.folder.metrics)
-        metrics |= {name: before[name] for name in ("seeds", "device") if name in before}
+        metrics |= {name: before[name] for name in ("seeds", "device", "control") if name in before}
     write_json(run.folder.metrics, metrics)
 
 

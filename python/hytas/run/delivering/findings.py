@@ -27,7 +27,7 @@ from hytas.race.rankings import Ranking
 from hytas.references import METHODS
 from hytas.report import Candidates, Finalist, Layer, Pixels, RunFacts, Samples
 from hytas.run.config import RunConfig
-from hytas.run.control import control_of
+from hytas.run.control import note_of_evolved
 from hytas.run.folder import WHERE, RunFolder, read_json
 from hytas.run.pace import FINAL, shortened
 from hytas.run.times import all_times, run_cost
@@ -99,14 +99,15 @@ def run_facts(
         model=_model(folder.onnx) if folder.onnx.exists() else None,
         split="" if split is None else _split_digest(split),
         differences=[] if first is None else config.differences(first, WHERE),
-        notes=[*stored.notes, *unknown, *_shortened(folder, config), *_control(config)],
+        explanation=read_json(folder.explanation) if folder.explanation.exists() else None,
+        notes=[*stored.notes, *unknown, *_shortened(folder, config), *_of_evolved(config)],
     )
 
 
-def _control(config: RunConfig) -> list[str]:
-    """Return what a search in an evolved space must be compared with, if its file is there."""
+def _of_evolved(config: RunConfig) -> list[str]:
+    """Return the note on an evolved space, if its file is there."""
     try:
-        note = control_of(open_space(config.space)[0].about)
+        note = note_of_evolved(open_space(config.space)[0].about, config.control)
     except (InputError, OSError):
         return []
     return [note] if note else []

@@ -49,7 +49,7 @@ def test_scenes_that_do_not_fit_write_nothing(
     cube, labels = small_scene()
     np.savez("a.npz", cube=cube, labels=labels)
     np.savez("few.npz", cube=cube[..., :9], labels=labels)
-    np.savez("other.npz", cube=cube, labels=np.where(labels == 9, 7, labels))
+    np.savez("other.npz", cube=cube + 1, labels=np.where(labels == 9, 7, labels))
     search_for = ["--budget", "6K-params", "--out", "run", "--data", "a.npz"]
     for further, words in (
         (["--data", "few.npz"], "has 9 bands and a has 16"),

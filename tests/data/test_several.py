@@ -251,6 +251,11 @@ def test_scenes_of_files_are_read_as_one(tmp_path: Path) -> None:
         np.testing.assert_allclose(values.std(axis=(0, 1)), 1, atol=1e-5)
     with pytest.raises(InputError, match="test_data='a': is also a training scene"):
         load_scenes([(files[0], None)], [(files[0], None)])
+    with np.load(files[0]) as file:
+        relabelled = {**file, "labels": np.where(file["labels"] == 4, 0, file["labels"])}
+    np.savez(tmp_path / "other.npz", **relabelled)
+    with pytest.raises(InputError, match="test_data='other': is also a training scene"):
+        load_scenes([(files[0], None)], [(str(tmp_path / "other.npz"), None)])
     copied = shutil.copy(files[0], tmp_path / "copy.npz")
     for again in (files[0], str(copied)):
         with pytest.raises(InputError, match=r"data='\w+': is given twice"):

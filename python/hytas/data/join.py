@@ -44,7 +44,7 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
     tops = np.cumsum([0, *(scene.height + GAP for scene in scenes[:-1])]).tolist()
     names = numbered([scene.name for scene in scenes])
     parts = tuple(
-        Part(name, top, scene.height, scene.width, at < len(training), scene.fingerprint)
+        Part(name, top, scene.height, scene.width, at < len(training), scene.cube_digest)
         for at, (scene, name, top) in enumerate(zip(scenes, names, tops, strict=True))
     )
     shape = (parts[-1].top + parts[-1].height, max(part.width for part in parts))
@@ -62,7 +62,7 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
         test=_fixed("test", training, indices, parts, shape) if fixed else None,
         valid=_laid([scene.valid for scene in scenes], parts, shape),
         sources=tuple(dict.fromkeys(source for scene in scenes for source in scene.sources)),
-        fingerprint=_fingerprint(parts, indices, nodata),
+        fingerprint=_fingerprint(scenes, parts, indices, nodata),
         notes=_notes(scenes, training, fixed),
         train_counts=None,
         bad_bands=_unusable(training, tested),
@@ -193,11 +193,14 @@ def _unusable(training: Sequence[Scene], tested: Sequence[Scene]) -> tuple[int, 
 
 
 def _fingerprint(
-    parts: Sequence[Part], indices: Sequence[npt.NDArray[np.int32]], nodata: float | None
+    scenes: Sequence[Scene],
+    parts: Sequence[Part],
+    indices: Sequence[npt.NDArray[np.int32]],
+    nodata: float | None,
 ) -> str:
     facts = [
-        (part.fingerprint, part.trains, index.tolist())
-        for part, index in zip(parts, indices, strict=True)
+        (scene.fingerprint, part.trains, index.tolist())
+        for scene, part, index in zip(scenes, parts, indices, strict=True)
     ]
     return hashlib.sha256(repr((facts, nodata)).encode()).hexdigest()
 

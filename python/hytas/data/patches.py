@@ -23,7 +23,7 @@ class Part:
         top: its first row in the joined scene.
         height, width: its size in pixels.
         trains: whether its pixels may train; if not, they are tested on, and reported separately.
-        fingerprint: of the scene.
+        cube_digest: of the scene.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Part:
     height: int
     width: int
     trains: bool
-    fingerprint: str
+    cube_digest: str
 
     @property
     def window(self) -> tuple[slice, slice]:

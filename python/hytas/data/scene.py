@@ -34,6 +34,8 @@ class Scene:
         valid: (H, W), False where a band in use is NaN or infinite, or all are `nodata`; these
             pixels are unlabelled.
         sources: the files that were read.
+        cube_digest: sha256 of the values that the file holds, in hex: scenes with the same one are
+            the same ground, whatever their labels and their no-data value.
         fingerprint: sha256 of cube, its type, labels, split, class ids, bad bands and no-data
             value, in hex.
         notes: one-line remarks on masked pixels and on corrections.
@@ -59,6 +61,7 @@ class Scene:
     wavelengths: npt.NDArray[np.float64] | None
     valid: npt.NDArray[np.bool_]
     sources: tuple[str, ...]
+    cube_digest: str
     fingerprint: str
     notes: tuple[str, ...] = ()
     train_counts: tuple[int, ...] | None = None
@@ -73,7 +76,7 @@ class Scene:
     @property
     def parts(self) -> tuple[Part, ...]:
         """Return the scenes in this one; a scene of its own is its only part."""
-        own = Part(self.name, 0, self.height, self.width, True, self.fingerprint)
+        own = Part(self.name, 0, self.height, self.width, True, self.cube_digest)
         return self.joined or (own,)
 
     has_map: ClassVar[bool] = True
@@ -215,6 +218,7 @@ def scene_from_arrays(
         as_stored(nodata, cube.dtype),
     )
     joined, valid, remarks = _masked(cube, maps, nodata, (bands, bad_bands))
+    digest = _digest(cube, np.float32)
     return Scene(
         name=name,
         cube=cube,
@@ -226,7 +230,8 @@ def scene_from_arrays(
         wavelengths=wavelengths_of(wavelengths, cube.shape[2]),
         valid=valid,
         sources=tuple(sources),
-        fingerprint=fingerprint(_digest(cube, np.float32), cube.dtype, joined, nodata, bad_bands),
+        cube_digest=digest,
+        fingerprint=fingerprint(digest, cube.dtype, joined, nodata, bad_bands),
         notes=(*notes, *remarks),
         nodata=nodata,
         class_colours=_colours(class_colours or {}, joined.ids),

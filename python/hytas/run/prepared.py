@@ -230,7 +230,7 @@ class PreparedScene(PreparedData):
         return [
             {
                 "name": part.name,
-                "fingerprint": part.fingerprint,
+                "fingerprint": part.cube_digest,
                 "pixels": len(np.intersect1d(trained, part.pixels(self.scene.width))),
             }
             for part in self.scene.parts

@@ -102,7 +102,7 @@ class Start:
         """
         sources = [one.get("fingerprint") for one in self.card.learnt_from]
         if isinstance(data, Scene):
-            parts = [(part.fingerprint, part.pixels(data.width)) for part in data.parts]
+            parts = [(part.cube_digest, part.pixels(data.width)) for part in data.parts]
         else:
             parts = [(data.fingerprint, np.arange(len(data.labels)))]
         shared = [(print_, pixels) for print_, pixels in parts if print_ in sources]
@@ -139,7 +139,7 @@ class Start:
         card, name = self.card, str(self.folder.path)
         fingerprints = {one.get("fingerprint") for one in card.learnt_from}
         for part in scene.parts:
-            if part.fingerprint in fingerprints:
+            if part.cube_digest in fingerprints:
                 raise InputError(
                     "data",
                     part.name,

@@ -68,7 +68,7 @@ def test_the_item_says_what_the_model_takes_and_gives(
     assert properties["mlm:hyperparameters"]["scaling"]["offset"] == card.preprocessing["offset"]
     (given,) = properties["mlm:output"]
     assert [one["value"] for one in given["classification:classes"]] == [3, 4, 9, 200]
-    assert given["classification:classes"][0]["title"] == "grass"
+    assert given["classification:classes"][0]["description"] == "grass"
     assert sorted(item["assets"]) == ["model.onnx", "scene.w8.onnx"]
     asset = item["assets"]["model.onnx"]
     assert "mlm:model" in asset["roles"]

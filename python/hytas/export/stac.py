@@ -134,7 +134,6 @@ def _output(card: ModelCard, task: str) -> dict[str, Any]:
         {
             "value": number,
             "name": _plain(name, number),
-            "title": name,
             "description": name,
             "color_hint": "".join(f"{level:02X}" for level in colour),
         }

@@ -3,6 +3,7 @@
 import json
 import socket
 import sqlite3
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
@@ -32,6 +33,7 @@ from vectors_made import (
     vector_file,
 )
 
+from hytas.cli.inspect_values import describe_shapes
 from hytas.data import Grid, labels_on_grid, load_scene, make_split
 from hytas.data.labels.burn import Burner, crossing
 from hytas.data.readers import guard
@@ -275,6 +277,18 @@ def test_what_is_not_in_the_scene_is_named(tmp_path: Path) -> None:
     assert "f.geojson: no pixel of rice, rye in the scene" in notes
 
 
+def test_inspect_lists_fields_and_their_values(tmp_path: Path) -> None:
+    described = describe_shapes(geojson(tmp_path / "f.geojson", [*FIELDS, (None, {"crop": None})]))
+    assert described is not None
+    assert described["shapes"] == len(FIELDS) + 1
+    counts = Counter(fields["crop"] for _, fields in FIELDS)
+    most, count = counts.most_common(1)[0]
+    assert described["fields"]["crop"].startswith(f"{len(counts) + 1} values: {most} {count}")
+    assert "no value 1" in described["fields"]["crop"]
+    np.save(tmp_path / "map.npy", np.ones((3, 3)))
+    assert describe_shapes(tmp_path / "map.npy") is None
+
+
 BOWTIE = polygon(utm([(2, 2), (10, 10), (10, 2), (2, 10)]))
 NAN = float("nan")
 LINE = {"type": "LineString", "coordinates": box(1, 1, 3, 3)}
@@ -287,6 +301,11 @@ LINE = {"type": "LineString", "coordinates": box(1, 1, 3, 3)}
         ([(BOWTIE, {"class": "a"})], {}, "shape 1 crosses itself near 600"),
         ([(LINE, {"class": "a"})], {}, "shape 1 is a LineString: polygon or point needed"),
         ([(FIELDS[0][0], {"class": None})], {}, "shape 1 has no class in the field class"),
+        (
+            [(FIELDS[0][0], {"class": one}) for one in (" ", "a", None)],
+            {},
+            "shape 1 (and 1 more) has no class",
+        ),
         ([(FIELDS[0][0], {"class": 1.5})], {}, "class is 1.5: a class is a text or a whole"),
         ([(FIELDS[0][0], {"class": -4})], {}, "class is -4: a class is 0"),
         ([(FIELDS[0][0], {"a": 1, "b": 2})], {}, "the fields are a, b"),

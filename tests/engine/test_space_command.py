@@ -201,7 +201,7 @@ def test_a_space_file_must_be_text(
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("count", "--budget", "2M"), "error: budget '2M': has no unit"),
+        (("count", "--budget", "2M"), "error: --budget 2M: has no unit"),
         (("count", "--budget", "-1-params"), "must not be negative"),
         (
             ("count", "--budget", "10-params"),

@@ -9,7 +9,7 @@ import click
 
 from hytas.cli import options
 from hytas.cli.inspect_run import describe_run, file_digest, lines_of_run
-from hytas.cli.inspect_values import describe_labels, describe_range
+from hytas.cli.inspect_values import describe_labels, describe_range, describe_shapes
 from hytas.cli.progress import echo
 from hytas.errors import InputError, escaped
 
@@ -34,7 +34,7 @@ Lines = Callable[[Mapping[str, Any]], list[str]]
 @options.plugin_option(expose_value=False)
 @options.json_option
 def inspect(path: Path, as_json: bool, **reading: Any) -> None:
-    """Describe PATH: a scene, a table of spectra, an exported model or a run folder."""
+    """Describe PATH: a scene, labels, a table of spectra, an exported model or a run folder."""
     if str(path) != "synthetic" and not path.exists():
         raise InputError("path", path, "no such file or folder")
     given = {
@@ -120,6 +120,8 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
     from hytas.data import load_scene, open_file
     from hytas.data.patches import sample_spectra
 
+    if not given and (shapes := describe_shapes(path)) is not None:
+        return shapes
     facts: Finding = {"what": "scene", "path": str(path)}
     if path.suffix.lower() == ".png" and (labels := describe_labels(path)) is not None:
         return facts | labels
@@ -138,6 +140,7 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
         "bands": scene.bands,
         "type": scene.cube.dtype.name,
         "wavelengths": _range(scene.wavelengths),
+        "no data": _number(scene.nodata),
         "values": describe_range(sample_spectra(scene.cube), scene.nodata),
         "labelled pixels": int((scene.labels > 0).sum()),
         "classes": scene.class_counts(),
@@ -213,10 +216,15 @@ def _unlabelled(path: Path, reason: str, axes: str | None) -> Finding:
         "bands": cube.shape[2],
         "type": cube.dtype.name,
         "wavelengths": _range(cube.wavelengths),
+        "no data": _number(cube.nodata),
         "values": describe_range(np.concatenate(cube.sampled), cube.nodata),
         "notes": notes,
         "problems": [reason],
     }
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else f"{value:g}"
 
 
 def _variables(contents: "Contents") -> list[str]:

@@ -8,6 +8,9 @@ from hytas.errors import InputError
 if TYPE_CHECKING:
     from hytas.types import Array
 
+MOST_VALUES = 10
+"""Values of a field that are shown, the most frequent first."""
+
 
 def describe_range(pixels: "Array", nodata: float | None) -> str | None:
     """Return the range of the values of pixels (N, B); None without data."""
@@ -21,6 +24,34 @@ def describe_range(pixels: "Array", nodata: float | None) -> str | None:
     ends = np.quantile(values.astype(np.float64), (0, 0.01, 0.99, 1))
     least, low, high, most = (f"{end:.6g}" for end in ends)
     return f"{least} to {most}; first to last percentile {low} to {high}, of {values.size} sampled"
+
+
+def describe_shapes(path: Path) -> dict[str, Any] | None:
+    """Return fields and values of a file of polygons or points; None for another file."""
+    from collections import Counter
+
+    from hytas.data.labels.formats import format_of, read_shapes
+    from hytas.data.labels.shapes import VectorOptions
+
+    if format_of(path) is None:
+        return None
+    shapes = read_shapes(path, VectorOptions())
+    fields = {}
+    for name, values in shapes.fields.items():
+        counts = Counter("no value" if value is None else str(value) for value in values)
+        common = [f"{value} {count}" for value, count in counts.most_common(MOST_VALUES)]
+        fields[name] = f"{len(counts)} values: {', '.join(common)}" + (
+            ", ..." if len(counts) > MOST_VALUES else ""
+        )
+    return {
+        "what": "polygons or points",
+        "path": str(path),
+        "format": shapes.format,
+        "place": shapes.crs,
+        "shapes": len(shapes.geometries),
+        "fields": fields,
+        "notes": list(shapes.notes),
+    }
 
 
 def describe_labels(path: Path) -> dict[str, Any] | None:

@@ -1,5 +1,6 @@
 """Budgets: bounds on the costs of an architecture."""
 
+import re
 from collections.abc import Sequence
 
 from hytas._engine import Budget
@@ -17,4 +18,10 @@ def parse_budget(budget: str | Sequence[str]) -> Budget:
     try:
         return Budget.parse(budget)
     except ValueError as error:
-        raise InputError(str(error)) from None
+        raise _refusal(str(error)) from None
+
+
+def _refusal(text: str) -> InputError:
+    """Return the error of the engine's "budget 'TEXT': RULE; HINT", or of another text."""
+    parts = re.fullmatch(r"budget '(.*?)': (.*); (write .*)", text, re.DOTALL)
+    return InputError("budget", *parts.groups()) if parts else InputError(text)

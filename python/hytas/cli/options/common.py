@@ -45,7 +45,7 @@ class BudgetType(click.ParamType[str]):
     name = "budget"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from hytas._engine import Budget
+        from hytas.spaces.budgets import parse_budget
 
         for term in str(value).split(","):
             amount, _, unit = term.strip().partition("-")
@@ -55,10 +55,7 @@ class BudgetType(click.ParamType[str]):
                 if unit.lower().startswith("flop"):
                     hint = "a multiply-accumulate is two of them: write half the number of macs"
                 raise InputError("budget", value, f"unit {unit!r} is not a unit", hint)
-        try:
-            return str(Budget.parse(value))
-        except ValueError as error:
-            raise InputError(str(error)) from None
+        return str(parse_budget(value))
 
 
 class OpenChoice(click.Choice[str]):

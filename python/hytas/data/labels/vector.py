@@ -251,7 +251,12 @@ def _classes(
     given: ClassNames,
 ) -> Classes:
     name = find_field(fields, options.class_field)
-    values = [_class_of(value, name, number) for number, value in enumerate(fields[name], start=1)]
+    given_values = [one.strip() if isinstance(one, str) else one for one in fields[name]]
+    if empty := [at for at, one in enumerate(given_values, start=1) if one in (None, "")]:
+        several = f" (and {len(empty) - 1} more)" if len(empty) > 1 else ""
+        rule = f"shape {empty[0]}{several} has no class in the field {printable(name)}"
+        raise InputError("labels", rule=rule, hint="give it one, or remove the shape")
+    values = [_class_of(value, name, number) for number, value in enumerate(given_values, start=1)]
     if all(isinstance(value, int) for value in values):
         one = 1 if zero_is_a_class else 0
         ids = [0 if value == unlabelled else int(value) + one for value in values]
@@ -276,12 +281,6 @@ def _classes(
 def _class_of(value: Any, name: str, number: int) -> int | str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if isinstance(value, str):
-        value = value.strip()
-    if value is None or value == "":
-        raise InputError(
-            "labels", rule=f"shape {number} has no class in the field {printable(name)}"
-        )
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise InputError(
             "labels",

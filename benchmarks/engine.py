@@ -4,7 +4,7 @@
 
 Prints JSON lines. Arguments name parts (python, peers, growth, rates), else all are run. Every
 time is processor time, so other work on the machine counts little. Peers that are not installed are
-left out. `growth` also draws docs/images/engine-growth.svg.
+left out.
 """
 
 import os
@@ -21,12 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from hytas._engine import Budget, Evolution, Feasible, SearchSpace, builtin_space_text
-from hytas.pictures.canvas import MARKS, Canvas
-from hytas.pictures.plots import COLOURS, Frame
 
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build/benchmark"
-PICTURE = ROOT / "docs/images/engine-growth.svg"
 WINDOWS = [
     ("autoformer-tiny", "5M..6M-params"),
     ("autoformer-tiny", "5.90M..5.91M-params"),
@@ -332,22 +329,9 @@ def growth() -> None:
         ("most layers (hytas with three choices a layer)", "processor time", grow_depth()),
         ("architectures in the window (autoformer-tiny)", "processor time", grow_window()),
     )
-    page, size = Canvas(1260, 330), (420.0, 330.0)
-    for place, (x, y, lines) in enumerate(panels):
-        across, up = zip(*(point for points in lines.values() for point in points), strict=True)
-        corner = place * size[0], 0.0
-        frame = Frame(
-            page, across, up, (x, y), corner=corner, size=size, below=20, log=True, log_up=True
-        )
-        looks = list(zip(lines, COLOURS, MARKS, strict=False))
-        for label, colour, mark in looks:
-            places, values = zip(*lines[label], strict=True)
-            frame.curve(places, values, colour)
-            frame.points(places, values, colour, mark)
-            report(what="growth", over=x, line=label, points=lines[label])
-        frame.keys(looks)
-    PICTURE.parent.mkdir(exist_ok=True)
-    page.write(PICTURE)
+    for over, unit, lines in panels:
+        for label, points in lines.items():
+            report(what="growth", over=over, line=label, unit=unit, points=points)
 
 
 PARTS = {"python": python_loop, "peers": beside_peers, "growth": growth, "rates": rates}

@@ -48,7 +48,6 @@ class Frame:
         size: tuple[float, float] | None = None,
         below: float = 0.0,
         log: bool = False,
-        log_up: bool = False,
     ) -> None:
         """Draw the axes.
 
@@ -61,14 +60,13 @@ class Frame:
             size: of the chart; None takes the page.
             below: room for keys.
             log: make the axis across logarithmic.
-            log_up: make the other one logarithmic.
         """
         self.page = page
         width, height = size or (page.width, page.height)
         left, right = corner[0] + 58, corner[0] + width - 14
         top, bottom = corner[1] + 16, corner[1] + height - 44 - below
         self.across = _axis(across, left, right, log)
-        self.up = _axis(up, bottom, top, log_up)
+        self.up = _axis(up, bottom, top, False)
         self._below = bottom + 58
         for x, text in self.across.ticks:
             page.line([(x, top), (x, bottom)])
@@ -85,7 +83,7 @@ class Frame:
         return [
             (round(self.across.place(x), 1), round(self.up.place(y), 1))
             for x, y in zip(across, up, strict=True)
-            if np.isfinite(y) and (x > 0 or not self.across.log) and (y > 0 or not self.up.log)
+            if np.isfinite(y) and (x > 0 or not self.across.log)
         ]
 
     def curve(

@@ -70,12 +70,12 @@ def test_mlflow_reads_the_events_and_a_run_goes_on_in_its_run(
 
 
 def test_a_tracker_that_is_not_there_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "mlflow.entities", None)
-    config = replace(CONFIG, track="mlflow")
-    with refuses("track", "mlflow", r"hytas\[track\]"), tracked(None, config, tmp_path):  # type: ignore[arg-type]
-        pass
+    monkeypatch.setattr("hytas.run.tracking.find_spec", lambda _: None)
+    with refuses("track", "mlflow", r"hytas\[track\]"):
+        run_pipeline(replace(CONFIG, track="mlflow"), scene, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
     with refuses("track", "wandb", "must be one of tensorboard, mlflow"):
         replace(CONFIG, track=["wandb"])
 

@@ -23,7 +23,7 @@ from hytas.run.prepared import PreparedData, prepare_scene
 from hytas.run.progress import Report, logged
 from hytas.run.start import Origin, Scratch, Start
 from hytas.run.times import add_start, kept_time, read_times
-from hytas.run.tracking import tracked
+from hytas.run.tracking import check_installed, tracked
 from hytas.spaces import open_space
 from hytas.spaces.shape import Shape
 from hytas.train import Recipe
@@ -341,6 +341,7 @@ def open_run(
     """
     context = prepare(config, scene, choose_device(device), _kept_split(RunFolder(out), scene))
     check(context)
+    check_installed(config)
     if not RunFolder(out).weights.exists():
         context.teacher()  # refuses one that does not fit
     with RunFolder(out) as folder:

@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -253,7 +254,7 @@ def tracked(report: Report, config: RunConfig, folder: Path) -> Iterator[Report]
     """Yield a report that also writes for the trackers of the configuration.
 
     Raises:
-        InputError: a tracker is not installed, or cannot be opened.
+        InputError: a tracker cannot be opened.
     """
     opened: list[Tracked] = []
     ended = False
@@ -299,13 +300,21 @@ def _facts(path: Path) -> dict[str, Any]:
         return {}
 
 
+def check_installed(config: RunConfig) -> None:
+    """Refuse a tracker whose package is not there.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    for name in config.track:
+        if find_spec(name) is None:
+            raise InputError("track", name, "is not installed", "pip install 'hytas[track]'")
+
+
 def _open(name: str, config: RunConfig, folder: Path) -> Tracker:
     kind = TRACKERS[name]
     try:
         tracker: Tracker = kind(folder, config)
-    except ImportError as error:
-        hint = "pip install 'hytas[track]'"
-        raise InputError("track", name, f"is not installed ({error})", hint) from None
     except Exception as error:  # trackers raise errors of many libraries
         rule = f"cannot be reached at {_public(kind.place(folder))} ({_public(one_line(error))})"
         raise InputError("track", name, rule, kind.hint) from None

@@ -78,7 +78,7 @@ def test_validation_pixels_that_decide_are_held_out(large: Path, scene: Scene) -
 def test_a_fold_is_trained_without_a_teacher_that_saw_it(
     large: Path, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stage, "ENOUGH_PIXELS", 30)
+    monkeypatch.setattr("hytas.run.context.ENOUGH_PIXELS", 30)
     trained = {}
     fit = stage.fit
 

@@ -66,12 +66,14 @@ def _forget_effort(ctx: click.Context) -> set[str]:
         return set()
     if f"steps={effort.steps}" in meta.get("recipe", ()):
         meta["recipe"].remove(f"steps={effort.steps}")
-    if meta and meta["settings"].get("usual_finalists") in (
-        effort.finalists,
-        effort.image_finalists,
-    ):
-        del meta["settings"]["usual_finalists"]
-    names = ("population", "generations", "race_steps")
+    without_option = {
+        "usual_finalists": (effort.finalists, effort.image_finalists),
+        "held_out_folds": (effort.held_out_folds,),
+    }
+    for name, lengths in without_option.items():
+        if meta and meta["settings"].get(name) in lengths:
+            del meta["settings"][name]
+    names = ("population", "generations", "race_steps", "self_training")
     return {name for name in names if file.get(name) == getattr(effort, name)}
 
 

@@ -61,7 +61,7 @@ COMMANDS = {
     "update": ("update", "update", "Write a model's new weights as a small file, and apply it."),
     "bench": ("bench", "bench", "Measure speed and memory of an exported model on this machine."),
     "explain": ("explain", "explain", "Show which bands and neighbours a model looks at."),
-    "report": ("report", "report", "Write one page about a run, or several side by side."),
+    "report": ("report", "report", "Write one page about a run, or several next to each other."),
     "scenes": ("scenes", "scenes", "List the scenes that are known by name."),
     "inspect": ("inspect", "inspect", "Describe a scene, a model or a run folder."),
     "doctor": ("doctor", "doctor", "Report what this machine and this installation can do."),

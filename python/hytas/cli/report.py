@@ -1,4 +1,4 @@
-"""`hytas report`: one page about a run, or several side by side."""
+"""`hytas report`: one page about a run, or several next to each other."""
 
 from pathlib import Path
 from typing import Any

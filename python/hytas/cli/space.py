@@ -259,7 +259,7 @@ def cost(
 
 @space.command(cls=options.PanelCommand)
 @options.budgets_option("The constraint: only subnets inside it count.")
-@click.option("--out", required=True, help="Space file to write; its rounds lie beside it.")
+@click.option("--out", required=True, help="Space file to write; its rounds lie next to it.")
 @click.option("--steps", type=int, default=3, show_default=True, help="Rounds at most.")
 @click.option(
     "--training-steps",

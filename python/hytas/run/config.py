@@ -119,6 +119,8 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
             "usual_finalists": effort.image_finalists if images else effort.finalists,
             "race_steps": effort.race_steps,
             "recipe": Recipe(steps=effort.steps),
+            "held_out_folds": effort.held_out_folds,
+            "self_training": None if images else effort.self_training,
         }
         for name, value in values.items():
             if getattr(self, name) is None:

@@ -15,6 +15,7 @@ from hytas.data import LabelledData, Split
 from hytas.errors import InputError
 from hytas.models import NETWORKS, build_network
 from hytas.models.table import check_data
+from hytas.race import ENOUGH_PIXELS
 from hytas.run.config import RunConfig
 from hytas.run.final.teacher import Teacher, open_teacher
 from hytas.run.folder import RunFolder, read_json
@@ -72,6 +73,18 @@ class RunContext:
             return "self_training none was asked for"
         trained, _ = self.final_pixels
         return self.data.no_self_training(trained) or self.origin.no_self_training
+
+    def folds(self, enough: int = ENOUGH_PIXELS) -> list[tuple[Pixels, Pixels]]:
+        """Return pairs of pixels: those that a network trains on, and those held out from it.
+
+        Args:
+            enough: held-out pixels wanted in all pairs.
+        """
+        split, scene, block = self.data.split, self.data.scene, self.config.split.block
+        pairs = split.all_folds_like_test(scene, block, ENOUGH_PIXELS, enough)
+        held_out = np.cumsum([len(pixels) for _, pixels in pairs])
+        most = max(self.config.held_out_folds, int(np.searchsorted(held_out, ENOUGH_PIXELS)) + 1)
+        return pairs[:most]
 
     def teacher(self) -> Teacher | None:
         """Open the teacher of the final training, if it has one.

@@ -12,6 +12,7 @@ from hytas.data.labels.options import parse_unlabelled
 from hytas.data.patches import check_patch_side
 from hytas.data.preprocessing import METHODS as SCALINGS
 from hytas.data.splits.make import check_seed
+from hytas.data.splits.validation import MOST_FOLDS
 from hytas.deploy.smoothing import METHODS as SMOOTHERS
 from hytas.errors import InputError
 from hytas.settings import MOST, SCALE_BY, OneOf, counted, listed, plain_if_one, setting, that
@@ -31,6 +32,8 @@ class Effort(NamedTuple):
         image_finalists: for images, whose trainings take longer.
         race_steps: optimiser steps of the race's first rung.
         steps: optimiser steps of the final training.
+        held_out_folds: least folds that hold out pixels, if there are as many.
+        self_training: "auto" or "none".
     """
 
     population: int
@@ -39,10 +42,12 @@ class Effort(NamedTuple):
     image_finalists: int
     race_steps: int
     steps: int
+    held_out_folds: int = MOST_FOLDS
+    self_training: str = "auto"
 
 
 EFFORTS = {
-    "quick": Effort(20, 10, 6, 3, 30, 600),
+    "quick": Effort(20, 10, 6, 3, 30, 400, 2, "none"),
     "normal": Effort(50, 20, 24, 8, 60, 1500),
     "thorough": Effort(50, 40, 48, 16, 60, 3000),
 }
@@ -454,7 +459,13 @@ class RaceSettings:
         rule=counted,
         estimator=True,
     )
-
+    held_out_folds: int = setting(
+        OF_EFFORT,
+        "Folds that hold out pixels in turn, to rank finalists and to decide on smoothing and "
+        "confidence. More are taken if these hold out few pixels.",
+        rule=counted,
+        option=False,
+    )
     ranking: str = setting(
         "auto",
         "What the race ranks finalists by; auto chooses by the kind of validation pixels.",
@@ -492,12 +503,13 @@ class FinalSettings:
         rule=counted,
         estimator=True,
     )
-    self_training: str = setting(
-        "auto",
+    self_training: str | None = setting(
+        OF_EFFORT,
         "Train the winner further with pixels of the scene that have no label, as validation "
         "pixels decide (auto); or not (none). No label of a test pixel is read.",
         "Training",
         rule=OneOf(("auto", "none")),
+        usual="auto; with `effort` quick none",
         estimator=True,
         only="scenes",
     )

@@ -18,7 +18,6 @@ from hytas.proxies import (
     with_workers,
 )
 from hytas.race import (
-    ENOUGH_PIXELS,
     MANY_PIXELS,
     Racer,
     RaceTask,
@@ -44,7 +43,6 @@ from hytas.run.supernets.sharing import inherited_score
 from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
 from hytas.search.ranks import rank_in_kinds
 from hytas.spaces.architectures import read_architectures
-from hytas.types import Pixels
 
 Ranks = Callable[[Sequence[Evaluation]], NDArray[np.float64]]
 
@@ -254,8 +252,8 @@ def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
         folder: keeps where trainings stand between rungs.
     """
     config, data = context.config, context.data
-    block, folds = config.split.block, folds_of_race(context)
-    more = data.split.all_folds_like_test(data.scene, block, ENOUGH_PIXELS, MANY_PIXELS)
+    folds = context.folds()
+    further = context.folds(MANY_PIXELS)[len(folds) :]
     return RaceTask(
         context.network,
         data.labelled(data.split.train_and_validation),
@@ -267,16 +265,10 @@ def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
         config.ranking_of(data.split.spatially_disjoint),
         data.augmented_recipe,
         data.pixels_that_vote(config.seed),
-        more[len(folds) :],
+        further,
         config.prefer,
         config.trained_front,
     )
-
-
-def folds_of_race(context: RunContext) -> list[tuple[Pixels, Pixels]]:
-    """Return pairs of pixels: those that a fold trains on, and those that validate it."""
-    split, block = context.data.split, context.config.split.block
-    return split.folds_like_test(context.data.scene, block, ENOUGH_PIXELS)
 
 
 def finalist_count(context: RunContext) -> int:

@@ -25,7 +25,6 @@ from hytas.references import (
     title_of,
 )
 from hytas.results import WINNER
-from hytas.run.choosing.searching import folds_of_race
 from hytas.run.choosing.votes import MOST_TRAIN as MOST_FOR_VOTES
 from hytas.run.config import RunConfig
 from hytas.run.context import Run
@@ -153,7 +152,7 @@ def _polled(run: Run, records: Sequence[HeldOut]) -> dict[tuple[str, bytes], npt
     context, store = run.context, run.folder.evaluations
     if not context.data.polls or not store.exists():
         return {}
-    folds = folds_of_race(context)
+    folds = context.folds()
     with EvaluationStore(store, read_only=True) as opened:
         votes = [one for one in opened.votes() if one.fold < len(folds)]
     found = {}

@@ -11,7 +11,6 @@ import numpy as np
 from hytas.errors import InputError
 from hytas.export import describe
 from hytas.model_card import ModelCard
-from hytas.race import ENOUGH_PIXELS
 from hytas.run.context import Run, RunContext
 from hytas.run.final.decide import LEAST_PIXELS, Conditions, Decisions, decide
 from hytas.run.final.records import HeldOut
@@ -65,12 +64,9 @@ def folds_of(run: Run) -> tuple[list[Fold], int]:
         trained, watched = context.final_pixels
         own = Fold(trained, watched, watched, folder.checkpoint, records.record(0), True)
         return [own], len(watched)
-    split, block = context.data.split, context.config.split.block
     folds = [
         Fold(trained, trained[:0], held_out, folder.fold_checkpoint(at), records.record(at))
-        for at, (trained, held_out) in enumerate(
-            split.folds_like_test(context.data.scene, block, ENOUGH_PIXELS)[: run.most_folds]
-        )
+        for at, (trained, held_out) in enumerate(context.folds()[: run.most_folds])
     ]
     pixels = sum(len(fold.held_out) for fold in folds)
     return (folds if pixels >= LEAST_PIXELS else []), pixels

@@ -1,7 +1,8 @@
-"""The graphs that the tests reuse are those that torch would trace."""
+"""Graphs that are traced once: by formats of one model, and by all tests of one structure."""
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -12,6 +13,7 @@ from small_model import small_model, small_scene
 
 import traces
 from hytas.data import extract_patches
+from hytas.export import export_formats
 from hytas.export.onnx_file import to_onnx
 
 
@@ -45,3 +47,21 @@ def test_a_graph_with_other_weights_is_that_of_its_network(
     traced = exported()
     operators = [[node.op_type for node in one.graph.node] for one in (first, second, traced)]
     assert operators[0] == operators[1] == operators[2]
+
+
+def test_formats_of_one_model_trace_it_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    model, card = small_model(small_scene())
+    with torch.no_grad():
+        next(model.parameters()).mul_(0.7)  # a model that no other test traces
+    traced: list[Any] = []
+    export: Any = torch.onnx.export
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        traced.append(arguments[0])
+        return export(*arguments, **options)
+
+    monkeypatch.setattr(torch.onnx, "export", counted)
+    export_formats(model, tmp_path, card, ["onnx", "onnx-w8", "onnx-scene", "onnx-scene-w8"])
+    assert len(traced) == 3  # a patch, and the two parts of a scene

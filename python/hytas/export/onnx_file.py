@@ -1,6 +1,9 @@
 """Write a model as one ONNX file that takes raw pixels in the cube's element type."""
 
 import copy
+import hashlib
+import io
+import pickle
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -23,6 +26,9 @@ from hytas.models.layers import attention_written_out
 
 OPSET = 20
 _ANY_SIZE = 2**62
+_KEPT = 4
+_TRACED: dict[tuple[object, ...], bytes] = {}
+"""The last graphs: several formats of one model have the same."""
 
 
 def export_onnx(
@@ -151,7 +157,7 @@ def trace(
     opset: int,
     most: int = _ANY_SIZE,
 ) -> onnx.ModelProto:
-    """Trace a module of one argument into ONNX.
+    """Trace a module of one argument into ONNX; the same module and arguments are traced once.
 
     Values that depend on weights only are computed now, even large ones.
 
@@ -163,6 +169,48 @@ def trace(
         opset: ONNX operator set.
         most: elements of such a value, if it is not to be left to the runtime.
     """
+    key = _key(model, example, (dynamic, names, opset, most))
+    if key is None:
+        return _trace(model, example, dynamic, names, opset, most)
+    if key not in _TRACED:
+        graph = _trace(model, example, dynamic, names, opset, most)
+        for oldest in list(_TRACED)[: 1 - _KEPT]:
+            _TRACED.pop(oldest, None)
+        _TRACED[key] = graph.SerializeToString()
+    copied = onnx.ModelProto()
+    copied.ParseFromString(_TRACED[key])
+    return copied
+
+
+class _Contents(pickle.Pickler):
+    """Pickles tensors by their values: torch's own form depends on addresses."""
+
+    def persistent_id(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return None
+        return value.detach().numpy().tobytes(), tuple(value.shape), str(value.dtype)
+
+
+def _key(model: nn.Module, example: Any, settings: Any) -> tuple[object, ...] | None:
+    """Return all that a graph depends on; None if the module cannot be pickled."""
+    file = io.BytesIO()
+    try:
+        _Contents(file, protocol=5).dump((model, example))
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return None
+    digest = hashlib.sha256(file.getvalue()).digest()
+    # A class by itself, because a notebook may define another of the same name.
+    return digest, repr(settings), *(type(part).forward for part in model.modules())
+
+
+def _trace(
+    model: nn.Module,
+    example: Any,
+    dynamic: Any,
+    names: tuple[list[str], list[str]],
+    opset: int,
+    most: int,
+) -> onnx.ModelProto:
     with quiet(), torch.no_grad(), attention_written_out():
         program = torch.onnx.export(
             model,

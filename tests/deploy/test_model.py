@@ -47,15 +47,16 @@ def test_patches_in_any_number(exported: Exported) -> None:
     assert deployed.predict_patches(patches[:0]).shape == (0, 4)
 
 
-def test_calls_side_by_side_answer_as_one_after_another(exported: Exported) -> None:
-    alone, beside = (DeployedModel.load(exported.onnx, "cpu", threads=n) for n in (1, 3))
-    assert (alone.abreast, beside.abreast) == (1, 3)
-    assert DeployedModel.load(exported.onnx, "cpu", threads=3, one_call=True).abreast == 1
+def test_parallel_calls_give_the_same_as_one_after_another(exported: Exported) -> None:
+    single, parallel = (DeployedModel.load(exported.onnx, "cpu", threads=n) for n in (1, 3))
+    assert (single.parallel, parallel.parallel) == (1, 3)
+    assert DeployedModel.load(exported.onnx, "cpu", threads=3, one_call=True).parallel == 1
     patches = exported.patches(71)
-    np.testing.assert_array_equal(alone.predict_patches(patches), beside.predict_patches(patches))
+    expected = single.predict_patches(patches)
+    np.testing.assert_array_equal(parallel.predict_patches(patches), expected)
 
 
-def test_a_failure_beside_others_is_told_and_ends_them(exported: Exported) -> None:
+def test_a_failure_among_parallel_calls_is_raised_and_ends_them(exported: Exported) -> None:
     deployed, seen = DeployedModel.load(exported.onnx, "cpu", threads=2), list[int]()
 
     def work(number: int) -> int:
@@ -64,7 +65,7 @@ def test_a_failure_beside_others_is_told_and_ends_them(exported: Exported) -> No
         return 1 // (number - 1)
 
     with pytest.raises(ZeroDivisionError):
-        list(deployed.side_by_side(work, range(1000)))
+        list(deployed.in_parallel(work, range(1000)))
     assert len(seen) < 100
 
 

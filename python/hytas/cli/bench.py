@@ -207,13 +207,13 @@ def _compare(model: "DeployedModel", table: dict[str, Any], path: Path) -> dict[
     }
 
 
-def _text(found: dict[str, Any]) -> str:
-    scene = found["graph"] in ("scene", "smooth-scene")
+def _text(report: dict[str, Any]) -> str:
+    scene = report["graph"] in ("scene", "smooth-scene")
     head = ["runtime", "device", "threads", "rows" if scene else "batch"]
-    counted = "images/s" if found["graph"] == "image" else "pixels/s"
+    counted = "images/s" if report["graph"] == "image" else "pixels/s"
     head += ["ms", "p10..p90", "CPU ms", counted, "MB"]
     rows = [head]
-    for run in found["runs"]:
+    for run in report["runs"]:
         rows.append(
             [
                 "torch eager" if run["runtime"].endswith("torch") else "onnxruntime",
@@ -229,16 +229,16 @@ def _text(found: dict[str, Any]) -> str:
         )
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
     tiles = ", in tiles 64 pixels wide" if scene else ""
-    lines = [f"{found['model']}: {found['graph']} graph, {found['precision']}{tiles}"]
+    lines = [f"{report['model']}: {report['graph']} graph, {report['precision']}{tiles}"]
     for row in rows:
         cells = [f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)]
         lines.append("  ".join(cells))
-    if "profile" in found:
-        written = found["profile"]
+    if "profile" in report:
+        written = report["profile"]
         lines.append(f"latency table written; use it as --budget 3ms-latency@{written['table']}")
         given = [f"--variable {name}={value}" for name, value in written["variables"].items()]
         lines.append(f"  with hytas space, add: --space {written['space']} {' '.join(given)}")
-    lines += [_against(found[name]) for name in ("profile", "table") if name in found]
+    lines += [_against(report[name]) for name in ("profile", "table") if name in report]
     return "\n".join(lines)
 
 

@@ -109,24 +109,24 @@ MARKS = ("unlabelled", "zero_is_a_class", "class_names", "class_field", "labels_
 @options.plugin_option(expose_value=False)
 @options.json_option
 def classify(
-    model: Path, scene: Path, provider: str, threads: int, as_json: bool, **asked: Any
+    model: Path, scene: Path, provider: str, threads: int, as_json: bool, **chosen: Any
 ) -> None:
     """Classify every pixel of SCENE, a table of spectra, or a folder of images, with MODEL.
 
     MODEL is an exported .onnx file, or the folder of a run.
     """
-    from hytas.cli.classify_images import OF_IMAGES, classify_as_asked, classify_table
+    from hytas.cli.classify_images import OF_IMAGES, classify_files, classify_table
     from hytas.data.spectra import is_table
     from hytas.deploy import DeployedModel
 
     deployed = DeployedModel.load(model, provider, threads=threads)
     if deployed.card.of_images:
-        return classify_as_asked(deployed, scene, as_json, asked)
+        return classify_files(deployed, scene, as_json, chosen)
     options.refuse_given(OF_IMAGES, "is for images, not for scenes")
     if deployed.card.patch_size == 1 and is_table(scene, deployed.card.bands):
-        return classify_table(deployed, scene, as_json, asked)
+        return classify_table(deployed, scene, as_json, chosen)
     with _stopped_by_sigterm():
-        report = _classify(deployed, scene, as_json, **asked)
+        report = _classify(deployed, scene, as_json, **chosen)
     echo(json.dumps(report, indent=2) if as_json else _text(report))
 
 
@@ -396,9 +396,9 @@ def _count(model: "DeployedModel", result: "MapRows") -> dict[str, Any]:
     names = dict(zip(model.card.class_ids, model.card.class_names, strict=True))
     counts = dict.fromkeys(model.card.class_names, 0)
     for _, block in row_blocks(result.labels):
-        for number, found in zip(*np.unique(block, return_counts=True), strict=True):
+        for number, pixels in zip(*np.unique(block, return_counts=True), strict=True):
             if int(number) in names:
-                counts[names[int(number)]] += int(found)
+                counts[names[int(number)]] += int(pixels)
     classified = sum(counts.values())
     height, width = result.labels.shape
     return {

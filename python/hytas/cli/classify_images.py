@@ -39,8 +39,8 @@ class Images(NamedTuple):
     notes: Sequence[str]
 
 
-def classify_as_asked(
-    model: "DeployedModel", images: Path, as_json: bool, asked: Mapping[str, Any]
+def classify_files(
+    model: "DeployedModel", images: Path, as_json: bool, chosen: Mapping[str, Any]
 ) -> None:
     """Do what `hytas classify` was asked for, with a model of images.
 
@@ -48,7 +48,7 @@ def classify_as_asked(
         model: that takes images.
         images: as `source` of `classify_folder`.
         as_json: print the figures as JSON.
-        asked: values of the other options, by name.
+        chosen: values of the other options, by name.
 
     Raises:
         InputError: an option that is for scenes was given, or as `classify_folder`.
@@ -59,9 +59,9 @@ def classify_as_asked(
     report = classify_folder(
         model,
         images,
-        asked["out"] if is_given("out") else Path("predictions.csv"),
+        chosen["out"] if is_given("out") else Path("predictions.csv"),
         hidden=as_json,
-        **{name: asked[name] for name in OF_IMAGES},
+        **{name: chosen[name] for name in OF_IMAGES},
     )
     echo(json.dumps(report, indent=2) if as_json else text_of(report))
 
@@ -114,7 +114,7 @@ def classify_folder(
 
 
 def classify_table(
-    model: "DeployedModel", table: Path, as_json: bool, asked: Mapping[str, Any]
+    model: "DeployedModel", table: Path, as_json: bool, chosen: Mapping[str, Any]
 ) -> None:
     """Classify the rows of a table of spectra, and write their classes to a CSV file.
 
@@ -122,7 +122,7 @@ def classify_table(
         model: that takes single pixels.
         table: its file.
         as_json: print the figures as JSON.
-        asked: values of the other options, by name.
+        chosen: values of the other options, by name.
 
     Raises:
         InputError: an option that is for scenes was given, or the table has other bands.
@@ -140,17 +140,17 @@ def classify_table(
     names = click.get_current_context().params
     taken = (*OURS, "strict", "nodata")
     refuse_given([name for name in names if name not in taken], "is for scenes, not for tables")
-    out = asked["out"] if is_given("out") else Path("predictions.csv")
+    out = chosen["out"] if is_given("out") else Path("predictions.csv")
     if out.suffix.lower() != SUFFIX:
         raise InputError("out", out, f"must end in {SUFFIX}: the scene is a table")
     check_apart({"out": out}, {"the model": [model.path], "the scene": [table]})
-    card, nodata = model.card, asked["nodata"]
+    card, nodata = model.card, chosen["nodata"]
     rows = read_rows(table, card.bands, card.wavelengths, _no_bands(model.path))
     doubt = range_doubt(model, rows.values[:, None], nodata)
-    if asked["strict"] and (refused := wavelength_doubt(model, rows.wavelengths) or doubt):
+    if chosen["strict"] and (refused := wavelength_doubt(model, rows.wavelengths) or doubt):
         raise InputError("strict", rule=f"{table} has {refused}")
-    known = card.nodata if nodata is None else nodata
-    held = np.flatnonzero(valid_mask(rows.values[:, None], known, card.kept_bands))
+    no_data = card.nodata if nodata is None else nodata
+    held = np.flatnonzero(valid_mask(rows.values[:, None], no_data, card.kept_bands))
     probabilities = np.zeros((len(rows.values), len(card.class_ids)), np.float32)
     if len(held):
         # One row of pixels, so that many are classified together.
@@ -208,12 +208,12 @@ def _images(
         return _folder(model, source, resize, skip_unreadable)
     if not holds_images(source):
         raise InputError("scene", source, f"holds no images, and {model.path} takes images")
-    found = load_images(source, resize=resize)
-    check_images(model, str(source), (found.side, found.side, found.channels))
-    labels = [found.class_names[target - 1] for target in found.labels]
-    known = set(labels) <= set(model.card.class_names)
-    notes = [*found.notes, *_type_notes(model, [str(found.dtype)] * len(found.files))]
-    return Images(found.read, found.files, labels if known else None, notes)
+    folder = load_images(source, resize=resize)
+    check_images(model, str(source), (folder.side, folder.side, folder.channels))
+    labels = [folder.class_names[target - 1] for target in folder.labels]
+    labelled = set(labels) <= set(model.card.class_names)
+    notes = [*folder.notes, *_type_notes(model, [str(folder.dtype)] * len(folder.files))]
+    return Images(folder.read, folder.files, labels if labelled else None, notes)
 
 
 def _folder(model: "DeployedModel", folder: Path, resize: int | None, skip: bool) -> Images:
@@ -254,11 +254,11 @@ def _folder(model: "DeployedModel", folder: Path, resize: int | None, skip: bool
         f"{listed(reasons, len(reasons))}"
     )
     parents = [path.parent.name for path in kept]
-    known = set(parents) <= set(model.card.class_names)
+    labelled = set(parents) <= set(model.card.class_names)
     return Images(
         FromFiles(kept, resize, model.card.bands == 3),
         [path.relative_to(folder).as_posix() for path in kept],
-        parents if known else None,
+        parents if labelled else None,
         [*([left_out] if reasons else []), *_type_notes(model, types)],
     )
 

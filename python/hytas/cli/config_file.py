@@ -192,13 +192,13 @@ def _flat(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
         if key == "recipe" or key not in GROUPS or not isinstance(value, dict):
             flat[key.replace("-", "_")] = value
             continue
-        known: Mapping[str, Setting] = settings_of(GROUPS[key])
+        settings: Mapping[str, Setting] = settings_of(GROUPS[key])
         for name, part in value.items():
-            if (field := name.replace("-", "_")) not in known:
-                near = ", ".join(difflib.get_close_matches(field, known, 1)) or ", ".join(known)
+            if (field := name.replace("-", "_")) not in settings:
+                near = difflib.get_close_matches(field, settings, 1) or settings
                 rule = f"its table {key} has the unknown key {name!r}"
-                raise InputError("config", path, rule, f"it has {near}")
-            flat[known[field].name] = part
+                raise InputError("config", path, rule, f"it has {', '.join(near)}")
+            flat[settings[field].name] = part
     if isinstance(recipe := flat.get("recipe"), dict) and "presets" in recipe:
         flat |= {"presets": recipe["presets"]}
         flat["recipe"] = {name: part for name, part in recipe.items() if name != "presets"}

@@ -103,8 +103,8 @@ def _broken(workers: dict[str, str]) -> list[str]:
     ]
 
 
-def _problems(found: dict[str, Any]) -> list[str]:
-    packages, problems = found["packages"], []
+def _problems(facts: dict[str, Any]) -> list[str]:
+    packages, problems = facts["packages"], []
     if packages["onnxruntime"] and packages["onnxruntime-gpu"]:
         problems.append(
             "onnxruntime and onnxruntime-gpu are both installed and overwrite each other: "
@@ -114,29 +114,29 @@ def _problems(found: dict[str, Any]) -> list[str]:
     if not packages["onnxruntime"] and not packages["onnxruntime-gpu"]:
         missing.append("onnxruntime-gpu or onnxruntime")
     problems.extend(f"{name} is not installed: pip install hytas" for name in missing)
-    if found["engine"] != "importable":
-        problems.append(f"hytas._engine is {found['engine']}: pip install . in the source folder")
-    if found["onnxruntime"]["error"]:
-        problems.append(f"onnxruntime does not work: {found['onnxruntime']['error']}")
+    if facts["engine"] != "importable":
+        problems.append(f"hytas._engine is {facts['engine']}: pip install . in the source folder")
+    if facts["onnxruntime"]["error"]:
+        problems.append(f"onnxruntime does not work: {facts['onnxruntime']['error']}")
     return problems
 
 
-def _text(found: dict[str, Any]) -> str:
-    installed = [f"{name} {text}" for name, text in found["packages"].items() if text]
-    absent = [name for name, text in found["packages"].items() if not text]
+def _text(facts: dict[str, Any]) -> str:
+    installed = [f"{name} {text}" for name, text in facts["packages"].items() if text]
+    absent = [name for name, text in facts["packages"].items() if not text]
     if not set(RUNTIMES) <= set(absent):  # one of them is enough
         absent = [name for name in absent if name not in RUNTIMES]
-    cuda, runtime = found["cuda"], found["onnxruntime"]
+    cuda, runtime = facts["cuda"], facts["onnxruntime"]
     devices = ", ".join(cuda["devices"]) or "no device"
     lines = [
-        f"python       {found['python']} at {sys.executable}",
-        f"platform     {found['platform']}, {found['cores']} cores",
+        f"python       {facts['python']} at {sys.executable}",
+        f"platform     {facts['platform']}, {facts['cores']} cores",
         f"packages     {', '.join(installed)}",
         f"absent       {', '.join(absent) or 'none'}",
-        f"engine       {found['engine']}",
+        f"engine       {facts['engine']}",
         f"torch CUDA   {cuda['torch']}, {devices}",
         f"onnxruntime  works on {', '.join(runtime['working']) or 'nothing'}",
-        *(f"workers      {name}: {text}" for name, text in found["workers"].items()),
-        *(f"problem      {problem}" for problem in found["problems"]),
+        *(f"workers      {name}: {text}" for name, text in facts["workers"].items()),
+        *(f"problem      {problem}" for problem in facts["problems"]),
     ]
-    return "\n".join([*lines, "all is well" if not found["problems"] else "see the problems above"])
+    return "\n".join([*lines, "all is well" if not facts["problems"] else "see the problems above"])

@@ -237,14 +237,14 @@ def _range(wavelengths: Any) -> str | None:
     return f"{min(wavelengths):.1f} to {max(wavelengths):.1f} nm"
 
 
-def _lines(found: Mapping[str, Any], indent: int = 0) -> list[str]:
+def _lines(facts: Mapping[str, Any], indent: int = 0) -> list[str]:
     """Return a finding as aligned lines, with mappings and lists indented.
 
     Empty entries are left out.
     """
-    widest = max((len(escaped(str(key))) for key in found), default=0)
+    widest = max((len(escaped(str(key))) for key in facts), default=0)
     lines: list[str] = []
-    for key, value in found.items():
+    for key, value in facts.items():
         head = f"{' ' * indent}{escaped(str(key)):<{widest}}"
         if value is None or value == [] or value == {}:
             continue

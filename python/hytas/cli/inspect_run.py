@@ -45,36 +45,36 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def lines_of_run(found: Mapping[str, Any]) -> list[str]:
+def lines_of_run(facts: Mapping[str, Any]) -> list[str]:
     """Return a run in about ten lines; its problems come last.
 
     Raises:
         InputError: its files are not those of a run.
     """
     try:
-        return _lines(found)
+        return _lines(facts)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         rule = f"its files are not those of a run ({one_line(error)})"
-        raise InputError("path", found["path"], rule) from None
+        raise InputError("path", facts["path"], rule) from None
 
 
-def _lines(found: Mapping[str, Any]) -> list[str]:
-    files = found["files"]
+def _lines(facts: Mapping[str, Any]) -> list[str]:
+    files = facts["files"]
     size = sum(files.values()) / 2**20
-    lines = [("run", f"{found['path']}: {len(files)} files, {size:.1f} MB")]
-    lines += _asked(found.get("config", {}).get("config", {}))
-    lines += _reached(found)
-    if "model sha256" in found:
-        lines.append(("model", f"{MODEL}: {files[MODEL]} bytes, sha256 {found['model sha256']}"))
-    if "metrics" not in found:
+    lines = [("run", f"{facts['path']}: {len(files)} files, {size:.1f} MB")]
+    lines += _settings(facts.get("config", {}).get("config", {}))
+    lines += _reached(facts)
+    if "model sha256" in facts:
+        lines.append(("model", f"{MODEL}: {files[MODEL]} bytes, sha256 {facts['model sha256']}"))
+    if "metrics" not in facts:
         lines.append(("unfinished", "the command that began it goes on with it"))
-    lines += [("problem", problem) for problem in found.get("problems", ())]
+    lines += [("problem", problem) for problem in facts.get("problems", ())]
     return [f"{head:<11} {escaped(text)}" for head, text in lines]
 
 
-def _asked(config: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _settings(config: Mapping[str, Any]) -> list[tuple[str, str]]:
     if not config:
         return []
     config = {name: value for table in config.values() for name, value in table.items()}
@@ -82,7 +82,7 @@ def _asked(config: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         ("scene", f"{config.get('data')}{labels}"),
         (
-            "asked",
+            "search",
             f"{config.get('budget')} in {config.get('space')}, by {config.get('proxy')}, "
             f"{config.get('generations')} generations of {config.get('population')}, seed "
             f"{config.get('seed')}",
@@ -90,15 +90,15 @@ def _asked(config: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _reached(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _reached(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     from hytas.results import Results
     from hytas.spaces.genes import describe_kind
 
-    lines, metrics = [], found.get("metrics")
-    if "architecture" in found:
+    lines, metrics = [], facts.get("metrics")
+    if "architecture" in facts:
         costs = (metrics or {}).get("costs", {})
         size = f": {costs['params']:.0f} parameters" if "params" in costs else ""
-        lines.append(("winner", describe_kind(found["architecture"]) + size))
+        lines.append(("winner", describe_kind(facts["architecture"]) + size))
     if metrics is None:
         return lines
     results = Results.of(metrics)

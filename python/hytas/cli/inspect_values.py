@@ -63,14 +63,14 @@ def describe_labels(path: Path) -> dict[str, Any] | None:
     from hytas.data.labels.read import of_rasters
 
     try:
-        found = of_rasters([open_file(path, "labels")], LabelOptions(), None, None)
+        labels = of_rasters([open_file(path, "labels")], LabelOptions(), None, None)
     except InputError:
         return None
     maps = {}
-    for name, values in found.maps:
+    for name, values in labels.maps:
         ids, counts = np.unique(values, return_counts=True)
         classes = {
-            f"{number} {found.names.get(int(number), '')}".strip(): int(count)
+            f"{number} {labels.names.get(int(number), '')}".strip(): int(count)
             for number, count in zip(ids, counts, strict=True)
             if number
         }
@@ -78,4 +78,4 @@ def describe_labels(path: Path) -> dict[str, Any] | None:
         unlabelled = int(counts[ids == 0].sum())
         maps[name] = {"size": size, "classes": classes, "unlabelled": unlabelled}
     whole = next(iter(maps.values())) if len(maps) == 1 else {"maps": maps}
-    return {"what": "label map", **whole, "notes": list(found.notes)}
+    return {"what": "label map", **whole, "notes": list(labels.notes)}

@@ -117,10 +117,10 @@ def _shower(console: Live) -> Callable[[str, int, str, int, int], None]:
     return show
 
 
-def _text(found: dict[str, Any]) -> str:
+def _text(report: dict[str, Any]) -> str:
     """Return the figures as a table for people."""
     rows = [("method", "OA", "AA", "kappa", "ECE", "OA smoothed", "s a fit")]
-    for entry in found["methods"].values():
+    for entry in report["methods"].values():
         rows.append(
             (
                 entry["title"],
@@ -137,9 +137,9 @@ def _text(found: dict[str, Any]) -> str:
         )
         for row in rows
     ]
-    seeds = found["seeds"]
+    seeds = report["seeds"]
     what = f"mean and standard deviation of {len(seeds)} seeds" if len(seeds) > 1 else "one seed"
-    return "\n".join([f"{found['scene']}, {what}", *lines])
+    return "\n".join([f"{report['scene']}, {what}", *lines])
 
 
 def _spread(figure: dict[str, Any] | None) -> str:

@@ -23,7 +23,7 @@ def scenes(as_json: bool) -> None:
     """
     from hytas.data.datasets import SCENES, cache_folder
 
-    found: list[dict[str, Any]] = [
+    table: list[dict[str, Any]] = [
         {
             "name": name,
             "split": "fixed maps"
@@ -35,11 +35,11 @@ def scenes(as_json: bool) -> None:
         for name, scene in SCENES.items()
     ]
     if as_json:
-        click.echo(json.dumps(found, indent=1))
+        click.echo(json.dumps(table, indent=1))
         return
     rows = [("name", "split", "downloaded")]
-    rows += [(one["name"], one["split"], "yes" if one["here"] else "no") for one in found]
-    files = ["files", *(", ".join(one["files"]) for one in found)]
+    rows += [(one["name"], one["split"], "yes" if one["here"] else "no") for one in table]
+    files = ["files", *(", ".join(one["files"]) for one in table)]
     for line, names in zip(aligned(rows), files, strict=True):
         echo(f"{line}  {names}")
     echo(f"downloads go to {cache_folder()}")

@@ -18,9 +18,9 @@ def check_truth(truth: npt.NDArray[np.int32], card: ModelCard) -> None:
         InputError: no labelled pixel is of a class that the model knows.
     """
     if not _known(truth, card).any():
-        found = ", ".join(str(value) for value in np.unique(truth[truth != 0])[:20]) or "none"
+        classes = ", ".join(str(value) for value in np.unique(truth[truth != 0])[:20]) or "none"
         raise InputError(
-            "labels", rule=f"classes {found} in the map; the model knows {_list(card.class_ids)}"
+            "labels", rule=f"classes {classes} in the map; the model knows {_list(card.class_ids)}"
         )
 
 
@@ -49,14 +49,14 @@ def measure(
             f"{labels.shape[0]} x {labels.shape[1]}: height and width must agree",
         )
     check_truth(truth, card)
-    known = _known(truth, card)
-    used = known & (labels != 0)
+    of_model = _known(truth, card)
+    used = of_model & (labels != 0)
     if not used.any():
-        raise InputError("labels", rule=f"none of the {known.sum()} labelled pixels holds data")
+        raise InputError("labels", rule=f"none of the {of_model.sum()} labelled pixels holds data")
     index = {number: position for position, number in enumerate(card.class_ids)}
     lookup = np.vectorize(index.__getitem__, otypes=[np.int64])
     report = accuracy_report(lookup(truth[used]), lookup(labels[used]), card.class_names)
-    return {**report, "unknown": int(((truth != 0) & ~known).sum())}
+    return {**report, "unknown": int(((truth != 0) & ~of_model).sum())}
 
 
 def _known(truth: npt.NDArray[np.int32], card: ModelCard) -> npt.NDArray[np.bool_]:

@@ -116,12 +116,12 @@ def check_signature(ends: Ends, card: ModelCard, path: Path) -> None:
         "scene": [tile, *maps, *(more if card.smoothing is not None else ())],
         "smooth-scene": [tile, ("valid", "tensor(bool)", [None, None]), *maps],
     }[card.graph]
-    found = [
+    stated = [
         (end.name, f"tensor({_ELEMENTS.get(end.element, end.element)})", list(end.sizes))
         for end in (*ends.inputs, *ends.outputs)
     ]
-    if found != wanted:
-        raise InputError("model", path, f"has the ends {found}; its metadata say {wanted}"[:600])
+    if stated != wanted:
+        raise InputError("model", path, f"has the ends {stated}; its metadata say {wanted}"[:600])
 
 
 def printable(card: ModelCard) -> ModelCard:

@@ -318,7 +318,7 @@ def floats_of(content: bytes) -> dict[str, Floats]:
 
     A tensor of a loop's body has the number of its graph before its name.
     """
-    fields, found = Fields(), dict[str, Floats]()
+    fields, tensors = Fields(), dict[str, Floats]()
     try:
         graphs = [
             (value, behind - len(value))
@@ -331,29 +331,29 @@ def floats_of(content: bytes) -> dict[str, Floats]:
                     continue
                 start = base + behind - len(value)
                 if number == _INITIALIZER:
-                    _add_tensor(fields, value, start, f"{place} ", found)
+                    _add_tensor(fields, value, start, f"{place} ", tensors)
                 elif number == _NODE:
                     graphs += _bodies(fields, value, start)
     except ValueError:
         return {}
-    return dict(sorted(found.items(), key=lambda item: item[1].at))
+    return dict(sorted(tensors.items(), key=lambda item: item[1].at))
 
 
 def _bodies(fields: Fields, node: memoryview, base: int) -> list[tuple[memoryview, int]]:
     """Return the graphs of a node, with their places in the file."""
-    found = []
+    graphs = []
     for number, value, _, behind in fields.placed(node):
         if number != _ATTRIBUTE or isinstance(value, int):
             continue
         start = base + behind - len(value)
         for inner, held, _, end in fields.placed(value):
             if inner == _SUBGRAPH and not isinstance(held, int):
-                found.append((held, start + end - len(held)))
-    return found
+                graphs.append((held, start + end - len(held)))
+    return graphs
 
 
 def _add_tensor(
-    fields: Fields, tensor: memoryview, base: int, prefix: str, found: dict[str, Floats]
+    fields: Fields, tensor: memoryview, base: int, prefix: str, tensors: dict[str, Floats]
 ) -> None:
     name, element, at, size = "", 0, 0, 0
     for number, value, _, behind in fields.placed(tensor):
@@ -364,7 +364,7 @@ def _add_tensor(
         elif number == _RAW and not isinstance(value, int):
             at, size = base + behind - len(value), len(value)
     if element == _FLOAT and size:
-        found[prefix + name] = Floats(at, size // 4)
+        tensors[prefix + name] = Floats(at, size // 4)
 
 
 def _blocks(old: bytes) -> dict[bytes, int]:
@@ -382,17 +382,17 @@ def _pieces(old: bytes, new: bytes, blocks: Mapping[bytes, int]) -> Iterator[Pie
     while at < len(new):
         block = new[at : at + BLOCK]
         like = at + shift
-        found: int | None = like if like >= 0 and old[like : like + BLOCK] == block else None
-        found = blocks.get(block) if found is None else found
-        if found is None or len(block) < BLOCK:
+        match: int | None = like if like >= 0 and old[like : like + BLOCK] == block else None
+        match = blocks.get(block) if match is None else match
+        if match is None or len(block) < BLOCK:
             at += 1
             continue
-        back = _same_before(old, new, found, at, at - begun)
+        back = _same_before(old, new, match, at, at - begun)
         start = at - back
         if start > begun or length or position:
             yield Piece(position, length, new[begun:start])
-        position, shift = found - back, found - at
-        length = back + _same_after(old, new, found, at)
+        position, shift = match - back, match - at
+        length = back + _same_after(old, new, match, at)
         at = begun = start + length
     if length or begun < len(new):
         yield Piece(position, length, new[begun:])

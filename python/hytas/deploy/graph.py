@@ -108,8 +108,8 @@ class _Check:
             elif number == 2:
                 outputs += 1
             elif number == 5:
-                told = self._attribute(depth, _bytes(value))
-                parts = told if told is not None else parts
+                count = self._attribute(depth, _bytes(value))
+                parts = count if count is not None else parts
         if domain not in (b"", b"ai.onnx"):
             raise GraphError(f"uses an operator of domain {domain[:60]!r}; hytas uses ONNX's only")
         if kind not in OPERATORS:
@@ -121,19 +121,19 @@ class _Check:
 
     def _attribute(self, depth: int, message: memoryview) -> int | None:
         """Check an attribute; return its value if it is the number of outputs."""
-        name, told = b"", 0
+        name, count = b"", 0
         for number, value in self._fields.of(message):
             if number == 1:
                 name = bytes(_bytes(value))
             elif number == 3 and isinstance(value, int):
-                told = value
+                count = value
             elif number in (5, 10):
                 self._tensor(_bytes(value))
             elif number in (6, 11):
                 self._waiting.append((depth + 1, _bytes(value)))
             elif number in (22, 23):
                 raise GraphError("has sparse tensors, which hytas never writes")
-        return told if name == b"num_outputs" else None
+        return count if name == b"num_outputs" else None
 
     def _tensor(self, message: memoryview) -> _Tensor:
         """Return a tensor, after a check that the file holds all its values."""

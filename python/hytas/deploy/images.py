@@ -61,13 +61,13 @@ def classify_images(
     Raises:
         InputError: the model's type cannot hold a value, or an image cannot be read.
     """
-    found = np.empty((count, len(model.card.class_ids)), np.float32)
+    probabilities = np.empty((count, len(model.card.class_ids)), np.float32)
     step = 8 * model.micro_batch
     for start in range(0, count, step):
         numbers = np.arange(start, min(start + step, count))
-        found[numbers] = model.predict_patches(read(numbers))
+        probabilities[numbers] = model.predict_patches(read(numbers))
         progress(int(numbers[-1]) + 1, count)
-    return found
+    return probabilities
 
 
 def _table(path: Path) -> TextIO:

@@ -37,10 +37,10 @@ class Journal:
     """
 
     def __init__(
-        self, file: FileIO, header: bytes, shape: tuple[int, int], found: "_Found"
+        self, file: FileIO, header: bytes, shape: tuple[int, int], rows: "_RowsDone"
     ) -> None:
         self._file, self._header, self._shape = file, header, shape
-        self.done, self.damaged = found
+        self.done, self.damaged = rows
 
     @property
     def _row(self) -> np.dtype[Any]:
@@ -119,7 +119,7 @@ def open_journal(
     One process at a time holds it.
 
     Args:
-        out: the final file; the journal is `.<name>.partial` beside it.
+        out: the final file; the journal is `.<name>.partial` next to it.
         identity: all that the map depends on, as JSON.
         shape: height and width.
 
@@ -130,12 +130,12 @@ def open_journal(
     path = Path(out).with_name(f".{Path(out).name}.partial")
     header = _header(identity, shape)
     with _open_alone(path, out) as file:
-        found = _rows_done(path, header, shape)
-        file.truncate(_HEADER_BYTES + found.done * _row_type(shape).itemsize if found.done else 0)
-        if not found.done:
+        rows = _rows_done(path, header, shape)
+        file.truncate(_HEADER_BYTES + rows.done * _row_type(shape).itemsize if rows.done else 0)
+        if not rows.done:
             write_all(file, header)
         try:
-            yield Journal(file, header, shape, found)
+            yield Journal(file, header, shape, rows)
         except InputError:
             path.unlink(missing_ok=True)
             raise
@@ -186,7 +186,7 @@ def file_identity(path: str | Path) -> dict[str, Any]:
     return {"path": str(path.resolve()), "bytes": state.st_size, "changed": state.st_mtime_ns}
 
 
-class _Found(NamedTuple):
+class _RowsDone(NamedTuple):
     """Rows that an earlier run left, and whether the next one is damaged."""
 
     done: int
@@ -202,14 +202,14 @@ def _row_type(shape: tuple[int, int]) -> np.dtype[Any]:
 def _checks(header: bytes, first: int, rows: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     """Return the checks (n, 16) of rows; the first row has the number `first`."""
     start = hashlib.sha256(header)
-    found = np.empty((len(rows), _CHECK_BYTES), np.uint8)
+    checks = np.empty((len(rows), _CHECK_BYTES), np.uint8)
     for index in range(len(rows)):
         digest = start.copy()
         digest.update((first + index).to_bytes(8, "little"))
         digest.update(rows["labels"][index].tobytes())
         digest.update(rows["confidence"][index].tobytes())
-        found[index] = np.frombuffer(digest.digest()[:_CHECK_BYTES], np.uint8)
-    return found
+        checks[index] = np.frombuffer(digest.digest()[:_CHECK_BYTES], np.uint8)
+    return checks
 
 
 def _header(identity: Mapping[str, Any], shape: tuple[int, int]) -> bytes:
@@ -220,23 +220,23 @@ def _header(identity: Mapping[str, Any], shape: tuple[int, int]) -> bytes:
     )
 
 
-def _rows_done(path: Path, header: bytes, shape: tuple[int, int]) -> _Found:
+def _rows_done(path: Path, header: bytes, shape: tuple[int, int]) -> _RowsDone:
     if not path.is_file():
-        return _Found(0)
+        return _RowsDone(0)
     row = _row_type(shape)
     step = max(1, _VERIFIED_BYTES // row.itemsize)
     done = 0
     with path.open("rb") as file:
         if file.read(_HEADER_BYTES) != header:
-            return _Found(0)
+            return _RowsDone(0)
         while done < shape[0]:
             wanted = min(step, shape[0] - done)
             content = file.read(wanted * row.itemsize)
             rows = np.frombuffer(content[: len(content) // row.itemsize * row.itemsize], row)
             whole = (rows["check"] == _checks(header, done, rows)).all(axis=1)
             if not whole.all():
-                return _Found(done + int(whole.argmin()), damaged=True)
+                return _RowsDone(done + int(whole.argmin()), damaged=True)
             done += len(rows)
             if len(rows) < wanted:
                 break
-    return _Found(done)
+    return _RowsDone(done)

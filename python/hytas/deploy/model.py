@@ -37,7 +37,7 @@ class DeployedModel:
         card: the metadata of the file.
         provider: the onnxruntime execution provider that runs it.
         checksum: SHA-256 of the file without its checksum entry.
-        abreast: calls of `run` that are made at the same time, one thread each.
+        parallel: calls of `run` that are made at the same time, one thread each.
     """
 
     path: Path
@@ -45,7 +45,7 @@ class DeployedModel:
     provider: str
     _session: onnxruntime.InferenceSession
     checksum: str = ""
-    abreast: int = 1
+    parallel: int = 1
 
     @classmethod
     def load(
@@ -99,8 +99,8 @@ class DeployedModel:
         check_chosen(providers, session)
         card = printable(card)
         provider = session.get_providers()[0]
-        abreast = threads if apart else 1
-        return cls(path, card, provider, session, file.checksum, abreast)
+        parallel = threads if apart else 1
+        return cls(path, card, provider, session, file.checksum, parallel)
 
     @property
     def micro_batch(self) -> int:
@@ -115,20 +115,20 @@ class DeployedModel:
     def run(self, patches: Array) -> Probabilities:
         """One micro-batch: (N, P, P, bands) of the card's dtype -> (N, C) probabilities.
 
-        It takes one thread of a CPU where others run abreast.
+        It uses one CPU thread when batches run in parallel.
         """
         (probabilities,) = self._answers(["probabilities"], {"patches": patches})
         self._check_answer(probabilities, (len(patches), len(self.card.class_ids)))
         return np.asarray(probabilities, dtype=np.float32)
 
-    def side_by_side(
+    def in_parallel(
         self, work: Callable[[Item], Result], items: Iterable[Item]
     ) -> Iterator[Result]:
-        """Yield `work(item)` for each item in their order; `abreast` of them run at a time."""
-        if self.abreast == 1:
+        """Yield `work(item)` for each item in their order; `parallel` of them run at a time."""
+        if self.parallel == 1:
             yield from map(work, items)
             return
-        pool = ThreadPoolExecutor(self.abreast)
+        pool = ThreadPoolExecutor(self.parallel)
         try:
             yield from pool.map(work, items)
         finally:
@@ -144,9 +144,9 @@ class DeployedModel:
 
     def run_tile_probabilities(self, tile: Array) -> Probabilities:
         """One tile with its margin, of the card's dtype -> probabilities (H, W, C)."""
-        (found,) = self._answers(["probabilities"], {"tile": tile})
-        self._check_answer(found, (*self._inner(tile), len(self.card.class_ids)))
-        return np.asarray(found, dtype=np.float32)
+        (probabilities,) = self._answers(["probabilities"], {"tile": tile})
+        self._check_answer(probabilities, (*self._inner(tile), len(self.card.class_ids)))
+        return np.asarray(probabilities, dtype=np.float32)
 
     def _inner(self, tile: Array) -> tuple[int, int]:
         """Height and width of a tile without its margin."""
@@ -157,8 +157,8 @@ class DeployedModel:
         classes, confidence = self._answers(["classes", "confidence"], given)
         for answer in (classes, confidence):
             self._check_answer(answer, shape)
-        known = (0, *self.card.class_ids) if "valid" in given else self.card.class_ids
-        if not np.isin(classes, known).all():
+        possible = (0, *self.card.class_ids) if "valid" in given else self.card.class_ids
+        if not np.isin(classes, possible).all():
             raise InputError("model", self.path, "returns classes that its metadata do not name")
         return np.asarray(classes), np.asarray(confidence)
 
@@ -199,7 +199,7 @@ class DeployedModel:
         fitting = self.fit_dtype(patches)
         step = self.micro_batch
         batches = (fitting[at : at + step] for at in range(0, len(fitting), step))
-        parts = list(self.side_by_side(self.run, batches))
+        parts = list(self.in_parallel(self.run, batches))
         return (
             np.concatenate(parts) if parts else np.empty((0, len(self.card.class_ids)), np.float32)
         )

@@ -174,18 +174,18 @@ def _checked_sum(content: bytes, parts: _Parts, path: Path) -> str:
         raise InputError(
             "model", path, "has no hytas metadata: it was not written by `hytas export`"
         )
-    found = _digest(content, parts.entry)
-    told = parts.properties.get(CHECKSUM)
-    if told is not None and told != found:
+    digest = _digest(content, parts.entry)
+    stored = parts.properties.get(CHECKSUM)
+    if stored is not None and stored != digest:
         raise InputError(
             "model",
             path,
-            f"is damaged or was changed: its SHA-256 is {found[:12]}..., but its "
-            f"metadata say {told[:12]!r}...; write it again with `hytas export`",
+            f"is damaged or was changed: its SHA-256 is {digest[:12]}..., but its "
+            f"metadata say {stored[:12]!r}...; write it again with `hytas export`",
         )
-    if told is None and parts.properties["hytas.format"] == FORMAT:
+    if stored is None and parts.properties["hytas.format"] == FORMAT:
         raise InputError("model", path, "is damaged or was changed: it has lost its checksum")
-    return found  # the card refuses another format by name
+    return digest  # the card refuses another format by name
 
 
 def _check_opsets(parts: _Parts, path: Path) -> None:

@@ -117,9 +117,9 @@ def check_output(path: Path, argument: str = "out") -> None:
         InputError: an unknown suffix, a folder that is missing or cannot be written, a folder with
             the name of the file, or a package that is not installed.
     """
-    known = SUFFIXES[argument]
-    if path.suffix.lower() not in known:
-        raise InputError(argument, path, f"must end in one of {', '.join(known)}")
+    suffixes = SUFFIXES[argument]
+    if path.suffix.lower() not in suffixes:
+        raise InputError(argument, path, f"must end in one of {', '.join(suffixes)}")
     check_folder(path, argument)
     for file in files_of(path, argument):
         if file.is_dir():

@@ -123,7 +123,7 @@ def classify_scene(
         raise InputError("cube", rule=f"it has {refused}")
     if doubt is not None:
         warnings.warn(f"the cube has {doubt}", stacklevel=2)
-    found = classify_whole(
+    whole = classify_whole(
         model,
         cube,
         nodata=nodata,
@@ -133,10 +133,10 @@ def classify_scene(
         progress=progress,
     )
     if given is None:
-        return found
+        return whole
     facts = {"flag_values": list(model.card.class_ids), "flag_meanings": _meanings(model)}
-    labels = given.of_pixels(found.labels, "classes", {"_FillValue": 0, **facts})
-    confidence = given.of_pixels(found.confidence, "confidence", {"_FillValue": 0.0})
+    labels = given.of_pixels(whole.labels, "classes", {"_FillValue": 0, **facts})
+    confidence = given.of_pixels(whole.confidence, "confidence", {"_FillValue": 0.0})
     return ClassMap(labels, confidence)
 
 
@@ -203,8 +203,8 @@ def classify_strips(
     model.check_scene(bands)
     check_patch_size(model.card.patch_size, height, width)
     if model.card.scale_by == "scene" and not scaled:
-        known = model.card.nodata if nodata is None else nodata
-        cube, nodata = OwnScaling.fit(cube, known).of(cube), None
+        model_nodata = model.card.nodata if nodata is None else nodata
+        cube, nodata = OwnScaling.fit(cube, model_nodata).of(cube), None
     if tile_rows is not None and tile_rows < 1:
         raise InputError("tile_rows", tile_rows, "must be 1 or more, or None")
     rows = tile_rows or _tile_rows(width, width * bands * cube.dtype.itemsize)
@@ -233,7 +233,7 @@ def chosen_smoothing(model: DeployedModel, smooth: str | None) -> Smoothing | No
     """
     if smooth is not None and smooth not in METHODS:
         raise InputError("smooth", smooth, f"must be one of {', '.join(METHODS)}")
-    known = model.smoothing
+    own = model.smoothing
     if model.card.graph == "smooth-scene":
         if smooth == "none":
             raise InputError(
@@ -242,13 +242,13 @@ def chosen_smoothing(model: DeployedModel, smooth: str | None) -> Smoothing | No
                 f"{model.path} smooths inside its graph",
                 "take another file of the model, such as model.onnx",
             )
-        return known
-    asked = smooth or ("none" if known is None else known.method)
-    if asked == "guided" and known is None:
+        return own
+    method = smooth or ("none" if own is None else own.method)
+    if method == "guided" and own is None:
         raise InputError(
             "smooth", smooth, f"{model.path} holds no guide to smooth by; only none is possible"
         )
-    return known if asked == "guided" else None
+    return own if method == "guided" else None
 
 
 def unknown_ground(model: DeployedModel, share: float | None) -> IsUnknown | None:
@@ -322,9 +322,9 @@ def _smoothed_strips(
     is_unknown: IsUnknown | None,
 ) -> Iterator[Strip]:
     """Strips of up to `rows` smoothed rows."""
-    found = smoothed_rows(model, smoothing, cube, nodata, rows, first_row, is_unknown)
+    smoothed = smoothed_rows(model, smoothing, cube, nodata, rows, first_row, is_unknown)
     for top in range(first_row, cube.shape[0], rows):
-        strip = np.stack(list(itertools.islice(found, min(rows, cube.shape[0] - top))))
+        strip = np.stack(list(itertools.islice(smoothed, min(rows, cube.shape[0] - top))))
         yield Strip(top, *_most_probable(model, strip))
 
 
@@ -358,8 +358,8 @@ def smoothed_rows(
             tile = read_tile(cube, top, min(top + rows, height), model.card.margin)
             yield from _filter_rows(model, smoothing, tile, top, nodata, is_unknown)
 
-    found = guided_rows(given(), smoothing.radius, smoothing.eps, smoothing.temperature)
-    return itertools.islice(found, first_row - start, None)
+    smoothed = guided_rows(given(), smoothing.radius, smoothing.eps, smoothing.temperature)
+    return itertools.islice(smoothed, first_row - start, None)
 
 
 def probability_rows(
@@ -418,23 +418,23 @@ def _filter_rows(
 
 def _valid(model: DeployedModel, tile: Array, nodata: float | None) -> npt.NDArray[np.bool_]:
     """Which pixels of a tile, without its margin, hold data: (H, W)."""
-    margin, known = model.card.margin, model.card.nodata
+    margin, model_nodata = model.card.margin, model.card.nodata
     inner = tile[margin : tile.shape[0] - margin, margin : tile.shape[1] - margin]
-    return valid_mask(inner, known if nodata is None else nodata, model.card.kept_bands)
+    return valid_mask(inner, model_nodata if nodata is None else nodata, model.card.kept_bands)
 
 
 def _in_terms(model: DeployedModel, tile: Array, top: int, nodata: float | None) -> Array:
     """Return the tile in the model's type, with the model's no-data value."""
-    known, origin = model.card.nodata, (top - model.card.margin, -model.card.margin)
-    if nodata is None or known == nodata:
+    model_nodata, origin = model.card.nodata, (top - model.card.margin, -model.card.margin)
+    if nodata is None or model_nodata == nodata:
         return model.fit_dtype(tile, origin)
     missing = tile == nodata
     if not missing.any():
         return model.fit_dtype(tile, origin)
     tile = model.fit_dtype(np.where(missing, tile.dtype.type(0), tile), origin)
-    if known is None:
+    if model_nodata is None:
         return np.where(missing, np.asarray(model.card.empty_values, tile.dtype), tile)
-    tile[missing] = known
+    tile[missing] = model_nodata
     return tile
 
 
@@ -481,8 +481,8 @@ def _batches(
         for row, columns in enumerate(map(np.flatnonzero, valid))
         for at in range(0, len(columns), each)
     )
-    for found in model.side_by_side(classify, parts):
-        yield from found
+    for batch_results in model.in_parallel(classify, parts):
+        yield from batch_results
 
 
 def _run_tile(

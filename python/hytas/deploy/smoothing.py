@@ -105,10 +105,10 @@ class Smoothing:
         mean = values.mean(axis=0)
         values -= mean
         variances, vectors = np.linalg.eigh(values.T @ values / len(values))
-        found = vectors.T[::-1][:GUIDES]
-        signs = np.sign(found[np.arange(len(found)), np.abs(found).argmax(axis=1)])
+        components = vectors.T[::-1][:GUIDES]
+        signs = np.sign(components[np.arange(len(components)), np.abs(components).argmax(axis=1)])
         if variances[-1] > 0:
-            directions[: len(found)] = found * signs[:, None] / np.sqrt(variances[-1])
+            directions[: len(components)] = components * signs[:, None] / np.sqrt(variances[-1])
         kept = directions.astype(np.float32)
         return cls(method, kept, (kept @ mean).astype(np.float32))
 
@@ -209,8 +209,8 @@ def guided_rows(
         slopes = means.reshape(GUIDES + 1, -1, len(row.valid))
         guide = np.where(row.valid, row.guide.T, 0.0)
         linear = slopes[GUIDES] + sum(slopes[k] * guide[k] for k in range(GUIDES))
-        found = as_probabilities(np.where(row.valid, linear, 1.0), temperature)
-        yield np.where(row.valid, found, 0.0).astype(np.float32).T
+        smoothed = as_probabilities(np.where(row.valid, linear, 1.0), temperature)
+        yield np.where(row.valid, smoothed, 0.0).astype(np.float32).T
 
 
 def local_model(
@@ -281,9 +281,9 @@ def _window_sums(rows: Iterable[Array], radius: int) -> Iterator[Array]:
 
 
 def _sum(rows: Iterable[Array]) -> Array:
-    found = iter(rows)
-    total = next(found).copy()
-    for row in found:
+    remaining = iter(rows)
+    total = next(remaining).copy()
+    for row in remaining:
         total += row
     return total
 
@@ -352,8 +352,8 @@ def smooth_pixels(
                 guide = smoothing.guide(preprocessing.apply(np.asarray(cube[row])))
             yield Row(values, guide, valid)
 
-    found = guided_rows(rows(), smoothing.radius, smoothing.eps, smoothing.temperature)
+    smoothed = guided_rows(rows(), smoothing.radius, smoothing.eps, smoothing.temperature)
     parts = [
-        line[pixels[ends[row] : ends[row + 1]] - row * width] for row, line in enumerate(found)
+        line[pixels[ends[row] : ends[row + 1]] - row * width] for row, line in enumerate(smoothed)
     ]
     return np.concatenate(parts)

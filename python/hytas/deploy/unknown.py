@@ -74,8 +74,8 @@ class UnknownGround:
 
     def scores(self, probabilities: Array) -> npt.NDArray[np.float64]:
         """Return the scores (n,) of pixels by their probabilities (n, C); high is unknown."""
-        found: npt.NDArray[np.float64] = self._distances(_centred(probabilities)).min(axis=1)
-        return found
+        distances: npt.NDArray[np.float64] = self._distances(_centred(probabilities)).min(axis=1)
+        return distances
 
     def _distances(self, values: Array) -> npt.NDArray[np.float64]:
         whitened = values @ self.transform.T.astype(np.float64)
@@ -99,7 +99,7 @@ class UnknownGround:
         """
         shapes = {"transform": (classes, classes), "centres": (classes, classes)}
         shapes["thresholds"] = (len(SHARES),)  # type: ignore[assignment]
-        found = {}
+        arrays = {}
         for name, shape in shapes.items():
             try:
                 array = np.asarray(values[name], dtype=np.float32)
@@ -107,8 +107,8 @@ class UnknownGround:
                 array = np.zeros(0, np.float32)
             if array.shape != shape or not np.isfinite(array).all():
                 raise InputError("unknown", rule=f"{name} must be finite, of shape {shape}")
-            found[name] = array
-        return cls(**found)
+            arrays[name] = array
+        return cls(**arrays)
 
 
 def _centred(probabilities: Array) -> npt.NDArray[np.float64]:

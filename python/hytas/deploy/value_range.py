@@ -32,17 +32,17 @@ def range_doubt(model: DeployedModel, cube: Rows, nodata: float | None) -> str |
     if usual is None or usual.z == 0 or model.card.scale_by == "scene":
         return None
     spectra, mark = sample_spectra(cube), model.card.nodata if nodata is None else nodata
-    found = scaling.value_range(spectra, mark)
-    if found is None:
+    values = scaling.value_range(spectra, mark)
+    if values is None:
         return None
     why = "another unit, gain or order of the bands"
     if scaling.is_reversed(spectra, mark):
         why = "the bands vary as those of the training in reverse order"
-    elif NEAREST * usual.z <= found.z <= FARTHEST * usual.z:
+    elif NEAREST * usual.z <= values.z <= FARTHEST * usual.z:
         return None
     return (
-        f"values {found.low:.6g} to {found.high:.6g}, and {usual.low:.6g} to {usual.high:.6g} in "
-        f"training (first and last percentile); their mean absolute z is {found.z:.3g}, and "
+        f"values {values.low:.6g} to {values.high:.6g}, and {usual.low:.6g} to {usual.high:.6g} in "
+        f"training (first and last percentile); their mean absolute z is {values.z:.3g}, and "
         f"{usual.z:.3g} in training: {why}"
     )
 

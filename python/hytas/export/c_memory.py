@@ -36,15 +36,15 @@ def pack(body: Sequence[str], workspace: str) -> Packed:
         workspace: name of the array.
     """
     declared = [match for match in map(_DECLARED.match, body) if match]
-    found = {
+    arrays = {
         match[2]: Temporary(match[1], match[2], match[3], values_of(match[3])) for match in declared
     }
-    floats = {name: one for name, one in found.items() if one.element == _FLOAT}
+    floats = {name: one for name, one in arrays.items() if one.element == _FLOAT}
     calls = [line for line in body if not _DECLARED.match(line)]
     places = _places(floats, _lifetimes(floats, calls))
     lines = [
         f"    {one.element} {one.name}{one.dimensions};"
-        for one in found.values()
+        for one in arrays.values()
         if one.element != _FLOAT
     ]
     for name, one in floats.items():

@@ -85,16 +85,16 @@ def c_source(model: SensorModel, card: ModelCard, name: str) -> str:
     """
     seen = _seen(model, card)
     text = _generated(model, card, seen)
-    found = _FUNCTION.search(text)
-    if found is None:
+    function = _FUNCTION.search(text)
+    if function is None:
         raise InputError("formats", "c", "must find the function that emx-onnx-cgen wrote")
     declared = f"    float {_SCALED}{_dimensions(seen)};"
     call = f"    {name}_scale(patch, {_SCALED});"
-    body = re.sub(r"\bscaled\b", _SCALED, found[1]).splitlines()
+    body = re.sub(r"\bscaled\b", _SCALED, function[1]).splitlines()
     packed = pack([declared, call, *body], "workspace")
     whole = _function(card, name, packed, model.temperature)
-    before = _without_unused(_UNUSED.sub("", text[: found.start()]), found[1])
-    text = before + _scaling(model, card, name, seen) + whole + text[found.end() :]
+    before = _without_unused(_UNUSED.sub("", text[: function.start()]), function[1])
+    text = before + _scaling(model, card, name, seen) + whole + text[function.end() :]
     network = sum(
         _BYTES.get(kind, 4) * values_of(size) for kind, _, size in _CONSTANT.findall(text)
     )
@@ -152,15 +152,15 @@ def _scaling(model: SensorModel, card: ModelCard, name: str, seen: tuple[int, ..
     lines = [f"{at}if (from >= {first}) from += {count};" for first, count in gaps]
     lines += [
         f"{at}const float value = (float)patch->values[row + {margin}][column + {margin}][from];",
-        f"{at}float found = (value - offset[band]) / scale[band];",
+        f"{at}float z = (value - offset[band]) / scale[band];",
     ]
     if not scaling.finite:
-        lines.append(f"{at}if (!(found - found == 0.0f)) found = 0.0f;")
+        lines.append(f"{at}if (!(z - z == 0.0f)) z = 0.0f;")
     if scaling.nodata is not None and math.isfinite(scaling.nodata):  # infinity: the line above
-        lines.append(f"{at}if (value == {_literal(scaling.nodata)}) found = 0.0f;")
+        lines.append(f"{at}if (value == {_literal(scaling.nodata)}) z = 0.0f;")
     if scaling.reach is not None:
         most = _literal(scaling.reach)
-        lines.append(f"{at}found = found < -{most} ? -{most} : found > {most} ? {most} : found;")
+        lines.append(f"{at}z = z < -{most} ? -{most} : z > {most} ? {most} : z;")
     tables = "".join(
         f"    static const float {key}[{bands}] = {{\n        "
         + ", ".join(map(_literal, getattr(scaling, key).tolist()))
@@ -174,7 +174,7 @@ static void {name}_scale(const {name}_patch *patch, float scaled{_dimensions(see
             for (int band = 0; band < {bands}; ++band) {{
                 int from = band;
 {chr(10).join(lines)}
-                scaled[0][row][column][band] = found;
+                scaled[0][row][column][band] = z;
             }}
 }}
 
@@ -186,8 +186,8 @@ def _literal(value: float) -> str:
 
 
 def _c_type(card: ModelCard) -> str:
-    known = {"float16": "_Float16", "float32": "float", "float64": "double"}
-    return known.get(card.dtype, f"{card.dtype}_t")
+    types = {"float16": "_Float16", "float32": "float", "float64": "double"}
+    return types.get(card.dtype, f"{card.dtype}_t")
 
 
 def _generated(model: SensorModel, card: ModelCard, seen: Sequence[int]) -> str:
@@ -239,7 +239,7 @@ enum {{
     {name}_bands = {card.bands},
     {name}_classes = {len(card.class_ids)},
     {name}_workspace = {floats}, /* floats */
-    {name}_constants = {constants} /* bytes of weights, in flash memory beside the code */
+    {name}_constants = {constants} /* bytes of weights, in flash memory next to the code */
 }};
 
 /* Raw values around a pixel, as the sensor gives them. */
@@ -340,7 +340,7 @@ def _quoted(text: str) -> str:
 
 
 def write_header(path: Path) -> None:
-    """Write the header of a C file beside it.
+    """Write the header of a C file next to it.
 
     Raises:
         OSError: it cannot be written.

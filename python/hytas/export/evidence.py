@@ -122,10 +122,10 @@ def judge_reduced(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
     Raises:
         ExportError: it fails; with the figures.
     """
-    found = evidence.answers(open_exported(path))
-    usable = np.isfinite(found).all(axis=1)
-    difference = float(np.nanmax(np.abs(found - evidence.expected)))
-    predicted = np.where(usable, found.argmax(1), -1)
+    probabilities = evidence.answers(open_exported(path))
+    usable = np.isfinite(probabilities).all(axis=1)
+    difference = float(np.nanmax(np.abs(probabilities - evidence.expected)))
+    predicted = np.where(usable, probabilities.argmax(1), -1)
     expected = evidence.expected.argmax(1)
     return {
         **judge_labels(name, predicted, expected, evidence.targets),

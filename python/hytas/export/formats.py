@@ -43,7 +43,7 @@ class Format(NamedTuple):
         file: name of the file in a run folder.
         write: writes the file.
         judge: checks the file on real pixels; returns figures or raises ExportError.
-        complete: writes what belongs beside the file, once it is there.
+        complete: writes what belongs next to the file, once it is there.
     """
 
     file: str

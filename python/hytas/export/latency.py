@@ -212,12 +212,13 @@ def conditions(table: Mapping[str, Any]) -> tuple[int, int]:
     Raises:
         InputError: they are not whole numbers of 1 or more.
     """
-    found = table.get("conditions", {})
-    values = [found.get(name, 1) if isinstance(found, dict) else 0 for name in ("threads", "batch")]
+    stated = table.get("conditions", {})
+    read = stated.get if isinstance(stated, dict) else lambda name, usual: 0
+    values = [read("threads", 1), read("batch", 1)]
     if not all(type(value) is int and value > 0 for value in values):
         raise InputError(
             "latency_table",
-            rule=f'"conditions" is {json.dumps(found)}',
+            rule=f'"conditions" is {json.dumps(stated)}',
             hint='must hold "threads" and "batch", whole numbers of 1 or more',
         )
     threads, batch = values

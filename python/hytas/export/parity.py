@@ -209,12 +209,12 @@ def _changed_labels(answer: Array, expected: Array) -> int:
 
 
 def _refuse_drift(differences: Mapping[str, Difference], pixels: int, tolerance: float) -> None:
-    for name, found in differences.items():
-        if not found.largest < tolerance or found.changed:
+    for name, difference in differences.items():
+        if not difference.largest < tolerance or difference.changed:
             raise ExportError(
                 "formats",
                 name,
-                f"must give what torch gives; differs by up to {found.largest:.2g} in a "
-                f"probability (allowed: under {tolerance:g}) and in the class of {found.changed} "
-                f"of {pixels} pixels (allowed: none)",
+                f"must give what torch gives; differs by up to {difference.largest:.2g} in a "
+                f"probability (allowed: under {tolerance:g}) and in the class of "
+                f"{difference.changed} of {pixels} pixels (allowed: none)",
             )

@@ -140,11 +140,11 @@ def judge_qgis(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
     largest, changed = 0.0, 0
     for line in np.unique(lines):
         expected = reference(evidence.across(line * width + inner))
-        found = scores[0, :, line, inner]
-        gap = np.abs(found - expected)
+        probabilities = scores[0, :, line, inner]
+        gap = np.abs(probabilities - expected)
         largest = max(largest, float(gap.max()) if np.isfinite(gap).all() else float("inf"))
         places = np.arange(len(inner))
-        lead = expected.max(1) - expected[places, found.argmax(1)]
+        lead = expected.max(1) - expected[places, probabilities.argmax(1)]
         changed += int((lead > TIE).sum())
     count = len(np.unique(lines)) * len(inner)
     if not largest < TOLERANCE or changed:

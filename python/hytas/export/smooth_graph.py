@@ -60,10 +60,10 @@ class SmoothModel(nn.Module):
         sums = self._windows(torch.cat([held[None], model]))
         means = (sums[1:] / sums[:1].clip(min=1.0)).reshape(GUIDES + 1, -1, *held.shape)
         linear = means[GUIDES] + sum(means[k] * guide[k] for k in range(GUIDES))
-        found = as_probabilities(linear * held + (1.0 - held), self.temperature).float()
-        known = held > 0
-        classes = self.class_ids[found.argmax(0)]
-        return classes * known.int(), found.amax(0) * known.float()
+        smoothed = as_probabilities(linear * held + (1.0 - held), self.temperature).float()
+        valid = held > 0
+        classes = self.class_ids[smoothed.argmax(0)]
+        return classes * valid.int(), smoothed.amax(0) * valid.float()
 
     def _windows(self, values: Tensor) -> Tensor:
         """Sums over the windows of (K, H, W), which end at its edges: products with bands of 1."""

@@ -33,7 +33,7 @@ _ALWAYS = ("1900-01-01T00:00:00Z", "9999-12-31T23:59:59Z")
 
 
 def export_stac(model: SensorModel, path: str | Path, card: ModelCard) -> Path:
-    """Write a STAC item about the exported files that lie beside `path`.
+    """Write a STAC item about the exported files next to `path`.
 
     Raises:
         InputError: no model file lies there.
@@ -158,7 +158,7 @@ def _plain(name: str, number: int) -> str:
 
 def _assets(folder: Path) -> dict[str, dict[str, Any]]:
     """Return the model files in a folder. Those that take patches have the role of a model."""
-    found = {}
+    assets = {}
     for path in sorted(folder.iterdir()):
         if path.suffix not in ARTIFACTS or path.stem.split(".")[0] not in ("model", "scene"):
             continue
@@ -173,8 +173,8 @@ def _assets(folder: Path) -> dict[str, dict[str, Any]]:
         }
         if _OF_PATCHES.fullmatch(path.name):
             asset |= {"roles": ["mlm:model", "mlm:weights"], "mlm:artifact_type": artifact}
-        found[path.name] = asset
-    return found
+        assets[path.name] = asset
+    return assets
 
 
 def judge_stac(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:

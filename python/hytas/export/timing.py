@@ -1,4 +1,4 @@
-"""Time networks as they would be exported, beside each other."""
+"""Compare the time of networks, exported as they would be used."""
 
 import time
 from collections.abc import Callable, Sequence

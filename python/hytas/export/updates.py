@@ -57,6 +57,6 @@ def _classes(
     if model.card.graph == "patch":
         read = scene.reader(model.card.patch_size)
         parts = (pixels[at : at + _BATCH] for at in range(0, len(pixels), _BATCH))
-        found = [model.predict_patches(read(part)).argmax(1) for part in parts]
-        return np.concatenate(found)
+        classes = [model.predict_patches(read(part)).argmax(1) for part in parts]
+        return np.concatenate(classes)
     return classes_of_rows(model, lambda *rows: read_tile(scene.cube, *rows), pixels, scene.width)

@@ -19,8 +19,8 @@ def read_architectures(path: str | Path) -> list[dict[str, Any]]:
 
     A CSV file has a column for each gene; values are JSON, or plain text. JSON is one architecture
     a line, a list, or one alone, such as a run's architecture.json. The key or the column "space"
-    names the space; without it an architecture is of the space `hytas`. What a file says beside
-    the genes is left out.
+    names the space; without it an architecture is of the space `hytas`. Other entries of a
+    file are ignored.
 
     Raises:
         InputError: a line is not an architecture; the message names the file and the line.
@@ -128,7 +128,7 @@ def genes_of_fields(space: str, row: Mapping[str, str]) -> dict[str, Any]:
 
 
 def read_other_columns(path: str | Path) -> list[dict[str, str]]:
-    """Return what each row of a CSV file holds beside the genes, such as accuracies.
+    """Return the columns of a CSV file that are not genes, such as accuracies.
 
     Returns:
         Of each architecture, in the order of `read_architectures`: column -> text. JSON files have

@@ -65,7 +65,7 @@ def _unlisted(space: SearchSpace, architecture: Mapping[str, Any]) -> Values:
 
 @lru_cache(maxsize=256)
 def _with_values(name: str, variables: Variables, values: Values) -> SearchSpace:
-    """A built-in space whose genes have these values beside those that it lists."""
+    """A built-in space whose genes have these values and those that it lists."""
     text, more = json.loads(builtin_space_text(name)), dict(values)
     for gene in text["genes"]:
         gene["values"] += sorted(more[gene["name"]])

@@ -24,7 +24,7 @@ def gene_features(architecture: Architecture) -> dict[str, float]:
     becomes its sum, mean, minimum, maximum, first, last and length (a one-hot code of whole lists,
     as the field uses, hides that two lists are alike); a list of labels the share of each. The
     product of depth (the sum of all numbers that count layers; without them the longest list) and
-    `embed_dim` stands beside them as `depth-embed`.
+    `embed_dim` is another feature, `depth-embed`.
 
     Raises:
         InputError: a gene is none of these.

@@ -17,7 +17,9 @@ from hytas.references import classical
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 LOADED = ("hytas.run", "hytas.cli.console", "onnxscript", "sklearn.ensemble", "sklearn.svm", "rich")
-LOADED += ("hytas.export", "onnxscript.rewriter", "torch.onnx.ops", "traces")
+LOADED += ("hytas.export", "hytas.report", "hytas.cli.search", "jinja2", "PIL.PngImagePlugin")
+LOADED += ("onnxscript.rewriter", "onnxscript.evaluator", "safetensors.torch", "scipy.io", "traces")
+LOADED += ("torch._dynamo", "torch.onnx.ops", "torch.onnx._internal.exporter._core")
 """Modules that most commands import: copies of the process have them."""
 
 

@@ -11,8 +11,7 @@ from one_candidate import CONFIG
 from hytas.data import Scene
 from hytas.errors import InputError
 from hytas.run import run_pipeline
-from hytas.run.final import stage
-from hytas.run.final import train as final_train
+from hytas.run.final import tasks
 from hytas.run.progress import Silent
 from hytas.tensors import read_facts, write_tensors
 from hytas.workers import ExecutorWorkers, WorkersLike
@@ -59,7 +58,7 @@ def alone(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> list[bytes]
 def test_they_are_the_same_in_parallel_and_report_their_progress(
     scene: Scene, alone: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(final_train, "PROGRESS_SECONDS", 0.01)
+    monkeypatch.setattr(tasks, "CHECKPOINT_SECONDS", 0.01)
     told = Told()
     assert files(scene, tmp_path / "run", 2, told) == alone
     assert SAID in told.lines
@@ -77,32 +76,29 @@ def test_workers_that_see_no_files_send_their_checkpoints(
         assert files(scene, tmp_path / "run", workers) == alone
 
 
-def test_a_damaged_checkpoint_is_told_and_its_training_begins_again(
-    scene: Scene, alone: list[bytes], tmp_path: Path
-) -> None:
-    out = tmp_path / "run"
-    stop_after_training(scene, out)
-    checkpoints = sorted(out.glob("*.safetensors"))
-    assert [path.name for path in checkpoints] == [
-        "checkpoint.safetensors",
-        *(f"fold-{fold}.safetensors" for fold in range(5)),
-    ]
-    content = bytearray(checkpoints[1].read_bytes())
-    content[-5] ^= 1
-    checkpoints[1].write_bytes(content)
-    told = Told()
-    assert files(scene, out, 2, told) == alone
-    assert [line for line in told.lines if "the training begins again" in line]
+class Stopped(Told):
+    """A report that stops a run as by Ctrl-C, when the first training of the folds has ended."""
+
+    def line(self, text: str) -> None:
+        if text.startswith("calibration: training on"):
+            raise KeyboardInterrupt
 
 
-def test_trainings_that_have_ended_are_not_done_again(
-    scene: Scene, alone: list[bytes], tmp_path: Path
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_run_that_was_stopped_goes_on_from_its_checkpoints(
+    damaged: bool, scene: Scene, alone: list[bytes], tmp_path: Path
 ) -> None:
-    out = tmp_path / "run"
-    stop_after_training(scene, out)
-    told = Told()
+    out, told = tmp_path / "run", Told()
+    with pytest.raises(KeyboardInterrupt):
+        files(scene, out, 2, Stopped())
+    checkpoints = [out / name for name in ("checkpoint.safetensors", "fold-0.safetensors")]
+    assert all(path.exists() for path in checkpoints)
+    for path in checkpoints if damaged else ():
+        content = bytearray(path.read_bytes())
+        content[-5] ^= 1
+        path.write_bytes(content)
     assert files(scene, out, 2, told) == alone
-    assert SAID not in told.lines
+    assert len([line for line in told.lines if "the training begins again" in line]) == 2 * damaged
 
 
 def test_a_training_that_diverges_is_told_and_leaves_no_checkpoint(
@@ -123,15 +119,3 @@ def test_facts_are_read_without_the_tensors(tmp_path: Path) -> None:
         path.write_bytes(broken)
         with pytest.raises(InputError, match="not a complete safetensors file"):
             read_facts(path)
-
-
-def stop_after_training(scene: Scene, out: Path) -> None:
-    """Run up to where all networks are trained, and no network is observed."""
-
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stage, "fit", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            files(scene, out, 2)

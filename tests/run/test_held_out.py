@@ -15,7 +15,7 @@ from hytas.errors import InputError
 from hytas.manifest import Manifest
 from hytas.run import RunConfig, run_pipeline
 from hytas.run.context import choose_device, open_run, prepare
-from hytas.run.final import stage
+from hytas.run.final import stage, tasks
 from hytas.run.final.records import HeldOut
 from hytas.run.prepared import prepare_scene
 from hytas.run.progress import Silent
@@ -161,7 +161,7 @@ def test_a_kill_leaves_the_same_temperature(
     at: int, scene: Scene, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[int] = []
-    hold_out = stage.hold_out
+    hold_out = tasks.hold_out
 
     def stopping(*arguments: object) -> HeldOut:
         begun.append(1)
@@ -169,7 +169,7 @@ def test_a_kill_leaves_the_same_temperature(
             raise KeyboardInterrupt
         return hold_out(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(stage, "hold_out", stopping)
+    monkeypatch.setattr(tasks, "hold_out", stopping)
     if at > 5:
         monkeypatch.setattr(stage, "decide", stopping)
     with pytest.raises(KeyboardInterrupt):

@@ -11,7 +11,7 @@ from hytas.data import Scene, scene_from_arrays
 from hytas.run import RunConfig, train_architecture
 from hytas.run.context import RunContext, prepare
 from hytas.run.explaining import explain_run
-from hytas.run.final import stage
+from hytas.run.final import stage, tasks
 from hytas.run.final.teacher import open_teacher
 from hytas.run.folder import RunFolder
 from hytas.run.further import further_config
@@ -80,12 +80,13 @@ def test_a_fold_is_trained_without_a_teacher_that_saw_it(
 ) -> None:
     monkeypatch.setattr("hytas.run.context.ENOUGH_PIXELS", 30)
     trained = {}
-    fit = stage.fit
+    fit = tasks.fit
 
     def noted(task, *rest):
         trained[task.checkpoint.name] = task.labelled.teacher is not None
         return fit(task, *rest)
 
+    monkeypatch.setattr(tasks, "fit", noted)
     monkeypatch.setattr(stage, "fit", noted)
     settings = config(teacher=str(large), self_training="none")
     train_architecture(GENES, settings, scene, tmp_path / "run", device="cpu")

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 from hytas.metrics import summarise
 from hytas.run.context import Run
-from hytas.run.final.stage import winner_task
-from hytas.run.final.train import run_all
+from hytas.run.final.stage import decide_for, winner_task
+from hytas.run.final.tasks import complete_all
 from hytas.run.folder import read_json, write_json
 from hytas.search import EvaluationStore, FinalTraining
 
@@ -45,9 +46,17 @@ def seeds_stage(
     missing = [inner for inner in further if not inner.folder.weights.exists()]
     if run.workers is not None or run.context.data.trains_in_parallel:
         named = ", ".join(str(inner.context.config.seed) for inner in missing)
-        tasks = [winner_task(inner) for inner in missing]
+        # Their records are the first training's: without these, each decides for itself.
+        self_trains = shares_records and decide_for(run).self_training.used
+        tasks = [replace(winner_task(inner), self_trains=self_trains) for inner in missing]
         with run.timed("further seeds") if tasks else nullcontext():
-            run_all(tasks, run.workers, f"final training with seeds {named}", run.report)
+            complete_all(
+                tasks,
+                run.context.data,
+                run.workers,
+                f"final training with seeds {named}",
+                run.report,
+            )
     for inner in further:
         if not inner.folder.metrics.exists():
             run.report.line(f"final training with seed {inner.context.config.seed}")

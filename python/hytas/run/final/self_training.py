@@ -8,17 +8,20 @@ Sources: Lee, Pseudo-Label, ICML 2013 workshop; Xie et al., Noisy Student, CVPR 
 and noise while the student learns); Kang et al., IEEE TGRS 52, 2014 (the filter).
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from hytas.errors import InputError
 from hytas.models.layers import probabilities
 from hytas.run.final.train import FinalTask, Progress, forget_damaged
 from hytas.run.prepared import PreparedScene
-from hytas.run.progress import Report
+from hytas.tensors import read_facts
 from hytas.train import LabelledPixels, Recipe, TrainingResult, logits_of, train
 from hytas.types import Pixels
 
@@ -37,17 +40,19 @@ TILE = 32
 
 
 def self_train(
-    task: FinalTask, data: PreparedScene, report: Report, progress: Progress
+    task: FinalTask,
+    data: PreparedScene,
+    line: Callable[[str], None],
+    progress: Progress = lambda _: None,
 ) -> list[TrainingResult]:
     """Train the network of a fitted task further, in place.
 
-    It is the same after a stop: rounds that ended are read from their checkpoints, and soft labels
-    are made again.
+    It is the same after a stop: rounds that ended are read from their checkpoints.
 
     Args:
         task: its recipe is followed, with fewer steps.
         data: the scene.
-        report: receives one line.
+        line: receives one line for the log.
         progress: called with each epoch.
 
     Returns:
@@ -60,30 +65,43 @@ def self_train(
     results: list[TrainingResult] = []
     for number in range(ROUNDS):
         checkpoint = task.round_checkpoint(number)
-        forget_damaged(checkpoint, report)
         # Another seed in each round: other pixels, and other noise on the labelled ones.
         seed = int(np.random.SeedSequence([task.seed, number]).generate_state(1)[0])
         most = recipe.steps * recipe.batch_size
-        pixels = with_soft_labels(task.network, data, task.trained, most, seed, task.device)
-        if not results:
-            report.line(
-                f"self-training: {ROUNDS} rounds of {len(pixels)} pixels, most of them without a "
-                "label"
+        forget_damaged(checkpoint, line)
+        ended = is_complete(checkpoint)
+        with task.threads():
+            pixels = with_soft_labels(
+                None if ended else task.network, data, task.trained, most, seed, task.device
             )
-        result = train(
-            task.network,
-            pixels,
-            task.labelled.subset(task.trained[:0]),
-            recipe,
-            seed=seed,
-            device=task.device,
-            checkpoint=checkpoint,
-            keep=True,
-            progress=progress,
-            deadline=task.deadline,
-        )
+            if not results:
+                line(
+                    f"self-training: {ROUNDS} rounds of {len(pixels)} pixels, most of them without "
+                    "a label"
+                )
+            result = train(
+                task.network,
+                pixels,
+                task.labelled.subset(task.trained[:0]),
+                recipe,
+                seed=seed,
+                device=task.device,
+                checkpoint=checkpoint,
+                keep=True,
+                progress=progress,
+                deadline=task.deadline,
+            )
         results.append(result)
     return results
+
+
+def is_complete(checkpoint: Path) -> bool:
+    """Return whether a round has ended."""
+    try:
+        history = read_facts(checkpoint)["history"]
+        return bool(len(history) == history[-1]["epochs"])
+    except (OSError, InputError, KeyError, TypeError, IndexError):
+        return False
 
 
 def round_recipe(recipe: Recipe, pixels: int) -> Recipe:
@@ -100,7 +118,7 @@ def round_recipe(recipe: Recipe, pixels: int) -> Recipe:
 
 
 def with_soft_labels(
-    network: nn.Module,
+    network: nn.Module | None,
     data: PreparedScene,
     trained: Pixels,
     most: int,
@@ -112,7 +130,7 @@ def with_soft_labels(
     No other label is looked at: validation and test pixels count as pixels without one.
 
     Args:
-        network: trained on `trained`.
+        network: trained on `trained`; None leaves the soft labels 0, where nothing reads them.
         data: the scene; of several, those that may train.
         trained: flat indices (n,) of labelled pixels.
         most: pixels that a round can train on once. Where there are more, some are drawn.
@@ -126,13 +144,14 @@ def with_soft_labels(
         labelled = np.sort(generator.permutation(labelled)[:kept])
     others = generator.permutation(np.setdiff1d(read, trained))[: UNLABELLED * len(labelled)]
     own = data.labelled(labelled)
-    logits = torch.from_numpy(logits_of(network, data.unlabelled(read), device))
-    smoothed = data.smoother(read, probabilities(logits).numpy())
     pixels = np.sort(np.concatenate([labelled, others]))
     is_own = np.isin(pixels, labelled)
     soft_labels = np.zeros((len(pixels), own.classes), np.float32)
     soft_labels[is_own, own.targets] = 1
-    soft_labels[~is_own] = smoothed[np.searchsorted(read, pixels[~is_own])]
+    if network is not None:
+        logits = torch.from_numpy(logits_of(network, data.unlabelled(read), device))
+        smoothed = data.smoother(read, probabilities(logits).numpy())
+        soft_labels[~is_own] = smoothed[np.searchsorted(read, pixels[~is_own])]
     targets = soft_labels.argmax(axis=1)
     return replace(own, pixels=pixels, targets=targets, soft_labels=soft_labels)
 

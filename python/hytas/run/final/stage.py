@@ -15,15 +15,8 @@ from hytas.run.context import Run, RunContext
 from hytas.run.final.decide import LEAST_PIXELS, Conditions, Decisions, decide
 from hytas.run.final.records import HeldOut
 from hytas.run.final.self_training import self_train
-from hytas.run.final.train import (
-    FinalTask,
-    Progress,
-    fit,
-    forget_damaged,
-    hold_out,
-    observe,
-    run_all,
-)
+from hytas.run.final.tasks import complete_all
+from hytas.run.final.train import FinalTask, fit, forget_damaged
 from hytas.run.folder import read_json
 from hytas.run.weights import CALIBRATION, SELF_TRAINING, SMOOTHING, TrainedModel, save_weights
 from hytas.train import DivergedError
@@ -118,14 +111,28 @@ def folds_stage(run: Run) -> None:
             run.report.notice(f"{fold.record.name}: {_fault(fold)}: made again")
             fold.record.unlink()
     tasks = [
-        task_of(run, fold.trained, fold.watched, fold.held_out, fold.checkpoint) for fold in missing
+        replace(
+            task_of(run, fold.trained, fold.watched, fold.held_out, fold.checkpoint),
+            held_out=fold.held_out,
+            self_trains=not run.no_self_training,
+        )
+        for fold in missing
     ]
+    data, of_winner = run.context.data, missing[0].of_winner
+    if data.trains_in_parallel and not (of_winner or run.folder.weights.exists()):
+        # It trains while others do. Its self-training is for nothing if the records speak against.
+        own = [replace(winner_task(run), self_trains=not run.no_self_training)]
+    else:
+        own = []
+    workers = run.workers if data.trains_in_parallel and not of_winner else "1"
+    progress = run.report.epoch if of_winner else None
     with _free_recipe(run):
-        if run.context.data.trains_in_parallel and not missing[0].of_winner:
-            own = [] if run.folder.weights.exists() else [winner_task(run)]
-            run_all([*tasks, *own], run.workers, "trainings of the winner", run.report)
-        for fold, task in zip(missing, tasks, strict=True):
-            _record(run, fold, task).save(fold.record)
+        records = complete_all(
+            [*own, *tasks], data, workers, "trainings of the winner", run.report, progress
+        )
+        for fold, task, record in zip(missing, tasks, records[len(own) :], strict=True):
+            assert record is not None
+            record.save(fold.record)
             run.folder.manifest.record([fold.record])
             if run.folder.weights.exists() or not fold.of_winner:
                 task.forget_checkpoints()
@@ -147,43 +154,6 @@ def _fault(fold: Fold) -> str:
     return "" if same else "is of another run"
 
 
-def _record(run: Run, fold: Fold, task: FinalTask) -> HeldOut:
-    """Train the network of a fold, and record its logits before and after self-training."""
-    data = run.context.data
-    progress: Progress = run.report.epoch
-    if not fold.of_winner:
-        run.report.line(
-            f"calibration: training on {len(fold.trained)} pixels, to measure confidence on others"
-        )
-        progress = _work(run, "calibrate", task)
-    forget_damaged(task.checkpoint, run.report)
-    fit(task, progress)
-    voting = data.pixels_that_vote(task.seed)
-    unlabelled = fold.held_out[:0] if voting is None else voting.pixels
-    record = hold_out(task.network, data, fold.trained, fold.held_out, unlabelled, task.device)
-    if run.no_self_training:
-        return record
-    try:
-        self_train(task, data.as_scene, run.report, _work(run, "self-train", task))
-    except DivergedError as error:
-        run.report.line(f"self-training: {error}")
-        return record
-    groups = record.pixels, record.neighbours, record.unlabelled
-    held_out, neighbours, others = observe(task.network, data, groups, task.device)
-    return replace(
-        record,
-        logits_after=held_out,
-        neighbour_logits_after=neighbours,
-        unlabelled_logits_after=others,
-    )
-
-
-def _work(run: Run, name: str, task: FinalTask) -> Progress:
-    """Return what reports the epochs of a fold's training as pixels."""
-    pixels = len(task.trained)
-    return lambda epoch: run.report.pixels(name, epoch.epoch * pixels, epoch.epochs * pixels)
-
-
 def train_stage(run: Run) -> None:
     """Decide by the records, train the architecture of the run, and write its weights.
 
@@ -195,13 +165,15 @@ def train_stage(run: Run) -> None:
     """
     context, data = run.context, run.context.data
     decisions = decide_for(run)
-    task = winner_task(run)
-    forget_damaged(task.checkpoint, run.report)
+    task = replace(winner_task(run), self_trains=decisions.self_training.used)
+    forget_damaged(task.checkpoint, run.report.line)
     with _free_recipe(run):
+        if data.trains_in_parallel and not context.holds_out_validation:
+            complete_all([task], data, run.workers, "the final training", run.report)
         result = fit(task, run.report.epoch)
         rounds = []
-        if decisions.self_training.used:
-            rounds = self_train(task, data.as_scene, run.report, run.report.epoch)
+        if task.self_trains:
+            rounds = self_train(task, data.as_scene, run.report.line, run.report.epoch)
     training = {
         **result.to_dict(),
         "preset": run.recipe[0],

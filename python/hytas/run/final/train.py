@@ -1,28 +1,23 @@
 """Final trainings: one kind of task for folds, the winner and further seeds."""
 
 import math
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
 from torch import nn
 
 from hytas.errors import InputError
-from hytas.files import atomic_write
 from hytas.machine import one_thread_on_cpu
 from hytas.run.final.records import HeldOut
 from hytas.run.prepared import PreparedData
-from hytas.run.progress import Report
 from hytas.tensors import read_facts, read_tensors
 from hytas.train import Epoch, LabelledPixels, Recipe, TrainingResult, logits_of, train
 from hytas.train.loop import CHECKPOINT_SECONDS
 from hytas.types import Logits, Pixels
-from hytas.workers import Shared, WorkersLike, open_workers
 
 PROGRESS_SECONDS = CHECKPOINT_SECONDS
 MOST_PIXELS = 5000
@@ -47,6 +42,8 @@ class FinalTask:
         checkpoint: where the training stands, and its result.
         one_thread: whether it uses one CPU thread, so that its result is the same on any worker.
         deadline: when it ends at the latest, by `time.time()`.
+        held_out: flat indices of the pixels whose logits are recorded; None records none.
+        self_trains: whether self-training follows.
     """
 
     network: nn.Module
@@ -59,6 +56,8 @@ class FinalTask:
     checkpoint: Path
     one_thread: bool
     deadline: float = math.inf
+    held_out: Pixels | None = None
+    self_trains: bool = False
 
     def threads(self) -> AbstractContextManager[None]:
         """Return what limits the training to its threads."""
@@ -109,109 +108,15 @@ def fit(task: FinalTask, progress: Progress = lambda _: None) -> TrainingResult:
         )
 
 
-def run_all(tasks: Sequence[FinalTask], workers: WorkersLike, what: str, report: Report) -> None:
-    """Train tasks in parallel on workers; without workers, leave them to `fit`.
-
-    `fit` then reads their checkpoints. Tasks that have ended before are left out.
-
-    Args:
-        tasks: on the same labelled pixels, independent of each other.
-        workers: of the run.
-        what: the tasks are, for a message.
-        report: receives the progress.
-
-    Raises:
-        DivergedError: the loss or the logits of a training are not finite any more.
-        OSError: a worker was lost.
-    """
-    tasks = [task for task in tasks if task.epochs()[0] < task.epochs()[1]]
-    if not tasks:
-        return
-    labelled, on_cpu = tasks[0].labelled, tasks[0].device.type == "cpu"
-    with open_workers(workers, on_cpu=on_cpu, sent_bytes=labelled.patch_bytes) as pool:
-        if not pool.elsewhere:
-            return
-        report.line(f"{what} in parallel: {pool.name}")
-        for task in tasks:
-            forget_damaged(task.checkpoint, report)
-        pixels = pool.share(labelled.in_memory())
-        jobs = (
-            (
-                pixels,
-                task.trained,
-                task.watched,
-                task.network,
-                task.recipe,
-                task.seed,
-                task.device,
-                task.checkpoint.absolute() if pool.sees_files else None,
-                task.deadline,
-            )
-            for task in tasks
-        )
-        with _reported(tasks, report) if pool.sees_files else nullcontext():
-            for task, content in zip(tasks, pool.run(_train, jobs, len(tasks)), strict=True):
-                if content is not None:
-                    with atomic_write(task.checkpoint) as path:
-                        path.write_bytes(content)
-
-
-def _train(
-    pixels: Shared[LabelledPixels],
-    trained: Pixels,
-    watched: Pixels,
-    network: nn.Module,
-    recipe: Recipe,
-    seed: int,
-    device: torch.device,
-    checkpoint: Path | None,
-    deadline: float,
-) -> bytes | None:
-    """Train a network; without a checkpoint to write, return the bytes of one."""
-    with TemporaryDirectory() as folder:
-        path = checkpoint or Path(folder) / "checkpoint.safetensors"
-        labelled = pixels.get()
-        task = FinalTask(
-            network, labelled, trained, watched, recipe, seed, device, path, True, deadline
-        )
-        fit(task)
-        return None if checkpoint else path.read_bytes()
-
-
-def forget_damaged(checkpoint: Path, report: Report) -> None:
+def forget_damaged(checkpoint: Path, line: Callable[[str], None]) -> None:
     """Remove a checkpoint if it is damaged, and say so; its training then begins again."""
     if not checkpoint.exists():
         return
     try:
         read_tensors(checkpoint)
     except InputError as error:
-        report.line(f"{error}: the training begins again")
+        line(f"{error}: the training begins again")
         checkpoint.unlink()
-
-
-@contextmanager
-def _reported(tasks: Sequence[FinalTask], report: Report) -> Iterator[None]:
-    """Report the progress of all tasks periodically, read from their checkpoints."""
-    ended = threading.Event()
-
-    def watch() -> None:
-        while not ended.wait(PROGRESS_SECONDS):
-            done = total = 0
-            for task in tasks:
-                epochs, all_epochs = task.epochs()
-                done, total = (
-                    done + epochs * len(task.trained),
-                    total + all_epochs * len(task.trained),
-                )
-            report.pixels("train", done, total)
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        watcher.join()
 
 
 def hold_out(

@@ -21,7 +21,7 @@ def train_alone(
     """
     context, data = run.context, run.context.data
     if checkpoint is not None:
-        forget_damaged(checkpoint, run.report)
+        forget_damaged(checkpoint, run.report.line)
     network = context.network(architecture, recipe)
     result = train(
         network,

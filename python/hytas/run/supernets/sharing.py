@@ -61,7 +61,7 @@ def supernet_stage(run: Run, processes: Processes = ALONE) -> None:
     """
     context, folder, (preset, recipe) = run.context, run.folder, run.recipe
     config, checkpoint = context.config, folder.checkpoint
-    forget_damaged(checkpoint, run.report)
+    forget_damaged(checkpoint, run.report.line)
     try:
         supernet, result = _fitted(
             context, recipe, processes, checkpoint=checkpoint, progress=run.report.epoch

@@ -296,6 +296,7 @@ def test_spaces_and_data_that_do_not_fit_are_refused(images: ImageSet, tmp_path:
     wrong_settings = {
         "cutmix": 0.5,
         "shift": 0.1,
+        "crop": 0.5,
         "mirror": True,
         "rand_augment": 2,
         "erasing": 0.1,

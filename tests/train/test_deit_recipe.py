@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 from hytas.train import PRESETS, LabelledPixels, Recipe, train
-from hytas.train.image_augment import OPERATIONS, erase, rand_augment
+from hytas.train.augment import augment, random_shift
+from hytas.train.image_augment import OPERATIONS, erase, rand_augment, random_crop
 
 PLAIN = replace(Recipe(**PRESETS["plain"]), whitened=False, dropout=0.0, ema_decay=0.0)
 
@@ -57,6 +58,35 @@ def test_rand_augment_keeps_the_range_and_draws_from_its_generator() -> None:
     for one, own in zip(found, images, strict=True):
         assert float(one.min()) >= float(own.min()) - 1e-4
         assert float(one.max()) <= float(own.max()) + 1e-4
+
+
+def test_a_crop_is_a_rectangle_enlarged() -> None:
+    ramp = torch.linspace(0, 1, 48).expand(200, 48, 48)
+    images = torch.stack([ramp, ramp.mT], 3)  # the values are the places
+    found = random_crop(images, 0.08, generator())
+    assert torch.equal(found, random_crop(images, 0.08, generator()))
+    across, down = found[:, 24, :, 0], found[:, :, 24, 1]
+    sides = torch.stack([one[:, -3] - one[:, 2] for one in (across, down)]) * 47 / 43
+    area = sides.prod(0)
+    assert 0.07 < float(area.min()) < 0.12
+    assert 0.95 < float(area.max()) <= 1.01
+    ratio = sides[0] / sides[1]
+    assert 0.7 < float(ratio.min()) < 0.8 < 1.25 < float(ratio.max()) < 1.4
+    assert float(across.amin()) < 0.02
+    assert float(down.amax()) > 0.98
+    # Straight lines stay straight, as far as single pixels allow.
+    steps = across[:, 3:-3].diff()
+    assert float((steps - steps.mean(1, True)).abs().max()) < 4e-3
+    whole = random_crop(images, 1.0, generator(1))[0]  # all of it, or as much as its sides allow
+    assert float((whole - images[0]).abs().max()) < 0.2
+
+
+def test_small_images_are_moved_instead() -> None:
+    images, recipe = torch.rand(20, 32, 32, 3), replace(PLAIN, crop=0.08)
+    found = augment(images, recipe, generator())
+    assert torch.equal(found, random_shift(images, 1 / 8, generator()))
+    larger = torch.rand(20, 33, 33, 3)
+    assert torch.equal(augment(larger, recipe, generator()), random_crop(larger, 0.08, generator()))
 
 
 def test_erasing_replaces_one_rectangle_in_its_share_of_the_images() -> None:
@@ -141,4 +171,5 @@ def test_the_recipes_of_the_papers() -> None:
         recipe = Recipe(**PRESETS[name])
         assert (recipe.epochs, recipe.rand_augment, recipe.magnitude) == (epochs, 2, 9.0)
         assert (recipe.erasing, recipe.mixup, recipe.cutmix) == (0.25, 0.8, 1.0)
+        assert (recipe.crop, recipe.repeats) == (0.08, 3)
         assert recipe.warmup * epochs == pytest.approx(20)

@@ -5,8 +5,11 @@ import math
 import torch
 from torch import Tensor
 
-from hytas.train.image_augment import erase, rand_augment
+from hytas.train.image_augment import erase, rand_augment, random_crop
 from hytas.train.recipe import Recipe
+
+SMALL_SIDE, SMALL_SHIFT = 32, 1 / 8
+"""Images of at most this side, which AutoFormer moves by up to 4 of 32 pixels instead of a crop."""
 
 
 def random_order(count: int, repeats: int, generator: torch.Generator) -> Tensor:
@@ -40,9 +43,14 @@ def augment(
     unmoved = places = torch.arange(count * side * side).view(count, side, side, 1)
     if recipe.borders:
         places = foreign_side(places, recipe.borders, generator)
+    if recipe.crop or recipe.shift:
+        patches, places = _taken(patches, places), unmoved
+    if recipe.crop and side > SMALL_SIDE:
+        patches = random_crop(patches, recipe.crop, generator)
+    elif recipe.crop:
+        patches = random_shift(patches, SMALL_SHIFT, generator)
     if recipe.shift:
-        patches = random_shift(_taken(patches, places), recipe.shift, generator)
-        places = unmoved
+        patches = random_shift(patches, recipe.shift, generator)
     if recipe.mirror:
         chosen = torch.rand(count, 1, 1, 1, generator=generator) < 0.5
         places = torch.where(chosen, places.flip(2), places)

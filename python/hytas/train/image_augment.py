@@ -1,4 +1,4 @@
-"""RandAugment and random erasing, as DeiT and AutoFormer train; for images.
+"""RandAugment, random crops and random erasing, as DeiT and AutoFormer train; for images.
 
 The operations are those of timm's increasing policy, `rand-m9-mstd0.5-inc1`. They work on values
 between the smallest and the largest of an image, so they take any number of channels.
@@ -13,6 +13,7 @@ from torch import Tensor
 
 APPLIED = 0.5
 """Probability that a drawn operation is applied, as in timm."""
+MOST_CROP_RATIO = 4 / 3
 SPREAD, MOST_LEVEL = 0.5, 10.0
 LEAST_AREA, MOST_AREA, MOST_RATIO = 0.02, 1 / 3, 1 / 0.3
 
@@ -45,6 +46,31 @@ def rand_augment(
                 own = (each.to(images.device)[at].view(-1, 1, 1, 1) for each in (levels, signs))
                 values = values.index_copy(0, at, operation(values[at], *own).clamp(0, 1))
     return low + values * size
+
+
+def random_crop(images: Tensor, least: float, generator: torch.Generator) -> Tensor:
+    """Enlarge a random rectangle of each image (N, side, side, channels) to the whole image.
+
+    Bicubic, as `RandomResizedCrop` of AutoFormer; no value leaves the range of its image.
+
+    Source: Going deeper with convolutions (Szegedy et al., CVPR 2015).
+
+    Args:
+        least: share of the area that a rectangle has at least; its sides differ by 4/3 at most.
+    """
+    count = len(images)
+    area = least + (1 - least) * torch.rand(count, generator=generator)
+    ratio = torch.exp((2 * torch.rand(count, generator=generator) - 1) * math.log(MOST_CROP_RATIO))
+    sizes = torch.stack([(area * ratio).sqrt(), (area / ratio).sqrt()]).clamp_max(1)
+    centres = (2 * torch.rand(2, count, generator=generator) - 1) * (1 - sizes)
+    zero = torch.zeros(count)
+    rows = (sizes[0], zero, centres[0]), (zero, sizes[1], centres[1])
+    place = torch.stack([torch.stack(row, 1) for row in rows], 1).to(images)
+    laid = images.permute(0, 3, 1, 2)
+    grid = F.affine_grid(place, list(laid.shape), False)
+    found = F.grid_sample(laid, grid, "bicubic", "border", align_corners=False)
+    low, high = laid.amin((1, 2, 3), True), laid.amax((1, 2, 3), True)
+    return found.clamp(low, high).permute(0, 2, 3, 1)
 
 
 def erase(images: Tensor, share: float, generator: torch.Generator) -> Tensor:

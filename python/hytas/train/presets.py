@@ -36,7 +36,8 @@ _BARE: dict[str, Any] = PLAIN | {
     "patience": 1.0,
 }
 # DeiT's recipe (Touvron et al., ICML 2021), whose code AutoFormer and S3 begin with: RandAugment
-# `rand-m9-mstd0.5-inc1`, erasing of pixels, no clipping of gradients.
+# `rand-m9-mstd0.5-inc1` in the place of colour jitter, three copies of an image in a batch, erasing
+# of pixels, no clipping of gradients.
 _DEIT: dict[str, Any] = _BARE | {
     "batch_size": 1024,
     "learning_rate": 1e-3,
@@ -45,6 +46,8 @@ _DEIT: dict[str, Any] = _BARE | {
     "cutmix": 1.0,
     "label_smoothing": 0.1,
     "drop_path": 0.1,
+    "crop": 0.08,
+    "repeats": 3,
     "rand_augment": 2,
     "magnitude": 9.0,
     "erasing": 0.25,

@@ -101,6 +101,14 @@ class Recipe:
         rule=SHARE,
         only="images",
     )
+    crop: float = setting(
+        0.0,
+        "Least share of an image's area that a random crop keeps, which is then enlarged to the "
+        "whole image; 0 for no crops, 0.08 in AutoFormer. Images of 32 pixels or less are moved by "
+        "up to an eighth of their side instead, as there. For images.",
+        rule=PROBABILITY,
+        only="images",
+    )
     mirror: bool = setting(
         False, "Left and right are exchanged in half of the images. For images.", only="images"
     )

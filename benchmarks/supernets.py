@@ -35,8 +35,9 @@ from hytas.run.supernets.strategy import FOLDER, choose_by_supernet
 from hytas.supernet import InheritedScore, Judge, Supernet, SupernetLearner, SupernetSettings
 from hytas.train import LabelledPixels, Recipe, Subnet
 from hytas.train.learner import OneNetwork
-from hytas.train.loop import _Course, _train_epoch
+from hytas.train.loop import train_epoch
 from hytas.train.state import TrainingState
+from hytas.train.step import Course
 
 STEPS = 4
 """Steps of each subnet that are timed, after one that is not."""
@@ -130,7 +131,7 @@ def _steps(
     drop = Drop(recipe.drop_path, recipe.dropout)
     learner = OneSubnet(supernet, run.context.feasible, SupernetSettings(), seed=0, drop=drop)
     state = TrainingState.of(learner.weights)
-    course = _Course(batch, recipe, recipe.schedule(len(batch)), 1e-3, 0, torch.device("cpu"))
+    course = Course(batch, recipe, recipe.schedule(len(batch)), 1e-3, 0, torch.device("cpu"))
     found = []
     for architecture in drawn:
         learner.architecture = architecture
@@ -139,8 +140,8 @@ def _steps(
         own = TrainingState.of(one.weights)
         found.append(
             (
-                seconds(lambda: _train_epoch(learner, state, course), STEPS),
-                seconds(lambda one=one, own=own: _train_epoch(one, own, course), STEPS),
+                seconds(lambda: train_epoch(learner, state, course), STEPS),
+                seconds(lambda one=one, own=own: train_epoch(one, own, course), STEPS),
             )
         )
     shared, alone = np.array(found).mean(0)

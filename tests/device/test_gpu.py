@@ -2,6 +2,7 @@
 
 import json
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from small_networks import SMALL
 from hytas.deploy import DeployedModel, working_providers
 from hytas.deploy.bench import example
 from hytas.models import InputShape, build_network
-from hytas.train import LabelledPixels, Recipe, train
+from hytas.train import Epoch, LabelledPixels, Recipe, captured, loop, train
 
 DEVICE = os.environ.get("HYTAS_TEST_DEVICE", "cuda")
 pytestmark = [
@@ -63,6 +64,43 @@ def test_the_same_seed_gives_the_same_weights() -> None:
         trained.append(network.cpu().state_dict())
     for name, first in trained[0].items():
         assert torch.equal(first, trained[1][name]), name
+
+
+@pytest.mark.parametrize("architecture", SMALL[:3], ids=str)
+def test_a_captured_step_trains_as_its_operations_do(
+    architecture: dict[str, object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shape = InputShape(bands=9, classes=4, patch_size=3, band_group=3)
+    values = np.random.default_rng(0).normal(size=(90, 3, 3, 9)).astype(np.float32)
+    pixels = np.arange(90)
+    training = LabelledPixels(lambda chosen: values[chosen], pixels, pixels % 4, 4)
+    watched = LabelledPixels(lambda chosen: values[chosen], pixels[::5], pixels[::5] % 4, 4)
+
+    def trained(**options: object) -> tuple[dict[str, torch.Tensor], list[float]]:
+        network = build_network(architecture, shape, drop_path=0.1, seed=0)
+        recipe = Recipe(epochs=4, batch_size=16)  # the last batch of an epoch has 10 pixels
+        given = {"seed": 0, "device": DEVICE, **options}
+        result = train(network, training, watched, recipe, **given)  # type: ignore[arg-type]
+        return network.cpu().state_dict(), [epoch.loss for epoch in result.history]
+
+    def kill(epoch: Epoch) -> None:
+        if epoch.epoch == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(captured, "LEAST_STEPS", 1)
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)  # of a failed capture
+        whole, losses = trained()
+    checkpoint = tmp_path / "checkpoint.safetensors"
+    with pytest.raises(KeyboardInterrupt):
+        trained(checkpoint=checkpoint, progress=kill)
+    resumed, again = trained(checkpoint=checkpoint)
+    monkeypatch.setattr(loop, "captured_steps", captured.ResidentSteps)
+    assert trained()[1] == pytest.approx(losses, rel=1e-3)
+    assert again == losses
+    for name, value in whole.items():
+        assert torch.equal(resumed[name], value), name
 
 
 def test_onnxruntime_gives_the_probabilities_of_the_cpu(run: Path) -> None:

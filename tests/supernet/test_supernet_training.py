@@ -14,9 +14,9 @@ from hytas.models.blocks import Drop
 from hytas.models.slices import slice_of
 from hytas.supernet import InheritedScore, Supernet, SupernetLearner, SupernetSettings
 from hytas.train import Epoch, Subnet, train
-from hytas.train.loop import _backward, _Course
 from hytas.train.optimiser import Leaves
 from hytas.train.state import TrainingState
+from hytas.train.step import Course, backward
 from refusals import refuses
 
 SANDWICH = SupernetSettings("sandwich", soft_labels=True)
@@ -119,10 +119,11 @@ def test_fused_gradients_are_those_of_whole_weights_and_only_what_is_used_change
     state = TrainingState.of(learner.weights)
     leaves = Leaves.of(learner, state, subnets)
     full = {name: value.clone() for name, value in state.weights.items()}  # grown where needed
-    course = _Course(data, recipe, recipe.schedule(len(data)), 1e-3, 0, torch.device("cpu"))
-    order = data.positions()[0]
-    _backward(learner, subnets, leaves.values, course, order, torch.Generator())
+    course = Course(data, recipe, recipe.schedule(len(data)), 1e-3, 0, torch.device("cpu"))
+    order = data.positions(torch.device("cpu"))[0]
     patches, targets = data.batch(order, torch.device("cpu"))
+    batch = patches, data.target_probabilities(order, torch.device("cpu"))
+    backward(learner, subnets, leaves.values, course, *batch, torch.Generator())
     expected = gradients_by_autograd(full, subnets, patches, targets)
     for name, leaf in leaves.values.items():
         assert leaf.grad is not None

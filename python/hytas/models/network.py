@@ -38,6 +38,9 @@ class Network(nn.Module):
     """Name of the layer that gives the logits."""
     joined = 1
     """Tokens that the read-out reads one after the other."""
+    repeatable = True
+    """Whether a pass always runs the same operations of torch on its device, so that a GPU may
+    replay the pass. A network that draws or decides in Python sets it to False."""
     framed = False
     """Whether the network runs with parameters of other sizes, padded with zeros, by name. All its
     parameters then start by the initializers of `hytas.models.streams`."""

@@ -33,7 +33,7 @@ class Judge:
             chosen = np.sort(np.random.default_rng(seed).permutation(chosen)[:MOST_PIXELS])
         part = labelled.subset(labelled.pixels[chosen])
         self.device = device
-        self._batches = [part.batch(each, device) for each in part.positions()]
+        self._batches = [part.batch(each, device) for each in part.positions(device)]
 
     @torch.no_grad()
     def figures(self, network: Callable[[Tensor], Tensor]) -> dict[str, float]:

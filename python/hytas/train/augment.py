@@ -20,7 +20,7 @@ def random_order(count: int, repeats: int, generator: torch.Generator) -> Tensor
         repeats: copies of a sample, which follow each other; so many times fewer are drawn.
         generator: the source of randomness.
     """
-    order = torch.randperm(count, generator=generator)
+    order = _permutation(generator, count)
     return order[: math.ceil(count / repeats)].repeat_interleave(repeats)[:count]
 
 
@@ -31,16 +31,19 @@ def augment(
 
     Args:
         patches: scaled patches (N, P, P, bands); not changed.
-        generator: the source of randomness, on the CPU, so that every device draws the same.
+        generator: the source of randomness. One on the CPU draws the same for every device.
         dark: scaled values (bands,) of a pixel without light; None means 0.
     """
     count, side = patches.shape[:2]
 
     def normal(*sizes: int) -> Tensor:
-        return torch.randn(*sizes, generator=generator).to(patches.device)
+        drawn = torch.randn(*sizes, generator=generator, device=generator.device)
+        return drawn.to(patches.device)
 
     # Pixels move by their numbers, which are small, and their bands follow once.
-    unmoved = places = torch.arange(count * side * side).view(count, side, side, 1)
+    unmoved = places = torch.arange(count * side * side, device=generator.device).view(
+        count, side, side, 1
+    )
     if recipe.borders:
         places = foreign_side(places, recipe.borders, generator)
     if recipe.crop or recipe.shift:
@@ -52,7 +55,7 @@ def augment(
     if recipe.shift:
         patches = random_shift(patches, recipe.shift, generator)
     if recipe.mirror:
-        chosen = torch.rand(count, 1, 1, 1, generator=generator) < 0.5
+        chosen = _uniform(generator, count, 1, 1, 1) < 0.5
         places = torch.where(chosen, places.flip(2), places)
     if recipe.flips:
         places = random_symmetry(places, generator)
@@ -69,10 +72,12 @@ def augment(
         factor = 1.0 + recipe.brightness * normal(count, 1, 1, 1)
         patches = (patches * factor).add_(recipe.brightness * normal(count, 1, 1, 1))
     if recipe.band_noise:
-        patches = normal(*patches.shape).mul_(recipe.band_noise).add_(patches)
+        noise = torch.empty(patches.shape, device=generator.device)
+        noise = noise.normal_(0.0, recipe.band_noise, generator=generator).to(patches.device)
+        patches = noise.add_(patches)
     if recipe.band_dropout:
-        share = recipe.band_dropout * torch.rand(count, 1, 1, 1, generator=generator)
-        kept = torch.rand(count, 1, 1, patches.shape[-1], generator=generator) >= share
+        share = recipe.band_dropout * _uniform(generator, count, 1, 1, 1)
+        kept = _uniform(generator, count, 1, 1, patches.shape[-1]) >= share
         patches = patches * kept.to(patches.device)  # the mean of a standardised band is 0
     if recipe.erasing:
         patches = erase(patches, recipe.erasing, generator)
@@ -82,7 +87,17 @@ def augment(
 def _taken(patches: Tensor, places: Tensor) -> Tensor:
     """Return the pixels of patches (N, P, P, bands) at `places` (N, P, P, 1), numbers in order."""
     pixels = patches.reshape(-1, patches.shape[-1])
-    return pixels[places.flatten().to(patches.device)].view(patches.shape)
+    return pixels.index_select(0, places.flatten().to(patches.device)).view(patches.shape)
+
+
+def _uniform(generator: torch.Generator, *sizes: int) -> Tensor:
+    return torch.rand(*sizes, generator=generator, device=generator.device)
+
+
+def _permutation(generator: torch.Generator, count: int) -> Tensor:
+    if generator.device.type == "cpu":
+        return torch.randperm(count, generator=generator, device="cpu")
+    return _uniform(generator, count).argsort(stable=True)  # a CUDA graph has no `randperm`
 
 
 def foreign_side(patches: Tensor, share: float, generator: torch.Generator) -> Tensor:
@@ -97,15 +112,16 @@ def foreign_side(patches: Tensor, share: float, generator: torch.Generator) -> T
     count, side = patches.shape[:2]
     if side == 1:
         return patches
-    other = torch.randperm(count, generator=generator)
-    depth = torch.randint(1, side // 2 + 1, (count, 1, 1), generator=generator)
-    depth = depth * (torch.rand(count, 1, 1, generator=generator) < share)
-    from_end, across = torch.rand(2, count, 1, 1, generator=generator) < 0.5
-    place = torch.arange(side).expand(count, side, side)
+    device = generator.device
+    other = _permutation(generator, count)
+    depth = torch.randint(1, side // 2 + 1, (count, 1, 1), generator=generator, device=device)
+    depth = depth * (_uniform(generator, count, 1, 1) < share)
+    from_end, across = _uniform(generator, 2, count, 1, 1) < 0.5
+    place = torch.arange(side, device=device).expand(count, side, side)
     place = torch.where(across, place, place.mT)
     place = torch.where(from_end, side - 1 - place, place)
     foreign = (place < depth)[..., None].to(patches.device)
-    return torch.where(foreign, patches[other.to(patches.device)], patches)
+    return torch.where(foreign, patches.index_select(0, other.to(patches.device)), patches)
 
 
 def random_shift(patches: Tensor, most: float, generator: torch.Generator) -> Tensor:
@@ -133,7 +149,7 @@ def random_shift(patches: Tensor, most: float, generator: torch.Generator) -> Te
 
 def random_symmetry(patches: Tensor, generator: torch.Generator) -> Tensor:
     """Apply a random symmetry of the square to each patch (N, P, P, bands)."""
-    chosen = torch.rand(3, patches.shape[0], generator=generator).to(patches.device) < 0.5
+    chosen = _uniform(generator, 3, patches.shape[0]).to(patches.device) < 0.5
     chosen = chosen[:, :, None, None, None]
     patches = torch.where(chosen[0], patches.flip(1), patches)
     patches = torch.where(chosen[1], patches.flip(2), patches)
@@ -159,19 +175,21 @@ def mix(
     if not amount:
         return patches, targets
     # Two gamma draws make a Beta draw; torch's own Beta takes no generator.
-    draws = torch._standard_gamma(torch.full((2,), amount), generator=generator)
-    share = float(draws[0] / draws.sum().clamp_min(1e-12))
-    order = torch.randperm(patches.shape[0], generator=generator).to(patches.device)
+    shapes = torch.full((2,), amount, device=generator.device)
+    draws = torch._standard_gamma(shapes, generator=generator)
+    share = (draws[0] / draws.sum().clamp_min(1e-12)).to(patches.device)
+    order = _permutation(generator, patches.shape[0]).to(patches.device)
+    others = patches.index_select(0, order)
     if cut:
-        mixed, share = _with_rectangle(patches, patches[order], share, generator)
+        mixed, share = _with_rectangle(patches, others, float(share), generator)
     else:
-        mixed = (share * patches).add_(patches[order].mul_(1.0 - share))
-    return mixed, share * targets + (1.0 - share) * targets[order]
+        mixed = (share * patches).add_(others.mul_(1.0 - share))
+    return mixed, share * targets + (1.0 - share) * targets.index_select(0, order)
 
 
 def _with_rectangle(
     patches: Tensor, others: Tensor, share: float, generator: torch.Generator
-) -> tuple[Tensor, float]:
+) -> tuple[Tensor, Tensor]:
     """Put a rectangle of `others` into `patches`; return them, and the share that is left."""
     side = patches.shape[1]
     half = round(side * (1.0 - share) ** 0.5) / 2
@@ -179,5 +197,5 @@ def _with_rectangle(
     place = torch.arange(side)
     inside = [(place >= middle - half) & (place < middle + half) for middle in centre]
     taken = (inside[0][:, None] & inside[1][None, :])[None, :, :, None]
-    left = 1.0 - float(taken.float().mean())
-    return torch.where(taken.to(patches.device), others, patches), left
+    taken = taken.to(patches.device)
+    return torch.where(taken, others, patches), 1.0 - taken.float().mean()

@@ -49,7 +49,7 @@ def augmented_accuracy(
     dark = None if pixels.dark is None else torch.tensor(pixels.dark, device=device)
     hits = 0
     with arithmetic("float32", device):
-        for chosen in pixels.positions():
+        for chosen in pixels.positions(device):
             patches, classes = pixels.batch(chosen, device)
             for _ in range(COPIES):
                 predictions = network(augment(patches, stronger, generator, dark)).argmax(1)

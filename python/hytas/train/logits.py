@@ -17,6 +17,6 @@ def logits_of(
     network = network.to(device).eval()
     parts = [np.empty((0, pixels.classes), np.float32)]
     with arithmetic("float32", device):
-        for chosen in pixels.positions() if len(pixels) else []:
+        for chosen in pixels.positions(device) if len(pixels) else []:
             parts.append(network(pixels.batch(chosen, device)[0]).float().cpu().numpy())
     return np.concatenate(parts)

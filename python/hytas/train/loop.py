@@ -2,28 +2,22 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hytas.errors import InputError
 from hytas.machine import arithmetic
-from hytas.models.blocks import part_of_batch
-from hytas.models.layers import probabilities
-from hytas.train.alignment import Alignment
-from hytas.train.augment import augment, mix, random_order
+from hytas.train.augment import random_order
+from hytas.train.captured import captured_steps
 from hytas.train.checkpoint import load_checkpoint, save_checkpoint
 from hytas.train.evaluation import evaluate, gives_numbers
-from hytas.train.learner import Learner, OneNetwork, Subnet, Weights
+from hytas.train.learner import Learner, OneNetwork
 from hytas.train.optimiser import Leaves, cover
 from hytas.train.pixels import LabelledPixels
 from hytas.train.processes import ALONE, Processes
@@ -31,6 +25,7 @@ from hytas.train.rate import usual_rate
 from hytas.train.recipe import Recipe
 from hytas.train.schedule import Schedule
 from hytas.train.state import Epoch, TrainingState
+from hytas.train.step import Course, backward, epoch_seed
 
 WHITENING_PATCHES = 1024
 CHECKPOINT_SECONDS = 5.0  # a kill loses at most this much work
@@ -145,48 +140,14 @@ def train_weights(
         schedule = schedule or recipe.schedule(len(training))
         watched = (each.network for each in learner.watched())
         rate = recipe.learning_rate or usual_rate(watched, recipe.optimiser)
-        course = _Course(training.kept(), recipe, schedule, rate, seed, device, processes, deadline)
+        course = Course(training.kept(), recipe, schedule, rate, seed, device, processes, deadline)
         result = _train(learner, course, validation.kept(), checkpoint, progress, keep)
     return result
 
 
-@dataclass(frozen=True)
-class _Course:
-    """The values that are the same in every step of a training."""
-
-    training: LabelledPixels
-    recipe: Recipe
-    schedule: Schedule
-    rate: float
-    seed: int
-    device: torch.device
-    processes: Processes = ALONE
-    deadline: float = math.inf
-
-    @property
-    def epochs(self) -> int:
-        return self.schedule.epochs
-
-    @cached_property
-    def class_weights(self) -> Tensor | None:
-        """Return the weights (C,) of the classes in the loss; their mean over the pixels is 1."""
-        if not self.recipe.class_weights:
-            return None
-        training = self.training
-        counts = np.bincount(training.targets, minlength=training.classes).astype(np.float64)
-        weights = np.where(counts > 0, counts, 1.0) ** -self.recipe.class_weights
-        weights *= counts.sum() / (counts * weights).sum()
-        return torch.from_numpy(weights.astype(np.float32)).to(self.device)
-
-    @cached_property
-    def dark(self) -> Tensor | None:
-        dark = self.training.dark
-        return None if dark is None else torch.tensor(dark, device=self.device)
-
-
 def _train(
     learner: Learner,
-    course: _Course,
+    course: Course,
     validation: LabelledPixels,
     checkpoint: Path | None,
     progress: Callable[[Epoch], None],
@@ -200,17 +161,20 @@ def _train(
     with course.processes.copy_of(checkpoint) as kept:
         if kept is not None:
             load_checkpoint(kept, state, learner)
+    captured = captured_steps(learner, state, course, validation)
     patience = recipe.patient_epochs(epochs)
     saved = time.monotonic()
     while (done := len(state.history)) < epochs and done - state.best_epoch < patience:
         if done and time.time() >= course.deadline:
             break
         started = time.monotonic()
-        loss = _train_epoch(learner, state, course)
-        watched = evaluate(learner.watched(), state.average, validation, device, course.processes)
-        record = Epoch(
-            done + 1, epochs, loss, watched[0], watched[1], watched[2], time.monotonic() - started
-        )
+        if captured is None:
+            loss = train_epoch(learner, state, course)
+            watched = learner.watched(), state.average, validation, device
+            figures = evaluate(*watched, course.processes)
+        else:
+            loss, figures = captured.epoch(), captured.evaluate()
+        record = Epoch(done + 1, epochs, loss, *figures, time.monotonic() - started)
         if not (math.isfinite(loss) and math.isfinite(record.score)):
             raise _diverged(course, record)
         state.history.append(record)
@@ -228,7 +192,7 @@ def _train(
     return TrainingResult(tuple(state.history), state.best_epoch, len(state.history) < epochs)
 
 
-def _diverged(course: _Course, epoch: Epoch) -> DivergedError:
+def _diverged(course: Course, epoch: Epoch) -> DivergedError:
     return DivergedError(
         f"recipe learning_rate {course.rate:g}: the training diverged in epoch "
         f"{epoch.epoch} of {epoch.epochs} (loss {epoch.loss:g}); use a smaller rate, or less "
@@ -242,11 +206,11 @@ def _some_patches(training: LabelledPixels, seed: int) -> Tensor:
     return training.batch(np.sort(order), torch.device("cpu"))[0]
 
 
-def _train_epoch(learner: Learner, state: TrainingState, course: _Course) -> float:
+def train_epoch(learner: Learner, state: TrainingState, course: Course) -> float:
     """One pass over the training pixels in a random order; the mean loss."""
     training, recipe, epoch = course.training, course.recipe, len(state.history)
-    generator = torch.Generator().manual_seed(_epoch_seed(course.seed, epoch))
-    torch.manual_seed(_epoch_seed(course.seed, epoch) + 1)  # drop-path uses the global generator
+    generator = torch.Generator().manual_seed(epoch_seed(course.seed, epoch))
+    torch.manual_seed(epoch_seed(course.seed, epoch) + 1)  # drop-path uses the global generator
     order = random_order(len(training), recipe.repeats, generator).numpy()
     steps = recipe.steps_per_epoch(len(training))
     # One transfer at the end: the GPU does not have to wait after every step.
@@ -255,50 +219,13 @@ def _train_epoch(learner: Learner, state: TrainingState, course: _Course) -> flo
         share = course.schedule.share(epoch * steps + index, course.epochs * steps)
         chosen = order[index * recipe.batch_size : (index + 1) * recipe.batch_size]
         leaves = Leaves.of(learner, state, subnets)
-        loss = _backward(learner, subnets, leaves.values, course, chosen, generator)
+        patches, _ = training.batch(chosen, course.device)
+        targets = training.target_probabilities(chosen, course.device)
+        loss = backward(learner, subnets, leaves.values, course, patches, targets, generator)
         course.processes.add([loss, *leaves.gradients()])
         losses += len(chosen) * loss.double()
         leaves.step(recipe, course.rate * share)
     return float(losses) / len(training)
-
-
-def _backward(
-    learner: Learner,
-    subnets: Sequence[Subnet],
-    values: Weights,
-    course: _Course,
-    chosen: NDArray[np.int64],
-    generator: torch.Generator,
-) -> Tensor:
-    """Add the gradients of the training pixels at positions `chosen` to `values`; the mean loss
-    of the subnets. Of several processes, each adds its part of both."""
-    recipe = course.recipe
-    patches, _ = course.training.batch(chosen, course.device)
-    targets = course.training.target_probabilities(chosen, course.device)
-    patches = augment(patches, recipe, generator, course.dark)
-    patches, targets = mix(patches, targets, recipe, generator)
-    if course.training.teacher is not None:
-        taught = course.training.teacher(patches)
-        targets = targets.lerp(taught, recipe.distillation)  # the loss is linear in its targets
-    rows, part = course.processes.part(len(chosen))
-    patches, targets = patches[rows], targets[rows]
-    total = torch.zeros((), device=course.device)
-    for subnet in subnets:
-        network = subnet.network.train()
-        aligning = Alignment(network) if recipe.alignment else nullcontext()
-        with aligning as aligned, part_of_batch(rows, len(chosen)):
-            logits = subnet(values, patches)
-        loss = F.cross_entropy(
-            logits, targets, weight=course.class_weights, label_smoothing=recipe.label_smoothing
-        )
-        if aligned is not None:
-            loss = loss + recipe.alignment * aligned.penalty
-        share = part * (loss if len(subnets) == 1 else loss / len(subnets))
-        share.backward()  # type: ignore[no-untyped-call]
-        total = total + share.detach()
-        if learner.soft_labels and subnet is subnets[0]:
-            targets = probabilities(logits.detach())
-    return total
 
 
 def _is_best(state: TrainingState, record: Epoch) -> bool:
@@ -306,11 +233,6 @@ def _is_best(state: TrainingState, record: Epoch) -> bool:
     if not state.best_epoch:
         return True
     return record.score >= state.history[state.best_epoch - 1].score + LEAST_GAIN
-
-
-def _epoch_seed(seed: int, epoch: int) -> int:
-    """Return a different generator seed for every (seed, epoch)."""
-    return int(np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint32)[0])
 
 
 def _without_time(epoch: Epoch) -> dict[str, Any]:

@@ -67,14 +67,40 @@ class Leaves:
             put(name, self.state.weights[name], leaf)
             put(name, whole.mean, part.mean)
             put(name, whole.square, part.square)
-            self._average(name, recipe.ema_decay)
+            self._average(name, recipe)
+
+    @torch.no_grad()
+    def step_together(self, recipe: Recipe, rate: Tensor, decay: Tensor) -> None:
+        """Do the same for whole parameters with the same number of steps, which is on their device.
+
+        It waits for nothing on the host. The fused kernel rounds otherwise than torch's plain one.
+
+        Args:
+            recipe: with AdamW.
+            rate: a scalar on the device of the weights, as `decay`.
+            decay: of the moving average.
+        """
+        state, leaves = self.state, self.values
+        nn.utils.clip_grad_norm_(leaves.values(), recipe.clip_norm)
+        names = [name for name, leaf in leaves.items() if leaf.grad is not None]
+        for matrices in (True, False):
+            group = [name for name in names if (leaves[name].ndim > 1) == matrices]
+            self._adamw(group, state.moments, rate, recipe.weight_decay if matrices else 0.0)
+        averages = [state.average[name] for name in names]
+        changes = torch._foreach_mul([leaves[name] for name in names], 1.0 - decay)
+        torch._foreach_mul_(averages, decay)
+        torch._foreach_add_(averages, changes)
 
     def _cut_moments(self, name: str) -> Moments:
         whole, size = self.state.moments[name], self.values[name].shape
         return Moments(cut(name, whole.mean, size), cut(name, whole.square, size), whole.steps)
 
     def _adamw(
-        self, names: Sequence[str], moments: dict[str, Moments], rate: float, decay: float
+        self,
+        names: Sequence[str],
+        moments: dict[str, Moments],
+        rate: float | Tensor,
+        decay: float,
     ) -> None:
         if not names:
             return
@@ -92,6 +118,7 @@ class Leaves:
             weight_decay=decay,
             eps=EPSILON,
             maximize=False,
+            fused=True if isinstance(rate, Tensor) else None,
         )
 
     def _sgd(
@@ -111,13 +138,18 @@ class Leaves:
         for name in names:
             moments[name].steps += 1
 
-    def _average(self, name: str, decay: float) -> None:
-        """Move the average; faster in the first steps of a parameter, when it is still noise."""
+    def _average(self, name: str, recipe: Recipe) -> None:
+        """Move the average towards the leaf."""
         leaf, full = self.values[name], self.state.average[name]
         step = float(self.state.moments[name].steps) - 1.0
         average = cut(name, full, leaf.shape)
-        average.lerp_(leaf, 1.0 - min(decay, (1.0 + step) / (10.0 + step)))
+        average.lerp_(leaf, 1.0 - ema_decay(recipe, step))
         put(name, full, average)
+
+
+def ema_decay(recipe: Recipe, step: float) -> float:
+    """Return the decay of the average after a step, from 0; less in the first, still noisy ones."""
+    return min(recipe.ema_decay, (1.0 + step) / (10.0 + step))
 
 
 def cover(

@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-EVALUATION_BATCH = 256
+EVALUATION_BATCH = {"cpu": 64, "cuda": 1024}
+"""Pixels that a device evaluates at once: on a CPU, activations then stay in its cache."""
 MOST_KEPT = (
     2**28
 )  # bytes of scaled patches that a training keeps instead of reading them each epoch
@@ -59,15 +60,21 @@ class LabelledPixels:
         classes = torch.from_numpy(self.targets[order]).to(device)
         return F.one_hot(classes, self.classes).float()
 
-    def positions(self) -> list[NDArray[np.int64]]:
-        """Return all positions in order, in parts that are small enough to evaluate at once."""
-        return np.array_split(np.arange(len(self)), math.ceil(len(self) / EVALUATION_BATCH))
+    def positions(self, device: torch.device) -> list[NDArray[np.int64]]:
+        """Return all positions in order, in parts that `device` evaluates at once."""
+        most = EVALUATION_BATCH.get(device.type, EVALUATION_BATCH["cpu"])
+        return np.array_split(np.arange(len(self)), max(1, math.ceil(len(self) / most)))
 
     def subset(self, pixels: NDArray[np.int64]) -> Self:
         """Return these flat pixel indices (n,) with their classes; `self.pixels` must ascend."""
         at = np.searchsorted(self.pixels, pixels)
         soft_labels = None if self.soft_labels is None else self.soft_labels[at]
         return replace(self, pixels=pixels, targets=self.targets[at], soft_labels=soft_labels)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the patches of all pixels fit `MOST_KEPT`."""
+        return not len(self) or self.patch_bytes <= MOST_KEPT
 
     @property
     def patch_bytes(self) -> int:
@@ -77,9 +84,9 @@ class LabelledPixels:
     def kept(self) -> Self:
         """Return the same pixels, with all patches in memory if these are few."""
         ascends = bool((np.diff(self.pixels) > 0).all())
-        if isinstance(self.patches, _Patches) or not len(self) or not ascends:
+        if isinstance(self.patches, _Patches) or not ascends:
             return self
-        return self.in_memory() if self.patch_bytes <= MOST_KEPT else self
+        return self.in_memory() if self.is_small and len(self) else self
 
     def in_memory(self) -> Self:
         """Return the same pixels with all patches in memory, to send them to another process.

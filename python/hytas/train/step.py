@@ -1,0 +1,110 @@
+"""One training step: the gradients of a batch, on any device."""
+
+import math
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hytas.models.blocks import part_of_batch
+from hytas.models.layers import probabilities
+from hytas.train.alignment import Alignment
+from hytas.train.augment import augment, mix
+from hytas.train.learner import Learner, Subnet, Weights
+from hytas.train.pixels import LabelledPixels
+from hytas.train.processes import ALONE, Processes
+from hytas.train.recipe import Recipe
+from hytas.train.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Course:
+    """The values that are the same in every step of a training."""
+
+    training: LabelledPixels
+    recipe: Recipe
+    schedule: Schedule
+    rate: float
+    seed: int
+    device: torch.device
+    processes: Processes = ALONE
+    deadline: float = math.inf
+
+    @property
+    def epochs(self) -> int:
+        return self.schedule.epochs
+
+    @cached_property
+    def class_weights(self) -> Tensor | None:
+        """Return the weights (C,) of the classes in the loss; their mean over the pixels is 1."""
+        if not self.recipe.class_weights:
+            return None
+        training = self.training
+        counts = np.bincount(training.targets, minlength=training.classes).astype(np.float64)
+        weights = np.where(counts > 0, counts, 1.0) ** -self.recipe.class_weights
+        weights *= counts.sum() / (counts * weights).sum()
+        return torch.from_numpy(weights.astype(np.float32)).to(self.device)
+
+    @cached_property
+    def dark(self) -> Tensor | None:
+        dark = self.training.dark
+        return None if dark is None else torch.tensor(dark, device=self.device)
+
+
+def backward(
+    learner: Learner,
+    subnets: Sequence[Subnet],
+    values: Weights,
+    course: Course,
+    patches: Tensor,
+    targets: Tensor,
+    generator: torch.Generator,
+) -> Tensor:
+    """Add the gradients of a batch to `values`, and return the mean loss of the subnets.
+
+    Of several processes, each adds its part of both.
+
+    Args:
+        learner: of the weights.
+        subnets: that see the batch, one after the other.
+        values: name -> leaf, a parameter that `subnets` use.
+        course: of the training.
+        patches: scaled (N, P, P, bands), not augmented.
+        targets: class distributions (N, C).
+        generator: of the augmentation, on the CPU or on the device.
+    """
+    recipe, count = course.recipe, len(patches)
+    patches = augment(patches, recipe, generator, course.dark)
+    patches, targets = mix(patches, targets, recipe, generator)
+    if course.training.teacher is not None:
+        taught = course.training.teacher(patches)
+        targets = targets.lerp(taught, recipe.distillation)  # the loss is linear in its targets
+    rows, part = course.processes.part(count)
+    patches, targets = patches[rows], targets[rows]
+    total = torch.zeros((), device=course.device)
+    for subnet in subnets:
+        network = subnet.network.train()
+        aligning = Alignment(network) if recipe.alignment else nullcontext()
+        with aligning as aligned, part_of_batch(rows, count):
+            logits = subnet(values, patches)
+        loss = F.cross_entropy(
+            logits, targets, weight=course.class_weights, label_smoothing=recipe.label_smoothing
+        )
+        if aligned is not None:
+            loss = loss + recipe.alignment * aligned.penalty
+        share = part * (loss if len(subnets) == 1 else loss / len(subnets))
+        share.backward()  # type: ignore[no-untyped-call]
+        total = total + share.detach()
+        if learner.soft_labels and subnet is subnets[0]:
+            targets = probabilities(logits.detach())
+    return total
+
+
+def epoch_seed(seed: int, epoch: int) -> int:
+    """Return a seed of random generators, another one for every (seed, epoch)."""
+    return int(np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint32)[0])

@@ -1,0 +1,212 @@
+"""Steps on tensors of the device alone: the weights of the usual steps, and nothing else."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from hytas.models import InputShape, build_network
+from hytas.train import Epoch, LabelledPixels, Recipe, TrainingResult, captured, loop, train
+from hytas.train.captured import ResidentSteps, captured_steps
+from hytas.train.learner import OneNetwork
+from hytas.train.state import TrainingState
+from hytas.train.step import Course
+
+CPU = torch.device("cpu")
+SHAPE = InputShape(bands=6, classes=3, patch_size=5)
+CONV = {
+    "space": "hytas-wide",
+    "tokens": "pixel",
+    "patch": 5,
+    "band_width": 3,
+    "band_stride": 2,
+    "pooling": "mean",
+    "fusion": "no",
+    "embed_dim": 16,
+    "band_mixer": "attention",
+    "band_gate": "no",
+    "band_heads": 2,
+    "band_depth": 0,
+    "pixel_mixer": "conv3",
+    "pixel_gate": "yes",
+    "pixel_heads": 2,
+    "pixel_depth": 2,
+    "band_mlp": [],
+    "pixel_mlp": [2, 2],
+}
+CLASS = {**CONV, "pixel_mixer": "attention", "pixel_gate": "no", "pooling": "class"}
+SERIES = {**CLASS, "tokens": "series", "fusion": "yes", "band_depth": 2, "band_mlp": [1, 2]}
+RECIPE = Recipe(epochs=3, batch_size=8, drop_path=0.3)
+
+
+def pixels(count: int, seed: int) -> LabelledPixels:
+    """Pixels whose patches are noise."""
+    generator = np.random.default_rng(seed)
+    patches = generator.normal(size=(count, 5, 5, 6)).astype(np.float32)
+    targets = generator.integers(0, 3, count)
+    dark = np.full(6, -1.0, np.float32)
+    return LabelledPixels(lambda chosen: patches[chosen], np.arange(count), targets, 3, dark)
+
+
+def soft(count: int, seed: int) -> LabelledPixels:
+    labels = np.random.default_rng(seed).dirichlet(np.ones(3), count).astype(np.float32)
+    return replace(pixels(count, seed), soft_labels=labels)
+
+
+def trained(
+    architecture: dict[str, Any], recipe: Recipe, training: LabelledPixels, **options: Any
+) -> tuple[dict[str, torch.Tensor], TrainingResult]:
+    network = build_network(architecture, SHAPE, drop_path=recipe.drop_path, seed=3)
+    result = train(network, training, pixels(9, 1), recipe, seed=7, **options)
+    return network.state_dict(), result
+
+
+@pytest.fixture
+def resident(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Return a function after which trainings take these steps on the CPU."""
+    return lambda: monkeypatch.setattr(loop, "captured_steps", ResidentSteps)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "recipe", "data"),
+    [
+        (CONV, RECIPE, pixels),
+        (SERIES, replace(RECIPE, class_weights=0.5, label_smoothing=0.1), pixels),
+        (CLASS, replace(RECIPE, alignment=0.1, mixup=0.0), soft),
+        (CONV, replace(RECIPE, repeats=2, band_dropout=0.3, mirror=True, dropout=0.1), pixels),
+    ],
+    ids=["convolutions", "series", "class token", "repeats"],
+)
+def test_the_weights_are_those_of_the_usual_steps(
+    resident: Callable[[], None],
+    architecture: dict[str, Any],
+    recipe: Recipe,
+    data: Callable[[int, int], LabelledPixels],
+) -> None:
+    expected, history = trained(architecture, recipe, data(27, 0))  # the last batch has 3 pixels
+    resident()
+    weights, same = trained(architecture, recipe, data(27, 0))
+    for name, value in expected.items():
+        torch.testing.assert_close(weights[name], value, rtol=1e-6, atol=1e-6)
+    for one, other in zip(history.history, same.history, strict=True):
+        assert one.loss == pytest.approx(other.loss, rel=1e-6)
+        assert one.validation_oa == other.validation_oa
+
+
+def test_interrupted_equals_uninterrupted(
+    resident: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resident()
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
+    expected, whole = trained(CONV, RECIPE, pixels(27, 0))
+    checkpoint = tmp_path / "checkpoint.safetensors"
+
+    def kill(epoch: Epoch) -> None:
+        if epoch.epoch == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trained(CONV, RECIPE, pixels(27, 0), checkpoint=checkpoint, progress=kill)
+    weights, resumed = trained(CONV, RECIPE, pixels(27, 0), checkpoint=checkpoint)
+    assert resumed.to_dict() == whole.to_dict()
+    for name, value in expected.items():
+        assert torch.equal(weights[name], value), name
+
+
+def steps_of(architecture: dict[str, Any], recipe: Recipe) -> ResidentSteps:
+    """The steps of a training on the CPU before its first epoch."""
+    learner = OneNetwork(build_network(architecture, SHAPE, drop_path=0.3, seed=3))
+    data = pixels(27, 0)
+    course = Course(data, recipe, recipe.schedule(len(data)), 1e-3, 0, CPU)
+    return ResidentSteps(learner, TrainingState.of(learner.weights), course, pixels(9, 1))
+
+
+class Device(TorchDispatchMode):
+    """Refuse operations for which a GPU would have to wait for the host."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = str(func.overloadpacket)
+        refused = (
+            "_local_scalar_dense",
+            "item",
+            "nonzero",
+            "masked_select",
+            "unique",
+            "is_nonzero",
+        )
+        assert not any(name == f"aten.{each}" for each in refused), name
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("architecture", [CONV, CLASS, SERIES, {**CONV, "tokens": "parallel"}])
+def test_a_step_reads_and_makes_tensors_of_its_device_alone(architecture: dict[str, Any]) -> None:
+    recipe = replace(RECIPE, class_weights=0.5, band_dropout=0.2, mirror=True, dropout=0.1)
+    depth = {"band_depth": 1, "band_mlp": [1]} if architecture["tokens"] == "parallel" else {}
+    steps = steps_of({**architecture, **depth}, recipe)
+    steps.epoch()
+    steps.step_in_epoch.zero_()
+    # A tensor that is made without the name of its device would be on another one.
+    with torch.device("meta"), Device():
+        steps.step(8)
+        steps.step(3)
+        steps.evaluation()
+    assert steps.losses.isfinite()
+    assert steps.step_in_epoch == 2
+
+
+def capture_fails(reason: str) -> Callable[[ResidentSteps], None]:
+    def capture(steps: ResidentSteps) -> None:
+        raise RuntimeError(reason)
+
+    return capture
+
+
+def test_a_failed_capture_trains_by_the_usual_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected, _ = trained(CONV, RECIPE, pixels(27, 0))
+    monkeypatch.setattr(captured, "_can_be_captured", lambda *_: True)
+    reason = "CUDA error: operation not permitted when stream is capturing"
+    monkeypatch.setattr(ResidentSteps, "capture", capture_fails(reason))
+    with pytest.warns(RuntimeWarning, match=f"cannot be a CUDA graph here .*{reason}") as warned:
+        weights, _ = trained(CONV, RECIPE, pixels(27, 0))
+    assert len(warned) == 1
+    for name, value in expected.items():
+        assert torch.equal(weights[name], value), name
+
+
+def test_too_little_memory_for_a_capture_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(captured, "_can_be_captured", lambda *_: True)
+    monkeypatch.setattr(ResidentSteps, "capture", capture_fails("CUDA out of memory."))
+    with pytest.raises(RuntimeError, match="out of memory"):
+        trained(CONV, RECIPE, pixels(27, 0))
+
+
+def test_a_capture_leaves_all_values_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = steps_of(CONV, RECIPE)
+    before = [value.detach().clone() for value in steps._values()]
+
+    def warmed(self: ResidentSteps, work: Callable[[], None]) -> Callable[[], None]:
+        self.step_in_epoch.zero_()
+        work()
+        return work
+
+    monkeypatch.setattr(ResidentSteps, "_graph", warmed)
+    steps.capture()
+    for value, expected in zip(steps._values(), before, strict=True):
+        assert torch.equal(value, expected)
+    assert all(weight.grad is None for weight in steps.state.weights.values())
+
+
+def test_a_cpu_takes_the_usual_steps() -> None:
+    steps = steps_of(CONV, replace(RECIPE, epochs=100))
+    given = steps.learner, steps.state, steps.course, pixels(9, 1)
+    assert captured_steps(*given) is None
+    cuda = replace(steps.course, device=torch.device("cuda"))
+    assert captured._can_be_captured(given[0], cuda, given[3])  # all but the device allows it
+    for recipe in (Recipe(optimiser="sgd"), Recipe(rand_augment=2), Recipe(epochs=3)):
+        course = replace(cuda, recipe=recipe, schedule=recipe.schedule(27))
+        assert not captured._can_be_captured(given[0], course, given[3])

@@ -207,6 +207,11 @@ def test_a_cpu_takes_the_usual_steps() -> None:
     assert captured_steps(*given) is None
     cuda = replace(steps.course, device=torch.device("cuda"))
     assert captured._can_be_captured(given[0], cuda, given[3])  # all but the device allows it
-    for recipe in (Recipe(optimiser="sgd"), Recipe(rand_augment=2), Recipe(epochs=3)):
+    for recipe in (
+        Recipe(optimiser="sgd"),
+        Recipe(rand_augment=2),
+        Recipe(crop=0.5),
+        Recipe(epochs=3),
+    ):
         course = replace(cuda, recipe=recipe, schedule=recipe.schedule(27))
         assert not captured._can_be_captured(given[0], course, given[3])

@@ -15,11 +15,13 @@ from torch import Tensor
 
 from hytas.errors import is_out_of_memory, one_line
 from hytas.models import Network
+from hytas.settings import settings_of
 from hytas.train.augment import random_order
 from hytas.train.evaluation import Figures, add_batches, figures_of
 from hytas.train.learner import Learner, OneNetwork
 from hytas.train.optimiser import Leaves, ema_decay
 from hytas.train.pixels import LabelledPixels
+from hytas.train.recipe import Recipe
 from hytas.train.state import TrainingState
 from hytas.train.step import Course, backward, epoch_seed
 
@@ -27,8 +29,6 @@ LEAST_STEPS = 100
 """Shorter trainings end before the captures pay, which take up to 0.4 s each."""
 WARM_STEPS = 3
 """Before a capture: libraries then allocate their workspaces, which a capture must not see."""
-EAGER_ONLY = ("shift", "cutmix", "rand_augment", "erasing")
-"""Augmentations that decide on the CPU what they do."""
 
 
 def captured_steps(
@@ -72,10 +72,19 @@ def _can_be_captured(learner: Learner, course: Course, validation: LabelledPixel
         and learner.network.repeatable
         and training.teacher is None
         and recipe.optimiser == "adamw"
-        and not any(getattr(recipe, name) for name in EAGER_ONLY)
+        and not _augments_images(recipe)
         and course.epochs * recipe.steps_per_epoch(len(training)) >= LEAST_STEPS
         and training.is_small
         and validation.is_small
+    )
+
+
+def _augments_images(recipe: Recipe) -> bool:
+    """Whether a recipe has augmentations of images, which decide on the CPU what they do."""
+    return any(
+        getattr(recipe, name) != each.default
+        for name, each in settings_of(Recipe).items()
+        if each.facts.only == "images"
     )
 
 
@@ -191,7 +200,7 @@ class ResidentSteps:
     def _graph(self, work: Callable[[], None]) -> Callable[[], None]:
         """Return what replays the operations of `work`."""
         current = torch.cuda.current_stream(self.course.device)
-        warming = torch.cuda.Stream(self.course.device)
+        warming = torch.cuda.Stream(self.course.device)  # type: ignore[no-untyped-call]
         warming.wait_stream(current)
         with torch.cuda.stream(warming):
             for _ in range(WARM_STEPS):

@@ -174,7 +174,8 @@ def _train(
             figures = evaluate(*watched, course.processes)
         else:
             loss, figures = captured.epoch(), captured.evaluate()
-        record = Epoch(done + 1, epochs, loss, *figures, time.monotonic() - started)
+        seconds = time.monotonic() - started
+        record = Epoch(done + 1, epochs, loss, figures[0], figures[1], figures[2], seconds)
         if not (math.isfinite(loss) and math.isfinite(record.score)):
             raise _diverged(course, record)
         state.history.append(record)

@@ -13,7 +13,14 @@ from hytas.race.finalists import describe_genes, diverse
 from hytas.race.front import front_order
 from hytas.race.rankings import Ranking, find_ranking
 from hytas.race.results import Key, Racer, RungResult, best_of_each, key_of, rung_results
-from hytas.race.rungs import Rung, choose_winner, is_far_behind, plan_rungs, promoted
+from hytas.race.rungs import (
+    Rung,
+    choose_winner,
+    compared_recipes,
+    is_far_behind,
+    plan_rungs,
+    promoted,
+)
 from hytas.race.scores import RaceScore, best_first, race_scores
 from hytas.race.size_classes import SHARES, size_classes, size_of
 from hytas.race.task import RaceTask
@@ -41,8 +48,9 @@ def race(
     """Return the winner of successive halving among diverse finalists, and its recipe.
 
     Finalists are of all sizes, and the best of each size class is promoted unless it is far behind
-    (`hytas.race.rungs.promoted`). In the first rung each finalist is trained by each recipe that
-    makes a difference to it (`RaceTask.recipes_for`), and keeps the best one. Each rung continues
+    (`hytas.race.rungs.promoted`). In the first rung each finalist is trained by the first recipe,
+    and the better half by each further recipe that makes a difference to it
+    (`RaceTask.recipes_for`). A finalist keeps its best recipe. Each rung continues
     the trainings of the rung before (`hytas.race.plan_rungs`). A finalist is trained once for each
     fold. Early rungs, of many finalists, take only the folds that they need (`RaceTask.folds_of`).
     The last rung takes all folds and compares finalists pixel by pixel: a finalist that is behind
@@ -90,7 +98,8 @@ def race(
     with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent, shared_gpu=task.device) as pool:
         share = len(task.folds) / len(task.all_folds)
         rungs = plan_rungs(len(chosen), steps, task.final_steps, share, task.last_finalists)
-        events = _Events(task, rungs, len(waiting), on_training, on_rung)
+        trainings = _trainings_of(len(chosen), len(waiting))
+        events = _Events(task, rungs, trainings, on_training, on_rung)
         classes = size_classes([size_of(one) for one in ranked])
         by_id = {one.id: each for one, each in zip(ranked, classes, strict=True)}
         trainer = _Trainer(task, store, pool, ranking, notify, events, by_id, until)
@@ -109,6 +118,12 @@ def race(
             "race", rule="the training of every finalist failed", hint=f"the first: {reason}"
         )
     return waiting[0]
+
+
+def _trainings_of(finalists: int, racers: int) -> int:
+    """Return how many racers a first rung trains on a fold, about."""
+    others = (racers - finalists) * compared_recipes(finalists) / finalists
+    return finalists + round(others)
 
 
 class _TimeOverError(Exception):
@@ -141,9 +156,11 @@ class _Events:
             folds_before, steps_before = folds, rung.steps
 
     def begin(self, rung: Rung, trainings: int, trained: int) -> None:
-        """Begin a rung of `trainings`, of which the store has `trained`."""
-        self._number = self._rungs.index(rung)
-        self._trainings, self._trained, self._best = trainings, trained, None
+        """Begin or continue a rung of `trainings`, of which `trained` have ended."""
+        number = self._rungs.index(rung)
+        if number != self._number:
+            self._best = None
+        self._number, self._trainings, self._trained = number, trainings, trained
         self._send()
 
     def trained(self, ended: Training, result: tuple[Racer, RungResult] | None) -> None:
@@ -242,8 +259,7 @@ class _Trainer:
         trained: list[Racer] = []
         while waiting and not trained:
             running, waiting = waiting[:count], waiting[count:]
-            for result in self.train(running, rung):
-                results.setdefault(result.key, []).append(result)
+            self._train_recipes(running, rung, results)
             scores = race_scores(results, self.ranking, self.votes)
             trained = best_of_each(best_first(running, scores))
         if not trained:
@@ -263,6 +279,24 @@ class _Trainer:
                 "unlabelled pixels"
             )
         return ranked, len(kept)
+
+    def _train_recipes(
+        self, racers: list[Racer], rung: Rung, results: dict[Key, list[RungResult]]
+    ) -> None:
+        """Train each finalist by its first recipe, and the better of them by their others."""
+        first = best_of_each(racers)
+        others = [racer for racer in racers if racer not in first]
+        count = compared_recipes(len(first))
+        following = _trainings_of(len(first), len(racers)) - len(first)
+        for result in self.train(first, rung, following=following):
+            results.setdefault(result.key, []).append(result)
+        if not others or self.until():
+            return
+        ranked = best_first(first, race_scores(results, self.ranking, self.votes))
+        worse = {racer.finalist.id for racer in ranked[count:]}
+        left = [racer for racer in others if racer.finalist.id not in worse]
+        for result in self.train(left, rung, before=len(first)):
+            results.setdefault(result.key, []).append(result)
 
     def _points(
         self, racers: Sequence[Racer], scores: Mapping[Key, RaceScore]
@@ -293,13 +327,22 @@ class _Trainer:
         more = (len(SHARES) if small else 1) if following.is_last else 0
         return promoted(classes, following.finalists, behind, more=more)
 
-    def train(self, racers: Sequence[Racer], rung: Rung) -> list[RungResult]:
-        """Return the results of `racers` in a rung, in their order."""
+    def train(
+        self, racers: Sequence[Racer], rung: Rung, *, before: int = 0, following: int = 0
+    ) -> list[RungResult]:
+        """Return the results of `racers` in a rung, in their order.
+
+        Args:
+            racers: to train.
+            rung: of the race.
+            before, following: other racers of the rung that were trained, and that will be.
+        """
         folds = self.task.folds_of(rung)
         self.notify(self._announce(racers, rung.steps, folds))
         done = self._stored(racers, rung.steps, folds)
         by_key = {racer.key: racer for racer in racers}
-        self.events.begin(rung, len(racers) * folds, len(done))
+        racing = before + len(racers) + following
+        self.events.begin(rung, racing * folds, before * folds + len(done))
         for result in rung_results(done):
             if result.folds == folds:
                 self.events.result((by_key[result.key], result))

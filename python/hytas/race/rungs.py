@@ -13,6 +13,8 @@ FEW_FINALISTS = 6
 """A rung of at most this many finalists is followed by the last one."""
 LEAST_FINALISTS = 2
 """Least number of finalists in the last rung."""
+LEAST_COMPARED = 4
+"""Least number of finalists that a first rung trains by each recipe."""
 LAST_SHARE = 0.75
 """Length of the last rung, as a share of the final training; less where further folds join."""
 LEAST_LAST = 100
@@ -77,6 +79,14 @@ def plan_rungs(
         longest = max(REDUCTION_FACTOR * steps, round(LAST_SHARE * share * final_steps), least)
         rungs.append(Rung(min(finalists, last), int(min(longest, limit)), first, steps))
     return rungs
+
+
+def compared_recipes(finalists: int) -> int:
+    """Return how many finalists of a first rung are trained by each recipe, the best by the first.
+
+    A finalist that is in the worse half by the first recipe was in no last rung: docs/log.md.
+    """
+    return min(finalists, max(LEAST_COMPARED, math.ceil(finalists / 2)))
 
 
 def is_far_behind(best: Mask, other: Mask) -> bool:

@@ -17,7 +17,7 @@ from hytas.types import Mask
 
 SHARES = (1.0, 0.5, 0.25, 0.1)
 """Upper end of each size class, as a share of the largest candidate."""
-WEIGHTS = (3, 2, 2, 1)
+WEIGHTS = (5, 1, 1, 1)
 """Finalists of each size class, relative to the others."""
 
 

@@ -84,8 +84,8 @@ def _settings(config: Mapping[str, Any]) -> list[tuple[str, str]]:
         (
             "search",
             f"{config.get('budget')} in {config.get('space')}, by {config.get('proxy')}, "
-            f"{config.get('generations')} generations of {config.get('population')}, seed "
-            f"{config.get('seed')}",
+            f"generations {config.get('generations')}, population {config.get('population')}, "
+            f"seed {config.get('seed')}",
         ),
     ]
 

@@ -264,6 +264,7 @@ class TestNames:
         [
             ("corn", "no such file"),
             ("1=corn,soy", "must be pairs such as 1=corn,2=soy"),
+            ("1=corn;2=soy", "a comma separates two pairs"),
             ("1=", "a number and a name are needed"),
             ("1=corn,1=soy", "has two names, corn and soy"),
         ],

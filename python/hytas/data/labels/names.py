@@ -64,6 +64,8 @@ def _pair(parts: Sequence[str], text: str) -> tuple[str, str]:
             text,
             "must be pairs such as 1=corn,2=soy, or a CSV file of numbers and names",
         )
+    if re.search(r";\s*\d+\s*=", parts[1]):
+        raise InputError("class_names", text, "a comma separates two pairs, not a semicolon")
     return parts[0], parts[1]
 
 

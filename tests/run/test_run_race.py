@@ -110,7 +110,7 @@ def test_a_run_ends_with_the_winner_of_its_race_also_if_stopped(tmp_path: Path) 
     assert chosen == {"preset": winner.recipe}
     assert not (tmp_path / "whole" / "race").exists()
 
-    stop = Stopping(lambda text: text.startswith("race: 2 finalists"))
+    stop = Stopping(lambda text: text.startswith("race: 3 finalists"))
     with pytest.raises(KeyboardInterrupt):
         run_pipeline(RACE, scene, tmp_path / "stopped", device="cpu", report=stop)
     before = kept(tmp_path / "stopped")[1]

@@ -51,7 +51,7 @@ def taught(large: Path, scene: Scene, **changed: object) -> RunContext:
 def test_a_teacher_of_the_same_split_saw_no_test_pixel(large: Path, scene: Scene) -> None:
     for path in (large, large / "model.onnx"):
         context = taught(path, scene)
-        teacher = context.teacher()
+        teacher = context.teacher
         assert teacher is not None
         assert np.array_equal(teacher.seen, context.data.split.train_and_validation)
 
@@ -59,20 +59,20 @@ def test_a_teacher_of_the_same_split_saw_no_test_pixel(large: Path, scene: Scene
 def test_a_teacher_of_another_split_is_refused(large: Path, scene: Scene, tmp_path: Path) -> None:
     for changed in ({"seed": 1}, {"split": "blocks", "block": 4}):
         with refuses("teacher", rule="was trained on test pixels of stripes.*another split"):
-            taught(large, scene, **changed).teacher()
+            assert taught(large, scene, **changed).teacher
     other = scene_from_arrays(scene.cube + 1, scene.labels, name="brighter")
-    assert taught(large, other, seed=1).teacher().seen.size == 0  # type: ignore[union-attr]
+    assert taught(large, other, seed=1).teacher.seen.size == 0  # type: ignore[union-attr]
     RunFolder(large).split.rename(large / "away.npz")
     try:
         with refuses("teacher", rule="was trained on test pixels"):
-            taught(large, scene).teacher()
+            assert taught(large, scene).teacher
     finally:
         (large / "away.npz").rename(RunFolder(large).split)
 
 
 def test_validation_pixels_that_decide_are_held_out(large: Path, scene: Scene) -> None:
     with refuses("teacher", rule="validation pixels.*leave `final_training_on`"):
-        taught(large, scene, final_training_on="train").teacher()
+        assert taught(large, scene, final_training_on="train").teacher
 
 
 def test_a_fold_is_trained_without_a_teacher_that_saw_it(
@@ -100,7 +100,7 @@ def test_a_fold_is_trained_without_a_teacher_that_saw_it(
 
 def test_a_teacher_that_reads_other_values_is_refused(large: Path, scene: Scene) -> None:
     with refuses("teacher", rule="other scaling"):
-        taught(large, scene, scale_by="scene").teacher()
+        assert taught(large, scene, scale_by="scene").teacher
     waves = np.linspace(400, 900, scene.bands)
     folder, near = RunFolder(large), replace(scene, wavelengths=waves)
     model = load_weights(folder.weights)
@@ -110,12 +110,12 @@ def test_a_teacher_that_reads_other_values_is_refused(large: Path, scene: Scene)
         with refuses("teacher", rule="other wavelengths"):
             open_teacher(str(large), prepare(config(), near, CPU).data, "training")
     with refuses("teacher", rule="other no-data values"):
-        taught(large, replace(scene, nodata=-5.0)).teacher()
+        assert taught(large, replace(scene, nodata=-5.0)).teacher
 
 
 def test_a_teacher_reads_the_centre_of_larger_patches(large: Path, scene: Scene) -> None:
     context = taught(large, scene, patch_size=5)
-    teacher, data = context.teacher(), context.data
+    teacher, data = context.teacher, context.data
     assert teacher is not None
     wide, near = (
         prepare(config(patch_size=side), scene, CPU).data.labelled(data.split.test)
@@ -124,7 +124,7 @@ def test_a_teacher_reads_the_centre_of_larger_patches(large: Path, scene: Scene)
     order = np.arange(30)
     assert torch.equal(teacher(wide.batch(order, CPU)[0]), teacher(near.batch(order, CPU)[0]))
     with refuses("teacher", rule="other sides of patches"):
-        taught(large, scene, patch_size=1).teacher()
+        assert taught(large, scene, patch_size=1).teacher
 
 
 def test_a_wrong_teacher_is_found_before_anything_is_written(scene: Scene, tmp_path: Path) -> None:

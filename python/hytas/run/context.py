@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -86,8 +87,9 @@ class RunContext:
         most = max(self.config.held_out_folds, int(np.searchsorted(held_out, ENOUGH_PIXELS)) + 1)
         return pairs[:most]
 
+    @cached_property
     def teacher(self) -> Teacher | None:
-        """Open the teacher of the final training, if it has one.
+        """The teacher of the final training, if it has one.
 
         Raises:
             InputError: its model does not fit the data, or was trained on pixels that must be
@@ -356,7 +358,7 @@ def open_run(
     check(context)
     check_installed(config)
     if not RunFolder(out).weights.exists():
-        context.teacher()  # refuses one that does not fit
+        _ = context.teacher  # opened now, to refuse one that does not fit
     with RunFolder(out) as folder:
         folder.claim(config, scene)
         with logged(report, folder.log) as lines, tracked(lines, config, folder.path) as log:

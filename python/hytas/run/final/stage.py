@@ -74,7 +74,7 @@ def task_of(
     """
     context, (_, recipe) = run.context, run.recipe
     labelled = context.data.labelled(context.data.split.train_and_validation)
-    teacher = context.teacher()
+    teacher = context.teacher
     if teacher is not None and not np.intersect1d(teacher.seen, held_out).size:
         labelled = replace(labelled, teacher=teacher)
     return FinalTask(
@@ -215,7 +215,7 @@ def card_of(
     context: RunContext, architecture: Mapping[str, Any], trained: Pixels, decisions: Decisions
 ) -> ModelCard:
     """Return the card of a network that was trained on some pixels of the run."""
-    data, choice, teacher = context.data, decisions.smoothing, context.teacher()
+    data, choice, teacher = context.data, decisions.smoothing, context.teacher
     taught_by = () if teacher is None else teacher.sources
     smoothing = None
     if choice is not None:

@@ -18,6 +18,7 @@ from small_model import Exported, export_small, small_model, small_scene, wide_a
 
 from hytas.export import export_formats
 
+BUILD = Path(__file__).parents[2] / "build" / "test-onboard"
 MEASURE = (
     "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
     "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
@@ -31,19 +32,22 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Exported:
 
 @pytest.fixture(scope="session")
 def onboard_command(once: Callable[[str, Callable[[Path], None]], Path]) -> list[str | Path]:
-    """The program, built here without long optimizations, with the library of onnxruntime."""
+    """The program, built without long optimizations, with the library of onnxruntime.
+
+    Its build folder is kept, so a later session builds only what has changed.
+    """
     if shutil.which("cmake") is None or shutil.which("c++") is None:
         pytest.skip("no cmake or no C++ compiler")
 
     def build(folder: Path) -> None:
-        options = ["-DCMAKE_CXX_FLAGS_RELEASE=-O1"]
-        options += ["-DHYTAS_SANITIZE=ON"] if os.environ.get("HYTAS_SANITIZE") else []
-        configure = ["cmake", "-S", SOURCE, "-B", folder / "build", *options]
-        for command in (configure, ["cmake", "--build", folder / "build"]):
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        sanitize = "ON" if os.environ.get("HYTAS_SANITIZE") else "OFF"
+        options = ["-DCMAKE_CXX_FLAGS_RELEASE=-O1", f"-DHYTAS_SANITIZE={sanitize}"]
+        for command in (["-S", SOURCE, "-B", BUILD, *options], ["--build", BUILD]):
+            done = subprocess.run(["cmake", *command], capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stdout + done.stderr
+        shutil.copy(BUILD / "hytas-onboard", folder)
 
-    program = once("onboard", build) / "build" / "hytas-onboard"
+    program = once("onboard", build) / "hytas-onboard"
     folder = Path(onnxruntime.__file__).parent / "capi"
     library = next((path for path in folder.glob("libonnxruntime.*") if path.is_file()), None)
     if library is None:

@@ -29,6 +29,7 @@ CONFIG = RunConfig(
     patch_size=3,
     split="random",
     train_per_class=20,
+    self_training="none",
     recipe=Recipe(epochs=2, batch_size=16),
 )
 
@@ -38,7 +39,7 @@ def test_the_better_weights_ship(
     worth: float, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(InheritedScore, "__call__", lambda self, architecture: worth)
-    outcome = run_pipeline(CONFIG, scene, tmp_path / "run", device="cpu")
+    outcome = run_pipeline(CONFIG, scene, tmp_path / "run", device="cpu", references=False)
     inner = tmp_path / "run" / "supernet"
     assert outcome.architecture == read_json(inner / "architecture.json")
     assert 3_000 <= outcome.costs["params"] <= 12_000
@@ -71,11 +72,13 @@ def test_interrupted_equals_uninterrupted(
                 raise KillError
 
     search_only = CONFIG.with_epochs(2)
-    whole = run_pipeline(search_only, scene, tmp_path / "whole", device="cpu")
+    whole = run_pipeline(search_only, scene, tmp_path / "whole", device="cpu", references=False)
     with pytest.raises(KillError):
-        run_pipeline(search_only, scene, tmp_path / "run", device="cpu", report=Killer())
+        run_pipeline(
+            search_only, scene, tmp_path / "run", device="cpu", references=False, report=Killer()
+        )
     assert not (tmp_path / "run" / "architecture.json").exists()
-    again = run_pipeline(search_only, scene, tmp_path / "run", device="cpu")
+    again = run_pipeline(search_only, scene, tmp_path / "run", device="cpu", references=False)
     assert again.architecture == whole.architecture
     for name in ("supernet/supernet.safetensors", "weights.safetensors"):
         first, second = ((tmp_path / each / name).read_bytes() for each in ("whole", "run"))
@@ -84,7 +87,9 @@ def test_interrupted_equals_uninterrupted(
 
 def test_a_race_of_one_has_no_kinds(scene: Scene, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="races the kinds of two finalists"):
-        run_pipeline(replace(CONFIG, finalists=1), scene, tmp_path / "run", device="cpu")
+        run_pipeline(
+            replace(CONFIG, finalists=1), scene, tmp_path / "run", device="cpu", references=False
+        )
     assert not (tmp_path / "run").exists()
 
 

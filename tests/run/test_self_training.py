@@ -145,7 +145,9 @@ def trained(config: RunConfig, scene: Scene, out: Path) -> RunFolder:
     return RunFolder(out)
 
 
-@pytest.mark.parametrize("at", [3, 4, 13, 24])
+@pytest.mark.parametrize(
+    "at", [*(pytest.param(at, marks=pytest.mark.slow) for at in (3, 4)), 13, 24]
+)
 def test_a_kill_leaves_the_same_weights_and_repeats_no_epoch(
     at: int, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

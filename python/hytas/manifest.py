@@ -48,17 +48,17 @@ class Manifest:
             return None
         if not path.is_file():
             return "missing"
-        found = _describe(path)
-        if found["bytes"] != entry["bytes"]:
-            return f"damaged ({found['bytes']} bytes; {entry['bytes']} were written)"
-        if found["sha256"] != entry["sha256"]:
+        facts = _describe(path)
+        if facts["bytes"] != entry["bytes"]:
+            return f"damaged ({facts['bytes']} bytes; {entry['bytes']} were written)"
+        if facts["sha256"] != entry["sha256"]:
             return "damaged (its SHA-256 is not that of what was written)"
         return None
 
     def faults(self) -> dict[str, str]:
         """Return name -> fault for all recorded files that have one."""
-        found = {name: self.fault(self._folder / name) for name in self.names()}
-        return {name: fault for name, fault in found.items() if fault is not None}
+        by_name = {name: self.fault(self._folder / name) for name in self.names()}
+        return {name: fault for name, fault in by_name.items() if fault is not None}
 
     def record(self, paths: Iterable[Path]) -> None:
         """Store the present state of files; missing files are left out.
@@ -102,8 +102,8 @@ def _checked(values: Any) -> dict[str, dict[str, Any]]:
     if not isinstance(files, dict) or values.get("sha256") != _digest(files):
         raise InputError("manifest", rule="damaged")
     for name, entry in files.items():
-        known = isinstance(entry, dict) and entry.keys() == {"bytes", "sha256"}
-        if not known or Path(name).name != name:
+        valid = isinstance(entry, dict) and entry.keys() == {"bytes", "sha256"}
+        if not valid or Path(name).name != name:
             raise InputError("manifest", rule="damaged")
     return files
 

@@ -59,8 +59,8 @@ def accuracy_report(
         "pixels": int(support.sum()),
     }
     if probabilities is not None:
-        found = calibration(truth, predicted, probabilities)
-        report |= {"ECE": found.pop("ECE"), "calibration": found}
+        bins = calibration(truth, predicted, probabilities)
+        report |= {"ECE": bins.pop("ECE"), "calibration": bins}
     return report
 
 
@@ -143,8 +143,8 @@ def _means(sums: NDArray[Any], count: NDArray[Any]) -> list[float | None]:
 
 def mean_of_known(values: Sequence[float | None]) -> float | None:
     """Return the mean of the values that are not None; None if there are none."""
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
+    numbers = [value for value in values if value is not None]
+    return float(np.mean(numbers)) if numbers else None
 
 
 def mean_and_deviation(values: Sequence[float | None]) -> dict[str, Any]:
@@ -154,10 +154,10 @@ def mean_and_deviation(values: Sequence[float | None]) -> dict[str, Any]:
         "mean", "std" and "values". The mean of no values, and the deviation of less than two, is
         None.
     """
-    known = [value for value in values if value is not None]
+    numbers = [value for value in values if value is not None]
     return {
-        "mean": mean_of_known(known),
-        "std": float(np.std(known, ddof=1)) if len(known) > 1 else None,
+        "mean": mean_of_known(numbers),
+        "std": float(np.std(numbers, ddof=1)) if len(numbers) > 1 else None,
         "values": list(values),
     }
 

@@ -244,8 +244,8 @@ def load(named: Sequence[str], kept: Path | None = None) -> tuple[str, ...]:
 
 def name_and_digest(named: str) -> tuple[str, str]:
     """Return the name of a plug-in, and its digest or ""."""
-    found = re.fullmatch(r"(.*)#([0-9a-f]{64})", named, re.DOTALL)
-    return (found[1], found[2]) if found else (named, "")
+    match = re.fullmatch(r"(.*)#([0-9a-f]{64})", named, re.DOTALL)
+    return (match[1], match[2]) if match else (named, "")
 
 
 def _load(named: str, kept: Path | None) -> Plugin:
@@ -299,10 +299,10 @@ def _trust(digest: str) -> None:
     """Note that the user named a plug-in; runs that use it may then load it by themselves."""
     with suppress(OSError, RuntimeError):
         path = _trusted()
-        known = path.read_text(encoding="utf-8").split() if path.is_file() else []
-        if digest not in known:
+        digests = path.read_text(encoding="utf-8").split() if path.is_file() else []
+        if digest not in digests:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_text(path, "\n".join([*known, digest]) + "\n")
+            write_text(path, "\n".join([*digests, digest]) + "\n")
 
 
 def _check_trusted(path: Path, digest: str) -> None:
@@ -354,17 +354,17 @@ def _by_name(module: ModuleType) -> tuple[Callable[[str], ModuleType], tuple[str
 
 
 def _of_entry_point(name: str) -> Plugin:
-    found = {entry.name: entry for entry in entry_points(group=GROUP)}
-    if name not in found:
-        known = f"; installed: {', '.join(sorted(found))}" if found else ""
-        rule = f"is no path that ends in .py, and no installed plug-in{known}"
+    installed = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if name not in installed:
+        others = f"; installed: {', '.join(sorted(installed))}" if installed else ""
+        rule = f"is no path that ends in .py, and no installed plug-in{others}"
         raise InputError("plugins", name, rule)
-    text = "".join(_text(path) for path in _files_of(found[name]))
+    text = "".join(_text(path) for path in _files_of(installed[name]))
     plugin = Plugin(name, _digest(text), "")
     if str(plugin) in _LOADED:
         return _LOADED[str(plugin)]
     with _executing(plugin):
-        import_module(found[name].module)
+        import_module(installed[name].module)
     if not plugin.entries:
         rule = "brings nothing, or was imported before it was named"
         raise InputError("plugins", name, rule)
@@ -460,11 +460,11 @@ def carried(work: Callable[..., T]) -> Callable[..., T]:
 
 def with_owners(named: Sequence[str], used: Iterable[Entry]) -> list[str]:
     """Return the names of loaded plug-ins, and of those that bring something that is used."""
-    found = {name_and_digest(one)[1]: one for one in named}
+    names = {name_and_digest(one)[1]: one for one in named}
     for owner, _ in (_ACTIVE[entry] for entry in used if entry in _ACTIVE):
         if owner is not None:
-            found.setdefault(owner.digest, str(owner))
-    return list(found.values())
+            names.setdefault(owner.digest, str(owner))
+    return list(names.values())
 
 
 def brings(kind: str, name: str) -> bool:

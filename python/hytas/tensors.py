@@ -59,9 +59,9 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     content = path.read_bytes()
     place = _place(content)
     if place is not None:
-        told = content[place : place + len(_EMPTY)]
+        stored = content[place : place + len(_EMPTY)]
         plain = content[:place] + _EMPTY.encode() + content[place + len(_EMPTY) :]
-        if hashlib.sha256(plain).hexdigest().encode() != told:
+        if hashlib.sha256(plain).hexdigest().encode() != stored:
             raise InputError(
                 path, rule="damaged or changed: its checksum is not that of its content"
             )
@@ -111,5 +111,5 @@ def _header_bytes(content: bytes) -> int:
 
 def _place(content: bytes) -> int | None:
     """Return the position of the checksum's digits in the header, if they occur once."""
-    found = list(_PLACE.finditer(content, 8, 8 + _header_bytes(content)))
-    return found[0].start(1) if len(found) == 1 else None
+    places = list(_PLACE.finditer(content, 8, 8 + _header_bytes(content)))
+    return places[0].start(1) if len(places) == 1 else None

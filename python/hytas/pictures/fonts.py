@@ -39,7 +39,7 @@ def own_font() -> str:
 @functools.cache
 def installed_fonts() -> tuple[str, ...]:
     """Return the font files of this machine, plain styles first."""
-    found = {
+    paths = {
         str(Path(folder) / name)
         for top in FOLDERS
         for folder, _, names in os.walk(Path(top).expanduser())
@@ -51,7 +51,7 @@ def installed_fonts() -> tuple[str, ...]:
         name = Path(path).stem.lower()
         return any(style in name for style in _STYLES), name
 
-    return tuple(sorted(found, key=plainness))
+    return tuple(sorted(paths, key=plainness))
 
 
 @functools.lru_cache(maxsize=64)
@@ -103,15 +103,15 @@ def _font_of(sign: str) -> str | None:
 
 def pieces(text: str) -> list[tuple[str, str]]:
     """Return the parts of a text, each with the path of the font that has its characters."""
-    found: list[tuple[str, str]] = []
+    parts: list[tuple[str, str]] = []
     for sign in text:
-        last = found[-1][0] if found else own_font()
+        last = parts[-1][0] if parts else own_font()
         path = (_font_of(sign) or own_font()) if _leaves_ink(sign) else last
-        if found and path == last:
-            found[-1] = (path, found[-1][1] + sign)
+        if parts and path == last:
+            parts[-1] = (path, parts[-1][1] + sign)
         else:
-            found.append((path, sign))
-    return found
+            parts.append((path, sign))
+    return parts
 
 
 def text_width(text: str, size: int) -> float:

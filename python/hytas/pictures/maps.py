@@ -49,15 +49,15 @@ def colour_map(ids: Ids, legend: Legend) -> npt.NDArray[np.uint8]:
     order = np.argsort(legend.ids)
     known_ids, colours = np.asarray(legend.ids)[order], np.asarray(legend.colours, np.uint8)[order]
     slot = np.minimum(np.searchsorted(known_ids, ids), len(known_ids) - 1)
-    known = known_ids[slot] == ids
-    return np.where(known[..., None], colours[slot], np.array(_NO_DATA, np.uint8))
+    named = known_ids[slot] == ids
+    return np.where(named[..., None], colours[slot], np.array(_NO_DATA, np.uint8))
 
 
 def map_png(ids: Ids, legend: Legend) -> bytes:
     """Return class ids (H, W) as a PNG of as many pixels; ids that the legend lacks are clear."""
-    known = np.isin(ids, np.asarray(legend.ids))
+    named = np.isin(ids, np.asarray(legend.ids))
     colours = colour_map(ids, legend)
-    return picture_png(np.dstack([colours, np.where(known, 255, 0).astype(np.uint8)]))
+    return picture_png(np.dstack([colours, np.where(named, 255, 0).astype(np.uint8)]))
 
 
 def draw_map(
@@ -108,11 +108,11 @@ def draw_map(
 
 def _entries(legend: Legend, unlabelled: bool) -> list[tuple[str, str]]:
     """Return names and colours of the legend; pixels without a class are the last."""
-    found = [
+    entries = [
         (name, "#" + bytes(colour).hex())
         for name, colour in zip(legend.names, legend.colours, strict=True)
     ]
-    return [*found, ("none", "#ffffff")] if unlabelled else found
+    return [*entries, ("none", "#ffffff")] if unlabelled else entries
 
 
 def _legend_size(entries: Sequence[tuple[str, str]]) -> tuple[float, float]:

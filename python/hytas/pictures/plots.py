@@ -27,11 +27,11 @@ def blend(start: Sequence[int], end: Sequence[int], share: float) -> str:
 
 
 def _axis(values: Sequence[float], start: float, end: float, log: bool) -> Axis:
-    known = np.asarray(values, np.float64)
-    positive = known[known > 0]
+    numbers = np.asarray(values, np.float64)
+    positive = numbers[numbers > 0]
     if log and positive.size:
         return log_axis(float(positive.min()), float(positive.max()), start, end)
-    return axis(known, start, end, linear=True)
+    return axis(numbers, start, end, linear=True)
 
 
 class Frame:
@@ -125,7 +125,9 @@ def draw_intervals(series: Mapping[str, Mapping[str, Interval | None]], label: s
         label: of the axis.
     """
     names = list(dict.fromkeys(name for values in series.values() for name in values))
-    ends = [end for values in series.values() for found in values.values() for end in found or ()]
+    ends = [
+        end for values in series.values() for interval in values.values() for end in interval or ()
+    ]
     left, width = 20 + widest(names, _SIZE), 620.0
     keys = _key_rows(list(series), width - 28) if len(series) > 1 else []
     bottom = 14.0 + _ROW * len(names)
@@ -140,11 +142,11 @@ def draw_intervals(series: Mapping[str, Mapping[str, Interval | None]], label: s
     for row, name in enumerate(names):
         page.text(left - 8, 14 + _ROW * (row + 0.5) + 3.5, name, size=_SIZE, anchor="end")
         for number, values in enumerate(series.values()):
-            found = values.get(name)
-            if found is None:
+            interval = values.get(name)
+            if interval is None:
                 continue
             y = round(14 + _ROW * (row + 0.25 + 0.5 * (number + 0.5) / len(series)), 1)
-            value, low, high = (round(across.place(end), 1) for end in found)
+            value, low, high = (round(across.place(end), 1) for end in interval)
             page.line([(low, y), (high, y)], COLOURS[number % len(COLOURS)], 1.2)
             page.mark(MARKS[number % len(MARKS)], value, y, COLOURS[number % len(COLOURS)])
     _draw_keys(page, keys, bottom + 44, marked=True)

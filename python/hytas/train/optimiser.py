@@ -176,14 +176,14 @@ def _grow(
     learner: Learner, state: TrainingState, name: str, size: torch.Size, user: Subnet
 ) -> None:
     """Enlarge a parameter of a state to at least `size`, with initial values for `user`."""
-    known = state.weights.get(name)
-    if known is not None:
-        size = torch.Size(map(max, known.shape, size))
+    smaller = state.weights.get(name)
+    if smaller is not None:
+        size = torch.Size(map(max, smaller.shape, size))
     grown = learner.initial(name, size, user)
     average, moments = grown.clone(), Moments.of(grown)
-    if known is not None:
+    if smaller is not None:
         before = state.moments[name]
-        put(name, grown, known)
+        put(name, grown, smaller)
         put(name, average, state.average[name])
         put(name, moments.mean, before.mean)
         put(name, moments.square, before.square)

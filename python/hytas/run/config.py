@@ -154,17 +154,17 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         usual, recipes = Recipe(), self.recipes.values()
         given = {setting_name(one) for one in read_presets(self.presets)[1]}
 
-        def asked(name: str) -> bool:
+        def is_set(name: str) -> bool:
             return name in given or getattr(self.recipe, name) != getattr(usual, name)
 
         weight = f"distillation={self.recipe.distillation}"
-        if self.teacher is None and asked("distillation"):
+        if self.teacher is None and is_set("distillation"):
             rule = "is the weight of a teacher, and there is none"
             raise InputError("recipe", weight, rule, "name one with `teacher`")
         if self.teacher is not None and self.recipe.distillation == 0:
             rule = "leaves `teacher` without effect"
             raise InputError("recipe", weight, rule, "give more than 0, or no teacher")
-        if asked("magnitude") and not any(one.rand_augment for one in recipes):
+        if is_set("magnitude") and not any(one.rand_augment for one in recipes):
             value = f"magnitude={self.recipe.magnitude}"
             rule = "is that of RandAugment, which the recipe does not use"
             raise InputError("recipe", value, rule, "add rand_augment=2")
@@ -235,11 +235,11 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         half = self.population // 2
         mutation = self.population - half if self.mutation is None else self.mutation
         crossover = half if self.crossover is None else self.crossover
-        found: dict[str, Any] = {"mutation": self.evolution, "parents": self.parents}
+        settings: dict[str, Any] = {"mutation": self.evolution, "parents": self.parents}
         if (self.mutation, self.crossover) != (None, None):
             share = mutation / (mutation + crossover)
-            found |= {"offspring": mutation + crossover, "mutation_share": share}
-        return found
+            settings |= {"offspring": mutation + crossover, "mutation_share": share}
+        return settings
 
     @property
     def cost_factors(self) -> dict[str, float]:

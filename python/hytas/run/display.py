@@ -23,9 +23,9 @@ MEASURED_SECONDS = 5.0
 """A rate is known after so long, and after `MEASURED_SHARE` of the work."""
 MEASURED_SHARE = 0.05
 OTHER_COLUMNS = 39
-"""Characters of the columns of a rung's table beside the finalist."""
+"""Characters of the columns of a rung's table other than the finalist."""
 OTHER_WORDS = 70
-"""Characters of the live line beside its bar."""
+"""Characters of the live line other than its bar."""
 COMPARED = ("search", "race")
 """Stages that show the best finalist next to the reference methods."""
 LEAST_SECONDS = 1.0

@@ -66,19 +66,21 @@ def explain_run(
         drawn = np.random.default_rng(config.seed).choice(pixels, samples, replace=False)
         pixels = np.sort(drawn)
     chosen = neighbouring(data.preprocessing.bands, groups)
-    found = explain(model.network, data.labelled(pixels), chosen, repeats=repeats, seed=config.seed)
+    explanation = explain(
+        model.network, data.labelled(pixels), chosen, repeats=repeats, seed=config.seed
+    )
     stride = int(model.card.architecture.get("band_stride", 1))
     return {
         "data": data.scene.name,
         "unit": data.unit,
         "part": "test" if len(data.split.test) else "training",
-        "samples": found.samples,
-        "accuracy": found.accuracy,
-        "probability": found.probability,
-        "bands": _bands(data, chosen, found.bands),
-        "order": found.bands.order(),
-        "neighbours": _cells(found),
-        "attention": [_layer(one, data, stride) for one in found.attention],
+        "samples": explanation.samples,
+        "accuracy": explanation.accuracy,
+        "probability": explanation.probability,
+        "bands": _bands(data, chosen, explanation.bands),
+        "order": explanation.bands.order(),
+        "neighbours": _cells(explanation),
+        "attention": [_layer(one, data, stride) for one in explanation.attention],
     }
 
 
@@ -133,12 +135,12 @@ def _label(data: PreparedData, bands: NDArray[np.int64]) -> str:
     return f"{text} ({waves[0]:.0f} nm)" if alone else f"{text} ({waves[0]:.0f}-{waves[1]:.0f} nm)"
 
 
-def _cells(found: Explanation) -> dict[str, Any] | None:
-    if found.cells is None:
+def _cells(explanation: Explanation) -> dict[str, Any] | None:
+    if explanation.cells is None:
         return None
     return {
-        name: values.reshape(found.side, found.side).tolist()
-        for name, values in found.cells._asdict().items()
+        name: values.reshape(explanation.side, explanation.side).tolist()
+        for name, values in explanation.cells._asdict().items()
     }
 
 

@@ -131,8 +131,8 @@ def race_seconds(task: RaceTask, lengths: Lengths, rate: Rate, load: Load) -> fl
     for rung in rungs:
         racers = rung.finalists * (load.recipes if before.steps == 0 else 1)
         folds = task.folds_of(rung)
-        known = 0 if before.steps == 0 else min(folds, task.folds_of(before))
-        steps = (folds * rung.steps - known * before.steps) / folds
+        continued = 0 if before.steps == 0 else min(folds, task.folds_of(before))
+        steps = (folds * rung.steps - continued * before.steps) / folds
         calls = math.ceil(racers * folds / load.workers)
         total += calls * (steps * rate.step + rate.rest)
         before = rung

@@ -198,7 +198,7 @@ def export_run(
         config: of the run.
         scene: of the run.
         out: the run's folder.
-        formats: names in `hytas.export.FORMATS`, beside ONNX and TorchScript.
+        formats: names in `hytas.export.FORMATS`, in addition to ONNX and TorchScript.
         force: write a format of reduced precision even if it fails its check.
         taken: type of the values that the formats take, one of `hytas.export.INPUTS`.
         report: receives the progress.
@@ -289,8 +289,8 @@ def _introduce(run: Run, stages: Sequence[Stage]) -> None:
     )
     if note := note_of_evolved(run.context.space.about, config.control):
         report.notice(f"note: {note}")
-    asked = {"seeds": config.seeds > 1, "control": config.control is not None}
-    report.plan([one.name for one in stages if asked.get(one.name, True)])
+    needed = {"seeds": config.seeds > 1, "control": config.control is not None}
+    report.plan([one.name for one in stages if needed.get(one.name, True)])
     done = [stage.name for stage in stages if stage.is_done(run) and stage.has_files(run)]
     if done:
         report.notice(f"goes on in {run.folder.path}; done before: {', '.join(done)}")

@@ -101,14 +101,17 @@ class MLflow(Tracker):
         from mlflow.tracking import MlflowClient
 
         self._client, self._metric = MlflowClient(), Metric
-        known = folder / RUN_ID
-        run = self._known(known) if known.exists() else None
+        id_file = folder / RUN_ID
+        run = self._known(id_file) if id_file.exists() else None
         if run is None:
             name = os.environ.get("MLFLOW_EXPERIMENT_NAME", "hytas")
-            found = self._client.get_experiment_by_name(name)
-            number = self._client.create_experiment(name) if found is None else found.experiment_id
+            experiment = self._client.get_experiment_by_name(name)
+            if experiment is None:
+                number = self._client.create_experiment(name)
+            else:
+                number = experiment.experiment_id
             run = self._client.create_run(number, run_name=folder.resolve().name)
-            write_text(known, run.info.run_id)
+            write_text(id_file, run.info.run_id)
         self._run = run.info.run_id
         if not run.data.params:  # a stop came before they were logged
             settings = [Param(name, value[:500]) for name, value in _settings(config).items()]

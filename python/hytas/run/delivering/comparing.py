@@ -65,13 +65,13 @@ def references_stage(run: Run) -> None:
             run.report.line(validation["verdict"])
             _check_time(run, LEAST_OF_ENDING / 2)
             methods = _test(run, fits)
-        found: dict[str, Any] = {"reason": "", "validation": validation, "methods": methods}
+        comparison: dict[str, Any] = {"reason": "", "validation": validation, "methods": methods}
     except InputError as error:  # training pixels of one class
-        found = {"reason": str(error), "validation": None, "methods": {}}
+        comparison = {"reason": str(error), "validation": None, "methods": {}}
         run.report.line(f"no reference methods: {error}")
-    write_json(run.folder.references, found)
+    write_json(run.folder.references, comparison)
     if run.folder.metrics.exists():  # the file was damaged
-        write_json(run.folder.metrics, {**read_json(run.folder.metrics), "references": found})
+        write_json(run.folder.metrics, {**read_json(run.folder.metrics), "references": comparison})
 
 
 def _check_time(run: Run, least: float) -> None:
@@ -125,16 +125,16 @@ def _validate(run: Run, fits: Fits) -> dict[str, Any]:
     winner = [
         record.final_logits(self_trained)[0].argmax(axis=1) == record.targets for record in records
     ]
-    known = _polled(run, records)
+    voted = _voted(run, records)
     wanted = [(name, at) for at in range(len(records)) for name in CLASSICAL]
-    missing = [each for each in wanted if (each[0], records[each[1]].pixels.tobytes()) not in known]
+    missing = [each for each in wanted if (each[0], records[each[1]].pixels.tobytes()) not in voted]
     jobs = [(name, _fold(run, records[at])) for name, at in missing]
     fitted = dict(zip(missing, fits(jobs, False), strict=True))
 
     def flags(name: str, at: int) -> Mask:
         if (fit := fitted.get((name, at))) is not None:
             return np.asarray(fit.predicted == records[at].targets)
-        return np.asarray(known[name, records[at].pixels.tobytes()] == records[at].targets)
+        return np.asarray(voted[name, records[at].pixels.tobytes()] == records[at].targets)
 
     right = {name: [flags(name, at) for at in range(len(records))] for name in CLASSICAL}
     right = {WINNER: winner, **right}
@@ -144,7 +144,7 @@ def _validate(run: Run, fits: Fits) -> dict[str, Any]:
     return {**facts, "verdict": _verdict(facts, run.context.config, side, titles, data.unit)}
 
 
-def _polled(run: Run, records: Sequence[HeldOut]) -> dict[tuple[str, bytes], npt.NDArray[np.int64]]:
+def _voted(run: Run, records: Sequence[HeldOut]) -> dict[tuple[str, bytes], npt.NDArray[np.int64]]:
     """Return what the fits before the search predict for records; method and pixels are the key.
 
     A fit holds if it had the same pixels as the network of a record, and none was left out.
@@ -155,14 +155,14 @@ def _polled(run: Run, records: Sequence[HeldOut]) -> dict[tuple[str, bytes], npt
     folds = context.folds()
     with EvaluationStore(store, read_only=True) as opened:
         votes = [one for one in opened.votes() if one.fold < len(folds)]
-    found = {}
+    predictions = {}
     for record in records:
         for vote in votes:
             fitted, pixels = folds[vote.fold]
             same = np.array_equal(fitted, record.trained) and np.array_equal(pixels, record.pixels)
             if same and len(fitted) <= MOST_FOR_VOTES and len(vote.held_out) == 2 * len(pixels):
-                found[vote.method, pixels.tobytes()] = unpack_classes(vote.held_out)
-    return found
+                predictions[vote.method, pixels.tobytes()] = unpack_classes(vote.held_out)
+    return predictions
 
 
 def _records(run: Run, training: Mapping[str, Any]) -> list[HeldOut]:

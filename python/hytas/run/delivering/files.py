@@ -146,7 +146,7 @@ def _smoothed(run: Run, model: TrainedModel) -> dict[str, Any]:
 
 
 def map_stage(run: Run) -> None:
-    """Classify the whole scene with the ONNX file, and draw it beside the ground truth."""
+    """Classify the whole scene with the ONNX file, and draw it next to the ground truth."""
     torch.cuda.empty_cache()  # free the memory that torch keeps, for onnxruntime
     deployed = DeployedModel.load(run.folder.onnx)
     scene = run.context.data.as_scene.scene
@@ -186,9 +186,9 @@ def predictions_stage(run: Run) -> None:
 def further_formats(
     run: Run, formats: Sequence[str], force: bool, taken: str = INPUTS[0]
 ) -> dict[str, dict[str, Any]]:
-    """Export formats beside `MAIN_FORMATS`; each is checked on the test pixels before it is kept.
+    """Export further formats; each is checked on the test pixels before it is kept.
 
-    Files that take float32 are beside them all.
+    Files that take float32 have names of their own.
 
     Returns:
         Format -> its file, size and the figures of its check.

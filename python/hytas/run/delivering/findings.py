@@ -206,8 +206,8 @@ def _ladder(
     stored: _Stored, winner: int | None, preset: str, ranking: Ranking
 ) -> list[Mapping[str, Any]]:
     """Return the best of each size next to the winner; none if the race has not ended."""
-    known = {item.id for item in stored.evaluations}
-    racers = results_by_racer(item for item in stored.trainings if item.id in known)
+    candidates = {item.id for item in stored.evaluations}
+    racers = results_by_racer(item for item in stored.trainings if item.id in candidates)
     own = None if winner is None else (stored.evaluations[winner].id, preset)
     if own not in racers:
         return []

@@ -75,11 +75,11 @@ def _report(
     first, _ = folders[0].read_config()
     facts, idle = [], any(moved.values())
     for folder in folders:
-        found = run_facts(folder, first=None if folder is folders[0] else first)
-        if found.pixels is None and found.samples is None and found.model is not None:
+        shown = run_facts(folder, first=None if folder is folders[0] else first)
+        if shown.pixels is None and shown.samples is None and shown.model is not None:
             config = folder.read_config()[0].moved(**moved)
-            found, idle = _with_pixels(found, folder, config, report), False
-        facts.append(found)
+            shown, idle = _with_pixels(shown, folder, config, report), False
+        facts.append(shown)
     if idle:
         name = next(name for name, paths in moved.items() if paths)
         raise InputError(

@@ -20,14 +20,14 @@ def classify_parts(model: DeployedModel, scene: Scene, report: Report) -> ClassM
     done, total = 0, sum(part.height * part.width for part in scene.parts)
     for part in scene.parts:
 
-        def tell(rows: int, _: int, before: int = done, width: int = part.width) -> None:
+        def advance(rows: int, _: int, before: int = done, width: int = part.width) -> None:
             report.pixels("classify", before + rows * width, total)
 
-        found = classify_whole(
-            model, scene.cube[part.window], nodata=scene.nodata, progress=tell, scaled=True
+        classified = classify_whole(
+            model, scene.cube[part.window], nodata=scene.nodata, progress=advance, scaled=True
         )
-        result.labels[part.window] = found.labels
-        result.confidence[part.window] = found.confidence
+        result.labels[part.window] = classified.labels
+        result.confidence[part.window] = classified.confidence
         done += part.height * part.width
     return result
 

@@ -73,7 +73,7 @@ def evolve_space(
 
     A round trains a supernet in the space, estimates by it what each choice has to do with the
     error, and changes the choices. It ends where a round changes nothing, or after `rounds`. What
-    is done lies in a folder beside `out`, from which the same call goes on.
+    is done lies in a folder next to `out`, from which the same call goes on.
 
     Source: S3 (Chen et al., NeurIPS 2021), sections 3.2 and 3.3.
 
@@ -101,8 +101,8 @@ def evolve_space(
         _same_settings(run, rounds, settings)
         space, steps, errors = config.space, [], []
         for number in range(rounds):
-            found, taken = _round(run, space, f"round-{number + 1}", settings)
-            errors.append(found)
+            error, taken = _round(run, space, f"round-{number + 1}", settings)
+            errors.append(error)
             if not taken:
                 break
             steps.append(taken)
@@ -147,9 +147,9 @@ def _errors(
 
 
 def _estimate(run: Run, space: str, name: str, settings: EvolutionSettings) -> SpaceError:
-    found = space_error(_errors(run, space, name, settings)[2], settings.top)
-    run.report.line(f"{name}: E {found.E:.4f}, T {found.T:.4f}")
-    return found
+    error = space_error(_errors(run, space, name, settings)[2], settings.top)
+    run.report.line(f"{name}: E {error.E:.4f}, T {error.T:.4f}")
+    return error
 
 
 def _round(
@@ -157,8 +157,8 @@ def _round(
 ) -> tuple[SpaceError, list[Step]]:
     """E and T of a space, and the steps that its errors ask for."""
     inner, drawn, errors = _errors(run, space, name, settings)
-    found = space_error(errors, settings.top)
-    run.report.line(f"{name}: E {found.E:.4f}, T {found.T:.4f}")
+    error = space_error(errors, settings.top)
+    run.report.line(f"{name}: E {error.E:.4f}, T {error.T:.4f}")
     taken: list[Step] = []
     for gene in inner.context.space.genes:
         values = gene["values"]
@@ -174,7 +174,7 @@ def _round(
         if step is not None:
             taken.append(step)
             run.report.line(f"  {_said(step)}")
-    return found, taken
+    return error, taken
 
 
 def _is_possible(run: Run, space: str, values: Mapping[str, list[Any]]) -> bool:
@@ -258,9 +258,9 @@ def _history(
 ) -> str:
     """What the file says of itself."""
     lines = [f"round {n}: {'; '.join(map(_said, taken))}" for n, taken in enumerate(steps, start=1)]
-    beside = "" if at_random is None else f"; pruned at random {json.dumps(at_random._asdict())}"
+    pruned = "" if at_random is None else f"; pruned at random {json.dumps(at_random._asdict())}"
     return (
         f"{EVOLVED}{Path(config.space).name} for scene {scene.name} and budget "
         f"{config.budget}. Error before {json.dumps(before._asdict())}, after "
-        f"{json.dumps(after._asdict())}{beside}. " + (". ".join(lines) or "Nothing changed")
+        f"{json.dumps(after._asdict())}{pruned}. " + (". ".join(lines) or "Nothing changed")
     )

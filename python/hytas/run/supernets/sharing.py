@@ -239,8 +239,8 @@ def _origin(context: RunContext) -> dict[str, Any]:
         "scaling": context.data.preprocessing.to_dict(),
         "genes": {gene["name"]: gene["values"] for gene in context.space.genes},
     }
-    found: dict[str, Any] = json.loads(json.dumps(origin))  # as a file gives it back
-    return found
+    parsed: dict[str, Any] = json.loads(json.dumps(origin))  # as a file gives it back
+    return parsed
 
 
 def _check_budget(path: str | Path, budget: str, context: RunContext) -> None:

@@ -83,7 +83,7 @@ def _score(inner: Run) -> tuple[Supernet, InheritedScore]:
 def _inner(run: Run) -> Run:
     """The run of the supernet, in the space of the kind that wins."""
     config = run.context.config
-    path = run.folder.path / f"{FOLDER}.json"  # beside the folder: it is no file of that run
+    path = run.folder.path / f"{FOLDER}.json"  # next to the folder: it is no file of that run
     if not path.exists():
         kind, preset = _winning_kind(run)
         write_json(run.folder.recipe, {"preset": preset})

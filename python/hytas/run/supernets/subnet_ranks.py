@@ -1,4 +1,4 @@
-"""What inherited weights are worth as a ranking, beside cheap rivals (AutoFormer's table 1)."""
+"""Compare how well inherited weights and cheap proxies rank subnets (AutoFormer's table 1)."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -100,10 +100,10 @@ def _rows(run: Run, supernet: Supernet, drawn: list[dict[str, Any]]) -> list[dic
     evaluator = Evaluator("dss,params,depth-embed", data.shape, seed=context.config.seed)
     rows: list[dict[str, Any]] = []
     for number, architecture in enumerate(drawn, start=1):
-        found = next((row for row in kept if row["architecture"] == architecture), None)
-        if found is None:
+        measured = next((row for row in kept if row["architecture"] == architecture), None)
+        if measured is None:
             (scores,) = evaluator.score([architecture])
-            found = {
+            measured = {
                 "architecture": architecture,
                 "inherited": score(architecture),
                 **scores["scores"],
@@ -112,12 +112,12 @@ def _rows(run: Run, supernet: Supernet, drawn: list[dict[str, Any]]) -> list[dic
                 "inherited_test": on_test.figures(architecture)["accuracy"],
                 "alone_test": _trained(run, architecture, None, judge),
             }
-            kept.append(found)
+            kept.append(measured)
             write_json(path, {"supernet": supernet.digest, "rows": kept})
-        rows.append(found)
+        rows.append(measured)
         run.report.line(
-            f"subnet {number}/{len(drawn)}: {found['params']:,.0f} parameters, test accuracy "
-            f"{found['inherited_test']:.4f} inherited, {found['alone_test']:.4f} alone"
+            f"subnet {number}/{len(drawn)}: {measured['params']:,.0f} parameters, test accuracy "
+            f"{measured['inherited_test']:.4f} inherited, {measured['alone_test']:.4f} alone"
         )
     return rows
 

@@ -344,7 +344,7 @@ def test_the_page_compares_sizes_with_the_winner() -> None:
         (24_000, 0.968, 0.97, 480, 695, "as good"),
         (9_000, 0.8, 0.92, 240, 139, "below"),
     ]
-    page = render([facts(ladder=[dict(zip(names, row, strict=True)) for row in rows])])
+    page = render([facts(sizes=[dict(zip(names, row, strict=True)) for row in rows])])
     assert "24,000 parameters are as good within chance" in page
     assert page.count("below, by more than chance") == 1
     assert "Accuracy against parameters" not in render([facts()])

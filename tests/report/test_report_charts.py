@@ -111,7 +111,7 @@ def test_labels_of_marks_do_not_meet() -> None:
     known = candidates()
     crowd = [replace(finalists()[0], place=at) for at in range(4, 24)]
     panel = charts.score_panel(known, crowd, range(len(known.ids)), ("params", "dss"), "params")
-    shown = [mark for mark in [*panel.finalists, panel.winner] if mark and mark.beside]
+    shown = [mark for mark in [*panel.finalists, panel.winner] if mark and mark.label_at]
     assert len(shown) > 8
     boxes = [charts.label_box(mark) for mark in shown]
     for at, one in enumerate(boxes):

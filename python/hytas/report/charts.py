@@ -18,9 +18,9 @@ MOST_POINTS = 10_000
 
 @dataclass(frozen=True)
 class Mark:
-    """A mark in a chart: its label, what it says, and where the label stands beside it.
+    """A mark in a chart: its label, what it says, and where the label stands.
 
-    `beside` is (x, y, anchor of the text); None leaves the label out where there is no room.
+    `label_at` is (x, y, anchor of the text); None leaves the label out where there is no room.
     """
 
     x: float
@@ -28,7 +28,7 @@ class Mark:
     label: str
     text: str
     place: int
-    beside: tuple[float, float, str] | None = None
+    label_at: tuple[float, float, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ class Panel:
 
 def front_of(costs: Numbers, scores: Numbers) -> list[int]:
     """Return the places of the candidates that no other beats: cheaper, or of a better score."""
-    best, found = -math.inf, []
+    best, front = -math.inf, []
     for place in np.lexsort((-np.nan_to_num(scores, nan=-math.inf), costs)):
         if scores[place] > best:
             best = float(scores[place])
-            found.append(int(place))
-    return found
+            front.append(int(place))
+    return front
 
 
 def drawn_places(candidates: Candidates, finalists: Sequence[Finalist]) -> list[int]:
@@ -183,14 +183,14 @@ def _with_labels(marks: Sequence[Mark], winner: Mark | None) -> tuple[list[Mark]
                 chosen = (round(mark.x + x, 1), round(mark.y + y, 1), anchor)
                 taken.append(box)
                 break
-        placed.append(replace(mark, label=text, beside=chosen))
+        placed.append(replace(mark, label=text, label_at=chosen))
     return (placed[1:], placed[0]) if winner else (placed, None)
 
 
 def label_box(mark: Mark) -> tuple[float, float, float, float]:
     """Return the left, upper, right and lower end of a label that is there."""
-    assert mark.beside is not None
-    x, y, anchor = mark.beside
+    assert mark.label_at is not None
+    x, y, anchor = mark.label_at
     return _box(x, y, len(mark.label) * _LETTER, anchor)
 
 
@@ -207,11 +207,11 @@ def _meet(one: Sequence[float], other: Sequence[float]) -> bool:
 def _apart(places: Sequence[float]) -> list[float]:
     """Heights of labels near `places`, at least a line apart, in the same order."""
     order = sorted(range(len(places)), key=lambda at: -places[at])
-    found, lowest = [0.0] * len(places), math.inf
+    heights, lowest = [0.0] * len(places), math.inf
     for at in order:
         lowest = min(places[at], lowest - _LINE)
-        found[at] = lowest
-    return found
+        heights[at] = lowest
+    return heights
 
 
 def _steps(corners: Sequence[tuple[float, float]]) -> str:
@@ -239,7 +239,7 @@ def race_lines(finalists: Sequence[Finalist], figure: str) -> Lines | None:
     values = [f[figure] for item in known for f in item.rungs.values() if figure in f]
     up = axis(np.array(values, np.float64), _BOTTOM, _TOP)
     across = Axis(-0.3, len(rungs) - 0.6, _LEFT, _RIGHT)
-    found = []
+    paths = []
     for number, item in enumerate(finalists, 1):
         spots = [
             (round(across.place(at), 1), round(up.place(item.rungs[steps][figure]), 1))
@@ -250,21 +250,21 @@ def race_lines(finalists: Sequence[Finalist], figure: str) -> Lines | None:
             path = "M" + "L".join(f"{x:g} {y:g}" for x, y in spots)
             reached = [f"{item.rungs[s][figure]:.4f}" for s in rungs if item.rungs.get(s)]
             text = f"finalist {number}: {', '.join(reached)}"
-            found.append((path, spots[-1], str(number), text, item.won))
+            paths.append((path, spots[-1], str(number), text, item.won))
     heights: dict[int, float] = {}
-    for x in {spot[0] for _, spot, *_ in found}:
-        chosen = [at for at, line in enumerate(found) if line[1][0] == x]
-        places = _apart([found[at][1][1] for at in chosen])
+    for x in {spot[0] for _, spot, *_ in paths}:
+        chosen = [at for at, line in enumerate(paths) if line[1][0] == x]
+        places = _apart([paths[at][1][1] for at in chosen])
         heights |= dict(zip(chosen, places, strict=True))
-    if len(found) > _MOST_LABELS:  # of many that end at one place, no label would be readable
-        last = max(spot[0] for _, spot, *_ in found)
-        found = [
+    if len(paths) > _MOST_LABELS:  # of many that end at one place, no label would be readable
+        last = max(spot[0] for _, spot, *_ in paths)
+        paths = [
             (path, spot, label if spot[0] == last else "", text, won)
-            for path, spot, label, text, won in found
+            for path, spot, label, text, won in paths
         ]
     lines = [
         (path, spot, round(heights[at] + 4, 1), label, text, won)
-        for at, (path, spot, label, text, won) in enumerate(found)
+        for at, (path, spot, label, text, won) in enumerate(paths)
     ]
     ticks = [(round(across.place(at), 1), f"{steps} steps") for at, steps in enumerate(rungs)]
     return Lines(ticks, up.ticks, lines)
@@ -283,12 +283,12 @@ class Reliability:
 SIDE = 300
 
 
-def reliability(found: Mapping[str, Sequence[float | None]]) -> Reliability | None:
+def reliability(calibration: Mapping[str, Sequence[float | None]]) -> Reliability | None:
     """Draw accuracy over confidence, a circle a bin, its area by the number of pixels."""
     across, up = Axis(0, 1, 46, SIDE - 10), Axis(0, 1, SIDE - 42, 10)
-    total = sum(count or 0 for count in found["count"])
+    total = sum(count or 0 for count in calibration["count"])
     bins = []
-    rows = zip(found["count"], found["confidence"], found["accuracy"], strict=True)
+    rows = zip(calibration["count"], calibration["confidence"], calibration["accuracy"], strict=True)
     for count, confidence, accuracy in rows:
         if not count or confidence is None or accuracy is None:
             continue
@@ -374,7 +374,7 @@ def learning_curves(training: Mapping[str, Any], suffix: str = "") -> list[Curve
     """
     history = training.get("history") or []
     across = Axis(0, max(2, len(history)), _LEFT, _RIGHT)
-    found = []
+    curves = []
     for title, label, names in _CURVES:
         series = [
             ([entry.get(name) for entry in history], text, kind) for name, text, kind in names
@@ -386,8 +386,8 @@ def learning_curves(training: Mapping[str, Any], suffix: str = "") -> list[Curve
         up = axis(np.array(values, np.float64), _BOTTOM, _TOP, linear=True)
         lines = [(_path(own, across, up), text, kind) for own, text, kind in known]
         kept = round(across.place(int(training.get("best_epoch", len(history)))), 1)
-        found.append(Curves(title + suffix, label, across.ticks, up.ticks, lines, kept))
-    return found
+        curves.append(Curves(title + suffix, label, across.ticks, up.ticks, lines, kept))
+    return curves
 
 
 def _path(values: Sequence[float | None], across: Axis, up: Axis) -> str:

@@ -92,7 +92,7 @@ class RunFacts:
         bounds: (cost, lower, upper) of the budget.
         candidates: of the search.
         finalists: of the race, the best first.
-        ladder: the best finalist of each size, the largest first: the fields of
+        sizes: the best finalist of each size, the largest first: the fields of
             `hytas.race.SizeRow` by name; empty where there was no race.
         polled: titles of methods that did not race and were asked for their vote.
         preset: name of the recipe of the final training, or "".
@@ -121,7 +121,7 @@ class RunFacts:
     bounds: Sequence[tuple[str, int, int]] = ()
     candidates: Candidates | None = None
     finalists: Sequence[Finalist] = ()
-    ladder: Sequence[Mapping[str, Any]] = ()
+    sizes: Sequence[Mapping[str, Any]] = ()
     polled: Sequence[str] = ()
     preset: str = ""
     ranking: str = "augmented-accuracy"

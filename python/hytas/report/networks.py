@@ -91,8 +91,8 @@ def _layers(depth: Any, ratios: Any, kind: str) -> list[tuple[float, str]]:
     count = sum(depth) if isinstance(depth, list) else depth
     if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= 99:
         return []
-    known = ratios if isinstance(ratios, list) else [ratios]
-    numbers = [float(one) if isinstance(one, int | float) else 2.0 for one in known] or [2.0]
+    listed = ratios if isinstance(ratios, list) else [ratios]
+    numbers = [float(one) if isinstance(one, int | float) else 2.0 for one in listed] or [2.0]
     return [(numbers[min(place, len(numbers) - 1)], kind) for place in range(count)]
 
 

@@ -150,7 +150,7 @@ class View:
     verdict: str
     tiles: Sequence[tuple[str, str, str]]
     map_notes: Sequence[str]
-    beside: Sequence[MethodResult]
+    references: Sequence[MethodResult]
     classes: Sequence[Mapping[str, Any]]
     map: Mapping[str, Any] | None
     samples: Sequence[Mapping[str, Any]]
@@ -196,7 +196,7 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> View:
             if results
             else ()
         ),
-        beside=results.comparison.rows if results and results.comparison else (),
+        references=results.comparison.rows if results and results.comparison else (),
         classes=classes,
         map=None if pixels is None else _map(pixels, [row["id"] for row in classes]),
         samples=samples,
@@ -291,20 +291,20 @@ def _tiles(run: RunFacts) -> list[tuple[str, str, str]]:
     return tiles
 
 
-def _spread(found: Mapping[str, Any]) -> str:
-    if found["std"] is None:
-        return _figure(found["mean"])
-    return f"{_figure(found['mean'])} ± {_figure(found['std'])}"
+def _spread(spread: Mapping[str, Any]) -> str:
+    if spread["std"] is None:
+        return _figure(spread["mean"])
+    return f"{_figure(spread['mean'])} ± {_figure(spread['std'])}"
 
 
 def _curves(run: RunFacts) -> list[charts.Curves]:
     """Return the learning curves of the final trainings."""
     if run.metrics is None:
         return []
-    found = charts.learning_curves(run.metrics.get("training") or {})
+    curves = charts.learning_curves(run.metrics.get("training") or {})
     for seed, training in list(run.curves.items())[:_MOST_CURVES]:
-        found += charts.learning_curves(training, f" of seed {seed}")
-    return found
+        curves += charts.learning_curves(training, f" of seed {seed}")
+    return curves
 
 
 def _samples(run: RunFacts) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -318,20 +318,20 @@ def _panels(run: RunFacts, drawn: Sequence[int]) -> list[charts.Panel]:
     candidates = run.candidates
     if candidates is None or not candidates.ids:
         return []
-    asked = [name for name, *_ in run.bounds] + str(run.config.get("pareto") or "").split(",")
-    names = dict.fromkeys([*_SHOWN_COSTS, *asked])
+    bounded = [name for name, *_ in run.bounds] + str(run.config.get("pareto") or "").split(",")
+    names = dict.fromkeys([*_SHOWN_COSTS, *bounded])
     costs = [name for name in names if name in candidates.costs]
-    found = []
+    panels = []
     for score, values in candidates.scores.items():
         if np.isfinite(values).any():
             for cost in costs:
                 unit = run.units.get(cost, "")
-                found.append(
+                panels.append(
                     charts.score_panel(candidates, run.finalists, drawn, (cost, score), unit)
                 )
     if any("accuracy" in f for item in run.finalists for f in item.rungs.values()):
-        found += [charts.accuracy_panel(candidates, run.finalists, drawn, cost) for cost in costs]
-    return found
+        panels += [charts.accuracy_panel(candidates, run.finalists, drawn, cost) for cost in costs]
+    return panels
 
 
 LAYERS = (
@@ -377,10 +377,10 @@ def _map(pixels: Pixels, ids: Sequence[int]) -> dict[str, Any]:
 def _errors(pixels: Pixels) -> NDArray[np.uint8]:
     """Return a picture: labelled pixels grey where they are right, red where they are wrong."""
     picture = np.full((*pixels.truth.shape, 3), 235, np.uint8)
-    known = (pixels.truth > 0) & (pixels.found > 0)
-    right = known & (pixels.truth == pixels.found)
+    labelled = (pixels.truth > 0) & (pixels.found > 0)
+    right = labelled & (pixels.truth == pixels.found)
     picture[right] = (165, 175, 185)
-    picture[known & ~right] = (200, 30, 30)
+    picture[labelled & ~right] = (200, 30, 30)
     return picture
 
 
@@ -489,13 +489,13 @@ def _compare(runs: Sequence[RunFacts]) -> dict[str, Any]:
 
 def _leaves(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     """Settings by dotted names."""
-    found: list[tuple[str, Any]] = []
+    leaves: list[tuple[str, Any]] = []
     for name, value in values.items():
         if isinstance(value, Mapping):
-            found += _leaves(value, f"{prefix}{name}.")
+            leaves += _leaves(value, f"{prefix}{name}.")
         else:
-            found.append((f"{prefix}{name}", value))
-    return found
+            leaves.append((f"{prefix}{name}", value))
+    return leaves
 
 
 def _figure(value: float | None) -> str:

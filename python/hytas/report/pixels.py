@@ -180,13 +180,13 @@ def spots(plane: Plane) -> list[tuple[int, float, float]]:
     from scipy.ndimage import distance_transform_edt
 
     height, width = plane.shape
-    found = []
+    places = []
     for number in np.unique(plane[plane > 0]):
         inside = np.pad(plane == number, 1)  # beyond the scene's border is outside, too
         depth = distance_transform_edt(inside)[1:-1, 1:-1]
         row, column = np.unravel_index(int(depth.argmax()), depth.shape)
-        found.append((int(number), (row + 0.5) / height, (column + 0.5) / width))
-    return found
+        places.append((int(number), (row + 0.5) / height, (column + 0.5) / width))
+    return places
 
 
 def view_pixels(

@@ -123,17 +123,17 @@ def reduce_spectra(
         merge_bands(cube[row, ::stride][:, kept].astype(np.float32), merged)
         for row in range(0, valid.shape[0], stride)
     ]
-    values, known = np.stack(rows), valid[::stride, ::stride]
-    known = known & np.isfinite(values).all(axis=2)
-    if not known.any():
+    values, measured = np.stack(rows), valid[::stride, ::stride]
+    measured = measured & np.isfinite(values).all(axis=2)
+    if not measured.any():
         return None
-    found = _components(values, known)
+    components = _components(values, measured)
     return Spectra(
         bands=bands,
         in_nm=wavelengths is not None,
         merged=merged,
         stride=stride,
-        **found,
+        **components,
     )
 
 
@@ -144,8 +144,8 @@ def merge_bands(values: NDArray[np.float32], merged: int) -> NDArray[np.float32]
     return np.asarray(np.add.reduceat(values, ends, axis=-1) / sizes, np.float32)
 
 
-def _components(values: NDArray[np.float32], known: NDArray[np.bool_]) -> dict[str, Any]:
-    spectra = values[known].astype(np.float64)  # (n, b)
+def _components(values: NDArray[np.float32], measured: NDArray[np.bool_]) -> dict[str, Any]:
+    spectra = values[measured].astype(np.float64)  # (n, b)
     sample = spectra[:: -(-len(spectra) // _SAMPLE)]
     low = np.percentile(sample, _OUTLIERS[0], axis=0, method="higher")
     high = np.percentile(sample, _OUTLIERS[1], axis=0, method="lower")
@@ -154,7 +154,7 @@ def _components(values: NDArray[np.float32], known: NDArray[np.bool_]) -> dict[s
     centre = near.mean(axis=0)
     sample = near[:: -(-len(near) // _SAMPLE)] - centre
     _, vectors = np.linalg.eigh(sample.T @ sample)
-    count = min(len(centre), MOST_COMPONENTS, max(1, CODE_BYTES // known.size))
+    count = min(len(centre), MOST_COMPONENTS, max(1, CODE_BYTES // measured.size))
     basis = vectors[:, ::-1][:, :count].T.astype(np.float32)
     scores = (near - centre) @ basis.T
     lowest, highest = scores.min(axis=0), scores.max(axis=0)
@@ -162,8 +162,8 @@ def _components(values: NDArray[np.float32], known: NDArray[np.bool_]) -> dict[s
     own = np.rint((scores - lowest) / step).astype(np.uint8)
     back = centre + (lowest + step * own) @ basis
     deviation = float(near.std(axis=0).mean()) or 1.0
-    codes = np.zeros((count, *known.shape), np.uint8)
-    codes[:, known] = own.T
+    codes = np.zeros((count, *measured.shape), np.uint8)
+    codes[:, measured] = own.T
     return {
         "codes": codes,
         "low": lowest.astype(np.float32),

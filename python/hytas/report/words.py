@@ -126,23 +126,23 @@ def about_self_training(results: Results) -> list[str]:
 def weakest(metrics: Mapping[str, Any]) -> list[tuple[str, float, int]]:
     """Return the classes of an accuracy below 80 %, the worst first: name, accuracy, pixels."""
     test = metrics["test"]
-    known = [
+    weak = [
         (name, value, int(test["support"][name]))
         for name, value in test["per_class"].items()
         if value is not None and value < _WEAK
     ]
-    return sorted(known, key=lambda row: row[1])
+    return sorted(weak, key=lambda row: row[1])
 
 
 def taken_for(test: Mapping[str, Any]) -> list[str]:
     """For each class the class that it is most often taken for, with the number of pixels."""
     names = list(test["per_class"])
-    found = []
+    mistakes = []
     for place, row in enumerate(test["confusion"]):
         others = [(count, -at) for at, count in enumerate(row) if at != place]
         count, at = max(others, default=(0, 0))
-        found.append(f"{names[-at]} ({count})" if count else "")
-    return found
+        mistakes.append(f"{names[-at]} ({count})" if count else "")
+    return mistakes
 
 
 _OF_SCENES = (
@@ -228,10 +228,10 @@ def same_split(runs: Sequence[RunFacts]) -> str:
     """Say whether runs can be compared."""
     if len({run.fingerprint for run in runs}) > 1:
         return "These runs are of different scenes: their accuracies are not comparable."
-    known = [run.split for run in runs]
-    if not all(known):
+    splits = [run.split for run in runs]
+    if not all(splits):
         return "Not all runs say which pixels they test: whether they can be compared is unknown."
-    if len(set(known)) == 1:
+    if len(set(splits)) == 1:
         return "All runs train, validate and test on the same pixels of the same scene."
     return (
         "These runs are of the same scene, but do not split it alike: a difference in accuracy "

@@ -145,7 +145,7 @@ class ClassMap {
     if (this.chart) this.draw(row * stride, column * stride, found, truth);
   }
 
-  /** Draw the pixel's spectrum beside the means of its class and of its true class. */
+  /** Draw the pixel's spectrum with the means of its class and of its true class. */
   draw(row, column, found, truth) {
     const spectra = this.data.spectra;
     const [count, height, width] = spectra.size;

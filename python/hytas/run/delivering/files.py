@@ -28,7 +28,7 @@ from hytas.metrics import accuracy_report, calibration
 from hytas.references import figures_by_scene
 from hytas.report import choose_samples
 from hytas.run.context import Run, RunContext
-from hytas.run.delivering.shown import classify_parts, shown_pixels
+from hytas.run.delivering.report_pixels import classify_parts, report_pixels
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import PreparedData
 from hytas.run.progress import Report
@@ -153,7 +153,7 @@ def map_stage(run: Run) -> None:
     result = classify_parts(deployed, scene, run.report)
     ids = np.concatenate([[0], np.asarray(scene.class_ids)]).astype(np.int32)
     write_map(run.folder.map, result, deployed.card, Extras(ids[scene.labels]))
-    shown_pixels(scene, result, deployed.card, run.context.data.split).save(run.folder.pixels)
+    report_pixels(scene, result, deployed.card, run.context.data.split).save(run.folder.pixels)
 
 
 def predictions_stage(run: Run) -> None:

@@ -83,7 +83,7 @@ def run_facts(
         bounds=list(Budget.parse(config.budget).bounds) if config.budget else [],
         candidates=candidates,
         finalists=_finalists(stored, winner, preset, RANKINGS[ranking]),
-        ladder=_ladder(stored, winner, preset, RANKINGS[ranking]),
+        sizes=_sizes(stored, winner, preset, RANKINGS[ranking]),
         polled=[
             METHODS[name].title if name in METHODS else name
             for name in dict.fromkeys(one.method for one in stored.votes)
@@ -202,7 +202,7 @@ def _finalists(
     return sorted(finalists, key=order)
 
 
-def _ladder(
+def _sizes(
     stored: _Stored, winner: int | None, preset: str, ranking: Ranking
 ) -> list[Mapping[str, Any]]:
     """Return the best of each size next to the winner; none if the race has not ended."""

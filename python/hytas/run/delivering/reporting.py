@@ -12,7 +12,7 @@ from hytas.report import Pixels, RunFacts, write_report
 from hytas.run.config import RunConfig
 from hytas.run.context import Run
 from hytas.run.delivering.findings import run_facts
-from hytas.run.delivering.shown import classify_parts, shown_pixels
+from hytas.run.delivering.report_pixels import classify_parts, report_pixels
 from hytas.run.folder import RunFolder
 from hytas.run.progress import SILENT, Report
 
@@ -122,4 +122,4 @@ def _classify(folder: RunFolder, scene: Scene, report: Report) -> Pixels:
     deployed = DeployedModel.load(folder.onnx, "cpu")
     result = classify_parts(deployed, scene, report)
     split = Split.load(folder.split) if folder.split.exists() else None
-    return shown_pixels(scene, result, deployed.card, split)
+    return report_pixels(scene, result, deployed.card, split)

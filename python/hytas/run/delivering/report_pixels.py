@@ -32,7 +32,7 @@ def classify_parts(model: DeployedModel, scene: Scene, report: Report) -> ClassM
     return result
 
 
-def shown_pixels(scene: Scene, result: ClassMap, card: ModelCard, split: Split | None) -> Pixels:
+def report_pixels(scene: Scene, result: ClassMap, card: ModelCard, split: Split | None) -> Pixels:
     """Return what a report shows of a classified scene.
 
     Args:

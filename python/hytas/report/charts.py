@@ -288,7 +288,8 @@ def reliability(calibration: Mapping[str, Sequence[float | None]]) -> Reliabilit
     across, up = Axis(0, 1, 46, SIDE - 10), Axis(0, 1, SIDE - 42, 10)
     total = sum(count or 0 for count in calibration["count"])
     bins = []
-    rows = zip(calibration["count"], calibration["confidence"], calibration["accuracy"], strict=True)
+    columns = (calibration[name] for name in ("count", "confidence", "accuracy"))
+    rows = zip(*columns, strict=True)
     for count, confidence, accuracy in rows:
         if not count or confidence is None or accuracy is None:
             continue

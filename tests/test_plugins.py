@@ -205,6 +205,8 @@ def test_a_new_version_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
         (SCORES.replace('pass_name="network"', 'pass_name="net"'), "pass_name", "must be one of"),
         (re.sub(r' +"""Spread.*"""\n', "", SCORES), "proxy", "needs a docstring"),
         (SCORES.replace('pass_name="network"', 'speed="high"'), "proxy", "speed"),
+        (SCORES.replace("worse-of-two", "logit-spread") + SCORES, "proxy", "is registered twice"),
+        (ANNEALER.replace("def tell", "def told"), "strategy", "needs a method tell"),
     ],
 )
 def test_bad_plug_ins_are_refused(text: str, argument: str, rule: str, tmp_path: Path) -> None:

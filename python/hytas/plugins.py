@@ -162,7 +162,14 @@ def ranking(name: str) -> Made[Callable[..., Any]]:
 
 def strategy(name: str) -> Made[type[Any]]:
     """Register a search strategy: a class with `ask` and `tell` (`hytas.search.strategies`)."""
-    return _decorator("strategy", name)
+
+    def checked(made: type[Any]) -> type[Any]:
+        for method in ("ask", "tell"):
+            if not callable(getattr(made, method, None)):
+                raise InputError("strategy", name, f"needs a method {method}")
+        return made
+
+    return _decorator("strategy", name, checked)
 
 
 def reader(name: str, matches: Callable[[bytes, Path], bool]) -> Made[Callable[..., Any]]:
@@ -189,6 +196,8 @@ def _register(kind: str, name: str, entry: Any) -> None:
     if not re.fullmatch(r"[A-Za-z][\w. -]*", name):
         raise InputError(kind, name, "must be letters, digits, '-', '_', '.' or spaces")
     plugin = _EXECUTED[-1] if _EXECUTED else None
+    if plugin is not None and (kind, name) in plugin.entries:
+        raise InputError(kind, name, f"is registered twice in {plugin.name}")
     if plugin is not None:
         plugin.entries[kind, name] = entry
     else:

@@ -59,6 +59,43 @@ def test_a_file_of_columns_is_read(suffix: str, tmp_path: Path) -> None:
     assert "18 groups" in table.describe(20)
 
 
+def test_files_as_spreadsheets_write_them(tmp_path: Path) -> None:
+    table = frame()
+    plain = tmp_path / "a.csv"
+    table.to_csv(plain, index=False)
+    expected = of_frame(plain, group_column="field")
+    german, marked = tmp_path / "b.csv", tmp_path / "c.csv"
+    table.to_csv(german, sep=";", decimal=",", index=False)
+    # The first column is a band, behind the mark of UTF-8.
+    table.drop(columns="moisture").to_csv(marked, index=False, encoding="utf-8-sig")
+    spaced = tmp_path / "d.csv"
+    table.set_axis([f" {name} " for name in table.columns], axis=1).to_csv(spaced, index=False)
+    for path in (german, marked, spaced):
+        found = of_frame(path, group_column="field")
+        np.testing.assert_allclose(found.cube, expected.cube, rtol=1e-6)
+        np.testing.assert_allclose(found.wavelengths, expected.wavelengths)
+        assert found.class_names == CROPS
+    table["crop"] = "Dünger"
+    table.to_csv(plain, index=False, encoding="cp1252")
+    with refuses("data", plain, "is no text in UTF-8"):
+        of_frame(plain)
+    table.to_csv(plain, index=False)
+    with refuses("label_column", rule="holds the single class Dünger"):
+        of_frame(plain)
+
+
+def test_copies_of_rows_are_noted(tmp_path: Path) -> None:
+    table, path = frame(), tmp_path / "a.csv"
+    copies = table.iloc[:5].assign(field="f17")
+    pd.concat([table, copies]).to_csv(path, index=False)
+    assert any("10 rows hold the values of another row" in one for one in of_frame(path).notes)
+    noted = [one for one in of_frame(path, group_column="field").notes if "another group" in one]
+    assert len(noted) == 1
+    pd.concat([table, table]).to_csv(path, index=False)  # copies in their own groups harm nothing
+    notes = of_frame(path, group_column="field").notes
+    assert not any("hold the values" in one for one in notes)
+
+
 def test_rows_without_a_label_are_not_used(tmp_path: Path) -> None:
     table = frame()
     table.loc[3, "crop"] = None

@@ -130,12 +130,12 @@ def _of_frame(path: Path, labels: Any, columns: Columns, wanted: Reading) -> Spe
         raise InputError("labels", labels, "a table has its labels", "name `label_column`")
     frame = _frame(path)
     header = list(frame.columns)
-    frame.columns = header
+    known = _some(sorted(header, key=lambda name: _wave(name) is not None))
     if columns.label is None:
-        raise InputError("label_column", rule="missing", hint=f"{path.name} has {_some(header)}")
+        raise InputError("label_column", rule="missing", hint=f"{path.name} has {known}")
     for argument, name in (("label_column", columns.label), ("group_column", columns.group)):
         if name is not None and name not in header:
-            raise InputError(argument, name, f"no column of {path.name}, which has {_some(header)}")
+            raise InputError(argument, name, f"no column of {path.name}, which has {known}")
     if columns.label == columns.group:
         raise InputError("group_column", columns.group, "is the label column, too")
     others = [name for name in header if name not in (columns.label, columns.group)]
@@ -216,15 +216,31 @@ def _frame(path: Path) -> Any:
     parquet = path.suffix.lower() in (".parquet", ".pq")
     try:
         with reading("data", path, "table"):
-            if parquet:
-                frame = pandas.read_parquet(path)
-            else:
-                tab = "\t" if path.suffix.lower() == ".tsv" else None
-                frame = pandas.read_csv(path, sep=tab, engine="python")
+            frame = pandas.read_parquet(path) if parquet else _read_text(path)
     except ImportError:
         hint = "pip install 'hytas[parquet]'"
         raise InputError("data", path, "Parquet needs pyarrow", hint) from None
-    return frame.set_axis([str(name) for name in frame.columns], axis=1)
+    return frame.set_axis([str(name).strip() for name in frame.columns], axis=1)
+
+
+def _read_text(path: Path) -> Any:
+    """Read a file of columns as text, with decimal commas if these make more numbers."""
+    import pandas
+
+    def read(decimal: str) -> Any:
+        tab = "\t" if path.suffix.lower() == ".tsv" else None
+        return pandas.read_csv(
+            path, sep=tab, engine="python", encoding="utf-8-sig", decimal=decimal
+        )
+
+    def numbers(frame: Any) -> int:
+        return sum(kind.kind in "iufb" for kind in frame.dtypes)
+
+    try:
+        frame = read(".")
+        return frame if numbers(frame) > 1 else max(frame, read(","), key=numbers)
+    except UnicodeDecodeError:
+        raise InputError("data", path, "is no text in UTF-8", "save it as CSV UTF-8") from None
 
 
 def _wave(name: str) -> float | None:
@@ -256,6 +272,11 @@ def _arrays(
     cubes = [one for one in arrays if len(one.shape) == 3]
     maps = [one for one in (*arrays, *label_file.variables) if len(one.shape) == 2]
     named = None if columns.label is None else label_file.get(columns.label, "label_column")
+    long = 0 if named is None else _length(named)
+    for one in arrays:
+        if long and long not in {each.shape[0] for each in arrays} and long in one.shape[1:]:
+            rule = f"has a value for each column of {one}"
+            raise InputError("label_column", columns.label, rule, "a spectrum is a row: transpose")
     grouping = None if columns.group is None else label_file.get(columns.group, "group_column")
     for wanted in sorted(arrays, key=lambda one: -one.size):
         rows, is_series = wanted.shape[0], len(wanted.shape) == 3
@@ -333,6 +354,11 @@ def _spectra(
 ) -> Spectra:
     """Check the parts of a table, and return it."""
     ids, texts, remarks = _classes(targets, wanted.unlabelled)
+    if len(texts) < 2:
+        rule = f"holds {'the single class ' + texts[0] if texts else 'no labels'}"
+        raise InputError("label_column", rule=rule, hint="2 classes are needed")
+    labelled = ids > 0
+    remarks += _copies(values[labelled], None if groups is None else groups[labelled])
     titles = {number: wanted.names.get(text, text) for number, text in enumerate(texts, start=1)}
     scene = scene_from_arrays(
         values[:, None],
@@ -346,6 +372,19 @@ def _spectra(
         bands=wanted.bands,
     )
     return as_spectra(scene, groups)
+
+
+def _copies(values: Array, groups: Array | None) -> list[str]:
+    """Return a note on rows of equal values that a split may put on two sides."""
+    owners: dict[int, set[Any]] = {}
+    keys = [hash(row.tobytes()) for row in values]
+    for key, group in zip(keys, range(len(keys)) if groups is None else groups, strict=True):
+        owners.setdefault(key, set()).add(group)
+    copies = sum(len(owners[key]) > 1 for key in keys)
+    if not copies:
+        return []
+    of = "another row" if groups is None else "a row of another group"
+    return [f"{copies} rows hold the values of {of}: a split may test on what was trained on"]
 
 
 def as_spectra(scene: Scene, groups: Array | None = None) -> Spectra:

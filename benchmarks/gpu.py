@@ -5,19 +5,15 @@
 
 It has the tests marked gpu, scores, training steps and whole runs. Each section runs in a process
 of its own, with its share of the seconds that are left. A section that fails or takes longer leaves
-a row that says so, with what it measured before. The table is written after every section.
-
-A new section is a function here and a line in SECTIONS.
+a row that says so, with the rows that it wrote before. The table is written after every section.
 """
 
 import argparse
-import importlib.util
 import json
 import math
 import os
 import platform
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -35,8 +31,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 SCENE = "data/IndianPine.mat"
 SECONDS = {"cuda": 280.0, "cpu": 900.0}
-"""For all sections; with the building of hytas before it, `make gpu` takes five minutes. The
-rehearsal takes as long where the CPU has nothing else to do."""
+"""For all sections; with the building of hytas before it, `make gpu` takes five minutes."""
 SIDE = 7
 Row = dict[str, Any]
 
@@ -46,49 +41,27 @@ class Size:
     """How much is done.
 
     Attributes:
-        tests: expression of pytest that chooses among the tests marked gpu; "" takes all.
         search: population and generations of the search by DSS.
         every: candidates that all proxies score.
         steps: optimiser steps of a training that is timed, 64 pixels each.
         run: settings of whole runs beside their budget.
-        scene: height, width and bands of the scene where Indian Pines is absent.
     """
 
-    tests: str
     search: tuple[int, int]
     every: int
     steps: int
     run: dict[str, Any]
-    scene: tuple[int, int, int]
 
 
-SHORT = {"population": 8, "generations": 2, "finalists": 2, "race_steps": 4}
-SIZES = {
-    "full": Size("", (50, 20), 50, 500, {}, (145, 145, 200)),
-    "small": Size("", (10, 3), 4, 20, {**SHORT, "steps": 8}, (56, 64, 72)),
-    "smallest": Size("same_seed", (4, 1), 1, 3, {**SHORT, "steps": 1}, (32, 32, 20)),
-}
+SHORT = {"population": 8, "generations": 2, "finalists": 2, "race_steps": 4, "steps": 8}
+SIZES = {"full": Size((50, 20), 50, 1000, {}), "small": Size((10, 2), 2, 20, SHORT)}
 # Like winners of a search under 100K-params and under 2M-params.
-CONV = {
-    "space": "hytas-wide",
-    "tokens": "pixel",
-    "patch": 7,
-    "band_width": 3,
-    "band_stride": 2,
-    "pooling": "mean",
-    "fusion": "no",
-    "embed_dim": 80,
-    "band_mixer": "attention",
-    "band_gate": "no",
-    "band_heads": 2,
-    "band_depth": 0,
-    "pixel_mixer": "conv3",
-    "pixel_gate": "yes",
-    "pixel_heads": 2,
-    "pixel_depth": 2,
-    "band_mlp": [],
-    "pixel_mlp": [2, 2],
-}
+CONV: dict[str, Any] = json.loads("""{
+    "space": "hytas-wide", "tokens": "pixel", "patch": 7, "pooling": "mean", "fusion": "no",
+    "embed_dim": 80, "band_width": 3, "band_stride": 2, "band_mixer": "attention",
+    "band_gate": "no", "band_heads": 2, "band_depth": 0, "band_mlp": [], "pixel_mixer": "conv3",
+    "pixel_gate": "yes", "pixel_heads": 2, "pixel_depth": 2, "pixel_mlp": [2, 2]
+}""")
 WIDE = {**CONV, "pixel_mixer": "attention", "pooling": "class", "embed_dim": 192}
 NETWORKS = {"gated convolutions, width 80": CONV, "gated attention, width 192": WIDE}
 
@@ -109,10 +82,6 @@ class Bench:
     def say(self, what: str, words: str) -> None:
         """Keep a row of words."""
         self._write(what=what, words=words)
-
-    def fact(self, what: str, words: str) -> None:
-        """Keep a line for the head of the page."""
-        self._write(fact=what, words=words)
 
     @contextmanager
     def attempt(self, what: str) -> Iterator[None]:
@@ -137,8 +106,7 @@ class Bench:
 
         if self.data != "synthetic":
             return hytas.load_scene(self.data)
-        height, width, bands = self.size.scene
-        return hytas.synthetic_scene(height=height, width=width, bands=bands)
+        return hytas.synthetic_scene(height=56, width=56, bands=64)
 
     def _write(self, **row: Any) -> None:
         with self.rows.open("a", encoding="utf-8") as file:
@@ -156,19 +124,15 @@ def machine(bench: Bench) -> None:
 
     name = "CPU, a rehearsal whose figures mean nothing"
     if bench.device == "cuda":
-        if not torch.cuda.is_available():
-            raise SystemExit(no_cuda(torch.__version__))
-        found = torch.cuda.get_device_properties(0)
-        name = f"{found.name}, {found.total_memory / 2**30:.0f} GiB"
-    bench.fact("device", name)
-    bench.fact("processor", f"{processor()}, {os.cpu_count()} cores")
-    bench.fact(
-        "software",
-        f"hytas {hytas.__version__}{commit()}, Python {platform.python_version()}, "
-        f"torch {torch.__version__}",
-    )
+        device = torch.cuda.get_device_properties(0)
+        name = f"{device.name}, {device.total_memory / 2**30:.0f} GiB"
+    git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
     scene = bench.scene
-    bench.fact("scene", f"{scene.name}, {scene.height} x {scene.width} x {scene.bands}")
+    bench.say("device", name)
+    bench.say("processor", f"{processor()}, {os.cpu_count()} cores")
+    bench.say("software", f"hytas {hytas.__version__} {commit}, torch {torch.__version__}")
+    bench.say("scene", f"{scene.name}, {scene.height} x {scene.width} x {scene.bands}")
 
 
 def processor() -> str:
@@ -176,31 +140,14 @@ def processor() -> str:
     known = Path("/proc/cpuinfo")
     lines = known.read_text(encoding="utf-8").splitlines() if known.is_file() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return next(iter(names), platform.processor() or platform.machine())
-
-
-def commit() -> str:
-    """The commit of the sources, where git knows it."""
-    command = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-    return f" at {done.stdout.strip()}"
+    return next(iter(names), platform.machine())
 
 
 def tests(bench: Bench) -> None:
-    """The tests marked gpu, in the files that have any."""
-    marked = re.compile(r"mark\.gpu\b")
-    files = [
-        str(path)
-        for path in sorted((ROOT / "tests").rglob("test_*.py"))
-        if marked.search(path.read_text(encoding="utf-8"))
-    ]
+    """The tests marked gpu."""
     # What the project's own settings ask for, such as that no library warns, is not the question.
-    command = [sys.executable, "-m", "pytest", *files, "-m", "gpu", "-q", "-ra"]
+    command = [sys.executable, "-m", "pytest", "tests/device", "-m", "gpu", "-q", "-ra"]
     command += ["-o", "addopts=", "-o", "filterwarnings=default", "-p", "no:cacheprovider"]
-    command += ["-k", bench.size.tests] if bench.size.tests else []
     environment = os.environ | {"HYTAS_TEST_DEVICE": bench.device}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
@@ -213,7 +160,7 @@ def tests(bench: Bench) -> None:
     bench.say("tests marked gpu", words if passed else f"failed: {words}")
 
 
-def proxies(bench: Bench) -> None:
+def scores(bench: Bench) -> None:
     """A search by DSS, and scores of its last candidates alone, by DSS and by all proxies."""
     import hytas
     from hytas.proxies import PROXIES, proxy_batch, with_workers
@@ -232,7 +179,7 @@ def proxies(bench: Bench) -> None:
         # Of all cores of a CPU, as a run scores; a GPU scores in one process.
         with bench.attempt(f"search on {device}"):
             evaluator = hytas.Evaluator("dss", shape, device=device)
-            evaluator.score(candidates(shape, 4))  # the device starts
+            evaluator.score([CONV, WIDE])  # the device starts
             begun = time.perf_counter()
             with with_workers(evaluator, None) as scorer:
                 found = evolved(shape, scorer, population, generations)
@@ -253,15 +200,6 @@ def proxies(bench: Bench) -> None:
                 rate = len(some) / (time.perf_counter() - begun)
                 title = f"{what}, {len(some)} evolved candidates in one process"
                 bench.put(title, device, rate, "a second")
-
-
-def candidates(shape: Any, count: int) -> list[dict[str, Any]]:
-    """Architectures of the default space of up to 100,000 parameters."""
-    from hytas import Feasible
-    from hytas.spaces import open_space
-
-    space, budget = open_space("hytas-wide", "100K-params", offered=shape.variables())
-    return list(space.unpack(Feasible(space, budget).sample(count, 0, "choices")))
 
 
 def evolved(shape: Any, scorer: Any, population: int, generations: int) -> list[dict[str, Any]]:
@@ -290,49 +228,61 @@ def evolved(shape: Any, scorer: Any, population: int, generations: int) -> list[
 
 def training(bench: Bench) -> None:
     """Optimiser steps a second of the shipped recipe, 64 pixels each, on one thread of a CPU."""
+    import torch
+
+    torch.set_num_threads(1)
     for title, architecture in NETWORKS.items():
         for device in bench.devices:
-            with bench.attempt(f"training on {device}, {title}"):
-                rate = training_steps(bench, architecture, device)
-                bench.put(f"training steps, {title}", device, rate, "a second")
+            for captured in (False, True) if device == bench.device else (False,):
+                what = f"{'captured' if captured else 'single'} operations, {title}"
+                with bench.attempt(f"training on {device}, {what}"):
+                    rate, begin = training_steps(bench, architecture, device, captured)
+                    bench.put(f"training steps, {what}", device, rate, "a second")
+                    bench.put(f"until the second epoch, {what}", device, begin, "s", "less")
 
 
-def training_steps(bench: Bench, architecture: Mapping[str, Any], device: str) -> float:
-    """Optimiser steps a second, after an epoch that warms up."""
+def training_steps(
+    bench: Bench, architecture: Mapping[str, Any], device: str, captured: bool
+) -> tuple[float, float]:
+    """Optimiser steps a second after the first epoch, and the seconds until then."""
     import hytas
     from hytas.data import PatchReader
-    from hytas.train import LabelledPixels, train
+    from hytas.train import LabelledPixels, loop, train
+    from hytas.train.captured import ResidentSteps, captured_steps
 
+    on_cpu = device == "cpu"  # which runs the same steps without a capture, as a rehearsal
+    steps_of = (ResidentSteps if on_cpu else captured_steps) if captured else lambda *_: None
+    loop.captured_steps = steps_of  # type: ignore[assignment]
     scene = bench.scene
-    pixels = hytas.make_split(scene, patch_size=SIDE).train_and_validation
-    scaling = hytas.Preprocessing.fit_scene(scene, pixels)
+    split = hytas.make_split(scene, patch_size=SIDE)
+    scaling = hytas.Preprocessing.fit_scene(scene, split.train_and_validation)
     reader = PatchReader(scene.cube, SIDE)
-
-    def labelled(chosen: Any) -> Any:
-        return LabelledPixels(
+    training, watched = (
+        LabelledPixels(
             lambda some: scaling.apply(reader(some)),
             chosen,
             scene.targets(chosen),
             scene.classes,
             scaling.dark,
         )
-
+        for chosen in (split.train_and_validation, split.validation)
+    )
     shape = hytas.InputShape(len(scaling.bands), scene.classes, SIDE)
     network = hytas.build_network(architecture, shape, drop_path=0.1, seed=0)
-    steps = bench.size.steps if device != "cpu" else min(bench.size.steps, 100)
-    an_epoch = math.ceil(len(pixels) / 64)
+    steps, an_epoch = bench.size.steps // (10 if on_cpu else 1), math.ceil(len(training) / 64)
     recipe = hytas.Recipe(batch_size=64, epochs=1 + math.ceil(steps / an_epoch))
     ends: list[float] = []
+    begun = time.perf_counter()
     train(
         network,
-        labelled(pixels),
-        labelled(pixels[:0]),
+        training,
+        watched,
         recipe,
         seed=0,
         device=device,
         progress=lambda _: ends.append(time.perf_counter()),
     )
-    return an_epoch * (len(ends) - 1) / (ends[-1] - ends[0])
+    return an_epoch * (len(ends) - 1) / (ends[-1] - ends[0]), ends[0] - begun
 
 
 class Clock:
@@ -390,12 +340,13 @@ def whole_run(budget: str, on_cpu: bool = False) -> Callable[[Bench], None]:
 
 SECTIONS: dict[str, tuple[Callable[[Bench], None], float]] = {
     "machine": (machine, 10),
-    "tests": (tests, 70),
-    "proxies": (proxies, 45),
-    "training": (training, 25),
+    "tests": (tests, 60),
+    "scores": (scores, 40),
+    "training": (training, 30),
     "run": (whole_run("100K-params"), 45),
     "run-2M": (whole_run("2M-params"), 75),
     "run-cpu": (whole_run("100K-params", on_cpu=True), 60),
+    "run-2M-cpu": (whole_run("2M-params", on_cpu=True), 60),
 }
 """Name -> what it does, and how many of the seconds are its share."""
 
@@ -453,8 +404,6 @@ def table(rows: Sequence[Row], options: argparse.Namespace, seconds: float) -> s
         f"`python benchmarks/gpu.py --device {options.device} --size {options.size}`, "
         f"{time.strftime('%Y-%m-%d')}, {seconds:.0f} s.",
         "",
-        *(f"- {row['fact']}: {row['words']}" for row in rows if "fact" in row),
-        "",
         "| what | GPU | CPU | times better |",
         "|---|---|---|---|",
     ]
@@ -496,40 +445,32 @@ def run_all(options: argparse.Namespace) -> int:
             print(f"{name}: at most {seconds:.0f} s", file=sys.stderr, flush=True)
             rows += run_section(name, options, seconds, Path(folder))
             out.write_text(table(rows, options, time.monotonic() - started), encoding="utf-8")
-            if name == "machine" and not any("fact" in row for row in rows):
-                return 2  # nothing can be measured here, and its log says why
     print(out.read_text(encoding="utf-8"))
     print(f"written to {out}", file=sys.stderr)
     return int(any(failed(row) for row in rows))
 
 
-def no_cuda(torch_version: str) -> str:
-    """What to say where the GPU is missing."""
-    return (
-        f"--device cuda: torch {torch_version} finds no CUDA device here; "
-        "make gpu DEVICE=cpu is the rehearsal without one"
-    )
-
-
-def lacking() -> tuple[list[str], list[str]]:
-    """What building hytas with the packages that are here lacks, and what running it lacks."""
+def check(device: str, building: bool) -> None:
+    """Refuse what cannot end well, also before hytas is built with the packages that are here."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wanted = [*project["project"]["dependencies"], "pytest"]
+    wanted += project["build-system"]["requires"] if building else []
+    names = [re.split(r"[^\w.-]", requirement, maxsplit=1)[0] for requirement in wanted]
+    lacking = [name for name in dict.fromkeys(names) if not is_installed(name)]
+    if is_installed("onnxruntime-gpu"):
+        lacking = [name for name in lacking if name != "onnxruntime"]
+    if lacking:
+        raise SystemExit(
+            f"{sys.executable} lacks {', '.join(lacking)}: name an interpreter that has them (make "
+            "gpu VENV= PYTHON=...), or leave VENV out to install them where there is a network"
+        )
+    import torch
 
-    def absent(requirements: Sequence[str]) -> list[str]:
-        names = [re.split(r"[^\w.-]", requirement, maxsplit=1)[0] for requirement in requirements]
-        return [name for name in dict.fromkeys(names) if not is_installed(name)]
-
-    building = absent(project["build-system"]["requires"])
-    compilers = [os.environ.get("CXX", "c++"), "g++", "clang++"]
-    if not any(shutil.which(name) for name in compilers):
-        building.append("a C++ compiler")
-    if not (shutil.which("cmake") or importlib.util.find_spec("cmake")):
-        building.append("cmake")
-    running = absent([*project["project"]["dependencies"], "pytest"])
-    # The one or the other: which is the platform's choice.
-    if is_installed("onnxruntime") or is_installed("onnxruntime-gpu"):
-        running = [name for name in running if not name.startswith("onnxruntime")]
-    return building, running
+    if device == "cuda" and not torch.cuda.is_available():
+        raise SystemExit(
+            f"--device cuda: torch {torch.__version__} finds no CUDA device here; "
+            "make gpu DEVICE=cpu is the rehearsal without one"
+        )
 
 
 def is_installed(name: str) -> bool:
@@ -539,24 +480,6 @@ def is_installed(name: str) -> bool:
     except PackageNotFoundError:
         return False
     return True
-
-
-def check(device: str) -> None:
-    """Refuse, before hytas is built with the packages that are here, what cannot end well."""
-    building, running = lacking()
-    without = [name for name in (*building, *running) if name in (*building, "torch", "numpy")]
-    if without:
-        raise SystemExit(
-            f"{sys.executable} lacks {', '.join(without)}: hytas can be neither built nor run "
-            "with it; name an interpreter that has them (make gpu VENV= PYTHON=...), or leave "
-            "VENV out to install them where there is a network"
-        )
-    if running:
-        print(f"{sys.executable} lacks {', '.join(running)}; going on without", file=sys.stderr)
-    import torch
-
-    if device == "cuda" and not torch.cuda.is_available():
-        raise SystemExit(no_cuda(torch.__version__))
 
 
 def scene_here() -> str:
@@ -592,8 +515,9 @@ def main() -> int:
     options.data = options.data or (scene_here() if options.device == "cuda" else "synthetic")
     options.seconds = options.seconds or SECONDS[options.device]
     options.out = options.out or ROOT / "runs" / f"gpu-{options.device}.md"
+    if options.check or options.section is None:
+        check(options.device, options.check)
     if options.check:
-        check(options.device)
         return 0
     if options.section is None:
         return run_all(options)

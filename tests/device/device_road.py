@@ -12,6 +12,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "proxies"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from small_networks import SMALL, WIDE
 from small_run import small_scene

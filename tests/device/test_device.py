@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 import torch.utils.backend_registration
 
+from hytas.run.context import choose_device
+from refusals import refuses
+
 DEVICE = hasattr(torch.utils.backend_registration, "_setup_privateuseone_for_python_backend")
+
+
+def test_cuda_without_a_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with refuses("device", "cuda", "torch finds no CUDA device here; use cpu or auto"):
+        choose_device("cuda")
+    assert choose_device("auto") == torch.device("cpu")
 
 
 @pytest.mark.slow

@@ -106,6 +106,16 @@ def test_smoothed_probabilities_are_as_sure_as_they_are_right() -> None:
     assert choose_smoothing("guided", Maps(targets[:9], chances[:9], chances[:9])).temperature == 1
 
 
+def test_smoothed_probabilities_close_to_chance_have_a_temperature() -> None:
+    """The lowest temperature is their hundredth power, which float32 cannot hold."""
+    targets = np.arange(48) % 16
+    chances = np.full((48, 16), 0.0624, np.float32)
+    chances[np.arange(48), targets] = 1 - 15 * 0.0624
+    choice = choose_smoothing("guided", Maps(targets, chances, chances))
+    assert choice.temperature < 0.05
+    assert choice.ECE_after < choice.ECE_before
+
+
 def maps_of(right: np.ndarray) -> Maps:
     """Maps of pixels of class 1, the same raw and smoothed."""
     chances = np.where(right[:, None], [0.3, 0.7], [0.7, 0.3]).astype(np.float32).reshape(-1, 2)

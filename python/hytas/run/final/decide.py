@@ -169,13 +169,23 @@ class Maps(NamedTuple):
         chances = self.smoothed if method == "guided" else self.raw
         return np.asarray(chances.argmax(axis=1) == self.targets)
 
+    def at(self, temperature: float) -> NDArray[np.float64]:
+        """Return the smoothed probabilities (n, C) at a temperature.
+
+        In float32, the powers of a low temperature would all be 0.
+        """
+        chances: NDArray[np.float64] = as_probabilities(
+            self.smoothed.T.astype(np.float64), temperature
+        )
+        return chances.T
+
     def losses(self) -> tuple[float, float]:
         """Return the mean negative log likelihood raw and smoothed, both calibrated."""
         temperature, _, _ = self.calibrated()
         places = np.arange(len(self.targets)), self.targets
         before, after = (
             float(-np.log(np.maximum(chances[places], LEAST_PROBABILITY)).mean())
-            for chances in (self.raw, as_probabilities(self.smoothed.T, temperature).T)
+            for chances in (self.raw, self.at(temperature))
         )
         return before, after
 
@@ -192,8 +202,7 @@ class Maps(NamedTuple):
             temperature = 1.0
         predicted = self.smoothed.argmax(axis=1)
         before, after = (
-            calibration(self.targets, predicted, as_probabilities(self.smoothed.T, number).T)
-            for number in (1.0, temperature)
+            calibration(self.targets, predicted, self.at(number)) for number in (1.0, temperature)
         )
         return temperature, before["ECE"], after["ECE"]
 

@@ -166,23 +166,21 @@ def capture_fails(reason: str) -> Callable[[ResidentSteps], None]:
     return capture
 
 
-def test_a_failed_capture_trains_by_the_usual_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "reason",
+    ["CUDA error: operation not permitted when stream is capturing", "CUDA out of memory."],
+)
+def test_a_failed_capture_trains_by_the_usual_steps(
+    reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected, _ = trained(CONV, RECIPE, pixels(27, 0))
     monkeypatch.setattr(captured, "_can_be_captured", lambda *_: True)
-    reason = "CUDA error: operation not permitted when stream is capturing"
     monkeypatch.setattr(ResidentSteps, "capture", capture_fails(reason))
     with pytest.warns(RuntimeWarning, match=f"cannot be a CUDA graph here .*{reason}") as warned:
         weights, _ = trained(CONV, RECIPE, pixels(27, 0))
     assert len(warned) == 1
     for name, value in expected.items():
         assert torch.equal(weights[name], value), name
-
-
-def test_too_little_memory_for_a_capture_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(captured, "_can_be_captured", lambda *_: True)
-    monkeypatch.setattr(ResidentSteps, "capture", capture_fails("CUDA out of memory."))
-    with pytest.raises(RuntimeError, match="out of memory"):
-        trained(CONV, RECIPE, pixels(27, 0))
 
 
 def test_a_capture_leaves_all_values_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,6 +194,7 @@ def test_a_capture_leaves_all_values_as_they_were(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(ResidentSteps, "_graph", warmed)
     steps.capture()
+    assert sorted(steps._replays) == [captured.EVALUATION, 3, 8]
     for value, expected in zip(steps._values(), before, strict=True):
         assert torch.equal(value, expected)
     assert all(weight.grad is None for weight in steps.state.weights.values())

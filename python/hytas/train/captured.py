@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hytas.errors import is_out_of_memory, one_line
+from hytas.errors import one_line
 from hytas.models import Network
 from hytas.settings import settings_of
 from hytas.train.augment import random_order
@@ -29,6 +29,8 @@ LEAST_STEPS = 100
 """Shorter trainings end before the captures pay, which take up to 0.4 s each."""
 WARM_STEPS = 3
 """Before a capture: libraries then allocate their workspaces, which a capture must not see."""
+EVALUATION = 0
+"""Key of the evaluation among graphs of steps, whose keys are sizes of batches."""
 
 
 def captured_steps(
@@ -36,23 +38,17 @@ def captured_steps(
 ) -> "ResidentSteps | None":
     """Return the steps of a training as CUDA graphs; None where they run one operation at a time.
 
-    A failed capture leaves the state as it was, and a warning.
-
-    Raises:
-        RuntimeError: the GPU lacks memory.
+    A failed capture, also for lack of memory, leaves the state as it was, and a warning.
     """
-    if not _can_be_captured(learner, course, validation):
+    if len(state.history) >= course.epochs or not _can_be_captured(learner, course, validation):
         return None
     try:
         steps = ResidentSteps(learner, state, course, validation)
         steps.capture()
     except RuntimeError as error:
-        reason = one_line(error)
-        if is_out_of_memory(reason):
-            raise
         warnings.warn(
-            f"a training step cannot be a CUDA graph here ({reason}); it runs one operation at a "
-            "time, which is slower",
+            f"a training step cannot be a CUDA graph here ({one_line(error)}); it runs one "
+            "operation at a time, which is slower",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -118,10 +114,7 @@ class ResidentSteps:
         self.losses = torch.zeros((), dtype=torch.float64, device=device)
         self.sums = torch.zeros(3, dtype=torch.float64, device=device)
         self.sizes = [min(rows, len(training) - step * rows) for step in range(steps)]
-        self._runs: dict[int, Callable[[], None]] = {
-            size: partial(self.step, size) for size in set(self.sizes)
-        }
-        self._evaluation: Callable[[], None] = self.evaluation
+        self._replays: dict[int, Callable[[], None]] = {}
         for moments in state.moments.values():
             moments.steps = moments.steps.to(device)
 
@@ -140,7 +133,7 @@ class ResidentSteps:
         self.step_in_epoch.zero_()
         self.losses.zero_()
         for size in self.sizes:
-            self._runs[size]()
+            self._replays.get(size, partial(self.step, size))()
         return float(self.losses) / count
 
     def step(self, size: int) -> None:
@@ -162,7 +155,7 @@ class ResidentSteps:
             return None, None, None
         for subnet in self.learner.watched():
             subnet.network.eval()
-        self._evaluation()
+        self._replays.get(EVALUATION, self.evaluation)()
         return figures_of(self.sums, self.evaluated)
 
     def evaluation(self) -> None:
@@ -175,11 +168,12 @@ class ResidentSteps:
         changed = [self.step_in_epoch, self.losses, self.sums, *self._values()]
         before = [value.detach().clone() for value in changed]
         try:
-            self._runs = {size: self._graph(partial(self.step, size)) for size in self._runs}
+            for size in set(self.sizes):
+                self._replays[size] = self._graph(partial(self.step, size))
             for subnet in self.learner.watched():
                 subnet.network.eval()
             if self.evaluated:
-                self._evaluation = self._graph(self.evaluation)
+                self._replays[EVALUATION] = self._graph(self.evaluation)
         finally:
             with torch.no_grad():
                 for value, saved in zip(changed, before, strict=True):

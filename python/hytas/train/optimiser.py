@@ -71,9 +71,9 @@ class Leaves:
 
     @torch.no_grad()
     def step_together(self, recipe: Recipe, rate: Tensor, decay: Tensor) -> None:
-        """Do the same for whole parameters with the same number of steps, which is on their device.
+        """Do the same without waiting for the host, for whole parameters after equally many steps.
 
-        It waits for nothing on the host. The fused kernel rounds otherwise than torch's plain one.
+        The fused kernel, which counts steps on the device, rounds otherwise than torch's plain one.
 
         Args:
             recipe: with AdamW.

@@ -1,5 +1,6 @@
 """The model of a run teaches another training, and reads none of its held-out labels."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 import torch
 
 from hytas.data import Scene, scene_from_arrays
-from hytas.run import RunConfig, train_architecture
+from hytas.run import RunConfig, export_run, train_architecture
 from hytas.run.context import RunContext, prepare
 from hytas.run.explaining import explain_run
 from hytas.run.final import stage, tasks
@@ -134,6 +135,19 @@ def test_a_wrong_teacher_is_found_before_anything_is_written(scene: Scene, tmp_p
         with refuses("teacher", rule="must be a run"):
             train_architecture(GENES, settings, scene, out, device="cpu")
         assert not out.exists()
+
+
+def test_a_taught_run_is_exported_without_its_teacher(
+    large: Path, scene: Scene, tmp_path: Path
+) -> None:
+    teacher, out = tmp_path / "teacher", tmp_path / "run"
+    shutil.copytree(large, teacher)
+    settings = config(teacher=str(teacher))
+    train_architecture(GENES, settings, scene, out, device="cpu")
+    before = (out / "config.json").read_bytes()
+    shutil.rmtree(teacher)
+    export_run(settings, scene, out)
+    assert (out / "config.json").read_bytes() == before
 
 
 def test_a_run_that_began_with_a_model_is_explained_without_it(

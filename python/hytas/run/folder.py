@@ -265,9 +265,10 @@ class RunFolder:
             None if one is None else str((trained_folder(one) or RunFolder(one)).weights)
             for one in (config.start, config.teacher)
         )
-        digests = file_digests(
-            config.space, config.budget, config.supernet, start, teacher, *config.start_with
-        )
+        # A trained run needs its teacher no more, and remembers which one it was.
+        gone = teacher is not None and self.weights.exists() and not Path(teacher).is_file()
+        further = config.supernet, start, None if gone else teacher, *config.start_with
+        digests = file_digests(config.space, config.budget, *further)
         # Compared by name only, because files may move; the digests identify them.
         files = [[Path(path).name, digest] for path, digest in digests.items()]
         versions = _versions()
@@ -297,7 +298,7 @@ class RunFolder:
                 raise InputError("out", self.path, rule, hint)
         card = {
             "scene": scene.fingerprint,
-            "files": files,
+            "files": read_json(self.config).get("files", []) if gone else files,
             "versions": versions,
             "config": config.to_dict(),
         }

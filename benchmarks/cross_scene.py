@@ -144,7 +144,7 @@ def network_fit(
         train(network, data.labelled(split.train), nothing, recipe, seed=split.seed)
         telling, chances = data.labelled(split.test), []
         with torch.no_grad():
-            for chosen in telling.positions():
+            for chosen in telling.positions(torch.device("cpu")):
                 patches, _ = telling.batch(chosen, torch.device("cpu"))
                 chances.append(probabilities(network.eval()(patches)).numpy())
     found = np.concatenate(chances)

@@ -79,7 +79,7 @@ def train_once(data: PreparedScene, recipe: Recipe) -> tuple[float, float]:
     train(network, data.labelled(split.train), nothing, recipe, seed=seed)
     telling, hits, loss = data.labelled(split.test), 0, 0.0
     with torch.no_grad():
-        for chosen in telling.positions():
+        for chosen in telling.positions(torch.device("cpu")):
             patches, classes = telling.batch(chosen, torch.device("cpu"))
             logits = network.eval()(patches)
             hits += int((logits.argmax(1) == classes).sum())

@@ -155,7 +155,7 @@ def test_a_kill_leaves_the_same_weights_and_repeats_no_epoch(
     monkeypatch.setattr(decide, "choose_self_training", always)
     whole = trained(CONFIG, scene, tmp_path / "whole")
     begun: list[int] = []
-    epoch = loop._train_epoch
+    epoch = loop.train_epoch
 
     def stopping(*positional: object) -> float:
         begun.append(1)
@@ -163,7 +163,7 @@ def test_a_kill_leaves_the_same_weights_and_repeats_no_epoch(
             raise KeyboardInterrupt
         return epoch(*positional)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(loop, "_train_epoch", stopping)
+    monkeypatch.setattr(loop, "train_epoch", stopping)
     monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", -1.0)
     with pytest.raises(KeyboardInterrupt):
         trained(CONFIG, scene, tmp_path / "run")

@@ -93,14 +93,14 @@ def choice_errors(
     return [(float(mean), float(weight)) for mean, weight in zip(means, sums[:, 1], strict=True)]
 
 
-def slope(found: Sequence[tuple[float, float]]) -> float:
+def slope(errors: Sequence[tuple[float, float]]) -> float:
     """Return what one step to the next choice adds to the error, by a weighted linear fit.
 
     Args:
-        found: of each choice, in order, its mean error and its weight; one without weight is left
+        errors: of each choice, in order, its mean error and its weight; one without weight is left
             out. With fewer than two choices left the slope is 0.
     """
-    used = [(place, mean, weight) for place, (mean, weight) in enumerate(found) if weight > 0]
+    used = [(place, mean, weight) for place, (mean, weight) in enumerate(errors) if weight > 0]
     if len(used) < 2:
         return 0.0
     place, mean, weight = (np.array(column, np.float64) for column in zip(*used, strict=True))
@@ -120,7 +120,7 @@ class Step(NamedTuple):
 def propose(
     gene: str,
     values: Sequence[Any],
-    found: Sequence[tuple[float, float]],
+    errors: Sequence[tuple[float, float]],
     settings: EvolutionSettings,
     is_possible: Any,
 ) -> Step | None:
@@ -133,18 +133,18 @@ def propose(
     Args:
         gene: its name.
         values: its choices; numbers in ascending order.
-        found: of `choice_errors`.
+        errors: of `choice_errors`.
         settings: the thresholds.
         is_possible: gene, values -> whether a space can have them.
     """
     if all(isinstance(value, int | float) for value in values):
-        return _of_numbers(gene, values, slope(found), settings, is_possible)
-    known = [mean for mean, weight in found if weight > 0]
-    limit = min(known, default=0.0) + settings.prune
-    kept = [v for v, (mean, weight) in zip(values, found, strict=True) if not mean > limit]
+        return _of_numbers(gene, values, slope(errors), settings, is_possible)
+    means = [mean for mean, weight in errors if weight > 0]
+    limit = min(means, default=0.0) + settings.prune
+    kept = [v for v, (mean, weight) in zip(values, errors, strict=True) if not mean > limit]
     if len(kept) == len(values) or not is_possible(gene, kept):
         return None
-    return Step(gene, "prune", kept, max(known) - min(known))
+    return Step(gene, "prune", kept, max(means) - min(means))
 
 
 def _of_numbers(

@@ -73,7 +73,7 @@ def known_architectures(context: RunContext) -> list[dict[str, Any]]:
         InputError: one is not of the space, or does not fit the budget.
     """
     assert context.feasible is not None  # a run without a budget does not search
-    found = []
+    architectures = []
     for path in context.config.start_with:
         for architecture in read_architectures(path):
             try:
@@ -83,8 +83,8 @@ def known_architectures(context: RunContext) -> list[dict[str, Any]]:
             if not context.feasible.contains(genome)[0]:
                 rule = f"does not fit the budget {context.config.budget}"
                 raise InputError("start_with", path, rule)
-            found.append(architecture)
-    return found
+            architectures.append(architecture)
+    return architectures
 
 
 def search_stage(run: Run) -> None:
@@ -317,11 +317,11 @@ def _fitness(context: RunContext) -> Ranks:
 def _ranked(items: Sequence[Evaluation], ranks: Ranks) -> list[Evaluation]:
     """Return the candidates with a score, best first; of equals the earlier one first."""
     scored = [(value, item) for value, item in zip(ranks(items), items, strict=True)]
-    asked = [item.architecture for item in items if item.id >= 0]
+    searched = [item.architecture for item in items if item.id >= 0]
     valid = [
         (value, item)
         for value, item in scored
-        if not np.isnan(value) and (item.id >= 0 or item.architecture not in asked)
+        if not np.isnan(value) and (item.id >= 0 or item.architecture not in searched)
     ]
     return [item for _, item in sorted(valid, key=lambda pair: (-pair[0], pair[1].id))]
 

@@ -69,21 +69,22 @@ def _over(run: Run, group: Sequence[Evaluation], limit: _Limit) -> list[bool]:
     """Return which candidates take longer than a limit; each is timed once in a run's life."""
     path = run.folder.latency  # a resumed race has the same finalists
     stored = read_json(path) if path.exists() else {}
-    known = stored.setdefault(limit.name, {})
-    new = [one for one in group if str(one.id) not in known]
+    measured = stored.setdefault(limit.name, {})
+    new = [one for one in group if str(one.id) not in measured]
     if new:
         times = time_models(
             [_model(run, one) for one in new], threads=limit.threads, batch=limit.batch
         )
-        known |= {str(one.id): ms for one, ms in zip(new, times, strict=True)}
+        measured |= {str(one.id): ms for one, ms in zip(new, times, strict=True)}
         write_json(path, stored)
-    found = [known[str(one.id)] for one in group]
-    count = sum(ms > limit.most for ms in found)
+    milliseconds = [measured[str(one.id)] for one in group]
+    count = sum(ms > limit.most for ms in milliseconds)
     run.report.line(
-        f"{len(found)} finalists timed: {min(found):.3f} to {max(found):.3f} ms, of "
-        f"{limit.most:g} ms allowed; {count} of them take longer and leave the race"
+        f"{len(milliseconds)} finalists timed: {min(milliseconds):.3f} to "
+        f"{max(milliseconds):.3f} ms, of {limit.most:g} ms allowed; {count} of them take longer "
+        "and leave the race"
     )
-    return [ms > limit.most for ms in found]
+    return [ms > limit.most for ms in milliseconds]
 
 
 def _model(run: Run, candidate: Evaluation) -> tuple[SensorModel, ModelCard]:

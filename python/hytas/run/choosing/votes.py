@@ -32,11 +32,11 @@ def record_votes(run: Run, task: RaceTask, store: EvaluationStore) -> None:
     votes = store.votes()
     if len(votes) != len(CLASSICAL) * len(task.folds) or not all(map(task.accepts, votes)):
         run.report.line("SVM and random forest are fitted on the spectra of training pixels")
-        asked = [(method, fold) for method in CLASSICAL for fold in range(len(task.folds))]
+        fits = [(method, fold) for method in CLASSICAL for fold in range(len(task.folds))]
         votes = []
         try:
-            for method, fold in asked:
-                run.report.pixels("SVM and random forest", len(votes), len(asked))
+            for method, fold in fits:
+                run.report.pixels("SVM and random forest", len(votes), len(fits))
                 votes.append(_vote(run, task, method, fold))
         except InputError as error:  # training pixels of one class
             votes = []
@@ -54,13 +54,13 @@ def _vote(run: Run, task: RaceTask, method: str, fold: int) -> MethodVote:
     none = np.empty(0, np.int64)
     unlabelled = none if task.unlabelled is None else task.unlabelled.pixels
     data, (learnt, held_out) = run.context.data, task.folds[fold]
-    asked = np.sort(np.concatenate([held_out, unlabelled]))
-    split = replace(data.split, train=learnt, validation=held_out[:0], test=asked)
-    split = bounded_split(data.scene, split, MOST_TRAIN, len(asked))
+    tested = np.sort(np.concatenate([held_out, unlabelled]))
+    split = replace(data.split, train=learnt, validation=held_out[:0], test=tested)
+    split = bounded_split(data.scene, split, MOST_TRAIN, len(tested))
     fit = fit_method(data.scene, split, ReferenceSettings.of(run.context.config), method)
-    known, answers = (
-        fit.predicted[np.searchsorted(asked, pixels)] for pixels in (held_out, unlabelled)
+    of_held_out, of_unlabelled = (
+        fit.predicted[np.searchsorted(tested, pixels)] for pixels in (held_out, unlabelled)
     )
-    right = int((known == data.targets(held_out)).sum())
-    packed = pack_classes(answers), pack_classes(known)
+    right = int((of_held_out == data.targets(held_out)).sum())
+    packed = pack_classes(of_unlabelled), pack_classes(of_held_out)
     return MethodVote(method, fold, len(held_out), right, *packed)

@@ -207,22 +207,22 @@ class Maps(NamedTuple):
         return temperature, before["ECE"], after["ECE"]
 
 
-def choose_smoothing(asked: str, maps: Maps, kept: str | None = None) -> SmoothingChoice:
+def choose_smoothing(smooth: str, maps: Maps, kept: str | None = None) -> SmoothingChoice:
     """Choose by held-out pixels, unless a method was asked for, and calibrate what it gives.
 
     Args:
-        asked: "auto", "guided" or "none".
+        smooth: "auto", "guided" or "none".
         maps: of held-out pixels.
         kept: the method of the model that the run began with, which "auto" keeps; or None.
     """
     pixels = len(maps.targets)
     enough = pixels >= LEAST_PIXELS
-    method, reason = asked, f"smooth {asked} was asked for"
-    if asked == "auto" and kept is not None:
+    method, reason = smooth, f"smooth {smooth} was asked for"
+    if smooth == "auto" and kept is not None:
         method, reason = kept, "as the model that the run began with"
-    elif asked == "auto" and enough:
+    elif smooth == "auto" and enough:
         method, reason = _better(maps)
-    elif asked == "auto":
+    elif smooth == "auto":
         method, reason = "none", _too_few(pixels)
     if not pixels:
         return SmoothingChoice(method, reason=reason)
@@ -250,7 +250,7 @@ def _better(maps: Maps) -> tuple[str, str]:
     return ("guided" if after < before else "none"), why
 
 
-def choose_self_training(asked: str, disjoint: bool, before: Maps, after: Maps) -> SelfTraining:
+def choose_self_training(smooth: str, disjoint: bool, before: Maps, after: Maps) -> SelfTraining:
     """Choose by maps of held-out pixels, without and with self-training.
 
     Where test pixels lie apart from labelled ones, it is used unless it loses a pixel. Where they
@@ -258,14 +258,14 @@ def choose_self_training(asked: str, disjoint: bool, before: Maps, after: Maps) 
     must gain more pixels than chance would (`hytas.metrics.compare_predictions`).
 
     Args:
-        asked: how maps are smoothed, "auto", "guided" or "none"; such maps are compared.
+        smooth: how maps are smoothed, "auto", "guided" or "none"; such maps are compared.
         disjoint: whether test pixels lie apart.
         before, after: of the same networks without and with it, on the same pixels.
     """
     pixels = len(before.targets)
     if pixels < LEAST_PIXELS:
         return SelfTraining(False, reason=_too_few(pixels))
-    old, new = (maps.right(choose_smoothing(asked, maps).method) for maps in (before, after))
+    old, new = (maps.right(choose_smoothing(smooth, maps).method) for maps in (before, after))
     gained, lost, beyond_chance = compare_predictions(old, new)
     used = gained >= lost if disjoint else beyond_chance
     reason = ""

@@ -86,9 +86,10 @@ Fits = Callable[[Sequence[tuple[str, Split]], bool], Iterator[Fit]]
 
 @contextmanager
 def _opened(run: Run) -> Iterator[Fits]:
-    """Open the workers of the run, if it names some, else this process; yield what fits there."""
+    """Open the workers of the run, for images only if it names some; yield what fits there."""
     scene, settings = run.context.data.scene, ReferenceSettings.of(run.context.config)
-    named = 1 if run.workers is None else run.workers
+    parallel = run.context.data.trains_in_parallel
+    named = 1 if run.workers is None and not parallel else run.workers
     sent = scene.cube.nbytes if isinstance(scene, Scene) else 0
     with open_workers(named, sent_bytes=sent) as pool:
         shared = pool.share(scene)

@@ -1,6 +1,5 @@
 """A pixel embedding that whitens the data it starts from."""
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -8,7 +7,6 @@ from torch import Tensor, nn
 from hytas.errors import InputError
 from hytas.models import InputShape, Network, SpectralTransformer, whiten_embedding
 from hytas.models.spectral import NONE, Layers
-from hytas.train import LabelledPixels, Recipe, train
 
 ONE = Layers((2,), (2,))
 
@@ -104,19 +102,3 @@ def test_other_networks_and_no_patches_change_nothing(made: nn.Module, seen: Ten
 def test_a_module_that_does_not_say_what_it_can_do_is_refused() -> None:
     with pytest.raises(InputError, match="recipe whitened: a Linear does not say what it can do"):
         whiten_embedding(nn.Linear(20, 2), patches(), seed=0)
-
-
-def test_a_training_whitens_by_the_spectra_of_the_scene() -> None:
-    generator = np.random.default_rng(0)
-    few = generator.normal(0, 1, (16, 5, 5, 20)).astype(np.float32)
-    spectra = patches().flatten(0, 2)[:500].numpy()
-    training = LabelledPixels(
-        lambda chosen: few[chosen], np.arange(16), np.arange(16) % 4, 4, spectra=spectra
-    )
-    made, expected = network("pixel"), network("pixel")
-    whiten_embedding(expected, torch.from_numpy(spectra)[:, None, None], seed=1)
-    recipe = Recipe(epochs=1, learning_rate=1e-12)
-    train(made, training, training.subset(training.pixels[:0]), recipe, seed=1)
-    assert torch.allclose(
-        made.pixel_embed.project.weight, expected.pixel_embed.project.weight, atol=1e-6
-    )

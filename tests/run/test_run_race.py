@@ -28,7 +28,7 @@ from hytas.run.choosing.searching import finalist_count, first_steps, race_task
 from hytas.run.context import open_run, prepare
 from hytas.run.final.decide import Conditions, decide
 from hytas.run.final.train import hold_out
-from hytas.run.prepared import VOTING, WHITENING
+from hytas.run.prepared import VOTING
 from hytas.run.progress import Silent
 from hytas.run.stages import plan_of, run_stages
 from hytas.run.weights import load_weights
@@ -121,15 +121,6 @@ def test_a_run_ends_with_the_winner_of_its_race_also_if_stopped(tmp_path: Path) 
     assert without_time(after) == without_time(trainings)
     names = [tmp_path / name / "architecture.json" for name in ("whole", "stopped")]
     assert names[0].read_bytes() == names[1].read_bytes()
-
-
-def test_the_scene_whitens_whatever_its_labels_say() -> None:
-    data = prepare(FEW, fixed_scene(), CPU).data
-    spectra = data.labelled(data.split.train).spectra
-    assert spectra is not None
-    assert spectra.shape == (min(WHITENING, data.as_scene.usable.sum()), data.shape.bands)
-    poisoned = prepare(FEW, fixed_scene(poison=1), CPU).data
-    assert np.array_equal(poisoned.labelled(data.split.train).spectra, spectra)
 
 
 def test_few_pixels_are_validated_in_folds() -> None:

@@ -195,8 +195,8 @@ class _Row(nn.Module):
 
 
 def crop(patches: Tensor, patch_size: int) -> Tensor:
-    """The centre (N, patch_size, patch_size, bands) of larger patches; smaller ones as they are."""
+    """The centre (N, patch_size, patch_size, bands) of larger patches."""
     margin = (patches.shape[1] - patch_size) // 2
-    if margin <= 0:
+    if margin == 0:
         return patches
     return patches[:, margin : margin + patch_size, margin : margin + patch_size]

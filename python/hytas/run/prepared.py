@@ -40,8 +40,6 @@ from hytas.types import Pixels, Smoother
 VOTING = 1000
 """Unlabelled pixels whose predictions a race compares; twice as many rank as well."""
 LEAST_VOTING = 100
-WHITENING = 5000
-"""Pixels whose spectra whiten the pixel embedding."""
 MOST_NEIGHBOURS = 20_000
 """Pixels that a network classifies to compare smoothing; with more, fewer pixels are compared."""
 
@@ -84,14 +82,7 @@ class PreparedData(ABC):
             return self.preprocessing.apply(reader(chosen))
 
         targets, dark = self.targets(pixels), self.preprocessing.dark
-        return LabelledPixels(
-            patches, pixels, targets, self.shape.classes, dark, spectra=self.spectra
-        )
-
-    @property
-    def spectra(self) -> NDArray[np.float32] | None:
-        """Scaled spectra (n, bands) of samples, labelled or not; None where all have labels."""
-        return None
+        return LabelledPixels(patches, pixels, targets, self.shape.classes, dark)
 
     def unlabelled(self, pixels: Pixels) -> LabelledPixels:
         """Return samples as `labelled` does, without reading a label: their targets are ignored."""
@@ -186,17 +177,6 @@ class PreparedScene(PreparedData):
         usable = np.zeros_like(self.valid)
         usable.flat[self.scene.training_area] = True
         return usable & self.valid
-
-    @cached_property
-    def spectra(self) -> NDArray[np.float32]:
-        """Scaled spectra (n, bands) of at most `WHITENING` usable pixels, drawn once for a scene.
-
-        They have more directions than those of a few training pixels. No label is read.
-        """
-        usable = np.flatnonzero(self.usable)
-        drawn = np.random.default_rng(0).permutation(usable)[:WHITENING]
-        raw = self.scene.reader(1)(np.sort(drawn))
-        return np.ascontiguousarray(self.preprocessing.apply(raw)[:, 0, 0])
 
     @property
     def smoother(self) -> Smoother:

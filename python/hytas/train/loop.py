@@ -202,9 +202,7 @@ def _diverged(course: Course, epoch: Epoch) -> DivergedError:
 
 
 def _some_patches(training: LabelledPixels, seed: int) -> Tensor:
-    """Return enough patches (n, P, P, bands) to estimate the covariance of spectra."""
-    if training.spectra is not None:
-        return torch.from_numpy(training.spectra)[:, None, None]
+    """Return enough training patches (n, P, P, bands) to estimate their covariance."""
     order = np.random.default_rng(seed).permutation(len(training))[:WHITENING_PATCHES]
     return training.batch(np.sort(order), torch.device("cpu"))[0]
 

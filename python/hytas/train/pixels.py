@@ -29,8 +29,6 @@ class LabelledPixels:
         classes: number of classes C.
         dark: scaled values (bands,) of a pixel without light; None means 0, the scaling's centre.
         soft_labels: probabilities (N, C) that a training aims at instead of targets; or None.
-        spectra: scaled spectra (n, bands) of the scene, which whiten the pixel embedding of a
-            network; None takes those of the training patches.
         teacher: scaled patches (n, P, P, bands), augmented -> class distributions (n, C) that a
             training aims at as well; or None.
     """
@@ -41,7 +39,6 @@ class LabelledPixels:
     classes: int
     dark: NDArray[np.float32] | None = None
     soft_labels: NDArray[np.float32] | None = None
-    spectra: NDArray[np.float32] | None = None
     teacher: Callable[[Tensor], Tensor] | None = None
 
     def __len__(self) -> int:

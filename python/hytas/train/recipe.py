@@ -30,7 +30,7 @@ class Recipe:
 
     whitened: bool = setting(
         True,
-        "Start from a pixel embedding that whitens the spectra of the scene "
+        "Start from a pixel embedding that whitens the training pixels "
         "(`hytas.models.whitening`) instead of a random one.",
     )
     steps: int = setting(

@@ -17,6 +17,7 @@ from hytas.race.rungs import (
     Rung,
     choose_winner,
     compared_recipes,
+    first_trainings,
     is_far_behind,
     plan_rungs,
     promoted,
@@ -98,7 +99,7 @@ def race(
     with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent, shared_gpu=task.device) as pool:
         share = len(task.folds) / len(task.all_folds)
         rungs = plan_rungs(len(chosen), steps, task.final_steps, share, task.last_finalists)
-        trainings = _trainings_of(len(chosen), len(waiting))
+        trainings = first_trainings(len(chosen), len(waiting))
         events = _Events(task, rungs, trainings, on_training, on_rung)
         classes = size_classes([size_of(one) for one in ranked])
         by_id = {one.id: each for one, each in zip(ranked, classes, strict=True)}
@@ -118,12 +119,6 @@ def race(
             "race", rule="the training of every finalist failed", hint=f"the first: {reason}"
         )
     return waiting[0]
-
-
-def _trainings_of(finalists: int, racers: int) -> int:
-    """Return how many racers a first rung trains on a fold, about."""
-    others = (racers - finalists) * compared_recipes(finalists) / finalists
-    return finalists + round(others)
 
 
 class _TimeOverError(Exception):
@@ -283,17 +278,25 @@ class _Trainer:
     def _train_recipes(
         self, racers: list[Racer], rung: Rung, results: dict[Key, list[RungResult]]
     ) -> None:
-        """Train each finalist by its first recipe, and the better of them by their others."""
+        """Train each finalist by its first recipe, and the better of them by their others.
+
+        The best of each size class is one of these; in a race for a front, its first ones are.
+        """
         first = best_of_each(racers)
         others = [racer for racer in racers if racer not in first]
         count = compared_recipes(len(first))
-        following = _trainings_of(len(first), len(racers)) - len(first)
+        following = first_trainings(len(first), len(racers)) - len(first)
         for result in self.train(first, rung, following=following):
             results.setdefault(result.key, []).append(result)
         if not others or self.until():
             return
-        ranked = best_first(first, race_scores(results, self.ranking, self.votes))
-        worse = {racer.finalist.id for racer in ranked[count:]}
+        scores = race_scores(results, self.ranking, self.votes)
+        ranked = best_first(first, scores)
+        if self.task.front:
+            ranked = [ranked[at] for at in front_order(self._points(ranked, scores))]
+        classes = [self.size_classes[racer.finalist.id] for racer in ranked]
+        better = promoted(classes, count, [False] * len(ranked))
+        worse = {racer.finalist.id for at, racer in enumerate(ranked) if at not in better}
         left = [racer for racer in others if racer.finalist.id not in worse]
         for result in self.train(left, rung, before=len(first)):
             results.setdefault(result.key, []).append(result)
@@ -353,7 +356,7 @@ class _Trainer:
         if missing and self.until():
             if rung.steps > rung.first:
                 raise _TimeOverError
-            if any(one.folds == folds for one in rung_results(done)):
+            if before or any(one.folds == folds for one in rung_results(done)):
                 missing = []
         for left, training in zip(
             range(len(missing))[::-1], self._trainings(missing, rung), strict=True
@@ -369,7 +372,7 @@ class _Trainer:
             if left and self.until():
                 if rung.steps > rung.first:
                     raise _TimeOverError
-                if any(one.folds == folds for one in rung_results(done)):
+                if before or any(one.folds == folds for one in rung_results(done)):
                     break
         results = {one.key: one for one in rung_results(done) if one.folds == folds}
         return [results[racer.key] for racer in racers if racer.key in results]

@@ -89,6 +89,17 @@ def compared_recipes(finalists: int) -> int:
     return min(finalists, max(LEAST_COMPARED, math.ceil(finalists / 2)))
 
 
+def first_trainings(finalists: int, racers: int) -> int:
+    """Return how many racers a first rung trains on a fold, about.
+
+    Args:
+        finalists: of the first rung.
+        racers: each finalist with each recipe that makes a difference to it.
+    """
+    others = (racers - finalists) * compared_recipes(finalists) / finalists
+    return finalists + round(others)
+
+
 def is_far_behind(best: Mask, other: Mask) -> bool:
     """Return whether `other` is behind `best` by more than twice the chance deviation (McNemar).
 

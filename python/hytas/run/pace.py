@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from hytas.race import RaceTask, Rung, plan_rungs
+from hytas.race.rungs import first_trainings
 
 SEARCH_ENDS, RACE_ENDS = 0.2, 0.55
 """Shares of the time until the end of the trainings."""
@@ -129,7 +130,9 @@ def race_seconds(task: RaceTask, lengths: Lengths, rate: Rate, load: Load) -> fl
     )
     total, before = 0.0, Rung(0, 0, 0)
     for rung in rungs:
-        racers = rung.finalists * (load.recipes if before.steps == 0 else 1)
+        racers = rung.finalists
+        if before.steps == 0:
+            racers = first_trainings(racers, racers * load.recipes)
         folds = task.folds_of(rung)
         continued = 0 if before.steps == 0 else min(folds, task.folds_of(before))
         steps = (folds * rung.steps - continued * before.steps) / folds

@@ -36,7 +36,10 @@ class Completed(NamedTuple):
 
 
 class _Shared(NamedTuple):
-    """What the tasks of a run read; `data` is None for workers that only train."""
+    """What the tasks of a run read; `data` is None for workers that only train.
+
+    The teacher of `labelled` is for those tasks that have one.
+    """
 
     data: PreparedData | None
     labelled: LabelledPixels
@@ -79,11 +82,12 @@ def complete_all(
         with _reported(tasks, report) if watched else nullcontext():
             if pool.elsewhere:
                 report.line(f"{what} in parallel: {pool.name}")
-                if pool.shares_memory and cube <= MOST_BYTES:
-                    done = _run(_complete, tasks, _Shared(data, labelled.in_memory()), pool)
+                fits = pool.shares_memory and cube + labelled.patch_bytes <= MOST_BYTES
+                if fits and any(task.held_out is not None or task.self_trains for task in tasks):
+                    done = _run(_complete, tasks, data, pool)
                     return [_noted(one, report) for one in done]
                 unfinished = [task for task in tasks if task.epochs()[0] < task.epochs()[1]]
-                results = _run(_fit, unfinished, _Shared(None, labelled.in_memory()), pool)
+                results = _run(_fit, unfinished, None, pool)
                 for task, content in zip(unfinished, results, strict=True):
                     if content is not None:
                         with atomic_write(task.checkpoint) as path:
@@ -159,33 +163,38 @@ def _is_over(task: FinalTask) -> bool:
 
 
 def _run(
-    work: Callable[..., T], tasks: Sequence[FinalTask], shared: _Shared, pool: Workers
+    work: Callable[..., T], tasks: Sequence[FinalTask], data: PreparedData | None, pool: Workers
 ) -> Iterator[T]:
     """Call `work` with the shared value and the fields of each task."""
-    handle = pool.share(shared)
+    if not tasks:
+        return iter(())
+    teachers = [task.labelled.teacher for task in tasks]
+    labelled = replace(tasks[0].labelled.in_memory(), teacher=next(filter(None, teachers), None))
+    handle = pool.share(_Shared(data, labelled))
     jobs = (
         (
             handle,
+            teacher is not None,
             {
                 **{name: value for name, value in vars(task).items() if name != "labelled"},
                 "checkpoint": task.checkpoint.absolute() if pool.sees_files else None,
             },
         )
-        for task in tasks
+        for task, teacher in zip(tasks, teachers, strict=True)
     )
     return pool.run(work, jobs, len(tasks))
 
 
-def _complete(shared: Shared[_Shared], fields: dict[str, Any]) -> Completed:
+def _complete(shared: Shared[_Shared], taught: bool, fields: dict[str, Any]) -> Completed:
     """Complete a task in a worker."""
     data, labelled = shared.get()
     assert data is not None
-    return complete(FinalTask(labelled=labelled, **fields), data)
+    return complete(FinalTask(labelled=_taught(labelled, taught), **fields), data)
 
 
-def _fit(shared: Shared[_Shared], fields: dict[str, Any]) -> bytes | None:
+def _fit(shared: Shared[_Shared], taught: bool, fields: dict[str, Any]) -> bytes | None:
     """Train in a worker; without a checkpoint to write, return the bytes of one."""
-    labelled = shared.get().labelled
+    labelled = _taught(shared.get().labelled, taught)
     if fields["checkpoint"] is not None:
         fit(FinalTask(labelled=labelled, **fields))
         return None
@@ -193,6 +202,11 @@ def _fit(shared: Shared[_Shared], fields: dict[str, Any]) -> bytes | None:
         path = Path(folder) / "checkpoint.safetensors"
         fit(FinalTask(labelled=labelled, **{**fields, "checkpoint": path}))
         return path.read_bytes()
+
+
+def _taught(labelled: LabelledPixels, taught: bool) -> LabelledPixels:
+    """Return the pixels; without their teacher for a fold that it was trained on."""
+    return labelled if taught else replace(labelled, teacher=None)
 
 
 @contextmanager

@@ -16,10 +16,8 @@ from hytas.run.final.records import HeldOut
 from hytas.run.prepared import PreparedData
 from hytas.tensors import read_facts, read_tensors
 from hytas.train import Epoch, LabelledPixels, Recipe, TrainingResult, logits_of, train
-from hytas.train.loop import CHECKPOINT_SECONDS
 from hytas.types import Logits, Pixels
 
-PROGRESS_SECONDS = CHECKPOINT_SECONDS
 MOST_PIXELS = 5000
 """Held-out pixels of a record that fit a temperature; one number needs no more."""
 Progress = Callable[[Epoch], None]

@@ -9,6 +9,7 @@ import pytest
 from scipy.io import savemat
 
 from hytas.data import Spectra, load_scene, make_split
+from hytas.data.spectra import read_rows
 from hytas.estimator import HSIClassifier
 from hytas.run import RunConfig, run_pipeline, train_architecture
 
@@ -82,6 +83,48 @@ def test_files_as_spreadsheets_write_them(tmp_path: Path) -> None:
     table.to_csv(plain, index=False)
     with refuses("label_column", rule="holds the single class Dünger"):
         of_frame(plain)
+
+
+SURVEY = "id;x;y;crop;400;500;600\n" + "".join(
+    f"{row};{row};{row};{CROPS[row % 2]};0,{row}1;0,{row}2;0,{row}3\n" for row in range(1, 9)
+)
+
+
+@pytest.mark.parametrize("waves", [[400.0, 500.0, 600.0], None])
+def test_decimal_commas_beside_whole_numbers(waves: list[float] | None, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(SURVEY)
+    table = of_frame(path)
+    np.testing.assert_allclose(table.cube[0, 0], [0.11, 0.12, 0.13], rtol=1e-6)
+    np.testing.assert_array_equal(table.wavelengths, [400, 500, 600])
+    np.testing.assert_allclose(read_rows(path, 3, waves).values[0], [0.11, 0.12, 0.13])
+
+
+def test_bands_of_text_are_no_reason_to_take_other_columns(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(SURVEY.replace("0,", "1.200,"))
+    rule = "400 holds '1.200,11', which is no number"
+    with refuses("data", path, rule):
+        of_frame(path)
+    for waves in ([400.0, 500.0, 600.0], None):
+        with refuses("scene", path, rule):
+            read_rows(path, 3, waves)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("", "is empty"),
+        ("\n", "no names of columns"),
+        ("crop,400,500\n", "has no rows"),
+        (" crop,crop ,400,500\nbeet,x,0,3\n", "has 2 columns with the name 'crop'"),
+    ],
+)
+def test_texts_that_are_no_table(text: str, rule: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    with refuses("data", path, rule):
+        of_frame(path)
 
 
 def test_copies_of_rows_are_noted(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ A table is a CSV or Parquet file with a label column; or an array (N, bands), or
 measured in. No group lies on two sides of a split.
 """
 
+import csv
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -140,6 +142,7 @@ def _of_frame(path: Path, labels: Any, columns: Columns, wanted: Reading) -> Spe
         raise InputError("group_column", columns.group, "is the label column, too")
     others = [name for name in header if name not in (columns.label, columns.group)]
     bands, wavelengths, notes = _bands(frame, others)
+    _refuse_text("data", path, frame[others])
     if left := [name for name in others if name not in bands]:
         notes.append(f"columns that are no bands: {_some(left)}")
     if len(bands) < 2:
@@ -220,11 +223,21 @@ def _frame(path: Path) -> Any:
     except ImportError:
         hint = "pip install 'hytas[parquet]'"
         raise InputError("data", path, "Parquet needs pyarrow", hint) from None
-    return frame.set_axis([str(name).strip() for name in frame.columns], axis=1)
+    if not len(frame):
+        raise InputError("data", path, "has no rows")
+    names = [str(name).strip() for name in frame.columns]
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise InputError("data", path, f"has {count} columns with the name {name!r}")
+    return frame.set_axis(names, axis=1)
 
 
 def _read_text(path: Path) -> Any:
-    """Read a file of columns as text, with decimal commas if these make more numbers."""
+    """Read a file of columns as text, with decimal commas if these make more numbers.
+
+    Raises:
+        InputError: it is no text in UTF-8, or its first line is no header.
+    """
     import pandas
 
     def read(decimal: str) -> Any:
@@ -236,11 +249,32 @@ def _read_text(path: Path) -> Any:
     def numbers(frame: Any) -> int:
         return sum(kind.kind in "iufb" for kind in frame.dtypes)
 
+    def has_commas(column: Any) -> bool:
+        texts = column.dropna().astype(str)
+        return column.dtype.kind == "O" and bool(texts.str.contains(r"\d,\d").any())
+
+    if not path.stat().st_size:
+        raise InputError("data", path, "is empty")
     try:
         frame = read(".")
-        return frame if numbers(frame) > 1 else max(frame, read(","), key=numbers)
+        with_commas = any(has_commas(column) for _, column in frame.items())
+        return max(frame, read(","), key=numbers) if with_commas else frame
+    except csv.Error:
+        hint = "separate these by commas, semicolons or tabs"
+        raise InputError("data", path, "its first line has no names of columns", hint) from None
     except UnicodeDecodeError:
         raise InputError("data", path, "is no text in UTF-8", "save it as CSV UTF-8") from None
+
+
+def _refuse_text(argument: str, path: Path, frame: Any) -> None:
+    """Refuse a table most of whose columns with wavelengths, or bands, as names hold text."""
+    named = frame[[name for name in frame.columns if _wave(name) is not None]]
+    texts = [name for name in named.columns if named[name].dtype.kind not in "iufb"]
+    numeric = len(named.columns) - len(texts)
+    if texts and len(named.columns) > 1 and numeric < max(2, len(texts)):
+        known = named[texts[0]].dropna().tolist() or [None]
+        odd = next((one for one in known if _wave(str(one)) is None), known[0])
+        raise InputError(argument, path, f"{texts[0]} holds {odd!r}, which is no number")
 
 
 def _wave(name: str) -> float | None:
@@ -458,6 +492,7 @@ def read_rows(
             return Rows(fitting[0].values().reshape(-1, card_bands), None)
     frame = _frame(path)
     numeric = [name for name in frame.columns if frame[name].dtype.kind in "iufb"]
+    _refuse_text("scene", path, frame[[one for one in frame.columns if one not in no_bands]])
     waves = [name for name in numeric if _wave(name) is not None]
     numbers = [_wave(name) for name in waves]
     centres = nanometres(numbers)[0] if len(waves) >= 2 else None

@@ -11,6 +11,8 @@ from hytas.cli.inspect import inspect
 from hytas.errors import InputError
 from hytas.manifest import Manifest
 
+from refusals import refuses  # isort: skip
+
 
 def looked_at(path: Path) -> Result:
     return CliRunner().invoke(inspect, [str(path), "--json"])
@@ -65,6 +67,13 @@ def test_a_forged_manifest_with_a_right_digest(tmp_path: Path, files: object) ->
     digest = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
     (tmp_path / "manifest.json").write_text(json.dumps({"sha256": digest, "files": files}))
     assert json.loads(looked_at(tmp_path).stdout)["problems"] == ["manifest.json: damaged"]
+
+
+def test_json_that_is_no_map_of_labels_is_named_by_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "architecture.json"
+    path.write_text('{"space": "hytas"}')
+    with refuses("path", path, "its content is not GeoJSON"):
+        CliRunner().invoke(inspect, [str(path)], catch_exceptions=False)
 
 
 ACCURACY = {"OA": 0.9, "AA": 0.8, "kappa": 0.7, "pixels": 40}

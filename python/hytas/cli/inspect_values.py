@@ -27,7 +27,11 @@ def describe_range(pixels: "Array", nodata: float | None) -> str | None:
 
 
 def describe_shapes(path: Path) -> dict[str, Any] | None:
-    """Return fields and values of a file of polygons or points; None for another file."""
+    """Return fields and values of a file of polygons or points; None for another file.
+
+    Raises:
+        InputError: the file is too large, broken, or holds no shapes.
+    """
     from collections import Counter
 
     from hytas.data.labels.formats import format_of, read_shapes
@@ -35,7 +39,10 @@ def describe_shapes(path: Path) -> dict[str, Any] | None:
 
     if format_of(path) is None:
         return None
-    shapes = read_shapes(path, VectorOptions())
+    try:
+        shapes = read_shapes(path, VectorOptions())
+    except InputError as error:
+        raise InputError("path", path, error.rule, error.hint) from error
     fields = {}
     for name, values in shapes.fields.items():
         counts = Counter("no value" if value is None else str(value) for value in values)

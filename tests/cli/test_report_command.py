@@ -139,6 +139,17 @@ def test_values_that_no_run_has_are_one_line(
     assert not (tmp_path / "page.html").exists()
 
 
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"bands": [], "order": [0]}'])
+def test_a_damaged_explanation_leaves_the_rest(finished: Path, tmp_path: Path, text: str) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / "run"))
+    (run / "explanation.json").write_text(text)
+    report_runs([run], tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "explanation.json is damaged; `hytas explain` writes it again" in page
+    assert "What the network looks at" not in page
+    assert 'class="maps"' in page
+
+
 def test_a_scene_that_no_run_needs_is_refused(hytas: Run, finished: Path, tmp_path: Path) -> None:
     done = hytas("report", finished, "--data", "nope.mat", "--out", tmp_path / "page.html")
     assert done.returncode == 2

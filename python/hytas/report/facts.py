@@ -106,7 +106,7 @@ class RunFacts:
         model: "name", "bytes" and "sha256" of the exported file.
         split: digest of the training, validation and test pixels, or "".
         differences: to the first run of the report, in settings.
-        explanation: of `explanation.json`, what the network looks at, if it was measured.
+        explanation: what the network looks at, if it was measured.
         notes: what is missing, and why.
     """
 
@@ -134,7 +134,7 @@ class RunFacts:
     model: Mapping[str, Any] | None = None
     split: str = ""
     differences: Sequence[str] = ()
-    explanation: Mapping[str, Any] | None = None
+    explanation: "Section | None" = None
     notes: Sequence[str] = ()
     path: str = ""
     scene: str = ""

@@ -20,8 +20,7 @@ from hytas.files import legible, write_text
 from hytas.metrics import FIGURES, mean_and_deviation
 from hytas.pictures import Legend, axes, map_png, picture_png
 from hytas.report import charts, words
-from hytas.report.explained import explained_section
-from hytas.report.facts import Candidates, RunFacts, Section
+from hytas.report.facts import Candidates, RunFacts
 from hytas.report.networks import HEIGHT, Drawing, draw
 from hytas.report.pixels import Pixels, spots
 from hytas.results import MethodResult, Results
@@ -164,7 +163,6 @@ class View:
     steps: Sequence[tuple[str, str]]
     curves: Sequence[charts.Curves]
     confusion: charts.Confusion | None
-    explained: Section | None
     nets: Sequence[Drawing]
     winner: Drawing | None
     streams: Sequence[str]
@@ -213,7 +211,6 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> View:
         steps=words.next_steps(run),
         curves=_curves(run),
         confusion=None if metrics is None else charts.confusion_matrix(metrics["test"], _ids(run)),
-        explained=explained_section(run.explanation) if run.explanation else None,
         nets=[
             draw({name: values[item.place] for name, values in candidates.genes.items()})
             for item in run.finalists

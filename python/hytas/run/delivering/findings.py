@@ -25,7 +25,8 @@ from hytas.race import (
 )
 from hytas.race.rankings import Ranking
 from hytas.references import METHODS
-from hytas.report import Candidates, Finalist, Layer, Pixels, RunFacts, Samples
+from hytas.report import Candidates, Finalist, Layer, Pixels, RunFacts, Samples, Section
+from hytas.report.explained import explained_section
 from hytas.run.config import RunConfig
 from hytas.run.control import note_of_evolved
 from hytas.run.folder import WHERE, RunFolder, read_json
@@ -67,6 +68,7 @@ def run_facts(
     preset = str(read_json(folder.recipe).get("preset", "")) if folder.recipe.exists() else ""
     split = Split.load(folder.split) if folder.split.exists() else None
     ranking = config.ranking_of(split is not None and split.spatially_disjoint)
+    explanation, damaged = _explanation(folder)
     seeds = (metrics or {}).get("seeds", {}).get("of", [])[1:]
     return RunFacts(
         name=folder.path.resolve().name,
@@ -99,8 +101,14 @@ def run_facts(
         model=_model(folder.onnx) if folder.onnx.exists() else None,
         split="" if split is None else _split_digest(split),
         differences=[] if first is None else config.differences(first, WHERE),
-        explanation=read_json(folder.explanation) if folder.explanation.exists() else None,
-        notes=[*stored.notes, *unknown, *_shortened(folder, config), *_of_evolved(config)],
+        explanation=explanation,
+        notes=[
+            *stored.notes,
+            *unknown,
+            *damaged,
+            *_shortened(folder, config),
+            *_of_evolved(config),
+        ],
     )
 
 
@@ -232,6 +240,16 @@ def _layers(
         reason = "this version builds no network of such genes"
         return [], [f"The layers are not shown: {reason} ({one_line(error)})"]
     return [Layer(**asdict(layer)) for layer in layers], []
+
+
+def _explanation(folder: RunFolder) -> tuple[Section | None, list[str]]:
+    """The section on what the network looks at, if its file is there; or a note, if it is bad."""
+    if not folder.explanation.exists():
+        return None, []
+    try:
+        return explained_section(read_json(folder.explanation)), []
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return None, [f"{folder.explanation.name} is damaged; `hytas explain` writes it again"]
 
 
 def _card(model: Path) -> ModelCard:

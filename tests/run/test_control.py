@@ -1,5 +1,6 @@
 """A search in an evolved space says what it must be compared with."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,8 +68,14 @@ def test_control_is_reported_next_to_the_run(scene: Scene, tmp_path: Path) -> No
     assert again == {**both, "control": [own, control]}
     facts = run_facts(RunFolder(tmp_path / "run"))
     assert "The same search in another space" in render([facts])
-    assert any(name.endswith(", control") for name in facts.times)
+    assert "race of the control" in facts.times
     assert not [note for note in facts.notes if "fair control" in note]
+    third = tmp_path / "third.json"
+    third.write_text(with_values(CONFIG.space, {"depth": [2]}, "Another space."))
+    before = (tmp_path / "run" / "config.json").read_bytes()
+    with refuses("control", str(third), f"has the control {re.escape(CONFIG.space)}"):
+        run_pipeline(replace(config, control=str(third)), scene, tmp_path / "run", device="cpu")
+    assert (tmp_path / "run" / "config.json").read_bytes() == before
 
 
 def test_a_control_that_cannot_be_done_is_refused(scene: Scene, tmp_path: Path) -> None:

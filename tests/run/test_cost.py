@@ -12,7 +12,8 @@ from one_candidate import CONFIG
 
 from hytas.data import Scene
 from hytas.run import RunConfig, read_run, run_pipeline
-from hytas.run.times import cost_of, kept_time, read_times
+from hytas.run.folder import RunFolder
+from hytas.run.times import all_times, cost_of, kept_time, read_times
 from hytas.workers import ExecutorWorkers
 
 
@@ -51,6 +52,19 @@ def test_parts_of_a_stage_add_up_and_calls_of_workers_count(tmp_path: Path) -> N
     entry = read_times(path)["race"]
     assert entry["cpu_seconds"] >= 0.6
     assert 0.3 <= entry["gpu_seconds"] < entry["seconds"]
+
+
+def test_times_are_those_of_all_trainings_in_the_folder(tmp_path: Path) -> None:
+    for inner in ("", "seed-1", "control", "control/seed-1"):
+        (tmp_path / inner).mkdir(exist_ok=True)
+        with kept_time(tmp_path / inner / "times.json", "race", "", on_gpu=False):
+            pass
+    assert list(all_times(RunFolder(tmp_path))) == [
+        "race",
+        "race of seed 1",
+        "race of the control",
+        "race of seed 1 of the control",
+    ]
 
 
 def test_a_stage_that_fails_has_cost_something(tmp_path: Path) -> None:

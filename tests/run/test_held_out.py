@@ -141,10 +141,12 @@ def test_records_and_checkpoints_of_an_unfinished_run_are_made_again(
     (run / "manifest.json").unlink()  # as after a stop, before the manifest knew the record
     (run / "held-out-0.npz").write_bytes(b"PK")
     (run / "fold-0.safetensors").write_bytes(b"\x08" * 100)
+    (run / "fold-1.safetensors").write_bytes(b"of a stop right after its record")
     run_pipeline(replace(CONFIG, seeds=2), scene, run, device="cpu", report=told)
     record, checkpoint = told.of_damage()
     assert "held-out-0.npz: not a record of held-out pixels" in record
     assert "fold-0.safetensors: not a complete" in checkpoint
+    assert [path.name for path in run.glob("*.safetensors")] == ["weights.safetensors"]
     assert_same(run, finished)
 
 

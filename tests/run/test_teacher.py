@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from hytas.data import Scene, scene_from_arrays
+from hytas.data import Scene, load_scene, scene_from_arrays
 from hytas.run import RunConfig, export_run, train_architecture
 from hytas.run.context import RunContext, prepare
 from hytas.run.explaining import explain_run
@@ -70,6 +70,29 @@ def test_a_teacher_of_another_split_is_refused(large: Path, scene: Scene, tmp_pa
             assert taught(large, scene).teacher
     finally:
         (large / "away.npz").rename(RunFolder(large).split)
+
+
+def test_a_model_of_a_table_is_known_again_by_its_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spectra = np.random.default_rng(0).normal(size=(90, 6)) + np.arange(90)[:, None] % 3
+    rows = [f"{'abc'[at % 3]},{','.join(map(str, row))}" for at, row in enumerate(spectra)]
+    path, out = tmp_path / "t.csv", tmp_path / "run"
+    path.write_text("\n".join(["species,400,500,600,700,800,900", *rows]))
+    table = load_scene(path, label_column="species")
+    train_architecture(GENES, config(), table, out, device="cpu")
+    model = load_weights(RunFolder(out).weights)
+    (source,) = model.card.learnt_from
+    for print_ in (source["fingerprint"], table.fingerprint):  # of an earlier card
+        card = replace(model.card, learnt_from=({**source, "fingerprint": print_},))
+        monkeypatch.setattr(
+            "hytas.run.start.load_weights", lambda _, card=card: replace(model, card=card)
+        )
+        assert taught(out, table).teacher is not None
+        with refuses("teacher", rule="was trained on test samples of t"):
+            assert taught(out, table, seed=1).teacher
+        with refuses("data", "t", "is a table that the model of .* was trained on"):
+            prepare(replace(further_config(out)[0], split="random", seed=1), table, CPU)
 
 
 def test_validation_pixels_that_decide_are_held_out(large: Path, scene: Scene) -> None:

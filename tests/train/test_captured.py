@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hytas.models import InputShape, build_network
+from hytas.models import InputShape, Network, build_network
 from hytas.train import Epoch, LabelledPixels, Recipe, TrainingResult, captured, loop, train
 from hytas.train.captured import ResidentSteps, captured_steps
 from hytas.train.learner import OneNetwork
@@ -198,6 +198,15 @@ def test_a_capture_leaves_all_values_as_they_were(monkeypatch: pytest.MonkeyPatc
     for value, expected in zip(steps._values(), before, strict=True):
         assert torch.equal(value, expected)
     assert all(weight.grad is None for weight in steps.state.weights.values())
+
+
+def test_a_class_of_another_package_must_say_that_it_is_repeatable() -> None:
+    network = build_network(CONV, SHAPE)
+    assert isinstance(network, Network)
+    assert network.repeatable
+    silent = type("Silent", (type(network),), {"__module__": "mine"})
+    assert not silent.repeatable
+    assert type("Said", (silent,), {"__module__": "mine", "repeatable": True}).repeatable
 
 
 def test_a_cpu_takes_the_usual_steps() -> None:

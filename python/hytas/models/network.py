@@ -29,6 +29,12 @@ class Network(nn.Module):
     A new network overrides what it can do; what it cannot do is refused by its name.
     """
 
+    def __init_subclass__(cls) -> None:
+        """Let networks of hytas be repeatable, and others only if they say so themselves."""
+        super().__init_subclass__()
+        if "repeatable" not in vars(cls):
+            cls.repeatable = cls.__module__.startswith("hytas.models.")
+
     @property
     def token_streams(self) -> Mapping[str, TokenStream]:
         """The streams of tokens, by name; none by default."""
@@ -38,9 +44,10 @@ class Network(nn.Module):
     """Name of the layer that gives the logits."""
     joined = 1
     """Tokens that the read-out reads one after the other."""
-    repeatable = True
+    repeatable = False
     """Whether a pass always runs the same operations of torch on its device, so that a GPU may
-    replay the pass. A network that draws or decides in Python sets it to False."""
+    replay the pass. A class that neither draws nor decides in Python sets it to True, and so does
+    each class that derives from it; the networks of hytas are repeatable."""
     framed = False
     """Whether the network runs with parameters of other sizes, padded with zeros, by name. All its
     parameters then start by the initializers of `hytas.models.streams`."""

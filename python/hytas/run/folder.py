@@ -296,6 +296,7 @@ class RunFolder:
                 rule = f"belongs to another configuration: {'; '.join(lines)}"
                 hint = "choose another folder or repeat its settings"
                 raise InputError("out", self.path, rule, hint)
+            self._check_control(config.control)
         card = {
             "scene": scene.fingerprint,
             "files": read_json(self.config).get("files", []) if gone else files,
@@ -306,6 +307,15 @@ class RunFolder:
             self.manifest.forget([self.config])
             write_json(self.config, card)
         self.manifest.record([self.config, *keep(config.plugins, self.path)])
+
+    def _check_control(self, space: str | None) -> None:
+        """Refuse the space of another control than the one that the folder holds."""
+        if space is not None and (held := RunFolder(self.control)).config.exists():
+            before = held.read_config()[0].space
+            if Path(space).name != Path(before).name:
+                rule = f"{self.path} has the control {before}, and a run has one control"
+                hint = "repeat it, or choose another folder"
+                raise InputError("control", space, rule, hint)
 
     def _check_plugins(self, config: RunConfig) -> None:
         """Refuse a plug-in that is another version of one that the run began with."""

@@ -274,8 +274,9 @@ class _PreparedApart(PreparedData):
 
     def sources(self, trained: Pixels) -> list[dict[str, Any]]:
         """Return name, fingerprint and number of training samples."""
-        name, fingerprint = self.scene.name, self.scene.fingerprint
-        return [{"name": name, "fingerprint": fingerprint, "pixels": len(trained)}]
+        data = self.scene
+        fingerprint = data.cube_digest if isinstance(data, Scene) else data.fingerprint
+        return [{"name": data.name, "fingerprint": fingerprint, "pixels": len(trained)}]
 
 
 @dataclass(frozen=True, eq=False)

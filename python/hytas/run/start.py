@@ -101,10 +101,9 @@ class Start:
         Without the split of its run they are all samples of a scene that it was trained on.
         """
         sources = [one.get("fingerprint") for one in self.card.learnt_from]
+        parts = [(data.fingerprint, np.arange(data.labels.size))]
         if isinstance(data, Scene):
-            parts = [(part.cube_digest, part.pixels(data.width)) for part in data.parts]
-        else:
-            parts = [(data.fingerprint, np.arange(len(data.labels)))]
+            parts += [(part.cube_digest, part.pixels(data.width)) for part in data.parts]
         shared = [(print_, pixels) for print_, pixels in parts if print_ in sources]
         if not shared:
             return np.array([], np.int64)
@@ -137,13 +136,14 @@ class Start:
                 the model's type cannot hold; or the model was trained on it.
         """
         card, name = self.card, str(self.folder.path)
+        kind = "scene" if scene.has_map else "table"
         fingerprints = {one.get("fingerprint") for one in card.learnt_from}
         for part in scene.parts:
-            if part.cube_digest in fingerprints:
+            if not fingerprints.isdisjoint((part.cube_digest, scene.fingerprint)):
                 raise InputError(
                     "data",
                     part.name,
-                    f"is a scene that the model of {name} was trained on",
+                    f"is a {kind} that the model of {name} was trained on",
                     _OTHER_SPLIT,
                 )
         waves = None if card.wavelengths is None else np.asarray(card.wavelengths)

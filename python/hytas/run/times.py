@@ -36,12 +36,13 @@ def read_times(path: Path) -> Times:
 
 
 def all_times(folder: RunFolder) -> Times:
-    """Return the times of a run, of the trainings of further seeds, and of its control."""
+    """Return the times of a run, of its further seeds, and of its control with its seeds."""
     times = read_times(folder.times)
-    inner = *sorted(folder.path.glob("seed-*")), folder.control
-    for path in (each / folder.times.name for each in inner):
-        for stage, entry in read_times(path).items():
-            times[f"{stage}, {path.parent.name.replace('-', ' ')}"] = entry
+    inner = {path: path.name.replace("-", " ") for path in sorted(folder.path.glob("seed-*"))}
+    inner |= dict.fromkeys(folder.path.glob(folder.control.name), "the control")
+    for path, name in inner.items():
+        for stage, entry in all_times(RunFolder(path)).items():
+            times[f"{stage} of {name}"] = entry
     return times
 
 

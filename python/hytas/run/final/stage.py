@@ -189,7 +189,7 @@ def train_stage(run: Run) -> None:
         run.report.line(decisions.smoothing.describe())
     card = card_of(context, read_json(run.folder.architecture), task.trained, decisions)
     save_weights(run.folder.weights, TrainedModel(task.network, card, training))
-    task.forget_checkpoints()
+    run.folder.forget_training()  # of the folds, too: a stop after a record leaves its checkpoint
 
 
 def decide_for(run: Run) -> Decisions:

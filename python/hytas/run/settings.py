@@ -47,7 +47,7 @@ class Effort(NamedTuple):
 
 
 EFFORTS = {
-    "quick": Effort(20, 10, 6, 3, 30, 400, 2, "none"),
+    "quick": Effort(20, 10, 6, 3, 60, 500, 2, "none"),
     "normal": Effort(50, 20, 24, 8, 60, 1500),
     "thorough": Effort(50, 40, 48, 16, 60, 3000),
 }

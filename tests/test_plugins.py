@@ -218,6 +218,7 @@ def test_bad_plug_ins_are_refused(text: str, argument: str, rule: str, tmp_path:
 
 def test_a_table_that_is_made_later_refuses_built_in_names(tmp_path: Path) -> None:
     text = "from hytas import plugins\n@plugins.strategy('later')\nclass A:\n    'Text.'\n"
+    text += "    def ask(self, count): ...\n    def tell(self, evaluations): ...\n"
     plugins.load([str(written(tmp_path, text))])
     before = plugins._TABLES["strategy"]
     with refuses("strategy", "later", "is built in"):

@@ -125,6 +125,10 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         for name, value in values.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
+        if (
+            images and self.self_training == effort.self_training
+        ):  # filled before the data were given
+            object.__setattr__(self, "self_training", None)
         presets, settings = read_presets(self.presets)
         if not presets:
             usual = USUAL_IMAGE_PRESETS if images else USUAL_PRESETS

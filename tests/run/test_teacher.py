@@ -18,7 +18,7 @@ from hytas.run.folder import RunFolder
 from hytas.run.further import further_config
 from hytas.run.weights import load_weights
 from hytas.train import Recipe
-from hytas.workers import Workers
+from hytas.workers import OneByOne, Workers
 from refusals import refuses
 from tiny import SPACE
 
@@ -100,9 +100,21 @@ def test_validation_pixels_that_decide_are_held_out(large: Path, scene: Scene) -
         assert taught(large, scene, final_training_on="train").teacher
 
 
+class Elsewhere(Workers):
+    """Workers of this machine, as far as those who call them know."""
+
+    name, shares_memory = "another process", True
+
+    def run(self, work, jobs, count):
+        for job in jobs:
+            yield work(*job)
+
+
+@pytest.mark.parametrize("workers", [OneByOne(), Elsewhere()], ids=["here", "elsewhere"])
 def test_a_fold_is_trained_without_a_teacher_that_saw_it(
-    large: Path, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workers: Workers, large: Path, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(tasks, "open_workers", lambda *_, **__: workers)
     monkeypatch.setattr("hytas.run.context.ENOUGH_PIXELS", 30)
     trained = {}
     fit = tasks.fit
@@ -121,36 +133,6 @@ def test_a_fold_is_trained_without_a_teacher_that_saw_it(
     assert trained["checkpoint.safetensors"]
     sources = load_weights(RunFolder(tmp_path / "run").weights).card.learnt_from
     assert [one["name"] for one in sources] == ["stripes", "stripes"]
-
-
-class Elsewhere(Workers):
-    """Workers of this machine, as far as those who call them know."""
-
-    name, shares_memory = "another process", True
-
-    def run(self, work, jobs, count):
-        for job in jobs:
-            yield work(*job)
-
-
-def test_workers_teach_the_winner_and_no_fold_that_the_teacher_saw(
-    large: Path, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hytas.run.context.ENOUGH_PIXELS", 30)
-    trained = {}
-    fit = tasks.fit
-
-    def noted(task, *rest):
-        trained[task.checkpoint.stem] = task.labelled.teacher is not None
-        return fit(task, *rest)
-
-    monkeypatch.setattr(tasks, "fit", noted)
-    monkeypatch.setattr(tasks, "open_workers", lambda *_, **__: Elsewhere())
-    settings = config(teacher=str(large), self_training="none")
-    train_architecture(GENES, settings, scene, tmp_path / "run", device="cpu")
-    assert trained.pop("checkpoint")
-    assert trained
-    assert not any(trained.values())
 
 
 def test_a_teacher_that_reads_other_values_is_refused(large: Path, scene: Scene) -> None:

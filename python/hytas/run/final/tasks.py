@@ -75,28 +75,36 @@ def complete_all(
         forget_damaged(task.checkpoint, report.line)
     if all(task.held_out is None and _is_over(task) for task in tasks):
         return [None] * len(tasks)
-    labelled, on_cpu = tasks[0].labelled, tasks[0].device.type == "cpu"
-    cube = data.scene.cube.nbytes if isinstance(data.scene, Scene) else 0
-    with open_workers(workers, on_cpu=on_cpu, sent_bytes=labelled.patch_bytes) as pool:
+    sent, on_cpu = tasks[0].labelled.patch_bytes, tasks[0].device.type == "cpu"
+    with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent) as pool:
         watched = pool.sees_files and (pool.elsewhere or progress is None)
         with _reported(tasks, report) if watched else nullcontext():
             if pool.elsewhere:
                 report.line(f"{what} in parallel: {pool.name}")
-                fits = pool.shares_memory and cube + labelled.patch_bytes <= MOST_BYTES
-                if fits and any(task.held_out is not None or task.self_trains for task in tasks):
-                    done = _run(_complete, tasks, data, pool)
-                    return [_noted(one, report) for one in done]
-                unfinished = [task for task in tasks if task.epochs()[0] < task.epochs()[1]]
-                results = _run(_fit, unfinished, None, pool)
-                for task, content in zip(unfinished, results, strict=True):
-                    if content is not None:
-                        with atomic_write(task.checkpoint) as path:
-                            path.write_bytes(content)
+                if _fits(pool, tasks, data):
+                    return [_noted(one, report) for one in _run(_complete, tasks, data, pool)]
+                _train_all(tasks, pool)
             left = (
                 Completed(None, []) if task.held_out is None else complete(task, data, progress)
                 for task in tasks
             )
             return [_noted(one, report) for one in left]
+
+
+def _fits(pool: Workers, tasks: Sequence[FinalTask], data: PreparedData) -> bool:
+    """Return whether workers do more than train: they read the scene from this machine's memory."""
+    cube = data.scene.cube.nbytes if isinstance(data.scene, Scene) else 0
+    reads = any(task.held_out is not None or task.self_trains for task in tasks)
+    return pool.shares_memory and reads and cube + tasks[0].labelled.patch_bytes <= MOST_BYTES
+
+
+def _train_all(tasks: Sequence[FinalTask], pool: Workers) -> None:
+    """Train the networks of tasks on workers, which leave or send their checkpoints."""
+    unfinished = [task for task in tasks if task.epochs()[0] < task.epochs()[1]]
+    for task, content in zip(unfinished, _run(_fit, unfinished, None, pool), strict=True):
+        if content is not None:
+            with atomic_write(task.checkpoint) as path:
+                path.write_bytes(content)
 
 
 def complete(task: FinalTask, data: PreparedData, progress: Progress | None = None) -> Completed:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import h5py
 import numpy as np
 import pytest
 from scipy.io import savemat
@@ -52,37 +51,6 @@ def test_other_files(tmp_path):
     assert "has no format that hytas reads (MATLAB v7.3, NumPy" in refused(tmp_path / "scene.txt")
 
 
-@pytest.mark.parametrize("kept", [0.05, 0.3, 0.6, 0.9, 0.99])
-@pytest.mark.parametrize("suffix", [".mat", ".npz", ".npy", ".h5.mat", ".dat"])
-def test_truncated(tmp_path, kept, suffix):
-    generator = np.random.default_rng(0)
-    cube = generator.integers(0, 9999, (30, 31, 8)).astype(np.uint16)
-    labels = generator.integers(0, 4, (30, 31))
-    path = tmp_path / f"scene{suffix}"
-    if suffix == ".mat":
-        savemat(path, {"c": cube, "gt": labels}, do_compression=True)
-    elif suffix == ".npz":
-        np.savez_compressed(path, c=cube, gt=labels)
-    elif suffix == ".npy":
-        np.save(path, cube)
-    elif suffix == ".h5.mat":
-        with h5py.File(path, "w") as file:
-            file["c"], file["gt"] = cube.T, labels.T
-    else:
-        cube.tofile(path)
-        path.with_suffix(".hdr").write_text(
-            "ENVI\nsamples = 31\nlines = 30\nbands = 8\ndata type = 12\ninterleave = bip\n"
-        )
-    np.save(tmp_path / "gt.npy", labels)
-    labels_file = tmp_path / "gt.npy" if suffix in (".npy", ".dat") else None
-    load_scene(path, labels_file)
-    data = path.read_bytes()
-    path.write_bytes(data[: int(len(data) * kept)])
-    message = refused(path, labels_file)
-    assert "truncated" in message
-    assert str(path) in message
-
-
 @pytest.mark.parametrize(("at", "value"), [(128, 77), (144, 99), (160, 10), (188, 4), (184, 40)])
 def test_bad_tags_of_matlab(tmp_path, cube, labels, at, value):
     savemat(tmp_path / "a.mat", {"c": cube, "gt": labels}, do_compression=False)
@@ -103,21 +71,6 @@ def test_structures_and_cells_pass_the_check_of_tags(tmp_path, cube, labels):
     }
     savemat(tmp_path / "a.mat", {"c": cube, "gt": labels, **other}, do_compression=False)
     assert load_scene(tmp_path / "a.mat").classes == 3
-
-
-@pytest.mark.parametrize("suffix", [".mat", ".npz"])
-def test_corrupt(tmp_path, suffix):
-    cube = np.random.default_rng(0).integers(0, 9999, (30, 31, 8)).astype(np.uint16)
-    labels = np.random.default_rng(1).integers(0, 4, (30, 31))
-    path = tmp_path / f"scene{suffix}"
-    if suffix == ".mat":
-        savemat(path, {"c": cube, "gt": labels}, do_compression=True)
-    else:
-        np.savez_compressed(path, c=cube, gt=labels)
-    data = bytearray(path.read_bytes())
-    data[2000:2400] = bytes(400)
-    path.write_bytes(data)
-    assert "truncated or corrupt" in refused(path)
 
 
 def test_not_a_scene(mat, labels, cube):

@@ -10,6 +10,7 @@ import pytest
 import rasterio
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reader_files import KINDS, TRANSFORM, Facts, write_envi
 from scipy.io import netcdf_file, savemat
 
 from hytas.data import (
@@ -23,111 +24,7 @@ from hytas.data import (
 )
 from hytas.errors import InputError
 
-UTM_TRANSFORM = (30.0, 0.0, 500010.0, 0.0, -30.0, 4100020.0)
 WINDOWS = ((0, 9, 0, 11), (2, 5, 3, 9), (8, 9, 10, 11), (0, 1, 0, 11))
-
-
-def write_envi(path: Path, cube: np.ndarray, interleave: str, order: str, extra: str = "") -> None:
-    axes = {"bsq": (2, 0, 1), "bil": (0, 2, 1), "bip": (0, 1, 2)}[interleave]
-    code = {"i2": 2, "u2": 12, "f4": 4, "f8": 5, "u1": 1, "i4": 3}[cube.dtype.str[1:]]
-    stored = np.ascontiguousarray(cube.transpose(axes))
-    path.write_bytes(stored.astype(stored.dtype.newbyteorder(order)).tobytes())
-    path.with_suffix(".hdr").write_text(
-        f"ENVI\nsamples = {cube.shape[1]}\nlines = {cube.shape[0]}\nbands = {cube.shape[2]}\n"
-        f"data type = {code}\ninterleave = {interleave}\nbyte order = {int(order == '>')}\n{extra}"
-    )
-
-
-def write(kind: str, folder: Path, cube: np.ndarray) -> Path:
-    tifffile = pytest.importorskip("tifffile")
-    path = folder / "cube"
-    if kind == "mat5":
-        savemat(path := folder / "cube.mat", {"c": cube})
-    elif kind == "mat73":
-        with h5py.File(path := folder / "cube.mat", "w", userblock_size=512) as file:
-            file["c"] = cube.T
-        with path.open("r+b") as file:
-            file.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
-    elif kind == "npz":
-        np.savez(path := folder / "cube.npz", c=cube)
-    elif kind == "npy":
-        np.save(path := folder / "cube.npy", np.asfortranarray(cube))
-    elif kind.startswith("envi"):
-        write_envi(path := folder / "cube.img", cube, kind[5:8], kind[-1])
-    elif kind == "h5":
-        chunks = tuple(min(4, size) for size in cube.shape)
-        with h5py.File(path := folder / "cube.h5", "w") as file:
-            file.create_dataset("group/c", data=cube, chunks=chunks, compression="gzip")
-    elif kind == "h5-bands-first":
-        with h5py.File(path := folder / "cube.nc", "w") as file:
-            file.create_dataset("c", data=np.moveaxis(cube, 2, 0))
-            file["wavelength"] = np.linspace(400, 900, cube.shape[2])
-    elif kind.startswith("nc3"):
-        with netcdf_file(path := folder / "cube.nc", "w") as file:
-            names = ("y", "x", "z") if kind == "nc3" else ("bands", "y", "x")
-            data = cube if kind == "nc3" else np.moveaxis(cube, 2, 0)
-            for name, size in zip(names, data.shape, strict=True):
-                file.createDimension(name, size)
-            file.createVariable("c", cube.dtype, names)[:] = data
-    elif kind == "h5-named":
-        with h5py.File(path := folder / "cube.nc", "w") as file:
-            data = file.create_dataset("c", data=np.moveaxis(cube, 2, 1))
-            data.dims[1].label = "Bands"
-    else:
-        options = {
-            "tiff": {},
-            "tiff-planes": {"planarconfig": "separate"},
-            "tiff-zip": {
-                "compression": "zlib",
-                "predictor": cube.dtype.kind != "f",
-                "rowsperstrip": 4,
-            },
-            "tiff-planes-zip": {
-                "planarconfig": "separate",
-                "compression": "zlib",
-                "rowsperstrip": 2,
-            },
-            "tiff-tiles": {"tile": (16, 16), "compression": "zlib"},
-            "tiff-planes-tiles": {"planarconfig": "separate", "tile": (16, 16)},
-            "tiff-big-endian": {"byteorder": ">", "compression": "zlib"},
-            "tiff-pages": {"photometric": "minisblack"},
-            "tiff-pages-zip": {"photometric": "minisblack", "compression": "zlib"},
-            "bigtiff": {"bigtiff": True},
-        }[kind]
-        first = "planes" in kind or "pages" in kind
-        if "pages" not in kind:
-            options |= {"photometric": "minisblack"}
-            options.setdefault("planarconfig", "contig")
-        data = np.moveaxis(cube, 2, 0) if first else cube
-        tifffile.imwrite(path := folder / "cube.tif", np.ascontiguousarray(data), **options)
-    return path
-
-
-KINDS = (
-    *("mat5", "mat73", "npz", "npy", "h5", "h5-bands-first", "h5-named", "nc3", "nc3-bands"),
-    *(f"envi-{interleave}{order}" for interleave in ("bsq", "bil", "bip") for order in "<>"),
-    *("tiff", "tiff-planes", "tiff-zip", "tiff-planes-zip", "tiff-tiles", "tiff-planes-tiles"),
-    *("tiff-big-endian", "tiff-pages", "tiff-pages-zip", "bigtiff"),
-)
-
-
-@pytest.mark.parametrize("dtype", ["int16", "float32"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_windows_equal_slices(tmp_path, cube, kind, dtype):
-    cube = cube.astype(dtype)
-    reader = open_cube(write(kind, tmp_path, cube), bands=6)
-    assert reader.shape == cube.shape
-    assert reader.dtype == cube.dtype
-    assert reader.dtype.isnative
-    assert reader.name == "cube"
-    for row0, row1, col0, col1 in WINDOWS:
-        window = reader.read(row0, row1, col0, col1)
-        np.testing.assert_array_equal(window, cube[row0:row1, col0:col1])
-        assert window.flags.c_contiguous
-        assert window.dtype == cube.dtype
-    np.testing.assert_array_equal(reader[2:5], cube[2:5])
-    assert reader[4:4].shape == (0, *cube.shape[1:])
-    np.testing.assert_array_equal(load_cube(reader.contents.path, bands=6).cube, cube)
 
 
 @pytest.mark.parametrize("compressed", [True, False])
@@ -156,7 +53,8 @@ def test_any_window(tmp_path_factory, size, kind, seed, data):
     row1 = data.draw(st.integers(row0 + 1, size[0]))
     col0 = data.draw(st.integers(0, size[1] - 1))
     col1 = data.draw(st.integers(col0 + 1, size[1]))
-    reader = open_cube(write(kind, tmp_path_factory.mktemp("any"), cube))
+    path = KINDS[kind].write(tmp_path_factory.mktemp("any"), cube, Facts())
+    reader = open_cube(path)
     np.testing.assert_array_equal(reader.read(row0, row1, col0, col1), cube[row0:row1, col0:col1])
 
 
@@ -169,34 +67,6 @@ def test_the_number_of_bands_expected_tells_their_axis(tmp_path, cube):
     assert open_cube(tmp_path / "c.mat", bands=200).shape == (6, 9, 11)
 
 
-def test_tiff_and_hdf5_scenes_with_labels(tmp_path, cube, labels):
-    tifffile = pytest.importorskip("tifffile")
-    path = write("tiff-planes-zip", tmp_path, cube)
-    tifffile.imwrite(tmp_path / "gt.tif", labels)
-    scene = load_scene(path, tmp_path / "gt.tif")
-    np.testing.assert_array_equal(scene.cube, cube)
-    assert scene.class_ids == (2, 5, 7)
-    with h5py.File(tmp_path / "s.h5", "w") as file:
-        file["a/cube"], file["a/gt"] = np.moveaxis(cube, 2, 0), labels
-    np.testing.assert_array_equal(load_scene(tmp_path / "s.h5").cube, cube)
-
-
-@pytest.mark.parametrize("kind", ["envi-bsq<", "tiff", "tiff-zip", "tiff-planes-tiles", "h5"])
-def test_truncated(tmp_path, cube, kind):
-    path = write(kind, tmp_path, np.random.default_rng(0).integers(0, 99, (90, 80, 4)).astype("i2"))
-    data = path.read_bytes()
-    path.write_bytes(data[: int(len(data) * 0.6)])
-    with pytest.raises(InputError, match="truncated"):
-        open_cube(path).read(0, 90, 0, 80)
-
-
-def test_windows_outside_the_scene(tmp_path, cube):
-    reader = open_cube(write("npy", tmp_path, cube))
-    for window in ((0, 10, 0, 3), (-1, 3, 0, 3), (3, 3, 0, 3), (0, 3, 5, 12)):
-        with pytest.raises(InputError, match="must lie inside the scene of 9 x 11 pixels"):
-            reader.read(*window)
-
-
 def test_valid_pixels():
     pixels = np.ones((3, 4, 2), np.float32)
     pixels[0, 1, 1], pixels[2, 2, 0], pixels[1, 3] = np.nan, np.inf, -9999
@@ -206,20 +76,6 @@ def test_valid_pixels():
     np.testing.assert_array_equal(valid_pixels(pixels, -9999), expected)
     assert not valid_pixels(np.full((2, 2, 3), 7, np.int16), 7).any()
     assert valid_pixels(np.zeros((2, 2, 3), np.uint8)).all()
-
-
-def test_envi_place(tmp_path, cube):
-    extra = (
-        "map info = {UTM, 1.5, 1.5, 500025, 4100005, 30, 30, 16, North, WGS-84, units=Meters}\n"
-        "data ignore value = -9999\nwavelength units = Micrometers\n"
-        "wavelength = {0.4, 0.5, 0.6, 0.7, 0.8, 0.9}\n"
-    )
-    write_envi(tmp_path / "c.img", cube, "bil", "<", extra)
-    reader = open_cube(tmp_path / "c.hdr")
-    assert reader.nodata == -9999
-    np.testing.assert_allclose(reader.wavelengths, [400, 500, 600, 700, 800, 900])
-    assert reader.grid.epsg == 32616
-    assert reader.grid.transform == UTM_TRANSFORM
 
 
 def test_a_turned_envi_scene_lies_where_gdal_puts_it(tmp_path, cube):
@@ -235,7 +91,7 @@ def test_a_turned_envi_scene_lies_where_gdal_puts_it(tmp_path, cube):
 @pytest.mark.parametrize(
     ("transform", "epsg"),
     [
-        (UTM_TRANSFORM, 32616),
+        (TRANSFORM, 32616),
         ((1e-4, 0.0, 11.5, 0.0, -1e-4, 48.25), 4326),
         ((20.0, 5.0, 600000.0, 5.0, -20.0, 4000000.0), 25832),
         ((30.0, 0.0, 500010.0, 0.0, 30.0, 4100020.0), 3035),
@@ -441,7 +297,7 @@ def test_netcdf_place(tmp_path, cube):
         place.attrs["spatial_ref"] = WKT
         place.attrs["GeoTransform"] = "500010 30 0 4100020 0 -30"
     reader = open_cube(tmp_path / "c.nc")
-    assert reader.grid.transform == UTM_TRANSFORM
+    assert reader.grid.transform == TRANSFORM
     assert reader.grid.epsg == 32616
     assert reader.nodata == -9999
 

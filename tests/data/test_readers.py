@@ -9,6 +9,7 @@ import rasterio
 import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reader_files import write_v73
 from scipy.io import savemat
 
 from hytas.data import (
@@ -85,17 +86,6 @@ def test_the_only_map_that_can_be_ground_truth_is_taken(mat, cube, labels):
     assert_same(scene, cube, labels)
 
 
-def write_v73(path: Path, **arrays: object) -> Path:
-    """Write a file of version 7.3, whose arrays are stored in MATLAB's order."""
-    with h5py.File(path, "w", userblock_size=512) as file:
-        for name, array in arrays.items():
-            file[name] = array.T if isinstance(array, np.ndarray) else array
-        file.create_group("#refs#")["a"] = np.zeros((3, 3, 3))
-    with path.open("r+b") as file:
-        file.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
-    return path
-
-
 def test_matlab_v73(tmp_path, cube, labels):
     path = write_v73(tmp_path / "a.mat", cube=cube, gt=labels.astype(float), none=h5py.Empty("f8"))
     assert_same(load_scene(path), cube, labels)
@@ -136,16 +126,6 @@ def test_the_fingerprint_tells_class_ids_and_bad_bands(cube, labels):
     assert len({scene.fingerprint for scene in scenes}) == 4
     again = scene_from_arrays(np.asfortranarray(cube), labels.astype(np.float64))
     assert again.fingerprint == scenes[0].fingerprint
-
-
-def test_numpy_files(tmp_path, cube, labels):
-    np.savez(tmp_path / "both.npz", data=cube, gt=labels, wavelengths=np.linspace(0.4, 2.4, 6))
-    scene = load_scene(tmp_path / "both.npz")
-    assert_same(scene, cube, labels)
-    np.testing.assert_allclose(scene.wavelengths, np.linspace(400, 2400, 6))
-    np.save(tmp_path / "cube.npy", cube.astype(">i2"))
-    np.save(tmp_path / "gt.npy", labels)
-    assert_same(load_scene(tmp_path / "cube.npy", tmp_path / "gt.npy"), cube, labels)
 
 
 @pytest.mark.parametrize("interleave", ["bsq", "bil", "bip"])
@@ -270,11 +250,6 @@ def test_no_data_values_of_envi(tmp_path: Path, text: str, mark: float | None) -
     contents = open_file(header)
     np.testing.assert_equal(contents.variables[0].nodata, mark)
     assert bool(contents.notes) == (text == "none")
-
-
-def test_one_line_of_a_cube_is_a_scene(tmp_path: Path) -> None:
-    fields = CUBE | {"lines": 1, "samples": 12}
-    assert open_cube(write_envi(tmp_path / "s", fields, bytes(24))).shape == (1, 12, 2)
 
 
 @pytest.mark.parametrize(
@@ -436,20 +411,6 @@ def test_the_user_names_the_axes(tmp_path: Path, cube, labels) -> None:
         with pytest.raises(InputError) as caught:
             load_cube(tmp_path / "c.npy", axes=wrong)
         assert (caught.value.argument, caught.value.value) == ("axes", wrong)
-
-
-@pytest.mark.parametrize("size", [(1, 40), (24, 1)])
-def test_scenes_of_one_line(tmp_path: Path, size: tuple[int, int]) -> None:
-    cube = np.random.default_rng(0).integers(0, 99, (*size, 10)).astype(np.uint8)
-    labels = (np.arange(size[0] * size[1]) % 3).reshape(size).astype(np.uint8)
-    fields = {"samples": size[1], "lines": size[0], "bands": 10, "data type": 1}
-    header = write_envi(tmp_path / "c", fields | {"interleave": "bip"}, cube.tobytes())
-    np.save(tmp_path / "c.npy", cube)
-    np.save(tmp_path / "gt.npy", labels)
-    gt = write_envi(tmp_path / "gt", fields | {"bands": 1}, labels.tobytes())
-    for data in (header, tmp_path / "c.npy"):
-        for truth in (gt, tmp_path / "gt.npy"):
-            assert_same(load_scene(data, truth), cube, labels)
 
 
 def test_a_data_array_with_labels(cube, labels) -> None:

@@ -37,6 +37,8 @@ _LIKE = (254, 256, 257, 258, 277, 339)
 OPEN_FILES = 300
 _COMPOSED = ("HFA", "PCIDSK", "ISIS3", "PDS4")
 """Drivers of formats whose files may name other files with pixels."""
+_PLAIN = ("EHdr", "PCIDSK", "ISIS3", "PDS4")
+"""Drivers that read values beyond the end of a file as 0."""
 _ESRI = (".bil", ".bip", ".bsq", ".flt")
 _LETTERS = {"Y": "y", "X": "x", "C": "band", "S": "band"}
 """Axes in descriptions by tifffile -> names of dimensions."""
@@ -55,6 +57,8 @@ def read(path: Path, driver: str, name: str) -> Contents:
     """
     header = envi.header_of(path)
     with _opened(path, driver) as dataset:
+        if driver in _PLAIN:
+            _check_size(dataset, path, driver)
         if driver in _COMPOSED:
             _check_files(dataset, path)
         fields = _fields(dataset, header)
@@ -279,6 +283,28 @@ def _grid(dataset: Any) -> Grid | None:
         return None
     transform = (a, b, c, d, e, f) if is_known and np.isfinite((a, b, c, d, e, f)).all() else None
     return Grid(transform, crs, dataset.height, dataset.width)
+
+
+def _check_size(dataset: Any, path: Path, driver: str) -> None:
+    """Refuse a file that ends before its last value.
+
+    Raises:
+        ValueError: it does.
+    """
+    bits = [_tags(dataset, band, ns="IMAGE_STRUCTURE").get("NBITS") for band in dataset.indexes]
+    sizes = (int(n or 8 * _numpy(t).itemsize) for n, t in zip(bits, dataset.dtypes, strict=True))
+    needed = dataset.height * dataset.width * sum(sizes) // 8
+    held = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(4096)
+    if driver == "PCIDSK":  # its values may be compressed; the header has the size in blocks
+        needed = 512 * int(head[16:32])
+    elif driver == "ISIS3" and (start := re.search(rb"StartByte\s*=\s*(\d+)", head)):
+        needed += int(start[1]) - 1
+    if driver in ("ISIS3", "PDS4"):  # the values may lie beside the label
+        held = max(Path(file).stat().st_size for file in dataset.files)
+    if held < needed:
+        raise ValueError(f"it holds {held} bytes, and its values end at byte {needed}")
 
 
 def _check_files(dataset: Any, path: Path) -> None:

@@ -14,7 +14,7 @@ from hytas.cli.summary import print_outcome
 from hytas.data import Scene, make_split, scene_from_arrays
 from hytas.errors import InputError
 from hytas.references import METHODS, ReferenceSettings, Results, bounded_split, run_references
-from hytas.run import RunFolder, export_run, run_pipeline
+from hytas.run import RunFolder, export_run, fits, run_pipeline
 from hytas.run.context import open_run
 from hytas.run.delivering import comparing
 from hytas.run.final.records import HeldOut
@@ -92,8 +92,8 @@ def test_no_method_is_fitted_on_pixels_that_it_is_compared_on(
         seen.append((set(split.train_and_validation), set(split.test)))
         return fit(given, split, *others, **named)
 
-    fit, out = comparing.fit_method, uncompared(finished, tmp_path)
-    monkeypatch.setattr(comparing, "fit_method", watching)
+    fit, out = fits.fit_method, uncompared(finished, tmp_path)
+    monkeypatch.setattr(fits, "fit_method", watching)
     run_pipeline(CONFIG, scene, out, device="cpu")
     records = [HeldOut.load(path) for path in RunFolder(finished).records]
     assert len(seen) == 2 * len(records) + 2
@@ -101,6 +101,26 @@ def test_no_method_is_fitted_on_pixels_that_it_is_compared_on(
         assert not learnt & asked
         assert asked == set(records[number // 2].pixels)
     assert held(out) == held(finished)  # and a seed repeats all figures
+
+
+def test_fits_ahead_of_their_stage_give_the_same(
+    scene: Scene, finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split = make_split(scene, CONFIG.split, patch_size=3)
+    wanted = [fits.Wanted(name, split, smoothed) for name in ("svm", "rf") for smoothed in (0, 1)]
+    settings = ReferenceSettings.of(CONFIG)
+    with fits.ReferenceFits(scene, settings, 2, True) as later:
+        expected = list(later.results(wanted))
+    with fits.ReferenceFits(scene, settings, 2, True) as ahead:
+        ahead.begin(wanted[:3])
+        ahead.begin(wanted[:3])  # not twice
+        with monkeypatch.context() as patch:
+            patch.setattr(ahead, "_now", lambda *_: iter(()))
+            begun = list(ahead.results(wanted[:3]))
+        for one, other in zip([*begun, *ahead.results(wanted[3:])], expected, strict=True):
+            assert np.array_equal(one.predicted, other.predicted)
+            assert (one.smoothed is None) == (other.smoothed is None)
+            assert one.smoothed is None or np.array_equal(one.smoothed, other.smoothed)
 
 
 def test_the_winner_below_is_said_before_the_test(finished: Path, told: Told) -> None:
@@ -251,7 +271,7 @@ def test_a_refused_fit_does_not_end_a_run(
     def refusing(*_: Any, **__: Any) -> Any:
         raise InputError("training pixels: of one class only")
 
-    monkeypatch.setattr(comparing, "fit_method", refusing)
+    monkeypatch.setattr(fits, "fit_method", refusing)
     outcome = run_pipeline(CONFIG, scene, uncompared(finished, tmp_path), device="cpu")
     assert outcome.metrics is not None
     assert outcome.metrics["references"] == {

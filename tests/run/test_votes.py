@@ -11,14 +11,13 @@ import pytest
 from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
 from hytas.race import RaceTask
-from hytas.references import fit_method
+from hytas.references import ReferenceSettings, fit_method
 from hytas.run import RunConfig, run_pipeline
-from hytas.run.choosing import votes as voting
 from hytas.run.choosing.searching import race_task
 from hytas.run.choosing.votes import record_votes
 from hytas.run.context import Run, open_run
-from hytas.run.delivering import comparing
 from hytas.run.delivering.findings import run_facts
+from hytas.run.fits import ReferenceFits
 from hytas.run.folder import RunFolder
 from hytas.run.progress import Silent
 from hytas.run.stages import RACE, SEARCH, run_stages
@@ -101,11 +100,11 @@ def test_a_ballot_reads_the_labels_of_its_fold_alone(
 ) -> None:
     seen = []
 
-    def watching(given: Any, split: Any, *others: Any) -> Any:
+    def watching(given: Any, split: Any, *others: Any, **named: Any) -> Any:
         seen.append((set(split.train_and_validation.tolist()), split.test))
-        return fit_method(given, split, *others)
+        return fit_method(given, split, *others, **named)
 
-    monkeypatch.setattr(voting, "fit_method", watching)
+    monkeypatch.setattr("hytas.run.fits.fit_method", watching)
     scene = fields()
     run, task, votes = polled(tmp_path / "run", scene)
     for (learnt, asked), (pixels, held_out) in zip(seen, 2 * list(task.folds), strict=True):
@@ -118,11 +117,16 @@ def test_a_ballot_reads_the_labels_of_its_fold_alone(
     labels = scene.labels.copy()
     labels.flat[secret] = labels.flat[secret] % 3 + 1
     data = replace(run.context.data, scene=replace(scene, labels=labels))
-    poisoned = replace(run, context=replace(run.context, data=data))
-    for vote in (one for one in votes if one.fold == 0):
-        again = voting._vote(poisoned, task, vote.method, 0)
-        assert again.predictions == vote.predictions
-        assert again.right < vote.right / 2  # the labels that count have changed
+    fits = ReferenceFits(data.scene, ReferenceSettings.of(ASKED), "1", True)
+    context = replace(run.context, data=data)
+    poisoned = replace(run, context=context, fits=fits, report=Silent())
+    with EvaluationStore(tmp_path / "poisoned.sqlite") as store:
+        record_votes(poisoned, task, store)
+        again = store.votes()
+    for vote, other in zip(votes, again, strict=True):
+        if vote.fold == 0:
+            assert other.predictions == vote.predictions
+            assert other.right < vote.right / 2  # the labels that count have changed
 
 
 def test_what_was_asked_once_is_not_asked_again(
@@ -136,7 +140,7 @@ def test_what_was_asked_once_is_not_asked_again(
 
     with EvaluationStore(run.folder.evaluations) as store:
         with monkeypatch.context() as patch:
-            patch.setattr(voting, "fit_method", refusing)
+            patch.setattr("hytas.run.fits.fit_method", refusing)
             record_votes(run, task, store)
         assert store.votes() == votes
         others = [
@@ -153,10 +157,10 @@ def test_what_was_asked_once_is_not_asked_again(
 def test_methods_that_cannot_be_fitted_do_not_end_the_race(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refusing(*_: object) -> None:
+    def refusing(*_: object, **__: object) -> None:
         raise InputError("training pixels: of one class only")
 
-    monkeypatch.setattr(voting, "fit_method", refusing)
+    monkeypatch.setattr("hytas.run.fits.fit_method", refusing)
     told = Told()
     _, _, votes = polled(tmp_path / "run", fields(), told)
     assert votes == []
@@ -219,14 +223,14 @@ def test_fits_before_the_search_are_compared_with_the_winner_too(
         fitted.append(smoothed)
         return fit_method(given, split, settings, name, smoothed=smoothed)
 
-    monkeypatch.setattr(comparing, "fit_method", counting)
+    monkeypatch.setattr("hytas.run.fits.fit_method", counting)
     asked, folder = replace(ASKED, self_training="none"), tmp_path / "run"
     run_pipeline(asked, fields(), folder, device="cpu")
     first = json.loads((folder / "references.json").read_text())
-    assert fitted == [True, True]  # for the test pixels alone
     files = RunFolder(folder)
     with EvaluationStore(files.evaluations) as store:
         votes = store.votes()
+        assert fitted == [*[False] * len(votes), True, True]  # after the search for the test alone
         store.replace_votes(replace(one, held_out=b"") for one in votes)
     files.manifest.record([files.evaluations])
     fitted.clear()

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from typing import Any
 
 import joblib
@@ -12,7 +13,16 @@ import pytest
 import torch
 
 from hytas.errors import InputError
-from hytas.workers import Shared, check_workers, open_workers, worker_count
+from hytas.workers import (
+    OneByOne,
+    Shared,
+    check_workers,
+    open_workers,
+    spare_processes,
+    started_workers,
+    worker_count,
+)
+from hytas.workers.local import Processes
 
 SCRIPT = """
 import os, time
@@ -49,6 +59,50 @@ def test_processes_share_the_arrays_of_a_file() -> None:
         assert path.exists()
     assert found == [(45.0, 2.0, 0, False, 1)] * 2
     assert not path.exists()
+
+
+def test_calls_that_were_begun_give_their_results_when_these_are_read() -> None:
+    with Processes(2) as workers:
+        first, second, third = workers.begin(abs, [(-1,), ("text",), (-3,)])
+        assert list(workers.run(abs, [(-4,), (5,)], 2)) == [4, 5]
+        assert (third(), first()) == (3, 1)
+        with pytest.raises(TypeError, match="bad operand"):
+            second()
+    with Processes(1) as workers:
+        (call,) = workers.begin(end, [(1,)])
+        with pytest.raises(OSError, match="worker processes was killed"):
+            call()
+    with Processes(1) as workers:
+        workers.begin(time.sleep, [(600,)])  # that no one waits for
+
+
+def test_the_processes_of_a_gpu_serve_all_stages_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr("hytas.workers.backends.worker_count", lambda *of: asked.append(of) or 2)
+    monkeypatch.setattr("hytas.workers.local.start_device", abs)  # fails, and no one is told
+    gpu = torch.device("cuda:0")
+    with started_workers(None, gpu) as workers:
+        assert isinstance(workers, Processes)
+        assert asked == [(False, 0, gpu)]
+        for _ in range(2):
+            with open_workers(workers, on_cpu=False) as opened:
+                assert opened is workers
+                assert list(opened.run(abs, [(-1,), (2,)], 2)) == [1, 2]
+        with open_workers(workers, sent_bytes=2**30 + 1) as opened:
+            assert isinstance(opened, OneByOne)
+        assert spare_processes(workers, 0).count == 1
+    for named, device in ((None, "cpu"), ("1", "cuda:0"), ("ray", "cuda:0"), (workers, "cuda:0")):
+        with started_workers(named, torch.device(device)) as kept:
+            assert kept is named
+
+
+@pytest.mark.parametrize(
+    ("named", "count"), [("1", None), ("2", 1), (6, 3), ("64", 4), ("ray", None)]
+)
+def test_some_processes_are_spare(named: str | int, count: int | None) -> None:
+    spare = spare_processes(named, 0)
+    assert (None if spare is None else spare.count) == count
+    assert spare_processes(named, 2**30 + 1) is None
 
 
 def facts_of(shared: Shared[dict[str, Any]]) -> tuple[float, float, int, bool, int]:

@@ -165,6 +165,8 @@ def depthwise(channels: int, kernel: int, axes: int) -> nn.Conv1d | nn.Conv2d:
 def over_grid(convolution: nn.Module, tokens: Tensor, grid: Sequence[int]) -> Tensor:
     """Convolve tokens (N, T, E) over the grid that they lie on, row by row; T is its size."""
     laid = tokens.transpose(1, 2).reshape(tokens.shape[0], -1, *grid)
+    if laid.is_cuda:  # torch's own kernels; of other layouts cuDNN plans each new shape for 0.1 s
+        laid = laid.contiguous()
     mixed: Tensor = convolution(laid)
     return mixed.flatten(2).transpose(1, 2)
 
@@ -194,17 +196,29 @@ class LayerNorm(nn.LayerNorm):
         return normed * self.weight + self.bias
 
 
+class BandConvolution(nn.Conv1d):
+    """A convolution over bands without padding; on a GPU one product, which needs no plan."""
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """(N, channels, bands) -> (N, E, tokens)."""
+        if not pixels.is_cuda:
+            return super().forward(pixels)
+        stacks = pixels.unfold(2, self.kernel_size[0], self.stride[0])
+        stacks = stacks.transpose(1, 2).flatten(2)  # (N, tokens, channels * width)
+        return F.linear(stacks, self.weight.flatten(1), self.bias).transpose(1, 2)
+
+
 class SpectralEmbedding(nn.Module):
     """GSE: a token every `stride` bands, from the patch of that band and its neighbours.
 
     A linear map of the `width` stacked neighbours, written as the convolution over bands that it
-    is, so the stack is never built. Bands beyond either end repeat the end band.
+    is. Bands beyond either end repeat the end band.
     """
 
     def __init__(self, patch_size: int, width: int, embed_dim: int, stride: int = 1) -> None:
         super().__init__()
         self.patch_size, self.margin = patch_size, width // 2
-        self.project = nn.Conv1d(patch_size**2, embed_dim, width, stride)
+        self.project = BandConvolution(patch_size**2, embed_dim, width, stride)
 
     def forward(self, patches: Tensor) -> Tensor:
         """(N, P, P, bands) -> (N, ceil(bands / stride), E)."""

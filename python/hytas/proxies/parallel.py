@@ -11,14 +11,15 @@ from cloudpickle import dumps
 from hytas.proxies.evaluator import Evaluator
 from hytas.proxies.spec import Scores
 from hytas.workers import Shared, Workers, WorkersLike, open_workers
+from hytas.workers.local import server_age
 
 FIRST_BATCH, MOST_BATCH = 32, 256
 """Architectures of a task, if all workers get some."""
 SECONDS = 10.0
 """Approximate duration of a task, long enough that its overhead does not matter."""
-START_SECONDS = 4.0
-"""Least saving of time for which processes of this machine are started. Their server loads torch in
-about three seconds, while this process waits."""
+START_SECONDS, LEAST_START = 4.0, 0.1
+"""Least saving of time for which processes of this machine are started, and the share of it that
+is left once their server has loaded torch, for which this process would wait."""
 ALONE_SECONDS = 0.5
 """Duration of scoring between two results until then."""
 
@@ -60,6 +61,10 @@ class ParallelEvaluator:
 
     def parts(self, architectures: Sequence[Mapping[str, Any]]) -> Iterator[list[Scores]]:
         """Yield the scores of each task, in the order of the architectures."""
+        if (size := self._evaluator.together) > 1:
+            for start in range(0, len(architectures), size):
+                yield self._by_kind(architectures[start : start + size])
+            return
         left = max(self._expected, len(architectures))
         while architectures and self._alone:
             part = self._evaluator.score(architectures[: self._wanted_alone])
@@ -76,6 +81,19 @@ class ParallelEvaluator:
         for part in self._workers.run(score_batch, jobs, len(architectures)):
             self._set_sizes(part)
             yield part
+
+    def _by_kind(self, architectures: Sequence[Mapping[str, Any]]) -> list[Scores]:
+        """Return the scores of architectures, those of a kind by one task: as the evaluator does.
+
+        The largest batches begin first.
+        """
+        batches = sorted(self._evaluator.batches(architectures), key=len, reverse=True)
+        jobs = ((self._shared, [architectures[at] for at in indices]) for indices in batches)
+        scores: dict[int, Scores] = {}
+        parts = self._workers.run(score_kind, jobs, len(batches))
+        for indices, part in zip(batches, parts, strict=True):
+            scores.update(zip(indices, part, strict=True))
+        return [scores[at] for at in range(len(architectures))]
 
     def _set_sizes(self, part: Sequence[Scores]) -> None:
         """Choose the size of the next tasks by the time that these scores took."""
@@ -115,12 +133,13 @@ def with_workers(
     if workers is None and not on_cpu:
         yield evaluator
         return
-    sent = len(dumps(evaluator)) if workers is None else 0
+    sent = len(dumps(evaluator)) if workers is None or isinstance(workers, Workers) else 0
     with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent) as opened:
         if not opened.elsewhere:
             yield evaluator
         elif workers is None:
-            yield ParallelEvaluator(evaluator, opened, start=START_SECONDS)
+            start = max(LEAST_START * START_SECONDS, START_SECONDS - server_age())
+            yield ParallelEvaluator(evaluator, opened, start=start)
         else:
             notify(f"workers: {opened.name}, {opened.count} at once")
             yield ParallelEvaluator(evaluator, opened)
@@ -129,3 +148,8 @@ def with_workers(
 def score_batch(shared: Shared[Evaluator], batch: Sequence[Mapping[str, Any]]) -> list[Scores]:
     """Score a batch in a worker."""
     return shared.get().score(batch)
+
+
+def score_kind(shared: Shared[Evaluator], batch: Sequence[Mapping[str, Any]]) -> list[Scores]:
+    """Score architectures of one kind together, in a worker."""
+    return shared.get().score_batch(batch)

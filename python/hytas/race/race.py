@@ -44,7 +44,7 @@ def race(
     notify: Notify = lambda _: None,
     on_training: Callable[[RaceProgress], None] = lambda _: None,
     on_rung: Callable[[RungEnd], None] = lambda _: None,
-    until: Callable[[], bool] = lambda: False,
+    until: Callable[[], bool] | None = None,
 ) -> Racer:
     """Return the winner of successive halving among diverse finalists, and its recipe.
 
@@ -85,7 +85,8 @@ def race(
         on_training: is called after each training.
         on_rung: is called after each rung.
         until: ends the race: the best of the last rung that ended wins, or of those that were
-            trained in the first rung; at least one is.
+            trained in the first rung; at least one is. Without it the trainings that take longest
+            begin first, so that no worker waits long for the end of a rung.
 
     Raises:
         InputError: the training of every finalist failed, or an unknown ranking.
@@ -219,7 +220,11 @@ class _Trainer:
     notify: Notify
     events: _Events
     size_classes: Mapping[int, int]
-    until: Callable[[], bool]
+    until: Callable[[], bool] | None
+
+    def is_over(self) -> bool:
+        """Return whether the time of the race is over."""
+        return self.until is not None and self.until()
 
     @cached_property
     def votes(self) -> list[MethodVote]:
@@ -288,7 +293,7 @@ class _Trainer:
         following = first_trainings(len(first), len(racers)) - len(first)
         for result in self.train(first, rung, following=following):
             results.setdefault(result.key, []).append(result)
-        if not others or self.until():
+        if not others or self.is_over():
             return
         scores = race_scores(results, self.ranking, self.votes)
         ranked = best_first(first, scores)
@@ -353,7 +358,9 @@ class _Trainer:
         stored = {(key_of(item), item.fold) for item in done}
         trials = [Trial(racer, fold) for racer in racers for fold in range(folds)]
         missing = [trial for trial in trials if (trial.racer.key, trial.fold) not in stored]
-        if missing and self.until():
+        if self.until is None:
+            missing.sort(key=lambda one: (-one.racer.finalist.costs.get("macs", 0), -one.fold))
+        if missing and self.is_over():
             if rung.steps > rung.first:
                 raise _TimeOverError
             if before or any(one.folds == folds for one in rung_results(done)):
@@ -369,7 +376,7 @@ class _Trainer:
             self.events.trained(training, (racer, result) if finished else None)
             if finished:
                 self.notify(self._describe(racer, result))
-            if left and self.until():
+            if left and self.is_over():
                 if rung.steps > rung.first:
                     raise _TimeOverError
                 if before or any(one.folds == folds for one in rung_results(done)):

@@ -17,8 +17,10 @@ from hytas.errors import InputError
 from hytas.models import NETWORKS, build_network
 from hytas.models.table import check_data
 from hytas.race import ENOUGH_PIXELS
+from hytas.references import ReferenceSettings
 from hytas.run.config import RunConfig
 from hytas.run.final.teacher import Teacher, open_teacher
+from hytas.run.fits import ReferenceFits
 from hytas.run.folder import RunFolder, read_json
 from hytas.run.pace import Pace
 from hytas.run.prepared import PreparedData, prepare_scene
@@ -30,7 +32,7 @@ from hytas.spaces import open_space
 from hytas.spaces.shape import Shape
 from hytas.train import Recipe
 from hytas.types import Pixels
-from hytas.workers import WorkersLike
+from hytas.workers import WorkersLike, started_workers
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +130,7 @@ class Run:
         context: its inputs.
         folder: its files; this process holds the lock.
         report: receives the progress.
+        fits: fits of reference methods.
         command: that does the work, for the record; empty from Python.
         workers: where candidates are scored, and finalists and the winner trained
             (`hytas.workers`).
@@ -139,6 +142,7 @@ class Run:
     context: RunContext
     folder: RunFolder
     report: Report
+    fits: ReferenceFits
     command: str = ""
     workers: WorkersLike = None
     records_of: RunFolder | None = None
@@ -359,9 +363,14 @@ def open_run(
     check_installed(config)
     if not RunFolder(out).weights.exists():
         _ = context.teacher  # opened now, to refuse one that does not fit
-    with RunFolder(out) as folder:
+    settings, parallel = ReferenceSettings.of(config), context.data.trains_in_parallel
+    with RunFolder(out) as folder, started_workers(workers, context.device) as started:
         folder.claim(config, scene)
-        with logged(report, folder.log) as lines, tracked(lines, config, folder.path) as log:
+        with (
+            logged(report, folder.log) as lines,
+            tracked(lines, config, folder.path) as log,
+            ReferenceFits(scene, settings, started, parallel) as fits,
+        ):
             _keep_split(folder, context.data.split, log)
             pace = pace_of(config, folder, began)
-            yield Run(context, folder, log, command, workers, pace=pace)
+            yield Run(context, folder, log, fits, command, started, pace=pace)

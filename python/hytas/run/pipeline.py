@@ -13,6 +13,7 @@ from hytas.run.choosing.searching import check_search, shorten_training
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_run
 from hytas.run.control import note_of_evolved
+from hytas.run.delivering.comparing import begin_tests
 from hytas.run.delivering.control import check_control
 from hytas.run.delivering.files import further_formats
 from hytas.run.folder import ARTEFACTS, read_json, write_json
@@ -126,7 +127,11 @@ def run_pipeline(
         stages = (*plan.choosing, *(plan.finishing if trains else ()))
         _introduce(run, stages)
         repair(run, (*plan.choosing, *plan.finishing))
-        run_stages(plan.choosing, run)
+        search, *others = plan.choosing
+        run_stages([search], run)
+        if trains and plan.references:
+            begin_tests(run)
+        run_stages(others, run)
         architecture = read_json(run.folder.architecture)
         check_architecture(run.context, architecture, str(run.folder.architecture))
         report.line(f"winner: {describe_architecture(architecture)}, {run.recipe[0]} recipe")
@@ -177,6 +182,7 @@ def train_architecture(
             other = describe_architecture(read_json(folder.architecture))
             rule = f"holds another architecture ({other})"
             raise InputError("out", folder.path, rule, "choose another folder")
+        begin_tests(run)
         _finish(run, plan)
         return _outcome(run, chosen)
 
@@ -212,7 +218,7 @@ def export_run(
         ExportError: an exported file gives other results than torch.
         OSError: `out` cannot be written.
     """
-    with open_run(out, config, scene, "cpu", report, command=command) as run:
+    with open_run(out, config, scene, "cpu", report, command=command, workers="1") as run:
         check_trained(run.folder)
         plan = plan_of(run.context)
         repair(run, (*plan.references, *plan.delivering, REPORT), needs_store=False)

@@ -48,7 +48,8 @@ def score_parts(
     if hasattr(scorer, "parts"):
         yield from scorer.parts(architectures)
         return
-    size = max(size, getattr(scorer, "together", 1))
+    together = getattr(scorer, "together", 1)
+    size = together if together > 1 else max(size, 1)
     for start in range(0, len(architectures), size):
         yield scorer.score(architectures[start : start + size])
 

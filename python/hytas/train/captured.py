@@ -25,8 +25,8 @@ from hytas.train.recipe import Recipe
 from hytas.train.state import TrainingState
 from hytas.train.step import Course, backward, epoch_seed
 
-LEAST_STEPS = 100
-"""Shorter trainings end before the captures pay, which take up to 0.4 s each."""
+LEAST_STEPS = 30
+"""Shorter trainings end before the captures pay: they take as long as about ten single steps."""
 WARM_STEPS = 3
 """Before a capture: libraries then allocate their workspaces, which a capture must not see."""
 EVALUATION = 0
@@ -40,7 +40,8 @@ def captured_steps(
 
     A failed capture, also for lack of memory, leaves the state as it was, and a warning.
     """
-    if len(state.history) >= course.epochs or not _can_be_captured(learner, course, validation):
+    left = course.epochs - len(state.history)
+    if not _can_be_captured(learner, course, validation, left):
         return None
     try:
         steps = ResidentSteps(learner, state, course, validation)
@@ -58,10 +59,13 @@ def captured_steps(
     return steps
 
 
-def _can_be_captured(learner: Learner, course: Course, validation: LabelledPixels) -> bool:
+def _can_be_captured(
+    learner: Learner, course: Course, validation: LabelledPixels, epochs: int
+) -> bool:
     recipe, training = course.recipe, course.training
     return (
         course.device.type == "cuda"
+        and epochs > 0
         and course.processes.size == 1
         and isinstance(learner, OneNetwork)
         and isinstance(learner.network, Network)
@@ -69,7 +73,7 @@ def _can_be_captured(learner: Learner, course: Course, validation: LabelledPixel
         and training.teacher is None
         and recipe.optimiser == "adamw"
         and not _augments_images(recipe)
-        and course.epochs * recipe.steps_per_epoch(len(training)) >= LEAST_STEPS
+        and epochs * recipe.steps_per_epoch(len(training)) >= LEAST_STEPS
         and training.is_small
         and validation.is_small
     )

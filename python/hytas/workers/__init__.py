@@ -4,8 +4,11 @@ from hytas.workers.backends import (
     WorkersLike,
     available_backends,
     check_workers,
+    load_server,
     open_workers,
     probe_backends,
+    spare_processes,
+    started_workers,
     worker_count,
 )
 from hytas.workers.base import ExecutorWorkers, OneByOne, Shared, Workers
@@ -18,7 +21,10 @@ __all__ = [
     "WorkersLike",
     "available_backends",
     "check_workers",
+    "load_server",
     "open_workers",
     "probe_backends",
+    "spare_processes",
+    "started_workers",
     "worker_count",
 ]

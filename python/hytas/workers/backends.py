@@ -14,9 +14,15 @@ from hytas.workers.base import ExecutorWorkers, OneByOne, Workers, facts_here
 if TYPE_CHECKING:
     import torch
 
+    from hytas.workers.local import Processes
+
 MOST_BYTES = 2**30
 """Most data that is sent to other processes; with more, one process reads it as needed."""
 MOST_PROCESSES = 1024
+MOST_SPARE = 4
+"""Processes that work besides those of a stage: two methods are fitted, on a few folds."""
+LOCAL = ("local", "")
+"""Texts for one process a core."""
 GPU_BYTES = 8 * 2**30
 """Free GPU memory for each process. A small network leaves most of a GPU idle: on an H200
 four processes trained 3.3 times as many steps a second as one, and twelve 5.3 times
@@ -106,10 +112,80 @@ def open_workers(
         InputError: unknown or unavailable workers, or workers of another version.
     """
     if isinstance(named, Workers):
-        yield named
+        too_large = named.shares_memory and sent_bytes > MOST_BYTES
+        yield OneByOne() if too_large else named
         return
     with _opened(named, on_cpu, sent_bytes, shared_gpu) as workers:
         yield workers
+
+
+def load_server(named: WorkersLike, device: torch.device) -> int:
+    """Let the server that processes are forked from load torch, if a run has processes.
+
+    Args:
+        named: the workers of the run; see `WorkersLike`.
+        device: of the run.
+
+    Returns:
+        The number of processes of this machine; 0 for other workers, or for this process alone.
+    """
+    count = _local_count(named, device.type == "cpu", 0, device) or 0
+    if count <= 1:
+        return 0
+    from hytas.workers.local import start_server
+
+    start_server()
+    return count
+
+
+@contextmanager
+def started_workers(named: WorkersLike, device: torch.device) -> Iterator[WorkersLike]:
+    """Yield the workers of a run: on a GPU processes that start it now, and serve all stages.
+
+    Without a GPU each stage opens its own by `named`, which start in milliseconds.
+
+    Args:
+        named: see `WorkersLike`.
+        device: of the run.
+    """
+    count = load_server(named, device)
+    if not count or device.type == "cpu":
+        yield named
+        return
+    from hytas.workers.local import Processes, start_device
+
+    with Processes(count) as processes:
+        processes.begin(start_device, [(str(device),)] * count)
+        yield processes
+
+
+def spare_processes(named: WorkersLike, sent_bytes: int) -> Processes | None:
+    """Return processes for calls whose results are needed later; None if there are none to spare.
+
+    Args:
+        named: the workers of the run.
+        sent_bytes: size of the data that each process needs.
+    """
+    from hytas.workers.local import Processes
+
+    if isinstance(named, Processes):
+        count = named.count
+    else:
+        count = _local_count(named, True, sent_bytes, None) or 1
+    return (
+        Processes(min(count // 2, MOST_SPARE)) if count > 1 and sent_bytes <= MOST_BYTES else None
+    )
+
+
+def _local_count(
+    named: WorkersLike, on_cpu: bool, sent_bytes: int, shared_gpu: torch.device | None
+) -> int | None:
+    """Return the number of processes of this machine; None for other workers."""
+    if named is None or named in LOCAL:
+        return worker_count(on_cpu, sent_bytes, shared_gpu)
+    if isinstance(named, int) or (isinstance(named, str) and named.isdecimal()):
+        return int(named)
+    return None
 
 
 def _opened(
@@ -124,12 +200,12 @@ def _opened(
         )
     if isinstance(named, Executor):
         return ExecutorWorkers(named)
-    if isinstance(named, str) and named not in ("local", "") and not named.isdecimal():
+    count = _local_count(named, on_cpu, sent_bytes, shared_gpu)
+    if count is None:
+        assert isinstance(named, str)
         check_workers(named)
         backend, rest = _parts(named)
         return BACKENDS[backend](rest, 0 if on_cpu else 1)
-    usual = named is None or named in ("local", "")
-    count = worker_count(on_cpu, sent_bytes, shared_gpu) if usual else int(named or 0)
     if count <= 1:
         return OneByOne()
     from hytas.workers.local import Processes

@@ -11,11 +11,13 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import connection, forkserver, parent_process
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
@@ -24,7 +26,8 @@ from typing import Any, Generic, TypeVar, cast
 
 from cloudpickle import dumps
 
-from hytas.workers.base import ExecutorWorkers, Job, Shared, Workers, once
+from hytas.plugins import carried
+from hytas.workers.base import ExecutorWorkers, Job, Shared, Timed, Workers, counted, once
 
 PRELOADED = ["torch", "hytas.proxies.evaluator", "hytas.race.task", "hytas.train.loop"]
 THREADS = [f"{name}_NUM_THREADS" for name in ("OMP", "MKL", "OPENBLAS", "BLIS", "NUMEXPR")]
@@ -37,9 +40,6 @@ T = TypeVar("T")
 
 class Processes(Workers):
     """Runs calls in processes of this machine, which end when it is closed.
-
-    Waiting processes would slow later work (on Linux with two cores, the training after the race
-    took three times as long).
 
     Args:
         count: processes.
@@ -90,22 +90,69 @@ class Processes(Workers):
         # A single job also runs in a worker process: its last digits may depend on the process, and
         # a restarted race may have one training left.
         processes = min(self.count, max(count, 2))
+        calls = ((dumps((work, job)),) for job in jobs)
+        self._idle = False
+        try:
+            here = ExecutorWorkers(self._opened(), processes)
+            here.shares_memory = True
+            yield from here.run(_call, calls, count)
+        except BrokenProcessPool:
+            raise _lost(processes) from None
+        self._idle = True
+
+    def begin(self, work: Callable[..., T], jobs: Iterable[Job]) -> list[Callable[[], T]]:
+        """Begin calls of `work`, and return for each a function that waits for its result.
+
+        Such a function raises what `run` raises. Calls that no one waits for end with the workers.
+        """
+        self._idle, timed = False, carried(Timed(_call))
+        calls = [self._opened().submit(timed, dumps((work, job))) for job in jobs]
+        return [partial(self._result, call) for call in calls]
+
+    def _opened(self) -> ProcessPoolExecutor:
         if self._executor is None:
             self._executor = ProcessPoolExecutor(
                 self.count, self._context, _begin, (dict(os.environ),)
             )
-        calls = ((dumps((work, job)),) for job in jobs)
-        self._idle = False
+        return self._executor
+
+    def _result(self, call: Future[tuple[Any, float, float]]) -> Any:
         try:
-            here = ExecutorWorkers(self._executor, processes)
-            here.shares_memory = True
-            yield from here.run(_call, calls, count)
+            return counted(call.result(), here=True)
         except BrokenProcessPool:
-            raise OSError(
-                f"one of {processes} worker processes was killed, as where memory runs out: the "
-                "same command goes on, and with OMP_NUM_THREADS=1 it works one after another"
-            ) from None
-        self._idle = True
+            raise _lost(self.count) from None
+
+
+_STARTED: list[float] = []
+"""When this process started its server, by `time.monotonic()`."""
+
+
+def start_server() -> None:
+    """Start the server that processes are forked from, which loads torch meanwhile."""
+    with _nameless_main(), _one_thread():
+        forkserver.set_forkserver_preload(PRELOADED)
+        forkserver.ensure_running()
+    _STARTED.append(time.monotonic())
+
+
+def server_age() -> float:
+    """Return the seconds since this process started its server; 0 if it has not."""
+    return time.monotonic() - _STARTED[0] if _STARTED else 0.0
+
+
+def _lost(processes: int) -> OSError:
+    return OSError(
+        f"one of {processes} worker processes was killed, as where memory runs out: the same "
+        "command goes on, and with OMP_NUM_THREADS=1 it works one after another"
+    )
+
+
+def start_device(name: str) -> None:
+    """Let this process start a GPU, which takes seconds."""
+    import torch
+
+    ones = torch.ones(8, 8, device=name)
+    float((ones @ ones).sum())
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from hytas.race import (
 from hytas.run.choosing.front import write_front, write_trained_front
 from hytas.run.choosing.lengths import keep_plan, read_plan, shorter_training, within_minutes
 from hytas.run.choosing.timing import within_latency
-from hytas.run.choosing.votes import record_votes
+from hytas.run.choosing.votes import begin_votes, record_votes
 from hytas.run.context import Run, RunContext
 from hytas.run.folder import read_json, write_json
 from hytas.run.pace import RACE_ENDS, SEARCH_ENDS
@@ -92,10 +92,14 @@ def search_stage(run: Run) -> None:
     context, config = run.context, run.context.config
     assert context.feasible is not None  # a run without a budget does not search
     inherited = None if config.supernet is None else inherited_score(context, config.supernet)
-    if finalist_count(context) > 1:
+    races = finalist_count(context) > 1
+    if races:
+        with EvaluationStore(run.folder.evaluations) as store:
+            begin_votes(run, race_task(context), store)
+    search_with(run, inherited)
+    if races:
         with EvaluationStore(run.folder.evaluations) as store:
             record_votes(run, race_task(context), store)
-    search_with(run, inherited)
 
 
 def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None) -> None:
@@ -235,7 +239,7 @@ def hold_race(
         notify=run.report.line,
         on_training=run.report.training,
         on_rung=run.report.rung,
-        until=lambda: run.pace.is_over(RACE_ENDS),
+        until=(lambda: run.pace.is_over(RACE_ENDS)) if run.pace.limited else None,
     )
 
 

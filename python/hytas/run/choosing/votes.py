@@ -1,26 +1,35 @@
-"""Fit an SVM and a random forest before the search: what finalists must beat, and their votes."""
+"""Fit an SVM and a random forest for the search: what finalists must beat, and their votes."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 
 from hytas.errors import InputError
 from hytas.race import RaceTask
-from hytas.references import CLASSICAL, ReferenceSettings, bounded_split, fit_method, title_of
+from hytas.references import CLASSICAL, Fit, bounded_split, title_of
 from hytas.run.context import Run
+from hytas.run.fits import Wanted
 from hytas.search import EvaluationStore, MethodVote, pack_classes
+from hytas.types import Pixels
 
 MOST_TRAIN = 750
 """Training pixels of a fold; an SVM then takes at most about 20 s, by the square of the pixels."""
 
 
+def begin_votes(run: Run, task: RaceTask, store: EvaluationStore) -> None:
+    """Begin the fits of `record_votes`, to go on during the search."""
+    if run.context.data.polls and not _are_complete(store.votes(), task):
+        run.fits.begin(wanted for *_, wanted in _fits(run, task))
+
+
 def record_votes(run: Run, task: RaceTask, store: EvaluationStore) -> None:
     """Fit each method once a fold, without the fold's validation pixels, and keep its votes.
 
-    Their accuracy on validation pixels is reported before the search, to compare finalists with.
+    Their accuracy on validation pixels is reported before the race, to compare finalists with.
     Where the race has a vote (`hytas.race.consensus`), the votes take part in it. Nothing is
-    fitted where the store holds the votes. The fits take seconds, so they are done in this
-    process, whatever workers the run has.
+    fitted where the store holds the votes. The fits take seconds, so those that were not begun are
+    done in this process, whatever workers the run has.
 
     Args:
         run: that races, now or later.
@@ -30,14 +39,14 @@ def record_votes(run: Run, task: RaceTask, store: EvaluationStore) -> None:
     if not run.context.data.polls:
         return
     votes = store.votes()
-    if len(votes) != len(CLASSICAL) * len(task.folds) or not all(map(task.accepts, votes)):
+    if not _are_complete(votes, task):
         run.report.line("SVM and random forest are fitted on the spectra of training pixels")
-        fits = [(method, fold) for method in CLASSICAL for fold in range(len(task.folds))]
-        votes = []
+        fits, votes = _fits(run, task), []
         try:
-            for method, fold in fits:
+            results = run.fits.results([wanted for *_, wanted in fits], here=True)
+            for method, fold, _ in fits:
                 run.report.pixels("SVM and random forest", len(votes), len(fits))
-                votes.append(_vote(run, task, method, fold))
+                votes.append(_vote(run, task, method, fold, next(results)))
         except InputError as error:  # training pixels of one class
             votes = []
             run.report.line(f"no SVM and random forest: {error}")
@@ -50,17 +59,33 @@ def record_votes(run: Run, task: RaceTask, store: EvaluationStore) -> None:
         run.report.reference(title, right / pixels, pixels)
 
 
-def _vote(run: Run, task: RaceTask, method: str, fold: int) -> MethodVote:
-    none = np.empty(0, np.int64)
-    unlabelled = none if task.unlabelled is None else task.unlabelled.pixels
-    data, (learnt, held_out) = run.context.data, task.folds[fold]
+def _are_complete(votes: Iterable[MethodVote], task: RaceTask) -> bool:
+    votes = list(votes)
+    return len(votes) == len(CLASSICAL) * len(task.folds) and all(map(task.accepts, votes))
+
+
+def _fits(run: Run, task: RaceTask) -> list[tuple[str, int, Wanted]]:
+    """Return method, fold, and the fit whose predictions are its vote."""
+    data, fits = run.context.data, []
+    for method in CLASSICAL:
+        for fold, (learnt, held_out) in enumerate(task.folds):
+            tested = np.sort(np.concatenate([held_out, _unlabelled(task)]))
+            split = replace(data.split, train=learnt, validation=held_out[:0], test=tested)
+            split = bounded_split(data.scene, split, MOST_TRAIN, len(tested))
+            fits.append((method, fold, Wanted(method, split)))
+    return fits
+
+
+def _unlabelled(task: RaceTask) -> Pixels:
+    return np.empty(0, np.int64) if task.unlabelled is None else task.unlabelled.pixels
+
+
+def _vote(run: Run, task: RaceTask, method: str, fold: int, fit: Fit) -> MethodVote:
+    unlabelled, held_out = _unlabelled(task), task.folds[fold][1]
     tested = np.sort(np.concatenate([held_out, unlabelled]))
-    split = replace(data.split, train=learnt, validation=held_out[:0], test=tested)
-    split = bounded_split(data.scene, split, MOST_TRAIN, len(tested))
-    fit = fit_method(data.scene, split, ReferenceSettings.of(run.context.config), method)
     of_held_out, of_unlabelled = (
         fit.predicted[np.searchsorted(tested, pixels)] for pixels in (held_out, unlabelled)
     )
-    right = int((of_held_out == data.targets(held_out)).sum())
+    right = int((of_held_out == run.context.data.targets(held_out)).sum())
     packed = pack_classes(of_unlabelled), pack_classes(of_held_out)
     return MethodVote(method, fold, len(held_out), right, *packed)

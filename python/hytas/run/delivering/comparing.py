@@ -4,24 +4,20 @@ Held-out pixels compare them: no network and no reference method was fitted on t
 is judged by here. The test pixels decide nothing; what the methods reach there is only reported.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import LabelledData, Scene, Split
+from hytas.data import Split
 from hytas.errors import InputError
 from hytas.metrics import compare_predictions
 from hytas.references import (
     CLASSICAL,
-    Fit,
-    ReferenceSettings,
     bounded_split,
     figures_of_test,
-    fit_method,
     title_of,
 )
 from hytas.results import WINNER
@@ -29,11 +25,11 @@ from hytas.run.choosing.votes import MOST_TRAIN as MOST_FOR_VOTES
 from hytas.run.config import RunConfig
 from hytas.run.context import Run
 from hytas.run.final.records import HeldOut
+from hytas.run.fits import Wanted
 from hytas.run.folder import read_json, write_json
 from hytas.run.weights import CALIBRATION, SELF_TRAINING, load_weights
 from hytas.search import EvaluationStore, unpack_classes
 from hytas.types import Mask
-from hytas.workers import Shared, open_workers
 
 LEAST_OF_ENDING = 0.6
 """Share of the time that a run with `minutes` keeps for its end; with less, no method is fitted.
@@ -60,11 +56,10 @@ def references_stage(run: Run) -> None:
     try:
         _check_time(run, LEAST_OF_ENDING)
         _check_size(run)
-        with _opened(run) as fits:
-            validation = _validate(run, fits)
-            run.report.line(validation["verdict"])
-            _check_time(run, LEAST_OF_ENDING / 2)
-            methods = _test(run, fits)
+        validation = _validate(run)
+        run.report.line(validation["verdict"])
+        _check_time(run, LEAST_OF_ENDING / 2)
+        methods = _test(run)
         comparison: dict[str, Any] = {"reason": "", "validation": validation, "methods": methods}
     except InputError as error:  # training pixels of one class
         comparison = {"reason": str(error), "validation": None, "methods": {}}
@@ -80,38 +75,7 @@ def _check_time(run: Run, least: float) -> None:
         raise InputError("the minutes of the run are over")
 
 
-Fits = Callable[[Sequence[tuple[str, Split]], bool], Iterator[Fit]]
-"""Names of methods and splits, and whether to smooth -> what each predicts, in their order."""
-
-
-@contextmanager
-def _opened(run: Run) -> Iterator[Fits]:
-    """Open the workers of the run, for images only if it names some; yield what fits there."""
-    scene, settings = run.context.data.scene, ReferenceSettings.of(run.context.config)
-    parallel = run.context.data.trains_in_parallel
-    named = 1 if run.workers is None and not parallel else run.workers
-    sent = scene.cube.nbytes if isinstance(scene, Scene) else 0
-    with open_workers(named, sent_bytes=sent) as pool:
-        shared = pool.share(scene)
-
-        def fits(wanted: Sequence[tuple[str, Split]], smoothed: bool) -> Iterator[Fit]:
-            jobs = ((shared, split, settings, name, smoothed) for name, split in wanted)
-            return pool.run(_fit, jobs, len(wanted))
-
-        yield fits
-
-
-def _fit(
-    shared: Shared[LabelledData],
-    split: Split,
-    settings: ReferenceSettings,
-    name: str,
-    smoothed: bool,
-) -> Fit:
-    return fit_method(shared.get(), split, settings, name, smoothed=smoothed)
-
-
-def _validate(run: Run, fits: Fits) -> dict[str, Any]:
+def _validate(run: Run) -> dict[str, Any]:
     """Return the accuracy of the winner and of each method on the same held-out pixels."""
     data, model = run.context.data, load_weights(run.folder.weights)
     records = _records(run, model.training)
@@ -129,8 +93,8 @@ def _validate(run: Run, fits: Fits) -> dict[str, Any]:
     voted = _voted(run, records)
     wanted = [(name, at) for at in range(len(records)) for name in CLASSICAL]
     missing = [each for each in wanted if (each[0], records[each[1]].pixels.tobytes()) not in voted]
-    jobs = [(name, _fold(run, records[at])) for name, at in missing]
-    fitted = dict(zip(missing, fits(jobs, False), strict=True))
+    fits = run.fits.results([Wanted(name, _fold(run, records[at])) for name, at in missing])
+    fitted = dict(zip(missing, fits, strict=True))
 
     def flags(name: str, at: int) -> Mask:
         if (fit := fitted.get((name, at))) is not None:
@@ -212,11 +176,25 @@ def _fold(run: Run, record: HeldOut) -> Split:
     return _bounded(run, fold, len(record.pixels))
 
 
-def _test(run: Run, fits: Fits) -> dict[str, Any]:
-    """Return what each method reaches on test pixels, fitted on all labelled ones of the run."""
-    scene, whole = run.context.data.scene, run.context.data.split
+def begin_tests(run: Run) -> None:
+    """Begin the fits whose test figures `references_stage` keeps, unless `minutes` may forbid them.
+
+    They read no label of a test pixel, and nothing of the winner.
+    """
+    if not (run.pace.limited or run.folder.references.exists()):
+        run.fits.begin(_tests(run))
+
+
+def _tests(run: Run) -> list[Wanted]:
+    whole = run.context.data.split
     split = _bounded(run, replace(whole, test=whole.reported), MOST_TEST)
-    results = fits([(name, split) for name in CLASSICAL], True)
+    return [Wanted(name, split, smoothed=True) for name in CLASSICAL]
+
+
+def _test(run: Run) -> dict[str, Any]:
+    """Return what each method reaches on test pixels, fitted on all labelled ones of the run."""
+    scene, whole, wanted = run.context.data.scene, run.context.data.split, _tests(run)
+    split, results = wanted[0].split, run.fits.results(wanted)
     return {
         name: {
             "title": title_of(name, scene),

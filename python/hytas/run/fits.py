@@ -1,0 +1,108 @@
+"""Fits of reference methods, which begin before a stage needs them."""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from hytas.data import LabelledData, Scene, Split
+from hytas.references import Fit, ReferenceSettings, fit_method
+from hytas.workers import Shared, WorkersLike, open_workers, spare_processes
+from hytas.workers.local import Processes
+
+
+class Wanted(NamedTuple):
+    """A fit of a method to the training pixels of a split, which predicts its test pixels.
+
+    Attributes:
+        method: name of the reference method.
+        split: whose seed is that of the fit.
+        smoothed: whether the predictions are also smoothed.
+    """
+
+    method: str
+    split: Split
+    smoothed: bool = False
+
+    @property
+    def key(self) -> Hashable:
+        """Return what decides the result."""
+        learnt, asked = self.split.train_and_validation, self.split.test
+        return self.method, self.smoothed, self.split.seed, learnt.tobytes(), asked.tobytes()
+
+
+class ReferenceFits:
+    """Fits reference methods of a run, in parallel with other stages or when they are needed.
+
+    Args:
+        data: that the methods are fitted on.
+        settings: of all fits.
+        workers: of the run; those of other machines fit nothing ahead, and neither does one.
+        parallel: whether fits run in parallel; those on images take long and much memory.
+    """
+
+    def __init__(
+        self,
+        data: LabelledData,
+        settings: ReferenceSettings,
+        workers: WorkersLike,
+        parallel: bool,
+    ) -> None:
+        self._data, self._settings, self._workers = data, settings, workers
+        self._parallel = parallel
+        self._bytes = data.cube.nbytes if isinstance(data, Scene) else 0
+        self._spare: Processes | None = None
+        self._begun: dict[Hashable, Callable[[], Fit]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._spare is not None:
+            self._spare.close()
+
+    def begin(self, wanted: Iterable[Wanted]) -> None:
+        """Begin fits in processes of this machine that work besides the stages, if it has some."""
+        jobs = [each for each in wanted if each.key not in self._begun]
+        if not jobs or not self._parallel:
+            return
+        self._spare = self._spare or spare_processes(self._workers, self._bytes)
+        if self._spare is None:
+            return
+        shared = self._spare.share(self._data)
+        calls = self._spare.begin(_fit, [(shared, self._settings, each) for each in jobs])
+        self._begun.update((each.key, call) for each, call in zip(jobs, calls, strict=True))
+
+    def results(self, wanted: Sequence[Wanted], *, here: bool = False) -> Iterator[Fit]:
+        """Yield the result of each fit, in their order.
+
+        Args:
+            wanted: fits; those not begun are done now.
+            here: in this process, and not on the workers of the run.
+
+        Raises:
+            InputError: the training pixels have fewer than two classes.
+            OSError: a worker was lost.
+        """
+        left = [each for each in wanted if each.key not in self._begun]
+        here = here or (self._workers is None and not self._parallel)
+        now = self._now(left, 1 if here else self._workers)
+        for each in wanted:
+            yield self._begun[each.key]() if each.key in self._begun else next(now)
+
+    def _now(self, wanted: Sequence[Wanted], workers: WorkersLike) -> Iterator[Fit]:
+        if not wanted:
+            return
+        with open_workers(workers, sent_bytes=self._bytes) as pool:
+            shared = pool.share(self._data)
+            jobs = ((shared, self._settings, each) for each in wanted)
+            yield from pool.run(_fit, jobs, len(wanted))
+
+
+def _fit(shared: Shared[LabelledData], settings: ReferenceSettings, wanted: Wanted) -> Fit:
+    method, split, smoothed = wanted
+    return fit_method(shared.get(), split, settings, method, smoothed=smoothed)

@@ -308,9 +308,9 @@ def _laid(
     for members in equal.values():
         part = outlines[members[0]].get(name)
         if part is not None:
-            own = rows[members]
-            frame.place(name, own, part.layout, value(sources[members[0]], part))
-            rows[members] = own
+            own = value(sources[members[0]], part)
+            for row in members:  # a list of rows would make a GPU wait for the host
+                frame.place(name, rows[row : row + 1], part.layout, own)
         elif ".fusions." in name and name.endswith("weight"):
             rows[members, 0] = torch.eye(rows.shape[-1], device=like.device, dtype=like.dtype)
     return rows

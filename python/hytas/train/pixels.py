@@ -11,8 +11,9 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-EVALUATION_BATCH = {"cpu": 64, "cuda": 1024}
-"""Pixels that a device evaluates at once: on a CPU, activations then stay in its cache."""
+EVALUATION_BATCH = {"cpu": 64, "cuda": 256}
+"""Pixels that a device evaluates at once: on a CPU, activations then stay in its cache. Patches of
+32 MB or more come from fresh memory each time, which takes longer than to scale them."""
 MOST_KEPT = (
     2**28
 )  # bytes of scaled patches that a training keeps instead of reading them each epoch

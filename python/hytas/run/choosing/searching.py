@@ -110,7 +110,7 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
         config.proxy,
         context.data.shape,
         batch=patches_for_proxies(context.data, parse_proxies(config.proxy), config.seed),
-        device=str(context.device),
+        device=_scoring_device(context),
         seed=config.seed,
         inherited=inherited,
     )
@@ -186,6 +186,20 @@ def race_stage(run: Run) -> None:
             winner = Racer(best, next(iter(config.recipes)))
     write_json(run.folder.recipe, {"preset": winner.recipe})
     write_json(run.folder.architecture, winner.finalist.architecture)
+
+
+def _scoring_device(context: RunContext) -> str:
+    """Return where candidates are scored: on the CPU where that is one patch by a small network.
+
+    On a GPU such a pass is some hundred operations that take longer to start than to compute; a
+    process a core is faster (docs/benchmarks/gpu.md).
+    """
+    needed = any(
+        spec.proxy.needs_data or spec.proxy.needs_supernet
+        for spec in base_proxies(parse_proxies(context.config.proxy))
+    )
+    small = context.data.trains_in_parallel and not needed
+    return "cpu" if small else str(context.device)
 
 
 def shorten_training(run: Run) -> None:

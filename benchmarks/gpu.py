@@ -295,36 +295,25 @@ def training_steps(
 
 
 class Clock:
-    """The report of a run: it keeps a row for each part that ends.
+    """The report of a run: it keeps a row for each stage that ends.
 
     Args:
-        put: takes the name of a part and its seconds.
+        put: takes the name of a stage and its seconds.
     """
 
     def __init__(self, put: Callable[[str, float], None]) -> None:
         self.put = put
-        self.started = time.perf_counter()
-        self.last: dict[str, float] = {}
+        self.begun = self.stage_begun = time.perf_counter()
+        self.name = "start"
 
-    def __getattr__(self, kind: str) -> Callable[..., None]:
-        def note(*_: object, **__: object) -> None:
-            now = time.perf_counter() - self.started
-            if kind == "epoch" and kind not in self.last:
-                searched = self.last.get("search", 0.0)
-                self.put("search", searched)
-                self.put("race", now - searched)
-                self.last["raced"] = now
-            self.last[kind] = now
+    def __getattr__(self, event: str) -> Callable[..., None]:
+        return lambda *_, **__: None  # other events of a report
 
-        return note
-
-    def stop(self) -> None:
-        """Keep the rows of the last parts."""
-        end = time.perf_counter() - self.started
-        trained = self.last.get("epoch", end)
-        self.put("final training", trained - self.last.get("raced", trained))
-        self.put("export, checks and map", end - trained)
-        self.put("whole run", end)
+    def stage(self, name: str) -> None:
+        """Keep the row of the stage before."""
+        now = time.perf_counter()
+        self.put(self.name, now - self.stage_begun)
+        self.name, self.stage_begun = name, now
 
 
 def whole_run(budget: str, on_cpu: bool = False) -> Callable[[Bench], None]:
@@ -345,7 +334,8 @@ def whole_run(budget: str, on_cpu: bool = False) -> Callable[[Bench], None]:
             outcome = hytas.run_pipeline(
                 config, bench.scene, Path(folder) / "run", device=device, report=clock
             )
-        clock.stop()
+        clock.stage("")
+        clock.put("whole run", time.perf_counter() - clock.begun)
         if outcome.metrics:
             bench.put(f"OA, {budget}", device, outcome.metrics["test"]["OA"], "", "")
 

@@ -71,7 +71,6 @@ def _good(contents: Contents, variable: Variable, axis: int, notes: list[str]) -
 
 
 def _lists(contents: Contents) -> list[Variable]:
-    """Return the arrays of one dimension, rows and columns included, that are not very long."""
     return [
         each
         for each in (*contents.variables, *contents.further)
@@ -100,7 +99,6 @@ def _order(name: str) -> int:
 
 
 def _values(variable: Variable | None) -> tuple[Any, str | None]:
-    """Return the numbers of a list, unpacked, and the unit that it names."""
     if variable is None:
         return None, None
     return variable.values().ravel(), text_of(variable.attributes, "units", "unit")

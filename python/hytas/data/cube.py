@@ -164,7 +164,6 @@ class FileCube:
 
     @cached_property
     def _everything(self) -> Array:
-        """All pixels of a file that cannot be read in parts."""
         with self._reading():
             return self._turned(self.variable.values())
 
@@ -329,7 +328,6 @@ def _is_one_line(variable: Variable) -> bool:
 
 
 def _is_flat(variable: Variable) -> bool:
-    """Return whether an array is a cube of one band, or a map."""
     _, shape = _sizes(variable)
     sizes = [size for size in shape if size > 1]
     return len(sizes) == 2 and len(shape) in (2, 3)

@@ -225,14 +225,12 @@ def _noted(notes: Path) -> dict[str, str]:
 
 
 def _note(path: Path, checksum: str) -> None:
-    """Store a file's checksum for the next time."""
     notes = path.parent / NOTES
     with file_lock(path.parent):
         write_text(notes, json.dumps(_noted(notes) | {path.name: checksum}, indent=2) + "\n")
 
 
 def _check(path: Path, checksum: str | None, fresh: bool) -> None:
-    """Compare a file with its checksum, or with the one stored at its first download."""
     wanted = checksum or _noted(path.parent / NOTES).get(path.name)
     actual = digest(path, "sha256" if wanted is None else wanted.split(":")[0])
     if wanted is None:

@@ -168,7 +168,6 @@ class Grid:
         )
 
     def _places_in(self, other: "Grid") -> tuple[Coordinates, Coordinates]:
-        """Return where the border of the other grid lies, in columns and rows of this one."""
         edge = np.linspace(0, 1, 9)
         nought, one = np.zeros_like(edge), np.ones_like(edge)
         columns = np.concatenate([edge, one, edge, nought]) * other.width

@@ -93,7 +93,6 @@ def _common_nodata(scenes: Sequence[Scene]) -> float | None:
 
 
 def _measures(scene: Scene, value: float) -> bool:
-    """Return whether a scene has a value among its measurements."""
     return any(bool((line == value).any()) for line in scene.cube)
 
 
@@ -146,7 +145,6 @@ def _cube(
 
 
 def _zeros(shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:
-    """Return zeros, in memory or in a file without a name where they take much."""
     if int(np.prod(shape, dtype=np.int64)) * kind.itemsize <= IN_MEMORY_BYTES:
         return np.zeros(shape, kind)
     with tempfile.TemporaryFile() as file:
@@ -167,7 +165,6 @@ def _fixed(
     parts: Sequence[Part],
     shape: tuple[int, int],
 ) -> Array:
-    """Return the training or the test map of the parts that may train."""
     maps = [index[getattr(scene, name)] for index, scene in zip(indices, training, strict=False)]
     return _laid(maps, parts, shape)
 

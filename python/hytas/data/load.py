@@ -164,7 +164,6 @@ def load_scene(
 
 
 def _known_scene(name: str, labels: Any, data_dir: str | Path | None, use: Use) -> Scene:
-    """Read a scene that is known by name, to which no file may be added."""
     options = use.labels
     given = {
         "labels": labels,
@@ -187,7 +186,6 @@ def _known_scene(name: str, labels: Any, data_dir: str | Path | None, use: Use) 
 
 
 def _with_names(scene: Scene, options: LabelOptions) -> Scene:
-    """Return a scene that is known by name with the user's names of classes."""
     own = dict(zip(scene.class_ids, scene.class_names, strict=True))
     names, notes = renamed(scene.class_ids, own, options.names)
     class_names = tuple(names[number] for number in scene.class_ids)
@@ -195,7 +193,6 @@ def _with_names(scene: Scene, options: LabelOptions) -> Scene:
 
 
 def _read(data: Named, labels: Sequence[Any], use: Use) -> Scene:
-    """Read a scene from one file, or from a file of the cube and one or two files of labels."""
     contents = open_file(data, "data")
     if len(labels) == 1 and (is_data_array(labels[0]) or format_of(Path(labels[0])) is not None):
         others: list[Contents] = []
@@ -219,7 +216,6 @@ def _read(data: Named, labels: Sequence[Any], use: Use) -> Scene:
 def _scene_of(
     cube: FileCube | ArrayCube, label_maps: LabelMaps, use: Use, name: str, sources: tuple[str, ...]
 ) -> Scene:
-    """Return a cube and its labels as a scene."""
     pixels, maps = cube.whole(), label_maps.maps
     scene = scene_from_arrays(
         pixels,
@@ -243,7 +239,6 @@ def _scene_of(
 
 
 def _scene_of_array(data: Any, labels: Any, use: Use) -> Scene:
-    """Return an `xarray.DataArray` and its labels as a scene."""
     cube = cube_of(data, "data")
     if use.cube_key is not None or use.axes is not None:
         argument, value = ("axes", use.axes) if use.cube_key is None else ("cube_key", use.cube_key)
@@ -256,7 +251,6 @@ def _scene_of_array(data: Any, labels: Any, use: Use) -> Scene:
 
 
 def _shapes(labels: Any, grid: Grid, use: Use) -> LabelMaps:
-    """Return labels of a file, or of a `DataArray`, on the pixels of a cube."""
     if is_data_array(labels):
         values, own = map_of(labels)
         placed = aligned("labels", values, own if is_placed(own) else None, grid)
@@ -273,7 +267,6 @@ def _shapes(labels: Any, grid: Grid, use: Use) -> LabelMaps:
 
 
 def _maps(others: Sequence[Contents], cube: FileCube, use: Use) -> LabelMaps:
-    """Return the label maps of other files, or of the file of the cube."""
     contents, variable = cube.contents, cube.variable
     kept = tuple(variable.shape[axis] for axis in cube_axes(variable))
     shape = cube.shape if cube.axes.is_settled else kept
@@ -288,7 +281,6 @@ def _maps(others: Sequence[Contents], cube: FileCube, use: Use) -> LabelMaps:
 
 
 def _refuse_companions(data: str, given: Mapping[str, Any]) -> None:
-    """Refuse arguments for files together with the name of a scene."""
     for argument, value in given.items():
         if value is not None:
             raise InputError(argument, value, f"the scene {data!r} has its own")

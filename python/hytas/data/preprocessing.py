@@ -301,7 +301,6 @@ def _tells_apart(offset: Array, scale: Array) -> npt.NDArray[np.bool_]:
 
 
 def _refuse_few(alive: npt.NDArray[np.bool_], vary: npt.NDArray[np.bool_], least: int) -> None:
-    """Refuse bands of which fewer than `least` differ."""
     if alive.sum() >= least:
         return
     unseen = int((vary & ~alive).sum())

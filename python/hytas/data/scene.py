@@ -247,7 +247,6 @@ def _checked_maps(
     test: Array | None,
     names: Sequence[str],
 ) -> list[tuple[str, Array]]:
-    """Return the maps with their names, after a check that they and the cube make a scene."""
     check_cube(cube, "data")
     maps = _named_maps(labels, train, test, names)
     _check_shapes(maps, cube)
@@ -355,7 +354,6 @@ def _named_maps(
 
 
 def _dead(alive: Bands, count: int) -> tuple[str, ...]:
-    """Return a note on the dead bands."""
     dead = np.setdiff1d(np.arange(count), alive)
     if not dead.size:
         return ()
@@ -395,7 +393,6 @@ def _refuse_labelled_nan(
 
 
 def _unmeasured(valid: npt.NDArray[np.bool_]) -> tuple[str, ...]:
-    """Return a note on the pixels that are not valid."""
     count = int((~valid).sum())
     return (f"{count} unlabelled pixels with NaN or infinite values masked",) if count else ()
 
@@ -434,7 +431,6 @@ def numbered(names: Sequence[str]) -> tuple[str, ...]:
 def _colours(
     colours: Mapping[int, tuple[int, int, int]], ids: Sequence[int]
 ) -> tuple[tuple[int, int, int], ...] | None:
-    """Return one colour for each class, or None if two classes would have the same colour."""
     class_colours = [colours[number] for number in ids if number in colours]
     distinct = len({UNLABELLED_COLOUR, *class_colours}) == len(ids) + 1
     return tuple(class_colours) if distinct else None

@@ -58,7 +58,6 @@ def load_scenes(
 
 
 def _refuse_leak(training: Sequence[Scene], tested: Sequence[Scene]) -> None:
-    """Refuse a scene that is given twice: its pixels would train and test."""
     for scene, other in combinations(training, 2):
         if _is_same(scene, other):
             raise InputError(
@@ -117,6 +116,5 @@ def resampled(scene: Scene, first: Scene) -> Scene:
 
 
 def _changed(scene: Scene, cube: MappedCube, how: str, bad_bands: tuple[int, ...]) -> Scene:
-    """Return a scene with changed values, in which NaN means no data."""
     digest = hashlib.sha256(f"{scene.fingerprint} {how}".encode()).hexdigest()
     return replace(scene, cube=cube.whole(), nodata=None, bad_bands=bad_bands, fingerprint=digest)

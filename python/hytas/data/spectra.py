@@ -166,7 +166,6 @@ def _of_frame(path: Path, labels: Any, columns: Columns, wanted: Reading) -> Spe
 def _bands(
     frame: Any, others: Sequence[str]
 ) -> tuple[list[str], npt.NDArray[np.float64] | None, list[str]]:
-    """Return which of the columns are bands, their wavelengths in nm or None, and notes."""
     numeric = [name for name in others if frame[name].dtype.kind in "iufb"]
     waves = {name: wave for name in numeric if (wave := _wave(name)) is not None}
     bands, wavelengths = numeric, None
@@ -267,7 +266,6 @@ def _read_text(path: Path) -> Any:
 
 
 def _refuse_text(argument: str, path: Path, frame: Any) -> None:
-    """Refuse a table most of whose columns with wavelengths, or bands, as names hold text."""
     named = frame[[name for name in frame.columns if _wave(name) is not None]]
     texts = [name for name in named.columns if named[name].dtype.kind not in "iufb"]
     numeric = len(named.columns) - len(texts)
@@ -353,7 +351,6 @@ def _values(variable: Variable, contents: Contents) -> Array:
 
 
 def _may_label(values: Array) -> bool:
-    """Return whether a list holds texts or whole numbers, and at most half as many different."""
     if values.dtype.kind == "f" and (values != np.round(values)).any():
         return False
     return 2 * len(np.unique(values)) <= len(values)
@@ -386,7 +383,6 @@ def _spectra(
     wanted: Reading,
     sources: Sequence[Path],
 ) -> Spectra:
-    """Check the parts of a table, and return it."""
     ids, texts, remarks = _classes(targets, wanted.unlabelled)
     if len(texts) < 2:
         rule = f"holds {'the single class ' + texts[0] if texts else 'no labels'}"
@@ -409,7 +405,6 @@ def _spectra(
 
 
 def _copies(values: Array, groups: Array | None) -> list[str]:
-    """Return a note on rows of equal values that a split may put on two sides."""
     owners: dict[int, set[Any]] = {}
     keys = [hash(row.tobytes()) for row in values]
     for key, group in zip(keys, range(len(keys)) if groups is None else groups, strict=True):
@@ -547,7 +542,6 @@ def _values_of(column: Any) -> Array:
 
 
 def _numbers(columns: Any) -> Array:
-    """Return columns (N, bands) as numbers; missing values are NaN."""
     values: Array = columns.to_numpy()
     return values if values.dtype.kind in "iufb" else columns.to_numpy(float, na_value=np.nan)
 
@@ -654,7 +648,6 @@ def split_spectra(table: Spectra, settings: SplitSettings, seed: int) -> Split:
 
 
 def _validation(table: Spectra, chosen: Pixels, share: float, seed: int) -> tuple[Pixels, Pixels]:
-    """Return rows to train on and rows to validate on; groups go as a whole."""
     if table.polygons is None or share == 0:
         return take_validation(table, chosen, share, False, np.random.default_rng([seed, 1]))
     parts = group_folds(table, chosen, max(2, round(1 / share)), seed + 1)

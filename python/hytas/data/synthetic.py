@@ -125,7 +125,6 @@ def _abundances(generator: np.random.Generator, height: int, width: int, covers:
 
 
 def _labels(abundance: Floats) -> npt.NDArray[np.int64]:
-    """Return the most abundant cover plus one, or 0 if two are nearly even."""
     ordered = np.sort(abundance, axis=-1)
     clear = ordered[:, :, -1] - ordered[:, :, -2] > 0.1
     return np.where(clear, abundance.argmax(axis=-1) + 1, 0)

@@ -92,7 +92,6 @@ def _has(path: str, sign: str) -> bool:
 
 
 def _leaves_ink(sign: str) -> bool:
-    """Whether a character is drawn by itself: no space, joiner or mark on another one."""
     return unicodedata.category(sign) not in ("Zs", "Cf", "Mn")
 
 

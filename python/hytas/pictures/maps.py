@@ -107,7 +107,6 @@ def draw_map(
 
 
 def _entries(legend: Legend, unlabelled: bool) -> list[tuple[str, str]]:
-    """Return names and colours of the legend; pixels without a class are the last."""
     entries = [
         (name, "#" + bytes(colour).hex())
         for name, colour in zip(legend.names, legend.colours, strict=True)

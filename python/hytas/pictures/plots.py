@@ -79,7 +79,6 @@ class Frame:
         page.text(*middle, labels[1], anchor="middle", turned=True)
 
     def _spots(self, across: Sequence[float], up: Sequence[float]) -> list[tuple[float, float]]:
-        """Return the places of points, without those that have none."""
         return [
             (round(self.across.place(x), 1), round(self.up.place(y), 1))
             for x, y in zip(across, up, strict=True)
@@ -258,7 +257,6 @@ def _draw_keys(
     top: float,
     marked: bool = False,
 ) -> None:
-    """Draw keys of lines, or of marks."""
     for at, row in enumerate(rows):
         y = top + _KEY_ROW * at + 12
         for number, name, left in row:

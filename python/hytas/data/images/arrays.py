@@ -158,7 +158,6 @@ def textures(seed: int = 0, each: int = 60, side: int = 32) -> ImageSet:
 
 
 def _texture(generator: np.random.Generator, kind: int, side: int) -> npt.NDArray[np.uint8]:
-    """Return one image (side, side, 3) of a kind of texture."""
     row, column = np.mgrid[:side, :side] + generator.uniform(0, side, (2, 1, 1))
     turn = 2 * np.pi / generator.uniform(4.0, 10.0)
     waves = (

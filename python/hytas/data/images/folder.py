@@ -147,7 +147,6 @@ def _is_class(path: Path) -> bool:
 
 
 def _each(work: Callable[[Path], Any], paths: Sequence[Path]) -> list[Any]:
-    """Do `work` on files, several at a time: Pillow decodes without Python's lock."""
     if len(paths) < 2:
         return [work(path) for path in paths]
     with ThreadPoolExecutor(min(8, len(os.sched_getaffinity(0)))) as pool:
@@ -169,7 +168,6 @@ def _facts_of(path: Path) -> Facts | str:
 def _readable(
     folder: Path, paths: Sequence[Path], results: Sequence[Facts | str], skip: bool
 ) -> tuple[list[int], list[str]]:
-    """Return the numbers of the images that can be read, and a note on the others."""
     bad = [number for number, result in enumerate(results) if isinstance(result, str)]
     good = [number for number, result in enumerate(results) if not isinstance(result, str)]
     if not bad:
@@ -190,7 +188,6 @@ def _readable(
 def _check_same_shape(
     folder: Path, paths: Sequence[Path], facts: Sequence[Facts], resize: int | None
 ) -> bool:
-    """Refuse images that differ in size, channels or type; whether grey ones become coloured."""
     sizes = _kinds(paths, [f"{each.shape[0]} x {each.shape[1]} pixels" for each in facts])
     if len(sizes) > 1 and resize is None:
         side = min(min(each.shape[:2]) for each in facts)

@@ -65,7 +65,6 @@ def _counts(
 def _at_random(
     images: ImageSet, settings: SplitSettings, generator: np.random.Generator
 ) -> tuple[Pixels, Pixels, tuple[str, ...]]:
-    """Return training images, the others, and notes."""
     totals = class_totals(images, images.labels)
     if max(totals) < 2:
         raise InputError(

@@ -120,7 +120,6 @@ def _in_system(
 
 
 def _with_system(grid: Grid) -> Grid:
-    """Return a grid whose coordinates are latitudes with their coordinate system."""
     if grid.transform is not None or grid.location is None:
         return grid
     return Grid(None, "EPSG:4326", grid.height, grid.width, grid.location)
@@ -131,7 +130,6 @@ def _lacks_a_system(*grids: Grid) -> bool:
 
 
 def _difference(own: Grid, cube: Grid) -> str:
-    """Describe the difference of two grids: a shift, or more."""
     if cube.transform is None:
         return "from a map grid to sensor geometry"
     if not own.is_same_system(cube):
@@ -161,7 +159,6 @@ def _system(grid: Grid) -> str:
 
 
 def _where(grid: Grid) -> str:
-    """Say where a grid lies."""
     box: Any = grid.bounds
     if box is None:
         assert grid.location is not None  # else it has no place

@@ -110,7 +110,6 @@ class Burner:
         return len(chosen) - sum(map(bool, alone))
 
     def _window(self, geometries: Geometries) -> Window:
-        """Return the rows and columns that the shapes may lie in."""
         import shapely
 
         if not len(geometries):
@@ -124,7 +123,6 @@ class Burner:
         return part(top, bottom, self._size[0]), part(left, right, self._size[1])
 
     def _by_centres(self, geometries: Geometries, numbers: Owners) -> Burnt:
-        """Return the pixels of shapes on a scene in sensor geometry."""
         import shapely
 
         assert self._centres is not None
@@ -145,7 +143,6 @@ class Burner:
         return Burnt((slice(0, self._size[0]), slice(0, self._size[1])), owners)
 
     def _nearest(self, places: Points) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """Return the nearest centre of each place, and whether it is as close as a neighbour."""
         from scipy.spatial import cKDTree
 
         assert self._centres is not None
@@ -264,7 +261,6 @@ def crossing(ring: Points) -> tuple[float, float] | None:
 
 
 def _side(a: Points, b: Points, c: Points) -> npt.NDArray[Any]:
-    """Return 1, 0 or -1: on which side of the line from a to b the point c lies."""
     cross = (b[..., 0] - a[..., 0]) * (c[..., 1] - a[..., 1]) - (b[..., 1] - a[..., 1]) * (
         c[..., 0] - a[..., 0]
     )

@@ -123,7 +123,6 @@ def map_shapes(contents: Contents) -> list[tuple[int, int]]:
 
 
 def _plane(variable: Variable) -> tuple[int, int] | None:
-    """Return the height and width of a map or a picture."""
     axes = map_axes(variable)
     return None if axes is None else (variable.shape[axes[0]], variable.shape[axes[1]])
 
@@ -148,7 +147,6 @@ def _fitting(
     grid: Grid | None,
     argument: str,
 ) -> list[Variable]:
-    """Return the maps of a file that fit the cube; refuse a file without such a map."""
     if not maps:
         names = listed(contents.variables, len(contents.variables))
         unfit = [v for v in contents.variables if _plane(v) is not None and v.kind == "text"]

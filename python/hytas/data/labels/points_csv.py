@@ -72,7 +72,6 @@ def _fields(
 
 
 def _value(text: Any) -> Any:
-    """Return a class as a whole number, if it is one."""
     stripped = text.strip() if isinstance(text, str) else None
     digits = stripped and stripped.removeprefix("-")
     if digits and digits.isascii() and digits.isdigit() and len(digits) < 16:

@@ -183,7 +183,6 @@ class _Classes(NamedTuple):
 def _classes(
     raws: Sequence[find.RawMap], source: Contents, options: LabelOptions, argument: str
 ) -> _Classes:
-    """Return the classes in maps as their file has them."""
     notes: list[str] = []
     plus = 0
     if any(raw.is_picture for raw in raws):
@@ -226,7 +225,6 @@ def _check_size(name: str, values: Map, grid: Grid, argument: str) -> None:
 def _coloured(
     raws: Sequence[find.RawMap], options: LabelOptions
 ) -> tuple[list[Map], Mapping[int, str], Mapping[int, Colour]]:
-    """Return maps of label pictures; one table of colours holds for all of them."""
     names = " and ".join(raw.name for raw in raws)
     if not all(raw.is_picture for raw in raws):
         raise InputError("labels", names, "one is a picture of colours and the other a map")
@@ -269,7 +267,6 @@ def _zero_is_a_class(raws: Sequence[find.RawMap], options: LabelOptions, notes: 
 
 
 def _numbered(raw: find.RawMap, options: LabelOptions, plus: bool, argument: str) -> Map:
-    """Return class ids; 0 where the file or the user marks a pixel as unlabelled."""
     empty = find.empty_of(raw, options)
     whole = check_map(raw.name, np.where(empty, 0, raw.values), argument)
     return np.where(empty, 0, whole + 1) if plus else whole

@@ -111,7 +111,6 @@ def vector_map(
 
 
 def _check_coordinates(geometries: Geometries) -> None:
-    """Refuse geometries of another kind, and coordinates that are no numbers."""
     import shapely
 
     places, index = shapely.get_coordinates(geometries, return_index=True)
@@ -145,7 +144,6 @@ def system_of(grid: Grid) -> str | None:
 
 
 def _in_the_scene(shapes: Shapes, options: VectorOptions, grid: Grid) -> Shapes:
-    """Return the shapes in pixels or in the coordinate system of the scene."""
     if shapes.size is not None and shapes.size != (grid.height, grid.width):
         raise InputError(
             "labels",
@@ -236,7 +234,6 @@ def _mover(systems: Sequence[Any], names: Sequence[str]) -> Callable[[Points], P
 
 
 def _overruled(own: str | None, options: VectorOptions) -> list[str]:
-    """Return a note if the user names another coordinate system than the file itself."""
     if not own or options.crs is None or crs_of(own) == crs_of(options.crs):
         return []
     return [f"read as {printable(options.crs)}, as given; the file says {printable(own)}"]
@@ -310,7 +307,6 @@ def _colours(
 
 
 def _burn(shapes: Shapes, classes: Classes, grid: Grid) -> tuple[LabelMap, LabelMap, list[str]]:
-    """Return the label map, the map of shapes, and notes on pixels and shapes left out."""
     burner = Burner(shapes.geometries, grid, shapes.in_pixels)
     labels: LabelMap = np.zeros((grid.height, grid.width), np.int32)
     polygons: LabelMap = np.zeros_like(labels)

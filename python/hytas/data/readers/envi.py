@@ -249,7 +249,6 @@ def _joined(items: Sequence[str]) -> list[str]:
 
 
 def _class_colours(text: str) -> dict[int, tuple[int, int, int]]:
-    """Return red, green and blue of each label; nothing if the list has another form."""
     items = items_of(text)
     if len(items) % 3 or not all(item.isascii() and item.isdigit() for item in items):
         return {}

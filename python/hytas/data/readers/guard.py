@@ -208,7 +208,6 @@ def _exchange(
 
 
 def _here(request: dict[str, Any]) -> tuple[dict[str, Any], Array | None]:
-    """Respond in this process."""
     from hytas.data.readers.child import respond
 
     return respond(request)
@@ -232,7 +231,6 @@ def _why(number: int) -> str:
 
 
 def _raise(response: dict[str, Any]) -> None:
-    """Raise the error of a response."""
     kind, text = response.get("error"), str(response.get("text"))
     if kind == "InputError":
         value = {} if response["value"] is None else {"value": response["value"]}

@@ -179,7 +179,6 @@ def _dims(item: Any) -> list[str]:
 
 
 def _attributes(item: Any) -> dict[str, Any]:
-    """Return the attributes that are numbers or texts, and not large, by name."""
     h5py = library("h5py", "", "an HDF5 file")
     attributes: dict[str, Any] = {}
     for name in islice(item.attrs, MOST_VARIABLES):

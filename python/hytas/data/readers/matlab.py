@@ -59,7 +59,6 @@ def _values(path: Path, name: str, key: Key) -> Array:
 
 
 def _fields(name: str, record: Any, depth: int = 0) -> Iterator[Variable]:
-    """Yield the arrays of numbers in a structure, and in structures in it."""
     for field in record.dtype.names or ():
         array, own = record[field][0, 0], f"{name}.{field}"
         if isinstance(array, np.ndarray) and kind_of(array.dtype) == "number":

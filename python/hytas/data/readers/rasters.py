@@ -275,7 +275,6 @@ def _with_nan(variable: Variable, nodata_values: Sequence[float | None]) -> Vari
 
 
 def _grid(dataset: Any) -> Grid | None:
-    """Return the grid of a raster; None if the file has none."""
     a, b, c, d, e, f = tuple(dataset.transform)[:6]
     is_known = (a, b, c, d, e, f) != (1, 0, 0, 0, 1, 0)
     crs = dataset.crs.to_wkt() if dataset.crs else None
@@ -308,7 +307,6 @@ def _check_size(dataset: Any, path: Path, driver: str) -> None:
 
 
 def _check_files(dataset: Any, path: Path) -> None:
-    """Refuse a raster that GDAL composes of files of other names."""
     own = path.name.split(".")[0].lower()
     for file in map(Path, dataset.files):
         if file.parent != path.parent or not file.name.lower().startswith(own):
@@ -399,7 +397,6 @@ def _listed(
 
 
 def _palette(dataset: Any) -> dict[int, tuple[int, int, int]]:
-    """Return the colours of a palette by value."""
     if dataset.count != 1 or dataset.colorinterp[0].name != "palette":
         return {}
     return {int(value): tuple(rgba[:3]) for value, rgba in dataset.colormap(1).items()}
@@ -426,7 +423,6 @@ def _stack(path: Path, page: Variable, offsets: Sequence[int]) -> Variable:
 
 
 def _stack_dims(path: Path, shape: tuple[int, ...]) -> tuple[str, ...]:
-    """Return the dimensions of a stack of pages, which ImageJ's and tifffile's files describe."""
     with settings():
         text = _tags(_dataset(str(path), "GTiff", path.stat().st_mtime_ns)).get(
             "TIFFTAG_IMAGEDESCRIPTION", ""
@@ -513,7 +509,6 @@ def _joined(each: Sequence[BandFacts | None], order: Sequence[int]) -> BandFacts
 
 
 def _in_names(paths: Sequence[Path]) -> Any:
-    """Return the wavelengths (n,) that the names of files give with their unit, or None."""
     listed, unit = in_descriptions([path.stem for path in paths])
     return None if listed is None else nanometres(listed, unit)[0]
 

@@ -72,7 +72,6 @@ _ZARR = (".zgroup", ".zarray", ".zmetadata", "zarr.json")
 
 
 def _hint_at_scenes(path: Path) -> str:
-    """Return a hint at the scenes that are known by name, if the path may be meant for one."""
     if path.suffix or path.parent != Path():
         return ""
     name = path.name.lower().replace("-", "_")
@@ -138,7 +137,6 @@ def _folder(path: Path, argument: str) -> Contents:
 
 
 def _files(paths: tuple[Path, ...], argument: str) -> Contents:
-    """Describe files of bands, or the only file of a list."""
     if len(paths) == 1:
         return open_file(paths[0], argument)
     for path in paths:

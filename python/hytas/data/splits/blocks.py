@@ -80,7 +80,6 @@ def _split(
     seed: int,
     draws: int,
 ) -> Sides:
-    """Part the labelled pixels by units (H, W), of which each deal may have others."""
     generator = np.random.default_rng(seed)
     best = None
     for _ in range(draws):

@@ -86,7 +86,6 @@ def make_split(
 def _usual(
     scene: Scene, settings: SplitSettings, patch_size: int, seed: int
 ) -> tuple[SplitSettings, tuple[str, ...]]:
-    """Return the settings with the kind and block size that "auto" means for a scene; and notes."""
     if settings.kind != "auto":
         return settings, ()
     if scene.train is not None:
@@ -118,7 +117,6 @@ def _usual(
 
 
 def _idle(settings: SplitSettings) -> tuple[str, ...]:
-    """Return a note on each number of the settings that their kind of split does not use."""
     used = {"block": ("blocks", "folds"), "folds": ("folds",)}
     return tuple(
         f"{name} {getattr(settings, name)} is not used: the split is {settings.kind}"
@@ -142,7 +140,6 @@ def _counts(scene: Scene, settings: SplitSettings) -> tuple[int, ...]:
 
 
 def _shortfalls(scene: Scene, chosen: Pixels, counts: tuple[int, ...]) -> tuple[str, ...]:
-    """Return a note on the classes with fewer training pixels than asked for, if there are any."""
     if not counts:
         return ()
     totals = class_totals(scene, scene.labels.ravel()[chosen])
@@ -155,7 +152,6 @@ def _shortfalls(scene: Scene, chosen: Pixels, counts: tuple[int, ...]) -> tuple[
 
 
 def _not_chosen_on(scene: Scene, train: Pixels, validation: Pixels) -> tuple[str, ...]:
-    """Return a note on the classes that are trained but not validated, while others are."""
     trained, validated = (
         class_totals(scene, scene.labels.ravel()[part]) for part in (train, validation)
     )

@@ -15,8 +15,7 @@ import pytest
 from scipy.io import savemat
 
 from hytas.data import load_scene, make_split
-from hytas.data.datasets import SCENES, RemoteFile, digest, fetch, locate
-from hytas.data.published_names import _NAMES, known_class_names
+from hytas.data.datasets import PUBLISHED, SCENES, RemoteFile, digest, fetch, locate
 from hytas.errors import InputError
 
 pytest.importorskip("pooch")
@@ -130,7 +129,7 @@ def test_another_scene_under_the_name_of_one(tmp_path):
 
 def test_a_scene_by_name_is_split_as_published(tmp_path):
     """Table 3 in the order of a single label map: small classes train on more than their half."""
-    totals = next(counts for counts in _NAMES if sum(counts) == 10249)
+    totals = next(counts for counts in PUBLISHED if sum(counts) == 10249)
     labels = np.zeros(145 * 145, np.uint8)
     labels[: sum(totals)] = np.repeat(np.arange(1, 17), totals)
     cube = np.random.default_rng(0).integers(0, 999, (145, 145, 3)).astype(np.uint16)
@@ -262,11 +261,10 @@ def test_real_files_by_name_and_their_class_names(real: Path):
 def test_tables_of_the_paper():
     """Totals of the supplementary's tables 3 to 7."""
     totals = {10249: 16, 10366: 16, 54129: 16, 5348: 6, 42776: 9, 43923: 9, 5211: 13, 15029: 15}
-    found = {sum(counts): len(names) for counts, names in _NAMES.items()}
+    found = {sum(counts): len(names) for counts, names in PUBLISHED.items()}
     assert found == totals
-    assert all(len(counts) == len(names) for counts, names in _NAMES.items())
+    assert all(len(counts) == len(names) for counts, names in PUBLISHED.items())
     assert sum(SCENES["pavia_u"].train_counts) == 3921
-    assert known_class_names((1, 2, 3)) is None
 
 
 def test_every_address_is_secure_and_every_known_checksum_is_whole():

@@ -7,6 +7,7 @@ these maps are used. Otherwise the same number of pixels of each class is drawn 
 import hashlib
 import json
 import os
+import tomllib
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,17 +20,6 @@ from hytas.files import atomic_write, file_lock, write_text
 
 NOTES = "checksums.json"
 """File of the cache with the checksums of files at their first download or extraction."""
-_EHU = "https://www.ehu.eus/ccwintco/uploads"
-# Mirrors are pinned to a commit, so their content cannot change.
-_HYBRIDSN = (
-    "https://raw.githubusercontent.com/gokriznastic/HybridSN/"
-    "8e9fd37cdcbff5f9717433cddb83f5215f9ec54e/data"
-)
-_SPECTRALFORMER = (
-    "https://raw.githubusercontent.com/danfenghong/IEEE_TGRS_SpectralFormer/"
-    "fd08eb5edc9565f86b925a6b9abf8ebb63a5f065/data"
-)
-_FUSION = "https://github.com/songyz2019/rs-fusion-datasets-dist/releases/download/v1.0.0"
 
 
 @dataclass(frozen=True)
@@ -46,89 +36,50 @@ class RemoteFile:
 
     name: str
     urls: tuple[str, ...]
-    checksum: str | None
+    checksum: str | None = None
     member: str | None = None
 
 
 @dataclass(frozen=True)
 class NamedScene:
-    """A scene of the paper.
+    """A scene of the paper, as `scenes.toml` describes it.
 
     Attributes:
-        files: files to download: the cube, and the label map, or the training and the test map. A
-            single file holds all of these.
-        train_counts: training pixels of each class, in the order of the label map, if the files
-            hold no fixed maps.
+        classes: names, in the order of a single label map.
+        files: to download: the cube, and the label map, or the training and the test map. A single
+            file holds all of these.
         layouts: file names to look for in a folder of the user, each a tuple like `files`.
+        train_counts: training pixels of each class, in the order of the label map; None if the
+            files hold fixed maps.
     """
 
+    classes: tuple[str, ...]
     files: tuple[RemoteFile, ...]
-    train_counts: tuple[int, ...] | None
     layouts: tuple[tuple[str, ...], ...]
+    train_counts: tuple[int, ...] | None = None
 
 
-def _ehu(folder: str, name: str, checksum: str | None, mirrored: bool = True) -> RemoteFile:
-    urls = (f"{_EHU}/{folder}/{name}", *((f"{_HYBRIDSN}/{name}",) if mirrored else ()))
-    return RemoteFile(name, urls, checksum)
+SCENES: dict[str, NamedScene] = {}
+PUBLISHED: dict[tuple[int, ...], tuple[str, ...]] = {}
+"""Labelled pixels of each class of a published label map, in the order of the ids -> the names."""
 
 
-def _houston(member: str) -> RemoteFile:
-    return RemoteFile(
-        f"Houston2013_{member}",
-        (f"{_FUSION}/houston2013-mmr.zip",),
-        "sha256:7a2d719d12f49f1984e6f28821254cd6b217ba85599780a093ed3388ae1fd762",
-        f"Houston2013/{member}",
-    )
+def _read_table() -> None:
+    table = tomllib.loads(Path(__file__).with_name("scenes.toml").read_text(encoding="utf-8"))
+    for name, facts in table.items():
+        classes, counts = tuple(facts["classes"]), facts.get("train_counts")
+        SCENES[name] = NamedScene(
+            classes,
+            tuple(RemoteFile(**{**file, "urls": tuple(file["urls"])}) for file in facts["files"]),
+            tuple(map(tuple, facts["layouts"])),
+            None if counts is None else tuple(counts),
+        )
+        for one in facts["counts"]:
+            order = one.get("order", range(len(classes)))
+            PUBLISHED[tuple(one["pixels"])] = tuple(classes[place] for place in order)
 
 
-# The git checksums come from several public repositories with the same files. The sha256 comes from
-# rs-fusion-datasets. We have not checked them with a download.
-SCENES: dict[str, NamedScene] = {
-    "indian_pines": NamedScene(
-        (
-            RemoteFile(
-                "IndianPine.mat",
-                (f"{_SPECTRALFORMER}/IndianPine.mat",),
-                "git:7d0f27702e4e11db921e06f5ce2b09b55997b5e9",
-            ),
-        ),
-        (15, 50, 50, 50, 50, 50, 15, 50, 15, 50, 50, 50, 50, 50, 50, 50),
-        (("IndianPine.mat",), ("Indian_pines_corrected.mat", "Indian_pines_gt.mat")),
-    ),
-    "salinas": NamedScene(
-        (
-            _ehu("a/a3", "Salinas_corrected.mat", "git:2a745377a77369bd5a9d430c722f0bf5e0d0ffc1"),
-            _ehu("f/fa", "Salinas_gt.mat", "git:a0781d95c9fa20bb3c31751a0cf24b7dc09be65b"),
-        ),
-        (50,) * 16,
-        (("Salinas_corrected.mat", "Salinas_gt.mat"), ("Salinas.mat", "Salinas_gt.mat")),
-    ),
-    "houston2013": NamedScene(
-        (_houston("HSI.mat"), _houston("TRLabel.mat"), _houston("TSLabel.mat")),
-        None,
-        (
-            ("Houston.mat",),
-            ("Houston2013_HSI.mat", "Houston2013_TRLabel.mat", "Houston2013_TSLabel.mat"),
-            ("HSI.mat", "TRLabel.mat", "TSLabel.mat"),
-        ),
-    ),
-    "pavia_u": NamedScene(
-        (
-            _ehu("e/ee", "PaviaU.mat", "git:6eecc933bedec1130bb046483dd12e25cf091b24"),
-            _ehu("5/50", "PaviaU_gt.mat", "git:85d57a7f2fec6fc2b05a810b31808b88f9357dc6"),
-        ),
-        (548, 540, 392, 524, 265, 532, 375, 514, 231),
-        (("Pavia.mat",), ("PaviaU.mat", "PaviaU_gt.mat")),
-    ),
-    "ksc": NamedScene(
-        (
-            _ehu("2/26", "KSC.mat", None, mirrored=False),
-            _ehu("a/a6", "KSC_gt.mat", None, mirrored=False),
-        ),
-        (25,) * 13,
-        (("KSC.mat", "KSC_gt.mat"),),
-    ),
-}
+_read_table()
 
 
 def locate(name: str, data_dir: str | Path | None = None) -> list[Path]:

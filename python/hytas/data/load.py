@@ -25,7 +25,6 @@ from hytas.data.labels.read import (
     refuse_options_of_shapes,
 )
 from hytas.data.no_data import check_nodata
-from hytas.data.published_names import CLASS_NAMES
 from hytas.data.readers.table import Named, open_file
 from hytas.data.record import Contents
 from hytas.data.scene import Scene, check_cube, numbered, scene_from_arrays
@@ -290,15 +289,14 @@ def _named(name: str, data_dir: str | Path | None, use: Use) -> Scene:
     paths = locate(name, data_dir)
     unnamed_yet = replace(use, labels=replace(use.labels, names={}))
     scene = replace(_read(paths[0], paths[1:], unnamed_yet), name=name)
-    if scene.classes != len(CLASS_NAMES[name]):
-        wanted = len(CLASS_NAMES[name])
+    if scene.classes != (wanted := len(SCENES[name].classes)):
         raise InputError("data", paths[-1], f"holds {scene.classes} classes, {name} has {wanted}")
     counts = None if scene.train is not None else SCENES[name].train_counts
     unnamed = all(
         text == f"class {i}" for text, i in zip(scene.class_names, scene.class_ids, strict=True)
     )
     if scene.train is None and unnamed:
-        scene = replace(scene, class_names=CLASS_NAMES[name])
+        scene = replace(scene, class_names=SCENES[name].classes)
     return _with_names(replace(scene, train_counts=counts), use.labels)
 
 

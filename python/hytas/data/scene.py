@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from hytas.data.bands import Bands, finite, format_bands, measured_bands, select_bands
 from hytas.data.cube import valid_pixels
+from hytas.data.datasets import PUBLISHED
 from hytas.data.labels import LabelMap, Labels, join
 from hytas.data.no_data import as_stored, undeclared, valid_mask
 from hytas.data.palette import UNLABELLED_COLOUR, Palette, palette
 from hytas.data.patches import Part, PatchReader, mask_of
-from hytas.data.published_names import known_class_names
 from hytas.errors import InputError
 from hytas.types import Array
 
@@ -401,8 +401,7 @@ def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> t
     ids = labels.ids
     if names is None:
         counts = np.bincount(labels.labels.ravel(), minlength=len(ids) + 1)[1:]
-        scene_names = known_class_names(tuple(int(count) for count in counts))
-        return scene_names or tuple(f"class {i}" for i in ids)
+        return PUBLISHED.get(tuple(counts.tolist())) or tuple(f"class {i}" for i in ids)
     if isinstance(names, Mapping):
         return tuple(names.get(i) or f"class {i}" for i in ids)
     if len(names) != len(ids):

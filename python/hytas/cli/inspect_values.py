@@ -35,12 +35,12 @@ def describe_shapes(path: Path) -> dict[str, Any] | None:
     from collections import Counter
 
     from hytas.data.labels.formats import format_of, read_shapes
-    from hytas.data.labels.shapes import VectorOptions
+    from hytas.data.labels.options import LabelOptions
 
     if format_of(path) is None:
         return None
     try:
-        shapes = read_shapes(path, VectorOptions())
+        shapes = read_shapes(path, LabelOptions())
     except InputError as error:
         raise InputError("path", path, error.rule, error.hint) from error
     fields = {}

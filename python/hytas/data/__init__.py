@@ -7,8 +7,9 @@ from hytas.data.datasets import SCENES
 from hytas.data.grid import Grid
 from hytas.data.images import ImageSet, holds_images, load_images, make_image_split
 from hytas.data.join import check_same_bands, join_scenes
+from hytas.data.labels.maps import LabelMaps
 from hytas.data.labels.names import read_class_names
-from hytas.data.labels.read import LabelMaps, label_files, labels_on_grid
+from hytas.data.labels.read import label_files, labels_on_grid
 from hytas.data.load import Cube, load_cube, load_maps, load_scene
 from hytas.data.location import Location, Lookup, Orthorectified
 from hytas.data.mapped import MappedCube, OwnScaling, Resampling

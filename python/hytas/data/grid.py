@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,9 @@ SAME_PIXELS = 0.01
 
 METRES_OF_DEGREE = 111_320.0
 """Of a meridian."""
+
+WGS_84 = "EPSG:4326"
+"""System of latitude and longitude."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,11 @@ class Grid:
         return None if self.crs is None else crs_of(self.crs)
 
     @property
+    def place_crs(self) -> str | None:
+        """Return the system of coordinates: `crs`, or that of latitude and longitude."""
+        return WGS_84 if self.transform is None and self.location is not None else self.crs
+
+    @property
     def is_placed(self) -> bool:
         """Whether the pixels have a transform, and an area."""
         if self.transform is None or not all(map(math.isfinite, self.transform)):
@@ -71,24 +80,9 @@ class Grid:
         return self.transform is not None and (self.transform[1] != 0 or self.transform[3] != 0)
 
     @property
-    def is_sheared(self) -> bool:
-        """Whether rows and columns are not at right angles."""
-        if self.transform is None:
-            return False
-        a, b, _, d, e, _ = self.transform
-        return abs(a * b + d * e) > 1e-6 * math.hypot(a, d) * math.hypot(b, e)
-
-    @property
     def is_south_up(self) -> bool:
         """Whether y grows with the row, as in a raster whose first row is the southernmost."""
         return self.transform is not None and not self.is_rotated and self.transform[4] > 0
-
-    @property
-    def is_north_up(self) -> bool:
-        """Whether x grows with the column and y falls with the row, without a rotation."""
-        if self.transform is None or self.is_rotated:
-            return False
-        return self.transform[0] > 0 > self.transform[4]
 
     @property
     def pixel_size(self) -> tuple[float, float] | None:
@@ -113,11 +107,14 @@ class Grid:
 
     @property
     def bounds(self) -> tuple[float, float, float, float] | None:
-        """Return the least x and y and the largest x and y of the corners."""
-        if self.transform is None:
+        """Return the least x and y and the largest x and y of the corners, or of the location."""
+        if self.transform is not None:
+            x, y = self.coordinates(*self._corners)
+        elif self.location is not None:
+            x, y = self.location.read()
+        else:
             return None
-        x, y = self.coordinates(*self._corners)
-        return float(x.min()), float(y.min()), float(x.max()), float(y.max())
+        return float(np.nanmin(x)), float(np.nanmin(y)), float(np.nanmax(x)), float(np.nanmax(y))
 
     def coordinates(
         self, columns: Sequence[float] | Coordinates, rows: Sequence[float] | Coordinates
@@ -140,9 +137,10 @@ class Grid:
 
     def is_same_system(self, other: "Grid") -> bool:
         """Whether coordinates mean the same in both; a grid that names no system fits any."""
-        if self.crs is None or other.crs is None or self.crs == other.crs:
+        own, others = self.place_crs, other.place_crs
+        if own is None or others is None or own == others:
             return True
-        return bool(self.system == other.system)
+        return bool(crs_of(own) == crs_of(others))
 
     def is_same(self, other: "Grid") -> bool:
         """Whether both have the same pixels: size, place, and coordinate system."""
@@ -154,8 +152,7 @@ class Grid:
 
     def overlaps(self, other: "Grid") -> bool:
         """Whether the areas of two placed grids have a pixel in common, in any systems."""
-        columns, rows = self._places_in(other)
-        column, row = np.asarray(columns), np.asarray(rows)
+        column, row = self._border_of(other)
         finite = np.isfinite(column) & np.isfinite(row)
         if not finite.any():
             return False
@@ -167,20 +164,14 @@ class Grid:
             and row.max() > 0
         )
 
-    def _places_in(self, other: "Grid") -> tuple[Coordinates, Coordinates]:
+    def _border_of(self, other: "Grid") -> tuple[Coordinates, Coordinates]:
         edge = np.linspace(0, 1, 9)
         nought, one = np.zeros_like(edge), np.ones_like(edge)
         columns = np.concatenate([edge, one, edge, nought]) * other.width
         rows = np.concatenate([nought, edge, one, edge]) * other.height
         x, y = other.coordinates(columns, rows)
         if not self.is_same_system(other):
-            warp = library("rasterio.warp", "grid", "another coordinate system")
-            with gdal():
-                try:
-                    moved = warp.transform(other.system, self.system, x.tolist(), y.tolist())
-                except Exception:  # rasterio has no base class for the errors of PROJ
-                    return np.full(1, np.nan), np.full(1, np.nan)
-            x, y = (np.asarray(each, np.float64) for each in moved)
+            x, y = in_system(x, y, other.system, self.system)
         return self.pixels(x, y)
 
     def _is_aligned(self, other: "Grid") -> bool:
@@ -232,6 +223,19 @@ def crs_of(text: str) -> Any:
             return crs.CRS.from_user_input(text)
         except ValueError:  # rasterio's CRSError is a ValueError
             return None
+
+
+def in_system(
+    x: Coordinates, y: Coordinates, source: Any, target: Any
+) -> tuple[Coordinates, Coordinates]:
+    """Return coordinates (n,) of one CRS of rasterio in another; NaN where it has no such place."""
+    warp = library("rasterio.warp", "grid", "another coordinate system")
+    finite = np.isfinite(x) & np.isfinite(y)
+    moved = np.full((2, len(x)), np.nan)
+    with gdal(), suppress(Exception):  # rasterio has no base class for the errors of PROJ
+        moved[:, finite] = warp.transform(source, target, x[finite].tolist(), y[finite].tolist())
+    moved[~np.isfinite(moved)] = np.nan
+    return moved[0], moved[1]
 
 
 def epsg_of(system: Any) -> int | None:

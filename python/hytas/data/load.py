@@ -16,14 +16,11 @@ from hytas.data.grid import Grid
 from hytas.data.labels.align import aligned, is_placed
 from hytas.data.labels.find import map_shapes
 from hytas.data.labels.formats import format_of
+from hytas.data.labels.maps import LabelMaps
 from hytas.data.labels.names import GivenNames, read_class_names, renamed
 from hytas.data.labels.options import Given, LabelOptions, parse_unlabelled
-from hytas.data.labels.read import (
-    LabelMaps,
-    of_rasters,
-    of_shapes,
-    refuse_options_of_shapes,
-)
+from hytas.data.labels.read import of_rasters, refuse_options_of_shapes
+from hytas.data.labels.vector import of_shapes
 from hytas.data.no_data import check_nodata
 from hytas.data.readers.table import Named, open_file
 from hytas.data.record import Contents

@@ -1,16 +1,14 @@
 """Bring a label map onto the grid of a cube, by the nearest neighbour."""
 
 from collections.abc import Iterator
-from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.grid import Coordinates, Grid, gdal
+from hytas.data.grid import Coordinates, Grid, crs_of, in_system
 from hytas.data.limits import printable
 from hytas.errors import InputError
-from hytas.lazy import library
 
 AT_ONCE = 2**18
 """Pixels whose places are computed together."""
@@ -51,7 +49,7 @@ def aligned(name: str, values: npt.NDArray[np.int64], own: Grid | None, cube: Gr
         return Aligned(values, None)
     at_centres, inside = _at_centres(values, own, cube)
     if not inside:
-        if _lacks_a_system(own, cube) and values.shape == (cube.height, cube.width):
+        if None in (own.place_crs, cube.place_crs) and values.shape == (cube.height, cube.width):
             note = "one of cube and labels names no coordinate system: taken pixel by pixel"
             return Aligned(values, f"{name}: {note}")
         raise InputError(
@@ -76,9 +74,11 @@ def _at_centres(
 ) -> tuple[npt.NDArray[np.int64], int]:
     """Return the label at the centre of each pixel of the cube, and how many lie in the map."""
     at_centres = np.zeros(cube.height * cube.width, np.int64)
-    inside = 0
+    inside, same_system = 0, cube.is_same_system(own)
     for start, x, y in _centres(cube):
-        columns, rows = own.pixels(*_in_system(x, y, cube, own))
+        if not same_system:
+            x, y = in_system(x, y, crs_of(cube.place_crs or ""), own.system)
+        columns, rows = own.pixels(x, y)
         # A place that the map's system does not have is not finite.
         there = (columns >= 0) & (columns < own.width) & (rows >= 0) & (rows < own.height)
         place = rows[there].astype(np.int64), columns[there].astype(np.int64)
@@ -99,34 +99,6 @@ def _centres(grid: Grid) -> Iterator[tuple[int, Coordinates, Coordinates]]:
     for start in range(0, size, AT_ONCE):
         rows, columns = np.divmod(np.arange(start, min(start + AT_ONCE, size)), grid.width)
         yield start, *grid.coordinates(columns + 0.5, rows + 0.5)
-
-
-def _in_system(
-    x: Coordinates, y: Coordinates, source: Grid, target: Grid
-) -> tuple[Coordinates, Coordinates]:
-    """Return coordinates in the system of another grid; NaN where it has no such place."""
-    here = _with_system(source)
-    if here.is_same_system(target):
-        return x, y
-    warp = library("rasterio.warp", "labels", "another coordinate system")
-    finite = np.isfinite(x) & np.isfinite(y)
-    moved = np.full((2, len(x)), np.nan)
-    with gdal():
-        places = x[finite].tolist(), y[finite].tolist()
-        with suppress(Exception):  # rasterio has no base class for the errors of PROJ
-            moved[:, finite] = warp.transform(here.system, target.system, *places)
-    moved[~np.isfinite(moved)] = np.nan
-    return moved[0], moved[1]
-
-
-def _with_system(grid: Grid) -> Grid:
-    if grid.transform is not None or grid.location is None:
-        return grid
-    return Grid(None, "EPSG:4326", grid.height, grid.width, grid.location)
-
-
-def _lacks_a_system(*grids: Grid) -> bool:
-    return any(_with_system(grid).crs is None for grid in grids)
 
 
 def _difference(own: Grid, cube: Grid) -> str:
@@ -155,14 +127,11 @@ def _pixels(count: float, what: str) -> str:
 
 
 def _system(grid: Grid) -> str:
-    return f"EPSG:{grid.epsg}" if grid.epsg is not None else printable(grid.crs or "no system")[:60]
+    if grid.epsg is not None:
+        return f"EPSG:{grid.epsg}"
+    return printable(grid.place_crs or "no system")[:60]
 
 
 def _where(grid: Grid) -> str:
-    box: Any = grid.bounds
-    if box is None:
-        assert grid.location is not None  # else it has no place
-        x, y = grid.location.read()
-        box = np.nanmin(x), np.nanmin(y), np.nanmax(x), np.nanmax(y)
-    left, bottom, right, top = (f"{float(each):.8g}" for each in box)
-    return f"x {left} to {right}, y {bottom} to {top} in {_system(_with_system(grid))}"
+    left, bottom, right, top = (f"{each:.8g}" for each in grid.bounds or ())
+    return f"x {left} to {right}, y {bottom} to {top} in {_system(grid)}"

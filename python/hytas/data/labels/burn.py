@@ -1,12 +1,12 @@
 """From shapes to pixels: a pixel belongs to the polygon that its centre lies in."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from hytas.data.grid import Grid
-from hytas.data.labels.shapes import Geometries, Points
+from hytas.data.labels.shapes import POINT, POLYGON, Geometries, Points, parts_of
 from hytas.errors import InputError
 from hytas.lazy import library
 
@@ -16,6 +16,8 @@ FAR = 1e15
 """Pixels; a place that is farther away is in no scene."""
 MOST_PAIRS = 200_000_000
 """Pairs of edges that are compared to find a ring that crosses itself."""
+AT_ONCE = 4096
+"""Edges of a ring that are compared with the others together."""
 
 
 class Burnt(NamedTuple):
@@ -90,13 +92,13 @@ class Burner:
         if not owners.size:
             return Burnt(window, owners)
         corner = window[1].start, window[0].start
-        polygons, owner = _parts(geometries, numbers, _POLYGONS)
+        polygons, owner = _parts(geometries, numbers, POLYGON)
         if len(polygons):
             features = library("rasterio.features", "labels", "a file of polygons")
             polygons = shapely.transform(polygons, lambda places: _off_centres(places - corner))
             # The first shape is drawn last, over the others.
             features.rasterize(zip(polygons[::-1], owner[::-1].tolist(), strict=True), out=owners)
-        points, owner = _parts(geometries, numbers, _POINTS)
+        points, owner = _parts(geometries, numbers, POINT)
         columns, rows = (np.floor(shapely.get_coordinates(points)) - corner).T
         inside = (columns >= 0) & (columns < width) & (rows >= 0) & (rows < height)
         pixels = (rows * width + columns)[inside].astype(np.int64)
@@ -128,10 +130,10 @@ class Burner:
         assert self._centres is not None
         owners: Owners = np.zeros(self._size, np.int32)
         flat = owners.reshape(-1)
-        points, owner = _parts(geometries, numbers, _POINTS)
+        points, owner = _parts(geometries, numbers, POINT)
         pixel, is_close = self._nearest(shapely.get_coordinates(points))
         _put_first(owners, self._known[pixel[is_close]], owner[is_close])
-        polygons, owner = _parts(geometries, numbers, _POLYGONS)
+        polygons, owner = _parts(geometries, numbers, POLYGON)
         shapely.prepare(polygons)
         x, y = self._centres.T
         for polygon, number in zip(polygons, owner.tolist(), strict=True):
@@ -168,17 +170,11 @@ class Burner:
         return np.array([np.cos(np.radians(np.median(self._centres[:, 1]))), 1.0])
 
 
-_POINTS, _POLYGONS = 0, 3
-
-
 def _parts(geometries: Geometries, numbers: Owners, kind: int) -> tuple[Geometries, Owners]:
     """Return the parts of shapes that are of one kind, and the number of the shape of each."""
     import shapely
 
-    parts, index = geometries, np.arange(len(geometries))
-    while (shapely.get_type_id(parts) > _POLYGONS).any():  # parts may have parts
-        parts, inner = shapely.get_parts(parts, return_index=True)
-        index = index[inner]
+    parts, index = parts_of(geometries)
     of_kind = (shapely.get_type_id(parts) == kind) & ~shapely.is_empty(parts)
     return parts[of_kind], numbers[index[of_kind]]
 
@@ -216,7 +212,7 @@ def check_rings(geometries: Geometries) -> None:
         geometry = geometries[number]
         if geometry is None:
             continue
-        polygons, _ = _parts(np.array([geometry], object), np.ones(1, np.int32), _POLYGONS)
+        polygons, _ = _parts(np.array([geometry], object), np.ones(1, np.int32), POLYGON)
         for ring in shapely.get_rings(polygons):
             _check(shapely.get_coordinates(ring)[:-1], number + 1)
 
@@ -242,26 +238,18 @@ def crossing(ring: Points) -> tuple[float, float] | None:
     Raises:
         InputError: too many edges above each other to compare.
     """
-    start = ring
-    end = np.roll(ring, -1, axis=0)
-    low, high = np.minimum(start[:, 0], end[:, 0]), np.maximum(start[:, 0], end[:, 0])
-    order = np.argsort(low, kind="stable")
-    start, end, low, high = start[order], end[order], low[order], high[order]
-    last = np.searchsorted(low, high, side="right")
-    if int((last - np.arange(len(last))).sum()) > MOST_PAIRS:
+    import shapely
+
+    ends = np.roll(ring, -1, axis=0)
+    low, high = np.minimum(ring[:, 0], ends[:, 0]), np.maximum(ring[:, 0], ends[:, 0])
+    above = int(np.searchsorted(np.sort(low), high, side="right").sum())
+    if above - len(ring) * (len(ring) - 1) // 2 > MOST_PAIRS:
         raise InputError("labels", rule="a ring has too many edges above each other")
-    for i in range(len(start) - 1):
-        others = slice(i + 1, int(last[i]))
-        a, b, c, d = start[i], end[i], start[others], end[others]
-        across = _side(a, b, c) * _side(a, b, d) < 0
-        across &= _side(c, d, a) * _side(c, d, b) < 0
-        if across.any():
-            return float(b[0]), float(b[1])
+    edges = shapely.linestrings(np.stack([ring, ends], axis=1))
+    tree = shapely.STRtree(edges)
+    for first in range(0, len(edges), AT_ONCE):
+        crossed, _ = tree.query(edges[first : first + AT_ONCE], predicate="crosses")
+        if crossed.size:
+            x, y = ends[first + int(crossed[0])].tolist()
+            return x, y
     return None
-
-
-def _side(a: Points, b: Points, c: Points) -> npt.NDArray[Any]:
-    cross = (b[..., 0] - a[..., 0]) * (c[..., 1] - a[..., 1]) - (b[..., 1] - a[..., 1]) * (
-        c[..., 0] - a[..., 0]
-    )
-    return np.sign(cross)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.labels.shapes import Points, Shapes, VectorOptions, check_amount
+from hytas.data.labels.options import LabelOptions
+from hytas.data.labels.shapes import Points, Shapes, check_amount
 from hytas.errors import InputError
 
 _FIRST = b"; ENVI Output of ROIs"
@@ -19,7 +20,7 @@ def matches(head: bytes, path: Path) -> bool:
     return head.startswith(_FIRST)
 
 
-def read(path: Path, options: VectorOptions) -> Shapes:
+def read(path: Path, options: LabelOptions) -> Shapes:
     """Read the pixels of each region; ENVI counts them from 1.
 
     Raises:

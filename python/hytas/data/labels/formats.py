@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hytas.data.labels import envi_roi, ogr, points_csv
-from hytas.data.labels.shapes import MOST_TEXT, Shapes, VectorOptions
+from hytas.data.labels.options import LabelOptions
+from hytas.data.labels.shapes import MOST_TEXT, Shapes
 from hytas.data.record import reading
 from hytas.errors import InputError
 
@@ -22,7 +23,7 @@ class VectorFormat(NamedTuple):
 
     name: str
     matches: Callable[[bytes, Path], bool]
-    read: Callable[[Path, VectorOptions], Shapes]
+    read: Callable[[Path, LabelOptions], Shapes]
     most: int | None = None
 
 
@@ -57,7 +58,7 @@ def files_of(path: Path) -> tuple[Path, ...]:
     return path, *(ogr.parts_of_shapefile(path).values() if is_shapefile else ())
 
 
-def read_shapes(path: Path, options: VectorOptions) -> Shapes:
+def read_shapes(path: Path, options: LabelOptions) -> Shapes:
     """Read the shapes of a file.
 
     Raises:

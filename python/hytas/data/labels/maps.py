@@ -1,11 +1,13 @@
 """Check label maps, and number their classes 1..C; 0 means unlabelled."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.labels.shapes import Colour
 from hytas.errors import InputError
 from hytas.types import Array
 
@@ -24,6 +26,29 @@ class Labels:
     test: LabelMap | None
     ids: tuple[int, ...]
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelMaps:
+    """Labels on the pixels of a cube.
+
+    Attributes:
+        maps: name and values (H, W) of the map, or of the training and the test map: class ids,
+            0 unlabelled.
+        names: of classes, by id; those that the file names.
+        colours: of classes, by id.
+        notes: remarks for the user.
+        polygons: (H, W) the number of the polygon or point that labels a pixel, from 1; None if
+            the labels are a raster.
+        files: all files that were read.
+    """
+
+    maps: tuple[tuple[str, npt.NDArray[np.int64]], ...]
+    names: Mapping[int, str] = field(default_factory=dict)
+    colours: Mapping[int, Colour] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    polygons: LabelMap | None = None
+    files: tuple[Path, ...] = ()
 
 
 def check_map(name: str, values: Array, argument: str = "labels") -> npt.NDArray[np.int64]:

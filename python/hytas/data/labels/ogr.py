@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from hytas.data.labels.options import LabelOptions
 from hytas.data.labels.shapes import (
     CLASS_FIELDS,
     COLOUR_FIELDS,
@@ -22,7 +23,6 @@ from hytas.data.labels.shapes import (
     MOST_SHAPES,
     Geometries,
     Shapes,
-    VectorOptions,
     too_many,
 )
 from hytas.data.limits import listed, printable
@@ -46,22 +46,22 @@ _SAFE = {
 }
 
 
-def read_geojson(path: Path, options: VectorOptions) -> Shapes:
+def read_geojson(path: Path, options: LabelOptions) -> Shapes:
     """Read GeoJSON; degrees on WGS 84, unless the file names another system."""
     return _shapes("GeoJSON", path, options, open_options={"DATE_AS_STRING": "YES"})
 
 
-def read_flatgeobuf(path: Path, options: VectorOptions) -> Shapes:
+def read_flatgeobuf(path: Path, options: LabelOptions) -> Shapes:
     """Read a FlatGeobuf file."""
     return _shapes("FlatGeobuf", path, options)
 
 
-def read_kml(path: Path, options: VectorOptions) -> Shapes:
+def read_kml(path: Path, options: LabelOptions) -> Shapes:
     """Read a KML file."""
     return _shapes("KML", path, options, driver="LIBKML")
 
 
-def read_geopackage(path: Path, options: VectorOptions) -> Shapes:
+def read_geopackage(path: Path, options: LabelOptions) -> Shapes:
     """Read a layer of a GeoPackage.
 
     Raises:
@@ -78,7 +78,7 @@ def read_geopackage(path: Path, options: VectorOptions) -> Shapes:
     return _shapes("GeoPackage", path, options, "GPKG", open_options={"IMMUTABLE": "YES"})
 
 
-def read_shapefile(path: Path, options: VectorOptions) -> Shapes:
+def read_shapefile(path: Path, options: LabelOptions) -> Shapes:
     """Read a Shapefile, with the table next to it.
 
     Raises:
@@ -114,7 +114,7 @@ def parts_of_shapefile(path: Path) -> dict[str, Path]:
 def _shapes(
     name: str,
     path: Path,
-    options: VectorOptions,
+    options: LabelOptions,
     driver: str | None = None,
     config: Mapping[str, str] | None = None,
     open_options: Mapping[str, str] | None = None,
@@ -138,7 +138,7 @@ def _shapes(
         "config": dict(config or {}),
         # A name of a file that begins with `/vsi...` would be one of GDAL's own file systems.
         "path": str(path.absolute()),
-        "layer": options.layer,
+        "layer": options.key,
         "open_options": dict(open_options or {}),
         "class_fields": [field.lower()] if field is not None else list(CLASS_FIELDS),
         "encoding": encoding,

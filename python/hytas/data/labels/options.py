@@ -4,8 +4,9 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from hytas.data.labels.shapes import Colour, VectorOptions, colour_of
+from hytas.data.labels.shapes import Colour, colour_of
 from hytas.errors import InputError
 
 Given = int | float | str
@@ -64,8 +65,8 @@ class LabelOptions:
         key: name of the map, or two names "training,test"; the layer of vector labels.
         unlabelled: label or colour of unlabelled pixels.
         zero_is_a_class: whether 0 is a class; ids are then one more than the file's numbers.
-        class_field: the field of the classes of vector labels.
-        crs: their coordinate system.
+        class_field: the field of the classes of vector labels; None finds it.
+        crs: their coordinate system, if the file does not say it.
         names: of classes, by number in the file or by name; see `read_class_names`.
     """
 
@@ -76,7 +77,12 @@ class LabelOptions:
     crs: str | None = None
     names: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def of_shapes(self) -> VectorOptions:
-        """Return the options for the reader of vector labels."""
-        return VectorOptions(self.class_field, self.crs, self.key)
+    def refuse_colour(self, path: Path) -> None:
+        """Refuse a colour of unlabelled pixels for a file that holds no picture.
+
+        Raises:
+            InputError: there is one.
+        """
+        if self.unlabelled.colour is not None:
+            rule = f"is for pictures, and {path} holds whole numbers"
+            raise InputError("unlabelled", self.unlabelled.given, rule)

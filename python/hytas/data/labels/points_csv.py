@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.labels.shapes import Points, Shapes, VectorOptions, check_amount
+from hytas.data.labels.options import LabelOptions
+from hytas.data.labels.shapes import Points, Shapes, check_amount
 from hytas.data.limits import listed, printable
 from hytas.errors import InputError
 from hytas.files import read_csv
@@ -18,7 +19,7 @@ _DEGREES = (("lon", "lat"), ("longitude", "latitude"))
 _MAP = (("x", "y"), ("easting", "northing"))
 
 
-def read(path: Path, options: VectorOptions) -> Shapes:
+def read(path: Path, options: LabelOptions) -> Shapes:
     """Read the points of a file.
 
     Columns `row` and `column` count pixels from 0. `lon` and `lat` are degrees on WGS 84. `x` and

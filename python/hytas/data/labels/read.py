@@ -1,7 +1,6 @@
 """Read labels of any form as maps on the pixels of a cube."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,40 +12,17 @@ from hytas.data.labels import find
 from hytas.data.labels.align import aligned
 from hytas.data.labels.colours import WHITE, by_colour
 from hytas.data.labels.formats import NAMES, files_of, format_of
-from hytas.data.labels.maps import LabelMap, check_map
+from hytas.data.labels.maps import LabelMaps, check_map
 from hytas.data.labels.names import GivenNames, gdal_classes, read_class_names, renamed
 from hytas.data.labels.options import Given, LabelOptions, parse_unlabelled
 from hytas.data.labels.shapes import Colour
-from hytas.data.labels.vector import vector_map
+from hytas.data.labels.vector import of_shapes
 from hytas.data.limits import listed
 from hytas.data.readers.table import open_file
 from hytas.data.record import Contents
 from hytas.errors import InputError
 
 Map = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class LabelMaps:
-    """Labels on the pixels of a cube.
-
-    Attributes:
-        maps: name and values (H, W) of the map, or of the training and the test map: class ids,
-            0 unlabelled.
-        names: of classes, by id; those that the file names.
-        colours: of classes, by id.
-        notes: remarks for the user.
-        polygons: (H, W) the number of the polygon or point that labels a pixel, from 1; None if
-            the labels are a raster.
-        files: all files that were read.
-    """
-
-    maps: tuple[tuple[str, Map], ...]
-    names: Mapping[int, str] = field(default_factory=dict)
-    colours: Mapping[int, Colour] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    polygons: LabelMap | None = None
-    files: tuple[Path, ...] = ()
 
 
 def labels_on_grid(
@@ -103,25 +79,6 @@ def refuse_options_of_shapes(options: LabelOptions, labels: str | None) -> None:
         if value is not None:
             where = "`labels` names no file" if labels is None else f"`labels` names {labels}"
             raise InputError(argument, value, f"is for polygons and points ({NAMES}), and {where}")
-
-
-def of_shapes(
-    path: Path, options: LabelOptions, grid: Grid, class_ids: Mapping[str, int] | None = None
-) -> LabelMaps:
-    """Return the labels of a file of polygons or points; see `labels_on_grid`."""
-    if options.unlabelled.colour is not None:
-        raise _no_picture(options, str(path))
-    burnt = vector_map(
-        path,
-        options.of_shapes,
-        grid,
-        unlabelled=options.unlabelled.number,
-        zero_is_a_class=options.zero_is_a_class,
-        given=options.names,
-        class_ids=class_ids,
-    )
-    maps = (("classes", burnt.labels.astype(np.int64)),)
-    return LabelMaps(maps, burnt.names, burnt.colours, burnt.notes, burnt.polygons, files_of(path))
 
 
 def of_rasters(
@@ -193,8 +150,7 @@ def _classes(
                 "#ffffff"
             )
     else:
-        if options.unlabelled.colour is not None:
-            raise _no_picture(options, str(source.path))
+        options.refuse_colour(source.path)
         plus = int(_zero_is_a_class(raws, options, notes))
         maps = [_numbered(raw, options, bool(plus), argument) for raw in raws]
         sidecar = gdal_classes(source.path)
@@ -299,11 +255,6 @@ def _with_class_ids(classes: _Classes, class_ids: Mapping[str, int], raw: find.R
     pairs = zip(classes.ids, own, strict=True)
     colours = {class_ids[name]: classes.colours[i] for i, name in pairs if i in classes.colours}
     return _Classes(maps, [*names], names, colours, classes.notes)
-
-
-def _no_picture(options: LabelOptions, path: str) -> InputError:
-    given = options.unlabelled.given
-    return InputError("unlabelled", given, f"is for pictures, and {path} holds whole numbers")
 
 
 def label_files(path: str | Path) -> tuple[Path, ...]:

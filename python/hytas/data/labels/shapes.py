@@ -15,6 +15,8 @@ from hytas.errors import InputError
 Points = npt.NDArray[np.float64]
 Geometries = npt.NDArray[np.object_]
 Colour = tuple[int, int, int]
+NONE, POINT, POLYGON = -1, 0, 3
+"""Numbers of types of geometries in shapely; those of several parts are larger."""
 
 MOST_TEXT = 2**26
 """Bytes of a text file of shapes; a polygon of a field takes kilobytes."""
@@ -50,21 +52,6 @@ class Shapes:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class VectorOptions:
-    """The options of vector labels.
-
-    Attributes:
-        class_field: the field with the class of each shape; None finds it.
-        crs: the coordinate system of the shapes, if the file does not say it.
-        layer: of a file with several.
-    """
-
-    class_field: str | None = None
-    crs: str | None = None
-    layer: str | None = None
-
-
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
     """Name the file in errors about its shapes."""
@@ -75,6 +62,17 @@ def naming(path: Path) -> Iterator[None]:
             raise
         rule = error.rule or error.argument
         raise InputError("labels", str(path), rule, error.hint) from None
+
+
+def parts_of(geometries: Geometries) -> tuple[Geometries, npt.NDArray[np.int64]]:
+    """Return the parts of geometries that have some, and the index of the geometry of each."""
+    import shapely
+
+    parts, index = geometries, np.arange(len(geometries))
+    while (shapely.get_type_id(parts) > POLYGON).any():  # parts may have parts
+        parts, inner = shapely.get_parts(parts, return_index=True)
+        index = index[inner]
+    return parts, index
 
 
 def check_amount(count: int) -> None:

@@ -106,9 +106,6 @@ def find_axes(
         bands: the number of bands that is expected, or None.
         wavelengths: lengths of the lists of wavelengths in the file.
         maps: (height, width) of the label maps in use.
-
-    Raises:
-        InputError: the user's text is not an order of these axes.
     """
     kept, shape = cube_axes(variable), variable.shape
     if given is not None:

@@ -17,9 +17,6 @@ def class_indices(
 
     Classes are the same if their names are; where one of them has no name of its own, if their
     ids are.
-
-    Raises:
-        InputError: a class of the scene is not among them; `owner` is whose they are.
     """
     indices = [0]
     for own, name in zip(scene.class_ids, scene.class_names, strict=True):

@@ -213,11 +213,7 @@ def cube_in(
     axes: str | None = None,
     maps: Sequence[Shape] = (),
 ) -> FileCube:
-    """Return a variable as a cube, its axes settled (`find_axes`) and its bands described.
-
-    Raises:
-        InputError: it has fewer than 2 bands, or no pixel.
-    """
+    """Return a variable as a cube, its axes settled (`find_axes`) and its bands described."""
     lengths = list_lengths(contents, variable)
     roles = find_axes(variable, given=axes, bands=bands, wavelengths=lengths, maps=maps)
     with reading(argument, contents.path, f"{contents.format} file"):
@@ -253,9 +249,6 @@ def find_cube(
     """Return the variable of the cube: the named one, or the only one with three axes.
 
     If there are several, it is the only one that has two axes of a map of the shapes `maps`.
-
-    Raises:
-        InputError: no such variable, no cube, or several cubes without a key.
     """
     if key is not None:
         variable = contents.get(key, argument)
@@ -296,11 +289,7 @@ def find_cube(
 
 
 def require_number(variable: Variable, contents: Contents, argument: str) -> None:
-    """Refuse an array that holds no real numbers.
-
-    Raises:
-        InputError: naming the array and its content.
-    """
+    """Refuse an array that holds no real numbers."""
     if variable.kind != "number":
         raise InputError(
             argument, contents.path, f"{variable} is {variable.kind}; real numbers are needed"

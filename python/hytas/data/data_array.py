@@ -121,9 +121,6 @@ def cube_of(array: Any, argument: str = "cube") -> ArrayCube:
     Args:
         array: with a dimension each of rows, columns and bands, and others of length 1.
         argument: its name, for messages.
-
-    Raises:
-        InputError: the names of the dimensions do not say which is which.
     """
     axes = _axes(array, argument)
     cube = array.isel({dim: 0 for dim in array.dims if dim not in axes}).transpose(*axes)
@@ -149,9 +146,6 @@ def map_of(array: Any, argument: str = "labels") -> tuple[Array, Grid]:
     """Return the values (H, W) of a label map in a `DataArray`, and where its pixels lie.
 
     NaN and the no-data value become 0.
-
-    Raises:
-        InputError: it has not two dimensions of rows and columns.
     """
     rows, columns = (_dims(array).get(role) for role in (ROW, COLUMN))
     rest = [dim for dim in array.dims if array.sizes[dim] > 1 and dim not in (rows, columns)]

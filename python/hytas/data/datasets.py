@@ -92,10 +92,6 @@ def locate(name: str, data_dir: str | Path | None = None) -> list[Path]:
     Returns:
         The file of the cube. If that does not hold the labels, also the file of the label map, or
         of the training and the test map.
-
-    Raises:
-        InputError: the name is unknown, a file is missing in `data_dir`, a download fails, or a
-            file does not match its checksum.
     """
     if name not in SCENES:
         raise InputError("data", name, f"is not one of the scenes {', '.join(SCENES)}")

@@ -212,11 +212,7 @@ def gdal(**options: Any) -> Any:
 
 
 def crs_of(text: str) -> Any:
-    """Return rasterio's CRS of well-known text or "EPSG:..."; None for any other text.
-
-    Raises:
-        InputError: rasterio is not installed.
-    """
+    """Return rasterio's CRS of well-known text or "EPSG:..."; None for any other text."""
     crs = library("rasterio.crs", "grid", "a coordinate system")
     with gdal():
         try:

@@ -23,11 +23,7 @@ MOST_INFLATED = 100
 
 
 def check_count(count: int, what: str, most: int = MOST_VARIABLES) -> None:
-    """Refuse a file that holds too many things.
-
-    Raises:
-        InputError: `count` of `what` is more than `most`.
-    """
+    """Refuse a file that holds too many things."""
     if count > most:
         raise InputError(
             rule=f"the file holds more than {most} {what}, the most that hytas lists",
@@ -42,9 +38,6 @@ def check_inflated(name: str, size: int, stored: int) -> None:
         name: the array's.
         size: bytes in memory.
         stored: bytes in the file, at most.
-
-    Raises:
-        InputError: `size` is larger than ALWAYS_READ and than MOST_INFLATED times `stored`.
     """
     if size > max(ALWAYS_READ, MOST_INFLATED * stored):
         raise InputError(

@@ -69,11 +69,7 @@ class Use:
     axes: str | None = None
 
     def nodata_of(self, own: float | None, cube: Array) -> float | None:
-        """Return the no-data value of a cube: the user's, or `own`, which the file names.
-
-        Raises:
-            InputError: the cube cannot hold the user's value.
-        """
+        """Return the no-data value of a cube: the user's, or `own`, which the file names."""
         return own if self.nodata is None else check_nodata(self.nodata, cube.dtype)
 
 

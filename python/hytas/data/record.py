@@ -313,11 +313,7 @@ def numbers_of(attributes: Mapping[str, Any], name: str, count: int | None = Non
 
 
 def load(variable: Variable, contents: Contents, argument: str) -> Array:
-    """Return the values of a whole variable; an error names the file.
-
-    Raises:
-        InputError: the file is broken, or there is too little memory.
-    """
+    """Return the values of a whole variable; an error names the file."""
     with reading(argument, contents.path, f"{contents.format} file"):
         return variable.values()
 

@@ -284,12 +284,7 @@ def _check_shapes(maps: Sequence[tuple[str, Array]], cube: Array) -> None:
 
 
 def check_cube(cube: Array, argument: str) -> None:
-    """Refuse an array that cannot be a cube.
-
-    Raises:
-        InputError: the array has not three axes, an axis is empty, there are fewer than 2 bands, or
-            values are not real numbers of at most 64 bits.
-    """
+    """Refuse an array that cannot be a cube."""
     wrong, what = "", " x ".join(map(str, cube.shape))
     if cube.dtype.kind not in "iuf":
         what, wrong = f"of type {cube.dtype}", "real numbers are needed"

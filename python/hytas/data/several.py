@@ -88,11 +88,7 @@ def scaled_by_itself(scene: Scene) -> Scene:
 
 
 def resampled(scene: Scene, first: Scene) -> Scene:
-    """Return a scene with the bands of the first one; a scene that has them stays as it is.
-
-    Raises:
-        InputError: one of them has no wavelengths, or they hardly overlap.
-    """
+    """Return a scene with the bands of the first one; a scene that has them stays as it is."""
     for one in (scene, first):
         if one.wavelengths is None:
             raise InputError("resample", rule=f"{one.name} has no wavelengths")

@@ -70,11 +70,7 @@ class Columns:
         return self.label is not None or self.group is not None
 
     def refuse(self, data: str) -> None:
-        """Refuse column options for data that are not a table.
-
-        Raises:
-            InputError: there are any.
-        """
+        """Refuse column options for data that are not a table."""
         for argument, name in (("label_column", self.label), ("group_column", self.group)):
             if name is not None:
                 raise InputError(argument, name, f"is for tables of spectra, and {data} is a scene")
@@ -100,9 +96,6 @@ def load_spectra(
         labels: the file of the labels of an array, if it is another one.
         columns: of labels and groups; of arrays their variables.
         wanted: options of the table.
-
-    Raises:
-        InputError: it is a table, and its columns do not fit.
     """
     if not isinstance(data, str | Path) or Path(data).is_dir():
         return None
@@ -183,11 +176,7 @@ def _bands(
 
 
 def describe_columns(path: Path) -> dict[str, Any]:
-    """Return a description of a file of columns, JSON-ready.
-
-    Raises:
-        InputError: it is no such file.
-    """
+    """Return a description of a file of columns, JSON-ready."""
     frame = _frame(path)
     bands, wavelengths, notes = _bands(frame, list(frame.columns))
     others = {name: frame[name] for name in frame.columns if name not in bands}
@@ -208,11 +197,7 @@ def describe_columns(path: Path) -> dict[str, Any]:
 
 
 def _frame(path: Path) -> Any:
-    """Read a file of columns with pandas.
-
-    Raises:
-        InputError: it is none, or a package for its format is missing.
-    """
+    """Read a file of columns with pandas."""
     import pandas
 
     parquet = path.suffix.lower() in (".parquet", ".pq")
@@ -232,11 +217,7 @@ def _frame(path: Path) -> Any:
 
 
 def _read_text(path: Path) -> Any:
-    """Read a file of columns as text, with decimal commas if these make more numbers.
-
-    Raises:
-        InputError: it is no text in UTF-8, or its first line is no header.
-    """
+    """Read a file of columns as text, with decimal commas if these make more numbers."""
     import pandas
 
     def read(decimal: str) -> Any:
@@ -474,9 +455,6 @@ def read_rows(
         card_bands: bands of the model.
         wavelengths: of these in nm, or None.
         no_bands: names of columns that are no bands, such as that of the labels.
-
-    Raises:
-        InputError: it has not these bands.
     """
     if path.suffix.lower() not in SUFFIXES:
         arrays = [one for one in open_file(path, "scene").variables if one.kind == "number"]
@@ -591,10 +569,6 @@ def split_spectra(table: Spectra, settings: SplitSettings, seed: int) -> Split:
 
     With groups, one of `folds` parts of the groups tests. Without them, 80 % of each class train,
     or as many as the settings say.
-
-    Raises:
-        InputError: the split is one of maps, or rows of a group would lie on both sides; or fewer
-            than two classes can be trained and tested.
     """
     if settings.kind == "fixed" and table.train is not None and table.test is not None:
         chosen, test = np.flatnonzero(table.train), np.flatnonzero(table.test)

@@ -41,11 +41,7 @@ def pairs_of(contents: Contents) -> dict[str, tuple[Variable, Variable]]:
 
 
 def load_arrays(path: Path, resize: int | None) -> ImageSet:
-    """Read a .npz file with images and labels; or with those of "train" and of "test".
-
-    Raises:
-        InputError: it holds none, or arrays that do not fit together.
-    """
+    """Read a .npz file with images and labels; or with those of "train" and of "test"."""
     contents = open_file(path, "data")
     pairs = pairs_of(contents)
     if not pairs:
@@ -108,9 +104,6 @@ def of_arrays(
 
     Args:
         tested: (N,) whether an image is of the fixed test set; None where there is no fixed split.
-
-    Raises:
-        InputError: there is one class, or images are not squares.
     """
     digest = hashlib.sha256(f"{images.shape} {images.dtype}".encode())
     digest.update(np.ascontiguousarray(images).data)

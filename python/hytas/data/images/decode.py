@@ -83,11 +83,7 @@ def _tiff(path: Path) -> Array:
 
 
 def check_side(side: int | None) -> None:
-    """Refuse a side that images cannot be brought to.
-
-    Raises:
-        InputError: it is not None, and not 1 to `MOST_SIDE` pixels.
-    """
+    """Refuse a side that images cannot be brought to."""
     if side is not None and not 1 <= side <= MOST_SIDE:
         raise InputError("resize", side, f"must be 1 to {MOST_SIDE} pixels")
 

@@ -61,10 +61,6 @@ def load_folder(folder: Path, resize: int | None, skip_unreadable: bool) -> Imag
     """Read images from folders: CLASS/IMAGE, or train/CLASS/IMAGE next to val/ or test/.
 
     Every file is decoded once, so that a damaged one is found before any work.
-
-    Raises:
-        InputError: there are no images, or of one class; files cannot be read, or images have
-            several sizes or numbers of channels.
     """
     listed_files, names, tested, notes = _listed(folder)
     paths = [path for path, _ in listed_files]
@@ -98,11 +94,7 @@ def load_folder(folder: Path, resize: int | None, skip_unreadable: bool) -> Imag
 
 
 def images_of(folder: Path) -> list[Path]:
-    """Return the image files below a folder, in order.
-
-    Raises:
-        InputError: there are too many.
-    """
+    """Return the image files below a folder, in order."""
     image_files = []
     for place, folders, files in os.walk(folder):
         folders.sort()

@@ -141,9 +141,6 @@ def image_set(
         parts: (N,) whether an image is of the fixed test set; None where there is no fixed split.
         example: one image (side, side, channels).
         digest: of all images, in hex.
-
-    Raises:
-        InputError: there is one class, or images are not squares.
     """
     if len(class_names) < 2:
         what = f"one class ({class_names[0]})" if class_names else "no class"

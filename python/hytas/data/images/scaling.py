@@ -25,9 +25,6 @@ def fit_scaling_of(
         method: "standard" or "minmax".
         bands: channels to start from; None for all.
         seed: of the draw.
-
-    Raises:
-        InputError: an unknown method, a bad selection, or no channel that varies.
     """
     most = max(1, MOST_FITTED // (images.side**2 * images.channels))
     chosen = np.random.default_rng(seed).permutation(train)[:most]

@@ -39,9 +39,6 @@ def aligned(name: str, values: npt.NDArray[np.int64], own: Grid | None, cube: Gr
         values: (h, w), 0 unlabelled.
         own: the grid of the map, or None.
         cube: that of the cube.
-
-    Raises:
-        InputError: both have a place, and no label lies in the cube.
     """
     if own is None or own.transform is None or not own.is_placed or not is_placed(cube):
         return Aligned(values, None)

@@ -201,11 +201,7 @@ def _put_first(
 
 
 def check_rings(geometries: Geometries) -> None:
-    """Refuse polygons that are no area, or cross themselves.
-
-    Raises:
-        InputError: naming the shape, and where it crosses itself.
-    """
+    """Refuse polygons that are no area, or cross themselves."""
     import shapely
 
     for number in np.flatnonzero(~shapely.is_valid(geometries)).tolist():
@@ -234,9 +230,6 @@ def crossing(ring: Points) -> tuple[float, float] | None:
     """Return the end of an edge of a ring that crosses another of its edges, or None.
 
     Edges that touch, as neighbours do, do not cross: such rings are common, and have one area.
-
-    Raises:
-        InputError: too many edges above each other to compare.
     """
     import shapely
 

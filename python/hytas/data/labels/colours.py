@@ -38,9 +38,6 @@ def by_colour(
         pictures: red, green and blue of 8 bits, and opacity; transparent pixels are unlabelled.
         name: of the maps, for messages.
         unlabelled: the colour of unlabelled pixels; None means black.
-
-    Raises:
-        InputError: there are more than 64 colours.
     """
     packed = [_packed(picture) for picture in pictures]
     red, green, blue = unlabelled or BLACK

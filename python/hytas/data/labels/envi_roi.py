@@ -21,11 +21,7 @@ def matches(head: bytes, path: Path) -> bool:
 
 
 def read(path: Path, options: LabelOptions) -> Shapes:
-    """Read the pixels of each region; ENVI counts them from 1.
-
-    Raises:
-        InputError: a file without positions of pixels, or with fewer than it says.
-    """
+    """Read the pixels of each region; ENVI counts them from 1."""
     import shapely
 
     regions: list[dict[str, Any]] = []

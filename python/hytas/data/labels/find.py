@@ -67,9 +67,6 @@ def find_maps(
         shape: of the cube; a map without a place must match two of its axes. None accepts any.
         grid: of the cube, if it has a place; a map with a place may then have any shape.
         argument: name of the file in messages.
-
-    Raises:
-        InputError: no map, no map that fits, or several maps without a key.
     """
     if options.key is not None:
         names = _keys(options.key)

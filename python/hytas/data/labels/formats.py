@@ -59,11 +59,7 @@ def files_of(path: Path) -> tuple[Path, ...]:
 
 
 def read_shapes(path: Path, options: LabelOptions) -> Shapes:
-    """Read the shapes of a file.
-
-    Raises:
-        InputError: the file is too large, broken, or holds no shapes.
-    """
+    """Read the shapes of a file."""
     entry = format_of(path)
     assert entry is not None  # checked by the caller
     if entry.most is not None and path.stat().st_size > entry.most:

@@ -52,11 +52,7 @@ class LabelMaps:
 
 
 def check_map(name: str, values: Array, argument: str = "labels") -> npt.NDArray[np.int64]:
-    """Return a label map as int64; NaN is unlabelled.
-
-    Raises:
-        InputError: a value is not a whole number, is negative, or has more than 31 bits.
-    """
+    """Return a label map as int64; NaN is unlabelled."""
     if values.dtype.kind == "f":
         values = np.where(np.isnan(values), 0, values)
         wrong = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
@@ -85,12 +81,7 @@ def _first(wrong: npt.NDArray[np.bool_], values: Array) -> str:
 
 
 def join(maps: Sequence[tuple[str, Array]], argument: str = "labels") -> Labels:
-    """Join one map, or a training and a test map, into labels of the classes 1..C.
-
-    Raises:
-        InputError: a value is bad, the shapes differ, a pixel has two classes, a class is only in
-            the test map, no pixel is labelled, or there is a single class.
-    """
+    """Join one map, or a training and a test map, into labels of the classes 1..C."""
     checked = [(name, check_map(name, values, argument)) for name, values in maps]
     notes: list[str] = []
     union = checked[0][1]

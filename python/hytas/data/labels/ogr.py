@@ -62,11 +62,7 @@ def read_kml(path: Path, options: LabelOptions) -> Shapes:
 
 
 def read_geopackage(path: Path, options: LabelOptions) -> Shapes:
-    """Read a layer of a GeoPackage.
-
-    Raises:
-        InputError: another program has not yet written all its changes into the file.
-    """
+    """Read a layer of a GeoPackage."""
     log = path.with_name(path.name + "-wal")
     if log.exists() and log.stat().st_size:
         raise InputError(
@@ -79,11 +75,7 @@ def read_geopackage(path: Path, options: LabelOptions) -> Shapes:
 
 
 def read_shapefile(path: Path, options: LabelOptions) -> Shapes:
-    """Read a Shapefile, with the table next to it.
-
-    Raises:
-        InputError: there is no table.
-    """
+    """Read a Shapefile, with the table next to it."""
     parts = parts_of_shapefile(path)
     if ".dbf" not in parts:
         raise InputError(
@@ -277,11 +269,7 @@ def _plain(value: Any) -> Any:
 
 
 def geometries_of(coordinates: bytes, sizes: list[int]) -> Geometries:
-    """Return the geometries of shapely from well-known binary; None where the size is -1.
-
-    Raises:
-        InputError: a geometry is broken, or has a ring of fewer than 3 corners.
-    """
+    """Return the geometries of shapely from well-known binary; None where the size is -1."""
     import shapely
 
     ends = np.cumsum(np.maximum(sizes, 0))

@@ -32,11 +32,7 @@ class Unlabelled:
 
 
 def parse_unlabelled(given: Given | None) -> Unlabelled:
-    """Return the user's label or colour of unlabelled pixels.
-
-    Raises:
-        InputError: neither a whole number of 64 bits, nor a colour, nor NaN.
-    """
+    """Return the user's label or colour of unlabelled pixels."""
     if given is None:
         return Unlabelled()
     text = str(given).strip()
@@ -78,11 +74,7 @@ class LabelOptions:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def refuse_colour(self, path: Path) -> None:
-        """Refuse a colour of unlabelled pixels for a file that holds no picture.
-
-        Raises:
-            InputError: there is one.
-        """
+        """Refuse a colour of unlabelled pixels for a file that holds no picture."""
         if self.unlabelled.colour is not None:
             rule = f"is for pictures, and {path} holds whole numbers"
             raise InputError("unlabelled", self.unlabelled.given, rule)

@@ -24,9 +24,6 @@ def read(path: Path, options: LabelOptions) -> Shapes:
 
     Columns `row` and `column` count pixels from 0. `lon` and `lat` are degrees on WGS 84. `x` and
     `y` are coordinates of the scene, or of the system that the user names.
-
-    Raises:
-        InputError: no position in the header, or one that is no number.
     """
     import shapely
 

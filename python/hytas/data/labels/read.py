@@ -70,11 +70,7 @@ def labels_on_grid(
 
 
 def refuse_options_of_shapes(options: LabelOptions, labels: str | None) -> None:
-    """Refuse options of polygons and points together with other labels.
-
-    Raises:
-        InputError: naming the option.
-    """
+    """Refuse options of polygons and points together with other labels."""
     for argument, value in (("class_field", options.class_field), ("labels_crs", options.crs)):
         if value is not None:
             where = "`labels` names no file" if labels is None else f"`labels` names {labels}"
@@ -99,9 +95,6 @@ def of_rasters(
         grid: of the cube; None leaves each map on its own grid.
         argument: name of the files in messages.
         class_ids: as for `labels_on_grid`.
-
-    Raises:
-        InputError: a file holds no labels, or none in the cube.
     """
     if options.unlabelled.number == 0 and options.zero_is_a_class:
         raise InputError("unlabelled", 0, "cannot be given together with `zero_is_a_class`")
@@ -232,13 +225,10 @@ def _with_class_ids(classes: _Classes, class_ids: Mapping[str, int], raw: find.R
     """Return maps in which classes with known names have the known ids.
 
     Names decide only if they are all known; else ids do.
-
-    Raises:
-        InputError: a colour of a picture is not known. Its number means nothing, because another
-            picture may lack a colour.
     """
     own = [classes.names.get(number, "") for number in classes.ids]
     others = [name for name in own if name not in class_ids]
+    # The number of a colour means nothing, because another picture may lack a colour.
     if others and raw.is_picture:
         raise InputError(
             "labels",

@@ -76,11 +76,7 @@ def parts_of(geometries: Geometries) -> tuple[Geometries, npt.NDArray[np.int64]]
 
 
 def check_amount(count: int) -> None:
-    """Refuse a file with too many shapes.
-
-    Raises:
-        InputError: there are more than MOST_SHAPES.
-    """
+    """Refuse a file with too many shapes."""
     if count > MOST_SHAPES:
         raise too_many()
 
@@ -94,11 +90,7 @@ def too_many() -> InputError:
 
 
 def find_field(fields: Mapping[str, Sequence[Any]], wanted: str | None) -> str:
-    """Return the name of the field that holds the classes.
-
-    Raises:
-        InputError: there is no such field, or several may be it.
-    """
+    """Return the name of the field that holds the classes."""
     names = list(fields)
     if wanted is not None:
         if wanted not in names:

@@ -26,11 +26,7 @@ _EMPTY_MEAN = -1_000_000
 
 
 def image_of(path: Path) -> Path:
-    """Return the image of a product, given its metadata; any other path as it is.
-
-    Raises:
-        InputError: metadata without an image next to them.
-    """
+    """Return the image of a product, given its metadata; any other path as it is."""
     if _METADATA.fullmatch(path.name) is None:
         return path
     stem = path.name[: -len("-METADATA.XML")]
@@ -50,9 +46,6 @@ def refine(contents: Contents) -> Contents:
     """Return the cube as reflectance (L2A) or radiance, with wavelengths and bad bands.
 
     Without its metadata an image is a plain GeoTIFF; a note says so.
-
-    Raises:
-        InputError: the metadata are those of another product.
     """
     name = _IMAGE.fullmatch(contents.path.name)
     assert name is not None

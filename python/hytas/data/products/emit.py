@@ -27,11 +27,7 @@ def matches(contents: Contents) -> bool:
 
 
 def refine(contents: Contents) -> Contents:
-    """Return the cube alone, with wavelengths, bands without a retrieval, and location.
-
-    Raises:
-        InputError: wavelengths or flags that are not one a band.
-    """
+    """Return the cube alone, with wavelengths, bands without a retrieval, and location."""
     name = next(name for name in _CUBES if contents.find(name) is not None)
     variable = contents.find(name)
     assert variable is not None

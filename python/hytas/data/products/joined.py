@@ -70,9 +70,6 @@ def join(
     Returns:
         The cube, its bands ascending by wavelength; and for each of them its number among the
         measured bands of all parts.
-
-    Raises:
-        InputError: parts of different sizes, or wavelengths that are not one a band.
     """
     for part in parts:
         _check(part, parts[0])

@@ -29,11 +29,7 @@ def matches(contents: Contents) -> bool:
 
 
 def refine(contents: Contents) -> Contents:
-    """Return one cube of all bands, ascending, as reflectance, and its location.
-
-    Raises:
-        InputError: wavelengths that are not one a band.
-    """
+    """Return one cube of all bands, ascending, as reflectance, and its location."""
     one = _l2(contents)
     if one is not None and contents.find(f"{_BANDS}wavelength_3d") is not None:
         cubes, dims, level = {one: "wavelength_3d"}, ROWS_FIRST, "L2"

@@ -28,11 +28,7 @@ def matches(contents: Contents) -> bool:
 
 
 def refine(contents: Contents) -> Contents:
-    """Return one cube of all bands, ascending, as radiance (L1) or reflectance (L2).
-
-    Raises:
-        InputError: an attribute with wavelengths or scale is missing or does not fit.
-    """
+    """Return one cube of all bands, ascending, as radiance (L1) or reflectance (L2)."""
     attributes = contents.attributes
     matches = [m for m in (_CUBE.fullmatch(v.name) for v in contents.variables) if m is not None]
     swath, level = matches[0][1], matches[0][2]

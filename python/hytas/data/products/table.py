@@ -23,11 +23,7 @@ PRODUCTS = (
 
 
 def refined(contents: Contents) -> Contents:
-    """Return the contents of a file as those of the product that it is, if it is one.
-
-    Raises:
-        InputError: a product that is not whole.
-    """
+    """Return the contents of a file as those of the product that it is, if it is one."""
     for product in PRODUCTS:
         if product.matches(contents):
             return product.refine(contents)

@@ -69,11 +69,7 @@ def header_of(path: Path) -> Path | None:
 
 
 def data_of(header: Path, suffixes: Sequence[str] = DATA_SUFFIXES) -> Path:
-    """Return the data file of a header.
-
-    Raises:
-        InputError: there is none, or there are several of which each may be it.
-    """
+    """Return the data file of a header."""
     stem = header.with_suffix("").name
     endings = ("", *suffixes, *(suffix.upper() for suffix in suffixes))
     data_files = [path for end in endings if (path := header.with_name(stem + end)).is_file()]
@@ -91,11 +87,7 @@ def data_of(header: Path, suffixes: Sequence[str] = DATA_SUFFIXES) -> Path:
 
 
 def parse_header(path: Path) -> dict[str, str | list[str]]:
-    """Return the fields of a header, names in lower case; a braced value is a list of texts.
-
-    Raises:
-        InputError: the file is not an ENVI header, or a brace is never closed.
-    """
+    """Return the fields of a header, names in lower case; a braced value is a list of texts."""
     return {
         name: [part.strip() for part in text[1:-1].split(",")] if text.startswith("{") else text
         for name, text in fields_of(path).items()
@@ -103,11 +95,7 @@ def parse_header(path: Path) -> dict[str, str | list[str]]:
 
 
 def fields_of(path: Path) -> dict[str, str]:
-    """Return the fields of a header as written; a value in braces keeps them, and its lines.
-
-    Raises:
-        InputError: as `parse_header`.
-    """
+    """Return the fields of a header as written; a value in braces keeps them, and its lines."""
     if path.stat().st_size > MOST_HEADER:
         raise InputError(rule=f"an ENVI header has at most {MOST_HEADER} bytes")
     content = path.read_bytes()
@@ -140,11 +128,7 @@ def _fields(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
 
 
 def raw_of(header: Path, data: Path) -> Raw | None:
-    """Return where the values of an image lie; None if the file is compressed.
-
-    Raises:
-        InputError: a field is missing, or the size of the data does not fit the header.
-    """
+    """Return where the values of an image lie; None if the file is compressed."""
     fields = fields_of(header)
     sizes = {
         "y": _integer(fields, "lines", 0, 1),

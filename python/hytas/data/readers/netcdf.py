@@ -52,11 +52,7 @@ def read_netcdf3(path: Path) -> Contents:
 
 
 def read_zarr(path: Path) -> Contents:
-    """Describe a Zarr store, a folder.
-
-    Raises:
-        InputError: a codec of it runs code that the store holds.
-    """
+    """Describe a Zarr store, a folder."""
     xarray = library("xarray", "", "a Zarr store")
     library("zarr", "", "a Zarr store")
     codecs = library("numcodecs.registry", "", "a Zarr store")

@@ -51,9 +51,6 @@ def read(path: Path, driver: str, name: str) -> Contents:
         path: the data file.
         driver: GDAL's name of its driver.
         name: of the format, for messages.
-
-    Raises:
-        InputError: the pixels lie in another file, or do not fit their header.
     """
     header = envi.header_of(path)
     with _opened(path, driver) as dataset:
@@ -82,11 +79,7 @@ def read(path: Path, driver: str, name: str) -> Contents:
 
 
 def read_envi(path: Path) -> Contents:
-    """Describe an ENVI image, given its header or its data file.
-
-    Raises:
-        InputError: the header has no data file, or does not fit it.
-    """
+    """Describe an ENVI image, given its header or its data file."""
     is_header = envi.is_header(path)
     header = path if is_header else envi.header_of(path)
     data = envi.data_of(path) if is_header else path
@@ -119,9 +112,6 @@ def read_bands(*paths: Path) -> Contents:
     """Describe rasters of one band each, on one grid, as one cube.
 
     The bands are in the order of their wavelengths if each file names one, else of their names.
-
-    Raises:
-        InputError: a file is no raster of one band, or lies on another grid than the first.
     """
     files = [_one_band(path) for path in paths]
     waves = [each.variables[0].bands for each in files]

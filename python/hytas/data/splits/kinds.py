@@ -20,11 +20,7 @@ def class_totals(scene: Labelled, labels: LabelMap) -> list[int]:
 def from_maps(
     scene: Labelled, counts: tuple[int, ...], generator: np.random.Generator
 ) -> tuple[Pixels, Pixels, tuple[str, ...]]:
-    """Return training pixels of the scene's map, `counts` of each class, test pixels, and notes.
-
-    Raises:
-        InputError: the scene has no maps, a class has no training pixel, or there is no test pixel.
-    """
+    """Return training pixels of the scene's map, `counts` of each class, test pixels, and notes."""
     if scene.train is None or scene.test is None:
         raise InputError(
             "split",
@@ -61,9 +57,6 @@ def at_random(
 
     At most half of a class is drawn; for `published` counts all but one pixel. The single pixel of
     a class is a training pixel.
-
-    Raises:
-        InputError: no class has two pixels.
     """
     totals = class_totals(scene, scene.labels)
     if max(totals) < 2:
@@ -92,9 +85,6 @@ def by_blocks(
     """Return random pixels of training blocks, all pixels of test blocks, and notes.
 
     Polygons take the place of blocks where the settings say so.
-
-    Raises:
-        InputError: there are more folds than pixels, or fewer than two classes on both sides.
     """
     two = settings.kind in ("blocks", "polygons")
     block, draws = settings.block, DRAWS if two else 1

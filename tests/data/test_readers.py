@@ -21,7 +21,7 @@ from hytas.data import (
     palette,
     scene_from_arrays,
 )
-from hytas.data.readers.envi import parse_header
+from hytas.data.readers.envi import fields_of
 from hytas.errors import InputError
 
 
@@ -154,10 +154,10 @@ def test_envi_header_text(tmp_path):
     path.write_text(
         "ENVI\n; a comment\nSamples = 3\nmap  info = {UTM,\n; inside\n 1, 2}\ndescription={x = 1}\n"
     )
-    assert parse_header(path) == {
+    assert fields_of(path) == {
         "samples": "3",
-        "map info": ["UTM", "1", "2"],
-        "description": ["x = 1"],
+        "map info": "{UTM,\n1, 2}",
+        "description": "{x = 1}",
     }
 
 

@@ -13,7 +13,8 @@ from test_rasters import holed, write_cube
 
 from commands import run_copy
 from hytas.data import open_file
-from hytas.data.readers.envi import parse_header
+from hytas.data.readers.envi import fields_of
+from hytas.data.wavelengths import items_of
 from hytas.export.onnx_file import seal
 
 FIELDS = (
@@ -24,8 +25,9 @@ FIELDS = (
 
 def described(header: Path) -> dict[str, object]:
     """What a header says of its data; GDAL tells the place in words of its own."""
-    fields = parse_header(header)
-    return {name: fields.get(name) for name in FIELDS}
+    fields = fields_of(header)
+    texts = {name: fields.get(name, "") for name in FIELDS}
+    return {name: items_of(text) if text.startswith("{") else text for name, text in texts.items()}
 
 
 @pytest.mark.parametrize(
@@ -283,10 +285,10 @@ def test_every_card_gives_the_header_that_classify_writes(
     images = [(tmp_path / f"{name}.img").read_bytes() for name in ("here", "there")]
     assert images[0] == images[1]
     assert described(tmp_path / "here.hdr") == described(tmp_path / "there.hdr")
-    fields = parse_header(tmp_path / "here.hdr")
+    fields = fields_of(tmp_path / "here.hdr")
     assert fields["lines"] == "17"  # what a name said after a line's end is part of that name
     if min(ids) >= 0 and max(ids) < 4096:
-        assert len(fields["class names"]) == int(fields["classes"]) == max(ids) + 1
+        assert len(items_of(fields["class names"])) == int(fields["classes"]) == max(ids) + 1
 
 
 def test_it_finds_the_data_that_classify_finds(

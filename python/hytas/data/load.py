@@ -1,7 +1,7 @@
 """Read scenes, cubes and label maps from files."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +10,21 @@ import numpy.typing as npt
 
 from hytas.data.axes import cube_axes
 from hytas.data.cube import FileCube, cube_in, find_cube, open_cube, valid_pixels
-from hytas.data.data_array import ArrayCube, cube_of, is_data_array, map_of
+from hytas.data.data_array import ArrayCube, cube_of, is_data_array
 from hytas.data.datasets import SCENES, locate
 from hytas.data.grid import Grid
-from hytas.data.labels.align import aligned, is_placed
+from hytas.data.labels.align import is_placed
 from hytas.data.labels.find import map_shapes
 from hytas.data.labels.formats import format_of
 from hytas.data.labels.maps import LabelMaps
 from hytas.data.labels.names import GivenNames, read_class_names, renamed
 from hytas.data.labels.options import Given, LabelOptions, parse_unlabelled
-from hytas.data.labels.read import of_rasters, refuse_options_of_shapes
-from hytas.data.labels.vector import of_shapes
-from hytas.data.no_data import check_nodata
+from hytas.data.labels.read import labels_of, of_rasters, refuse_options_of_shapes
+from hytas.data.options import OF_SCENES, OF_TABLES, SceneOptions
 from hytas.data.readers.table import Named, open_file
 from hytas.data.record import Contents
 from hytas.data.scene import Scene, check_cube, numbered, scene_from_arrays
-from hytas.data.spectra import Columns, Reading, load_spectra
+from hytas.data.spectra import load_spectra
 from hytas.data.synthetic import synthetic_scene
 from hytas.errors import InputError
 from hytas.types import Array
@@ -56,21 +55,6 @@ class Cube:
     fwhm: npt.NDArray[np.float64] | None = None
     grid: Grid | None = None
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Use:
-    """The options of a scene: arguments of `load_scene`."""
-
-    bands: str | None = None
-    nodata: float | None = None
-    labels: LabelOptions = field(default_factory=LabelOptions)
-    cube_key: str | None = None
-    axes: str | None = None
-
-    def nodata_of(self, own: float | None, cube: Array) -> float | None:
-        """Return the no-data value of a cube: the user's, or `own`, which the file names."""
-        return own if self.nodata is None else check_nodata(self.nodata, cube.dtype)
 
 
 def load_scene(
@@ -122,91 +106,99 @@ def load_scene(
     Raises:
         InputError: the input is not a scene; the message is one line.
     """
-    label = parse_unlabelled(unlabelled)
-    names = read_class_names(class_names)
-    options = LabelOptions(labels_key, label, zero_is_a_class, class_field, labels_crs, names)
-    use = Use(bands, nodata, options, cube_key, axes)
-    columns = Columns(label_column, group_column)
+    options = SceneOptions(
+        LabelOptions(
+            labels_key,
+            parse_unlabelled(unlabelled),
+            zero_is_a_class,
+            class_field,
+            labels_crs,
+            read_class_names(class_names),
+        ),
+        cube_key,
+        axes,
+        bands,
+        nodata,
+        data_dir,
+        label_column,
+        group_column,
+    )
+    is_by_name = isinstance(data, str | Path) and str(data) in ("synthetic", *SCENES)
+    if not is_data_array(data) and not is_by_name and cube_key is None:
+        table = load_spectra(data, labels, options)
+        if table is not None:
+            options.refuse(OF_SCENES, f"is for scenes, and {data} is a table")
+            return table
+    what = "a DataArray" if is_data_array(data) else str(data)
+    options.refuse(OF_TABLES, f"is for tables of spectra, and {what} is a scene")
     if is_data_array(data):
-        columns.refuse("a DataArray")
-        return _scene_of_array(data, labels, use)
-    if isinstance(data, str | Path) and str(data) in ("synthetic", *SCENES):
-        columns.refuse(str(data))
-        return _known_scene(str(data), labels, data_dir, use)
-    given = None if label.given is None else str(label.given)
-    wanted = Reading(nodata, bands, given, names)
-    if cube_key is None and (table := load_spectra(data, labels, columns, wanted)):
-        of_scenes = {
-            "axes": axes,
-            "labels_key": labels_key,
-            "class_field": class_field,
-            "labels_crs": labels_crs,
-            "data_dir": data_dir,
-            "zero_is_a_class": zero_is_a_class or None,
-        }
-        for argument, value in of_scenes.items():
-            if value is not None:
-                raise InputError(argument, value, f"is for scenes, and {data} is a table")
-        return table
-    columns.refuse(str(data))
-    if data_dir is not None:
-        scene_names = ", ".join(SCENES)
-        raise InputError("data_dir", data_dir, f"is only for the scenes {scene_names}, not {data}")
-    return _read(data, () if labels is None else (labels,), use)
+        return _scene_of_array(data, labels, options)
+    if is_by_name:
+        return _scene_by_name(str(data), labels, options)
+    options.refuse(("data_dir",), f"is only for the scenes {', '.join(SCENES)}, not {data}")
+    return _read(data, () if labels is None else (labels,), options)
 
 
-def _known_scene(name: str, labels: Any, data_dir: str | Path | None, use: Use) -> Scene:
-    options = use.labels
-    given = {
-        "labels": labels,
-        "cube_key": use.cube_key,
-        "labels_key": options.key,
-        "class_field": options.class_field,
-        "labels_crs": options.crs,
-        "unlabelled": options.unlabelled.given,
-        "zero_is_a_class": options.zero_is_a_class or None,
-        "axes": use.axes,
-    }
-    if name == "synthetic":
-        given["data_dir"] = data_dir
-    _refuse_companions(name, given)
-    if name != "synthetic":
-        return _named(name, data_dir, use)
-    if use.nodata is not None:
-        raise InputError("nodata", f"{use.nodata:g}", "the synthetic scene has data everywhere")
-    return _with_names(synthetic_scene(), options)
-
-
-def _with_names(scene: Scene, options: LabelOptions) -> Scene:
+def _scene_by_name(name: str, labels: Any, options: SceneOptions) -> Scene:
+    """Read a scene that is known by name, to which no file may be added."""
+    rule = f"the scene {name!r} has its own"
+    if labels is not None:
+        raise InputError("labels", labels, rule)
+    options.refuse(("cube_key", "unlabelled", *OF_SCENES[: -1 if name in SCENES else None]), rule)
+    if name in SCENES:
+        scene = _downloaded(name, options)
+    elif options.nodata is not None:
+        raise InputError("nodata", f"{options.nodata:g}", "the synthetic scene has data everywhere")
+    else:
+        scene = synthetic_scene()
     own = dict(zip(scene.class_ids, scene.class_names, strict=True))
-    names, notes = renamed(scene.class_ids, own, options.names)
+    names, notes = renamed(scene.class_ids, own, options.labels.names)
     class_names = tuple(names[number] for number in scene.class_ids)
     return replace(scene, class_names=numbered(class_names), notes=(*scene.notes, *notes))
 
 
-def _read(data: Named, labels: Sequence[Any], use: Use) -> Scene:
+def _downloaded(name: str, options: SceneOptions) -> Scene:
+    entry, paths = SCENES[name], locate(name, options.data_dir)
+    unnamed_yet = replace(options, labels=replace(options.labels, names={}))
+    scene = replace(_read(paths[0], paths[1:], unnamed_yet), name=name)
+    if scene.classes != (wanted := len(entry.classes)):
+        raise InputError("data", paths[-1], f"holds {scene.classes} classes, {name} has {wanted}")
+    if scene.train is not None:
+        return scene
+    if all(
+        f"class {i}" == text for text, i in zip(scene.class_names, scene.class_ids, strict=True)
+    ):
+        scene = replace(scene, class_names=entry.classes)
+    return replace(scene, train_counts=entry.train_counts)
+
+
+def _read(data: Named, labels: Sequence[Any], options: SceneOptions) -> Scene:
+    """Read a scene from one file, or from a file of the cube and one or two files of labels."""
     contents = open_file(data, "data")
-    if len(labels) == 1 and (is_data_array(labels[0]) or format_of(Path(labels[0])) is not None):
-        others: list[Contents] = []
-    else:
-        refuse_options_of_shapes(use.labels, str(labels[0]) if labels else None)
+    others: list[Contents] = []
+    if len(labels) != 1 or not (is_data_array(labels[0]) or format_of(Path(labels[0]))):
+        refuse_options_of_shapes(options.labels, str(labels[0]) if labels else None)
         others = [open_file(path, "labels") for path in labels] or [contents]
     shapes = map_shapes(others[0]) if others else ()
-    variable = find_cube(contents, use.cube_key, "data", shapes)
-    cube = cube_in(contents, variable, "data", axes=use.axes)
+    variable = find_cube(contents, options.cube_key, "data", shapes)
+    cube = cube_in(contents, variable, "data", axes=options.axes)
     if others:
-        label_maps = _maps(others, cube, use)
+        label_maps = _maps(others, cube, options.labels)
         # Without names, the label map shows which axis holds the bands.
         size = label_maps.maps[0][1].shape
-        cube = cube_in(contents, variable, "data", axes=use.axes, maps=(size,))
+        cube = cube_in(contents, variable, "data", axes=options.axes, maps=(size,))
     else:
-        label_maps = _shapes(labels[0], cube.grid, use)
+        label_maps = labels_of(labels[0], options.labels, cube.grid)
     sources = [contents.path, *(Path(path) for path in labels if not is_data_array(path))]
-    return _scene_of(cube, label_maps, use, cube.name, tuple(dict.fromkeys(map(str, sources))))
+    return _scene_of(cube, label_maps, options, cube.name, tuple(dict.fromkeys(map(str, sources))))
 
 
 def _scene_of(
-    cube: FileCube | ArrayCube, label_maps: LabelMaps, use: Use, name: str, sources: tuple[str, ...]
+    cube: FileCube | ArrayCube,
+    label_maps: LabelMaps,
+    options: SceneOptions,
+    name: str,
+    sources: tuple[str, ...],
 ) -> Scene:
     pixels, maps = cube.whole(), label_maps.maps
     scene = scene_from_arrays(
@@ -221,76 +213,36 @@ def _scene_of(
         notes=[*cube.notes, *label_maps.notes],
         class_colours=label_maps.colours,
         map_names=tuple(name for name, _ in maps),
-        nodata=use.nodata_of(cube.nodata, pixels),
+        nodata=options.nodata_of(cube.nodata, pixels),
         bad_bands=cube.facts.bad_bands,
-        bands=use.bands,
+        bands=options.bands,
         fwhm=cube.facts.fwhm,
     )
     scene = replace(scene, pixel_metres=cube.grid.pixel_metres)
     return scene if label_maps.polygons is None else scene.with_polygons(label_maps.polygons)
 
 
-def _scene_of_array(data: Any, labels: Any, use: Use) -> Scene:
+def _scene_of_array(data: Any, labels: Any, options: SceneOptions) -> Scene:
     cube = cube_of(data, "data")
-    if use.cube_key is not None or use.axes is not None:
-        argument, value = ("axes", use.axes) if use.cube_key is None else ("cube_key", use.cube_key)
-        raise InputError(argument, value, "is for files; a DataArray names its dimensions")
+    options.refuse(("cube_key", "axes"), "is for files; a DataArray names its dimensions")
     if labels is None:
         raise InputError("labels", rule="missing; a DataArray holds a cube alone")
-    label_maps = _shapes(labels, cube.grid, use)
+    label_maps = labels_of(labels, options.labels, cube.grid)
     sources = () if is_data_array(labels) else (str(labels),)
-    return _scene_of(cube, label_maps, use, str(data.name or "scene"), sources)
+    return _scene_of(cube, label_maps, options, str(data.name or "scene"), sources)
 
 
-def _shapes(labels: Any, grid: Grid, use: Use) -> LabelMaps:
-    if is_data_array(labels):
-        values, own = map_of(labels)
-        placed = aligned("labels", values, own if is_placed(own) else None, grid)
-        ids = np.unique(placed.values).tolist()
-        names, notes = renamed([number for number in ids if number], {}, use.labels.names)
-        notes = notes if placed.note is None else (placed.note, *notes)
-        return LabelMaps((("labels", placed.values),), names, notes=notes)
-    path = Path(labels)
-    if format_of(path) is not None:
-        return of_shapes(path, use.labels, grid)
-    refuse_options_of_shapes(use.labels, str(path))
-    shape = (grid.height, grid.width, 0)
-    return of_rasters([open_file(path, "labels")], use.labels, shape, grid)
-
-
-def _maps(others: Sequence[Contents], cube: FileCube, use: Use) -> LabelMaps:
+def _maps(others: Sequence[Contents], cube: FileCube, options: LabelOptions) -> LabelMaps:
+    """Return the label maps of other files, or of the file of the cube."""
     contents, variable = cube.contents, cube.variable
     kept = tuple(variable.shape[axis] for axis in cube_axes(variable))
     shape = cube.shape if cube.axes.is_settled else kept
     if others[0] is not contents:
-        own = cube.grid if is_placed(cube.grid) else None
-        return of_rasters(others, use.labels, shape, own)
-    if use.labels.key is None and not map_shapes(contents):
-        raise InputError(
-            "data", str(contents.path), "holds no label map", "name its file with `labels`"
-        )
-    return of_rasters(others, use.labels, shape, None, argument="data")
-
-
-def _refuse_companions(data: str, given: Mapping[str, Any]) -> None:
-    for argument, value in given.items():
-        if value is not None:
-            raise InputError(argument, value, f"the scene {data!r} has its own")
-
-
-def _named(name: str, data_dir: str | Path | None, use: Use) -> Scene:
-    paths = locate(name, data_dir)
-    unnamed_yet = replace(use, labels=replace(use.labels, names={}))
-    scene = replace(_read(paths[0], paths[1:], unnamed_yet), name=name)
-    if scene.classes != (wanted := len(SCENES[name].classes)):
-        raise InputError("data", paths[-1], f"holds {scene.classes} classes, {name} has {wanted}")
-    counts = None if scene.train is not None else SCENES[name].train_counts
-    unnamed = all(
-        text == f"class {i}" for text, i in zip(scene.class_names, scene.class_ids, strict=True)
-    )
-    if scene.train is None and unnamed:
-        scene = replace(scene, class_names=SCENES[name].classes)
-    return _with_names(replace(scene, train_counts=counts), use.labels)
+        return of_rasters(others, options, shape, cube.grid if is_placed(cube.grid) else None)
+    if options.key is None and not map_shapes(contents):
+        path = str(contents.path)
+        raise InputError("data", path, "holds no label map", "name its file with `labels`")
+    return of_rasters(others, options, shape, None, argument="data")
 
 
 def load_cube(

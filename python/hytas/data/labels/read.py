@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.data_array import is_data_array, map_of
 from hytas.data.grid import Grid
 from hytas.data.labels import find
-from hytas.data.labels.align import aligned
+from hytas.data.labels.align import aligned, is_placed
 from hytas.data.labels.colours import WHITE, by_colour
 from hytas.data.labels.formats import NAMES, files_of, format_of
 from hytas.data.labels.maps import LabelMaps, check_map
@@ -61,7 +62,21 @@ def labels_on_grid(
         labels_crs,
         read_class_names(class_names),
     )
-    path = Path(path)
+    return labels_of(path, options, grid, class_ids)
+
+
+def labels_of(
+    labels: Any, options: LabelOptions, grid: Grid, class_ids: Mapping[str, int] | None = None
+) -> LabelMaps:
+    """Return the labels of a file, or of a `DataArray`, on the pixels of a cube."""
+    if is_data_array(labels):
+        values, own = map_of(labels)
+        placed = aligned("labels", values, own if is_placed(own) else None, grid)
+        ids = [number for number in np.unique(placed.values).tolist() if number]
+        names, notes = renamed(ids, {}, options.names)
+        notes = notes if placed.note is None else (placed.note, *notes)
+        return LabelMaps((("labels", placed.values),), names, notes=notes)
+    path = Path(labels)
     if format_of(path) is not None:
         return of_shapes(path, options, grid, class_ids)
     refuse_options_of_shapes(options, str(path))

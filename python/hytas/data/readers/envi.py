@@ -86,14 +86,6 @@ def data_of(header: Path, suffixes: Sequence[str] = DATA_SUFFIXES) -> Path:
     return fitting[0] if fitting else data_files[0]
 
 
-def parse_header(path: Path) -> dict[str, str | list[str]]:
-    """Return the fields of a header, names in lower case; a braced value is a list of texts."""
-    return {
-        name: [part.strip() for part in text[1:-1].split(",")] if text.startswith("{") else text
-        for name, text in fields_of(path).items()
-    }
-
-
 def fields_of(path: Path) -> dict[str, str]:
     """Return the fields of a header as written; a value in braces keeps them, and its lines."""
     if path.stat().st_size > MOST_HEADER:

@@ -7,8 +7,9 @@ import numpy as np
 
 from hytas.data.patches import check_patch_size
 from hytas.data.scene import Scene
-from hytas.data.spectra import Spectra, split_spectra
+from hytas.data.spectra import Spectra
 from hytas.data.splits.blocks import DRAWS, near, split_blocks, split_polygons
+from hytas.data.splits.groups import split_spectra
 from hytas.data.splits.kinds import at_random, by_blocks, class_totals, from_maps
 from hytas.data.splits.settings import SplitSettings
 from hytas.data.splits.split import AT_ONE_END, GROUPS, Split

@@ -1,0 +1,188 @@
+"""Files of columns, by pandas: CSV, TSV and Parquet."""
+
+import csv
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.options import SceneOptions
+from hytas.data.record import reading
+from hytas.data.spectra.table import Parts
+from hytas.data.wavelengths import nanometres
+from hytas.errors import InputError
+from hytas.types import Array
+
+SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
+SHOWN = 12
+"""Names of columns in a message, at most."""
+
+
+def read_columns(path: Path, labels: Any, options: SceneOptions) -> Parts:
+    """Return the parts of the table in a file of columns."""
+    label, group = options.label_column, options.group_column
+    if labels is not None:
+        raise InputError("labels", labels, "a table has its labels", "name `label_column`")
+    frame = frame_of(path)
+    header = list(frame.columns)
+    column_names = some_of(sorted(header, key=lambda name: wave_of(name) is not None))
+    if label is None:
+        raise InputError("label_column", rule="missing", hint=f"{path.name} has {column_names}")
+    for argument, name in (("label_column", label), ("group_column", group)):
+        if name is not None and name not in header:
+            rule = f"no column of {path.name}, which has {column_names}"
+            raise InputError(argument, name, rule)
+    if label == group:
+        raise InputError("group_column", group, "is the label column, too")
+    others = [name for name in header if name not in (label, group)]
+    bands, wavelengths, notes = _bands(frame, others)
+    refuse_text("data", path, frame[others])
+    if left := [name for name in others if name not in bands]:
+        notes.append(f"columns that are no bands: {some_of(left)}")
+    if len(bands) < 2:
+        rule = f"has {len(bands)} columns of numbers; a table needs 2 bands"
+        raise InputError("data", path, rule)
+    values = numbers_of(frame[bands])
+    if values.dtype.kind not in "iu":
+        values = values.astype(np.float32)
+    note = (
+        f"understood as a table: labels in {label}"
+        + (f", groups in {group}" if group else "")
+        + f", bands {bands[0]} to {bands[-1]}"
+        + ("" if wavelengths is None else ", whose names are wavelengths")
+    )
+    groups = None if group is None else _values_of(frame[group])
+    return Parts(values, _values_of(frame[label]), groups, wavelengths, [note, *notes], (path,))
+
+
+def _bands(
+    frame: Any, others: Sequence[str]
+) -> tuple[list[str], npt.NDArray[np.float64] | None, list[str]]:
+    numeric = [name for name in others if frame[name].dtype.kind in "iufb"]
+    waves = {name: wave for name in numeric if (wave := wave_of(name)) is not None}
+    bands, wavelengths = numeric, None
+    notes: list[str] = []
+    if len(waves) >= 2:
+        bands = list(waves)
+        numbers = list(waves.values())
+        wavelengths, why = nanometres(numbers)
+        counted = np.array_equal(np.diff(numbers), np.ones(len(numbers) - 1)) and min(numbers) < 2
+        if counted:
+            wavelengths = None
+        elif wavelengths is None:
+            notes.append(f"names of bands are no wavelengths: {why}")
+    return bands, wavelengths, notes
+
+
+def describe_columns(path: Path) -> dict[str, Any]:
+    """Return a description of a file of columns, JSON-ready."""
+    frame = frame_of(path)
+    bands, wavelengths, notes = _bands(frame, list(frame.columns))
+    others = {name: frame[name] for name in frame.columns if name not in bands}
+    return {
+        "what": "table",
+        "path": str(path),
+        "rows": len(frame),
+        "bands": f"{len(bands)} columns of numbers: {some_of(bands)}",
+        "wavelengths": None
+        if wavelengths is None
+        else f"{wavelengths.min():.1f} to {wavelengths.max():.1f} nm",
+        "other columns": [f"{name}, {one.nunique()} values" for name, one in others.items()],
+        "notes": [
+            *notes,
+            "labels and groups are no bands, once their columns are named",
+        ],
+    }
+
+
+def frame_of(path: Path) -> Any:
+    """Read a file of columns with pandas."""
+    import pandas
+
+    parquet = path.suffix.lower() in (".parquet", ".pq")
+    try:
+        with reading("data", path, "table"):
+            frame = pandas.read_parquet(path) if parquet else _read_text(path)
+    except ImportError:
+        hint = "pip install 'hytas[parquet]'"
+        raise InputError("data", path, "Parquet needs pyarrow", hint) from None
+    if not len(frame):
+        raise InputError("data", path, "has no rows")
+    names = [str(name).strip() for name in frame.columns]
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise InputError("data", path, f"has {count} columns with the name {name!r}")
+    return frame.set_axis(names, axis=1)
+
+
+def _read_text(path: Path) -> Any:
+    """Read a file of columns as text, with decimal commas if these make more numbers."""
+    import pandas
+
+    def read(decimal: str) -> Any:
+        tab = "\t" if path.suffix.lower() == ".tsv" else None
+        return pandas.read_csv(
+            path, sep=tab, engine="python", encoding="utf-8-sig", decimal=decimal
+        )
+
+    def numbers(frame: Any) -> int:
+        return sum(kind.kind in "iufb" for kind in frame.dtypes)
+
+    def has_commas(column: Any) -> bool:
+        texts = column.dropna().astype(str)
+        return column.dtype.kind == "O" and bool(texts.str.contains(r"\d,\d").any())
+
+    if not path.stat().st_size:
+        raise InputError("data", path, "is empty")
+    try:
+        frame = read(".")
+        with_commas = any(has_commas(column) for _, column in frame.items())
+        return max(frame, read(","), key=numbers) if with_commas else frame
+    except csv.Error:
+        hint = "separate these by commas, semicolons or tabs"
+        raise InputError("data", path, "its first line has no names of columns", hint) from None
+    except UnicodeDecodeError:
+        raise InputError("data", path, "is no text in UTF-8", "save it as CSV UTF-8") from None
+
+
+def refuse_text(argument: str, path: Path, frame: Any) -> None:
+    named = frame[[name for name in frame.columns if wave_of(name) is not None]]
+    texts = [name for name in named.columns if named[name].dtype.kind not in "iufb"]
+    numeric = len(named.columns) - len(texts)
+    if texts and len(named.columns) > 1 and numeric < max(2, len(texts)):
+        known = named[texts[0]].dropna().tolist() or [None]
+        odd = next((one for one in known if wave_of(str(one)) is None), known[0])
+        raise InputError(argument, path, f"{texts[0]} holds {odd!r}, which is no number")
+
+
+def wave_of(name: str) -> float | None:
+    """Return the number in the name of a column, such as 450.5, "X450" or "450 nm"."""
+    text = name.strip().lower().removesuffix("nm").strip().removeprefix("x").removeprefix("wl")
+    try:
+        value = float(text.lstrip("_").replace(",", "."))
+    except ValueError:
+        return None
+    return value if np.isfinite(value) else None
+
+
+def some_of(names: Sequence[str]) -> str:
+    named = ", ".join(names[:SHOWN])
+    return f"{named} and {len(names) - SHOWN} more" if len(names) > SHOWN else named
+
+
+def _values_of(column: Any) -> Array:
+    """Return a column as numbers, NaN where one is missing, or as objects, None where one is."""
+    kind = column.dtype.kind
+    if kind not in "iuf":
+        return np.asarray(column.astype(object).where(column.notna(), None), object)
+    if kind == "f" or column.hasnans:
+        return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
+    return np.asarray(column, f"{kind}8")
+
+
+def numbers_of(columns: Any) -> Array:
+    values: Array = columns.to_numpy()
+    return values if values.dtype.kind in "iufb" else columns.to_numpy(float, na_value=np.nan)

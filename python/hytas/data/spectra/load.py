@@ -1,0 +1,156 @@
+"""Read tables: to train on, with their labels, or to classify."""
+
+import re
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.labels.formats import format_of
+from hytas.data.options import OF_TABLES, SceneOptions
+from hytas.data.readers.table import open_file
+from hytas.data.record import reading
+from hytas.data.spectra import arrays
+from hytas.data.spectra.columns import (
+    SUFFIXES,
+    frame_of,
+    numbers_of,
+    read_columns,
+    refuse_text,
+    some_of,
+    wave_of,
+)
+from hytas.data.spectra.table import Spectra, table_of
+from hytas.data.wavelengths import nanometres
+from hytas.errors import InputError
+from hytas.types import Array
+
+FARTHEST_NM = 0.5
+"""Largest distance of a column's wavelength from a band of the model."""
+
+
+def load_spectra(data: Any, labels: Any, options: SceneOptions) -> Spectra | None:
+    """Read a table; None if `data` is none.
+
+    Args:
+        data: the file of the table, or of an array and its labels.
+        labels: the file of the labels of an array, if it is another one.
+        options: of the table.
+    """
+    if not isinstance(data, str | Path) or not Path(data).is_file():
+        return None
+    path = Path(data)
+    suffix = path.suffix.lower()
+    is_named = options.label_column is not None or options.group_column is not None
+    if suffix in SUFFIXES:
+        return table_of(path, read_columns(path, labels, options), options)
+    if not is_named and suffix not in arrays.SUFFIXES:
+        return None
+    contents = open_file(path)
+    label_file = contents if labels is None or _is_shapes(labels) else open_file(labels, "labels")
+    parts = arrays.read_arrays(contents, label_file, options)
+    if parts is None:
+        options.refuse(OF_TABLES, f"is for tables of spectra, and {path.name} is a scene")
+        return None
+    return table_of(path, parts, options)
+
+
+def _is_shapes(labels: Any) -> bool:
+    if not isinstance(labels, str | Path) or not Path(labels).is_file():
+        return True
+    return format_of(Path(labels)) is not None
+
+
+def is_table(path: Path, bands: int) -> bool:
+    """Return whether a file holds spectra and no scene: columns, or one array (N, bands)."""
+    if path.suffix.lower() in SUFFIXES:
+        return path.is_file()
+    if path.suffix.lower() not in arrays.SUFFIXES or not path.is_file():
+        return False
+    shapes = [one.shape for one in open_file(path, "scene").variables if one.kind == "number"]
+    flat = [len(shape) for shape in shapes if len(shape) > 1 and np.prod(shape[1:]) == bands]
+    return flat in ([2], [3]) and not any(len(s) == 3 and s[-1] == bands for s in shapes)
+
+
+class Rows(NamedTuple):
+    """The spectra of a table to classify.
+
+    Attributes:
+        values: (N, bands).
+        wavelengths: of the bands in nm; None if the table names none.
+        notes: one-line remarks.
+    """
+
+    values: Array
+    wavelengths: npt.NDArray[np.float64] | None
+    notes: tuple[str, ...] = ()
+
+
+def read_rows(
+    path: Path,
+    card_bands: int,
+    wavelengths: Sequence[float] | None,
+    no_bands: Collection[str | None] = (),
+) -> Rows:
+    """Return the spectra of a table that a model classifies; labels are not needed.
+
+    Args:
+        path: CSV, TSV or Parquet, whose columns are found by wavelength, or are all columns of
+            numbers, or those with names such as b1, b2, b3; or an array (N, bands).
+        card_bands: bands of the model.
+        wavelengths: of these in nm, or None.
+        no_bands: names of columns that are no bands, such as that of the labels.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        variables = [one for one in open_file(path, "scene").variables if one.kind == "number"]
+        fitting = [one for one in variables if np.prod(one.shape[1:]) == card_bands]
+        if len(fitting) != 1:
+            raise InputError("scene", path, f"holds no array of spectra with {card_bands} bands")
+        with reading("scene", path, "array"):
+            return Rows(fitting[0].values().reshape(-1, card_bands), None)
+    frame = frame_of(path)
+    numeric = [name for name in frame.columns if frame[name].dtype.kind in "iufb"]
+    refuse_text("scene", path, frame[[one for one in frame.columns if one not in no_bands]])
+    waves = [name for name in numeric if wave_of(name) is not None]
+    numbers = [wave_of(name) for name in waves]
+    centres = nanometres(numbers)[0] if len(waves) >= 2 else None
+    if centres is None and len(waves) > card_bands:  # one that is no band spoils their unit
+        centres = np.array(numbers, np.float64)
+    if centres is None or wavelengths is None:
+        bands, centres = _counted(path, numeric, waves, card_bands, no_bands), None
+    else:
+        gaps = np.abs(centres[:, None] - np.asarray(wavelengths))
+        nearest, far = gaps.argmin(axis=0), gaps.min(axis=0) > FARTHEST_NM
+        if far.any():
+            count, first = int(far.sum()), wavelengths[int(far.argmax())]
+            rule = f"has {len(waves)} bands, and none at {count} of the {card_bands} of the model"
+            raise InputError("scene", path, f"{rule}, such as {first:g} nm")
+        bands, centres = [waves[index] for index in nearest], centres[nearest]
+    left = [name for name in frame.columns if name not in bands]
+    notes = [f"columns that are no bands: {some_of(left)}"] if left else []
+    if centres is None:
+        notes.append(f"bands by their order: {some_of(bands)}")
+    return Rows(numbers_of(frame[bands]), centres, tuple(notes))
+
+
+def _counted(
+    path: Path,
+    numeric: Sequence[str],
+    waves: Sequence[str],
+    count: int,
+    no_bands: Collection[str | None],
+) -> list[str]:
+    """Return the only columns of a table that can be the bands of a model without wavelengths."""
+    kept = [name for name in numeric if name not in no_bands]
+    stems: dict[str, list[str]] = {}
+    for name in kept:
+        if (numbered := re.fullmatch(r"(.*?)\d+", name)) is not None:
+            stems.setdefault(numbered[1], []).append(name)
+    for columns in (waves, kept, *stems.values()):
+        if len(columns) == count:
+            return list(columns)
+    bands = waves if len(waves) >= 2 else kept
+    rule = f"has {len(bands)} bands, and the model takes {count}: {some_of(bands)}"
+    raise InputError("scene", path, rule)

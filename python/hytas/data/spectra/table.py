@@ -1,0 +1,148 @@
+"""A table of spectra as a scene of one column."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data.options import SceneOptions
+from hytas.data.scene import Scene, scene_from_arrays
+from hytas.errors import InputError
+from hytas.types import Array, Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Spectra(Scene):
+    """A table as a scene of N rows and one column, whose pixels have no neighbours.
+
+    Attributes:
+        polygons: (N, 1) number of the group of each row, from 1; None without groups.
+    """
+
+    has_map: ClassVar[bool] = False
+
+    def describe(self, used: int) -> str:
+        """Return one line about the table; `used` bands enter the network."""
+        groups = "" if self.polygons is None else f" in {self.polygons.max()} groups"
+        return (
+            f"table {self.name}: {self.height} spectra{groups}, {self.bands} bands "
+            f"({used} used), {self.classes} classes, {self.dtype}"
+        )
+
+
+class Parts(NamedTuple):
+    """The parts of a table, as its file has them.
+
+    Attributes:
+        values: (N, bands).
+        targets: (N,) labels, numbers or texts.
+        groups: (N,), or None.
+        wavelengths: (bands,) in nm, or None.
+        notes: one-line remarks.
+        sources: the files that were read.
+    """
+
+    values: Array
+    targets: Array
+    groups: Array | None
+    wavelengths: Floats | None
+    notes: Sequence[str]
+    sources: Sequence[Path]
+
+
+def table_of(path: Path, parts: Parts, options: SceneOptions) -> Spectra:
+    """Check the parts of a table, and return it."""
+    unlabelled = options.labels.unlabelled.given
+    ids, texts, remarks = _classes(parts.targets, None if unlabelled is None else str(unlabelled))
+    if len(texts) < 2:
+        rule = f"holds {'the single class ' + texts[0] if texts else 'no labels'}"
+        raise InputError("label_column", rule=rule, hint="2 classes are needed")
+    labelled, groups = ids > 0, parts.groups
+    remarks += _copies(parts.values[labelled], None if groups is None else groups[labelled])
+    names = options.labels.names
+    scene = scene_from_arrays(
+        parts.values[:, None],
+        ids[:, None],
+        name=path.stem,
+        wavelengths=parts.wavelengths,
+        class_names={number: names.get(text, text) for number, text in enumerate(texts, start=1)},
+        sources=[str(path), *(str(one) for one in parts.sources if one != path)],
+        notes=[*parts.notes, *remarks],
+        nodata=options.nodata_of(None, parts.values),
+        bands=options.bands,
+    )
+    return as_spectra(scene, groups)
+
+
+def _copies(values: Array, groups: Array | None) -> list[str]:
+    owners: dict[int, set[Any]] = {}
+    keys = [hash(row.tobytes()) for row in values]
+    for key, group in zip(keys, range(len(keys)) if groups is None else groups, strict=True):
+        owners.setdefault(key, set()).add(group)
+    copies = sum(len(owners[key]) > 1 for key in keys)
+    if not copies:
+        return []
+    of = "another row" if groups is None else "a row of another group"
+    return [f"{copies} rows hold the values of {of}: a split may test on what was trained on"]
+
+
+def as_spectra(scene: Scene, groups: Array | None = None) -> Spectra:
+    """Return a scene of one column (N, 1, bands) as a table, whose rows may belong to groups.
+
+    Raises:
+        InputError: all rows are of one group, or a row with a label is of none.
+    """
+    table = Spectra(**{one.name: getattr(scene, one.name) for one in fields(scene)})
+    if groups is None:
+        return table
+    named = texts_of(np.asarray(groups))
+    if lost := int(((named == "") & (scene.labels.ravel() > 0)).sum()):
+        rule = f"names no group of {lost} rows with a label"
+        raise InputError("group_column", rule=rule)
+    texts, numbers = np.unique(named, return_inverse=True)
+    if len(texts) < 2:
+        raise InputError("group_column", rule=f"holds one group, {texts[0]}; 2 are needed")
+    return table.with_polygons((numbers.astype(np.int32) + 1)[:, None])
+
+
+def _classes(
+    targets: Array, unlabelled: str | None = None
+) -> tuple[npt.NDArray[np.int32], list[str], list[str]]:
+    """Return the class number of each row, from 1, the classes as texts, and notes."""
+    texts: Array
+    if targets.dtype.kind == "f":
+        missing = ~np.isfinite(targets)
+        whole = np.where(missing, 0, targets)
+        if (whole != np.round(whole)).any() or (np.abs(whole) > 2**53).any():
+            raise InputError(
+                "label_column",
+                rule="holds numbers with decimals, or larger than 2^53; a class is a name or a "
+                "whole number",
+            )
+        texts = whole.astype(np.int64)
+    elif targets.dtype.kind in "iub":
+        texts, missing = targets, np.zeros(len(targets), np.bool_)
+    else:
+        texts = texts_of(targets)
+        missing = texts == ""
+    if unlabelled is not None:
+        missing = missing | (texts.astype(str) == unlabelled)
+    classes, numbers = np.unique(texts[~missing], return_inverse=True)
+    ids = np.zeros(len(targets), np.int32)
+    ids[~missing] = numbers + 1
+    lost = int(missing.sum())
+    notes = [f"{lost} rows without a label are not used"] if lost else []
+    return ids, [str(one) for one in classes], notes
+
+
+def texts_of(values: Array) -> Array:
+    """Return values as texts without spaces around them; empty where a value is missing."""
+    texts = []
+    for one in values.tolist():
+        if isinstance(one, bytes):
+            one = one.decode("utf-8", errors="backslashreplace")
+        texts.append("" if one is None or one != one else str(one).strip())
+    return np.array(texts, np.str_)

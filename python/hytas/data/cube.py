@@ -241,10 +241,7 @@ def empty_pixels(cube: FileCube) -> tuple[str, ...]:
 
 
 def find_cube(
-    contents: Contents,
-    key: str | None,
-    argument: str = "data",
-    maps: Sequence[Shape] = (),
+    contents: Contents, key: str | None, argument: str = "data", maps: Sequence[Shape] = ()
 ) -> Variable:
     """Return the variable of the cube: the named one, or the only one with three axes.
 

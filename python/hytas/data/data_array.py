@@ -72,11 +72,7 @@ class ArrayCube:
         return self[:]
 
     def of_pixels(
-        self,
-        values: Array,
-        name: str,
-        attributes: Mapping[str, Any],
-        classes: Array | None = None,
+        self, values: Array, name: str, attributes: Mapping[str, Any], classes: Array | None = None
     ) -> Any:
         """Return values (H, W) or (H, W, C) as a `DataArray` on the pixels of the cube.
 

@@ -165,9 +165,7 @@ class Preprocessing:
         """
         if patches.shape[-1] != self.sensor_bands:
             raise InputError(
-                "bands",
-                patches.shape[-1],
-                f"the scaling was fitted on {self.sensor_bands}",
+                "bands", patches.shape[-1], f"the scaling was fitted on {self.sensor_bands}"
             )
         with np.errstate(
             over="ignore", invalid="ignore"

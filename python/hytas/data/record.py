@@ -344,9 +344,7 @@ def reading(argument: str, path: Path | str, what: str) -> Iterator[None]:
             raise
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(
-            argument,
-            path,
-            f"is truncated or corrupt: not a readable {what} ({reason[:160]})",
+            argument, path, f"is truncated or corrupt: not a readable {what} ({reason[:160]})"
         ) from error
 
 

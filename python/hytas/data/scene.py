@@ -241,11 +241,7 @@ def scene_from_arrays(
 
 
 def _checked_maps(
-    cube: Array,
-    labels: Array | None,
-    train: Array | None,
-    test: Array | None,
-    names: Sequence[str],
+    cube: Array, labels: Array | None, train: Array | None, test: Array | None, names: Sequence[str]
 ) -> list[tuple[str, Array]]:
     check_cube(cube, "data")
     maps = _named_maps(labels, train, test, names)
@@ -301,11 +297,7 @@ def check_cube(cube: Array, argument: str) -> None:
 
 
 def fingerprint(
-    cube: str,
-    kind: np.dtype[Any],
-    labels: Labels,
-    nodata: float | None,
-    bad_bands: Sequence[int],
+    cube: str, kind: np.dtype[Any], labels: Labels, nodata: float | None, bad_bands: Sequence[int]
 ) -> str:
     """Return the sha256 of a cube's digest and type, its maps, no-data value and bad bands."""
     facts = {

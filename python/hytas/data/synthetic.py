@@ -95,13 +95,7 @@ def _endmembers(wavelengths: Floats) -> Floats:
 
     water = 0.02 + 0.07 * bump(480, 140)
     soil = 0.08 + 0.28 * step(900, 420) - 0.05 * bump(2200, 60) - 0.03 * bump(900, 90)
-    rows = (
-        water,
-        plant(0.030, 720, 0.24),
-        plant(0.050, 713, 0.36),
-        plant(0.075, 706, 0.48),
-        soil,
-    )
+    rows = (water, plant(0.030, 720, 0.24), plant(0.050, 713, 0.36), plant(0.075, 706, 0.48), soil)
     return np.stack(rows)
 
 

@@ -252,10 +252,7 @@ def _key_rows(names: Sequence[str], width: float) -> list[list[tuple[int, str, f
 
 
 def _draw_keys(
-    page: Canvas,
-    rows: Sequence[Sequence[tuple[int, str, float]]],
-    top: float,
-    marked: bool = False,
+    page: Canvas, rows: Sequence[Sequence[tuple[int, str, float]]], top: float, marked: bool = False
 ) -> None:
     for at, row in enumerate(rows):
         y = top + _KEY_ROW * at + 12

@@ -48,10 +48,7 @@ def read(path: Path, options: LabelOptions) -> Shapes:
             columns = line[1:].split()
     if not columns:
         raise InputError(
-            "labels",
-            str(path),
-            "has no columns X and Y",
-            "export the regions with their pixels",
+            "labels", str(path), "has no columns X and Y", "export the regions with their pixels"
         )
     at = columns.index("X"), columns.index("Y")
     check_amount(len(regions))

@@ -228,7 +228,5 @@ def empty_of(raw: RawMap, options: LabelOptions) -> npt.NDArray[np.bool_]:
 def _require_number(variable: Variable, contents: Contents, argument: str) -> None:
     if variable.kind != "number":
         raise InputError(
-            argument,
-            str(contents.path),
-            f"{variable} is {variable.kind}; real numbers are needed",
+            argument, str(contents.path), f"{variable} is {variable.kind}; real numbers are needed"
         )

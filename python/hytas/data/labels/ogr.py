@@ -79,10 +79,7 @@ def read_shapefile(path: Path, options: LabelOptions) -> Shapes:
     parts = parts_of_shapefile(path)
     if ".dbf" not in parts:
         raise InputError(
-            "labels",
-            str(path),
-            "has no table of classes next to it",
-            f"looked for {path.stem}.dbf",
+            "labels", str(path), "has no table of classes next to it", f"looked for {path.stem}.dbf"
         )
     # A file without .cpg does not say its encoding: modern programs write UTF-8.
     encoding = None if ".cpg" in parts else "UTF-8"

@@ -91,10 +91,7 @@ def describe_columns(path: Path) -> dict[str, Any]:
         if wavelengths is None
         else f"{wavelengths.min():.1f} to {wavelengths.max():.1f} nm",
         "other columns": [f"{name}, {one.nunique()} values" for name, one in others.items()],
-        "notes": [
-            *notes,
-            "labels and groups are no bands, once their columns are named",
-        ],
+        "notes": [*notes, "labels and groups are no bands, once their columns are named"],
     }
 
 

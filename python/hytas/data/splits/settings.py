@@ -82,10 +82,7 @@ class SplitSettings:
     )
     block: int = setting(16, "Side of a block, in pixels.", "Split", rule=_block)
     folds: int = setting(
-        5,
-        "Folds of blocks.",
-        "Split",
-        rule=that(lambda folds: folds >= 2, "must be at least 2"),
+        5, "Folds of blocks.", "Split", rule=that(lambda folds: folds >= 2, "must be at least 2")
     )
     fold: int = setting(0, "The fold to test on, from 0.", "Split")
 

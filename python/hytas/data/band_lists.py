@@ -29,8 +29,6 @@ def band_facts(contents: Contents, variable: Variable, axis: int) -> tuple[BandF
     band. Lists near the cube in the file come first.
 
     Args:
-        contents: of the file.
-        variable: the cube.
         axis: of its bands.
     """
     bands = variable.shape[axis]

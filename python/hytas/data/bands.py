@@ -17,7 +17,6 @@ def select_bands(bands: str | None, bad_bands: Sequence[int], count: int) -> Ban
     Args:
         bands: a selection that `parse_bands` reads, with its errors; None is no selection.
         bad_bands: indices from 0.
-        count: bands of the sensor.
 
     Returns:
         Indices from 0, ascending.
@@ -40,7 +39,6 @@ def measured_bands(cube: Array, labelled: npt.NDArray[np.bool_], nodata: float |
     Args:
         cube: (H, W, B).
         labelled: (H, W).
-        nodata: the no-data value, or None.
 
     Returns:
         Indices from 0, ascending. For a cube of integers these are all bands.

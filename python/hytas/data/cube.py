@@ -29,16 +29,7 @@ BLOCK_BYTES = 2**27
 
 @dataclass(eq=False)
 class FileCube:
-    """A cube in a file.
-
-    Attributes:
-        contents: the record of the file.
-        variable: the array of the cube.
-        axes: its axes of height, width and bands.
-        facts: of the bands.
-        notes: remarks on axes and bands.
-        argument: the name of the file in messages.
-    """
+    """A cube in a file."""
 
     contents: Contents
     variable: Variable
@@ -331,7 +322,6 @@ def valid_pixels(
 
     Args:
         pixels: (H, W, B).
-        nodata: the no-data value, or None.
         bands: indices of the bands to check; None means all.
     """
     valid = np.ones(pixels.shape[:2], dtype=np.bool_)

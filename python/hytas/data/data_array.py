@@ -34,10 +34,6 @@ class ArrayCube:
 
     Attributes:
         array: the `DataArray` with the dimensions rows, columns, bands.
-        grid: of the pixels.
-        facts: of the bands.
-        nodata: the no-data value, or None.
-        notes: remarks on the bands.
     """
 
     array: Any
@@ -80,9 +76,6 @@ class ArrayCube:
         grid's, also where pixels were cut out of a larger array.
 
         Args:
-            values: of the pixels.
-            name: of the array.
-            attributes: of the array.
             classes: (C,) coordinate of a third dimension "class".
         """
         xarray = sys.modules["xarray"]
@@ -116,7 +109,6 @@ def cube_of(array: Any, argument: str = "cube") -> ArrayCube:
 
     Args:
         array: with a dimension each of rows, columns and bands, and others of length 1.
-        argument: its name, for messages.
     """
     axes = _axes(array, argument)
     cube = array.isel({dim: 0 for dim in array.dims if dim not in axes}).transpose(*axes)

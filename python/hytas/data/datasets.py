@@ -86,7 +86,6 @@ def locate(name: str, data_dir: str | Path | None = None) -> list[Path]:
     """Return the files of a scene, from a folder or from the cache; download missing ones.
 
     Args:
-        name: one of SCENES.
         data_dir: a folder that holds the files; nothing is downloaded then.
 
     Returns:

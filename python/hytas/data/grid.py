@@ -37,7 +37,6 @@ class Grid:
             the pixel in row `row` and column `col` lies at x = a col + b row + c and
             y = d col + e row + f. None where nothing says it.
         crs: coordinate system as well-known text, or None.
-        height, width: in pixels.
         location: latitude and longitude of each pixel, for a scene in sensor geometry; or None.
     """
 

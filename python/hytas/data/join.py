@@ -102,10 +102,8 @@ def check_same_bands(
     """Refuse a scene whose bands are not those of another scene or of a model.
 
     Args:
-        scene: to check.
         bands: number of them that the other has.
         wavelengths: of the other; they are compared where both are known.
-        owner: its name in messages.
 
     Raises:
         InputError: another number of bands, or a band that is more than a spacing away.

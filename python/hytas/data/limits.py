@@ -35,7 +35,6 @@ def check_inflated(name: str, size: int, stored: int) -> None:
     """Refuse an array that is much larger in memory than in its file.
 
     Args:
-        name: the array's.
         size: bytes in memory.
         stored: bytes in the file, at most.
     """

@@ -39,11 +39,9 @@ class Cube:
         wavelengths: (B,) band centres in nm, or None.
         valid: (H, W), False where a band is NaN or infinite.
         name: of the file, without its suffix.
-        nodata: the no-data value that the file names, or None.
         bad_bands: indices of the bands that the file marks as bad.
         fwhm: (B,) band widths in nm, or None.
         grid: of the pixels; None if the file has none.
-        notes: one-line remarks on corrections.
     """
 
     cube: Array
@@ -280,7 +278,6 @@ def load_maps(
     `labels_on_grid` reads labels of any form on the pixels of a cube.
 
     Args:
-        path: the file.
         labels_key: the map's name, or two names "training,test".
         shape: of the cube, to find the map that fits; None accepts any map.
         unlabelled: as for `load_scene`.

@@ -20,7 +20,6 @@ class Lookup:
     Attributes:
         rows, columns: (h, w) numbers from 1; 0 where the scene has no pixel. A negative number
             marks a pixel that is repeated to fill a gap.
-        grid: of the map.
     """
 
     rows: Variable
@@ -70,7 +69,6 @@ class Orthorectified:
 
     Attributes:
         values: (H, W).
-        lookup: of the scene.
     """
 
     values: Rows

@@ -27,8 +27,6 @@ class MappedCube:
 
     Attributes:
         cube: (H, W, B).
-        change: of a row.
-        bands: b.
     """
 
     cube: Rows
@@ -74,7 +72,6 @@ class OwnScaling:
 
     Attributes:
         mean, deviation: (B,) float64. A band that does not vary has deviation 1.
-        nodata: the no-data value of the scene, or None.
     """
 
     mean: npt.NDArray[np.float64]
@@ -123,7 +120,6 @@ class Resampling:
 
     Attributes:
         weights: (b, B); each row sums to 1, or is 0 where no band of the scene lies near.
-        nodata: the no-data value of the scene, or None.
     """
 
     weights: Floats
@@ -146,11 +142,8 @@ class Resampling:
         bands are farther from each other, values are interpolated between two neighbours.
 
         Args:
-            own: of the scene.
-            wanted: of the result.
             fwhm: (b,) full widths of the wanted bands at half maximum, in nm; or None.
             bad_bands: indices of the scene's bands that are not used.
-            nodata: the no-data value of the scene.
 
         Raises:
             InputError: fewer than 2 wanted bands lie within the scene's wavelengths.

@@ -87,7 +87,6 @@ def undeclared_in_rows(cube: Rows, nodata: float | None, bands: Bands) -> tuple[
 
     Args:
         cube: (H, W, B); a few rows are read, with the first and the last.
-        nodata: the known no-data value, or None.
         bands: indices of the bands to check.
     """
     height, width = cube.shape[:2]

@@ -19,11 +19,9 @@ class Part:
     """A scene inside a joined one, at the left border.
 
     Attributes:
-        name: of the scene.
         top: its first row in the joined scene.
         height, width: its size in pixels.
         trains: whether its pixels may train; if not, they are tested on, and reported separately.
-        cube_digest: of the scene.
     """
 
     name: str

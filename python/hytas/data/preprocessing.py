@@ -56,7 +56,6 @@ class Preprocessing:
         bands: (b,) kept bands, indices into the sensor's, ascending.
         offset: (b,) float32; mean ("standard") or minimum ("minmax") of the training pixels.
         scale: (b,) float32, positive; standard deviation or range.
-        method: one of METHODS.
         sensor_bands: B, bands of the raw cube.
         nodata: the no-data value, or None; it scales to 0, as NaN does.
         reach: the largest scaled value: twice that of the training pixels, and at least 10. None

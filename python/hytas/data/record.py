@@ -71,15 +71,11 @@ class Variable:
     """One array of a file.
 
     Attributes:
-        name: its name in the file.
-        shape: of the array.
         dtype: the file's name of the element type.
         kind: "number", "complex", "text" or "other" (structures, cells, functions).
         read: returns a part of the array; raises the errors of the reader's library.
         dims: names of the dimensions, "" where unknown; () if the format has none.
         bands: facts of the bands, if the file gives them together with the array.
-        nodata: no-data value of the array, or None.
-        grid: place of the array on the earth, or None.
         size: bytes in memory.
         stored: bytes in the file, at most.
         attributes: numbers (as arrays) and texts that the file keeps with the array.
@@ -155,7 +151,6 @@ class Raw:
     more of them than are read.
 
     Attributes:
-        path: of the file.
         dtype: as stored, with its byte order.
         offset: of the first value, in bytes.
         shape: in the order of the file.
@@ -216,15 +211,10 @@ class Contents:
     """The arrays of one file, or of files that belong together, and their other facts.
 
     Attributes:
-        path: the file that was named.
-        format: the format's name, for messages.
-        variables: all arrays.
-        notes: one-line remarks on facts that were not used.
         class_names: by label, of a label map; empty if the file names none.
         class_colours: RGB by label; empty if the file has none.
         attributes: numbers (as arrays) and texts of the whole file.
         further: arrays of a product that are neither cube nor label map; read only by name.
-        sidecars: other files that were read.
     """
 
     path: Path

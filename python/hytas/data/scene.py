@@ -28,12 +28,10 @@ class Scene:
         cube: (H, W, B) in the sensor's own type, native byte order; may be a memory map.
         labels: (H, W) int32, 0 unlabelled, classes 1..C; the union of `train` and `test`.
         train, test: (H, W) int32, the fixed split of the file, or None.
-        class_names: names of the classes 1..C.
         class_ids: numbers of the classes in the file.
         wavelengths: (B,) band centres in nm, or None.
         valid: (H, W), False where a band in use is NaN or infinite, or all are `nodata`; these
             pixels are unlabelled.
-        sources: the files that were read.
         cube_digest: sha256 of the values that the file holds, in hex: scenes with the same one are
             the same ground, whatever their labels and their no-data value.
         fingerprint: sha256 of cube, its type, labels, split, class ids, bad bands and no-data
@@ -47,7 +45,6 @@ class Scene:
         polygons: (H, W) number of the polygon or point that labels a pixel, from 1; None if the
             labels are a map.
         fwhm: (B,) full widths of the bands at half maximum in nm, or None.
-        pixel_metres: side of a pixel on the ground, or None.
         joined: the scenes that a joined scene was made from; empty for a scene of its own.
     """
 
@@ -198,13 +195,8 @@ def scene_from_arrays(
     Args:
         cube: (H, W, B), whole numbers or floats of at most 64 bits.
         labels: (H, W), 0 unlabelled; or give a fixed split as `train` and `test` instead.
-        name: of the scene.
         wavelengths: (B,) band centres in nm.
         class_names: by id, or in the order of the ids found; equal names get numbers.
-        sources: the files of the arrays.
-        notes: remarks to keep.
-        map_names: of the maps in messages.
-        nodata: the no-data value.
         class_colours: RGB by id; used if every class has a colour of its own that is not black.
         bad_bands: indices of the bands that the file marks as bad.
         bands: the selection to check for NaN, as `parse_bands` reads it; None: all but the bad.

@@ -25,9 +25,6 @@ def synthetic_scene(
     has its own noise.
 
     Args:
-        seed: seed of all random numbers.
-        height: in pixels.
-        width: in pixels.
         bands: evenly spaced over 400 to 2450 nm; bands in WATER_VAPOUR_NM are dead.
         train_per_class: pixels of the training map.
 

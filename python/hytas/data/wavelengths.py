@@ -72,7 +72,6 @@ def good_bands(values: Any, bands: int) -> tuple[npt.NDArray[np.bool_] | None, s
 
     Args:
         values: (B,) numbers or truth values, as numbers or texts; a positive number is good.
-        bands: number of bands.
     """
     flags = np.asarray(values).ravel()
     if flags.size != bands:

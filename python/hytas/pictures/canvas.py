@@ -205,7 +205,6 @@ class Canvas:
             size: of the font, in pixels.
             anchor: "start", "middle" or "end".
             turned: write from below to above.
-            colour: of the letters.
         """
         self._shapes.append(
             Text(round(x, 1), round(y, 1), legible(text), size, anchor, turned, colour)

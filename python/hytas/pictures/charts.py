@@ -63,9 +63,7 @@ def draw_front(
 
     Args:
         path: an SVG file; replaced as a whole.
-        costs: of each architecture.
         scores: of each architecture; larger is better.
-        cost: name of the cost, for the axis.
 
     Raises:
         OSError: the file cannot be written.
@@ -86,10 +84,8 @@ def draw_family(
 
     Args:
         path: an SVG file; replaced as a whole.
-        costs: of each subnet.
         inherited: accuracy on test pixels of each.
         alone: the same of the architecture trained alone; None where it was not.
-        cost: name of the cost, for the axis.
 
     Raises:
         OSError: the file cannot be written.

@@ -24,7 +24,6 @@ class Legend(NamedTuple):
 
     Attributes:
         ids: the numbers in the map.
-        names: to print.
         colours: (red, green, blue), each 0..255.
     """
 
@@ -76,7 +75,6 @@ def draw_map(
         labels: (H, W) class ids; 0 where there is no data.
         legend: ids, names and colours of the classes.
         truth: (H, W) class ids, 0 unlabelled.
-        title: above the class map.
         south_up: the first row is the southernmost; the picture has the north above.
 
     Raises:

@@ -52,14 +52,11 @@ class Frame:
         """Draw the axes.
 
         Args:
-            page: to draw on.
             across: all values of the axis across.
             up: all values of the axis upwards.
-            labels: of the axes, across and upwards.
             corner: of the chart on the page, left and above.
             size: of the chart; None takes the page.
             below: room for keys.
-            log: make the axis across logarithmic.
         """
         self.page = page
         width, height = size or (page.width, page.height)
@@ -121,7 +118,6 @@ def draw_intervals(series: Mapping[str, Mapping[str, Interval | None]], label: s
 
     Args:
         series: label -> name -> value, lower and upper end; None leaves a place empty.
-        label: of the axis.
     """
     names = list(dict.fromkeys(name for values in series.values() for name in values))
     ends = [
@@ -205,8 +201,6 @@ def draw_lines(
 
     Args:
         panels: title -> label -> line.
-        labels: of the axes, across and up.
-        log: make the axis across logarithmic.
     """
     columns = min(3, len(panels))
     wide, high, title = 300.0, 250.0, 18.0

@@ -136,11 +136,6 @@ def digits() -> ImageSet:
 def textures(seed: int = 0, each: int = 60, side: int = 32) -> ImageSet:
     """Make images of six textures in random colours, periods and places, with noise.
 
-    Args:
-        seed: of all random numbers.
-        each: images of each class.
-        side: of an image, in pixels.
-
     Returns:
         A set of uint8 images with three channels.
     """

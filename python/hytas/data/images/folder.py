@@ -37,7 +37,6 @@ class FromFiles:
     """Images that are decoded when they are asked for, several at a time.
 
     Attributes:
-        paths: of the images.
         side: that they are brought to; None leaves them as they are.
         colours: whether images of one channel become images of three.
     """

@@ -22,18 +22,10 @@ class ImageSet:
     """Labelled images; where a scene has pixels, it has images, numbered from 0.
 
     Attributes:
-        name: of the folder or file, or of the set.
-        read: reads images.
         labels: (N,) int32, classes 1..C; the union of `train` and `test`.
         train, test: (N,) int32, the fixed split of the folder or file, or None.
-        class_names: names of the classes 1..C.
-        side: height and width of an image, in pixels.
-        channels: of an image.
-        dtype: of the raw values, native byte order.
-        sources: the folder or file that was read.
         fingerprint: sha256 of images, labels, split and class names, in hex.
         files: of the images, or numbers, for messages and tables.
-        notes: one-line remarks.
     """
 
     name: str
@@ -140,7 +132,6 @@ def image_set(
     Args:
         parts: (N,) whether an image is of the fixed test set; None where there is no fixed split.
         example: one image (side, side, channels).
-        digest: of all images, in hex.
     """
     if len(class_names) < 2:
         what = f"one class ({class_names[0]})" if class_names else "no class"

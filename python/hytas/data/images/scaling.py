@@ -24,7 +24,6 @@ def fit_scaling_of(
         images: of which `train` (n,) are the numbers of training images.
         method: "standard" or "minmax".
         bands: channels to start from; None for all.
-        seed: of the draw.
     """
     most = max(1, MOST_FITTED // (images.side**2 * images.channels))
     chosen = np.random.default_rng(seed).permutation(train)[:most]

@@ -22,10 +22,8 @@ def make_image_split(images: ImageSet, settings: SplitSettings, *, seed: int = 0
     """Split images: by their own parts (fixed), or at random, stratified by class.
 
     Args:
-        images: to split.
         settings: "auto" is "fixed" for images with parts of their own, else "random". A random
             split trains on 80 % of each class unless the settings say how many.
-        seed: of the draw.
 
     Raises:
         InputError: the kind is for scenes only, or no class has two images.

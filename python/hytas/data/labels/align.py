@@ -35,10 +35,7 @@ def aligned(name: str, values: npt.NDArray[np.int64], own: Grid | None, cube: Gr
     grid, or one of them has no place, the map stays as it is, pixel by pixel.
 
     Args:
-        name: of the map, for messages.
         values: (h, w), 0 unlabelled.
-        own: the grid of the map, or None.
-        cube: that of the cube.
     """
     if own is None or own.transform is None or not own.is_placed or not is_placed(cube):
         return Aligned(values, None)

@@ -24,7 +24,6 @@ class Burnt(NamedTuple):
     """The shapes in a window of a scene.
 
     Attributes:
-        window: rows and columns.
         owners: (h, w) the number of the first shape that holds a pixel, from 1; 0 without one.
     """
 
@@ -37,7 +36,6 @@ class Burner:
 
     Args:
         geometries: polygons and points of shapely, or None.
-        grid: of the scene.
         in_pixels: whether coordinates are (column, row), else those of the scene's system.
 
     Raises:

@@ -21,7 +21,6 @@ class Coloured(NamedTuple):
     Attributes:
         maps: (H, W) class ids from 1, the reddest colour first; 0 unlabelled.
         names: by id, such as "#ff0000".
-        colours: by id.
     """
 
     maps: list[npt.NDArray[np.int64]]
@@ -36,7 +35,6 @@ def by_colour(
 
     Args:
         pictures: red, green and blue of 8 bits, and opacity; transparent pixels are unlabelled.
-        name: of the maps, for messages.
         unlabelled: the colour of unlabelled pixels; None means black.
     """
     packed = [_packed(picture) for picture in pictures]

@@ -35,10 +35,7 @@ class RawMap:
     """A label map as its file has it.
 
     Attributes:
-        name: of the variable.
         values: (h, w) labels, or (h, w, 3 or 4) colours of a picture.
-        nodata: the no-data value that the file declares, or None.
-        grid: of the map, or None.
     """
 
     name: str
@@ -62,11 +59,8 @@ def find_maps(
     """Return the label map, or the training and the test map, of a file.
 
     Args:
-        contents: the file.
-        options: of the labels.
         shape: of the cube; a map without a place must match two of its axes. None accepts any.
         grid: of the cube, if it has a place; a map with a place may then have any shape.
-        argument: name of the file in messages.
     """
     if options.key is not None:
         names = _keys(options.key)

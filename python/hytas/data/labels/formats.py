@@ -15,9 +15,7 @@ class VectorFormat(NamedTuple):
     """A format of vector labels.
 
     Attributes:
-        name: for messages.
         matches: whether a file is of it (first kilobyte, path).
-        read: its reader.
         most: bytes of a file, if it is read as a whole.
     """
 

@@ -36,11 +36,8 @@ class LabelMaps:
         maps: name and values (H, W) of the map, or of the training and the test map: class ids,
             0 unlabelled.
         names: of classes, by id; those that the file names.
-        colours: of classes, by id.
-        notes: remarks for the user.
         polygons: (H, W) the number of the polygon or point that labels a pixel, from 1; None if
             the labels are a raster.
-        files: all files that were read.
     """
 
     maps: tuple[tuple[str, npt.NDArray[np.int64]], ...]

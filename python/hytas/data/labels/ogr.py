@@ -112,9 +112,6 @@ def _shapes(
     """Read a layer of a format; arguments that are not listed are those of `read_layer`.
 
     Args:
-        name: the format's, for messages.
-        path: the file.
-        options: of vector labels.
         driver: OGR's name of the format, if it is another.
 
     Raises:
@@ -155,11 +152,8 @@ def read_layer(
     """Return the facts of a layer, and its geometries as well-known binary, one after the other.
 
     Args:
-        path: the file.
         layer: its name; None for the only one.
         driver: the only one that OGR may use.
-        config: of GDAL.
-        open_options: of the driver.
         class_fields: names of fields of classes, in lower case; if one is there, no others are
             read, except colours.
         encoding: of texts; None leaves it to the driver.

@@ -18,7 +18,6 @@ class Unlabelled:
     """The label of unlabelled pixels, besides 0 (in a picture: instead of black).
 
     Attributes:
-        number: a label, or None.
         colour: of a picture, or None.
     """
 

@@ -46,7 +46,6 @@ def labels_on_grid(
     those of `load_scene`.
 
     Args:
-        path: the file.
         grid: the pixels of the cube, and their place.
         class_ids: ids of classes by name, as those of a model; classes with these names get them.
 
@@ -104,11 +103,8 @@ def of_rasters(
     """Return the labels in the arrays of one file, or of a training and a test file.
 
     Args:
-        sources: the files.
-        options: of the labels.
         shape: of the cube's array; None accepts any map.
         grid: of the cube; None leaves each map on its own grid.
-        argument: name of the files in messages.
         class_ids: as for `labels_on_grid`.
     """
     if options.unlabelled.number == 0 and options.zero_is_a_class:

@@ -40,7 +40,6 @@ class Shapes:
             scene; None if unknown.
         in_pixels: whether coordinates are (column, row) of the scene, pixel centres at .5.
         size: height and width of the scene that the shapes were drawn on, or None.
-        notes: remarks of the reader.
     """
 
     format: str

@@ -50,9 +50,6 @@ def of_shapes(
     """Read a file of polygons or points as labels on the pixels of a scene.
 
     Args:
-        path: the file.
-        options: of the labels.
-        grid: the pixels of the scene.
         class_ids: ids of classes by name, for shapes that are compared with a model.
 
     Raises:

@@ -63,9 +63,7 @@ def join(
     Args:
         name: of the cube.
         parts: of like height and width.
-        grid: of the joined cube.
         empty: the stored value that stands for no data where all bands of a pixel hold it.
-        nodata: no-data value of the returned cube.
 
     Returns:
         The cube, its bands ascending by wavelength; and for each of them its number among the

@@ -34,10 +34,7 @@ class HeaderFacts:
     """The facts of header fields about bands and classes.
 
     Attributes:
-        bands: their facts.
-        nodata: the no-data value, or None.
         class_names, class_colours: by label.
-        notes: on fields that were not used.
     """
 
     bands: BandFacts = field(default_factory=BandFacts)

@@ -77,9 +77,6 @@ class Guard:
 
         Args:
             reader: "module:function" from this package on.
-            path: of the file.
-            arguments: of the function.
-            most: bytes.
 
         Raises:
             InputError, OSError, ValueError: as for `contents`.

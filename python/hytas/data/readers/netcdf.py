@@ -33,7 +33,6 @@ def read_hdf5(path: Path, stored: Mapping[str, int]) -> Contents:
     """Describe a NetCDF-4 file, whose datasets were checked before.
 
     Args:
-        path: of the file.
         stored: bytes in the file of each dataset, by name.
     """
     xarray = library("xarray", "", "a NetCDF file")

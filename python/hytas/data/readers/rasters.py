@@ -48,9 +48,7 @@ def read(path: Path, driver: str, name: str) -> Contents:
     """Describe a raster.
 
     Args:
-        path: the data file.
         driver: GDAL's name of its driver.
-        name: of the format, for messages.
     """
     header = envi.header_of(path)
     with _opened(path, driver) as dataset:
@@ -336,8 +334,6 @@ def _with_items(
     """Return the facts, with those that each band has of its own where the header has none.
 
     Args:
-        dataset: opened.
-        facts: of the header.
         has_list: whether the header lists wavelengths, which GDAL then gives to each band as well.
     """
     count, notes = dataset.count, []
@@ -396,7 +392,6 @@ def _stack(path: Path, page: Variable, offsets: Sequence[int]) -> Variable:
     """Return the pages of a TIFF as one array of three dimensions.
 
     Args:
-        path: of the TIFF.
         page: the first one, (1, rows, columns).
         offsets: of all pages, in bytes.
     """

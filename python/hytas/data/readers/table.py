@@ -24,7 +24,6 @@ class Format(NamedTuple):
     """A format.
 
     Attributes:
-        name: for messages.
         matches: whether a file is one, by its first kilobyte and its path.
         reader: "module:function" in this package, and texts that the function takes behind the
             path; it returns the record of the file. Or a function of the path.
@@ -85,7 +84,6 @@ def open_file(path: Named, argument: str = "data") -> Contents:
 
     Args:
         path: a file; a Zarr store; or a folder or a list of files that are bands of one scene.
-        argument: name of the file in messages.
 
     Raises:
         InputError: the file is missing, has no known format, or is broken.

@@ -37,7 +37,6 @@ def load_spectra(data: Any, labels: Any, options: SceneOptions) -> Spectra | Non
     Args:
         data: the file of the table, or of an array and its labels.
         labels: the file of the labels of an array, if it is another one.
-        options: of the table.
     """
     if not isinstance(data, str | Path) or not Path(data).is_file():
         return None
@@ -80,7 +79,6 @@ class Rows(NamedTuple):
     Attributes:
         values: (N, bands).
         wavelengths: of the bands in nm; None if the table names none.
-        notes: one-line remarks.
     """
 
     values: Array

@@ -41,8 +41,6 @@ class Parts(NamedTuple):
         targets: (N,) labels, numbers or texts.
         groups: (N,), or None.
         wavelengths: (bands,) in nm, or None.
-        notes: one-line remarks.
-        sources: the files that were read.
     """
 
     values: Array

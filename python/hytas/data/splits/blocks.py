@@ -41,7 +41,6 @@ def split_blocks(
 
     Args:
         labels: (H, W), 0 unlabelled, classes 1..C.
-        block: side of the blocks, in pixels.
         guard: a pixel trains only if no test pixel lies within this many rows and columns.
         parts: number of parts; they get similar shares of each class.
         part: the part that tests.

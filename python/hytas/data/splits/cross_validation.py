@@ -63,9 +63,7 @@ class BlockSplit:
 
     Args:
         folds: number of parts that blocks are dealt to; each part tests once.
-        block: side of a block, in pixels.
         patch_size: side of the classifier's patch, or larger; an odd number.
-        seed: of the random deal of blocks.
 
     Raises:
         InputError: a number is out of its range.

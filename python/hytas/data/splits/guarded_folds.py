@@ -27,11 +27,8 @@ def guarded_folds(
     If a fold would hold out all pixels of a class, it holds out none of them.
 
     Args:
-        scene: of the pixels.
         pixels: flat indices of all pixels of the folds.
-        block: side of the blocks.
         guard: rows and columns between held-out and train pixels.
-        seed: of the random distribution of blocks.
         enough: least number of held-out pixels in all pairs; with fewer the list is empty.
         by_polygons: whether to try the polygons that label the scene before blocks.
     """

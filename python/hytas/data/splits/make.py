@@ -41,9 +41,7 @@ def make_split(
     """Split the labelled pixels of a scene.
 
     Args:
-        scene: to split.
         settings: of the split; None means the default, "auto".
-        seed: of every draw.
         patch_size: side of the patches, for the guard band and the overlap.
         changed: fields of the settings to change, such as `kind="blocks"` or `train_per_class=30`.
 

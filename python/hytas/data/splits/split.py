@@ -33,7 +33,6 @@ class Split:
         validation: pixels taken from the training pixels, to choose models on.
         test: pixels for the final report; nothing else uses them.
         kind: "fixed" (the file's own), "random", "blocks", "folds", "polygons" or "groups".
-        seed: of the draw.
         patch_size: side of the patches for `overlap`; 0 for images and tables, which do not
             overlap.
         overlap: fraction of test pixels inside the patch of a training or validation pixel.
@@ -71,7 +70,6 @@ class Split:
         """Return pairs of training and validation pixels; the first pair is this split's.
 
         Args:
-            scene: the scene of the split.
             enough: number of validation pixels in all pairs that is enough. There are at most five
                 pairs, and fewer if pixels are few.
         """
@@ -89,8 +87,6 @@ class Split:
         Otherwise the pairs are those of `folds`. Without validation pixels there is no pair.
 
         Args:
-            scene: the scene of the split.
-            block: side of the blocks.
             enough: least number of held-out pixels in all pairs.
         """
         if not self.validation.size:
@@ -127,9 +123,6 @@ class Split:
         """Return the pairs of `folds_like_test`, and more of their kind if these hold out few.
 
         Args:
-            scene: as there.
-            block: as there.
-            enough: as there.
             many: held-out pixels in all pairs. There are at most five pairs. Those beyond a guard
                 band are always the same.
         """
@@ -204,7 +197,6 @@ def group_folds(scene: Scene, pixels: Pixels, parts: int, seed: int) -> list[tup
         scene: whose `polygons` are the groups; without them every pixel is one.
         pixels: flat indices of labelled pixels.
         parts: fewer if there are fewer groups.
-        seed: of the deal.
     """
     from sklearn.model_selection import StratifiedGroupKFold
 

@@ -90,6 +90,11 @@ def map_axes(variable: Variable) -> tuple[int, int] | None:
     return (kept[0], kept[1]) if len(kept) == 2 else None
 
 
+def are_axes_of(plane: Shape, shape: Shape) -> bool:
+    """Return whether a map's height and width are two axes of a cube, in that order."""
+    return tuple(plane) in ((shape[0], shape[1]), (shape[1], shape[2]), (shape[0], shape[2]))
+
+
 def find_axes(
     variable: Variable,
     *,

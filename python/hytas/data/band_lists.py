@@ -1,13 +1,14 @@
 """Lists of a file that describe the bands of its cube: wavelengths, widths, bad bands."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from hytas.data import wavelengths
 from hytas.data.axes import BAND, role_of
 from hytas.data.limits import MOST_WAVELENGTHS
 from hytas.data.record import BandFacts, Contents, Variable, numbers_of, text_of
-from hytas.data.wavelengths import good_bands, is_unit, nanometres, widths
+from hytas.data.wavelengths import is_unit
 
 _WAVES, _WIDTHS = ("wavelengths", "wavelength"), ("fwhm", "bandwidths", "bandwidth")
 _GOOD = ("good_wavelengths", "good_bands", "bbl")
@@ -31,41 +32,26 @@ def band_facts(contents: Contents, variable: Variable, axis: int) -> tuple[BandF
     Args:
         axis: of its bands.
     """
-    bands = variable.shape[axis]
-    notes: list[str] = []
-    given = variable.bands
-    if given is not None and len(given.wavelengths if given.wavelengths is not None else ()) in (
-        0,
-        bands,
-    ):
+    bands, given = variable.shape[axis], variable.bands
+    if given is not None and (given.wavelengths is None or len(given.wavelengths) == bands):
         return given, []
-    waves = _belonging(contents, variable, axis, [e for e in _lists(contents) if _is_wave(e)])
-    values, unit = _values(waves)
-    if waves is None:
-        values, unit = _attribute(variable, _WAVES, bands)
-    if values is None:
-        return BandFacts(good=_good(contents, variable, axis, notes)), notes
-    wavelengths, reason = nanometres(values, unit)
-    if wavelengths is None:
-        notes.append(f"its wavelengths are not used: {reason}")
-        return BandFacts(good=_good(contents, variable, axis, notes)), notes
-    named = [each for each in _lists(contents) if _last(each) in _WIDTHS]
-    wide, wide_unit = _values(_belonging(contents, variable, axis, named))
-    fwhm = None if wide is None else widths(wide, wavelengths, values, wide_unit)
-    return BandFacts(wavelengths, fwhm, _good(contents, variable, axis, notes)), notes
+    lists = _lists(contents)
 
+    def values(fits: Callable[[Variable], bool], *names: str) -> tuple[Any, str | None]:
+        """Return the numbers and the unit of a list of the file, or of an attribute."""
+        own = _belonging(variable, axis, [each for each in lists if fits(each)])
+        if own is not None:
+            return own.values().ravel(), text_of(own.attributes, "units", "unit")
+        attributes = (numbers_of(variable.attributes, name, bands) for name in names)
+        numbers = next((each for each in attributes if each is not None), None)
+        return numbers, text_of(variable.attributes, "wavelength_units", "wavelength_unit")
 
-def _good(contents: Contents, variable: Variable, axis: int, notes: list[str]) -> Any:
-    named = [each for each in _lists(contents) if _last(each) in _GOOD]
-    flags, _ = _values(_belonging(contents, variable, axis, named))
-    if flags is None:
-        flags, _ = _attribute(variable, _GOOD, variable.shape[axis])
-    if flags is None:
-        return None
-    good, reason = good_bands(flags, variable.shape[axis])
-    if good is None:
-        notes.append(f"its list of bad bands is not used: {reason}")
-    return good if good is None or good.any() else None
+    return wavelengths.band_facts(
+        bands,
+        *values(_is_wave, *_WAVES),
+        *values(lambda each: _last(each) in _WIDTHS),
+        values(lambda each: _last(each) in _GOOD, *_GOOD)[0],
+    )
 
 
 def _lists(contents: Contents) -> list[Variable]:
@@ -78,37 +64,16 @@ def _lists(contents: Contents) -> list[Variable]:
     ]
 
 
-def _belonging(
-    contents: Contents, cube: Variable, axis: int, lists: Sequence[Variable]
-) -> Variable | None:
+def _belonging(cube: Variable, axis: int, lists: Sequence[Variable]) -> Variable | None:
     bands, dimension = cube.shape[axis], cube.dims[axis] if cube.dims else ""
     fitting = [each for each in lists if _length(each) == bands]
 
-    def distance(each: Variable) -> tuple[bool, bool, int]:
+    def distance(each: Variable) -> tuple[bool, bool, bool]:
         shares = bool(dimension) and dimension in each.dims
         near = _group(each.name) == _group(cube.name)
-        return not shares, not near, _order(_last(each))
+        return not shares, not near, _last(each) not in _WAVES
 
     return min(fitting, key=distance, default=None)
-
-
-def _order(name: str) -> int:
-    return 0 if name in _WAVES else 1
-
-
-def _values(variable: Variable | None) -> tuple[Any, str | None]:
-    if variable is None:
-        return None, None
-    return variable.values().ravel(), text_of(variable.attributes, "units", "unit")
-
-
-def _attribute(variable: Variable, names: Sequence[str], bands: int) -> tuple[Any, str | None]:
-    unit = text_of(variable.attributes, "wavelength_units", "wavelength_unit")
-    for name in names:
-        numbers = numbers_of(variable.attributes, name, bands)
-        if numbers is not None:
-            return numbers, unit
-    return None, None
 
 
 def _is_wave(variable: Variable) -> bool:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.axes import Axes, Shape, cube_axes, find_axes, role_of
+from hytas.data.axes import Axes, Shape, are_axes_of, cube_axes, find_axes, role_of
 from hytas.data.band_lists import band_facts, list_lengths
 from hytas.data.bands import finite
 from hytas.data.grid import Grid
 from hytas.data.limits import IN_MEMORY_BYTES, bytes_of, listed
 from hytas.data.readers.table import Named, open_file
-from hytas.data.record import BandFacts, Contents, Variable, reading, whole_key
+from hytas.data.record import BandFacts, Contents, Variable, reading, require_number, whole_key
 from hytas.errors import InputError
 from hytas.types import Array
 
@@ -145,7 +145,7 @@ class FileCube:
             return np.ascontiguousarray(self._everything) if is_small else self._everything
         if not is_small and raw is not None and np.dtype(raw.dtype).isnative:
             return self._turned(raw.mapped())
-        result = _empty(self.shape, self.dtype, is_small)
+        result = zeros(self.shape, self.dtype)
         height, width, bands = self.shape
         rows = max(1, BLOCK_BYTES // bytes_of((width, bands), self.dtype.itemsize))
         for top in range(0, height, rows):
@@ -169,10 +169,10 @@ class FileCube:
         return reading(self.argument, contents.path, f"{contents.format} file")
 
 
-def _empty(shape: Shape, dtype: np.dtype[Any], in_memory: bool) -> Array:
-    """Return an array, in memory or in a file without a name."""
-    if in_memory:
-        return np.empty(shape, dtype)
+def zeros(shape: Shape, dtype: np.dtype[Any]) -> Array:
+    """Return zeros, in memory or in a file without a name where they take much."""
+    if bytes_of(shape, dtype.itemsize) <= IN_MEMORY_BYTES:
+        return np.zeros(shape, dtype)
     with tempfile.TemporaryFile() as file:
         return np.memmap(file, dtype, "w+", shape=shape)
 
@@ -251,7 +251,9 @@ def find_cube(
     cubes = cubes or [each for each in contents.variables if _is_one_line(each)]
     numeric = [each for each in cubes if each.kind == "number"]
     if len(numeric) > 1:
-        fitting = [each for each in numeric if any(_has_axes(each, shape) for shape in maps)]
+        fitting = [
+            each for each in numeric if any(are_axes_of(shape, _sizes(each)[1]) for shape in maps)
+        ]
         numeric = fitting if len(fitting) == 1 else numeric
     if len(numeric) > 1:
         names = listed(numeric, len(numeric))
@@ -274,14 +276,6 @@ def find_cube(
         f"is not a scene: it holds {names}, but no numeric cube with three axes (height, width, "
         "bands)",
     )
-
-
-def require_number(variable: Variable, contents: Contents, argument: str) -> None:
-    """Refuse an array that holds no real numbers."""
-    if variable.kind != "number":
-        raise InputError(
-            argument, contents.path, f"{variable} is {variable.kind}; real numbers are needed"
-        )
 
 
 def _sizes(variable: Variable) -> tuple[dict[str, int], Shape]:
@@ -308,11 +302,6 @@ def _is_flat(variable: Variable) -> bool:
     _, shape = _sizes(variable)
     sizes = [size for size in shape if size > 1]
     return len(sizes) == 2 and len(shape) in (2, 3)
-
-
-def _has_axes(variable: Variable, shape: Shape) -> bool:
-    _, own = _sizes(variable)
-    return tuple(shape) in ((own[0], own[1]), (own[1], own[2]), (own[0], own[2]))
 
 
 def valid_pixels(

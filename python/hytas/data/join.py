@@ -1,7 +1,6 @@
 """Join scenes of one sensor into one scene, in which each of them is a part."""
 
 import hashlib
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,7 @@ import numpy.typing as npt
 
 from hytas.data.bands import measured_bands
 from hytas.data.classes import class_indices
-from hytas.data.limits import IN_MEMORY_BYTES
+from hytas.data.cube import zeros
 from hytas.data.no_data import as_stored
 from hytas.data.patches import Part
 from hytas.data.scene import Scene, numbered
@@ -132,7 +131,7 @@ def _cube(
     scenes: Sequence[Scene], parts: Sequence[Part], shape: tuple[int, int], nodata: float | None
 ) -> Array:
     kind = np.result_type(*(scene.cube.dtype for scene in scenes))
-    cube = _zeros((*shape, scenes[0].bands), kind)
+    cube = zeros((*shape, scenes[0].bands), kind)
     for scene, part in zip(scenes, parts, strict=True):
         into = cube[part.window]
         for row, line in enumerate(scene.cube):
@@ -140,13 +139,6 @@ def _cube(
             if scene.nodata is not None and scene.nodata != nodata:
                 into[row][line == scene.nodata] = nodata
     return cube
-
-
-def _zeros(shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:
-    if int(np.prod(shape, dtype=np.int64)) * kind.itemsize <= IN_MEMORY_BYTES:
-        return np.zeros(shape, kind)
-    with tempfile.TemporaryFile() as file:
-        return np.memmap(file, kind, "w+", shape=shape)
 
 
 def _laid(maps: Sequence[Array], parts: Sequence[Part], shape: tuple[int, int]) -> Array:

@@ -123,7 +123,7 @@ class Variable:
             MemoryError: there is too little memory; the message names the array and its bytes.
             ValueError: the array in the file has another shape than its header says.
         """
-        return self.part(tuple(slice(0, size) for size in self.shape))
+        return self.part(whole_key(self.shape))
 
     def part(self, key: Key) -> Array:
         """Read a part of the array, in native byte order; errors are those of `values`."""
@@ -306,6 +306,14 @@ def load(variable: Variable, contents: Contents, argument: str) -> Array:
     """Return the values of a whole variable; an error names the file."""
     with reading(argument, contents.path, f"{contents.format} file"):
         return variable.values()
+
+
+def require_number(variable: Variable, contents: Contents, argument: str) -> None:
+    """Refuse an array that holds no real numbers."""
+    if variable.kind != "number":
+        raise InputError(
+            argument, contents.path, f"{variable} is {variable.kind}; real numbers are needed"
+        )
 
 
 @contextmanager

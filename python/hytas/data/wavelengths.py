@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.record import BandFacts
 from hytas.types import Floats
 
 # Unit -> nanometres of one; wavenumbers are inverse centimetres.
@@ -44,6 +45,41 @@ def nanometres(values: Any, unit: str | None = None) -> tuple[Floats | None, str
         return None, "the list is empty"
     convert, reason = _conversion(own or unit or "", numbers)
     return (None, reason) if convert is None else (convert(numbers), "")
+
+
+def band_facts(
+    bands: int,
+    listed: Any,
+    unit: str | None = None,
+    widths_listed: Any = None,
+    widths_unit: str | None = None,
+    flags: Any = None,
+) -> tuple[BandFacts, list[str]]:
+    """Return the facts that lists give about bands, and notes on lists that cannot be used.
+
+    Args:
+        listed: wavelengths, as `nanometres` takes them; None without a list.
+        widths_listed: as `widths` takes them, or None.
+        flags: as `good_bands` takes them, or None.
+    """
+    notes, wavelengths, fwhm, good = [], None, None, None
+    if listed is not None:
+        reason = f"{len(listed)} values for {bands} bands"
+        if len(listed) == bands:
+            wavelengths, reason = nanometres(listed, unit)
+        if wavelengths is None:
+            notes.append(f"its wavelengths are not used: {reason}")
+        elif widths_listed is not None:
+            fwhm = widths(widths_listed, wavelengths, listed, widths_unit)
+            if fwhm is None:
+                notes.append("its band widths (fwhm) are not used: one number a band is needed")
+    if flags is not None:
+        good, reason = good_bands(flags, bands)
+        if good is not None and not good.any():
+            good, reason = None, "it marks all bands as bad"
+        if good is None:
+            notes.append(f"its list of bad bands is not used: {reason}")
+    return BandFacts(wavelengths, fwhm, good), notes
 
 
 def widths(values: Any, wavelengths: Floats, listed: Any, unit: str | None = None) -> Floats | None:

@@ -1,17 +1,14 @@
 """Split images into those that train, validate and test; by class."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from hytas.data.images.image_set import ImageSet
-from hytas.data.splits.kinds import class_totals, from_maps
+from hytas.data.splits.kinds import at_random, class_totals, from_maps
 from hytas.data.splits.make import check_seed
 from hytas.data.splits.settings import SplitSettings
 from hytas.data.splits.split import Split
 from hytas.data.splits.validation import take_validation
 from hytas.errors import InputError
-from hytas.types import Pixels
 
 TRAINED = 0.8
 """Share of each class that is trained on, with validation images, where nothing else is asked."""
@@ -43,7 +40,10 @@ def make_image_split(images: ImageSet, settings: SplitSettings, *, seed: int = 0
         counts = _counts(class_totals(images, part), settings, 1.0, 0) if is_sized else ()
         chosen, test, notes = from_maps(images, counts, generator)
     else:
-        chosen, test, notes = _at_random(images, settings, generator)
+        counts = _counts(class_totals(images, images.labels), settings, TRAINED, 1)
+        chosen, test, notes = at_random(
+            images, counts, True, generator, argument="data", sample="image"
+        )
     taken = take_validation(images, chosen, settings.validation_fraction, False, generator)
     return Split(*taken, test, kind, seed, 0, 0.0, notes)
 
@@ -58,24 +58,3 @@ def _counts(
         max(1, min(round(share * total) if wanted is None else wanted, total - least_left))
         for total in totals
     )
-
-
-def _at_random(
-    images: ImageSet, settings: SplitSettings, generator: np.random.Generator
-) -> tuple[Pixels, Pixels, tuple[str, ...]]:
-    totals = class_totals(images, images.labels)
-    if max(totals) < 2:
-        raise InputError(
-            "data",
-            rule=f"every class of {images.name} has one image: at least one class needs 2, one to "
-            "train on and one to test on",
-        )
-    counts = _counts(totals, settings, TRAINED, 1)
-    everything = replace(images, train=images.labels, test=images.labels)
-    chosen, _, _ = from_maps(everything, counts, generator)
-    notes = tuple(
-        f"{name} has one image, which is a training image: the class is not tested"
-        for name, total in zip(images.class_names, totals, strict=True)
-        if total < 2
-    )
-    return chosen, np.setdiff1d(np.arange(len(images.labels)), chosen), notes

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.axes import map_axes
+from hytas.data.axes import are_axes_of, map_axes
 from hytas.data.grid import Grid
 from hytas.data.labels.align import is_placed
 from hytas.data.labels.colours import BLACK, painted
 from hytas.data.labels.options import LabelOptions
 from hytas.data.limits import listed, printable
-from hytas.data.record import Contents, Variable, load
+from hytas.data.record import Contents, Variable, load, require_number
 from hytas.errors import InputError
 from hytas.types import Array
 
@@ -123,12 +123,7 @@ def _is_map(variable: Variable, shape: tuple[int, ...] | None) -> bool:
     plane = None if variable.is_colour else _plane(variable)
     if plane is None:
         return False
-    return min(plane) > 1 or (shape is not None and _fits_shape(plane, shape))
-
-
-def _fits_shape(plane: tuple[int, int], shape: tuple[int, ...]) -> bool:
-    """Return whether a map's height and width are two axes of the cube, in that order."""
-    return plane in ((shape[0], shape[1]), (shape[1], shape[2]), (shape[0], shape[2]))
+    return min(plane) > 1 or (shape is not None and are_axes_of(plane, shape))
 
 
 def _fitting(
@@ -142,7 +137,7 @@ def _fitting(
         names = listed(contents.variables, len(contents.variables))
         unfit = [v for v in contents.variables if _plane(v) is not None and v.kind == "text"]
         if unfit:
-            _require_number(unfit[0], contents, argument)
+            require_number(unfit[0], contents, argument)
         raise InputError(argument, str(contents.path), f"has no label map; it holds {names}")
     matches = [v for v in maps if shape is None or _fits(v, shape, grid)]
     if not matches and shape is not None:
@@ -158,7 +153,7 @@ def _fitting(
 
 def _fits(variable: Variable, shape: tuple[int, ...], grid: Grid | None) -> bool:
     plane = _plane(variable)
-    same_shape = plane is not None and _fits_shape(plane, shape)
+    same_shape = plane is not None and are_axes_of(plane, shape)
     return same_shape or (is_placed(grid) and is_placed(grid_of(variable)))
 
 
@@ -179,7 +174,7 @@ def _split_pair(maps: Sequence[Variable]) -> list[Variable]:
 
 
 def _raw_map(variable: Variable, contents: Contents, argument: str) -> RawMap:
-    _require_number(variable, contents, argument)
+    require_number(variable, contents, argument)
     axes = map_axes(variable)
     if axes is None:
         raise InputError(
@@ -217,10 +212,3 @@ def empty_of(raw: RawMap, options: LabelOptions) -> npt.NDArray[np.bool_]:
         if value is not None and value == value:  # NaN is there already
             empty |= raw.values == value
     return empty
-
-
-def _require_number(variable: Variable, contents: Contents, argument: str) -> None:
-    if variable.kind != "number":
-        raise InputError(
-            argument, str(contents.path), f"{variable} is {variable.kind}; real numbers are needed"
-        )

@@ -6,7 +6,6 @@ are (line, pixel, band) with `wavelength_3d`; L1B has a cube (band, scan, pixel)
 
 from dataclasses import replace
 
-from hytas.data.grid import Grid
 from hytas.data.location import Location
 from hytas.data.products.joined import BANDS_FIRST, ROWS_FIRST, Part, join
 from hytas.data.record import Contents, number
@@ -37,11 +36,8 @@ def refine(contents: Contents) -> Contents:
         cubes, dims, level = _L1B, BANDS_FIRST, "L1B"
     parts = [_part(contents, name, dims, waves) for name, waves in cubes.items()]
     cube, _ = join("+".join(name.rsplit("/", 1)[-1] for name in cubes), parts)
-    size = cube.shape[:2]
-    each = (Location.of(contents, f"{g}latitude", f"{g}longitude", size) for g in _PLACES)
-    location = next((location for location in each if location is not None), None)
-    if location is not None:
-        cube = replace(cube, grid=Grid(None, None, size[0], size[1], location))
+    places = ((f"{group}latitude", f"{group}longitude") for group in _PLACES)
+    cube = replace(cube, grid=Location.grid_of(contents, places, cube.shape[:2]))
     name = f"PACE OCI {level} ({contents.format})"
     return replace(contents, format=name, variables=(cube,), further=contents.variables)
 

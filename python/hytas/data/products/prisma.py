@@ -45,9 +45,10 @@ def refine(contents: Contents) -> Contents:
     cube, _ = join("VNIR_Cube+SWIR_Cube", parts, empty=0.0)
     size = cube.shape[:2]
     grid = _grid(attributes, size) if level == "L2D" else None
-    location = _location(contents, swath, size) if grid is None else None
-    if location is not None:
-        grid = Grid(None, None, size[0], size[1], location)
+    if grid is None:
+        fields = f"{swath}Geolocation Fields/"
+        names = ((f"{fields}Latitude{end}", f"{fields}Longitude{end}") for end in ("_VNIR", ""))
+        grid = Location.grid_of(contents, names, size)
     name = f"PRISMA {level} ({contents.format})"
     cube = replace(cube, grid=grid)
     return replace(contents, format=name, variables=(cube,), further=contents.variables)
@@ -108,9 +109,3 @@ def _grid(attributes: Mapping[str, Any], size: tuple[int, ...]) -> Grid | None:
             half = _PIXEL / 2 * less
             return Grid((_PIXEL, 0.0, left - half, 0.0, -_PIXEL, top + half), crs, height, width)
     return None
-
-
-def _location(contents: Contents, swath: str, size: tuple[int, ...]) -> Location | None:
-    names = f"{swath}Geolocation Fields/Latitude", f"{swath}Geolocation Fields/Longitude"
-    each = (Location.of(contents, names[0] + end, names[1] + end, size) for end in ("_VNIR", ""))
-    return next((location for location in each if location is not None), None)

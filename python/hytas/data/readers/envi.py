@@ -12,7 +12,7 @@ import numpy as np
 
 from hytas.data.limits import printable
 from hytas.data.record import BandFacts, Raw
-from hytas.data.wavelengths import good_bands, items_of, nanometres, widths
+from hytas.data.wavelengths import band_facts, items_of
 from hytas.errors import InputError
 
 # "data type": complex numbers are refused later, by their kind.
@@ -145,37 +145,21 @@ def raw_of(header: Path, data: Path) -> Raw | None:
 
 def header_facts(fields: Mapping[str, str], bands: int) -> HeaderFacts:
     """Return the facts of the fields about bands and classes."""
-    notes: list[str] = []
-    facts = _band_facts(fields, bands, notes)
+    facts, notes = _band_facts(fields, bands)
     names = _class_names(fields, notes)
     colours = _class_colours(fields.get("class lookup", ""))
     return HeaderFacts(facts, _nodata(fields, notes), names, colours, tuple(notes))
 
 
-def _band_facts(fields: Mapping[str, str], bands: int, notes: list[str]) -> BandFacts:
-    listed = _first(fields, "wavelength", "wavelengths")
-    wavelengths = fwhm = good = None
-    # A map often has the list of the cube that it comes from.
-    items = items_of(listed or "")
-    if listed and (bands > 1 or len(items) == bands):
-        reason = f"{len(items)} values for {bands} bands"
-        if len(items) == bands:
-            wavelengths, reason = nanometres(items, _first(fields, "wavelength units"))
-        if wavelengths is None:
-            notes.append(f"its wavelengths are not used: {reason}")
-        elif widths_listed := _first(fields, "fwhm"):
-            fwhm = widths(items_of(widths_listed), wavelengths, items)
-            if fwhm is None:
-                notes.append("its band widths (fwhm) are not used: one number a band is needed")
-    flags = _first(fields, "bbl", "bad band multiplier", "bad bands list")
-    if flags and (bands > 1 or len(items_of(flags)) == bands):
-        good, reason = good_bands(items_of(flags), bands)
-        if good is None:
-            notes.append(f"its list of bad bands is not used: {reason}")
-        elif not good.any():
-            good = None
-            notes.append("its list of bad bands is not used: it marks all bands as bad")
-    return BandFacts(wavelengths, fwhm, good)
+def _band_facts(fields: Mapping[str, str], bands: int) -> tuple[BandFacts, list[str]]:
+    def items(*names: str) -> list[str] | None:
+        listed = items_of(_first(fields, *names) or "")
+        # A map often has the list of the cube that it comes from.
+        return listed if listed and (bands > 1 or len(listed) == bands) else None
+
+    waves, unit = items("wavelength", "wavelengths"), _first(fields, "wavelength units")
+    flags = items("bbl", "bad band multiplier", "bad bands list")
+    return band_facts(bands, waves, unit, items("fwhm"), flags=flags)
 
 
 def is_list_of_numbers(text: str) -> bool:

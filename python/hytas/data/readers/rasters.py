@@ -22,7 +22,7 @@ from hytas.data.grid import Grid, gdal
 from hytas.data.limits import bytes_of, check_count
 from hytas.data.readers import envi
 from hytas.data.record import BandFacts, Contents, Key, Variable, kind_of
-from hytas.data.wavelengths import band_items, good_bands, in_descriptions, nanometres, widths
+from hytas.data.wavelengths import band_facts, band_items, in_descriptions, nanometres
 from hytas.errors import InputError
 from hytas.lazy import library
 from hytas.types import Array
@@ -336,32 +336,22 @@ def _with_items(
     Args:
         has_list: whether the header lists wavelengths, which GDAL then gives to each band as well.
     """
-    count, notes = dataset.count, []
     items = [_tags(dataset, band) for band in dataset.indexes]
     imagery = [_tags(dataset, band, ns="IMAGERY") for band in dataset.indexes]
-    wavelengths, fwhm, good = facts.wavelengths, facts.fwhm, facts.good
-    if wavelengths is None and not has_list:
-        listed, unit, reason = _listed(dataset, items, imagery)
-        if listed is not None:
-            wavelengths, reason = nanometres(listed, unit)
-            own = band_items(items, "fwhm") or band_items(imagery, "fwhm_um")
-            if wavelengths is not None and own is not None:
-                fwhm = widths(own, wavelengths, listed)
-        if wavelengths is None and reason:
-            notes.append(f"its wavelengths are not used: {reason}")
-    flags = band_items(items, "bbl", "good", "bad_band_multiplier") if good is None else None
-    if flags is not None:
-        good, reason = good_bands(flags, count)
-        if good is None:
-            notes.append(f"its list of bad bands is not used: {reason}")
-        elif not good.any():
-            good = None
-    return BandFacts(wavelengths, fwhm, good), tuple(notes)
+    listed = unit = None
+    if facts.wavelengths is None and not has_list:
+        listed, unit = _listed(dataset, items, imagery)
+    fwhm = band_items(items, "fwhm") or band_items(imagery, "fwhm_um")
+    flags = band_items(items, "bbl", "good", "bad_band_multiplier") if facts.good is None else None
+    own, notes = band_facts(dataset.count, listed, unit, fwhm, flags=flags)
+    if listed is not None:
+        facts = replace(facts, wavelengths=own.wavelengths, fwhm=own.fwhm)
+    return facts if own.good is None else replace(facts, good=own.good), tuple(notes)
 
 
 def _listed(
     dataset: Any, items: Sequence[Mapping[str, str]], imagery: Sequence[Mapping[str, str]]
-) -> tuple[list[str] | None, str | None, str]:
+) -> tuple[list[str] | None, str | None]:
     """Return a text for each band with its wavelength, and their unit."""
     for name, unit in (
         ("wavelength", None),
@@ -374,12 +364,11 @@ def _listed(
         if texts is not None:
             named = band_items(items, "wavelength_units", "wavelength_unit", "units")
             units = set(named or ())
-            return texts, unit or (units.pop() if len(units) == 1 else None), ""
+            return texts, unit or (units.pop() if len(units) == 1 else None)
     texts = band_items(imagery, "central_wavelength_um")
     if texts is not None:
-        return texts, "um", ""
-    listed, unit = in_descriptions(dataset.descriptions)
-    return listed, unit, ""
+        return texts, "um"
+    return in_descriptions(dataset.descriptions)
 
 
 def _palette(dataset: Any) -> dict[int, tuple[int, int, int]]:

@@ -94,15 +94,9 @@ def _split(
 
 def near(mask: npt.NDArray[np.bool_], reach: int) -> npt.NDArray[np.bool_]:
     """Return (H, W), True within `reach` rows and columns of a True pixel."""
-    height, width = mask.shape
-    sums = np.zeros((height + 1, width + 1), dtype=np.int64)
-    sums[1:, 1:] = mask.cumsum(axis=0).cumsum(axis=1)
-    top = np.maximum(np.arange(height) - reach, 0)
-    bottom = np.minimum(np.arange(height) + reach + 1, height)
-    left = np.maximum(np.arange(width) - reach, 0)
-    right = np.minimum(np.arange(width) + reach + 1, width)
-    rows = sums[bottom] - sums[top]
-    near_mask: npt.NDArray[np.bool_] = (rows[:, right] - rows[:, left]) > 0
+    from scipy.ndimage import maximum_filter
+
+    near_mask: npt.NDArray[np.bool_] = maximum_filter(mask, 2 * reach + 1, mode="constant")
     return near_mask
 
 

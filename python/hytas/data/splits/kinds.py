@@ -51,7 +51,13 @@ def from_maps(
 
 
 def at_random(
-    scene: Scene, counts: tuple[int, ...], published: bool, generator: np.random.Generator
+    scene: Labelled,
+    counts: tuple[int, ...],
+    published: bool,
+    generator: np.random.Generator,
+    *,
+    argument: str = "labels",
+    sample: str = "labelled pixel",
 ) -> tuple[Pixels, Pixels, tuple[str, ...]]:
     """Return `counts` random pixels of each class, the other pixels, and notes.
 
@@ -61,16 +67,17 @@ def at_random(
     totals = class_totals(scene, scene.labels)
     if max(totals) < 2:
         raise InputError(
-            "labels",
-            rule=f"every class of {scene.name} has one labelled pixel: at least one class needs 2, "
-            "one to train on and one to test on",
+            argument,
+            rule=f"every class of {scene.name} has one {sample}: at least one class needs 2, one "
+            "to train on and one to test on",
         )
     most = tuple(
         max(1, min(count, total - 1 if published else total // 2))
         for count, total in zip(counts, totals, strict=True)
     )
+    unit = sample.split()[-1]
     notes = tuple(
-        f"{name} has one labelled pixel, which is a training pixel: the class is not tested"
+        f"{name} has one {sample}, which is a training {unit}: the class is not tested"
         for name, total in zip(scene.class_names, totals, strict=True)
         if total == 1
     )

@@ -26,12 +26,8 @@ def class_indices(
             if _unnamed(name, own) or _unnamed(names[same], own):
                 place = same
         if place is None:
-            raise InputError(
-                "labels",
-                scene.name,
-                f"has class {own} ({name}), which {owner} does not have",
-                "classes need the same names or ids",
-            )
+            rule = f"has class {own} ({name}), which {owner} does not have"
+            raise InputError("labels", scene.name, rule, "classes need the same names or ids")
         indices.append(place + 1)
     return np.array(indices, np.int32)
 

@@ -90,11 +90,8 @@ class FileCube:
         """
         height, width, _ = self.shape
         if not (0 <= row0 < row1 <= height and 0 <= col0 < col1 <= width):
-            raise InputError(
-                "window",
-                f"rows {row0} to {row1}, columns {col0} to {col1}",
-                f"must lie inside the scene of {height} x {width} pixels",
-            )
+            rule = f"must lie inside the scene of {height} x {width} pixels"
+            raise InputError("window", f"rows {row0} to {row1}, columns {col0} to {col1}", rule)
         if not self.variable.has_parts:
             return np.ascontiguousarray(self._everything[row0:row1, col0:col1])
         key = list(whole_key(self.variable.shape))
@@ -270,12 +267,11 @@ def find_cube(
             argument, contents.path, f"{flat[0]} has one band; a scene needs at least 2"
         )
     names = listed(contents.variables, len(contents.variables))
-    raise InputError(
-        argument,
-        contents.path,
+    rule = (
         f"is not a scene: it holds {names}, but no numeric cube with three axes (height, width, "
-        "bands)",
+        "bands)"
     )
+    raise InputError(argument, contents.path, rule)
 
 
 def _sizes(variable: Variable) -> tuple[dict[str, int], Shape]:

@@ -138,11 +138,8 @@ def map_of(array: Any, argument: str = "labels") -> tuple[Array, Grid]:
     rows, columns = (_dims(array).get(role) for role in (ROW, COLUMN))
     rest = [dim for dim in array.dims if array.sizes[dim] > 1 and dim not in (rows, columns)]
     if rows is None or columns is None or rest:
-        raise InputError(
-            argument,
-            rule=f"a label map with the dimensions {_listed(array.dims)}: must be y and x",
-            hint="rename them with `array.rename`",
-        )
+        rule = f"a label map with the dimensions {_listed(array.dims)}: must be y and x"
+        raise InputError(argument, rule=rule, hint="rename them with `array.rename`")
     flat = array.isel({dim: 0 for dim in array.dims if dim not in (rows, columns)})
     flat = flat.transpose(rows, columns)
     values = np.asarray(flat.values)
@@ -187,11 +184,8 @@ def _axes(array: Any, argument: str) -> Axes:
     if len(lacking) == 1 == len(rest):
         dims[lacking.pop()] = rest.pop()
     if lacking or rest:
-        raise InputError(
-            argument,
-            rule=f"a DataArray with the dimensions {_listed(array.dims)}: must be y, x and band",
-            hint="rename them with `array.rename`",
-        )
+        rule = f"a DataArray with the dimensions {_listed(array.dims)}: must be y, x and band"
+        raise InputError(argument, rule=rule, hint="rename them with `array.rename`")
     return dims[ROW], dims[COLUMN], dims[BAND]
 
 

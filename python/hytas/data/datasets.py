@@ -135,11 +135,9 @@ def _pooch() -> Any:
     try:
         return import_module("pooch")
     except ImportError:
-        raise InputError(
-            "data",
-            rule="downloading scenes needs the package pooch",
-            hint="pip install pooch, or name a folder with your copy by `data_dir`",
-        ) from None
+        rule = "downloading scenes needs the package pooch"
+        hint = "pip install pooch, or name a folder with your copy by `data_dir`"
+        raise InputError("data", rule=rule, hint=hint) from None
 
 
 def _download(urls: Sequence[str], folder: Path, name: str) -> None:
@@ -153,12 +151,8 @@ def _download(urls: Sequence[str], folder: Path, name: str) -> None:
             reasons.append(f"{url} ({' '.join(str(error).split())[:120]})")
         else:
             return
-    raise InputError(
-        "data",
-        name,
-        f"could not be downloaded from {' or '.join(reasons)}",
-        "put a copy into a folder and name it with `data_dir`",
-    )
+    rule = f"could not be downloaded from {' or '.join(reasons)}"
+    raise InputError("data", name, rule, "put a copy into a folder and name it with `data_dir`")
 
 
 def _noted(notes: Path) -> dict[str, str]:
@@ -184,12 +178,9 @@ def _check(path: Path, checksum: str | None, fresh: bool) -> None:
     elif actual != wanted:
         if fresh:  # a bad download is removed; a file that the user put there stays
             path.unlink()
-        raise InputError(
-            "data",
-            path,
-            f"does not match its checksum: it has {actual}, must be {wanted}",
-            "remove it to download it again, or name a folder with your copy by `data_dir`",
-        )
+        rule = f"does not match its checksum: it has {actual}, must be {wanted}"
+        hint = "remove it to download it again, or name a folder with your copy by `data_dir`"
+        raise InputError("data", path, rule, hint)
 
 
 def digest(path: Path, method: str) -> str:

@@ -108,23 +108,18 @@ def check_same_bands(
         InputError: another number of bands, or a band that is more than a spacing away.
     """
     if scene.bands != bands:
-        raise InputError(
-            "data",
-            scene.name,
-            f"has {scene.bands} bands and {owner} has {bands}",
-            "scenes of other bands need `resample`, and wavelengths in both files",
-        )
+        rule = f"has {scene.bands} bands and {owner} has {bands}"
+        hint = "scenes of other bands need `resample`, and wavelengths in both files"
+        raise InputError("data", scene.name, rule, hint)
     if scene.wavelengths is None or wavelengths is None:
         return
     if (farthest := farthest_band(scene.wavelengths, wavelengths)) is not None:
         band, spacing = farthest
-        raise InputError(
-            "data",
-            scene.name,
+        rule = (
             f"its band {band + 1} lies at {scene.wavelengths[band]:.1f} nm and that of {owner} at "
-            f"{wavelengths[band]:.1f} nm, more than one band spacing ({spacing:.1f} nm) apart",
-            "such scenes need `resample`",
+            f"{wavelengths[band]:.1f} nm, more than one band spacing ({spacing:.1f} nm) apart"
         )
+        raise InputError("data", scene.name, rule, "such scenes need `resample`")
 
 
 def _cube(

@@ -25,10 +25,8 @@ MOST_INFLATED = 100
 def check_count(count: int, what: str, most: int = MOST_VARIABLES) -> None:
     """Refuse a file that holds too many things."""
     if count > most:
-        raise InputError(
-            rule=f"the file holds more than {most} {what}, the most that hytas lists",
-            hint="put the cube and its labels into a file of their own",
-        )
+        rule = f"the file holds more than {most} {what}, the most that hytas lists"
+        raise InputError(rule=rule, hint="put the cube and its labels into a file of their own")
 
 
 def check_inflated(name: str, size: int, stored: int) -> None:

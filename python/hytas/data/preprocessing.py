@@ -111,10 +111,8 @@ class Preprocessing:
         absent = ~finite_values | empty
         measured = ~absent.all(axis=0)
         if not finite_values.any() or not (finite_values | empty)[:, measured].all():
-            raise InputError(
-                "pixels",
-                rule="training pixels hold NaN or infinite values; scaling needs finite ones",
-            )
+            rule = "training pixels hold NaN or infinite values; scaling needs finite ones"
+            raise InputError("pixels", rule=rule)
         chosen, values, absent = chosen[measured], values[:, measured], absent[:, measured]
         if absent.any():
             values = np.ma.array(values, mask=absent)

@@ -384,10 +384,8 @@ def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> t
     if isinstance(names, Mapping):
         return tuple(names.get(i) or f"class {i}" for i in ids)
     if len(names) != len(ids):
-        raise InputError(
-            "class_names",
-            rule=f"{len(names)} given for the {len(ids)} classes {', '.join(map(str, ids))}",
-        )
+        rule = f"{len(names)} given for the {len(ids)} classes {', '.join(map(str, ids))}"
+        raise InputError("class_names", rule=rule)
     return tuple(names)
 
 

@@ -60,20 +60,13 @@ def load_scenes(
 def _refuse_leak(training: Sequence[Scene], tested: Sequence[Scene]) -> None:
     for scene, other in combinations(training, 2):
         if _is_same(scene, other):
-            raise InputError(
-                "data",
-                scene.name,
-                "is given twice, so its pixels would train and test",
-                "give it once",
-            )
+            rule = "is given twice, so its pixels would train and test"
+            raise InputError("data", scene.name, rule, "give it once")
     for scene, other in product(tested, training):
         if _is_same(scene, other):
-            raise InputError(
-                "test_data",
-                scene.name,
-                "is also a training scene",
-                "a split, or a training and a test map, divides the pixels of one scene",
-            )
+            rule = "is also a training scene"
+            hint = "a split, or a training and a test map, divides the pixels of one scene"
+            raise InputError("test_data", scene.name, rule, hint)
 
 
 def _is_same(scene: Scene, other: Scene) -> bool:

@@ -52,10 +52,8 @@ def _plain(path: Path) -> Array:
             )
         mode = _KEPT.get(opened.mode, "RGB")
         if opened.format == "PNG" and mode != "I;16" and _sixteen_bits(opened):
-            raise InputError(
-                rule="has 16 bits and several channels, of which Pillow keeps 8 bits",
-                hint="write it as TIFF",
-            )
+            rule = "has 16 bits and several channels, of which Pillow keeps 8 bits"
+            raise InputError(rule=rule, hint="write it as TIFF")
         converted = opened if opened.mode == mode else opened.convert(mode)
         values = np.asarray(converted)
     return np.ascontiguousarray(values[..., None] if values.ndim == 2 else values)

@@ -124,11 +124,8 @@ def _listed(
             listed_images += [(path, names.index(each.name) + 1) for path in images]
             tested += [last] * len(images)
     if not listed_images:
-        raise InputError(
-            "data",
-            rule=f"{folder} holds no images in folders, one for each class",
-            hint=f"suffixes that are read: {', '.join(SUFFIXES)}",
-        )
+        rule = f"{folder} holds no images in folders, one for each class"
+        raise InputError("data", rule=rule, hint=f"suffixes that are read: {', '.join(SUFFIXES)}")
     notes = [f"{VALIDATION}/ joins {TRAIN}/, and {TEST}/ tests"] if len(parts) == 3 else []
     return listed_images, names, np.array(tested) if any(tested) else None, notes if parted else []
 
@@ -167,11 +164,8 @@ def _readable(
     if not skip or not good:
         others = [paths[number].relative_to(folder).as_posix() for number in bad[1:]]
         more = f"; also {listed(others, len(others))}" if others else ""
-        raise InputError(
-            "data",
-            rule=f"{len(bad)} of {len(paths)} images of {folder} cannot be read: {reason}{more}",
-            hint="`skip_unreadable` leaves such files out",
-        )
+        rule = f"{len(bad)} of {len(paths)} images of {folder} cannot be read: {reason}{more}"
+        raise InputError("data", rule=rule, hint="`skip_unreadable` leaves such files out")
     names = listed((paths[number].relative_to(folder).as_posix() for number in bad), len(bad))
     return good, [f"{len(bad)} of {len(paths)} images cannot be read and are left out: {names}"]
 
@@ -182,11 +176,9 @@ def _check_same_shape(
     sizes = _kinds(paths, [f"{each.shape[0]} x {each.shape[1]} pixels" for each in facts])
     if len(sizes) > 1 and resize is None:
         side = min(min(each.shape[:2]) for each in facts)
-        raise InputError(
-            "data",
-            rule=f"images of {folder} have several sizes: {'; '.join(sizes)}",
-            hint=f"all must be alike: `resize` {side} makes them so",
-        )
+        rule = f"images of {folder} have several sizes: {'; '.join(sizes)}"
+        hint = f"all must be alike: `resize` {side} makes them so"
+        raise InputError("data", rule=rule, hint=hint)
     types = _kinds(paths, [str(each.dtype) for each in facts])
     if len(types) > 1:
         raise InputError("data", rule=f"images of {folder} have several types: {'; '.join(types)}")
@@ -197,11 +189,8 @@ def _check_same_shape(
     if plain and resize is not None:
         return True
     more = ": `resize` gives all of them three" if plain else ""
-    raise InputError(
-        "data",
-        rule=f"images of {folder} differ in channels: {'; '.join(channels)}",
-        hint=f"all must have as many{more}",
-    )
+    rule = f"images of {folder} differ in channels: {'; '.join(channels)}"
+    raise InputError("data", rule=rule, hint=f"all must have as many{more}")
 
 
 def _kinds(paths: Sequence[Path], values: Sequence[str]) -> list[str]:

@@ -138,11 +138,8 @@ def image_set(
         raise InputError("data", rule=f"{source} holds images of {what}: at least two are needed")
     height, width, channels = example.shape
     if height != width:
-        raise InputError(
-            "data",
-            rule=f"images of {source} are {height} x {width} pixels: networks take squares",
-            hint=f"`resize` {min(height, width)} makes them so",
-        )
+        rule = f"images of {source} are {height} x {width} pixels: networks take squares"
+        raise InputError("data", rule=rule, hint=f"`resize` {min(height, width)} makes them so")
     facts = [digest, tuple(class_names), labels.tolist(), None if parts is None else parts.tolist()]
     return ImageSet(
         name=name,

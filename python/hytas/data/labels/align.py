@@ -51,11 +51,8 @@ def aligned(name: str, values: npt.NDArray[np.int64], own: Grid | None, cube: Gr
         )
     labelled = int((at_centres != 0).sum())
     if not labelled and values.any():
-        raise InputError(
-            "labels",
-            name,
-            f"none of its {int((values != 0).sum())} labelled pixels lies in the cube",
-        )
+        rule = f"none of its {int((values != 0).sum())} labelled pixels lies in the cube"
+        raise InputError("labels", name, rule)
     return Aligned(
         at_centres,
         f"{name}: brought onto the cube's grid by nearest neighbour ({_difference(own, cube)}): "

@@ -216,12 +216,11 @@ def _check(ring: Points, number: int) -> None:
         raise InputError("labels", rule=f"shape {number}: a ring of a polygon needs 3 corners")
     place = crossing(ring)
     if place is not None:
-        raise InputError(
-            "labels",
-            rule=f"shape {number} crosses itself near {place[0]:.10g}, {place[1]:.10g}: a polygon "
-            "has one outline",
-            hint="repair it (QGIS: Fix geometries)",
+        rule = (
+            f"shape {number} crosses itself near {place[0]:.10g}, {place[1]:.10g}: a polygon "
+            "has one outline"
         )
+        raise InputError("labels", rule=rule, hint="repair it (QGIS: Fix geometries)")
 
 
 def crossing(ring: Points) -> tuple[float, float] | None:

@@ -86,12 +86,8 @@ def find_maps(
         return fit
     # Only the user can choose one of several maps.
     names_of_maps = listed(label_maps, len(label_maps))
-    raise InputError(
-        argument,
-        str(contents.path),
-        f"holds several maps ({names_of_maps})",
-        "name one with `labels_key`",
-    )
+    rule = f"holds several maps ({names_of_maps})"
+    raise InputError(argument, str(contents.path), rule, "name one with `labels_key`")
 
 
 def _keys(key: str) -> list[str]:
@@ -142,12 +138,11 @@ def _fitting(
     matches = [v for v in maps if shape is None or _fits(v, shape, grid)]
     if not matches and shape is not None:
         names = listed(maps, len(maps))
-        raise InputError(
-            argument,
-            str(contents.path),
+        rule = (
             f"{names} must have the cube's height and width; the cube is "
-            f"{' x '.join(map(str, shape))}",
+            f"{' x '.join(map(str, shape))}"
         )
+        raise InputError(argument, str(contents.path), rule)
     return matches
 
 

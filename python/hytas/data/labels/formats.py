@@ -61,12 +61,9 @@ def read_shapes(path: Path, options: LabelOptions) -> Shapes:
     entry = format_of(path)
     assert entry is not None  # checked by the caller
     if entry.most is not None and path.stat().st_size > entry.most:
-        raise InputError(
-            "labels",
-            str(path),
-            f"has more than {entry.most} bytes",
-            "take the shapes of the scene alone, or a GeoPackage",
-        )
+        rule = f"has more than {entry.most} bytes"
+        hint = "take the shapes of the scene alone, or a GeoPackage"
+        raise InputError("labels", str(path), rule, hint)
     with reading("labels", path, f"{entry.name} file"):
         shapes = entry.read(path, options)
         if not len(shapes.geometries):

@@ -89,12 +89,9 @@ def join(maps: Sequence[tuple[str, Array]], argument: str = "labels") -> Labels:
     if ids.size == 0:
         raise InputError(argument, names, "holds no labelled pixel: all values are 0")
     if ids.size == 1:
-        raise InputError(
-            argument,
-            names,
-            f"holds the single class {ids[0]}: at least 2 classes are needed",
-            "if 0 is a class, add 1 to all labels, or set `zero_is_a_class`",
-        )
+        rule = f"holds the single class {ids[0]}: at least 2 classes are needed"
+        hint = "if 0 is a class, add 1 to all labels, or set `zero_is_a_class`"
+        raise InputError(argument, names, rule, hint)
     if ids[-1] in USUAL_MARKS and ids[-1] > ids[-2] + 1:
         notes.append(
             f"{ids[-1]} in {names} is read as a class: if it marks unlabelled pixels, set "
@@ -111,18 +108,16 @@ def join(maps: Sequence[tuple[str, Array]], argument: str = "labels") -> Labels:
         given = int((whole[0] == missing[0]).sum())
         first, number = checked[0][0], class_ids[missing[0] - 1]
         if given:
-            raise InputError(
-                argument,
-                names,
+            rule = (
                 f"all {given} pixels of class {number} in {first} are also in {checked[1][0]}, and "
-                "a pixel in both is only tested: the test map must leave some to train on",
+                "a pixel in both is only tested: the test map must leave some to train on"
             )
-        raise InputError(
-            argument,
-            names,
+            raise InputError(argument, names, rule)
+        rule = (
             f"class {number} is in {checked[1][0]} but has no pixel to train on in {first}: every "
-            "class of the test map must be in the training map",
+            "class of the test map must be in the training map"
         )
+        raise InputError(argument, names, rule)
     return Labels(np.maximum(train, test), train, test, class_ids, tuple(notes))
 
 
@@ -132,22 +127,20 @@ def _unite(
     (train_name, train), (test_name, test) = maps
     names = f"{train_name} and {test_name}"
     if train.shape != test.shape:
-        raise InputError(
-            argument,
-            names,
+        rule = (
             f"{train_name} is {train.shape[0]} x {train.shape[1]} and {test_name} "
-            f"{test.shape[0]} x {test.shape[1]}: height and width must agree",
+            f"{test.shape[0]} x {test.shape[1]}: height and width must agree"
         )
+        raise InputError(argument, names, rule)
     both = (train > 0) & (test > 0)
     torn = both & (train != test)
     if torn.any():
         row, column = (int(i) for i in np.argwhere(torn)[0])
-        raise InputError(
-            argument,
-            names,
+        rule = (
             f"row {row}, column {column} is class {train[row, column]} in {train_name} "
-            f"and {test[row, column]} in {test_name}: a pixel has one class",
+            f"and {test[row, column]} in {test_name}: a pixel has one class"
         )
+        raise InputError(argument, names, rule)
     if both.any():
         notes.append(
             f"{int(both.sum())} pixels are in both {train_name} and {test_name}: "

@@ -59,11 +59,8 @@ def class_names_text(names: ClassNames) -> str:
 
 def _pair(parts: Sequence[str], text: str) -> tuple[str, str]:
     if len(parts) != 2:
-        raise InputError(
-            "class_names",
-            text,
-            "must be pairs such as 1=corn,2=soy, or a CSV file of numbers and names",
-        )
+        rule = "must be pairs such as 1=corn,2=soy, or a CSV file of numbers and names"
+        raise InputError("class_names", text, rule)
     if re.search(r";\s*\d+\s*=", parts[1]):
         raise InputError("class_names", text, "a comma separates two pairs, not a semicolon")
     return parts[0], parts[1]

@@ -65,12 +65,8 @@ def read_geopackage(path: Path, options: LabelOptions) -> Shapes:
     """Read a layer of a GeoPackage."""
     log = path.with_name(path.name + "-wal")
     if log.exists() and log.stat().st_size:
-        raise InputError(
-            "labels",
-            str(path),
-            f"{log.name} next to it holds changes that are not in the file yet",
-            "close the file in other programs",
-        )
+        rule = f"{log.name} next to it holds changes that are not in the file yet"
+        raise InputError("labels", str(path), rule, "close the file in other programs")
     return _shapes("GeoPackage", path, options, "GPKG", open_options={"IMMUTABLE": "YES"})
 
 
@@ -237,10 +233,8 @@ def _layer(
         for name, column in zip(meta["fields"], columns, strict=True)
     }
     if len(json.dumps(fields)) > MOST_TEXT:
-        raise InputError(
-            rule=f"its fields hold more than {MOST_TEXT} bytes",
-            hint="name the one of classes with `class_field`",
-        )
+        rule = f"its fields hold more than {MOST_TEXT} bytes"
+        raise InputError(rule=rule, hint="name the one of classes with `class_field`")
     facts = {
         "crs": meta["crs"],
         "fields": fields,

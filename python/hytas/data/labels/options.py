@@ -44,11 +44,8 @@ def parse_unlabelled(given: Given | None) -> Unlabelled:
     if math.isnan(number):
         return Unlabelled()
     if not math.isfinite(number) or number != int(number) or not -(2**63) <= number < 2**63:
-        raise InputError(
-            "unlabelled",
-            text,
-            "must be a whole number of 64 bits, a colour such as #ffffff, or nan",
-        )
+        rule = "must be a whole number of 64 bits, a colour such as #ffffff, or nan"
+        raise InputError("unlabelled", text, rule)
     return Unlabelled(number=int(number))
 
 

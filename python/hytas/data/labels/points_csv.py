@@ -42,12 +42,8 @@ def read(path: Path, options: LabelOptions) -> Shapes:
                 fields = _fields(rows, [name for name in columns if name not in names])
                 return Shapes("CSV", shapely.points(places), fields, crs, pixels)
     column_names = listed((printable(name) for name in columns), len(columns))
-    raise InputError(
-        "labels",
-        str(path),
-        "has no positions: columns x and y, lon and lat, or row and column needed",
-        f"it has {column_names}",
-    )
+    rule = "has no positions: columns x and y, lon and lat, or row and column needed"
+    raise InputError("labels", str(path), rule, f"it has {column_names}")
 
 
 def _places(rows: Sequence[tuple[int, dict[Any, Any]]], names: tuple[str, str]) -> Points:

@@ -174,12 +174,11 @@ def _classes(
 def _check_size(name: str, values: Map, grid: Grid, argument: str) -> None:
     height, width = values.shape
     if (height, width) != (grid.height, grid.width):
-        raise InputError(
-            argument,
-            name,
+        rule = (
             f"is {height} x {width} pixels, and the cube {grid.height} x {grid.width}: they must "
-            "agree, or both must have a place on the earth",
+            "agree, or both must have a place on the earth"
         )
+        raise InputError(argument, name, rule)
 
 
 def _coloured(
@@ -189,12 +188,9 @@ def _coloured(
     if not all(raw.is_picture for raw in raws):
         raise InputError("labels", names, "one is a picture of colours and the other a map")
     if options.unlabelled.number is not None:
-        raise InputError(
-            "unlabelled",
-            options.unlabelled.number,
-            f"{names} is a picture, in which a colour is a class",
-            "name a colour such as #ffffff",
-        )
+        rule = f"{names} is a picture, in which a colour is a class"
+        hint = "name a colour such as #ffffff"
+        raise InputError("unlabelled", options.unlabelled.number, rule, hint)
     if options.zero_is_a_class:
         raise InputError(
             "zero_is_a_class", rule=f"{names} is a picture, in which a colour is a class"
@@ -241,13 +237,12 @@ def _with_class_ids(classes: _Classes, class_ids: Mapping[str, int], raw: find.R
     others = [name for name in own if name not in class_ids]
     # The number of a colour means nothing, because another picture may lack a colour.
     if others and raw.is_picture:
-        raise InputError(
-            "labels",
-            raw.name,
+        rule = (
             f"the colours {listed(others, len(others))} are not among the classes "
-            f"{listed(class_ids, len(class_ids))}",
-            "name the class of each colour with `class_names`",
+            f"{listed(class_ids, len(class_ids))}"
         )
+        hint = "name the class of each colour with `class_names`"
+        raise InputError("labels", raw.name, rule, hint)
     if others or not own:
         return classes
     old, new = np.array([0, *classes.ids]), np.array([0, *(class_ids[name] for name in own)])

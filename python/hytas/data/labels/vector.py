@@ -84,10 +84,8 @@ def _check_coordinates(geometries: Geometries) -> None:
     wrong = ~(np.abs(places) < MOST_COORDINATE).all(axis=1)
     if wrong.any():
         number = int(index[wrong][0]) + 1
-        raise InputError(
-            "labels",
-            rule=f"shape {number}: its coordinates must be numbers below {MOST_COORDINATE:g}",
-        )
+        rule = f"shape {number}: its coordinates must be numbers below {MOST_COORDINATE:g}"
+        raise InputError("labels", rule=rule)
     parts, index = parts_of(geometries)
     wrong = ~np.isin(shapely.get_type_id(parts), (NONE, POINT, POLYGON))
     if wrong.any():
@@ -117,11 +115,9 @@ def _in_the_scene(shapes: Shapes, crs: str | None, grid: Grid) -> Shapes:
         return shapes
     source, target = crs or shapes.crs, grid.place_crs
     if source is None:
-        raise InputError(
-            "labels",
-            rule="names no coordinate system",
-            hint="name one, such as EPSG:32632, with `labels_crs`",
-        )
+        rule = "names no coordinate system"
+        hint = "name one, such as EPSG:32632, with `labels_crs`"
+        raise InputError("labels", rule=rule, hint=hint)
     if target is None:
         raise InputError(
             "labels", rule=f"is in {printable(source)}, and the scene names no coordinate system"
@@ -151,11 +147,8 @@ def _reprojected(geometries: Geometries, source: str, target: str) -> Geometries
                 printable(text) if code is None else f"EPSG:{code}"
                 for text, code in zip((source, target), codes, strict=True)
             ]
-            raise InputError(
-                "labels",
-                rule=f"a coordinate near {x:.10g}, {y:.10g} has no place in {names[1]}",
-                hint=f"is the system of the shapes {names[0]}?",
-            )
+            rule = f"a coordinate near {x:.10g}, {y:.10g} has no place in {names[1]}"
+            raise InputError("labels", rule=rule, hint=f"is the system of the shapes {names[0]}?")
         return result
 
     transformed: Geometries = shapely.transform(geometries, moved)

@@ -108,11 +108,8 @@ def open_file(path: Named, argument: str = "data") -> Contents:
             with reading(argument, path, f"{entry.name} file"):
                 return refined(_record(entry, (path,)))
     if path.suffix.lower() in envi.DATA_SUFFIXES:
-        raise InputError(
-            argument,
-            path,
-            f"has no ENVI header next to it: looked for {path.name}.hdr and {path.stem}.hdr",
-        )
+        rule = f"has no ENVI header next to it: looked for {path.name}.hdr and {path.stem}.hdr"
+        raise InputError(argument, path, rule)
     format_names = ", ".join(dict.fromkeys(entry.name for entry in FORMATS))
     raise InputError(argument, path, f"has no format that hytas reads ({format_names})")
 

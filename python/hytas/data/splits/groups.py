@@ -30,12 +30,9 @@ def split_spectra(table: Spectra, settings: SplitSettings, seed: int) -> Split:
     chosen, test = _sides(table, settings, seed)
     both = np.intersect1d(labels[chosen], labels[test])
     if len(both) < 2:
-        raise InputError(
-            "split",
-            settings.kind,
-            "leaves fewer than 2 classes both to train and to test on",
-            "use other `folds`, or more groups of each class",
-        )
+        rule = "leaves fewer than 2 classes both to train and to test on"
+        hint = "use other `folds`, or more groups of each class"
+        raise InputError("split", settings.kind, rule, hint)
     notes = tuple(
         f"{name} has no {'test' if label in labels[chosen] else 'training'} spectra"
         for label, name in enumerate(table.class_names, start=1)

@@ -22,11 +22,8 @@ def from_maps(
 ) -> tuple[Pixels, Pixels, tuple[str, ...]]:
     """Return training pixels of the scene's map, `counts` of each class, test pixels, and notes."""
     if scene.train is None or scene.test is None:
-        raise InputError(
-            "split",
-            rule="'fixed' needs a training and a test map",
-            hint=f"{scene.name} has one label map",
-        )
+        rule = "'fixed' needs a training and a test map"
+        raise InputError("split", rule=rule, hint=f"{scene.name} has one label map")
     trained, tested = (class_totals(scene, part) for part in (scene.train, scene.test))
     totals = class_totals(scene, scene.labels)  # a class of another scene has no pixel
     untrained = [at for at in range(scene.classes) if totals[at] and not trained[at]]
@@ -113,13 +110,11 @@ def by_blocks(
         if settings.kind == "polygons":
             argument, value = "split", "polygons"
             hint = "draw more polygons of each class, or use blocks"
-        raise InputError(
-            argument,
-            value,
+        rule = (
             f"leaves fewer than 2 classes of {scene.name} both to train and to test on, with a "
-            f"guard band of {guard}",
-            hint,
+            f"guard band of {guard}"
         )
+        raise InputError(argument, value, rule, hint)
     labels = scene.labels.ravel()
     notes = []
     totals = np.bincount(labels, minlength=scene.classes + 1)

@@ -89,11 +89,8 @@ class SplitSettings:
     def __post_init__(self) -> None:
         check_settings(self)
         if self.train_fraction is not None and self.train_per_class is not None:
-            raise InputError(
-                "train_fraction",
-                self.train_fraction,
-                f"and `train_per_class` {self.train_per_class} exclude each other",
-            )
+            rule = f"and `train_per_class` {self.train_per_class} exclude each other"
+            raise InputError("train_fraction", self.train_fraction, rule)
         if self.fold != 0 and self.kind != "folds":
             raise InputError("fold", self.fold, f"is only for the split 'folds', not {self.kind!r}")
         if not 0 <= self.fold < self.folds:

@@ -241,7 +241,7 @@ def _folder(model: "DeployedModel", folder: Path, resize: int | None, skip: bool
         types.append(str(image.dtype))
     if reasons and (not skip or not kept):
         others = list(reasons)[1:]
-        more = f"; also {listed(others, len(others))}" if others else ""
+        more = f"; also {listed(others)}" if others else ""
         first = next(iter(reasons.values()))
         raise InputError(
             "scene",
@@ -250,8 +250,7 @@ def _folder(model: "DeployedModel", folder: Path, resize: int | None, skip: bool
             "`skip_unreadable` leaves such files out",
         )
     left_out = (
-        f"{len(reasons)} of {len(paths)} images cannot be read and are left out: "
-        f"{listed(reasons, len(reasons))}"
+        f"{len(reasons)} of {len(paths)} images cannot be read and are left out: {listed(reasons)}"
     )
     parents = [path.parent.name for path in kept]
     labelled = set(parents) <= set(model.card.class_names)

@@ -253,7 +253,7 @@ def find_cube(
         ]
         numeric = fitting if len(fitting) == 1 else numeric
     if len(numeric) > 1:
-        names = listed(numeric, len(numeric))
+        names = listed(numeric)
         raise InputError(
             argument, contents.path, f"it holds several cubes ({names})", "name one with `cube_key`"
         )
@@ -266,7 +266,7 @@ def find_cube(
         raise InputError(
             argument, contents.path, f"{flat[0]} has one band; a scene needs at least 2"
         )
-    names = listed(contents.variables, len(contents.variables))
+    names = listed(contents.variables)
     rule = (
         f"is not a scene: it holds {names}, but no numeric cube with three axes (height, width, "
         "bands)"

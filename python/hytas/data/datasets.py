@@ -185,13 +185,12 @@ def _check(path: Path, checksum: str | None, fresh: bool) -> None:
 
 def digest(path: Path, method: str) -> str:
     """Return "sha256:..." of a file, or "git:...", which is git's SHA-1 of its content."""
-    if method == "sha256":
-        state = hashlib.sha256()
-    else:
-        state = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
+
+    def git() -> Any:
+        return hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
+
     with path.open("rb") as file:
-        while block := file.read(2**20):
-            state.update(block)
+        state = hashlib.file_digest(file, method if method == "sha256" else git)
     return f"{method}:{state.hexdigest()}"
 
 

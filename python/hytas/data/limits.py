@@ -1,7 +1,7 @@
 """Limits for reading a file, so that a small file cannot take minutes or gigabytes."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import islice
 from typing import Any
 
@@ -56,8 +56,9 @@ def printable(name: str) -> str:
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
-def listed(items: Iterable[Any], count: int) -> str:
-    """Return the first of `count` items as one text, and the number of the others."""
-    named = ", ".join(str(item) for item in islice(items, MOST_NAMED))
-    more = count - MOST_NAMED
+def listed(items: Collection[Any]) -> str:
+    """Return the first items as one text, and the number of the others."""
+    first = islice(items, MOST_NAMED)
+    named = ", ".join(printable(item) if isinstance(item, str) else str(item) for item in first)
+    more = len(items) - MOST_NAMED
     return f"{named} and {more} more" if more > 0 else named or "nothing"

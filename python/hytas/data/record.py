@@ -247,7 +247,7 @@ class Contents:
         """
         variable = self.find(name)
         if variable is None:
-            names = listed(self.variables, len(self.variables))
+            names = listed(self.variables)
             raise InputError(
                 argument, self.path, f"it has no variable {printable(name)!r}; it holds {names}"
             )

@@ -205,10 +205,9 @@ def scene_from_arrays(
     Raises:
         InputError: the arrays are not a scene; in one line.
     """
-    maps, nodata = (
-        _checked_maps(cube, labels, train, test, map_names),
-        as_stored(nodata, cube.dtype),
-    )
+    check_cube(cube, "data")
+    maps = _checked_maps(cube, labels, train, test, map_names)
+    nodata = as_stored(nodata, cube.dtype)
     joined, valid, remarks = _masked(cube, maps, nodata, (bands, bad_bands))
     digest = _digest(cube, np.float32)
     return Scene(
@@ -232,15 +231,6 @@ def scene_from_arrays(
     )
 
 
-def _checked_maps(
-    cube: Array, labels: Array | None, train: Array | None, test: Array | None, names: Sequence[str]
-) -> list[tuple[str, Array]]:
-    check_cube(cube, "data")
-    maps = _named_maps(labels, train, test, names)
-    _check_shapes(maps, cube)
-    return maps
-
-
 def _masked(
     cube: Array,
     maps: list[tuple[str, Array]],
@@ -256,19 +246,16 @@ def _masked(
     joined = join(maps)
     valid = valid_pixels(cube, bands=used)
     _refuse_labelled_nan(cube, valid | empty, joined.labels, used)
-    unmeasured = _unmeasured(valid | labelled)
+    notes = [*emptied, *joined.notes]
+    dead = np.setdiff1d(np.arange(cube.shape[2]), alive)
+    if dead.size:
+        notes.append(
+            f"bands {format_bands(dead)} hold no finite value in a labelled pixel: left out"
+        )
+    if unmeasured := int((~(valid | labelled)).sum()):
+        notes.append(f"{unmeasured} unlabelled pixels with NaN or infinite values masked")
     fills = undeclared(cube, valid & ~empty, joined.labels > 0, used)
-    remarks = (*emptied, *joined.notes, *_dead(alive, cube.shape[2]), *unmeasured, *fills)
-    return joined, valid & ~empty, remarks
-
-
-def _check_shapes(maps: Sequence[tuple[str, Array]], cube: Array) -> None:
-    for name, values in maps:
-        if values.shape != cube.shape[:2]:
-            shape, wanted = (" x ".join(map(str, each.shape)) for each in (values, cube))
-            raise InputError(
-                "labels", name, f"is {shape} and the cube {wanted}: height and width must agree"
-            )
+    return joined, valid & ~empty, (*notes, *fills)
 
 
 def check_cube(cube: Array, argument: str) -> None:
@@ -319,24 +306,24 @@ def _digest(array: Array | None, kind: type) -> str:
     return digest.hexdigest()
 
 
-def _named_maps(
-    labels: Array | None, train: Array | None, test: Array | None, names: Sequence[str]
+def _checked_maps(
+    cube: Array, labels: Array | None, train: Array | None, test: Array | None, names: Sequence[str]
 ) -> list[tuple[str, Array]]:
+    """Return the maps with their names; they must have the height and width of the cube."""
     if labels is not None:
-        return [(names[0] if names else "labels", labels)]
-    if train is None or test is None:
-        raise InputError(
-            "labels", rule="missing; a scene needs a label map, or a train and a test map"
-        )
-    first, second = names if len(names) == 2 else ("train", "test")
-    return [(first, train), (second, test)]
-
-
-def _dead(alive: Bands, count: int) -> tuple[str, ...]:
-    dead = np.setdiff1d(np.arange(count), alive)
-    if not dead.size:
-        return ()
-    return (f"bands {format_bands(dead)} hold no finite value in a labelled pixel: left out",)
+        maps = [(names[0] if names else "labels", labels)]
+    elif train is None or test is None:
+        rule = "missing; a scene needs a label map, or a train and a test map"
+        raise InputError("labels", rule=rule)
+    else:
+        first, second = names if len(names) == 2 else ("train", "test")
+        maps = [(first, train), (second, test)]
+    for name, values in maps:
+        if values.shape != cube.shape[:2]:
+            shape, wanted = (" x ".join(map(str, each.shape)) for each in (values, cube))
+            rule = f"is {shape} and the cube {wanted}: height and width must agree"
+            raise InputError("labels", name, rule)
+    return maps
 
 
 def _without(
@@ -369,11 +356,6 @@ def _refuse_labelled_nan(
             f"at row {row}, column {column}, band {band + 1} ({cube[row, column, band]:g}): they "
             "must be finite, as float32, in the bands in use, which `bands` selects",
         )
-
-
-def _unmeasured(valid: npt.NDArray[np.bool_]) -> tuple[str, ...]:
-    count = int((~valid).sum())
-    return (f"{count} unlabelled pixels with NaN or infinite values masked",) if count else ()
 
 
 def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ def load_arrays(path: Path, resize: int | None) -> ImageSet:
     contents = open_file(path, "data")
     pairs = pairs_of(contents)
     if not pairs:
-        names = listed(contents.variables, len(contents.variables))
+        names = listed(contents.variables)
         raise InputError(
             "data",
             rule=f"{path} holds {names}: images (N, H, W, channels) need one array of N whole "

@@ -163,10 +163,10 @@ def _readable(
     reason = str(results[bad[0]]).removeprefix("data: ")
     if not skip or not good:
         others = [paths[number].relative_to(folder).as_posix() for number in bad[1:]]
-        more = f"; also {listed(others, len(others))}" if others else ""
+        more = f"; also {listed(others)}" if others else ""
         rule = f"{len(bad)} of {len(paths)} images of {folder} cannot be read: {reason}{more}"
         raise InputError("data", rule=rule, hint="`skip_unreadable` leaves such files out")
-    names = listed((paths[number].relative_to(folder).as_posix() for number in bad), len(bad))
+    names = listed([paths[number].relative_to(folder).as_posix() for number in bad])
     return good, [f"{len(bad)} of {len(paths)} images cannot be read and are left out: {names}"]
 
 

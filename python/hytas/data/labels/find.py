@@ -85,7 +85,7 @@ def find_maps(
     if len(fit) == 1:
         return fit
     # Only the user can choose one of several maps.
-    names_of_maps = listed(label_maps, len(label_maps))
+    names_of_maps = listed(label_maps)
     rule = f"holds several maps ({names_of_maps})"
     raise InputError(argument, str(contents.path), rule, "name one with `labels_key`")
 
@@ -130,14 +130,14 @@ def _fitting(
     argument: str,
 ) -> list[Variable]:
     if not maps:
-        names = listed(contents.variables, len(contents.variables))
+        names = listed(contents.variables)
         unfit = [v for v in contents.variables if _plane(v) is not None and v.kind == "text"]
         if unfit:
             require_number(unfit[0], contents, argument)
         raise InputError(argument, str(contents.path), f"has no label map; it holds {names}")
     matches = [v for v in maps if shape is None or _fits(v, shape, grid)]
     if not matches and shape is not None:
-        names = listed(maps, len(maps))
+        names = listed(maps)
         rule = (
             f"{names} must have the cube's height and width; the cube is "
             f"{' x '.join(map(str, shape))}"

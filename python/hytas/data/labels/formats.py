@@ -1,6 +1,7 @@
 """The table of vector labels: one line for each format."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,14 +30,17 @@ def _named(*suffixes: str, magic: bytes = b"") -> Callable[[bytes, Path], bool]:
     return lambda head, path: path.suffix.lower() in suffixes and head.startswith(magic)
 
 
+_GEOJSON = partial(ogr.read_shapes, "GeoJSON", open_options={"DATE_AS_STRING": "YES"})
 FORMATS = (
     VectorFormat("ENVI ROI", envi_roi.matches, envi_roi.read, MOST_TEXT),
     VectorFormat("CSV", _named(".csv", ".tsv"), points_csv.read, MOST_TEXT),
     VectorFormat("GeoPackage", _named(".gpkg", magic=b"SQLite format 3\0"), ogr.read_geopackage),
     VectorFormat("Shapefile", _named(".shp", magic=b"\x00\x00\x27\x0a"), ogr.read_shapefile),
-    VectorFormat("GeoJSON", _named(".geojson", ".json"), ogr.read_geojson),
-    VectorFormat("FlatGeobuf", _named(".fgb", magic=b"fgb"), ogr.read_flatgeobuf),
-    VectorFormat("KML", _named(".kml"), ogr.read_kml),
+    VectorFormat("GeoJSON", _named(".geojson", ".json"), _GEOJSON),
+    VectorFormat(
+        "FlatGeobuf", _named(".fgb", magic=b"fgb"), partial(ogr.read_shapes, "FlatGeobuf")
+    ),
+    VectorFormat("KML", _named(".kml"), partial(ogr.read_shapes, "KML", driver="LIBKML")),
 )
 NAMES = ", ".join(entry.name for entry in FORMATS)
 

@@ -114,7 +114,7 @@ def unused(keys: Iterable[str]) -> tuple[str, ...]:
     others = list(keys)
     if not others:
         return ()
-    return (f"names are given for classes that are not there: {listed(others, len(others))}",)
+    return (f"names are given for classes that are not there: {listed(others)}",)
 
 
 def gdal_classes(path: Path) -> tuple[dict[int, str], dict[int, Colour]]:

@@ -46,60 +46,11 @@ _SAFE = {
 }
 
 
-def read_geojson(path: Path, options: LabelOptions) -> Shapes:
-    """Read GeoJSON; degrees on WGS 84, unless the file names another system."""
-    return _shapes("GeoJSON", path, options, open_options={"DATE_AS_STRING": "YES"})
-
-
-def read_flatgeobuf(path: Path, options: LabelOptions) -> Shapes:
-    """Read a FlatGeobuf file."""
-    return _shapes("FlatGeobuf", path, options)
-
-
-def read_kml(path: Path, options: LabelOptions) -> Shapes:
-    """Read a KML file."""
-    return _shapes("KML", path, options, driver="LIBKML")
-
-
-def read_geopackage(path: Path, options: LabelOptions) -> Shapes:
-    """Read a layer of a GeoPackage."""
-    log = path.with_name(path.name + "-wal")
-    if log.exists() and log.stat().st_size:
-        rule = f"{log.name} next to it holds changes that are not in the file yet"
-        raise InputError("labels", str(path), rule, "close the file in other programs")
-    return _shapes("GeoPackage", path, options, "GPKG", open_options={"IMMUTABLE": "YES"})
-
-
-def read_shapefile(path: Path, options: LabelOptions) -> Shapes:
-    """Read a Shapefile, with the table next to it."""
-    parts = parts_of_shapefile(path)
-    if ".dbf" not in parts:
-        raise InputError(
-            "labels", str(path), "has no table of classes next to it", f"looked for {path.stem}.dbf"
-        )
-    # A file without .cpg does not say its encoding: modern programs write UTF-8.
-    encoding = None if ".cpg" in parts else "UTF-8"
-    with ExitStack() as stack:
-        if ".shx" not in parts:  # GDAL makes the index again, in a folder of its own
-            folder = Path(stack.enter_context(TemporaryDirectory()))
-            for end, file in {**parts, ".shp": path}.items():
-                shutil.copyfile(file, folder / f"shapes{end}")
-            path = folder / "shapes.shp"
-        restore = {"SHAPE_RESTORE_SHX": "YES"} if ".shx" not in parts else {}
-        return _shapes("Shapefile", path, options, "ESRI Shapefile", restore, encoding=encoding)
-
-
-def parts_of_shapefile(path: Path) -> dict[str, Path]:
-    """Return the other files of a Shapefile, by their suffix."""
-    ends = [end for suffix in (".dbf", ".shx", ".prj", ".cpg") for end in (suffix.upper(), suffix)]
-    files = {end.lower(): path.with_suffix(end) for end in ends if path.with_suffix(end).is_file()}
-    return files
-
-
-def _shapes(
+def read_shapes(
     name: str,
     path: Path,
     options: LabelOptions,
+    *,
     driver: str | None = None,
     config: Mapping[str, str] | None = None,
     open_options: Mapping[str, str] | None = None,
@@ -136,6 +87,45 @@ def _shapes(
     )
 
 
+def read_geopackage(path: Path, options: LabelOptions) -> Shapes:
+    """Read a layer of a GeoPackage."""
+    log = path.with_name(path.name + "-wal")
+    if log.exists() and log.stat().st_size:
+        rule = f"{log.name} next to it holds changes that are not in the file yet"
+        raise InputError("labels", str(path), rule, "close the file in other programs")
+    return read_shapes(
+        "GeoPackage", path, options, driver="GPKG", open_options={"IMMUTABLE": "YES"}
+    )
+
+
+def read_shapefile(path: Path, options: LabelOptions) -> Shapes:
+    """Read a Shapefile, with the table next to it."""
+    parts = parts_of_shapefile(path)
+    if ".dbf" not in parts:
+        raise InputError(
+            "labels", str(path), "has no table of classes next to it", f"looked for {path.stem}.dbf"
+        )
+    # A file without .cpg does not say its encoding: modern programs write UTF-8.
+    encoding = None if ".cpg" in parts else "UTF-8"
+    with ExitStack() as stack:
+        if ".shx" not in parts:  # GDAL makes the index again, in a folder of its own
+            folder = Path(stack.enter_context(TemporaryDirectory()))
+            for end, file in {**parts, ".shp": path}.items():
+                shutil.copyfile(file, folder / f"shapes{end}")
+            path = folder / "shapes.shp"
+        restore = {"SHAPE_RESTORE_SHX": "YES"} if ".shx" not in parts else {}
+        return read_shapes(
+            "Shapefile", path, options, driver="ESRI Shapefile", config=restore, encoding=encoding
+        )
+
+
+def parts_of_shapefile(path: Path) -> dict[str, Path]:
+    """Return the other files of a Shapefile, by their suffix."""
+    ends = [end for suffix in (".dbf", ".shx", ".prj", ".cpg") for end in (suffix.upper(), suffix)]
+    files = {end.lower(): path.with_suffix(end) for end in ends if path.with_suffix(end).is_file()}
+    return files
+
+
 def read_layer(
     path: str,
     layer: str | None,
@@ -159,7 +149,7 @@ def read_layer(
         and "warnings"; and the bytes.
 
     Raises:
-        InputError: as `_shapes`.
+        InputError: as `read_shapes`.
         ValueError: the file is broken.
     """
     _allow(driver, config)
@@ -274,7 +264,7 @@ def geometries_of(coordinates: bytes, sizes: list[int]) -> Geometries:
 
 
 def _no_layer(path: str, layers: list[str], wanted: str | None) -> InputError:
-    layer_names = listed((printable(name) for name in layers), len(layers))
+    layer_names = listed(layers)
     if wanted is not None:
         return InputError(
             "labels_key", wanted, f"{path} has no such layer", f"it has {layer_names}"

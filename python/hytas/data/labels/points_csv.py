@@ -9,7 +9,7 @@ import numpy as np
 
 from hytas.data.labels.options import LabelOptions
 from hytas.data.labels.shapes import Points, Shapes, check_amount
-from hytas.data.limits import listed, printable
+from hytas.data.limits import listed
 from hytas.errors import InputError
 from hytas.files import read_csv
 
@@ -41,7 +41,7 @@ def read(path: Path, options: LabelOptions) -> Shapes:
                 places = _places(rows, names) + (0.5 if pixels else 0.0)
                 fields = _fields(rows, [name for name in columns if name not in names])
                 return Shapes("CSV", shapely.points(places), fields, crs, pixels)
-    column_names = listed((printable(name) for name in columns), len(columns))
+    column_names = listed(columns)
     rule = "has no positions: columns x and y, lon and lat, or row and column needed"
     raise InputError("labels", str(path), rule, f"it has {column_names}")
 

@@ -237,10 +237,7 @@ def _with_class_ids(classes: _Classes, class_ids: Mapping[str, int], raw: find.R
     others = [name for name in own if name not in class_ids]
     # The number of a colour means nothing, because another picture may lack a colour.
     if others and raw.is_picture:
-        rule = (
-            f"the colours {listed(others, len(others))} are not among the classes "
-            f"{listed(class_ids, len(class_ids))}"
-        )
+        rule = f"the colours {listed(others)} are not among the classes {listed(class_ids)}"
         hint = "name the class of each colour with `class_names`"
         raise InputError("labels", raw.name, rule, hint)
     if others or not own:

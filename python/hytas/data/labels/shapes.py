@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.limits import listed, printable
+from hytas.data.limits import listed
 from hytas.errors import InputError
 
 Points = npt.NDArray[np.float64]
@@ -112,7 +112,7 @@ def find_field(fields: Mapping[str, Sequence[Any]], wanted: str | None) -> str:
 def _holds(names: Sequence[str]) -> str:
     if not names:
         return "there is no field besides the coordinates"
-    return f"the fields are {listed((printable(name) for name in names), len(names))}"
+    return f"the fields are {listed(names)}"
 
 
 def colour_of(value: Any) -> Colour | None:

@@ -276,7 +276,7 @@ def _notes(
         if number not in {0, *there}
     ]
     if missing:
-        notes.append(f"no pixel of {listed(missing, len(missing))} in the scene")
+        notes.append(f"no pixel of {listed(missing)} in the scene")
     if zeros := int((classes.ids == 0).sum()):
         notes.append(f"{zeros} shapes of class 0 or the unlabelled class label nothing")
     return notes

@@ -74,7 +74,7 @@ def _datasets(file: Any) -> dict[str, Any]:
         if others:
             raise InputError(
                 rule=f"the values of {printable(name)} lie in other files "
-                f"({listed(others, len(others))}), as "
+                f"({listed(others)}), as "
                 f"{'a virtual dataset' if item.is_virtual else 'external storage'}, and hytas "
                 "opens no file that a file names",
                 hint="copy the values into it",

@@ -58,12 +58,12 @@ def test_the_place_is_that_of_the_coordinates_also_after_a_cut() -> None:
     part = cube_of(made().isel(y=slice(2, 4), x=slice(1, 4)))
     assert part.grid.transform == (30, 0, 515, 0, -30, 855)
     assert part.grid.crs == WKT
-    found = part.of_pixels(np.ones((2, 3), np.uint8), "classes", {"_FillValue": 0})
-    assert found.dims == ("y", "x")
-    assert found.x.values.tolist() == [530, 560, 590]
-    assert grid_of(found, "y", "x") == part.grid
-    assert found.spatial_ref.attrs["GeoTransform"] == "515.0 30.0 0.0 855.0 0.0 -30.0"
-    assert "wavelength" not in found.coords
+    result = part.of_pixels(np.ones((2, 3), np.uint8), "classes", {"_FillValue": 0})
+    assert result.dims == ("y", "x")
+    assert result.x.values.tolist() == [530, 560, 590]
+    assert grid_of(result, "y", "x") == part.grid
+    assert result.spatial_ref.attrs["GeoTransform"] == "515.0 30.0 0.0 855.0 0.0 -30.0"
+    assert "wavelength" not in result.coords
 
 
 def test_a_rotated_array_keeps_its_transform() -> None:
@@ -71,8 +71,8 @@ def test_a_rotated_array_keeps_its_transform() -> None:
     array.spatial_ref.attrs["GeoTransform"] = "10 3 1 20 1 -3"
     cube = cube_of(array)
     assert cube.grid.transform == (3, 1, 10, 1, -3, 20)
-    found = cube.of_pixels(np.ones((4, 5)), "classes", {})
-    assert grid_of(found, "y", "x").transform == (3, 1, 10, 1, -3, 20)
+    result = cube.of_pixels(np.ones((4, 5)), "classes", {})
+    assert grid_of(result, "y", "x").transform == (3, 1, 10, 1, -3, 20)
 
 
 def test_uneven_coordinates_are_no_place() -> None:

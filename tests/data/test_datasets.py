@@ -72,8 +72,8 @@ def served_scenes(server, monkeypatch):
             with zipfile.ZipFile(folder / "all.zip", "w") as archive:
                 for file in entry.files:
                     archive.write(folder / file.name, file.member)
-            known = digest(folder / "all.zip", "sha256")
-            files = [replace(f, urls=(f"{url}/all.zip",), checksum=known) for f in files]
+            result = digest(folder / "all.zip", "sha256")
+            files = [replace(f, urls=(f"{url}/all.zip",), checksum=result) for f in files]
         scenes[name] = replace(entry, files=tuple(files))
     for name, entry in scenes.items():
         monkeypatch.setitem(SCENES, name, entry)
@@ -84,14 +84,14 @@ def test_by_name(served_scenes, server, name):
     folder, _, requests = server
     scene = load_scene(name)
     assert scene.name == name
-    asked = len(requests)
-    assert asked >= 1
+    requested = len(requests)
+    assert requested >= 1
     again = load_scene(name)
-    assert len(requests) == asked, "the second time comes from the cache"
+    assert len(requests) == requested, "the second time comes from the cache"
     assert again.fingerprint == scene.fingerprint
     at_hand = load_scene(name, data_dir=folder)
     assert at_hand.fingerprint == scene.fingerprint
-    assert len(requests) == asked
+    assert len(requests) == requested
     if name in ("indian_pines", "houston2013"):
         assert scene.train is not None
         assert make_split(scene, patch_size=3).kind == "fixed"
@@ -143,8 +143,8 @@ def test_a_scene_by_name_is_split_as_published(tmp_path):
     assert tested.tolist() == (np.array(totals) - trained).tolist()
     assert split.notes == ()
     # The same number asked for by hand stays within half of a class.
-    asked = make_split(scene, kind="random", train_per_class=50, validation_fraction=0)
-    assert np.bincount(scene.labels.ravel()[asked.train])[[1, 7, 9, 16]].tolist() == [
+    requested = make_split(scene, kind="random", train_per_class=50, validation_fraction=0)
+    assert np.bincount(scene.labels.ravel()[requested.train])[[1, 7, 9, 16]].tolist() == [
         23,
         14,
         10,
@@ -182,8 +182,8 @@ def test_a_known_checksum(server):
     git = subprocess.run(
         ["git", "hash-object", "--stdin"], input=b"content", capture_output=True, check=True
     )
-    for known in (digest(folder / "a.mat", "sha256"), f"git:{git.stdout.decode().strip()}"):
-        assert fetch(RemoteFile("a.mat", (f"{url}/a.mat",), known)).read_bytes() == b"content"
+    for checksum in (digest(folder / "a.mat", "sha256"), f"git:{git.stdout.decode().strip()}"):
+        assert fetch(RemoteFile("a.mat", (f"{url}/a.mat",), checksum)).read_bytes() == b"content"
     for wrong in ("sha256:00", "git:00"):
         fetch(RemoteFile("a.mat", (f"{url}/a.mat",), None)).unlink()
         with pytest.raises(InputError, match="must be " + wrong):
@@ -261,8 +261,8 @@ def test_real_files_by_name_and_their_class_names(real: Path):
 def test_tables_of_the_paper():
     """Totals of the supplementary's tables 3 to 7."""
     totals = {10249: 16, 10366: 16, 54129: 16, 5348: 6, 42776: 9, 43923: 9, 5211: 13, 15029: 15}
-    found = {sum(counts): len(names) for counts, names in PUBLISHED.items()}
-    assert found == totals
+    classes = {sum(counts): len(names) for counts, names in PUBLISHED.items()}
+    assert classes == totals
     assert all(len(counts) == len(names) for counts, names in PUBLISHED.items())
     assert sum(SCENES["pavia_u"].train_counts) == 3921
 

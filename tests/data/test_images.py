@@ -50,31 +50,31 @@ def refused(data: Any, **how: Any) -> str:
 
 def test_a_folder_a_class(folder: Path) -> None:
     (folder / "water" / "notes.txt").write_text("not an image")
-    found = load_images(folder)
+    loaded = load_images(folder)
     assert holds_images(folder)
-    assert found.class_names == ("grass", "water")
-    assert found.class_counts() == {"grass": 4, "water": 4}
-    assert (found.side, found.channels, found.dtype) == (6, 3, np.uint8)
-    assert np.array_equal(found.read(np.array([5, 1])), [image(5), image(1)])
-    assert found.files[5] == "water/5.png"
-    assert found.targets(np.array([0, 7])).tolist() == [0, 1]
-    assert found.train is None
+    assert loaded.class_names == ("grass", "water")
+    assert loaded.class_counts() == {"grass": 4, "water": 4}
+    assert (loaded.side, loaded.channels, loaded.dtype) == (6, 3, np.uint8)
+    assert np.array_equal(loaded.read(np.array([5, 1])), [image(5), image(1)])
+    assert loaded.files[5] == "water/5.png"
+    assert loaded.targets(np.array([0, 7])).tolist() == [0, 1]
+    assert loaded.train is None
     again = load_images(folder)
-    assert again.fingerprint == found.fingerprint
+    assert again.fingerprint == loaded.fingerprint
     save(folder / "water" / "5.png", image(99))
-    assert load_images(folder).fingerprint != found.fingerprint
+    assert load_images(folder).fingerprint != loaded.fingerprint
 
 
 def test_parts_of_a_folder_are_its_split(tmp_path: Path) -> None:
     for number in range(12):
         part = ["train", "val", "test"][number % 3]
         save(tmp_path / part / f"class{number % 2}" / f"{number}.png", image(number))
-    found = load_images(tmp_path)
-    split = make_image_split(found, SplitSettings(validation_fraction=0.0))
+    loaded = load_images(tmp_path)
+    split = make_image_split(loaded, SplitSettings(validation_fraction=0.0))
     assert split.kind == "fixed"
-    assert {found.files[n].split("/")[0] for n in split.test} == {"test"}
-    assert {found.files[n].split("/")[0] for n in split.train} == {"train", "val"}
-    assert found.notes == ("val/ joins train/, and test/ tests",)
+    assert {loaded.files[n].split("/")[0] for n in split.test} == {"test"}
+    assert {loaded.files[n].split("/")[0] for n in split.train} == {"train", "val"}
+    assert loaded.notes == ("val/ joins train/, and test/ tests",)
     save(tmp_path / "test" / "other" / "1.png", image(1))
     assert "other is a class that" in refused(tmp_path)
 
@@ -83,9 +83,9 @@ def test_many_bands_and_sixteen_bits(tmp_path: Path) -> None:
     planes = np.random.default_rng(0).integers(0, 60000, (4, 6, 6, 7), dtype=np.uint16)
     for number, values in enumerate(planes):
         save(tmp_path / f"class{number % 2}" / f"{number}.tif", values)
-    found = load_images(tmp_path)
-    assert (found.channels, found.dtype) == (7, np.uint16)
-    assert np.array_equal(found.read(np.array([0])), planes[:1])
+    loaded = load_images(tmp_path)
+    assert (loaded.channels, loaded.dtype) == (7, np.uint16)
+    assert np.array_equal(loaded.read(np.array([0])), planes[:1])
 
 
 def test_images_beyond_memory_are_read_when_they_are_needed(folder: Path, monkeypatch) -> None:
@@ -111,9 +111,9 @@ def test_mixed_sizes_and_channels_are_named(folder: Path) -> None:
     text = refused(folder)
     assert "differ in channels: 8 of 3 channels; 1 of 1 channels, the first" in text
     assert "resize gives all of them three" in text
-    found = load_images(folder, resize=6)
-    assert found.channels == 3
-    assert "images of one channel were given three, as the others have" in found.notes
+    loaded = load_images(folder, resize=6)
+    assert loaded.channels == 3
+    assert "images of one channel were given three, as the others have" in loaded.notes
 
 
 def test_unreadable_images_are_named_and_counted(folder: Path) -> None:
@@ -124,10 +124,10 @@ def test_unreadable_images_are_named_and_counted(folder: Path) -> None:
     assert text.startswith(f"data: 2 of 9 images of {folder} cannot be read: ")
     assert "0.png is truncated or corrupt" in text
     assert text.endswith("skip_unreadable leaves such files out")
-    found = load_images(folder, skip_unreadable=True)
-    assert found.class_counts() == {"grass": 3, "water": 4}
+    loaded = load_images(folder, skip_unreadable=True)
+    assert loaded.class_counts() == {"grass": 3, "water": 4}
     note = "2 of 9 images cannot be read and are left out: grass/0.png, water/9.jpg"
-    assert note in found.notes
+    assert note in loaded.notes
 
 
 def test_what_is_no_set_of_images_is_refused(folder: Path, tmp_path: Path) -> None:
@@ -208,25 +208,25 @@ def test_every_mode_becomes_grey_or_colours(tmp_path: Path, mode: str) -> None:
 
 def test_another_size_keeps_type_and_mean() -> None:
     values = np.full((6, 6, 2), 40_000, np.uint16)
-    found = resized(values, 3)
-    assert (found.dtype, found.shape) == (np.uint16, (3, 3, 2))
-    assert (found == 40_000).all()
+    loaded = resized(values, 3)
+    assert (loaded.dtype, loaded.shape) == (np.uint16, (3, 3, 2))
+    assert (loaded == 40_000).all()
 
 
 def test_arrays_with_labels(tmp_path: Path) -> None:
     path = tmp_path / "set.npz"
     images = np.stack([image(number) for number in range(6)])
     np.savez(path, images=images, labels=np.array([3, 7, 3, 7, 3, 7]))
-    found = load_images(path)
+    loaded = load_images(path)
     assert holds_images(path)
-    assert found.class_names == ("class 3", "class 7")
-    assert np.array_equal(found.read(np.arange(6)), images)
+    assert loaded.class_names == ("class 3", "class 7")
+    assert np.array_equal(loaded.read(np.arange(6)), images)
     np.savez(
         path, x_train=images, y_train=np.arange(6)[:, None] % 2, x_test=images[:2], y_test=[0, 1]
     )
-    found = load_images(path)
-    assert found.test is not None
-    assert np.flatnonzero(found.test).tolist() == [6, 7]
+    loaded = load_images(path)
+    assert loaded.test is not None
+    assert np.flatnonzero(loaded.test).tolist() == [6, 7]
     np.savez(path, cube=np.zeros((6, 6, 4)), labels=np.zeros((6, 6), int))
     assert not holds_images(path)
     np.savez(path, images=np.full((4, 5, 5), np.nan), labels=[0, 1, 0, 1])

@@ -194,9 +194,9 @@ class TestPictures:
         self, tmp_path: Path, truth: np.ndarray
     ) -> None:
         Image.fromarray(COLOURS[truth]).save(tmp_path / "a.png")
-        known = {"#0000ff": 4, "#ff0000": 8, "#00ff00": 1}
-        found = labels_on_grid(tmp_path / "a.png", Grid(None, None, 9, 11), class_ids=known)
-        np.testing.assert_array_equal(found.maps[0][1], np.array([0, 8, 1, 4])[truth])
+        ids = {"#0000ff": 4, "#ff0000": 8, "#00ff00": 1}
+        labels = labels_on_grid(tmp_path / "a.png", Grid(None, None, 9, 11), class_ids=ids)
+        np.testing.assert_array_equal(labels.maps[0][1], np.array([0, 8, 1, 4])[truth])
         with pytest.raises(InputError, match=r"the colours #00ff00, #0000ff are not among"):
             labels_on_grid(tmp_path / "a.png", Grid(None, None, 9, 11), class_ids={"#ff0000": 1})
         named = labels_on_grid(

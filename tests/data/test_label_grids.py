@@ -51,7 +51,7 @@ def grid(place: Affine | None = PLACE, crs: str | None = UTM) -> Grid:
 
 def nearest(values: np.ndarray, place: Affine, crs: str) -> np.ndarray:
     """The label at the centre of each pixel of the cube, one after the other."""
-    found = np.zeros((HEIGHT, WIDTH), np.int64)
+    result = np.zeros((HEIGHT, WIDTH), np.int64)
     for row in range(HEIGHT):
         for column in range(WIDTH):
             x, y = PLACE @ (column + 0.5, row + 0.5)
@@ -59,8 +59,8 @@ def nearest(values: np.ndarray, place: Affine, crs: str) -> np.ndarray:
                 (x,), (y,) = warp.transform(UTM, crs, [x], [y])
             at, line = (int(np.floor(part)) for part in ~place @ (x, y))
             if 0 <= line < values.shape[0] and 0 <= at < values.shape[1]:
-                found[row, column] = values[line, at]
-    return found
+                result[row, column] = values[line, at]
+    return result
 
 
 PIXELS = 30 / 1.11e5
@@ -87,10 +87,10 @@ def test_each_pixel_gets_the_label_at_its_centre(
     assert note.startswith("gt: brought onto the cube's grid by nearest neighbour (")
     assert words in note
     assert note.endswith(f": {(expected > 0).sum()} pixels got a label")
-    found = labels_on_grid(labels, grid())
-    np.testing.assert_array_equal(found.maps[0][1], expected)
-    assert found.notes == (note,)
-    assert found.files == (labels,)
+    result = labels_on_grid(labels, grid())
+    np.testing.assert_array_equal(result.maps[0][1], expected)
+    assert result.notes == (note,)
+    assert result.files == (labels,)
 
 
 def test_the_same_grid_stays_as_it_is(tmp_path: Path, scene: Path, truth: np.ndarray) -> None:
@@ -150,9 +150,9 @@ def test_a_grid_without_a_system(truth: np.ndarray) -> None:
     assert "shifted by 0 rows and 5 columns" in str(aligned("gt", values, shifted, grid()).note)
     # Without a system, other numbers may mean the same place.
     far = grid(from_origin(0, 0, 1, 1), None)
-    found = aligned("gt", values, far, grid())
-    np.testing.assert_array_equal(found.values, values)
-    assert found.note == (
+    result = aligned("gt", values, far, grid())
+    np.testing.assert_array_equal(result.values, values)
+    assert result.note == (
         "gt: one of cube and labels names no coordinate system: taken pixel by pixel"
     )
 
@@ -169,8 +169,8 @@ def test_a_training_and_a_test_map_on_other_grids(
             written(tmp_path / f"{name}.tif", file.read(band), file.transform)
             for band, name in ((1, "train"), (2, "test"))
         )
-    found = [labels_on_grid(path, grid()).maps[0][1] for path in (train, test)]
-    np.testing.assert_array_equal(found[0] + found[1], nearest(truth, file.transform, UTM))
+    result = [labels_on_grid(path, grid()).maps[0][1] for path in (train, test)]
+    np.testing.assert_array_equal(result[0] + result[1], nearest(truth, file.transform, UTM))
 
 
 def test_a_map_for_a_scene_in_sensor_geometry(tmp_path: Path) -> None:

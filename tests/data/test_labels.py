@@ -32,8 +32,8 @@ def test_the_users_mark_is_unlabelled_as_0_is(write, mark, dtype):
     scene = RunConfig(data=str(path), unlabelled=mark).load_scene()
     assert np.array_equal(scene.labels, expected)
     assert scene.notes == ()
-    ((_, found),) = load_maps(path, shape=scene.cube.shape, unlabelled=mark)
-    assert np.array_equal(found, expected)
+    ((_, values),) = load_maps(path, shape=scene.cube.shape, unlabelled=mark)
+    assert np.array_equal(values, expected)
 
 
 def test_a_mark_that_nobody_declared_is_told(write):

@@ -99,9 +99,9 @@ def test_what_training_pixels_hold_is_not_clipped():
     bright = np.repeat([[9000.0], [20000.0]], 4, axis=1)
     spectra = np.concatenate([dim, bright])
     scaling = Preprocessing.fit(spectra)
-    found = scaling.apply(spectra)[-2:, 0]
-    assert found[1] > 2 * found[0] > 20
-    assert scaling.reach == pytest.approx(2 * found[1], rel=1e-6)
+    scaled = scaling.apply(spectra)[-2:, 0]
+    assert scaled[1] > 2 * scaled[0] > 20
+    assert scaling.reach == pytest.approx(2 * scaled[1], rel=1e-6)
     assert scaling.apply(np.full((1, 4), 1e7))[0] == pytest.approx([scaling.reach] * 4)
     again = Preprocessing.from_dict(scaling.to_dict())
     assert again.reach == scaling.reach

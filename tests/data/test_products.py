@@ -296,6 +296,6 @@ def test_inspect_says_what_a_product_is(tmp_path: Path, product, place: str, bad
     product(tmp_path / "product.nc")
     done = CliRunner().invoke(inspect, [str(tmp_path / "product.nc"), "--json"])
     assert done.exit_code == 0, done.output
-    found = json.loads(done.output)
-    assert found["place"].startswith(place)
-    assert found.get("bad bands") == bad
+    description = json.loads(done.output)
+    assert description["place"].startswith(place)
+    assert description.get("bad bands") == bad

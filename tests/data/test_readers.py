@@ -320,10 +320,10 @@ def test_class_names_with_commas(tmp_path: Path) -> None:
 def test_class_colours_of_the_label_file(tmp_path: Path) -> None:
     lookup = "{0,0,0, 10,20,30, 0, 0, 255}"
     fields = CUBE | {"bands": 1, "class lookup": lookup}
-    found = open_file(write_envi(tmp_path / "s", fields, bytes(12))).class_colours
-    assert found == {0: (0, 0, 0), 1: (10, 20, 30), 2: (0, 0, 255)}
+    loaded = open_file(write_envi(tmp_path / "s", fields, bytes(12))).class_colours
+    assert loaded == {0: (0, 0, 0), 1: (10, 20, 30), 2: (0, 0, 255)}
     cube, labels = np.ones((2, 3, 4)), np.array([[0, 1, 1], [2, 2, 1]])
-    scene = scene_from_arrays(cube, labels, class_colours=found)
+    scene = scene_from_arrays(cube, labels, class_colours=loaded)
     assert scene.palette.tolist() == [[10, 20, 30], [0, 0, 255]]
     for unfit in ({1: (1, 2, 3)}, {1: (1, 2, 3), 2: (1, 2, 3)}, {1: (1, 2, 3), 2: (0, 0, 0)}):
         other = scene_from_arrays(cube, labels, class_colours=unfit)
@@ -434,10 +434,10 @@ def test_unsigned_numbers_of_the_classic_netcdf(tmp_path: Path) -> None:
     facts = {"_Unsigned": "true", "_FillValue": np.int8(-17)}
     array = xarray.DataArray(values.view(np.int8), dims=("y", "x", "band"), attrs=facts)
     array.to_dataset(name="c").to_netcdf(tmp_path / "a.nc", engine="scipy")
-    found = load_cube(tmp_path / "a.nc")
-    np.testing.assert_array_equal(found.cube, values)
-    assert found.cube.dtype == np.uint8
-    assert found.nodata == 239
+    loaded = load_cube(tmp_path / "a.nc")
+    np.testing.assert_array_equal(loaded.cube, values)
+    assert loaded.cube.dtype == np.uint8
+    assert loaded.nodata == 239
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -448,9 +448,9 @@ def test_a_coordinate_of_bands_with_a_unit_of_wavelengths(
     bands = {"band": ("band", waves, {"units": "um"})}
     array = xarray.DataArray(cube.transpose(2, 1, 0), bands, ("band", "x", "y"), "c")
     array.to_dataset().to_zarr(tmp_path / "a.zarr", zarr_format=version, consolidated=False)
-    found = load_cube(tmp_path / "a.zarr")
-    np.testing.assert_array_equal(found.cube, cube)
-    np.testing.assert_allclose(found.wavelengths, 1000 * waves)
+    loaded = load_cube(tmp_path / "a.zarr")
+    np.testing.assert_array_equal(loaded.cube, cube)
+    np.testing.assert_allclose(loaded.wavelengths, 1000 * waves)
     labels = np.arange(cube.shape[0] * cube.shape[1]).reshape(cube.shape[:2]) % 3
     scene = load_scene(array, xarray.DataArray(labels, dims=("y", "x")))
     np.testing.assert_allclose(scene.wavelengths, 1000 * waves)
@@ -476,10 +476,10 @@ def test_wavelengths_in_names_of_files(tmp_path: Path, cube) -> None:
     for band, wave in enumerate(waves):
         with rasterio.open(tmp_path / f"b_{wave}nm.tif", "w", driver="GTiff", **size) as file:
             file.write(cube[..., band], 1)
-    found = load_cube(tmp_path)
-    np.testing.assert_array_equal(found.cube, cube)
-    assert found.wavelengths is not None
-    assert found.wavelengths.tolist() == waves
+    loaded = load_cube(tmp_path)
+    np.testing.assert_array_equal(loaded.cube, cube)
+    assert loaded.wavelengths is not None
+    assert loaded.wavelengths.tolist() == waves
 
 
 def test_structures_in_structures_of_matlab(mat, cube, labels) -> None:

@@ -151,10 +151,10 @@ def test_measurements_of_one_scene_are_not_the_no_data_value_of_another(
 
 def test_fingerprints_tell_scenes_and_their_part_in_the_run() -> None:
     a, b = strips("a"), strips("b", seed=1)
-    found = {
+    result = {
         join_scenes(*scenes).fingerprint for scenes in (([a, b],), ([b, a],), ([a], [b]), ([a, a],))
     }
-    assert len(found) == 4
+    assert len(result) == 4
 
 
 def test_polygons_of_two_scenes_stay_apart() -> None:
@@ -192,19 +192,19 @@ def test_a_mapped_cube_gives_the_same_rows_however_they_are_read() -> None:
 def test_resampling_interpolates_without_widths() -> None:
     own, wanted = np.linspace(400, 900, 26), np.array([405.0, 433.0, 811.0])
     spectra = np.random.default_rng(2).uniform(0, 1, (6, 26))
-    found = Resampling.between(own, wanted)(spectra)
+    result = Resampling.between(own, wanted)(spectra)
     expected = [np.interp(wanted, own, spectrum) for spectrum in spectra]
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    np.testing.assert_allclose(result, expected, rtol=1e-5)
 
 
 def test_resampling_weighs_bands_by_the_response_of_their_width() -> None:
     own, wanted, fwhm = np.linspace(400, 900, 501), np.array([500.0, 700.0]), np.array([20.0, 40.0])
     spectra = np.stack([np.sin(own / 40), (own == 500.0).astype(float)])
-    found = Resampling.between(own, wanted, fwhm)(spectra)
+    result = Resampling.between(own, wanted, fwhm)(spectra)
     for place, (centre, width) in enumerate(zip(wanted, fwhm, strict=True)):
         response = np.exp(-0.5 * ((own - centre) / (width / 2.35482)) ** 2)
         expected = spectra @ response / response.sum()
-        np.testing.assert_allclose(found[:, place], expected, atol=5e-3)
+        np.testing.assert_allclose(result[:, place], expected, atol=5e-3)
 
 
 def test_resampling_leaves_out_what_was_not_measured() -> None:
@@ -214,10 +214,10 @@ def test_resampling_leaves_out_what_was_not_measured() -> None:
     spectra = np.ones((2, 41))
     spectra[:, 20] = 99.0
     spectra[1, 10] = -1.0
-    found = change(spectra)
-    assert np.isnan(found[:, 0]).all()
-    assert np.isnan(found[1, 1])
-    np.testing.assert_allclose(found[:, 2], 1.0)
+    result = change(spectra)
+    assert np.isnan(result[:, 0]).all()
+    assert np.isnan(result[1, 1])
+    np.testing.assert_allclose(result[:, 2], 1.0)
     with pytest.raises(InputError, match="resample: wavelengths 400 to 800 nm hold fewer than 2"):
         Resampling.between(own, wanted + 2000)
 
@@ -269,8 +269,8 @@ def test_scenes_of_other_bands_are_resampled_on_request(tmp_path: Path) -> None:
         load_scenes([(coarse, None), (fine, None)])
     scene = load_scenes([(coarse, None), (fine, None)], resample=True)
     expected = load_scenes([(saved(tmp_path / "same.npz", strips("a", seed=1)), None)])
-    found = scene.cube[scene.parts[1].window]
-    np.testing.assert_allclose(found, expected.cube, rtol=1e-5)
+    result = scene.cube[scene.parts[1].window]
+    np.testing.assert_allclose(result, expected.cube, rtol=1e-5)
 
 
 def test_bands_that_only_a_test_scene_lacks_are_not_used() -> None:

@@ -72,10 +72,10 @@ def test_files_as_spreadsheets_write_them(tmp_path: Path) -> None:
     spaced = tmp_path / "d.csv"
     table.set_axis([f" {name} " for name in table.columns], axis=1).to_csv(spaced, index=False)
     for path in (german, marked, spaced):
-        found = of_frame(path, group_column="field")
-        np.testing.assert_allclose(found.cube, expected.cube, rtol=1e-6)
-        np.testing.assert_allclose(found.wavelengths, expected.wavelengths)
-        assert found.class_names == CROPS
+        loaded = of_frame(path, group_column="field")
+        np.testing.assert_allclose(loaded.cube, expected.cube, rtol=1e-6)
+        np.testing.assert_allclose(loaded.wavelengths, expected.wavelengths)
+        assert loaded.class_names == CROPS
     table["crop"] = "Dünger"
     table.to_csv(plain, index=False, encoding="cp1252")
     with refuses("data", plain, "is no text in UTF-8"):
@@ -143,9 +143,9 @@ def test_rows_without_a_label_are_not_used(tmp_path: Path) -> None:
     table = frame()
     table.loc[3, "crop"] = None
     table.to_csv(tmp_path / "a.csv", index=False)
-    found = of_frame(tmp_path / "a.csv")
-    assert found.labels[3, 0] == 0
-    assert "1 rows without a label are not used" in found.notes
+    loaded = of_frame(tmp_path / "a.csv")
+    assert loaded.labels[3, 0] == 0
+    assert "1 rows without a label are not used" in loaded.notes
 
 
 @pytest.mark.parametrize("form", ["npz", "mat", "two files", "series"])
@@ -191,9 +191,9 @@ def test_missing_values_of_pandas(tmp_path: Path) -> None:
     table["field"] = table["field"].astype("string") + "  "
     table.loc[3, "field"] = pd.NA
     table.to_parquet(tmp_path / "a.parquet")
-    found = of_frame(tmp_path / "a.parquet", group_column="field", bands="2-20", unlabelled=2)
-    assert found.class_names == ("0", "1")
-    assert found.labels[3, 0] == 0
+    loaded = of_frame(tmp_path / "a.parquet", group_column="field", bands="2-20", unlabelled=2)
+    assert loaded.class_names == ("0", "1")
+    assert loaded.labels[3, 0] == 0
     table.loc[5, "field"] = " "
     table.to_parquet(tmp_path / "a.parquet")
     with refuses("group_column", rule="names no group of 1 rows"):
@@ -316,9 +316,9 @@ def test_a_table_is_searched_and_classified(tmp_path: Path) -> None:
     out = tmp_path / "new-classes.csv"
     classified = run_copy("classify", tmp_path / "run", tmp_path / "new.csv", "--out", out)
     assert classified.returncode == 0, classified.stderr
-    found = {row["row"]: row["class"] for row in rows_of(out)}
-    assert len(found) == 216
-    assert all(found[row["row"]] == row["class"] for row in rows)
+    loaded = {row["row"]: row["class"] for row in rows_of(out)}
+    assert len(loaded) == 216
+    assert all(loaded[row["row"]] == row["class"] for row in rows)
     exported = run_copy("export", tmp_path / "run", "--formats", "c")
     assert exported.returncode == 0, exported.stderr
 

@@ -238,7 +238,7 @@ def test_a_class_on_one_side_only_is_named():
 
 
 def test_a_class_inside_the_guard_band_is_named_for_what_it_is():
-    found = set()
+    result = set()
     for seed in range(60):
         labels = striped(48, 48, 2)
         labels[20:23, 20:23] = 3
@@ -249,23 +249,23 @@ def test_a_class_inside_the_guard_band_is_named_for_what_it_is():
         ]
         for note in split.notes:
             if note == "class 3 is neither trained nor tested: its 9 pixels lie in the guard band":
-                found.add("neither")
+                result.add("neither")
                 assert 3 not in sides[0] | sides[1]
             elif match := re.fullmatch(
                 r"class 3 is not trained: of its 9 pixels (\d) lie in the guard band, and the "
                 r"other (\d) are not tested",
                 note,
             ):
-                found.add("partly")
+                result.add("partly")
                 assert int(match[1]) + int(match[2]) == 9
                 assert min(int(match[1]), int(match[2])) > 0
                 assert 3 not in sides[0] | sides[1]
             elif "test side only: it is not trained, and its 9 pixels are not tested" in note:
-                found.add("tested")
+                result.add("tested")
                 assert 3 not in sides[0] | sides[1]
             elif "training side only" in note:
                 assert 3 in sides[0]
-    assert found == {"neither", "partly", "tested"}
+    assert result == {"neither", "partly", "tested"}
 
 
 def test_block_arguments(labels):
@@ -440,9 +440,9 @@ def test_classes_with_fewer_training_pixels_than_asked_for_are_named(kind):
     labels[::7, ::6], labels[1::9, 1::7] = 3, 5
     scene = scene_of(labels)
     split = make_split(scene, kind=kind, block=6, patch_size=1, train_per_class=60)
-    found = counted(scene, np.union1d(split.train, split.validation))
-    assert found[:2] == [60, 60]
-    few = f"class 3 {found[2]} of 60, class 5 {found[3]} of 60"
+    result = counted(scene, np.union1d(split.train, split.validation))
+    assert result[:2] == [60, 60]
+    few = f"class 3 {result[2]} of 60, class 5 {result[3]} of 60"
     idle = ("block 6 is not used: the split is random",) if kind == "random" else ()
     assert split.notes == (*idle, f"fewer training pixels than asked for: {few}")
     enough = make_split(scene, kind=kind, block=6, patch_size=1, train_per_class=5)

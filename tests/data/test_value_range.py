@@ -29,9 +29,9 @@ def test_clouds_and_pixels_without_data_do_not_change_it() -> None:
     cloudy, empty = values.copy(), values.copy()
     cloudy[::3] = 9000
     empty[::2] = -1
-    found = scaling.value_range(cloudy, None)
-    assert found is not None
-    assert found.z < 2 * scaling.usual.z
+    measured = scaling.value_range(cloudy, None)
+    assert measured is not None
+    assert measured.z < 2 * scaling.usual.z
     assert scaling.value_range(empty, -1.0) == scaling.value_range(values[1::2], None)
     assert scaling.value_range(np.full((5, 12), -1, np.int16), -1.0) is None
     ten = scaling.value_range(values * 10, None)

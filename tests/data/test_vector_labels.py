@@ -204,9 +204,9 @@ def test_pixels_equal_a_ray_for_each_centre(corners: list) -> None:
     # No centre lies on an edge, where a rule decides that another test checks.
     ring = np.array(corners) + np.array((np.pi / 12, np.e / 11))
     grid = Grid(None, None, 6, 7)
-    window, found = Burner(np.array([shapely.Polygon(ring)]), grid, True).burn(np.array([0]))
+    window, burnt = Burner(np.array([shapely.Polygon(ring)]), grid, True).burn(np.array([0]))
     owners = np.zeros((6, 7), np.int32)
-    owners[window] = found
+    owners[window] = burnt
     expected = [[plain_inside(ring.tolist(), x + 0.5, y + 0.5) for x in range(7)] for y in range(6)]
     np.testing.assert_array_equal(owners, expected)
 
@@ -362,9 +362,9 @@ def test_a_system_that_the_user_names(tmp_path: Path) -> None:
     own = load_scene(header, path, class_field="crop", labels_crs="EPSG:32632")
     assert own.notes == ()
     wrong = geojson(tmp_path / "g.geojson", FIELDS, 4326)
-    told = load_scene(header, wrong, class_field="crop", labels_crs="EPSG:32632")
-    np.testing.assert_array_equal(told.labels, fields_map())
-    assert "g.geojson: read as EPSG:32632, as given; the file says EPSG:4326" in told.notes
+    result = load_scene(header, wrong, class_field="crop", labels_crs="EPSG:32632")
+    np.testing.assert_array_equal(result.labels, fields_map())
+    assert "g.geojson: read as EPSG:32632, as given; the file says EPSG:4326" in result.notes
 
 
 def test_an_unknown_system(tmp_path: Path) -> None:
@@ -541,6 +541,6 @@ def test_folds_hold_out_whole_polygons(tmp_path: Path) -> None:
 def test_truth_has_the_ids_of_the_model(tmp_path: Path) -> None:
     path = geojson(tmp_path / "f.geojson", FIELDS)
     grid = Grid((SIDE, 0, LEFT, 0, -SIDE, TOP), "EPSG:32632", HEIGHT, WIDTH)
-    known = {"rice": 4, "wheat": 9}
-    maps = labels_on_grid(path, grid, class_field="crop", class_ids=known).maps
+    ids = {"rice": 4, "wheat": 9}
+    maps = labels_on_grid(path, grid, class_field="crop", class_ids=ids).maps
     np.testing.assert_array_equal(maps[0][1], np.array([0, 10, 9])[fields_map()])

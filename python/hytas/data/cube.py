@@ -1,4 +1,4 @@
-"""A cube in a file: found, its axes settled, its bands described, and read by windows."""
+"""The cube of a file: its axes, the facts of its bands, and its pixels by windows."""
 
 import tempfile
 from collections.abc import Sequence

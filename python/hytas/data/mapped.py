@@ -21,7 +21,7 @@ LEAST_WEIGHT = 0.5
 
 @dataclass(frozen=True, eq=False)
 class MappedCube:
-    """A cube (H, W, b) float32 of changed rows. Only the rows that are asked for are read.
+    """A cube (H, W, b) float32 of changed rows. Rows are read on demand.
 
     Each row is changed by itself, so values do not depend on how many rows are read at a time.
 

@@ -196,7 +196,7 @@ def scene_from_arrays(
         cube: (H, W, B), whole numbers or floats of at most 64 bits.
         labels: (H, W), 0 unlabelled; or give a fixed split as `train` and `test` instead.
         wavelengths: (B,) band centres in nm.
-        class_names: by id, or in the order of the ids found; equal names get numbers.
+        class_names: by id, or in the order of the ids in the maps; equal names get numbers.
         class_colours: RGB by id; used if every class has a colour of its own that is not black.
         bad_bands: indices of the bands that the file marks as bad.
         bands: the selection to check for NaN, as `parse_bands` reads it; None: all but the bad.

@@ -46,9 +46,9 @@ class Rows(Protocol):
 def colour_map(ids: Ids, legend: Legend) -> npt.NDArray[np.uint8]:
     """Return class ids (H, W) as colours (H, W, 3); ids that the legend lacks are white, like 0."""
     order = np.argsort(legend.ids)
-    known_ids, colours = np.asarray(legend.ids)[order], np.asarray(legend.colours, np.uint8)[order]
-    slot = np.minimum(np.searchsorted(known_ids, ids), len(known_ids) - 1)
-    named = known_ids[slot] == ids
+    legend_ids, colours = np.asarray(legend.ids)[order], np.asarray(legend.colours, np.uint8)[order]
+    slot = np.minimum(np.searchsorted(legend_ids, ids), len(legend_ids) - 1)
+    named = legend_ids[slot] == ids
     return np.where(named[..., None], colours[slot], np.array(_NO_DATA, np.uint8))
 
 

@@ -34,7 +34,7 @@ class Facts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FromFiles:
-    """Images that are decoded when they are asked for, several at a time.
+    """Images that are decoded on demand, several at a time.
 
     Attributes:
         side: that they are brought to; None leaves them as they are.
@@ -59,7 +59,7 @@ class FromFiles:
 def load_folder(folder: Path, resize: int | None, skip_unreadable: bool) -> ImageSet:
     """Read images from folders: CLASS/IMAGE, or train/CLASS/IMAGE next to val/ or test/.
 
-    Every file is decoded once, so that a damaged one is found before any work.
+    Every file is decoded once, so that a damaged one is refused before any work.
     """
     listed_files, names, tested, notes = _listed(folder)
     paths = [path for path, _ in listed_files]

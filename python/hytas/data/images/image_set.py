@@ -82,7 +82,8 @@ class ImageSet:
         """
         if side != self.side:
             raise InputError(
-                f"images of {self.side} x {self.side} pixels", rule=f"{side} x {side} asked"
+                f"images of {self.side} x {self.side} pixels",
+                rule=f"a reader of {side} x {side} pixels does not fit",
             )
         return self.read
 

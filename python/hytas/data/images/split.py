@@ -11,7 +11,7 @@ from hytas.data.splits.validation import take_validation
 from hytas.errors import InputError
 
 TRAINED = 0.8
-"""Share of each class that is trained on, with validation images, where nothing else is asked."""
+"""Share of each class that is trained on, with validation images, by default."""
 KINDS = ("auto", "fixed", "random")
 
 

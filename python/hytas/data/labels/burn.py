@@ -52,8 +52,8 @@ class Burner:
         elif grid.transform is None:
             assert grid.location is not None  # checked by the caller
             x, y = (each.ravel() for each in grid.location.read())
-            self._known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
-            self._centres = np.stack([x[self._known], y[self._known]], axis=1)
+            self._located = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+            self._centres = np.stack([x[self._located], y[self._located]], axis=1)
             low, high = np.full(2, np.inf), np.full(2, -np.inf)
             if len(self._centres):
                 around = self._spacing() / self._shrink
@@ -130,14 +130,14 @@ class Burner:
         flat = owners.reshape(-1)
         points, owner = _parts(geometries, numbers, POINT)
         pixel, is_close = self._nearest(shapely.get_coordinates(points))
-        _put_first(owners, self._known[pixel[is_close]], owner[is_close])
+        _put_first(owners, self._located[pixel[is_close]], owner[is_close])
         polygons, owner = _parts(geometries, numbers, POLYGON)
         shapely.prepare(polygons)
         x, y = self._centres.T
         for polygon, number in zip(polygons, owner.tolist(), strict=True):
             left, bottom, right, top = polygon.bounds
             near = np.flatnonzero((x >= left) & (x <= right) & (y >= bottom) & (y <= top))
-            inside = self._known[near[shapely.contains_xy(polygon, x[near], y[near])]]
+            inside = self._located[near[shapely.contains_xy(polygon, x[near], y[near])]]
             free = (flat[inside] == 0) | (flat[inside] > number)
             flat[inside[free]] = number
         return Burnt((slice(0, self._size[0]), slice(0, self._size[1])), owners)

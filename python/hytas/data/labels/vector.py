@@ -183,10 +183,10 @@ def _classes(
     else:
         texts = [options.names.get(str(value), str(value)) for value in values]
         notes = unused(options.names.keys() - {str(value) for value in values})
-        known_ids = class_ids or {}
-        new = sorted(set(texts) - known_ids.keys())
-        beyond = max(known_ids.values(), default=0) + 1
-        numbers = {**known_ids, **{text: i for i, text in enumerate(new, start=beyond)}}
+        given_ids = class_ids or {}
+        new = sorted(set(texts) - given_ids.keys())
+        beyond = max(given_ids.values(), default=0) + 1
+        numbers = {**given_ids, **{text: i for i, text in enumerate(new, start=beyond)}}
         ids = [numbers[text] for text in texts]
         names = {numbers[text]: text for text in texts}
     return _Classes(np.array(ids, np.int64), names, _colours(fields, ids, name), notes)

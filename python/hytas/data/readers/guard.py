@@ -57,7 +57,7 @@ class Guard:
 
         Raises:
             InputError, OSError: as the reader.
-            ValueError: the child crashed, took too much time or memory, or found the file broken.
+            ValueError: the child crashed, took too much time or memory, or the file is broken.
         """
         request = {"reader": reader, "paths": [str(path) for path in paths]}
         response, _ = self._ask({**request, "bytes": 0}, 0)

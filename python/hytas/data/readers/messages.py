@@ -48,7 +48,7 @@ def receive(pipe: int, seconds: float | None) -> dict[str, Any]:
     fill(pipe, memoryview(length), seconds)
     size = _LENGTH.unpack(length)[0]
     if size > MOST_MESSAGE:
-        raise ValueError(f"what it says of itself takes {size} bytes")
+        raise ValueError(f"its description takes {size} bytes")
     text = bytearray(size)
     fill(pipe, memoryview(text), seconds)
     message: dict[str, Any] = json.loads(text)

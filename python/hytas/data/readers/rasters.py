@@ -1,6 +1,6 @@
 """Rasters by GDAL (rasterio): ENVI, GeoTIFF, ERDAS Imagine, ESRI BIL and others.
 
-Only the driver of the format is asked. A raster whose pixels lie in a file of another name is
+Only the driver of the format opens a file. A raster whose pixels lie in a file of another name is
 refused, so that no file can make hytas read another one.
 """
 
@@ -288,7 +288,7 @@ def _check_size(dataset: Any, path: Path, driver: str) -> None:
         needed = 512 * int(head[16:32])
     elif driver == "ISIS3" and (start := re.search(rb"StartByte\s*=\s*(\d+)", head)):
         needed += int(start[1]) - 1
-    if driver in ("ISIS3", "PDS4"):  # the values may lie beside the label
+    if driver in ("ISIS3", "PDS4"):  # the values may lie next to the label
         held = max(Path(file).stat().st_size for file in dataset.files)
     if held < needed:
         raise ValueError(f"it holds {held} bytes, and its values end at byte {needed}")

@@ -150,8 +150,8 @@ def refuse_text(argument: str, path: Path, frame: Any) -> None:
     texts = [name for name in named.columns if named[name].dtype.kind not in "iufb"]
     numeric = len(named.columns) - len(texts)
     if texts and len(named.columns) > 1 and numeric < max(2, len(texts)):
-        known = named[texts[0]].dropna().tolist() or [None]
-        odd = next((one for one in known if wave_of(str(one)) is None), known[0])
+        values = named[texts[0]].dropna().tolist() or [None]
+        odd = next((one for one in values if wave_of(str(one)) is None), values[0])
         raise InputError(argument, path, f"{texts[0]} holds {odd!r}, which is no number")
 
 

@@ -37,7 +37,7 @@ class Split:
             overlap.
         overlap: fraction of test pixels inside the patch of a training or validation pixel.
         notes: one-line remarks on classes that are not trained, not validated or not tested, or
-            have fewer training pixels than asked for.
+            have fewer training pixels than the settings say.
         test_only: labelled pixels of scenes that are only tested on, which are reported separately.
     """
 

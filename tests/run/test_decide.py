@@ -61,14 +61,15 @@ def test_where_as_many_are_right_the_likelihood_decides(better: str) -> None:
 @pytest.mark.parametrize(
     ("gained", "lost", "likelier", "method"),
     [
-        (2, 1, "smoothed", "guided"),
-        (2, 1, "raw", "none"),  # a lead of one pixel may be chance
-        (9, 1, "raw", "guided"),  # and this one is none
+        (2, 1, "raw", "guided"),
+        (9, 1, "raw", "guided"),
+        (2, 2, "raw", "none"),
+        (2, 2, "smoothed", "guided"),
         (1, 2, "smoothed", "none"),
         (0, 9, "smoothed", "none"),
     ],
 )
-def test_a_lead_within_chance_needs_the_likelihood(
+def test_the_likelihood_decides_where_no_pixel_does(
     gained: int, lost: int, likelier: str, method: str
 ) -> None:
     right = np.ones((2, 50), bool)  # raw, smoothed
@@ -79,7 +80,7 @@ def test_a_lead_within_chance_needs_the_likelihood(
         pair.append(np.stack([1 - chances, chances], 1).astype(np.float32))
     choice = choose_smoothing("auto", Maps(np.ones(50, int), *pair))
     assert choice.method == method
-    assert ("the lead is within chance" in choice.reason) == (gained - lost == 1)
+    assert ("as many are right either way" in choice.reason) == (gained == lost)
 
 
 def test_smoothed_probabilities_that_tell_nothing_have_no_temperature() -> None:

@@ -235,18 +235,18 @@ def choose_smoothing(smooth: str, maps: Maps, kept: str | None = None) -> Smooth
 
 
 def _better(maps: Maps) -> tuple[str, str]:
-    """Return the better method, and a reason unless the number of right pixels alone decides.
+    """Return the method with more right pixels, and a reason unless that alone decides.
 
-    Smoothing must not have fewer pixels right. A lead beyond chance decides by itself
-    (`hytas.metrics.compare_predictions`). Few pixels often show no more than chance. Then the
-    likelihood over all pixels must also favour smoothing.
+    Where as many are right either way, the likelihood over all pixels decides.
     """
-    gained, lost, beyond_chance = compare_predictions(maps.right("none"), maps.right("guided"))
-    if gained < lost or beyond_chance:
+    gained, lost, _ = compare_predictions(maps.right("none"), maps.right("guided"))
+    if gained != lost:
         return ("guided" if gained > lost else "none"), ""
     before, after = maps.losses()
-    equal = "as many are right either way" if gained == lost else "the lead is within chance"
-    why = f"{equal}; negative log likelihood {before:.3f} raw and {after:.3f} smoothed"
+    why = (
+        "as many are right either way; negative log likelihood "
+        f"{before:.3f} raw and {after:.3f} smoothed"
+    )
     return ("guided" if after < before else "none"), why
 
 

@@ -12,14 +12,16 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hytas.references import classical
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 LOADED = ("hytas.run", "hytas.cli.console", "onnxscript", "sklearn.ensemble", "sklearn.svm", "rich")
 LOADED += ("hytas.export", "hytas.report", "hytas.cli.search", "jinja2", "PIL.PngImagePlugin")
-LOADED += ("onnxscript.rewriter", "onnxscript.evaluator", "safetensors.torch", "scipy.io", "traces")
-LOADED += ("torch._dynamo", "torch.onnx.ops", "torch.onnx._internal.exporter._core")
+LOADED += ("onnxscript.rewriter", "onnxscript.evaluator", "safetensors.torch", "scipy.io")
+LOADED += ("torch._dynamo", "torch.onnx.ops", "torch.onnx._internal.exporter._core", "warm_traces")
 """Modules that most commands import: copies of the process have them."""
 
 
@@ -90,7 +92,8 @@ def _run(
     os.environ.update(environment)
     if largest_file is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
-    traces.trace_once()
+    if traces.VARIABLE in os.environ:
+        traces.trace_once(pytest.MonkeyPatch())
     for name, value in quick.items():  # reference methods as the tests have them
         setattr(classical, name, value)
     run(arguments)

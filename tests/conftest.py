@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import torch
 
 import traces
 from commands import Run, run_copy
@@ -76,7 +75,7 @@ def trace_once(common: Path) -> Iterator[None]:
         if not os.environ.get("HYTAS_TRACE_ANEW"):
             (common / "traces").mkdir(exist_ok=True)
             patch.setenv(traces.VARIABLE, str(common / "traces"))
-            patch.setattr(torch.onnx, "export", traces.export_once)
+            traces.trace_once(patch)
         yield
 
 

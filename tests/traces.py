@@ -2,7 +2,8 @@
 
 Tracing takes most of the time of a small run, and its result depends on the weights only through
 the values of the initializers. `HYTAS_TRACES` names the folder of the traced graphs, which all
-processes of a session share; without it each network is traced anew.
+processes of a session share; without it each network is traced anew. torch's table of operators,
+which it makes again for each graph, is made once in a process.
 """
 
 import hashlib
@@ -11,22 +12,27 @@ import os
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import onnx
 import onnx_ir
+import pytest
 import torch
 from torch import nn
+from torch.onnx._internal.exporter._registration import ONNXRegistry
 from torch.utils import _pytree as tree
 
 VARIABLE = "HYTAS_TRACES"
 _EXPORT: Callable[..., Any] = torch.onnx.export
+operators = cache(ONNXRegistry.from_torchlib)
 
 
-def trace_once() -> None:
+def trace_once(patch: pytest.MonkeyPatch) -> None:
     """Take traced graphs from the folder of this session."""
-    torch.onnx.export = export_once
+    patch.setattr(torch.onnx, "export", export_once)
+    patch.setattr(ONNXRegistry, "from_torchlib", staticmethod(operators))
 
 
 def export_once(

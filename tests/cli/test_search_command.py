@@ -1,10 +1,10 @@
 """The main command, end to end, on a scene that it has to read, search, learn and map."""
 
 import json
+import os
 import random
 import signal
 import sqlite3
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ import torch
 from safetensors import safe_open
 from small_run import TINY_SEARCH, small_scene
 
-from commands import Run, command, start_copy
+from commands import Run, start_copy
 from hytas.cli.options import absolute_paths
+from tiny import SPACE
 
 FILES = [
     "architecture.json",
@@ -185,35 +186,21 @@ def test_files_are_named_from_the_root(tmp_path: Path, monkeypatch: pytest.Monke
     assert absolute_paths({**settings, "space": "hytas", "budget": budget})["budget"] == budget
 
 
-def test_interrupt_is_one_line(finished: Path, scene: Path, tmp_path: Path) -> None:
-    out = tmp_path / "interrupted"
-    arguments = [
-        "search",
-        "--data",
-        scene,
-        "--budget",
-        "6K-params",
-        "--out",
-        out,
-        "--epochs",
-        "0",
-        "--population",
-        "6",
-        "--generations",
-        "2000",
-    ]
-    process = subprocess.Popen(
-        command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+def test_interrupt_is_one_line(scene: Path, tmp_path: Path) -> None:
+    out, errors = tmp_path / "interrupted", tmp_path / "errors"
+    long = ("--space", SPACE, "--population", "4", "--generations", "2000", "--epochs", "0")
+    given = ("search", "--data", scene, "--budget", "2K-params", "--out", out, *long)
+    child = start_copy(*given, out=tmp_path / "output", err=errors)
     deadline = time.monotonic() + 60
     while not (out / "evaluations.sqlite").exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=1800)
-    assert process.returncode == 130
-    assert "interrupted: run the same command again" in errors
-    assert "Traceback" not in errors
+    assert child.pid is not None
+    os.kill(child.pid, signal.SIGINT)
+    child.join()
+    assert child.exitcode == 130
+    assert "interrupted: run the same command again" in errors.read_text()
+    assert "Traceback" not in errors.read_text()
 
 
 @pytest.mark.slow

@@ -14,7 +14,14 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1] / "export"))
 
 from onboard_program import SOURCE, Run, Start
-from small_model import Exported, export_small, small_model, small_scene, wide_architecture
+from small_model import (
+    CONVOLVED,
+    Exported,
+    export_small,
+    small_model,
+    small_scene,
+    wide_architecture,
+)
 
 from hytas.export import export_formats
 
@@ -32,7 +39,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Exported:
 
 @pytest.fixture(scope="session")
 def onboard_command(once: Callable[[str, Callable[[Path], None]], Path]) -> list[str | Path]:
-    """The program, built without long optimizations, with the library of onnxruntime.
+    """The program, built as one source without long optimizations, with onnxruntime's library.
 
     Its build folder is kept, so a later session builds only what has changed.
     """
@@ -42,6 +49,7 @@ def onboard_command(once: Callable[[str, Callable[[Path], None]], Path]) -> list
     def build(folder: Path) -> None:
         sanitize = "ON" if os.environ.get("HYTAS_SANITIZE") else "OFF"
         options = ["-DCMAKE_CXX_FLAGS_RELEASE=-O1", f"-DHYTAS_SANITIZE={sanitize}"]
+        options += ["-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0"]
         for command in (["-S", SOURCE, "-B", BUILD, *options], ["--build", BUILD]):
             done = subprocess.run(["cmake", *command], capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stdout + done.stderr
@@ -105,7 +113,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Exported]:
         exports[dtype] = Exported(small_scene(dtype), model, retyped, folder / dtype, files)
     # One more of gated convolutions, trained beside ground without data, marked -1.
     marked = dataclasses.replace(scene, nodata=-1.0)
-    aware, aware_card = small_model(marked, wide_architecture("series", "mean", "conv3", "yes"))
+    aware, aware_card = small_model(marked, wide_architecture("series", *CONVOLVED[1:]))
     (folder / "aware").mkdir()
     aware_files = export_formats(aware, folder / "aware", aware_card, ["onnx-scene"])
     return {

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner, Result
-from small_model import Exported, small_model, small_scene, wide_architecture
+from small_model import CONVOLVED, Exported, small_model, small_scene, wide_architecture
 
 from hytas._engine import Feasible, SearchSpace
 from hytas.cli.bench import _text
@@ -59,9 +59,7 @@ def test_a_real_measurement(exported: Exported) -> None:
 def test_models_are_timed_in_turn() -> None:
     scene = small_scene()
     models = [
-        small_model(
-            scene, wide_architecture("pixel", "mean", "conv3", "yes") | {"embed_dim": width}
-        )
+        small_model(scene, wide_architecture(*CONVOLVED) | {"embed_dim": width})
         for width in (16, 256)
     ]
     small, large = time_models(models, seconds=0.1)

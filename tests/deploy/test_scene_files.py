@@ -1,9 +1,7 @@
 """One scene in every kind of file gives one map, to the byte; files that are none are refused."""
 
 import dataclasses
-import resource
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,8 +12,9 @@ import pytest
 import tifffile
 from scipy.io import netcdf_file, savemat
 from small_model import Exported, small_model, small_scene
-from test_rasters import RUN, write_cube
+from test_rasters import write_cube
 
+from commands import run_copy
 from hytas.data import open_cube
 from hytas.deploy import ClassMap, DeployedModel, classify_scene
 from hytas.export import export_formats
@@ -127,14 +126,7 @@ def test_every_file_gives_the_same_map(
 
 def limited(size: int, *arguments: object) -> subprocess.CompletedProcess[str]:
     """Run `hytas` where no file can grow over `size` bytes, as on a disk that is full."""
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-    command = [sys.executable, "-B", "-c", RUN, *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=1800, preexec_fn=limit
-    )
+    return run_copy(*arguments, largest_file=size)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +146,7 @@ def test_a_full_disk_leaves_no_half_file(
     assert done.stderr.startswith("error: ")
     assert f".{name}.partial" in done.stderr
     assert not [path for path in out.iterdir() if not path.name.endswith(".partial")]
-    whole = limited(2**30, "classify", exported.onnx, scene, "--out", out / name)
+    whole = run_copy("classify", exported.onnx, scene, "--out", out / name)
     assert whole.returncode == 0, whole.stderr
     assert (out / name).exists()
 
@@ -243,7 +235,7 @@ def test_headers_that_disagree_with_their_file(exported: Exported, tmp_path: Pat
         assert change[0] in text
         scene.write_text(text.replace(*change))
         out = tmp_path / "map.npy"
-        done = limited(2**30, "classify", exported.onnx, scene, "--out", out)
+        done = run_copy("classify", exported.onnx, scene, "--out", out)
         assert (done.returncode, done.stdout) == (2, ""), (change, done.stdout, done.stderr)
         assert message in done.stderr, (change, done.stderr)
         assert done.stderr.count("\n") == 1
@@ -261,7 +253,7 @@ def test_a_scene_of_other_wavelengths(exported: Exported, tmp_path: Path) -> Non
     for shift, code in ((4.0, 0), (35.0, 2)):
         shifted = ", ".join(str(value + shift) for value in wavelengths)
         scene.write_text(f"{text}wavelength units = nm\nwavelength = {{{shifted}}}\n")
-        done = limited(2**30, "classify", model, scene, "--out", tmp_path / "map.npy")
+        done = run_copy("classify", model, scene, "--out", tmp_path / "map.npy")
         assert done.returncode == code, done.stderr
         if code:
             assert "lies at 435.0 nm and that of" in done.stderr

@@ -22,16 +22,18 @@ ARCHITECTURE = {
     "mlp_ratio": [1, 2, 1],
 }
 SHALLOW = {"space": "hytas", "depth": 1, "embed_dim": 32, "num_heads": [3], "mlp_ratio": [2]}
+CONVOLVED = ("pixel", "mean", "conv3", "yes", 1)
+"""A small network of gated convolutions, for `wide_architecture`."""
 
 
 TOKENS = ("band", "pixel", "series", "parallel")
 
 
 def wide_architecture(
-    tokens: str, pooling: str, mixer: str = "attention", gate: str = "no"
+    tokens: str, pooling: str, mixer: str = "attention", gate: str = "no", depth: int = 3
 ) -> dict[str, Any]:
-    """One of `hytas-wide`, deep enough for fusion, which only attention has."""
-    bands, pixels = int(tokens != "pixel") * 3, int(tokens != "band") * 3
+    """One of `hytas-wide`; fusion, which only attention has, needs three layers."""
+    bands, pixels = int(tokens != "pixel") * depth, int(tokens != "band") * depth
     attends = mixer == "attention"
     architecture: dict[str, Any] = {
         "space": "hytas-wide",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-from small_model import small_model, small_scene, wide_architecture
+from small_model import CONVOLVED, small_model, small_scene, wide_architecture
 
 from hytas.data import PatchReader
 from hytas.errors import InputError
@@ -58,21 +58,25 @@ class Deepness:
         return labels
 
 
-def exported(folder: Path, dtype: str, nodata: float | None = None) -> tuple[Any, ...]:
+@pytest.fixture(scope="module", params=["uint16", "float32"])
+def exported(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Any, ...]:
+    """Scene, card, evidence, figures and folder of an exported file."""
+    folder, dtype = tmp_path_factory.mktemp("qgis"), request.param
     scene = small_scene(dtype, height=TILE + 40, width=TILE + 9)
-    model, card = small_model(scene, wide_architecture("pixel", "mean", "conv3", "yes"))
+    model, card = small_model(scene, wide_architecture(*CONVOLVED))
     card = dataclasses.replace(card, pixel_metres=30.0)
     pixels = np.arange(0, scene.labels.size, 50)
     evidence = Evidence(model, scene.reader(card.patch_size), pixels, scene.targets(pixels))
     found = export_checked(folder, card, ["qgis"], evidence)["qgis"]
-    return scene, model, card, evidence, found
+    return scene, card, evidence, found, folder
 
 
-@pytest.mark.parametrize("dtype", ["uint16", "float32"])
-def test_deepness_reads_and_runs_the_file(dtype: str, tmp_path: Path) -> None:
-    scene, _, card, evidence, found = exported(tmp_path, dtype)
+def test_deepness_reads_and_runs_the_file(exported: tuple[Any, ...]) -> None:
+    scene, card, evidence, found, folder = exported
     assert found["labels_changed"] == 0
-    plugin = Deepness(tmp_path / "model.qgis.onnx")
+    plugin = Deepness(folder / "model.qgis.onnx")
     assert plugin.model_type() == "Segmentor"
     assert plugin.class_names() == ["grass", "gravel", "roof", "water"]
     assert plugin.input_shape == [1, 24, TILE, TILE]
@@ -91,10 +95,11 @@ def test_deepness_reads_and_runs_the_file(dtype: str, tmp_path: Path) -> None:
     assert (labels.ravel()[pixels] == expected).mean() > 0.999
 
 
+@pytest.mark.parametrize("exported", ["uint16"], indirect=True)
 def test_a_file_of_another_model_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    exported: tuple[Any, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, _, card, evidence, _ = exported(tmp_path, "uint16")
+    _, card, evidence, _, _ = exported
     from hytas.export import formats, qgis
 
     def drift(model: Any, path: Path, card: Any) -> Path:

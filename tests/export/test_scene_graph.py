@@ -4,11 +4,12 @@ import dataclasses
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from small_model import TOKENS, Exported, small_model, small_scene, wide_architecture
+from small_model import CONVOLVED, TOKENS, Exported, small_model, small_scene, wide_architecture
 from torch import nn
 
 from hytas.data import PatchReader, Preprocessing
@@ -67,7 +68,7 @@ def test_every_width(wide: Exported, width: int) -> None:
 def test_pieces_of_every_size_give_the_same_bits() -> None:
     """On a tile of several chunks, whose last chunk goes beyond it."""
     scene = small_scene("int16", height=6, width=2 * CHUNK + 7)
-    model, card = small_model(scene, wide_architecture("pixel", "mean", "conv3", "yes"))
+    model, card = small_model(scene, wide_architecture(*CONVOLVED))
     maps = []
     for piece in (8, 40, 2 * CHUNK):
         graph = to_scene_onnx(model, card, piece=piece).SerializeToString()
@@ -90,7 +91,7 @@ def test_small_networks_take_larger_pieces() -> None:
     scene = small_scene("int16")
     sizes = []
     for width in (256, 48, 16):
-        architecture = wide_architecture("pixel", "mean", "conv3", "yes") | {"embed_dim": width}
+        architecture = wide_architecture(*CONVOLVED) | {"embed_dim": width}
         model, card = small_model(scene, architecture)
         sizes.append(piece_of(TileModel(model), StripModel(model, card), card))
     assert sizes == sorted(set(sizes))
@@ -101,7 +102,7 @@ def test_small_networks_take_larger_pieces() -> None:
 def test_a_wide_line_takes_little_memory(tmp_path: Path) -> None:
     """8000 pixels of 72 bands are 8 MB; without chunks, running added 75 MB to the process."""
     scene = small_scene("int16", bands=72)
-    model, card = small_model(scene, wide_architecture("pixel", "mean", "conv3", "yes"))
+    model, card = small_model(scene, wide_architecture(*CONVOLVED))
     path = tmp_path / "scene.onnx"
     path.write_bytes(to_scene_onnx(model, card).SerializeToString())
     code = (
@@ -137,9 +138,15 @@ def test_a_scene_graph_takes_no_patches(wide: Exported) -> None:
 
 
 @pytest.mark.parametrize(
-    "chosen", [("pixel", "mean"), ("series", "mean", "conv3", "yes"), ("parallel", "mean")]
+    "chosen",
+    [
+        ("series", *CONVOLVED[1:]),
+        ("parallel", "mean", "attention", "no", 1),
+        pytest.param(("pixel", "mean"), marks=pytest.mark.slow),
+        pytest.param(("parallel", "mean"), marks=pytest.mark.slow),
+    ],
 )
-def test_the_scene_graph_of_pixel_tokens(chosen: tuple[str, ...], tmp_path: Path) -> None:
+def test_the_scene_graph_of_pixel_tokens(chosen: tuple[Any, ...], tmp_path: Path) -> None:
     scene = small_scene("int16", height=7, width=PIECE + 3)
     model, card = small_model(scene, wide_architecture(*chosen))
     files = export_formats(model, tmp_path, card, ["onnx", "onnx-scene"])

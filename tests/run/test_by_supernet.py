@@ -5,13 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from one_candidate import trained
 
 from hytas._engine import builtin_space_text
 from hytas.data import Scene
 from hytas.errors import InputError
+from hytas.models import count_parameters
 from hytas.run import RunConfig, run_pipeline
 from hytas.run.folder import read_json
+from hytas.run.progress import Silent
 from hytas.run.supernets.strategy import kind_of
+from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
 from hytas.spaces import open_space
 from hytas.spaces.narrowing import with_values
@@ -39,21 +43,26 @@ def test_the_better_weights_ship(
     worth: float, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(InheritedScore, "__call__", lambda self, architecture: worth)
-    outcome = run_pipeline(CONFIG, scene, tmp_path / "run", device="cpu", references=False)
+    weights = load_weights(trained(CONFIG, scene, tmp_path / "run").weights)
     inner = tmp_path / "run" / "supernet"
-    assert outcome.architecture == read_json(inner / "architecture.json")
-    assert 3_000 <= outcome.costs["params"] <= 12_000
+    assert weights.card.architecture == read_json(inner / "architecture.json")
+    assert 3_000 <= count_parameters(weights.network) <= 12_000
     with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
         assert len({item.steps for item in store.trainings()}) == 1
         kinds = [kind_of(item.architecture) for item in store.evaluations()]
-    chosen = kind_of(outcome.architecture)
+    chosen = kind_of(weights.card.architecture)
     assert chosen in kinds
     with EvaluationStore(inner / "evaluations.sqlite") as store:
         assert all(kind_of(item.architecture) == chosen for item in store.evaluations())
+    assert ("supernet" in weights.training) == (worth > 0)
+    assert len(weights.training["history"]) == (4 if worth > 0 else 2)
+
+
+@pytest.mark.slow
+def test_a_whole_run(scene: Scene, tmp_path: Path) -> None:
+    outcome = run_pipeline(CONFIG, scene, tmp_path / "run", device="cpu", references=False)
     assert outcome.metrics is not None
-    trained = outcome.metrics["training"]
-    assert ("supernet" in trained) == (worth > 0)
-    assert len(trained["history"]) == (4 if worth > 0 else 2)
+    assert {"model.onnx", "map.png", "report.html"} <= outcome.files.keys()
 
 
 class KillError(Exception):
@@ -64,23 +73,18 @@ def test_interrupted_equals_uninterrupted(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hytas.train.loop.CHECKPOINT_SECONDS", 0.0)
-    from hytas.run.progress import Silent
 
     class Killer(Silent):
         def epoch(self, epoch: Epoch) -> None:
             if epoch.epoch == 3:  # of the supernet alone
                 raise KillError
 
-    search_only = CONFIG.with_epochs(2)
-    whole = run_pipeline(search_only, scene, tmp_path / "whole", device="cpu", references=False)
+    trained(CONFIG, scene, tmp_path / "whole")
     with pytest.raises(KillError):
-        run_pipeline(
-            search_only, scene, tmp_path / "run", device="cpu", references=False, report=Killer()
-        )
+        trained(CONFIG, scene, tmp_path / "run", Killer())
     assert not (tmp_path / "run" / "architecture.json").exists()
-    again = run_pipeline(search_only, scene, tmp_path / "run", device="cpu", references=False)
-    assert again.architecture == whole.architecture
-    for name in ("supernet/supernet.safetensors", "weights.safetensors"):
+    trained(CONFIG, scene, tmp_path / "run")
+    for name in ("architecture.json", "supernet/supernet.safetensors", "weights.safetensors"):
         first, second = ((tmp_path / each / name).read_bytes() for each in ("whole", "run"))
         assert first == second, name
 

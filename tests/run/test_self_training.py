@@ -7,20 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from one_candidate import CONFIG
+from one_candidate import CONFIG, trained
 from three_scenes import config as of_three
 
 from hytas.data import Scene, scene_from_arrays
 from hytas.models import build_network
 from hytas.results import SelfTraining
 from hytas.run import RunConfig, RunFolder, run_pipeline
-from hytas.run.context import open_run, prepare
+from hytas.run.context import prepare
 from hytas.run.final import decide, self_training, tasks
 from hytas.run.final.records import HeldOut
 from hytas.run.final.self_training import round_recipe, with_soft_labels
 from hytas.run.prepared import PreparedScene, prepare_scene
-from hytas.run.progress import Silent
-from hytas.run.stages import plan_of, run_stages
 from hytas.run.start import Start
 from hytas.run.weights import load_weights
 from hytas.temperature import fit_temperature
@@ -135,14 +133,6 @@ def test_soft_labels_that_are_sure_are_as_good_as_labels(scene: Scene) -> None:
 
 def always(*_: object) -> SelfTraining:
     return SelfTraining(True, 15, 0.5, 0.8)
-
-
-def trained(config: RunConfig, scene: Scene, out: Path) -> RunFolder:
-    """A run up to its final training."""
-    with open_run(out, config, scene, "cpu", Silent()) as run:
-        plan = plan_of(run.context)
-        run_stages((*plan.choosing, *plan.training), run)
-    return RunFolder(out)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,11 @@ from hytas.run.tracking import MLFLOW_USUAL, TRACKERS, Tracker, tracked
 from hytas.tensors import write_tensors
 from hytas.train import Epoch, Recipe
 from refusals import refuses
+from tiny import SPACE
 
 CONFIG = RunConfig(
-    budget="30K..60K-params",
-    space="hytas",
+    budget="2K..8K-params",
+    space=SPACE,
     proxy="params",
     population=4,
     generations=2,
@@ -64,7 +65,7 @@ def test_mlflow_reads_the_events_and_a_run_goes_on_in_its_run(
     experiment = client.get_experiment_by_name("hytas")
     (found,) = client.search_runs([experiment.experiment_id])
     assert set(found.data.metrics) >= WRITTEN
-    assert found.data.params["budget"] == "30K..60K-params"
+    assert found.data.params["budget"] == "2K..8K-params"
     assert found.info.status == "FINISHED"
     assert found.info.run_name == "run"
 

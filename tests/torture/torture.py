@@ -166,17 +166,18 @@ class Command(SERVER.Process):  # type: ignore[name-defined, misc]
             inject(self.point)
         run(self.arguments)
 
-    def work(self, seconds: float) -> float:
+    def work(self, seconds: float, step: float = 0.01) -> float:
         """Wait until it took `seconds` of processor time, or ended; return what it took.
 
         Of the processor, for on a busy machine the time that passes says nothing of the moment.
+        It is read every `step` seconds.
         """
         taken = 0.0
         while taken < seconds and self.is_alive():
             with suppress(OSError):
                 fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
                 taken = sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
-            self.join(0.01)
+            self.join(step)
         return taken
 
 
@@ -205,7 +206,7 @@ class Torture:
         if job.name not in self.references:
             out = self._fresh(job)
             command = self._start(job, out)
-            seconds = command.work(GIVE_UP)
+            seconds = command.work(GIVE_UP, 0.1)
             done = self._end(command)
             if done.status != 0:
                 raise RuntimeError(f"{job.name}, undisturbed: {done.errors}")
@@ -267,10 +268,11 @@ class Torture:
         return command
 
     def _end(self, command: "Command") -> Ended:
-        command.join(GIVE_UP)
+        command.work(GIVE_UP, 0.5)
         if command.exitcode is None:
             command.kill()
             command.join()
+            return Ended(None, f"given up after {GIVE_UP:g} s of processor time")
         return Ended(command.exitcode, command.errors.read_text())
 
     def _run(self, job: Job, out: Path, point: str = "") -> Ended:

@@ -232,7 +232,7 @@ def test_processes_start_where_they_save_more_than_they_take(
             return [{"scores": {}, "seconds": 1.0, "reasons": {}} for _ in architectures]
 
     monkeypatch.setattr("hytas.proxies.parallel.START_SECONDS", 4.0)
-    monkeypatch.setattr("hytas.proxies.parallel.server_age", lambda: 0.0)
+    monkeypatch.setattr("hytas.workers.local.server_age", lambda: 0.0)
     for count, expected, several in ((2, 8, False), (2, 9, True), (4, 6, False), (4, 7, True)):
         monkeypatch.setattr("hytas.workers.backends.worker_count", lambda *_, n=count: n)
         with with_workers(Slow("params", SHAPE), None) as scorer:
@@ -241,7 +241,7 @@ def test_processes_start_where_they_save_more_than_they_take(
             scorer.score(architectures(1))
             assert (scorer.workers > 1) == several
     # Their server has loaded torch: a tenth of the time is left.
-    monkeypatch.setattr("hytas.proxies.parallel.server_age", lambda: 9.0)
+    monkeypatch.setattr("hytas.workers.local.server_age", lambda: 9.0)
     with with_workers(Slow("params", SHAPE), None) as scorer:
         scorer.expect(2)
         scorer.score(architectures(1))

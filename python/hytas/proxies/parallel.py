@@ -11,7 +11,6 @@ from cloudpickle import dumps
 from hytas.proxies.evaluator import Evaluator
 from hytas.proxies.spec import Scores
 from hytas.workers import Shared, Workers, WorkersLike, open_workers
-from hytas.workers.local import server_age
 
 FIRST_BATCH, MOST_BATCH = 32, 256
 """Architectures of a task, if all workers get some."""
@@ -138,6 +137,8 @@ def with_workers(
         if not opened.elsewhere:
             yield evaluator
         elif workers is None:
+            from hytas.workers.local import server_age
+
             start = max(LEAST_START * START_SECONDS, START_SECONDS - server_age())
             yield ParallelEvaluator(evaluator, opened, start=start)
         else:

@@ -1,13 +1,17 @@
 """Fits of reference methods, which begin before a stage needs them."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from hytas.data import LabelledData, Scene, Split
 from hytas.references import Fit, ReferenceSettings, fit_method
 from hytas.workers import Shared, WorkersLike, open_workers, spare_processes
-from hytas.workers.local import Processes
+
+if TYPE_CHECKING:
+    from hytas.workers.local import Processes
 
 
 class Wanted(NamedTuple):

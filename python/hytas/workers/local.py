@@ -129,10 +129,23 @@ _STARTED: list[float] = []
 
 def start_server() -> None:
     """Start the server that processes are forked from, which loads torch meanwhile."""
-    with _nameless_main(), _one_thread():
+    with _nameless_main(), _one_thread(), _no_interrupt():
         forkserver.set_forkserver_preload(PRELOADED)
         forkserver.ensure_running()
     _STARTED.append(time.monotonic())
+
+
+@contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Start processes that ignore Ctrl-C, which would leave a traceback while they load torch."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def server_age() -> float:
@@ -178,8 +191,8 @@ class _Process(ForkServerProcess):
 
     def start(self) -> None:
         """Start the process."""
+        start_server()
         with _nameless_main(), _one_thread():
-            forkserver.set_forkserver_preload(PRELOADED)
             super().start()
 
 

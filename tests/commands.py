@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import traces
 from hytas.references import classical
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -23,6 +24,15 @@ LOADED += ("hytas.export", "hytas.report", "hytas.cli.search", "jinja2", "PIL.Pn
 LOADED += ("onnxscript.rewriter", "onnxscript.evaluator", "safetensors.torch", "scipy.io")
 LOADED += ("torch._dynamo", "torch.onnx.ops", "torch.onnx._internal.exporter._core", "warm_traces")
 """Modules that most commands import: copies of the process have them."""
+
+
+def save_time(patch: pytest.MonkeyPatch) -> None:
+    """Trace each network structure once, and leave files in the system's cache.
+
+    No test cuts the power; a run waits a second for the disk.
+    """
+    traces.trace_once(patch)
+    patch.setattr(os, "fsync", lambda handle: None)
 
 
 def command(*arguments: object) -> list[str]:
@@ -79,7 +89,6 @@ def _run(
     err: Path,
     quick: dict[str, Any],
 ) -> None:
-    import traces
     from hytas.cli.main import run
 
     for path, number in ((out, 1), (err, 2)):
@@ -93,7 +102,7 @@ def _run(
     if largest_file is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
     if traces.VARIABLE in os.environ:
-        traces.trace_once(pytest.MonkeyPatch())
+        save_time(pytest.MonkeyPatch())
     for name, value in quick.items():  # reference methods as the tests have them
         setattr(classical, name, value)
     run(arguments)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import traces
-from commands import Run, run_copy
+from commands import Run, run_copy, save_time
 from hytas.references import classical
 
 Once = Callable[[str, Callable[[Path], None]], Path]
@@ -66,16 +66,16 @@ def once(common: Path) -> Once:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def trace_once(common: Path) -> Iterator[None]:
-    """Trace networks of one structure once, in all processes of this session.
+def saved_time(common: Path) -> Iterator[None]:
+    """Trace networks of one structure once, in all processes of this session; sync no file.
 
-    With HYTAS_TRACE_ANEW set, as in the nightly run, each network is traced.
+    With HYTAS_TRACE_ANEW set, as in the nightly run, each network is traced and each file synced.
     """
     with pytest.MonkeyPatch.context() as patch:
         if not os.environ.get("HYTAS_TRACE_ANEW"):
             (common / "traces").mkdir(exist_ok=True)
             patch.setenv(traces.VARIABLE, str(common / "traces"))
-            traces.trace_once(patch)
+            save_time(patch)
         yield
 
 

@@ -37,7 +37,8 @@ def architectures(count: int) -> list[dict[str, Any]]:
     return list(space.unpack(Feasible(space, budget).sample(count, 0, "choices")))
 
 
-ENGINES = ["threads", "slurm:cluster=debug", "slurm:cluster=local,jobs=2", "ray"]
+ENGINES: list[Any] = ["threads", "slurm:cluster=debug", "slurm:cluster=local,jobs=2"]
+ENGINES.append(pytest.param("ray", marks=pytest.mark.slow))  # a cluster of processes
 
 
 @pytest.fixture(scope="module", params=ENGINES)

@@ -130,7 +130,7 @@ def _variable(name: Any, array: Any) -> Variable:
     return Variable.of_array(str(name), array.values, dims=dims, attributes=attributes)
 
 
-def map_of(array: Any, argument: str = "labels") -> tuple[Array, Grid]:
+def map_of(array: Any) -> tuple[Array, Grid]:
     """Return the values (H, W) of a label map in a `DataArray`, and where its pixels lie.
 
     NaN and the no-data value become 0.
@@ -139,7 +139,7 @@ def map_of(array: Any, argument: str = "labels") -> tuple[Array, Grid]:
     rest = [dim for dim in array.dims if array.sizes[dim] > 1 and dim not in (rows, columns)]
     if rows is None or columns is None or rest:
         rule = f"a label map with the dimensions {_listed(array.dims)}: must be y and x"
-        raise InputError(argument, rule=rule, hint="rename them with `array.rename`")
+        raise InputError("labels", rule=rule, hint="rename them with `array.rename`")
     flat = array.isel({dim: 0 for dim in array.dims if dim not in (rows, columns)})
     flat = flat.transpose(rows, columns)
     values = np.asarray(flat.values)

@@ -103,13 +103,23 @@ class Variable:
     is_colour: bool = False
 
     @classmethod
+    def of_type(
+        cls,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        read: Callable[[Key], Array],
+        **facts: Any,
+    ) -> Self:
+        """Return an array of a type of numpy; `facts` are other attributes."""
+        fields = {"kind": kind_of(dtype), "size": bytes_of(shape, dtype.itemsize), **facts}
+        return cls(name, shape, str(dtype), read=read, **fields)
+
+    @classmethod
     def of_array(cls, name: str, array: Array, **facts: Any) -> Self:
         """Return an array in memory as a variable; `facts` are other attributes."""
-        size = int(array.nbytes)
-        kind = kind_of(array.dtype)
-        read = array.__getitem__
-        fields = {"size": size, "stored": size, **facts}
-        return cls(name, array.shape, str(array.dtype), kind, read, **fields)
+        facts = {"stored": int(array.nbytes), **facts}
+        return cls.of_type(name, array.shape, array.dtype, array.__getitem__, **facts)
 
     def __str__(self) -> str:
         shape = " x ".join(map(str, self.shape))

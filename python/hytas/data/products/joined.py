@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.grid import Grid
-from hytas.data.limits import bytes_of
 from hytas.data.record import BandFacts, Key, Variable
 from hytas.errors import InputError
 from hytas.types import Array, Floats
@@ -92,18 +91,16 @@ def join(
         return result[:, :, bands]
 
     shape = (height, width, len(waves))
-    cube = Variable(
+    cube = Variable.of_type(
         name,
         shape,
-        "float32",
-        "number",
+        np.dtype(np.float32),
         values,
-        ROWS_FIRST,
-        BandFacts(waves[order]),
-        nodata,
-        grid,
-        bytes_of(shape, 4),
-        sum(part.variable.stored for part in parts),
+        dims=ROWS_FIRST,
+        bands=BandFacts(waves[order]),
+        nodata=nodata,
+        grid=grid,
+        stored=sum(part.variable.stored for part in parts),
     )
     return cube, order
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.limits import MOST_VARIABLES, bytes_of, check_count, listed, printable
+from hytas.data.limits import MOST_VARIABLES, check_count, listed, printable
 from hytas.data.readers import netcdf
 from hytas.data.record import Contents, Key, Variable, kind_of, plain
 from hytas.errors import InputError
@@ -125,15 +125,14 @@ def _variable(path: Path, name: str, item: Any, file_size: int) -> Variable:
     kind = "complex" if dtype.names == ("real", "imag") else kind_of(dtype)
     kind = "text" if attributes.get("MATLAB_class") == "char" else kind
     shape = tuple(map(int, item.shape))
-    variable = Variable(
+    variable = Variable.of_type(
         name,
         shape,
-        str(dtype),
-        kind,
+        dtype,
         partial(_values, path, name),
-        tuple(_dims(item)),
+        kind=kind,
+        dims=tuple(_dims(item)),
         nodata=netcdf.fill_value(attributes),
-        size=bytes_of(shape, dtype.itemsize),
         stored=min(_stored(item), file_size),
         block=tuple(map(int, item.chunks or ())),
         attributes=attributes,

@@ -37,17 +37,8 @@ def read(path: Path) -> Contents:
 def _variable(path: Path, name: str, shape: tuple[int, ...], kind: str) -> Variable:
     content = _KINDS.get(kind, "number")
     size = bytes_of(shape, _BYTES.get(kind, 8)) if content == "number" else 0
-    stored = path.stat().st_size
-    return Variable(
-        name,
-        shape,
-        kind,
-        content,
-        partial(_values, path, name),
-        size=size,
-        stored=stored,
-        has_parts=False,
-    )
+    facts: dict[str, Any] = {"size": size, "stored": path.stat().st_size, "has_parts": False}
+    return Variable(name, shape, kind, content, partial(_values, path, name), **facts)
 
 
 def _values(path: Path, name: str, key: Key) -> Array:

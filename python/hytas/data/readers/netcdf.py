@@ -11,8 +11,8 @@ import numpy as np
 from hytas.data.axes import COLUMN, ROW, role_of
 from hytas.data.data_array import grid_of
 from hytas.data.grid import Grid, wkt_of_epsg
-from hytas.data.limits import bytes_of, check_count
-from hytas.data.record import Contents, Key, Variable, kind_of, plain
+from hytas.data.limits import check_count
+from hytas.data.record import Contents, Key, Variable, plain
 from hytas.lazy import library
 from hytas.types import Array
 
@@ -139,16 +139,14 @@ def _variable(array: Any, name: str, stored: Mapping[str, int]) -> Variable:
         return stored_values if packing is None else packing(stored_values)
 
     nodata, chunks = fill_value(attributes), array.encoding.get("preferred_chunks", {})
-    return Variable(
+    return Variable.of_type(
         name,
         shape,
-        str(dtype),
-        kind_of(dtype),
+        dtype,
         values,
-        dims,
+        dims=dims,
         nodata=PACKED_NODATA if packing is not None and nodata is not None else nodata,
         grid=_grid(array),
-        size=bytes_of(shape, dtype.itemsize),
         stored=stored.get(name, 0),
         block=tuple(int(chunks[dim]) for dim in array.dims if dim in chunks),
         attributes=attributes,

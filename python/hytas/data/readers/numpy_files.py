@@ -2,7 +2,6 @@
 
 import io
 import zipfile
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -10,7 +9,7 @@ from typing import IO, Any
 import numpy as np
 
 from hytas.data.limits import bytes_of, check_count
-from hytas.data.record import Contents, Key, Raw, Variable, kind_of
+from hytas.data.record import Contents, Key, Raw, Variable
 from hytas.types import Array
 
 MOST_HEADER = 2**16
@@ -28,8 +27,8 @@ def read_npy(path: Path) -> Contents:
     stored = shape[::-1] if is_fortran else shape
     raw = None if dtype.hasobject else Raw(str(path), dtype.str, offset, stored, axes)
     read = _nothing if raw is None else raw.read
-    variable = Variable(path.stem, shape, str(dtype), kind_of(dtype), read, size=size, stored=size)
-    return Contents(path, "NumPy npy", (replace(variable, raw=raw),))
+    variable = Variable.of_type(path.stem, shape, dtype, read, stored=size, raw=raw)
+    return Contents(path, "NumPy npy", (variable,))
 
 
 def read_npz(path: Path) -> Contents:
@@ -43,18 +42,9 @@ def read_npz(path: Path) -> Contents:
                 shape, _, dtype, _ = _header(stream)
             stored = min(member.compress_size, path.stat().st_size)
             name = member.filename.removesuffix(".npy")
-            variables.append(
-                Variable(
-                    name,
-                    shape,
-                    str(dtype),
-                    kind_of(dtype),
-                    partial(_member, path, name),
-                    size=bytes_of(shape, dtype.itemsize),
-                    stored=stored,
-                    has_parts=False,
-                )
-            )
+            facts: dict[str, Any] = {"stored": stored, "has_parts": False}
+            read = partial(_member, path, name)
+            variables.append(Variable.of_type(name, shape, dtype, read, **facts))
     return Contents(path, "NumPy npz", tuple(variables))
 
 

@@ -21,7 +21,7 @@ from hytas.data.axes import PAGE
 from hytas.data.grid import Grid, gdal
 from hytas.data.limits import bytes_of, check_count
 from hytas.data.readers import envi
-from hytas.data.record import BandFacts, Contents, Key, Variable, kind_of
+from hytas.data.record import BandFacts, Contents, Key, Variable
 from hytas.data.wavelengths import band_facts, band_items, in_descriptions, nanometres
 from hytas.errors import InputError
 from hytas.lazy import library
@@ -221,15 +221,13 @@ def _variable(dataset: Any, name: str, values: Any) -> Variable:
     dtype = np.result_type(*(_numpy(text) for text in dataset.dtypes))
     shape = (dataset.count, dataset.height, dataset.width)
     colours = [each.name for each in dataset.colorinterp]
-    return Variable(
+    return Variable.of_type(
         name,
         shape,
-        str(dtype),
-        kind_of(dtype),
+        dtype,
         values,
-        ("band", "y", "x"),
+        dims=("band", "y", "x"),
         grid=_grid(dataset),
-        size=bytes_of(shape, dtype.itemsize),
         block=(1, *map(int, dataset.block_shapes[0])),
         is_colour=colours[:3] == ["red", "green", "blue"] and len(colours) <= 4,
     )

@@ -130,8 +130,10 @@ def find_axes(
     is_settled = len({order[2] for order in orders}) == 1
     note = None
     if not is_settled:
-        order = _described(best, kept)
-        note = f"its axes {_listed(shape, kept)} are read as {order}: nothing identifies them"
+        sizes = " x ".join(str(shape[axis]) for axis in kept)
+        names = dict(zip(best, ("height", "width", "bands"), strict=True))
+        order = ", ".join(names[axis] for axis in kept)
+        note = f"its axes {sizes} are read as {order}: nothing identifies them"
     elif best[2] != kept[-1]:
         note = f"{variable} has its bands on axis {kept.index(best[2]) + 1}"
     return Axes(best[0], best[1], best[2], is_settled, note)
@@ -162,12 +164,3 @@ def _names(variable: Variable) -> Sequence[str]:
     return (
         variable.dims if len(variable.dims) == len(variable.shape) else [""] * len(variable.shape)
     )
-
-
-def _listed(shape: Shape, kept: Shape) -> str:
-    return " x ".join(str(shape[axis]) for axis in kept)
-
-
-def _described(order: Shape, kept: Shape) -> str:
-    names = dict(zip(order, ("height", "width", "bands"), strict=True))
-    return ", ".join(names[axis] for axis in kept)

@@ -147,23 +147,15 @@ class Grid:
             return False
         if self.transform is None or other.transform is None:
             return self.transform is other.transform
-        return self.is_same_system(other) and self._is_aligned(other)
+        if not self.is_same_system(other):
+            return False
+        if not self.is_placed or not other.is_placed:
+            return self.transform == other.transform
+        corners = self.pixels(*other.coordinates(*self._corners))
+        return bool(np.abs(np.stack(corners) - np.array(self._corners)).max() < SAME_PIXELS)
 
     def overlaps(self, other: "Grid") -> bool:
         """Whether the areas of two placed grids have a pixel in common, in any systems."""
-        column, row = self._border_of(other)
-        finite = np.isfinite(column) & np.isfinite(row)
-        if not finite.any():
-            return False
-        column, row = column[finite], row[finite]
-        return bool(
-            column.min() < self.width
-            and column.max() > 0
-            and row.min() < self.height
-            and row.max() > 0
-        )
-
-    def _border_of(self, other: "Grid") -> tuple[Coordinates, Coordinates]:
         edge = np.linspace(0, 1, 9)
         nought, one = np.zeros_like(edge), np.ones_like(edge)
         columns = np.concatenate([edge, one, edge, nought]) * other.width
@@ -171,15 +163,12 @@ class Grid:
         x, y = other.coordinates(columns, rows)
         if not self.is_same_system(other):
             x, y = in_system(x, y, other.system, self.system)
-        return self.pixels(x, y)
-
-    def _is_aligned(self, other: "Grid") -> bool:
-        assert other.transform is not None
-        if not self.is_placed or not other.is_placed:
-            return self.transform == other.transform
-        columns, rows = self.pixels(*other.coordinates(*self._corners))
-        wanted = np.asarray(self._corners, np.float64)
-        return bool(np.abs(np.stack([columns, rows]) - wanted).max() < SAME_PIXELS)
+        border = np.stack(self.pixels(x, y))
+        border = border[:, np.isfinite(border).all(axis=0)]
+        if not border.size:
+            return False
+        (left, top), (right, bottom) = border.min(axis=1), border.max(axis=1)
+        return bool(left < self.width and right > 0 and top < self.height and bottom > 0)
 
     @property
     def _corners(self) -> tuple[tuple[int, ...], tuple[int, ...]]:

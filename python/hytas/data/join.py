@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,19 +51,26 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
     classes = first.class_ids, first.class_names, first.name
     indices = [class_indices(scene, *classes) for scene in scenes]
     nodata = _common_nodata(scenes)
+    laid = partial(_laid, parts=parts, shape=shape)
     labels = [index[scene.labels] for index, scene in zip(indices, scenes, strict=True)]
-    fixed = all(scene.train is not None for scene in training)
+    maps = [(scene.train, scene.test) for scene in training]
+    notes = [f"{scene.name}: {note}" for scene in scenes for note in scene.notes]
+    train = [index[one] for index, (one, _) in zip(indices, maps, strict=False) if one is not None]
+    test = [index[one] for index, (_, one) in zip(indices, maps, strict=False) if one is not None]
+    fixed = len(train) == len(training)
+    if train and not fixed:
+        notes.append("not every scene has training and test maps: they are not used as a split")
     return replace(
         first,
         name="+".join(names)[:MOST_NAME],
         cube=_cube(scenes, parts, shape, nodata),
-        labels=_laid(labels, parts, shape),
-        train=_fixed("train", training, indices, parts, shape) if fixed else None,
-        test=_fixed("test", training, indices, parts, shape) if fixed else None,
-        valid=_laid([scene.valid for scene in scenes], parts, shape),
+        labels=laid(labels),
+        train=laid(train) if fixed else None,
+        test=laid(test) if fixed else None,
+        valid=laid([scene.valid for scene in scenes]),
         sources=tuple(dict.fromkeys(source for scene in scenes for source in scene.sources)),
         fingerprint=_fingerprint(scenes, parts, indices, nodata),
-        notes=_notes(scenes, training, fixed),
+        notes=tuple(notes),
         train_counts=None,
         bad_bands=_unusable(training, tested),
         nodata=nodata,
@@ -86,13 +94,11 @@ def _common_nodata(scenes: Sequence[Scene]) -> float | None:
     limits = np.finfo(np.float32) if kind.kind == "f" else np.iinfo(kind)
     for value in (*nodata_values, float(limits.min), float(limits.max)):
         others = [scene for scene in scenes if scene.nodata != value]
-        if as_stored(value, kind) is not None and not any(_measures(one, value) for one in others):
+        if as_stored(value, kind) is None:
+            continue
+        if not any((line == value).any() for scene in others for line in scene.cube):
             return value
     return nodata_values[0]
-
-
-def _measures(scene: Scene, value: float) -> bool:
-    return any(bool((line == value).any()) for line in scene.cube)
 
 
 def check_same_bands(
@@ -143,17 +149,6 @@ def _laid(maps: Sequence[Array], parts: Sequence[Part], shape: tuple[int, int]) 
     return result
 
 
-def _fixed(
-    name: str,
-    training: Sequence[Scene],
-    indices: Sequence[npt.NDArray[np.int32]],
-    parts: Sequence[Part],
-    shape: tuple[int, int],
-) -> Array:
-    maps = [index[getattr(scene, name)] for index, scene in zip(indices, training, strict=False)]
-    return _laid(maps, parts, shape)
-
-
 def _polygons(training: Sequence[Scene], parts: Sequence[Part], shape: tuple[int, int]) -> Any:
     """Return the numbers of the polygons, each number once; None if a scene has a label map."""
     maps, most = [], 0
@@ -185,10 +180,3 @@ def _fingerprint(
         for scene, part, index in zip(scenes, parts, indices, strict=True)
     ]
     return hashlib.sha256(repr((facts, nodata)).encode()).hexdigest()
-
-
-def _notes(scenes: Sequence[Scene], training: Sequence[Scene], fixed: bool) -> tuple[str, ...]:
-    notes = [f"{scene.name}: {note}" for scene in scenes for note in scene.notes]
-    if not fixed and any(scene.train is not None for scene in training):
-        notes.append("not every scene has training and test maps: they are not used as a split")
-    return tuple(notes)

@@ -98,7 +98,8 @@ class Orthorectified:
         """Return rows (h, w) of the grid."""
         start, stop, _ = rows.indices(self.shape[0])
         window = slice(start, stop), slice(0, self.shape[1])
-        line, column = (_numbers(each, *window) for each in (self.lookup.rows, self.lookup.columns))
+        numbers = (each.part(window) for each in (self.lookup.rows, self.lookup.columns))
+        line, column = (np.abs(each.astype(np.int64)) for each in numbers)
         height, width = self.values.shape[:2]
         inside = (line > 0) & (line <= height) & (column > 0) & (column <= width)
         result = np.zeros(line.shape, self.dtype)
@@ -107,7 +108,3 @@ class Orthorectified:
             block = self.values[top : int(line[inside].max())]
             result[inside] = block[line[inside] - 1 - top, column[inside] - 1]
         return result
-
-
-def _numbers(variable: Variable, rows: slice, columns: slice) -> npt.NDArray[np.int64]:
-    return np.abs(variable.part((rows, columns)).astype(np.int64))

@@ -343,7 +343,7 @@ def reading(argument: str, path: Path | str, what: str) -> Iterator[None]:
         named = error.argument if error.rule else ""
         raise InputError(named or argument, path, rule, error.hint) from error
     except MemoryError as error:
-        message = " ".join(str(error).split()) or f"the file has {_size(path)} bytes"
+        message = " ".join(str(error).split()) or f"the file has {Path(path).stat().st_size} bytes"
         raise InputError(argument, path, f"memory ran out while reading it: {message}") from error
     except Exception as error:
         # h5py raises OSError without errno for a truncated file; the system's own errors have one.
@@ -354,10 +354,6 @@ def reading(argument: str, path: Path | str, what: str) -> Iterator[None]:
         raise InputError(
             argument, path, f"is truncated or corrupt: not a readable {what} ({reason[:160]})"
         ) from error
-
-
-def _size(path: Path | str) -> int:
-    return Path(path).stat().st_size
 
 
 def whole_key(shape: Sequence[int]) -> Key:

@@ -13,14 +13,15 @@ from hytas.data.cube import valid_pixels
 from hytas.data.datasets import PUBLISHED
 from hytas.data.labels import LabelMap, Labels, join
 from hytas.data.no_data import as_stored, undeclared, valid_mask
-from hytas.data.palette import UNLABELLED_COLOUR, Palette, palette
+from hytas.data.palette import UNLABELLED_COLOUR
 from hytas.data.patches import Part, PatchReader, mask_of
+from hytas.data.samples import Samples
 from hytas.errors import InputError
 from hytas.types import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class Scene(Samples):
     """A cube and its ground truth.
 
     Attributes:
@@ -95,18 +96,6 @@ class Scene:
         return int(self.cube.shape[2])
 
     @property
-    def classes(self) -> int:
-        """Return the number of classes, without unlabelled."""
-        return len(self.class_ids)
-
-    @property
-    def palette(self) -> Palette:
-        """Return colours of the classes, (C, 3) RGB: from the label file, or chosen by hytas."""
-        if self.class_colours is not None:
-            return np.array(self.class_colours, np.uint8)
-        return palette(self.classes)
-
-    @property
     def dtype(self) -> np.dtype[Any]:
         """Return the element type of the cube."""
         return self.cube.dtype
@@ -158,15 +147,6 @@ class Scene:
         parts = f"{self.fingerprint} {_digest(polygons, np.int32)}"
         changed = hashlib.sha256(parts.encode()).hexdigest()
         return replace(self, polygons=polygons, fingerprint=changed)
-
-    def targets(self, pixels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return class indices (n,), 0-based, of flat pixel indices (n,); unlabelled: -1."""
-        return self.labels.ravel()[pixels].astype(np.int64) - 1
-
-    def class_counts(self) -> dict[str, int]:
-        """Return the number of labelled pixels of each class."""
-        counts = np.bincount(self.labels.ravel(), minlength=self.classes + 1)[1:]
-        return {name: int(count) for name, count in zip(self.class_names, counts, strict=True)}
 
 
 def scene_from_arrays(

@@ -76,7 +76,10 @@ def load_folder(folder: Path, resize: int | None, skip_unreadable: bool) -> Imag
     if example.nbytes * len(paths) <= IN_MEMORY_BYTES:
         read = InMemory(read(np.arange(len(paths))))
     labels = np.array([listed_files[number][1] for number in kept], np.int32)
-    _check_classes(folder, labels, names)
+    empty = [name for number, name in enumerate(names, 1) if not (labels == number).any()]
+    if empty:
+        rule = f"class {empty[0]} of {folder} holds no image that can be read"
+        raise InputError("data", rule=rule)
     digest = hashlib.sha256("".join(result.digest for result in facts).encode()).hexdigest()
     return image_set(
         folder.name,
@@ -204,11 +207,3 @@ def _kinds(paths: Sequence[Path], values: Sequence[str]) -> list[str]:
             for text, (value, _) in zip(others[:3], counts[1:], strict=False)
         ),
     ]
-
-
-def _check_classes(folder: Path, labels: npt.NDArray[np.int32], names: Sequence[str]) -> None:
-    empty = [name for number, name in enumerate(names, 1) if not (labels == number).any()]
-    if empty:
-        raise InputError(
-            "data", rule=f"class {empty[0]} of {folder} holds no image that can be read"
-        )

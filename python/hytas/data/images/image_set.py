@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.labels import LabelMap
-from hytas.data.palette import Palette, palette
+from hytas.data.samples import Samples
 from hytas.errors import InputError
 from hytas.types import Array
 
@@ -18,7 +18,7 @@ Read = Callable[[npt.NDArray[np.int64]], Array]
 
 
 @dataclass(frozen=True, eq=False)
-class ImageSet:
+class ImageSet(Samples):
     """Labelled images; where a scene has pixels, it has images, numbered from 0.
 
     Attributes:
@@ -34,6 +34,7 @@ class ImageSet:
     train: LabelMap | None
     test: LabelMap | None
     class_names: tuple[str, ...]
+    class_ids: tuple[int, ...]
     side: int
     channels: int
     dtype: np.dtype[Any]
@@ -41,6 +42,7 @@ class ImageSet:
     fingerprint: str
     files: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    class_colours: tuple[tuple[int, int, int], ...] | None = None
 
     has_map: ClassVar[bool] = False
     """Whether labelled samples are pixels of a map, which can be drawn and smoothed."""
@@ -50,29 +52,9 @@ class ImageSet:
     nodata: ClassVar[None] = None
 
     @property
-    def width(self) -> int:
-        """Return 1: images lie below one another, not side by side."""
-        return 1
-
-    @property
     def bands(self) -> int:
         """Return the number of channels."""
         return self.channels
-
-    @property
-    def classes(self) -> int:
-        """Return the number of classes."""
-        return len(self.class_names)
-
-    @property
-    def class_ids(self) -> tuple[int, ...]:
-        """Return the numbers of the classes, from 1."""
-        return tuple(range(1, self.classes + 1))
-
-    @property
-    def palette(self) -> Palette:
-        """Return colours of the classes, (C, 3) RGB."""
-        return palette(self.classes)
 
     def reader(self, side: int) -> Read:
         """Return what reads raw images (n, side, side, channels) by number.
@@ -86,15 +68,6 @@ class ImageSet:
                 rule=f"a reader of {side} x {side} pixels does not fit",
             )
         return self.read
-
-    def targets(self, pixels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return class indices (n,), 0-based, of the images of these numbers (n,)."""
-        return self.labels[pixels].astype(np.int64) - 1
-
-    def class_counts(self) -> dict[str, int]:
-        """Return the number of images of each class."""
-        counts = np.bincount(self.labels, minlength=self.classes + 1)[1:]
-        return {name: int(count) for name, count in zip(self.class_names, counts, strict=True)}
 
     def describe(self, used: int) -> str:
         """Return one line about the set; `used` channels enter the network."""
@@ -149,6 +122,7 @@ def image_set(
         train=None if parts is None else np.where(parts, 0, labels).astype(np.int32),
         test=None if parts is None else np.where(parts, labels, 0).astype(np.int32),
         class_names=tuple(class_names),
+        class_ids=tuple(range(1, len(class_names) + 1)),
         side=height,
         channels=channels,
         dtype=example.dtype,

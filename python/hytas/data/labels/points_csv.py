@@ -1,6 +1,6 @@
 """CSV of points: a header, then a position and a class a line."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,8 @@ def read(path: Path, options: LabelOptions) -> Shapes:
                 names = lower[pair[0]], lower[pair[1]]
                 pixels = pairs is _PIXELS
                 places = _places(rows, names) + (0.5 if pixels else 0.0)
-                fields = _fields(rows, [name for name in columns if name not in names])
+                others = [name for name in columns if name not in names]
+                fields = {name: [_value(row.get(name)) for _, row in rows] for name in others}
                 return Shapes("CSV", shapely.points(places), fields, crs, pixels)
     column_names = listed(columns)
     rule = "has no positions: columns x and y, lon and lat, or row and column needed"
@@ -57,12 +58,6 @@ def _places(rows: Sequence[tuple[int, dict[Any, Any]]], names: tuple[str, str]) 
                 "must be finite numbers"
             )
     return places
-
-
-def _fields(
-    rows: Sequence[tuple[int, dict[Any, Any]]], names: Sequence[str]
-) -> Mapping[str, Sequence[Any]]:
-    return {name: [_value(row.get(name)) for _, row in rows] for name in names}
 
 
 def _value(text: Any) -> Any:

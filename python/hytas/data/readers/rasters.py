@@ -117,7 +117,8 @@ def read_bands(*paths: Path) -> Contents:
         None if facts is None or facts.wavelengths is None else float(facts.wavelengths[0])
         for facts in waves
     ]
-    if None in listed and (named := _in_names(paths)) is not None:
+    in_names, unit = in_descriptions([path.stem for path in paths])
+    if None in listed and (named := nanometres(in_names or [], unit)[0]) is not None:
         listed = named.tolist()
         waves = [BandFacts(named[[number]]) for number in range(len(paths))]
     by_wave = None not in listed and len(set(listed)) == len(listed)
@@ -478,11 +479,6 @@ def _joined(each: Sequence[BandFacts | None], order: Sequence[int]) -> BandFacts
         return None if any(value is None for value in values) else np.concatenate(values)
 
     return BandFacts(column("wavelengths"), column("fwhm"), column("good"))
-
-
-def _in_names(paths: Sequence[Path]) -> Any:
-    listed, unit = in_descriptions([path.stem for path in paths])
-    return None if listed is None else nanometres(listed, unit)[0]
 
 
 def _natural(name: str) -> list[Any]:

@@ -3,22 +3,22 @@
 import numpy as np
 
 from hytas.data.labels import LabelMap
+from hytas.data.samples import Samples
 from hytas.data.scene import Scene
 from hytas.data.splits.blocks import DRAWS, Units, split_blocks, split_polygons
 from hytas.data.splits.settings import SplitSettings
-from hytas.data.splits.validation import Labelled
 from hytas.errors import InputError
 from hytas.types import Pixels
 
 
-def class_totals(scene: Labelled, labels: LabelMap) -> list[int]:
+def class_totals(scene: Samples, labels: LabelMap) -> list[int]:
     """Return the number of pixels of each class among `labels`, of any shape."""
     totals: list[int] = np.bincount(labels.ravel(), minlength=scene.classes + 1)[1:].tolist()
     return totals
 
 
 def from_maps(
-    scene: Labelled, counts: tuple[int, ...], generator: np.random.Generator
+    scene: Samples, counts: tuple[int, ...], generator: np.random.Generator
 ) -> tuple[Pixels, Pixels, tuple[str, ...]]:
     """Return training pixels of the scene's map, `counts` of each class, test pixels, and notes."""
     if scene.train is None or scene.test is None:
@@ -48,7 +48,7 @@ def from_maps(
 
 
 def at_random(
-    scene: Labelled,
+    scene: Samples,
     counts: tuple[int, ...],
     published: bool,
     generator: np.random.Generator,
@@ -156,7 +156,7 @@ def _polygons_of(scene: Scene) -> Units:
 
 
 def _draw(
-    scene: Labelled, pixels: Pixels, counts: tuple[int, ...], generator: np.random.Generator
+    scene: Samples, pixels: Pixels, counts: tuple[int, ...], generator: np.random.Generator
 ) -> Pixels:
     """Draw up to `counts` pixels of each class."""
     labels = scene.labels.ravel()[pixels]

@@ -9,9 +9,10 @@ from typing import Any, Self
 import numpy as np
 
 from hytas.data.record import reading
+from hytas.data.samples import Samples
 from hytas.data.scene import Scene
 from hytas.data.splits.guarded_folds import guarded_folds
-from hytas.data.splits.validation import MOST_FOLDS, Labelled, further_folds
+from hytas.data.splits.validation import MOST_FOLDS, further_folds
 from hytas.errors import InputError
 from hytas.files import atomic_write
 from hytas.types import Pixels
@@ -66,7 +67,7 @@ class Split:
         """Return training and validation pixels together, ascending."""
         return np.union1d(self.train, self.validation)
 
-    def folds(self, scene: Labelled, enough: int) -> list[tuple[Pixels, Pixels]]:
+    def folds(self, scene: Samples, enough: int) -> list[tuple[Pixels, Pixels]]:
         """Return pairs of training and validation pixels; the first pair is this split's.
 
         Args:
@@ -78,7 +79,7 @@ class Split:
         return [pair, *further_folds(scene, *pair, enough, self.spatially_disjoint, generator)]
 
     def folds_like_test(
-        self, scene: Labelled, block: int, enough: int
+        self, scene: Samples, block: int, enough: int
     ) -> list[tuple[Pixels, Pixels]]:
         """Return pairs of training and held-out pixels; these resemble the test pixels.
 
@@ -118,7 +119,7 @@ class Split:
         return pairs
 
     def all_folds_like_test(
-        self, scene: Labelled, block: int, enough: int, many: int
+        self, scene: Samples, block: int, enough: int, many: int
     ) -> list[tuple[Pixels, Pixels]]:
         """Return the pairs of `folds_like_test`, and more of their kind if these hold out few.
 

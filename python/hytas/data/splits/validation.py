@@ -1,41 +1,15 @@
 """Take validation pixels from the training pixels."""
 
-from typing import Protocol
-
 import numpy as np
 
-from hytas.data.labels import LabelMap
+from hytas.data.samples import Samples
 from hytas.types import Pixels
 
 MOST_FOLDS = 5
 
 
-class Labelled(Protocol):
-    """Labelled samples, numbered from 0 in the order of `labels`.
-
-    Attributes of a scene or a set of images; see there.
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def labels(self) -> LabelMap: ...
-    @property
-    def train(self) -> LabelMap | None: ...
-    @property
-    def test(self) -> LabelMap | None: ...
-    @property
-    def class_names(self) -> tuple[str, ...]: ...
-    @property
-    def class_ids(self) -> tuple[int, ...]: ...
-    @property
-    def classes(self) -> int: ...
-    @property
-    def width(self) -> int: ...
-
-
 def take_validation(
-    scene: Labelled,
+    scene: Samples,
     chosen: Pixels,
     fraction: float,
     at_one_end: bool,
@@ -62,7 +36,7 @@ def take_validation(
 
 
 def further_folds(
-    scene: Labelled,
+    scene: Samples,
     train: Pixels,
     validation: Pixels,
     enough: int,
@@ -97,7 +71,7 @@ def further_folds(
 
 
 def _in_a_row(
-    scene: Labelled, pixels: Pixels, at_one_end: bool, generator: np.random.Generator
+    scene: Samples, pixels: Pixels, at_one_end: bool, generator: np.random.Generator
 ) -> Pixels:
     """Return the pixels of a class in the order in which they are taken."""
     pixels = generator.permutation(pixels)

@@ -9,7 +9,7 @@ import pytest
 from scipy.io import savemat
 
 from hytas.data import Spectra, load_scene, make_split
-from hytas.data.spectra import read_rows
+from hytas.data.spectra.load import read_rows
 from hytas.estimator import HSIClassifier
 from hytas.run import RunConfig, run_pipeline, train_architecture
 

@@ -116,7 +116,7 @@ def classify(
     MODEL is an exported .onnx file, or the folder of a run.
     """
     from hytas.cli.classify_images import OF_IMAGES, classify_files, classify_table
-    from hytas.data.spectra import is_table
+    from hytas.data.spectra.load import is_table
     from hytas.deploy import DeployedModel
 
     deployed = DeployedModel.load(model, provider, threads=threads)

@@ -131,7 +131,7 @@ def classify_table(
     import numpy as np
 
     from hytas.data import valid_mask
-    from hytas.data.spectra import read_rows
+    from hytas.data.spectra.load import read_rows
     from hytas.deploy.images import write_predictions
     from hytas.deploy.outputs import check_apart
     from hytas.deploy.scene import classify_whole

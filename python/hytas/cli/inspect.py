@@ -53,7 +53,7 @@ def _reader(path: Path, given: Mapping[str, Any]) -> tuple[Callable[[], Finding]
         given: options for reading a scene.
     """
     from hytas.data import is_scene_folder
-    from hytas.data.spectra import SUFFIXES, describe_columns
+    from hytas.data.spectra.columns import SUFFIXES, describe_columns
 
     if path.suffix.lower() in SUFFIXES and path.is_file():
         for name, value in given.items():

@@ -5,7 +5,9 @@ from hytas.data.classes import with_classes
 from hytas.data.cube import FileCube, empty_pixels, open_cube, valid_pixels
 from hytas.data.datasets import SCENES
 from hytas.data.grid import Grid
-from hytas.data.images import ImageSet, holds_images, load_images, make_image_split
+from hytas.data.images.image_set import ImageSet
+from hytas.data.images.load import holds_images, load_images
+from hytas.data.images.split import make_image_split
 from hytas.data.join import check_same_bands, join_scenes
 from hytas.data.labels.maps import LabelMaps
 from hytas.data.labels.names import read_class_names
@@ -28,17 +30,11 @@ from hytas.data.readers.table import FORMATS, is_scene_folder, open_file
 from hytas.data.record import Contents, Rows, Variable
 from hytas.data.scene import Scene, scene_from_arrays
 from hytas.data.several import load_scenes
-from hytas.data.spectra import Spectra, as_spectra
-from hytas.data.splits import (
-    BlockSplit,
-    CubePixels,
-    Split,
-    SplitSettings,
-    check_seed,
-    make_split,
-    overlap_fraction,
-    takes_split_options,
-)
+from hytas.data.spectra.table import Spectra, as_spectra
+from hytas.data.splits.cross_validation import BlockSplit, CubePixels
+from hytas.data.splits.make import check_seed, make_split, overlap_fraction
+from hytas.data.splits.settings import SplitSettings, takes_split_options
+from hytas.data.splits.split import Split
 from hytas.data.synthetic import synthetic_scene
 from hytas.data.wavelengths import farthest_band
 from hytas.errors import InputError

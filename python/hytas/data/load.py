@@ -20,7 +20,7 @@ from hytas.data.options import OF_SCENES, OF_TABLES, SceneOptions
 from hytas.data.readers.table import Named, open_file
 from hytas.data.record import Contents
 from hytas.data.scene import Scene, numbered, scene_from_arrays
-from hytas.data.spectra import load_spectra
+from hytas.data.spectra.load import load_spectra
 from hytas.data.synthetic import synthetic_scene
 from hytas.errors import InputError
 

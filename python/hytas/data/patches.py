@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.record import Rows
 from hytas.errors import InputError
 from hytas.types import Array
 
@@ -138,14 +139,7 @@ def mirror(index: npt.NDArray[np.int64], size: Any) -> npt.NDArray[np.int64]:
     return np.asarray((size - 1) - np.abs((size - 1) - np.abs(index)))
 
 
-class _Rows(Protocol):
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-
-    def __getitem__(self, rows: slice, /) -> npt.NDArray[Any]: ...
-
-
-def sample_spectra(cube: _Rows) -> npt.NDArray[Any]:
+def sample_spectra(cube: Rows) -> npt.NDArray[Any]:
     """Return raw spectra (n, B) of a few rows of a cube, with the first and the last row."""
     height, width, _ = cube.shape
     rows = np.unique(np.linspace(0, height - 1, MOST_ROWS).astype(int))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hytas.data.labels import LabelMap
+from hytas.data.labels.maps import LabelMap
 from hytas.data.palette import Palette, palette
 from hytas.types import Pixels
 

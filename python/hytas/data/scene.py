@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hytas.data.bands import Bands, finite, format_bands, measured_bands, select_bands
 from hytas.data.cube import valid_pixels
 from hytas.data.datasets import PUBLISHED
-from hytas.data.labels import LabelMap, Labels, join
+from hytas.data.labels.maps import LabelMap, Labels, join
 from hytas.data.no_data import as_stored, undeclared, valid_mask
 from hytas.data.palette import UNLABELLED_COLOUR
 from hytas.data.patches import Part, PatchReader, mask_of

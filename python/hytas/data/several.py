@@ -12,7 +12,7 @@ from hytas.data.join import join_scenes
 from hytas.data.load import load_scene
 from hytas.data.mapped import MappedCube, OwnScaling, Resampling
 from hytas.data.scene import Scene
-from hytas.data.spectra import Spectra
+from hytas.data.spectra.table import Spectra
 from hytas.errors import InputError
 from hytas.settings import SCALE_BY
 

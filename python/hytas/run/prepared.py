@@ -24,7 +24,7 @@ from hytas.data import (
     make_split,
     overlap_fraction,
 )
-from hytas.data.images import fit_scaling_of
+from hytas.data.images.scaling import fit_scaling_of
 from hytas.deploy.smoothing import Smoothing, around, smooth_pixels
 from hytas.errors import InputError
 from hytas.models import InputShape, check_band_group

@@ -29,7 +29,7 @@ def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:
     the file.
     """
     from hytas.data.datasets import SCENES
-    from hytas.data.images import IMAGE_SETS
+    from hytas.data.images.load import IMAGE_SETS
     from hytas.spaces import with_files
 
     names = {*SCENES, *IMAGE_SETS, "synthetic"}

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.labels import LabelMap
+from hytas.data.labels.maps import LabelMap
 from hytas.data.samples import Samples
 from hytas.errors import InputError
 from hytas.types import Array

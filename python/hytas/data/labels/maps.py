@@ -77,21 +77,21 @@ def _first(wrong: npt.NDArray[np.bool_], values: Array) -> str:
     return f"is {values[row, column]} at row {row}, column {column}"
 
 
-def join(maps: Sequence[tuple[str, Array]], argument: str = "labels") -> Labels:
+def join(maps: Sequence[tuple[str, Array]]) -> Labels:
     """Join one map, or a training and a test map, into labels of the classes 1..C."""
-    checked = [(name, check_map(name, values, argument)) for name, values in maps]
+    checked = [(name, check_map(name, values)) for name, values in maps]
     notes: list[str] = []
     union = checked[0][1]
     if len(checked) == 2:
-        union = _unite(checked, argument, notes)
+        union = _unite(checked, notes)
     ids = np.unique(union[union > 0])
     names = " and ".join(name for name, _ in checked)
     if ids.size == 0:
-        raise InputError(argument, names, "holds no labelled pixel: all values are 0")
+        raise InputError("labels", names, "holds no labelled pixel: all values are 0")
     if ids.size == 1:
         rule = f"holds the single class {ids[0]}: at least 2 classes are needed"
         hint = "if 0 is a class, add 1 to all labels, or set `zero_is_a_class`"
-        raise InputError(argument, names, rule, hint)
+        raise InputError("labels", names, rule, hint)
     if ids[-1] in USUAL_MARKS and ids[-1] > ids[-2] + 1:
         notes.append(
             f"{ids[-1]} in {names} is read as a class: if it marks unlabelled pixels, set "
@@ -112,17 +112,17 @@ def join(maps: Sequence[tuple[str, Array]], argument: str = "labels") -> Labels:
                 f"all {given} pixels of class {number} in {first} are also in {checked[1][0]}, and "
                 "a pixel in both is only tested: the test map must leave some to train on"
             )
-            raise InputError(argument, names, rule)
+            raise InputError("labels", names, rule)
         rule = (
             f"class {number} is in {checked[1][0]} but has no pixel to train on in {first}: every "
             "class of the test map must be in the training map"
         )
-        raise InputError(argument, names, rule)
+        raise InputError("labels", names, rule)
     return Labels(np.maximum(train, test), train, test, class_ids, tuple(notes))
 
 
 def _unite(
-    maps: Sequence[tuple[str, npt.NDArray[np.int64]]], argument: str, notes: list[str]
+    maps: Sequence[tuple[str, npt.NDArray[np.int64]]], notes: list[str]
 ) -> npt.NDArray[np.int64]:
     (train_name, train), (test_name, test) = maps
     names = f"{train_name} and {test_name}"
@@ -131,7 +131,7 @@ def _unite(
             f"{train_name} is {train.shape[0]} x {train.shape[1]} and {test_name} "
             f"{test.shape[0]} x {test.shape[1]}: height and width must agree"
         )
-        raise InputError(argument, names, rule)
+        raise InputError("labels", names, rule)
     both = (train > 0) & (test > 0)
     torn = both & (train != test)
     if torn.any():
@@ -140,7 +140,7 @@ def _unite(
             f"row {row}, column {column} is class {train[row, column]} in {train_name} "
             f"and {test[row, column]} in {test_name}: a pixel has one class"
         )
-        raise InputError(argument, names, rule)
+        raise InputError("labels", names, rule)
     if both.any():
         notes.append(
             f"{int(both.sum())} pixels are in both {train_name} and {test_name}: "

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.labels import LabelMap
+from hytas.data.labels.maps import LabelMap
 from hytas.data.splits.blocks import split_blocks
 from hytas.errors import InputError
 from hytas.types import Pixels

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hytas.data.spectra import Spectra
+from hytas.data.spectra.table import Spectra
 from hytas.data.splits.settings import SplitSettings
 from hytas.data.splits.split import GROUPS, Split, group_folds
 from hytas.data.splits.validation import take_validation

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hytas.data.labels import LabelMap
+from hytas.data.labels.maps import LabelMap
 from hytas.data.scene import Scene
 from hytas.data.splits.blocks import Sides, split_blocks, split_polygons
 from hytas.types import Pixels

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hytas.data.labels import LabelMap
+from hytas.data.labels.maps import LabelMap
 from hytas.data.samples import Samples
 from hytas.data.scene import Scene
 from hytas.data.splits.blocks import DRAWS, Units, split_blocks, split_polygons

@@ -7,7 +7,7 @@ import numpy as np
 
 from hytas.data.patches import check_patch_size
 from hytas.data.scene import Scene
-from hytas.data.spectra import Spectra
+from hytas.data.spectra.table import Spectra
 from hytas.data.splits.blocks import DRAWS, near, split_blocks, split_polygons
 from hytas.data.splits.groups import split_spectra
 from hytas.data.splits.kinds import at_random, by_blocks, class_totals, from_maps

@@ -50,9 +50,8 @@ def as_scene(data: LabelledData, purpose: str) -> Scene:
         InputError: it is a set of images; the message names it and `purpose`.
     """
     if not isinstance(data, Scene):
-        raise InputError(
-            "data", data.name, f"is a set of images, and {purpose} are for scenes only"
-        )
+        rule = f"is a set of images, and {purpose} are for scenes only"
+        raise InputError("data", data.name, rule)
     return data
 
 

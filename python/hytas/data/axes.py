@@ -153,9 +153,8 @@ def _fits_names(order: Shape, kept: Shape, roles: Sequence[str]) -> bool:
 def _given_axes(variable: Variable, kept: Shape, order: str) -> Axes:
     roles = [role_of(name) for name in order.split(",")]
     if sorted(roles) != sorted((ROW, COLUMN, BAND)) or len(kept) != 3:
-        raise InputError(
-            "axes", order, f"must name y, x and band in the order of {variable}, such as band,y,x"
-        )
+        rule = f"must name y, x and band in the order of {variable}, such as band,y,x"
+        raise InputError("axes", order, rule)
     places = dict(zip(roles, kept, strict=True))
     return Axes(places[ROW], places[COLUMN], places[BAND])
 

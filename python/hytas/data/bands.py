@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.errors import InputError
-from hytas.types import Array
+from hytas.types import Array, Mask
 
 Bands = npt.NDArray[np.int64]
 
@@ -26,14 +26,14 @@ def select_bands(bands: str | None, bad_bands: Sequence[int], count: int) -> Ban
     return np.setdiff1d(np.arange(count), np.asarray(bad_bands, dtype=np.int64))
 
 
-def finite(values: Array) -> npt.NDArray[np.bool_]:
+def finite(values: Array) -> Mask:
     """Return True where `values` are finite in float32, the type of the networks."""
     if values.dtype.kind != "f":
         return np.ones(values.shape, dtype=np.bool_)
     return np.asarray(np.abs(values) <= np.finfo(np.float32).max)
 
 
-def measured_bands(cube: Array, labelled: npt.NDArray[np.bool_], nodata: float | None) -> Bands:
+def measured_bands(cube: Array, labelled: Mask, nodata: float | None) -> Bands:
     """Return the bands with a value in at least one labelled pixel; all if there is no such band.
 
     Args:
@@ -76,13 +76,11 @@ def parse_bands(text: str, count: int) -> Bands:
         try:
             start, stop = int(first), int(last if dash else first)
         except ValueError:
-            raise InputError(
-                "bands", text, f"{part.strip()!r} is not a band number or a range such as 1-103"
-            ) from None
+            rule = f"{part.strip()!r} is not a band number or a range such as 1-103"
+            raise InputError("bands", text, rule) from None
         if not 1 <= start <= stop <= count:
-            raise InputError(
-                "bands", text, f"{part.strip()!r} must run upwards within 1 to {count}"
-            )
+            rule = f"{part.strip()!r} must run upwards within 1 to {count}"
+            raise InputError("bands", text, rule)
         kept.extend(range(start - 1, stop))
     if len(set(kept)) < len(kept):
         raise InputError("bands", text, "names a band twice")

@@ -17,7 +17,7 @@ from hytas.data.limits import IN_MEMORY_BYTES, bytes_of, listed
 from hytas.data.readers.table import Named, open_file
 from hytas.data.record import BandFacts, Contents, Variable, reading, require_number, whole_key
 from hytas.errors import InputError
-from hytas.types import Array
+from hytas.types import Array, Floats, Mask
 
 SAMPLED_BYTES, SAMPLED_ROWS = 2**26, 16
 """A larger cube is described by pixels in some of its rows."""
@@ -55,12 +55,12 @@ class FileCube:
         return self.read(0, 1, 0, 1).dtype
 
     @property
-    def wavelengths(self) -> npt.NDArray[np.float64] | None:
+    def wavelengths(self) -> Floats | None:
         """Return the band centres in nm, (B,), or None."""
         return self.facts.wavelengths
 
     @property
-    def fwhm(self) -> npt.NDArray[np.float64] | None:
+    def fwhm(self) -> Floats | None:
         """Return the band widths in nm, (B,), or None."""
         return self.facts.fwhm
 
@@ -210,9 +210,8 @@ def cube_in(
     cube = FileCube(contents, variable, roles, facts, tuple(remarks), argument)
     if cube.shape[2] < 2 or 0 in cube.shape:
         shape = " x ".join(map(str, cube.shape))
-        raise InputError(
-            argument, contents.path, f"its cube is {shape}: pixels with at least 2 bands are needed"
-        )
+        rule = f"its cube is {shape}: pixels with at least 2 bands are needed"
+        raise InputError(argument, contents.path, rule)
     return cube
 
 
@@ -239,9 +238,8 @@ def find_cube(
         variable = contents.get(key, argument)
         require_number(variable, contents, argument)
         if len(cube_axes(variable)) != 3:
-            raise InputError(
-                argument, contents.path, f"{variable} is not a cube; three axes are needed"
-            )
+            rule = f"{variable} is not a cube; three axes are needed"
+            raise InputError(argument, contents.path, rule)
         return variable
     cubes = [each for each in contents.variables if _is_cube(each)]
     # One line of a cube has the shape of a map with a leading axis of one.
@@ -254,18 +252,16 @@ def find_cube(
         numeric = fitting if len(fitting) == 1 else numeric
     if len(numeric) > 1:
         names = listed(numeric)
-        raise InputError(
-            argument, contents.path, f"it holds several cubes ({names})", "name one with `cube_key`"
-        )
+        rule = f"it holds several cubes ({names})"
+        raise InputError(argument, contents.path, rule, "name one with `cube_key`")
     if numeric:
         return numeric[0]
     if cubes:
         require_number(cubes[0], contents, argument)
     flat = [each for each in contents.variables if _is_flat(each)]
     if len(flat) == 1 and (len(contents.variables) == 1 or len(flat[0].shape) == 3):
-        raise InputError(
-            argument, contents.path, f"{flat[0]} has one band; a scene needs at least 2"
-        )
+        rule = f"{flat[0]} has one band; a scene needs at least 2"
+        raise InputError(argument, contents.path, rule)
     names = listed(contents.variables)
     rule = (
         f"is not a scene: it holds {names}, but no numeric cube with three axes (height, width, "
@@ -302,7 +298,7 @@ def _is_flat(variable: Variable) -> bool:
 
 def valid_pixels(
     pixels: Array, nodata: float | None = None, bands: npt.NDArray[np.int64] | None = None
-) -> npt.NDArray[np.bool_]:
+) -> Mask:
     """Return (H, W), False where a band is not finite in float32, or every band is `nodata`.
 
     Args:

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hytas.data.axes import BAND, COLUMN, ROW, role_of
 from hytas.data.band_lists import band_facts
 from hytas.data.grid import Grid, Transform
 from hytas.data.record import BandFacts, Contents, Variable, plain
 from hytas.errors import InputError
-from hytas.types import Array
+from hytas.types import Array, Floats
 
 Axes = tuple[str, str, str]
 
@@ -43,7 +42,7 @@ class ArrayCube:
     notes: tuple[str, ...] = ()
 
     @property
-    def wavelengths(self) -> npt.NDArray[np.float64] | None:
+    def wavelengths(self) -> Floats | None:
         """Return the band centres in nm, (B,), or None."""
         return self.facts.wavelengths
 

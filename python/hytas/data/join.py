@@ -17,7 +17,7 @@ from hytas.data.patches import Part
 from hytas.data.scene import Scene, numbered
 from hytas.data.wavelengths import farthest_band
 from hytas.errors import InputError
-from hytas.types import Array
+from hytas.types import Array, Floats
 
 GAP = 64
 """Unlabelled rows between two parts: more than guard bands and smoothing reach."""
@@ -101,9 +101,7 @@ def _common_nodata(scenes: Sequence[Scene]) -> float | None:
     return nodata_values[0]
 
 
-def check_same_bands(
-    scene: Scene, bands: int, wavelengths: npt.NDArray[np.float64] | None, owner: str
-) -> None:
+def check_same_bands(scene: Scene, bands: int, wavelengths: Floats | None, owner: str) -> None:
     """Refuse a scene whose bands are not those of another scene or of a model.
 
     Args:

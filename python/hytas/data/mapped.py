@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hytas.data.record import Rows
 from hytas.errors import InputError
-from hytas.types import Array, Floats
+from hytas.types import Array, Floats, Mask
 
 Change = Callable[[Array], npt.NDArray[np.float32]]
 """Raw values of a row (W, B) -> its changed values (W, b)."""
@@ -60,7 +60,7 @@ class MappedCube:
         return result
 
 
-def absent(values: Array, nodata: float | None) -> npt.NDArray[np.bool_]:
+def absent(values: Array, nodata: float | None) -> Mask:
     """Return True where values are `nodata` or not finite."""
     missing = ~np.isfinite(values)
     return missing if nodata is None else missing | (values == nodata)
@@ -74,8 +74,8 @@ class OwnScaling:
         mean, deviation: (B,) float64. A band that does not vary has deviation 1.
     """
 
-    mean: npt.NDArray[np.float64]
-    deviation: npt.NDArray[np.float64]
+    mean: Floats
+    deviation: Floats
     nodata: float | None = None
 
     @classmethod
@@ -108,7 +108,7 @@ class OwnScaling:
         return MappedCube(cube, self, cube.shape[2])
 
 
-def _mean(values: Array, nodata: float | None) -> npt.NDArray[np.float64]:
+def _mean(values: Array, nodata: float | None) -> Floats:
     missing = absent(values, nodata)
     valid = np.maximum((~missing).sum(axis=(0, 1)), 1)
     return np.asarray(np.where(missing, 0.0, values).sum(axis=(0, 1)) / valid)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hytas.data.record import Rows
 from hytas.errors import InputError
-from hytas.types import Array
+from hytas.types import Array, Mask
 
 MOST_ROWS = 16
 MOST_PIXELS = 4096
@@ -43,7 +43,7 @@ class Part:
         return (rows[:, None] * width + np.arange(self.width)).ravel()
 
 
-def mask_of(parts: Sequence[Part], shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+def mask_of(parts: Sequence[Part], shape: tuple[int, ...]) -> Mask:
     """Return (H, W), True in the pixels of the parts."""
     mask = np.zeros(shape, np.bool_)
     for part in parts:
@@ -69,9 +69,8 @@ def check_patch_size(patch_size: int, height: int, width: int) -> None:
     """
     check_patch_side(patch_size)
     if patch_size > min(height, width):
-        raise InputError(
-            "patch_size", patch_size, f"is larger than the scene of {height} x {width} pixels"
-        )
+        rule = f"is larger than the scene of {height} x {width} pixels"
+        raise InputError("patch_size", patch_size, rule)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,9 +100,8 @@ class PatchReader:
         height, width = self.cube.shape[:2]
         flat = np.asarray(pixels, dtype=np.int64)
         if flat.size and (flat.min() < 0 or flat.max() >= height * width):
-            raise InputError(
-                "pixels", f"{flat.min()} to {flat.max()}", f"must be 0 to {height * width - 1}"
-            )
+            rule = f"must be 0 to {height * width - 1}"
+            raise InputError("pixels", f"{flat.min()} to {flat.max()}", rule)
         row, column = np.divmod(flat, width)
         top, height, width = self._borders(row)
         reach = np.arange(self.patch_size) - self.patch_size // 2

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hytas.data.bands import finite, select_bands
 from hytas.data.scene import Scene
 from hytas.errors import InputError
-from hytas.types import Array
+from hytas.types import Array, Floats, Mask
 
 METHODS = ("standard", "minmax")
 LEAST_REACH = 10.0
@@ -101,9 +101,8 @@ class Preprocessing:
             raise InputError("scaling", method, f"is not one of {', '.join(METHODS)}")
         count = spectra.shape[1]
         if spectra.shape[0] == 0:
-            raise InputError(
-                "pixels", rule="there are none to train on; scaling needs at least one"
-            )
+            rule = "there are none to train on; scaling needs at least one"
+            raise InputError("pixels", rule=rule)
         chosen = select_bands(bands, bad_bands, count)
         values = spectra[:, chosen].astype(np.float64)
         empty = np.zeros(values.shape, np.bool_) if nodata is None else values == nodata
@@ -161,9 +160,8 @@ class Preprocessing:
             InputError: the number of bands is not that of the sensor.
         """
         if patches.shape[-1] != self.sensor_bands:
-            raise InputError(
-                "bands", patches.shape[-1], f"the scaling was fitted on {self.sensor_bands}"
-            )
+            rule = f"the scaling was fitted on {self.sensor_bands}"
+            raise InputError("bands", patches.shape[-1], rule)
         with np.errstate(
             over="ignore", invalid="ignore"
         ):  # no-data values may overflow; they become 0 below
@@ -256,9 +254,8 @@ class Preprocessing:
             raise InputError("preprocessing", rule=f"not readable ({error!r})") from error
         shapes = {result.bands.shape, result.offset.shape, result.scale.shape}
         if len(shapes) != 1 or result.bands.ndim != 1 or result.bands.size == 0:
-            raise InputError(
-                "preprocessing", rule="bands, offset and scale must be lists of one length"
-            )
+            rule = "bands, offset and scale must be lists of one length"
+            raise InputError("preprocessing", rule=rule)
         if result.bands.min() < 0 or result.bands.max() >= result.sensor_bands:
             raise InputError("preprocessing", rule=f"bands must be 0 to {result.sensor_bands - 1}")
         if not (np.isfinite(result.offset).all() and (result.scale > 0).all()):
@@ -268,7 +265,7 @@ class Preprocessing:
         return result
 
 
-def _measured(raw: Array, nodata: float | None) -> npt.NDArray[np.float64]:
+def _measured(raw: Array, nodata: float | None) -> Floats:
     """Return values, NaN where there are none."""
     values = np.where(finite(raw), raw, np.nan).astype(np.float64)
     if nodata is not None:
@@ -289,13 +286,13 @@ def _usual_of(values: Any) -> ValueRange | None:
     return usual
 
 
-def _tells_apart(offset: Array, scale: Array) -> npt.NDArray[np.bool_]:
+def _tells_apart(offset: Array, scale: Array) -> Mask:
     """Return (B,), True where float32 resolves differences of `scale` near `offset`."""
     single = np.finfo(np.float32)
     return np.asarray((scale > single.eps * np.abs(offset)) & (scale >= single.tiny))
 
 
-def _refuse_few(alive: npt.NDArray[np.bool_], vary: npt.NDArray[np.bool_], least: int) -> None:
+def _refuse_few(alive: Mask, vary: Mask, least: int) -> None:
     if alive.sum() >= least:
         return
     unseen = int((vary & ~alive).sum())

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from hytas.data.grid import Grid
 from hytas.data.limits import bytes_of, check_inflated, listed, printable
 from hytas.errors import InputError
-from hytas.types import Array, Floats
+from hytas.types import Array, Floats, Mask
 
 Key = tuple[slice, ...]
 """A part of an array: one slice for each dimension, with start and stop inside the array."""
@@ -50,7 +50,7 @@ class BandFacts:
 
     wavelengths: Floats | None = None
     fwhm: Floats | None = None
-    good: npt.NDArray[np.bool_] | None = None
+    good: Mask | None = None
 
     @property
     def bad_bands(self) -> tuple[int, ...]:
@@ -258,9 +258,8 @@ class Contents:
         variable = self.find(name)
         if variable is None:
             names = listed(self.variables)
-            raise InputError(
-                argument, self.path, f"it has no variable {printable(name)!r}; it holds {names}"
-            )
+            rule = f"it has no variable {printable(name)!r}; it holds {names}"
+            raise InputError(argument, self.path, rule)
         return variable
 
 
@@ -321,9 +320,8 @@ def load(variable: Variable, contents: Contents, argument: str) -> Array:
 def require_number(variable: Variable, contents: Contents, argument: str) -> None:
     """Refuse an array that holds no real numbers."""
     if variable.kind != "number":
-        raise InputError(
-            argument, contents.path, f"{variable} is {variable.kind}; real numbers are needed"
-        )
+        rule = f"{variable} is {variable.kind}; real numbers are needed"
+        raise InputError(argument, contents.path, rule)
 
 
 @contextmanager
@@ -351,9 +349,8 @@ def reading(argument: str, path: Path | str, what: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(
-            argument, path, f"is truncated or corrupt: not a readable {what} ({reason[:160]})"
-        ) from error
+        rule = f"is truncated or corrupt: not a readable {what} ({reason[:160]})"
+        raise InputError(argument, path, rule) from error
 
 
 def whole_key(shape: Sequence[int]) -> Key:

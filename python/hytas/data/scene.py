@@ -17,7 +17,7 @@ from hytas.data.palette import UNLABELLED_COLOUR
 from hytas.data.patches import Part, PatchReader, mask_of
 from hytas.data.samples import Samples
 from hytas.errors import InputError
-from hytas.types import Array
+from hytas.types import Array, Floats, Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +56,8 @@ class Scene(Samples):
     test: LabelMap | None
     class_names: tuple[str, ...]
     class_ids: tuple[int, ...]
-    wavelengths: npt.NDArray[np.float64] | None
-    valid: npt.NDArray[np.bool_]
+    wavelengths: Floats | None
+    valid: Mask
     sources: tuple[str, ...]
     cube_digest: str
     fingerprint: str
@@ -67,7 +67,7 @@ class Scene(Samples):
     nodata: float | None = None
     class_colours: tuple[tuple[int, int, int], ...] | None = None
     polygons: LabelMap | None = None
-    fwhm: npt.NDArray[np.float64] | None = None
+    fwhm: Floats | None = None
     joined: tuple[Part, ...] = ()
     pixel_metres: float | None = None
 
@@ -117,7 +117,7 @@ class Scene(Samples):
             f"({used} used), {self.classes} classes, {self.dtype}"
         )
 
-    def valid_mask(self, bands: Bands) -> npt.NDArray[np.bool_]:
+    def valid_mask(self, bands: Bands) -> Mask:
         """Return (H, W), True in the pixels of a part that hold data in one of `bands`."""
         valid = valid_mask(self.cube, self.nodata, bands)
         return valid & mask_of(self.joined, valid.shape) if self.joined else valid
@@ -216,7 +216,7 @@ def _masked(
     maps: list[tuple[str, Array]],
     nodata: float | None,
     selection: tuple[str | None, Sequence[int]],
-) -> tuple[Labels, npt.NDArray[np.bool_], tuple[str, ...]]:
+) -> tuple[Labels, Mask, tuple[str, ...]]:
     """Return the joined maps without empty pixels, which pixels (H, W) hold data, and notes."""
     labelled = np.logical_or.reduce([values != 0 for _, values in maps])
     alive = measured_bands(cube, labelled, nodata)
@@ -307,7 +307,7 @@ def _checked_maps(
 
 
 def _without(
-    empty: npt.NDArray[np.bool_], maps: list[tuple[str, Array]]
+    empty: Mask, maps: list[tuple[str, Array]]
 ) -> tuple[list[tuple[str, Array]], tuple[str, ...]]:
     """Return the maps with 0 where the cube holds no data, and a note if a label was lost."""
     lost = sum(int((values[empty] != 0).sum()) for _, values in maps)
@@ -323,9 +323,7 @@ def _without(
     return kept, (f"{lost} labelled pixels hold no data: left unlabelled",)
 
 
-def _refuse_labelled_nan(
-    cube: Array, valid: npt.NDArray[np.bool_], labels: LabelMap, bands: Bands
-) -> None:
+def _refuse_labelled_nan(cube: Array, valid: Mask, labels: LabelMap, bands: Bands) -> None:
     labelled = ~valid & (labels > 0)
     if labelled.any():
         row, column = (int(i) for i in np.argwhere(labelled)[0])
@@ -374,9 +372,7 @@ def _colours(
     return tuple(class_colours) if distinct else None
 
 
-def wavelengths_of(
-    values: Array | Sequence[float] | None, bands: int
-) -> npt.NDArray[np.float64] | None:
+def wavelengths_of(values: Array | Sequence[float] | None, bands: int) -> Floats | None:
     """Return wavelengths (B,), or None if there is not one for each band."""
     if values is None:
         return None

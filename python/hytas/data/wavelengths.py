@@ -5,10 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hytas.data.record import BandFacts
-from hytas.types import Floats
+from hytas.types import Floats, Mask
 
 # Unit -> nanometres of one; wavenumbers are inverse centimetres.
 _UNITS = {
@@ -103,7 +102,7 @@ def widths(values: Any, wavelengths: Floats, listed: Any, unit: str | None = Non
     return numbers * wavelengths / centres
 
 
-def good_bands(values: Any, bands: int) -> tuple[npt.NDArray[np.bool_] | None, str]:
+def good_bands(values: Any, bands: int) -> tuple[Mask | None, str]:
     """Return which bands a list of flags calls good, or None and why the list cannot be used.
 
     Args:

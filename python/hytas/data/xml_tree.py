@@ -28,9 +28,8 @@ def read_xml(path: Path) -> Element:
         nonlocal depth, count
         depth, count = depth + 1, count + 1
         if depth > MOST_DEPTH or count > MOST_ELEMENTS:
-            raise InputError(
-                rule=f"{path.name}: more than {MOST_ELEMENTS} elements, or {MOST_DEPTH} deep"
-            )
+            rule = f"{path.name}: more than {MOST_ELEMENTS} elements, or {MOST_DEPTH} deep"
+            raise InputError(rule=rule)
         builder.start(tag, attributes)
 
     def end(tag: str) -> None:

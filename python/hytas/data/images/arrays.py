@@ -13,7 +13,7 @@ from hytas.data.limits import listed
 from hytas.data.readers.table import open_file
 from hytas.data.record import Contents, Variable, load
 from hytas.errors import InputError
-from hytas.types import Array
+from hytas.types import Array, Mask
 
 PARTS = ("train", "val", "test")
 TEXTURES = ("rows", "columns", "diagonals", "checks", "rings", "grains")
@@ -57,9 +57,8 @@ def load_arrays(path: Path, resize: int | None) -> ImageSet:
     images = [_images(contents, pairs[part][0], resize) for part in kept]
     if len({(each.shape[1:], each.dtype) for each in images}) > 1:
         shapes = ", ".join(f"{each.shape[1:]} {each.dtype}" for each in images)
-        raise InputError(
-            "data", rule=f"{path} holds images that differ: {shapes}", hint="all must be alike"
-        )
+        rule = f"{path} holds images that differ: {shapes}"
+        raise InputError("data", rule=rule, hint="all must be alike")
     labels = [load(pairs[part][1], contents, "data").astype(np.int64).ravel() for part in kept]
     tested = np.concatenate(
         [np.full(len(each), part == kept[-1]) for part, each in zip(kept, labels, strict=True)]
@@ -78,9 +77,8 @@ def load_arrays(path: Path, resize: int | None) -> ImageSet:
 def _images(contents: Contents, variable: Variable, resize: int | None) -> Array:
     values, path = load(variable, contents, "data"), contents.path
     if values.dtype.kind not in "iufb" or 0 in values.shape:
-        raise InputError(
-            "data", rule=f"{path}: {variable}: real numbers are needed, of one image or more"
-        )
+        rule = f"{path}: {variable}: real numbers are needed, of one image or more"
+        raise InputError("data", rule=rule)
     if not np.isfinite(values).all():
         raise InputError("data", rule=f"{path}: {variable}: holds NaN or infinite values")
     values = values.astype(np.uint8) if values.dtype.kind == "b" else values
@@ -98,7 +96,7 @@ def of_arrays(
     labels: npt.NDArray[np.int32],
     class_names: Sequence[str],
     source: str,
-    tested: npt.NDArray[np.bool_] | None = None,
+    tested: Mask | None = None,
 ) -> ImageSet:
     """Return a set of images (N, side, side, channels) with labels (N,), classes 1..C.
 

@@ -47,9 +47,8 @@ def _plain(path: Path) -> Array:
     with Image.open(path, formats=_FORMATS) as opened:
         width, height = opened.size
         if width * height > MOST_PIXELS:
-            raise InputError(
-                rule=f"has {width} x {height} pixels", hint=f"at most {MOST_PIXELS} are read"
-            )
+            rule = f"has {width} x {height} pixels"
+            raise InputError(rule=rule, hint=f"at most {MOST_PIXELS} are read")
         mode = _KEPT.get(opened.mode, "RGB")
         if opened.format == "PNG" and mode != "I;16" and _sixteen_bits(opened):
             rule = "has 16 bits and several channels, of which Pillow keeps 8 bits"

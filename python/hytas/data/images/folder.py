@@ -16,7 +16,7 @@ from hytas.data.images.decode import SUFFIXES, as_colours, read_image, resized
 from hytas.data.images.image_set import ImageSet, InMemory, image_set
 from hytas.data.limits import listed
 from hytas.errors import InputError
-from hytas.types import Array
+from hytas.types import Array, Mask
 
 TRAIN, VALIDATION, TEST = "train", "val", "test"
 MOST_IMAGES = 10**7
@@ -106,9 +106,7 @@ def images_of(folder: Path) -> list[Path]:
     return sorted(path for path in image_files if not path.name.startswith("."))
 
 
-def _listed(
-    folder: Path,
-) -> tuple[list[tuple[Path, int]], list[str], npt.NDArray[np.bool_] | None, list[str]]:
+def _listed(folder: Path) -> tuple[list[tuple[Path, int]], list[str], Mask | None, list[str]]:
     """Return images with their class numbers, class names, which are tested, and notes."""
     parted = (folder / TRAIN).is_dir()
     parts = [name for name in (TRAIN, VALIDATION, TEST) if (folder / name).is_dir()]

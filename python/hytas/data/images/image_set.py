@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hytas.data.labels.maps import LabelMap
 from hytas.data.samples import Samples
 from hytas.errors import InputError
-from hytas.types import Array
+from hytas.types import Array, Mask
 
 Read = Callable[[npt.NDArray[np.int64]], Array]
 """Numbers of images (n,) -> their raw values (n, side, side, channels)."""
@@ -63,10 +63,8 @@ class ImageSet(Samples):
             InputError: the images have another side.
         """
         if side != self.side:
-            raise InputError(
-                f"images of {self.side} x {self.side} pixels",
-                rule=f"a reader of {side} x {side} pixels does not fit",
-            )
+            rule = f"a reader of {side} x {side} pixels does not fit"
+            raise InputError(f"images of {self.side} x {self.side} pixels", rule=rule)
         return self.read
 
     def describe(self, used: int) -> str:
@@ -92,7 +90,7 @@ def image_set(
     name: str,
     read: Read,
     labels: LabelMap,
-    parts: npt.NDArray[np.bool_] | None,
+    parts: Mask | None,
     class_names: Sequence[str],
     example: Array,
     digest: str,

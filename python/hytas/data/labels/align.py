@@ -46,9 +46,8 @@ def aligned(name: str, values: npt.NDArray[np.int64], own: Grid | None, cube: Gr
         if None in (own.place_crs, cube.place_crs) and values.shape == (cube.height, cube.width):
             note = "one of cube and labels names no coordinate system: taken pixel by pixel"
             return Aligned(values, f"{name}: {note}")
-        raise InputError(
-            "labels", name, f"lies elsewhere: in {_where(own)}, the cube in {_where(cube)}"
-        )
+        rule = f"lies elsewhere: in {_where(own)}, the cube in {_where(cube)}"
+        raise InputError("labels", name, rule)
     labelled = int((at_centres != 0).sum())
     if not labelled and values.any():
         rule = f"none of its {int((values != 0).sum())} labelled pixels lies in the cube"

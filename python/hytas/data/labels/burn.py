@@ -9,6 +9,7 @@ from hytas.data.grid import Grid
 from hytas.data.labels.shapes import POINT, POLYGON, Geometries, Points, parts_of
 from hytas.errors import InputError
 from hytas.lazy import library
+from hytas.types import Mask
 
 Window = tuple[slice, slice]
 Owners = npt.NDArray[np.int32]
@@ -142,7 +143,7 @@ class Burner:
             flat[inside[free]] = number
         return Burnt((slice(0, self._size[0]), slice(0, self._size[1])), owners)
 
-    def _nearest(self, places: Points) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    def _nearest(self, places: Points) -> tuple[npt.NDArray[np.int64], Mask]:
         from scipy.spatial import cKDTree
 
         assert self._centres is not None

@@ -47,9 +47,8 @@ def read(path: Path, options: LabelOptions) -> Shapes:
         elif not colon and {"X", "Y"} <= set(line[1:].split()):
             columns = line[1:].split()
     if not columns:
-        raise InputError(
-            "labels", str(path), "has no columns X and Y", "export the regions with their pixels"
-        )
+        rule = "has no columns X and Y"
+        raise InputError("labels", str(path), rule, "export the regions with their pixels")
     at = columns.index("X"), columns.index("Y")
     check_amount(len(regions))
     places = [shapely.multipoints(points) for points in _places(regions, numbers, at)]

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from hytas.data.axes import are_axes_of, map_axes
 from hytas.data.grid import Grid
@@ -14,7 +13,7 @@ from hytas.data.labels.options import LabelOptions
 from hytas.data.limits import listed, printable
 from hytas.data.record import Contents, Variable, load, require_number
 from hytas.errors import InputError
-from hytas.types import Array
+from hytas.types import Array, Mask
 
 PICTURES = ("PNG", "BMP")
 """Formats in which the colours of a palette are the classes, unless its first one is black."""
@@ -75,9 +74,8 @@ def find_maps(
         and (options.key or _split_pair(label_maps))
     ):
         both = " and ".join(printable(variable.name) for variable in label_maps)
-        raise InputError(
-            "zero_is_a_class", rule=f"needs a single label map, not {both}, where 0 is ambiguous"
-        )
+        rule = f"needs a single label map, not {both}, where 0 is ambiguous"
+        raise InputError("zero_is_a_class", rule=rule)
     loaded = [_raw_map(variable, contents, argument) for variable in label_maps]
     if options.key is not None or _split_pair(label_maps) or len(loaded) == 1:
         return loaded
@@ -172,9 +170,8 @@ def _raw_map(variable: Variable, contents: Contents, argument: str) -> RawMap:
     require_number(variable, contents, argument)
     axes = map_axes(variable)
     if axes is None:
-        raise InputError(
-            argument, str(contents.path), f"{variable} is not a map; two axes are needed"
-        )
+        rule = f"{variable} is not a map; two axes are needed"
+        raise InputError(argument, str(contents.path), rule)
     values = load(variable, contents, argument)
     colours = [axis for axis in range(values.ndim) if axis not in axes]
     values = values.transpose(*axes, *colours)
@@ -198,9 +195,9 @@ def _may_be_ground_truth(raw: RawMap, options: LabelOptions) -> bool:
     return bool(ids.size and ids[0] >= 0 and (ids > 0).sum() >= 2)
 
 
-def empty_of(raw: RawMap, options: LabelOptions) -> npt.NDArray[np.bool_]:
+def empty_of(raw: RawMap, options: LabelOptions) -> Mask:
     """Return (h, w), True where the file or the user marks a pixel as unlabelled."""
-    empty: npt.NDArray[np.bool_] = np.zeros(raw.values.shape[:2], np.bool_)
+    empty: Mask = np.zeros(raw.values.shape[:2], np.bool_)
     if raw.values.dtype.kind == "f":
         empty |= np.isnan(raw.values)
     for value in (raw.nodata, options.unlabelled.number):

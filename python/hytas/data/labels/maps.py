@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hytas.data.labels.shapes import Colour
 from hytas.errors import InputError
-from hytas.types import Array
+from hytas.types import Array, Mask
 
 USUAL_MARKS = (255, 65535)
 """Ids that other programs often use for unlabelled pixels."""
@@ -54,9 +54,8 @@ def check_map(name: str, values: Array, argument: str = "labels") -> npt.NDArray
         values = np.where(np.isnan(values), 0, values)
         wrong = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
         if wrong.any():
-            raise InputError(
-                argument, name, f"{_first(wrong, values)}: labels must be whole numbers"
-            )
+            rule = f"{_first(wrong, values)}: labels must be whole numbers"
+            raise InputError(argument, name, rule)
     elif values.dtype.kind not in "iub":
         raise InputError(argument, name, f"is of type {values.dtype}; whole numbers are needed")
     if values.max(initial=0) >= 2**31:  # maps hold 32 bits
@@ -72,7 +71,7 @@ def check_map(name: str, values: Array, argument: str = "labels") -> npt.NDArray
     return whole
 
 
-def _first(wrong: npt.NDArray[np.bool_], values: Array) -> str:
+def _first(wrong: Mask, values: Array) -> str:
     row, column = (int(i) for i in np.argwhere(wrong)[0])
     return f"is {values[row, column]} at row {row}, column {column}"
 

@@ -68,9 +68,8 @@ def _pair(parts: Sequence[str], text: str) -> tuple[str, str]:
 
 def _of_csv(path: Path) -> list[tuple[str, str]]:
     if not path.is_file():
-        raise InputError(
-            "class_names", str(path), "no such file", "pairs are written as 1=corn,2=soy"
-        )
+        rule = "no such file"
+        raise InputError("class_names", str(path), rule, "pairs are written as 1=corn,2=soy")
     if path.stat().st_size > 2**24:
         raise InputError("class_names", str(path), f"has more than {2**24} bytes")
     text = path.read_text(encoding="utf-8-sig", errors="replace")
@@ -84,9 +83,8 @@ def _of_csv(path: Path) -> list[tuple[str, str]]:
     if rows and rows[0][0].strip().lower() in _HEADINGS:
         rows = rows[1:]
     if not rows or min(map(len, rows)) < 2 or len(rows) > MOST_CLASSES:
-        raise InputError(
-            "class_names", str(path), "needs a number and a name in each line, for every class"
-        )
+        rule = "needs a number and a name in each line, for every class"
+        raise InputError("class_names", str(path), rule)
     return [(row[0], row[1]) for row in rows]
 
 

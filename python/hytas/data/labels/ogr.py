@@ -102,9 +102,8 @@ def read_shapefile(path: Path, options: LabelOptions) -> Shapes:
     """Read a Shapefile, with the table next to it."""
     parts = parts_of_shapefile(path)
     if ".dbf" not in parts:
-        raise InputError(
-            "labels", str(path), "has no table of classes next to it", f"looked for {path.stem}.dbf"
-        )
+        rule = "has no table of classes next to it"
+        raise InputError("labels", str(path), rule, f"looked for {path.stem}.dbf")
     # A file without .cpg does not say its encoding: modern programs write UTF-8.
     encoding = None if ".cpg" in parts else "UTF-8"
     with ExitStack() as stack:

@@ -192,9 +192,8 @@ def _coloured(
         hint = "name a colour such as #ffffff"
         raise InputError("unlabelled", options.unlabelled.number, rule, hint)
     if options.zero_is_a_class:
-        raise InputError(
-            "zero_is_a_class", rule=f"{names} is a picture, in which a colour is a class"
-        )
+        rule = f"{names} is a picture, in which a colour is a class"
+        raise InputError("zero_is_a_class", rule=rule)
     return by_colour([raw.values for raw in raws], names, options.unlabelled.colour)
 
 

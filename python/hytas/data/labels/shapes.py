@@ -103,9 +103,8 @@ def find_field(fields: Mapping[str, Sequence[Any]], wanted: str | None) -> str:
             name for name in candidates if any(value is not None for value in fields[name])
         ]
     if len(candidates) != 1:
-        raise InputError(
-            "labels", rule=_holds(names), hint="name the one of classes with `class_field`"
-        )
+        rule = _holds(names)
+        raise InputError("labels", rule=rule, hint="name the one of classes with `class_field`")
     return candidates[0]
 
 

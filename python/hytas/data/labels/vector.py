@@ -119,9 +119,8 @@ def _in_the_scene(shapes: Shapes, crs: str | None, grid: Grid) -> Shapes:
         hint = "name one, such as EPSG:32632, with `labels_crs`"
         raise InputError("labels", rule=rule, hint=hint)
     if target is None:
-        raise InputError(
-            "labels", rule=f"is in {printable(source)}, and the scene names no coordinate system"
-        )
+        rule = f"is in {printable(source)}, and the scene names no coordinate system"
+        raise InputError("labels", rule=rule)
     return replace(shapes, geometries=_reprojected(shapes.geometries, source, target))
 
 

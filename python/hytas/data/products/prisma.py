@@ -69,9 +69,8 @@ def _scale(attributes: Mapping[str, Any], level: str, detector: str) -> tuple[fl
         return 1.0 / factor, -_number(attributes, f"Offset_{detector}")
     low, high = (_number(attributes, f"L2Scale{detector}{end}") for end in ("Min", "Max"))
     if not low < high:
-        raise InputError(
-            rule=f"L2Scale{detector}Min is {low:g}, must be below the maximum, {high:g}"
-        )
+        rule = f"L2Scale{detector}Min is {low:g}, must be below the maximum, {high:g}"
+        raise InputError(rule=rule)
     return (high - low) / _LARGEST, low
 
 
@@ -79,9 +78,8 @@ def _waves(attributes: Mapping[str, Any], detector: str) -> Any:
     name = f"List_Cw_{detector}"
     values = np.ravel(attributes.get(name, ()))
     if not values.size or values.dtype.kind not in "iuf" or not np.isfinite(values).all():
-        raise InputError(
-            rule=f"a PRISMA product needs the attribute {name}, a wavelength for each band"
-        )
+        rule = f"a PRISMA product needs the attribute {name}, a wavelength for each band"
+        raise InputError(rule=rule)
     flags = np.ravel(attributes.get(f"{name}_Flags", np.ones(values.size)))
     measured = flags != 0 if flags.size == values.size else True
     return np.where(measured, values, 0).astype(np.float64)

@@ -236,9 +236,8 @@ def _integer(fields: Mapping[str, str], name: str, default: int, lowest: int) ->
     except ValueError:
         number = math.nan
     if not lowest <= number < 2**53 or number % 1:
-        raise InputError(
-            rule=f"{name!r} is {printable(value)}; must be an integer of at least {lowest}"
-        )
+        rule = f"{name!r} is {printable(value)}; must be an integer of at least {lowest}"
+        raise InputError(rule=rule)
     return int(number)
 
 

@@ -92,9 +92,8 @@ class Guard:
         wanted = {**request, "number": number, "key": ends, "bytes": most}
         response, array = self._ask(wanted, most)
         if array is None:
-            raise InputError(
-                rule=f"holds values of type {response['dtype']}; real numbers are needed"
-            )
+            rule = f"holds values of type {response['dtype']}; real numbers are needed"
+            raise InputError(rule=rule)
         return array
 
     def _ask(self, request: dict[str, Any], most: int) -> tuple[dict[str, Any], Array | None]:
@@ -231,9 +230,8 @@ def _raise(response: dict[str, Any]) -> None:
     kind, text = response.get("error"), str(response.get("text"))
     if kind == "InputError":
         value = {} if response["value"] is None else {"value": response["value"]}
-        raise InputError(
-            response["argument"], rule=response["rule"], hint=response["hint"], **value
-        )
+        rule = response["rule"]
+        raise InputError(response["argument"], value, rule=rule, hint=response["hint"])
     if kind == "OSError":
         raise OSError(response["errno"], text, response["file"])
     if kind is not None:

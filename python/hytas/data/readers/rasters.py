@@ -456,17 +456,15 @@ def _one_band(path: Path) -> Contents:
     )
     contents = read_envi(path) if envi.header_of(path) else read(path, driver, driver)
     if 1 not in contents.variables[0].shape[:1]:
-        raise InputError(
-            rule=f"{path.name} has {contents.variables[0].shape[0]} bands; files of one are joined"
-        )
+        rule = f"{path.name} has {contents.variables[0].shape[0]} bands; files of one are joined"
+        raise InputError(rule=rule)
     return contents
 
 
 def _check_like(first: Variable, other: Variable, path: Path) -> None:
     if first.shape != other.shape:
-        raise InputError(
-            rule=f"{path.name} has {other.shape[1]} x {other.shape[2]} pixels, others more"
-        )
+        rule = f"{path.name} has {other.shape[1]} x {other.shape[2]} pixels, others more"
+        raise InputError(rule=rule)
     if first.grid is not None and other.grid is not None and not first.grid.is_same(other.grid):
         raise InputError(rule=f"{path.name} lies on another grid than the other bands")
 

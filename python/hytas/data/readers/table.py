@@ -125,9 +125,8 @@ def _folder(path: Path, argument: str) -> Contents:
             return GUARD.contents("netcdf:read_zarr", (path,))
     files = rasters.band_files(path)
     if not files:
-        raise InputError(
-            argument, path, "is not a file, and no folder of a Zarr store or of files of bands"
-        )
+        rule = "is not a file, and no folder of a Zarr store or of files of bands"
+        raise InputError(argument, path, rule)
     return _files(tuple(files), argument)
 
 

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hytas.data.options import SceneOptions
 from hytas.data.record import reading
 from hytas.data.spectra.table import Parts
 from hytas.data.wavelengths import nanometres
 from hytas.errors import InputError
-from hytas.types import Array
+from hytas.types import Array, Floats
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
 SHOWN = 12
@@ -58,9 +57,7 @@ def read_columns(path: Path, labels: Any, options: SceneOptions) -> Parts:
     return Parts(values, _values_of(frame[label]), groups, wavelengths, [note, *notes], (path,))
 
 
-def _bands(
-    frame: Any, others: Sequence[str]
-) -> tuple[list[str], npt.NDArray[np.float64] | None, list[str]]:
+def _bands(frame: Any, others: Sequence[str]) -> tuple[list[str], Floats | None, list[str]]:
     numeric = [name for name in others if frame[name].dtype.kind in "iufb"]
     waves = {name: wave for name in numeric if (wave := wave_of(name)) is not None}
     bands, wavelengths = numeric, None

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from hytas.data.labels.formats import format_of
 from hytas.data.options import OF_TABLES, SceneOptions
@@ -25,7 +24,7 @@ from hytas.data.spectra.columns import (
 from hytas.data.spectra.table import Spectra, table_of
 from hytas.data.wavelengths import nanometres
 from hytas.errors import InputError
-from hytas.types import Array
+from hytas.types import Array, Floats
 
 FARTHEST_NM = 0.5
 """Largest distance of a column's wavelength from a band of the model."""
@@ -82,7 +81,7 @@ class Rows(NamedTuple):
     """
 
     values: Array
-    wavelengths: npt.NDArray[np.float64] | None
+    wavelengths: Floats | None
     notes: tuple[str, ...] = ()
 
 

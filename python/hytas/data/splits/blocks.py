@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.labels.maps import LabelMap
-from hytas.types import Pixels
+from hytas.types import Mask, Pixels
 
 Units = npt.NDArray[np.integer]
 
@@ -25,8 +25,8 @@ class Sides:
 
     candidates: Pixels
     test: Pixels
-    trained: npt.NDArray[np.bool_]
-    tested: npt.NDArray[np.bool_]
+    trained: Mask
+    tested: Mask
 
     @property
     def score(self) -> int:
@@ -92,11 +92,11 @@ def _split(
     return best
 
 
-def near(mask: npt.NDArray[np.bool_], reach: int) -> npt.NDArray[np.bool_]:
+def near(mask: Mask, reach: int) -> Mask:
     """Return (H, W), True within `reach` rows and columns of a True pixel."""
     from scipy.ndimage import maximum_filter
 
-    near_mask: npt.NDArray[np.bool_] = maximum_filter(mask, 2 * reach + 1, mode="constant")
+    near_mask: Mask = maximum_filter(mask, 2 * reach + 1, mode="constant")
     return near_mask
 
 
@@ -127,7 +127,7 @@ def _deal(
     return parts_of_pixels
 
 
-def _sides(labels: LabelMap, testing: npt.NDArray[np.bool_], guard: int) -> Sides:
+def _sides(labels: LabelMap, testing: Mask, guard: int) -> Sides:
     test = testing & (labels > 0)
     candidates = ~testing & (labels > 0) & ~near(test, guard)
     trained, tested = (

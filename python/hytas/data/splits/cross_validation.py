@@ -42,9 +42,8 @@ class CubePixels:
         """Return (H, W) labels: `targets` (n,) at these pixels and 0 elsewhere."""
         values = np.asarray(targets)
         if values.shape != self.pixels.shape:
-            raise InputError(
-                "labels_of_shape", values.shape, f"there must be one for each of {len(self)} pixels"
-            )
+            rule = f"there must be one for each of {len(self)} pixels"
+            raise InputError("labels_of_shape", values.shape, rule)
         labels = np.zeros(self.cube.shape[:2], values.dtype)
         labels.ravel()[self.pixels] = values
         return labels

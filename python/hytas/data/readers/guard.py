@@ -230,8 +230,8 @@ def _raise(response: dict[str, Any]) -> None:
     kind, text = response.get("error"), str(response.get("text"))
     if kind == "InputError":
         value = {} if response["value"] is None else {"value": response["value"]}
-        rule = response["rule"]
-        raise InputError(response["argument"], value, rule=rule, hint=response["hint"])
+        rule, hint = response["rule"], response["hint"]
+        raise InputError(response["argument"], rule=rule, hint=hint, **value)
     if kind == "OSError":
         raise OSError(response["errno"], text, response["file"])
     if kind is not None:

@@ -62,7 +62,7 @@ def test_seeds_and_inits_move_every_score(init, wide_shape, wide_batch) -> None:
         for seed in (0, 1)
     )
     same = {n for n in first["scores"] if first["scores"][n] == other["scores"][n]}
-    assert same == {"params", "macs", "depth-embed", "balance", "regions"}
+    assert same == {"params", "macs", "depth-embed", "width", "balance", "regions"}
 
 
 class Foreign(nn.Module):

@@ -64,11 +64,8 @@ def search(
     hytas-search --data cube.mat --labels gt.mat --budget 2M-params
     hytas-search --config run.toml --seed 1
     """
-    from hytas.proxies import parse_proxies
-
     budget = ",".join(budgets)
     _check_race_length(settings)
-    settings["proxy"] = ",".join(str(spec) for spec in parse_proxies(settings["proxy"]))
     from hytas.run import EFFORTS, RunConfig
     from hytas.run.display import Display
     from hytas.train import Recipe

@@ -30,7 +30,6 @@ from hytas.estimator.arguments import (
     seed_of,
 )
 from hytas.estimator.persistence import format_of, keep, run_folder, write_format, write_onnx
-from hytas.proxies import parse_proxies
 from hytas.run import EFFORTS, RunConfig, run_pipeline
 from hytas.run.display import Display
 from hytas.run.progress import SILENT, Report
@@ -296,14 +295,13 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
             raise InputError("recipe", "epochs=0", "must be 1 or more; else nothing is trained")
         # `_given_scene` takes the others.
         of_run = SHARED.keys() - {"class_names", "nodata"}
-        proxies = ",".join(str(spec) for spec in parse_proxies(self.proxy))
         return RunConfig(
             budget=str(parse_budget(self.budget)),
             data="arrays in memory",
             split=SplitSettings("fixed"),
             seed=seed,
             recipe=recipe,
-            **{name: settings[name] for name in of_run} | {"proxy": proxies},
+            **{name: settings[name] for name in of_run} | {"proxy": self.proxy},
         )
 
     def _model(self) -> DeployedModel:

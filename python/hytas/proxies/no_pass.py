@@ -55,6 +55,18 @@ def depth_embed(architecture: Mapping[str, Any], shape: Shape, seed: int) -> flo
     return depth * width
 
 
+def width(architecture: Mapping[str, Any], shape: Shape, seed: int) -> float:
+    """Embedding width; of equal widths, the one with more parameters is ahead.
+
+    Source: finalists of races of `hytas-wide`, ranked by us (docs/log.md). Direction: larger is
+    better, among networks of one kind and size. Data: none. Shape: an architecture to a number.
+    Cost: a formula.
+    """
+    _, wide = depth_and_width("width", architecture)
+    count = params(architecture, shape, seed)
+    return wide + count / (count + 1e6)
+
+
 def balance(architecture: Mapping[str, Any], shape: Shape, seed: int) -> float:
     """-(7 / depth)^2 - (112 / width)^2: neither may be small against the paper's space's middle.
 

@@ -148,6 +148,7 @@ PROXIES: dict[str, Proxy] = {
     "params": Proxy(no_pass.params, NO_PASS),
     "macs": Proxy(no_pass.macs, NO_PASS),
     "depth-embed": Proxy(no_pass.depth_embed, NO_PASS),
+    "width": Proxy(no_pass.width, NO_PASS),
     "balance": Proxy(no_pass.balance, NO_PASS),
     "random": Proxy(no_pass.random, NO_PASS),
     "inherited": Proxy(no_pass.inherited, TRAINED),

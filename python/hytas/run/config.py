@@ -125,6 +125,8 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         for name, value in values.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
+        proxies = ",".join(map(str, parse_proxies(self.proxy)))
+        object.__setattr__(self, "proxy", proxies)
         if (
             images and self.self_training == effort.self_training
         ):  # filled before the data were given

@@ -101,10 +101,7 @@ def _check_card(run: Run, uniform: str) -> None:
     for name, wanted in (("uniform", uniform), ("preset", preset), ("recipe", recipe.to_dict())):
         if card.get(name) != wanted:
             raise InputError(
-                "out",
-                run.folder.path,
-                f"belongs to another {name}",
-                hint="choose another folder",
+                "out", run.folder.path, f"belongs to another {name}", hint="choose another folder"
             )
 
 
@@ -131,11 +128,7 @@ def _score(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore) ->
 
 
 def _score_rest(
-    run: Run,
-    drawn: Sequence[dict[str, Any]],
-    store: EvaluationStore,
-    scorer: Scorer,
-    done: int,
+    run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore, scorer: Scorer, done: int
 ) -> None:
     for results in score_parts(scorer, drawn[done:], CHUNK):
         store.add(
@@ -154,12 +147,7 @@ def _score_rest(
         run.report.line(f"scored {done} of {len(drawn)} networks")
 
 
-def _train(
-    run: Run,
-    drawn: Sequence[dict[str, Any]],
-    store: EvaluationStore,
-    uniform: str,
-) -> None:
+def _train(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore, uniform: str) -> None:
     """Train what the store lacks, seed by seed, and write the table now and then."""
     preset, _ = run.recipe
     trained = {(item.id, item.recipe) for item in store.trainings()}

@@ -52,10 +52,7 @@ def write_table(
 
 
 def _reached(
-    item: Evaluation,
-    done: Mapping[tuple[int, str], Training],
-    preset: str,
-    seeds: Sequence[int],
+    item: Evaluation, done: Mapping[tuple[int, str], Training], preset: str, seeds: Sequence[int]
 ) -> dict[str, Any]:
     """Return what stands beside the genes of a network, by column."""
     own = {seed: done.get((item.id, trained_name(preset, seed))) for seed in seeds}

@@ -68,9 +68,7 @@ VIT_TABLES: dict[str, RemoteFile] = {
         "05f5df6a41f338fb5f47eafebfc8758c75e451606856b278ccda1c60b26e7bca",
     ),
     "vit-bench-101-pit": _file(
-        _BENCH,
-        "gt_pit.pth",
-        "bdda89841d4105f99ab759e3243e7a2402929ba7a8430dac12a50256aa533bb2",
+        _BENCH, "gt_pit.pth", "bdda89841d4105f99ab759e3243e7a2402929ba7a8430dac12a50256aa533bb2"
     ),
 }
 """Name of a table -> its file."""

@@ -151,9 +151,7 @@ def section_command(name: str) -> click.Command:
     @_options
     @json_option
     @click.option(
-        "--figures",
-        type=click.Path(path_type=Path),
-        help="Folder to write the charts to, as SVG.",
+        "--figures", type=click.Path(path_type=Path), help="Folder to write the charts to, as SVG."
     )
     def command(as_json: bool, figures: Path | None, **options: Any) -> None:
         from hytas.analysis.sections import measure_section, show_section

@@ -203,10 +203,7 @@ def _stopped_by_sigterm() -> Iterator[None]:
 
 
 def _notes(
-    deployed: "DeployedModel",
-    source: Source,
-    outputs: Mapping[str, Path],
-    strict: Path | None,
+    deployed: "DeployedModel", source: Source, outputs: Mapping[str, Path], strict: Path | None
 ) -> list[str]:
     """Collect what is to be said of the model, the scene and the files, before work begins.
 
@@ -235,11 +232,7 @@ def _notes(
 
 
 def _identity(
-    deployed: "DeployedModel",
-    source: Source,
-    read: list[str | None],
-    smooth: str,
-    resample: bool,
+    deployed: "DeployedModel", source: Source, read: list[str | None], smooth: str, resample: bool
 ) -> dict[str, Any]:
     """Describe the inputs; an unfinished map is continued only if they are the same."""
     from hytas.deploy.journal import file_identity
@@ -401,11 +394,7 @@ def _count(model: "DeployedModel", result: "MapRows") -> dict[str, Any]:
                 counts[names[int(number)]] += int(pixels)
     classified = sum(counts.values())
     height, width = result.labels.shape
-    return {
-        "classified": classified,
-        "no_data": height * width - classified,
-        "classes": counts,
-    }
+    return {"classified": classified, "no_data": height * width - classified, "classes": counts}
 
 
 def _text(report: dict[str, Any]) -> str:

@@ -36,12 +36,7 @@ SHOWN = 5
 @options.plugin_option(expose_value=False)
 @options.json_option
 def explain(
-    run: str,
-    moved: dict[str, Any],
-    groups: int,
-    samples: int,
-    repeats: int,
-    as_json: bool,
+    run: str, moved: dict[str, Any], groups: int, samples: int, repeats: int, as_json: bool
 ) -> None:
     """Show which bands and which neighbours the trained model of RUN looks at.
 

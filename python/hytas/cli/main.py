@@ -123,10 +123,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         status = hytas.main(
-            given,
-            prog_name="hytas",
-            standalone_mode=False,
-            obj=shlex.join(["hytas", *given]),
+            given, prog_name="hytas", standalone_mode=False, obj=shlex.join(["hytas", *given])
         )
     except click.exceptions.Abort:
         click.echo(INTERRUPTED, err=True)

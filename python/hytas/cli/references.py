@@ -26,9 +26,7 @@ from hytas.files import check_folder
     "--seeds", type=int, default=1, show_default=True, help="Number of seeds, from --seed on."
 )
 @click.option(
-    "--network-steps",
-    type=int,
-    help="Optimiser steps of the networks.  [default: as published]",
+    "--network-steps", type=int, help="Optimiser steps of the networks.  [default: as published]"
 )
 @click.option(
     "--out",

@@ -81,11 +81,7 @@ def search(
     settings["budget"] = budget
     presets = settings.pop("presets", RunConfig.presets)
     chosen, presets = options.recipe_of(usual, presets, recipe, epochs)
-    config = RunConfig(
-        recipe=chosen,
-        presets=presets,
-        **options.absolute_paths(settings),
-    )
+    config = RunConfig(recipe=chosen, presets=presets, **options.absolute_paths(settings))
     if write_config is not None:
         save_config(write_config, config, out=out, device=device)
         name = shlex.quote(str(write_config))

@@ -2,13 +2,7 @@
 
 from hytas.deploy.model import DeployedModel
 from hytas.deploy.providers import working_providers
-from hytas.deploy.scene import (
-    ClassMap,
-    Strip,
-    classify_scene,
-    classify_strips,
-    classify_whole,
-)
+from hytas.deploy.scene import ClassMap, Strip, classify_scene, classify_strips, classify_whole
 
 __all__ = [
     "ClassMap",

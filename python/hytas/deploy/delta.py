@@ -241,9 +241,7 @@ def _added(source: bytes, given: bytes, count: int, bits: int) -> bytes:
 
 
 def _sum(
-    before: npt.NDArray[np.float32],
-    scales: npt.NDArray[np.float32],
-    levels: npt.NDArray[np.int16],
+    before: npt.NDArray[np.float32], scales: npt.NDArray[np.float32], levels: npt.NDArray[np.int16]
 ) -> npt.NDArray[np.float32]:
     """Return floats plus scale times level; the product and the sum are each rounded to float32."""
     added = np.repeat(scales, GROUP)[: len(levels)] * levels.astype(np.float32)

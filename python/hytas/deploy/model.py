@@ -49,12 +49,7 @@ class DeployedModel:
 
     @classmethod
     def load(
-        cls,
-        path: str | Path,
-        providers: str = "auto",
-        *,
-        threads: int = 0,
-        one_call: bool = False,
+        cls, path: str | Path, providers: str = "auto", *, threads: int = 0, one_call: bool = False
     ) -> "DeployedModel":
         """Open an exported ONNX file, after a check of its checksum and its graph.
 
@@ -229,10 +224,7 @@ class DeployedModel:
             raise InputError(argument, **shown, rule=reason)
 
     def _why_not(
-        self,
-        bands: int,
-        wavelengths: npt.NDArray[np.float64] | None,
-        size: tuple[int, int] | None,
+        self, bands: int, wavelengths: npt.NDArray[np.float64] | None, size: tuple[int, int] | None
     ) -> str | None:
         side = self.card.patch_size
         if self.card.of_images:

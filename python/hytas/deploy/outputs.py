@@ -9,13 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data import Grid, Lookup, Orthorectified, Rows
-from hytas.deploy.rasters import (
-    check_envi_place,
-    names_file,
-    style_file,
-    write_envi,
-    write_geotiff,
-)
+from hytas.deploy.rasters import check_envi_place, names_file, style_file, write_envi, write_geotiff
 from hytas.deploy.scene import MapRows, row_blocks
 from hytas.errors import InputError
 from hytas.files import atomic_write, check_folder, is_same_file
@@ -189,10 +183,7 @@ def write_map(
 
 
 def write_confidence(
-    path: str | Path,
-    result: MapRows,
-    card: ModelCard,
-    extras: Extras | None = None,
+    path: str | Path, result: MapRows, card: ModelCard, extras: Extras | None = None
 ) -> Path:
     """Write the confidence, float32, as a GeoTIFF or ENVI raster.
 

@@ -53,9 +53,7 @@ def choose(provider: str) -> list[tuple[str, dict[str, Any]]]:
         raise InputError("provider", provider, f"must be one of auto, {', '.join(_SHORT)}")
     if provider not in working:
         raise InputError(
-            "provider",
-            provider,
-            f"does not work on this machine, which has {', '.join(working)}",
+            "provider", provider, f"does not work on this machine, which has {', '.join(working)}"
         )
     return [_with_options(name) for name in dict.fromkeys([provider, "cpu"])]
 

@@ -26,13 +26,7 @@ from hytas.deploy.card import unknown_of
 from hytas.deploy.unknown import LEAST_PROBABILITY, SHARES
 from hytas.errors import InputError, one_line
 from hytas.export.c_memory import Packed, pack, values_of
-from hytas.export.onnx_file import (
-    OPSET,
-    example_patches,
-    inference_copy,
-    largest_fold,
-    trace,
-)
+from hytas.export.onnx_file import OPSET, example_patches, inference_copy, largest_fold, trace
 from hytas.files import write_text
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel, as_network

@@ -206,12 +206,7 @@ def judge_labels(
             f"{reference:.4f} to {accuracy:.4f}",
             "`force` writes it anyway",
         )
-    return {
-        "pixels": len(predicted),
-        "agreement": agreement,
-        "OA": accuracy,
-        "OA_torch": reference,
-    }
+    return {"pixels": len(predicted), "agreement": agreement, "OA": accuracy, "OA_torch": reference}
 
 
 def judge_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:

@@ -114,10 +114,7 @@ def check_formats(formats: Sequence[str], taken: str = INPUTS[0]) -> list[str]:
 
 
 def export_formats(
-    model: SensorModel,
-    folder: str | Path,
-    card: ModelCard,
-    formats: Sequence[str],
+    model: SensorModel, folder: str | Path, card: ModelCard, formats: Sequence[str]
 ) -> dict[str, Path]:
     """Write the named formats into `folder`, without a check; return format -> file.
 

@@ -16,11 +16,7 @@ _BATCH = 256
 
 
 def check_rounded(
-    rounded: bytes,
-    exact: bytes,
-    scene: LabelledData,
-    pixels: npt.NDArray[np.int64],
-    bits: int,
+    rounded: bytes, exact: bytes, scene: LabelledData, pixels: npt.NDArray[np.int64], bits: int
 ) -> dict[str, Any]:
     """Compare a rounded model file with the exact one.
 

@@ -129,11 +129,7 @@ def reduce_spectra(
         return None
     components = _components(values, measured)
     return Spectra(
-        bands=bands,
-        in_nm=wavelengths is not None,
-        merged=merged,
-        stride=stride,
-        **components,
+        bands=bands, in_nm=wavelengths is not None, merged=merged, stride=stride, **components
     )
 
 

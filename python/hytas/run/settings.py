@@ -171,10 +171,7 @@ class DataSettings:
         only="scenes",
     )
     data_dir: str | None = setting(
-        None,
-        "Folder with the files of a scene that is known by name.",
-        "Scene",
-        only="scenes",
+        None, "Folder with the files of a scene that is known by name.", "Scene", only="scenes"
     )
     cube_key: str | None = setting(
         None, "Variable that holds the cube, if several could.", "Scene", only="scenes"
@@ -194,10 +191,7 @@ class DataSettings:
         only="scenes",
     )
     label_column: str | None = setting(
-        None,
-        "Column, or variable, of the labels of a table of spectra.",
-        "Labels",
-        only="scenes",
+        None, "Column, or variable, of the labels of a table of spectra.", "Labels", only="scenes"
     )
     group_column: str | None = setting(
         None,
@@ -206,10 +200,7 @@ class DataSettings:
         only="scenes",
     )
     class_field: str | None = setting(
-        None,
-        "Field of the classes, if `labels` names polygons or points.",
-        "Labels",
-        only="scenes",
+        None, "Field of the classes, if `labels` names polygons or points.", "Labels", only="scenes"
     )
     labels_crs: str | None = setting(
         None,
@@ -258,12 +249,7 @@ class DataSettings:
         False, "Leave out image files that cannot be read.", "Scene", only="images"
     )
     patch_size: int = setting(
-        7,
-        "Side of a patch; odd.",
-        "Scene",
-        rule=_patch_side,
-        estimator=True,
-        only="scenes",
+        7, "Side of a patch; odd.", "Scene", rule=_patch_side, estimator=True, only="scenes"
     )
     band_group: int = setting(
         3,
@@ -438,10 +424,7 @@ class RaceSettings:
         estimator=True,
     )
     usual_finalists: int = setting(
-        OF_EFFORT,
-        "Number of finalists if `finalists` is None.",
-        rule=counted,
-        option=False,
+        OF_EFFORT, "Number of finalists if `finalists` is None.", rule=counted, option=False
     )
     race_steps: int = setting(
         OF_EFFORT,

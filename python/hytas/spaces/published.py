@@ -57,10 +57,7 @@ PUBLISHED: Mapping[str, PublishedNetwork] = {
     # AutoFormer-T has ratios of 3, which the released tiny space lacks.
     "autoformer-t": PublishedNetwork(
         _vit(
-            "autoformer",
-            192,
-            "3 3 3 3 3 3 3 3 3 3 4 3 3",
-            "3.5 3.5 3 3.5 3 3 4 4 3.5 4 3.5 4 3.5",
+            "autoformer", 192, "3 3 3 3 3 3 3 3 3 3 4 3 3", "3.5 3.5 3 3.5 3 3 4 4 3.5 4 3.5 4 3.5"
         ),
         5_867_944,
         _AUTOFORMER,
@@ -71,41 +68,23 @@ PUBLISHED: Mapping[str, PublishedNetwork] = {
         _AUTOFORMER,
     ),
     "autoformer-b": PublishedNetwork(
-        _vit(
-            _B,
-            576,
-            "9 9 9 9 9 10 9 9 10 9 10 9 9 10",
-            "3.5 3.5 4 3.5 4 3.5 3.5 3 4 4 3 4 3 3.5",
-        ),
+        _vit(_B, 576, "9 9 9 9 9 10 9 9 10 9 10 9 9 10", "3.5 3.5 4 3.5 4 3.5 3.5 3 4 4 3 4 3 3.5"),
         53_691_688,
         _AUTOFORMER,
     ),
     "tf-tas-ti": PublishedNetwork(
-        _vit(
-            _T,
-            192,
-            "4 3 3 3 3 4 4 3 3 3 4 3 3",
-            "3.5 4 3.5 3.5 4 3.5 3.5 3.5 4 4 4 4 3.5",
-        ),
+        _vit(_T, 192, "4 3 3 3 3 4 4 3 3 3 4 3 3", "3.5 4 3.5 3.5 4 3.5 3.5 3.5 4 4 4 4 3.5"),
         6_200_776,
         f"{_TF_TAS} B and released file; the table prints the eighth ratio as 4 (6,237,736)",
     ),
     "tf-tas-s": PublishedNetwork(
-        _vit(
-            _S,
-            384,
-            "6 6 6 6 7 6 5 7 5 5 5 7 6 7",
-            "4 4 4 3 4 3 3 3.5 4 3.5 3.5 4 3 3.5",
-        ),
+        _vit(_S, 384, "6 6 6 6 7 6 5 7 5 5 5 7 6 7", "4 4 4 3 4 3 3 3.5 4 3.5 3.5 4 3 3.5"),
         23_935_336,
         f"{_TF_TAS} B",
     ),
     "tf-tas-b": PublishedNetwork(
         _vit(
-            _B,
-            576,
-            "9 10 10 10 10 9 10 9 9 10 9 9 9 10 9",
-            "4 4 4 3.5 3 3 3 4 3 3 3.5 4 3.5 4 3",
+            _B, 576, "9 10 10 10 10 9 10 9 9 10 9 9 9 10 9", "4 4 4 3.5 3 3 3 4 3 3 3.5 4 3.5 4 3"
         ),
         57_134_920,
         f"{_TF_TAS} B",

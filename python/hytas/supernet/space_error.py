@@ -148,11 +148,7 @@ def propose(
 
 
 def _of_numbers(
-    gene: str,
-    values: Sequence[Any],
-    worth: float,
-    settings: EvolutionSettings,
-    is_possible: Any,
+    gene: str, values: Sequence[Any], worth: float, settings: EvolutionSettings, is_possible: Any
 ) -> Step | None:
     if abs(worth) < settings.extend or len(values) < 2:
         return None

@@ -18,10 +18,7 @@ TITLE = "Attention and MLP parts"
 NAMES = tuple(
     (name, msa, mlp)
     for name in ("snip", "grad_norm", "dss", "synflow:terms=absolute", "fisher")
-    for msa, mlp in (
-        (f"{name}_msa", f"{name}_mlp"),
-        (f"{name}:parts=msa", f"{name}:parts=mlp"),
-    )
+    for msa, mlp in ((f"{name}_msa", f"{name}_mlp"), (f"{name}:parts=msa", f"{name}:parts=mlp"))
 )
 _SHARES = np.linspace(0.01, 0.99, 25)
 

@@ -87,9 +87,6 @@ def fill(
         table: name -> what hytas uses.
         make: name and entry -> what hytas uses.
         built_in: names that no plug-in may bring, besides those in the table.
-
-    Raises:
-        InputError: a plug-in brings a name that is built in.
     """
     filled = _Table(table, make, frozenset((*table, *built_in)))
     for (of, name), (_, entry) in _ACTIVE.items():
@@ -144,7 +141,6 @@ def proxy(name: str, pass_name: str = "data", **facts: Any) -> Made[Callable[...
     """Register a proxy: a function of what its pass shows; larger scores are better.
 
     Args:
-        name: of the proxy.
         pass_name: "network", a function of the untrained network, patches (N, P, P, bands) and
             labels (N,); "none", of architecture, shape and seed; "data" or "ones", of one layer,
             as those of `hytas.proxies.formulas`.
@@ -176,7 +172,6 @@ def reader(name: str, matches: Callable[[bytes, Path], bool]) -> Made[Callable[.
     """Register the reader of a format: a function from a path to `hytas.data.record.Contents`.
 
     Args:
-        name: of the format, for messages.
         matches: whether a file is one, by its first kilobyte and its path.
     """
     return _decorator("reader", name, lambda made: (matches, made))
@@ -205,11 +200,7 @@ def _register(kind: str, name: str, entry: Any) -> None:
 
 
 def _activate(plugin: Plugin | None, entries: Mapping[Entry, Any]) -> None:
-    """Put entries into the tables.
-
-    Raises:
-        InputError: a name is built in, or another plug-in has it.
-    """
+    """Put entries into the tables."""
     for (kind, name), _ in entries.items():
         owner, _ = _ACTIVE.get((kind, name), (None, None))
         same = owner is None or plugin is None or plugin.name == owner.name
@@ -436,7 +427,6 @@ class Carried:
     """A call that loads the plug-ins of the driver first, also where their files are not.
 
     Attributes:
-        work: what is called.
         plugins: name, digest and source of each.
     """
 

@@ -23,10 +23,8 @@ def by_depth(
     A network without a layer is left out there. So a deep layer compares deep networks only.
 
     Args:
-        architectures: n mappings of genes.
         accuracy: (n,) larger is better.
         resamples: of the best networks, for the interval of 95 %.
-        seed: of them.
 
     Returns:
         Gene with a number for each layer -> of each layer "layer" from 1, "networks", "spearman"

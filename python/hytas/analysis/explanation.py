@@ -66,7 +66,6 @@ class Explanation(NamedTuple):
         bands: importance of the groups of bands, in order.
         cells: importance of the cells of a patch or an image, row by row; None for one cell.
         side: cells along a side.
-        attention: of each layer that attends.
     """
 
     samples: int
@@ -92,11 +91,9 @@ def explain(
     (permutation importance; Breiman, Machine Learning 2001).
 
     Args:
-        network: trained.
         labelled: samples that it did not train on, all of which are read at once.
         groups: bands of each group, as places among those of a patch.
         repeats: random exchanges of each part; their mean counts.
-        seed: of the exchanges.
     """
     network = network.cpu().eval()
     patches, targets = labelled.batch(np.arange(len(labelled)), torch.device("cpu"))

@@ -50,11 +50,8 @@ def importances(
     intervals; below zero is chance.
 
     Args:
-        factors: the genes.
         rows: (n, c) their numbers.
         figure: (n,) such as the accuracy.
-        resampled: bootstrap resamples.
-        seed: of trees, folds and shuffles.
     """
     generator = np.random.default_rng(seed)
     parts = np.array_split(generator.permutation(len(figure)), FOLDS)
@@ -85,11 +82,8 @@ def dependence(
     """Return what forests predict on average if all networks had one value of a gene.
 
     Args:
-        factors: the genes.
         rows: (n, c) their numbers.
         forests: of `fitted`.
-        gene: one of the factors.
-        seed: of the networks that are looked at.
 
     Returns:
         For each of at most `MOST_POINTS` values: the value, and the mean prediction with the ends

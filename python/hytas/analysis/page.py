@@ -26,15 +26,7 @@ def write_analysis(
 
     Args:
         out: of the page; replaced as a whole.
-        tables: of trained networks.
-        settings: how much work to do.
-        names: of sections, in order.
         json_path: file for all figures; None writes none.
-        tell: called with the current work.
-
-    Raises:
-        InputError: a section is unknown, or there is none.
-        OSError: a file cannot be written.
     """
     measured = {name: measure_section(name, tables, settings, tell) for name in names}
     sections = [show_section(name, values) for name, values in measured.items()]

@@ -31,11 +31,7 @@ class Prediction(NamedTuple):
 
 
 def make_regressor(model: str, seed: int, trees: int = TREES) -> Any:
-    """Return a seeded scikit-learn regressor, which runs on one thread.
-
-    Raises:
-        InputError: the name is unknown.
-    """
+    """Return a seeded scikit-learn regressor, which runs on one thread."""
     from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
     if model not in MODELS:
@@ -54,11 +50,6 @@ class ArchitecturePredictor:
 
     Args:
         model: one of `MODELS`.
-        seed: of the trees.
-        trees: their number.
-
-    Raises:
-        InputError: an unknown model.
     """
 
     def __init__(self, *, model: str = "extra-trees", seed: int = 0, trees: int = TREES) -> None:
@@ -80,9 +71,6 @@ class ArchitecturePredictor:
             proxy_scores: n mappings, proxy -> score. The median of the others replaces a score
                 that is missing or not finite.
             targets: (n,) figure of each architecture; larger is better.
-
-        Raises:
-            InputError: lengths differ, there are fewer than two rows, or a target is not finite.
         """
         values = _check_targets(architectures, proxy_scores, targets)
         self._table = FeatureTable.fit(architectures, proxy_scores)
@@ -92,11 +80,7 @@ class ArchitecturePredictor:
     def predict(
         self, architectures: Sequence[Architecture], proxy_scores: ProxyScores
     ) -> Prediction:
-        """Return the predicted figure of each architecture, and the spread over the trees.
-
-        Raises:
-            InputError: lengths differ, or `fit` was not called.
-        """
+        """Return the predicted figure of each architecture, and the spread over the trees."""
         if self._table is None:
             raise InputError("predictor", rule="must be fitted before it predicts")
         if len(architectures) == 0:
@@ -133,14 +117,10 @@ def cross_validated_rank_correlation(
         params: (n,) true parameter counts; the score named "params" if left out.
         folds: at most as many as there are different architectures.
         repeats: divisions into folds.
-        seed: of the divisions and the trees.
 
     Returns:
         "predictor", "params", "depth-embed" and "random" (the mean of `RANDOM_ORDERS`). None if rho
         is undefined: the column is constant, or the architectures do not have it.
-
-    Raises:
-        InputError: as `fit`.
     """
     values = _check_targets(architectures, proxy_scores, targets)
     if params is None:

@@ -78,7 +78,6 @@ def analyse_table(
         seeds: number of draws of the predictors' networks, and of the order of equal scores.
         rank_means: scores of each mean of ranks; a mean is left out if the table lacks one.
         predictor_sizes: numbers of networks to fit predictors on.
-        progress: called with the current work.
 
     Returns:
         JSON-ready: "name", "networks", "size" (source of the true counts), "notes", "groups"

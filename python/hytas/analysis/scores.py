@@ -61,11 +61,7 @@ def training_free_scores(
 
 
 def parse_rank_means(texts: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the names in texts such as `a,b` or `rank-mean(a,b)`.
-
-    Raises:
-        InputError: a text has fewer than two names.
-    """
+    """Return the names in texts such as `a,b` or `rank-mean(a,b)`."""
     parsed = []
     for text in texts:
         inside = text.strip().removeprefix("rank-mean(").removesuffix(")")

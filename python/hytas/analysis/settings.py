@@ -18,7 +18,6 @@ class AnalysisSettings:
         budget: evaluations of a simulated search.
         fits: fits of each predictor, on networks drawn anew.
         sizes: numbers of trained networks to fit predictors on.
-        seed: of everything.
         leads: scores that lead simulated searches; empty for the usual ones, "all" for all.
         by_depth: whether the section of genes looks at each layer.
     """

@@ -40,8 +40,6 @@ class Pool:
     """The networks of a table, found by nearness.
 
     Attributes:
-        architectures: n of them.
-        factors: their genes as numbers.
         places: (n, c) these numbers, each in units of its deviation.
         scale: (c,) the deviations.
     """
@@ -64,7 +62,6 @@ class Pool:
         """Return the number of the network whose genes are nearest; of equals the first.
 
         Args:
-            architecture: any, of the same space.
             free: (n,) which networks come into question; None takes all.
         """
         place = self.factors.rows([architecture])[0] / self.scale
@@ -77,11 +74,7 @@ def engine_strategy(name: str, space: str, budget: int) -> Callable[[int], AskTe
 
     Args:
         name: one of `SIMULATED`.
-        space: name of the built-in space to propose from.
         budget: evaluations that the search will have, by which its population is chosen.
-
-    Raises:
-        InputError: an unknown strategy or space.
     """
     if name not in SIMULATED:
         raise InputError("strategy", name, f"must be one of {', '.join(SIMULATED)}")
@@ -140,9 +133,6 @@ class Simulation:
         """Return the mean regret after so many evaluations, and its 95 % interval over seeds.
 
         No regret is below 0, so the interval begins at 0 or above.
-
-        Raises:
-            InputError: fewer than 1 evaluation.
         """
         if evaluations < 1:
             raise InputError("evaluations", evaluations, "must be 1 or more")
@@ -166,15 +156,10 @@ def simulate(
     of the best lead so far is what the search would give back.
 
     Args:
-        pool: of n networks.
         accuracy: (n,) of them, by which the search is judged.
         make: seed -> search; None takes the networks in a random order.
         budget: evaluations; at most n are made.
-        seeds: of the searches.
         lead: seed -> (n,) what the search is told, larger is better; NaN is the worst.
-
-    Raises:
-        InputError: there is no seed, or the budget is below 1.
     """
     if not isinstance(budget, int | np.integer) or budget < 1:
         raise InputError("budget", budget, "must be a whole number of evaluations, 1 or more")
@@ -210,11 +195,7 @@ def _visit(pool: Pool, search: AskTell, values: Floats, length: int) -> NDArray[
 
 
 def space_of_all(architectures: Sequence[Architecture]) -> str:
-    """Return the name of the space of architectures.
-
-    Raises:
-        InputError: they are of several.
-    """
+    """Return the name of the space of architectures."""
     spaces = sorted({space_of(item) for item in architectures})
     if len(spaces) != 1:
         raise InputError(

@@ -49,8 +49,6 @@ def find_size(
     published scene at the start of the table's name; the column `params` of `hytas score`.
 
     Args:
-        name: of the table.
-        architectures: n mappings of genes.
         counts: the columns `params` and `params_with_caf`, if the table has them.
         shape: bands, classes and patch of the scene, if the user gives them.
     """

@@ -55,7 +55,6 @@ class RankingTable:
 
     Attributes:
         name: of the file, without its suffix; of a benchmark, the name of its folder.
-        architectures: n mappings of genes.
         accuracy: (n,) OA on test pixels.
         scores: name -> (n,); NaN where a score failed. "-grasp" stands for a negative grasp.
         size: true parameter counts and their source; None if they are not known.
@@ -215,11 +214,7 @@ def read_table(
 def _without_repeats(
     path: Path, rows: Sequence[_Row], columns: Mapping[str, str], notes: list[str]
 ) -> tuple[tuple[dict[str, Any], ...], list[_Row]]:
-    """Return each architecture once, and its first row; note how many rows were left out.
-
-    Raises:
-        InputError: fewer than 3 architectures.
-    """
+    """Return each architecture once, and its first row; note how many rows were left out."""
     once: dict[str, tuple[dict[str, Any], _Row]] = {}
     for row in rows:
         architecture = _architecture(path, row, columns)

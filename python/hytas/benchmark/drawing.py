@@ -15,13 +15,7 @@ def draw(feasible: Feasible, number: int, seed: int, uniform: str) -> list[dict[
     """Return `number` distinct architectures that fit; fewer of them are a beginning of more.
 
     Args:
-        feasible: the architectures that fit.
-        number: of architectures.
-        seed: of the draws.
         uniform: one of `UNIFORM`.
-
-    Raises:
-        InputError: there are not so many.
     """
     if uniform not in UNIFORM:
         raise InputError("uniform", uniform, f"must be one of {', '.join(UNIFORM)}")

@@ -59,14 +59,7 @@ def make_benchmark(
         uniform: "choices" draws each choice of a gene with equal chances, "architectures" each
             architecture.
         workers: where networks are scored and trained (`hytas.workers.open_workers`).
-        device: cpu, cuda or auto.
-        report: receives the progress.
         command: that does the work, for the record.
-
-    Raises:
-        InputError: bad configuration, fewer architectures than networks, or `out` belongs to other
-            settings.
-        OSError: a file cannot be written, or a process that trained was killed.
     """
     if len(config.recipes) != 1:
         raise InputError(
@@ -89,11 +82,7 @@ def make_benchmark(
 
 
 def _check_card(run: Run, uniform: str) -> None:
-    """Refuse a table whose networks were drawn or trained otherwise.
-
-    Raises:
-        InputError: its card says so.
-    """
+    """Refuse a table whose networks were drawn or trained otherwise."""
     path = run.folder.path / CARD
     if not path.exists():
         return
@@ -106,11 +95,7 @@ def _check_card(run: Run, uniform: str) -> None:
 
 
 def _score(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore) -> None:
-    """Score the networks that the store lacks.
-
-    Raises:
-        InputError: it holds others.
-    """
+    """Score the networks that the store lacks."""
     context, config = run.context, run.context.config
     done = store.evaluations()
     if any(item.architecture != drawn[item.id] for item in done if item.id < len(drawn)):

@@ -33,8 +33,6 @@ def published_table(name: str) -> Path:
     Source: Zhou et al., HyTAS, ECCV 2024; the authors' repository.
 
     Raises:
-        InputError: it cannot be downloaded, or does not match its checksum.
-        OSError: the cache cannot be written.
         KeyError: no table has this name.
     """
     return fetch(PUBLISHED[name])

@@ -32,12 +32,6 @@ def write_table(
     Args:
         path: replaced as a whole.
         evaluations: the networks, scored; one or more.
-        trainings: those that are done.
-        preset: of the recipe.
-        seeds: that a network is trained with.
-
-    Raises:
-        OSError: the file cannot be written.
     """
     done = {(training.id, training.recipe): training for training in trainings}
     genes = genes_of([item.architecture for item in evaluations])

@@ -35,9 +35,6 @@ class Benchmark:
     It has the questions of NATS-Bench and NASLib: what a network reached, and which networks there
     are. `Benchmark.load` opens one.
 
-    Args:
-        table: of trained networks.
-
     Raises:
         InputError: its networks are of several spaces.
     """

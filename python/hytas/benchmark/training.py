@@ -66,11 +66,7 @@ def run_trainings(
 
     Args:
         run: its first recipe trains all networks; its folder keeps where each training stands.
-        trials: what to train.
         workers: that train networks in parallel (`hytas.workers.open_workers`).
-
-    Raises:
-        OSError: a worker that trained was lost.
     """
     if not trials:
         return

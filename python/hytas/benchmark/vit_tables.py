@@ -92,10 +92,6 @@ def vit_table(
             such as the authors' merged file of all sets of OoD-ViT-NAS.
         space: of its networks; None takes the first built-in one that has the first of them.
         accuracy: the figure that is the OA; None takes the first that most networks have.
-
-    Raises:
-        InputError: the download fails, the file is not such a table, or has no such figure.
-        OSError: a file cannot be read, or the cache cannot be written.
     """
     named = str(source) in VIT_TABLES and not Path(source).exists()
     path = fetch(VIT_TABLES[str(source)]) if named else Path(source)
@@ -129,11 +125,7 @@ def vit_table(
 
 
 def write_vit_table(path: Path, table: RankingTable) -> None:
-    """Write genes, OA and parameters as a CSV table that names its space.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write genes, OA and parameters as a CSV table that names its space."""
     assert table.size is not None
     genes = [name for name in table.architectures[0] if name != "space"]
     text = io.StringIO()

@@ -118,11 +118,7 @@ def _opened(options: dict[str, Any]) -> tuple[list[Any], Any]:
 
 
 def parse_shape(text: str) -> Any:
-    """Return the shape in a text such as "200,16" or "200,16,7,3".
-
-    Raises:
-        InputError: the text is not one.
-    """
+    """Return the shape in a text such as "200,16" or "200,16,7,3"."""
     from hytas.spaces.shape import InputShape
 
     try:

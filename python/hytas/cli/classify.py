@@ -208,13 +208,7 @@ def _notes(
     """Collect what is to be said of the model, the scene and the files, before work begins.
 
     Args:
-        deployed: the model.
-        source: the scene.
-        outputs: by argument.
         strict: the name of the scene if it is refused where it is doubtful.
-
-    Raises:
-        InputError: it is.
     """
     from hytas.deploy.value_range import range_doubt, wavelength_doubt
 

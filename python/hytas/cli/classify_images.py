@@ -27,10 +27,7 @@ class Images(NamedTuple):
     """Images to classify.
 
     Attributes:
-        read: reads their raw values by number.
-        files: their names.
         labels: true class of each; None if they are not known.
-        notes: one-line remarks.
     """
 
     read: "Read"
@@ -45,14 +42,7 @@ def classify_files(
     """Do what `hytas classify` was asked for, with a model of images.
 
     Args:
-        model: that takes images.
         images: as `source` of `classify_folder`.
-        as_json: print the figures as JSON.
-        chosen: values of the other options, by name.
-
-    Raises:
-        InputError: an option that is for scenes was given, or as `classify_folder`.
-        OSError: a file cannot be read or written.
     """
     names = click.get_current_context().params
     refuse_given([name for name in names if name not in OURS], "is for scenes, not for images")
@@ -78,16 +68,8 @@ def classify_folder(
     """Classify images, write their classes to a CSV file, and return figures.
 
     Args:
-        model: that takes images.
         source: a folder with images at any depth, a .npz file with images, or a set by name.
-        out: the table.
         resize: side to bring images to, in pixels; None leaves them as they are.
-        skip_unreadable: leave out files that cannot be read.
-        hidden: show no progress.
-
-    Raises:
-        InputError: there are no images, or they are not what the model takes.
-        OSError: a file cannot be read or written.
     """
     from hytas.deploy.images import classify_images, write_predictions
 
@@ -116,18 +98,7 @@ def classify_folder(
 def classify_table(
     model: "DeployedModel", table: Path, as_json: bool, chosen: Mapping[str, Any]
 ) -> None:
-    """Classify the rows of a table of spectra, and write their classes to a CSV file.
-
-    Args:
-        model: that takes single pixels.
-        table: its file.
-        as_json: print the figures as JSON.
-        chosen: values of the other options, by name.
-
-    Raises:
-        InputError: an option that is for scenes was given, or the table has other bands.
-        OSError: a file cannot be read or written.
-    """
+    """Classify the rows of a table of spectra, and write their classes to a CSV file."""
     import numpy as np
 
     from hytas.data import valid_mask

@@ -57,11 +57,7 @@ def open_source(path: Path, key: str | None, bands: int | None, axes: str | None
 
 
 def resampled(source: Source, model: "DeployedModel", name: str, nodata: float | None) -> Source:
-    """Return the source with the bands of the model, changed row by row; NaN means no data.
-
-    Raises:
-        InputError: one of them has no wavelengths, or they hardly overlap.
-    """
+    """Return the source with the bands of the model, changed row by row; NaN means no data."""
     import numpy as np
 
     from hytas.data import MappedCube, Resampling
@@ -85,11 +81,7 @@ def resampled(source: Source, model: "DeployedModel", name: str, nodata: float |
 def read_truth(
     path: Path, key: str | None, source: Source, model: "DeployedModel", **marks: Any
 ) -> Truth:
-    """Read the ground truth on the pixels of a source; `marks` say how labels are meant.
-
-    Raises:
-        InputError: the file holds no such labels, or none of a class that the model knows.
-    """
+    """Read the ground truth on the pixels of a source; `marks` say how labels are meant."""
     from hytas.deploy.accuracy import check_truth
 
     truth = _read_truth(path, key, source, model, **marks)

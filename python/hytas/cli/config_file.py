@@ -218,11 +218,7 @@ def _recipe(values: Any, path: Path) -> list[str]:
 
 
 def configured_recipe(usual: "Recipe") -> "Recipe":
-    """Return the recipe of the file, which changes `usual`.
-
-    Raises:
-        InputError: a setting is none.
-    """
+    """Return the recipe of the file, which changes `usual`."""
     meta = click.get_current_context().meta.get(_META, {})
     return usual.changed(meta.get("recipe", ()))
 
@@ -237,13 +233,7 @@ def write_config(path: Path, config: RunConfig, **further: str | None) -> None:
     """Write a configuration as a TOML file that --config reads.
 
     Args:
-        path: the file.
-        config: what it says.
         further: other options of the command; None leaves one out.
-
-    Raises:
-        InputError: its folder is not there, or it does not end in .toml: it might be a scene.
-        OSError: it cannot be written.
     """
     if path.suffix.lower() != ".toml":
         raise InputError("write_config", path, "must end in .toml")

@@ -46,12 +46,7 @@ def inspect(path: Path, as_json: bool, **reading: Any) -> None:
 
 
 def _reader(path: Path, given: Mapping[str, Any]) -> tuple[Callable[[], Finding], Lines]:
-    """Return the functions that describe the path, and that write the description for people.
-
-    Args:
-        path: of a scene, a model or a run.
-        given: options for reading a scene.
-    """
+    """Return the functions that describe the path, and that write the description for people."""
     from hytas.data import is_scene_folder
     from hytas.data.spectra.columns import SUFFIXES, describe_columns
 
@@ -177,11 +172,7 @@ def _product(contents: "Contents") -> Finding:
 
 
 def _lacks_labels_alone(path: Path, given: Mapping[str, Any]) -> bool:
-    """Return whether a scene that cannot be read lacks labels, and the options are not at fault.
-
-    Raises:
-        InputError: an option is wrong for the cube.
-    """
+    """Return whether a scene that cannot be read lacks labels, and the options are not at fault."""
     from hytas.data import check_nodata, load_scene, open_cube, parse_bands
 
     if given.keys() - {"bands", "nodata", "axes"}:  # the others say how to read labels

@@ -13,11 +13,7 @@ PARTS = ("config", "architecture", "metrics")
 
 
 def describe_run(path: Path) -> Finding:
-    """Return the files of a run, its configuration, its winner and its figures.
-
-    Raises:
-        InputError: it is not the folder of a run, or a file in it is damaged.
-    """
+    """Return the files of a run, its configuration, its winner and its figures."""
     from hytas.files import parse_json
     from hytas.manifest import Manifest
 
@@ -46,11 +42,7 @@ def file_digest(path: Path) -> str:
 
 
 def lines_of_run(facts: Mapping[str, Any]) -> list[str]:
-    """Return a run in about ten lines; its problems come last.
-
-    Raises:
-        InputError: its files are not those of a run.
-    """
+    """Return a run in about ten lines; its problems come last."""
     try:
         return _lines(facts)
     except (AttributeError, LookupError, TypeError, ValueError) as error:

@@ -27,11 +27,7 @@ def describe_range(pixels: "Array", nodata: float | None) -> str | None:
 
 
 def describe_shapes(path: Path) -> dict[str, Any] | None:
-    """Return fields and values of a file of polygons or points; None for another file.
-
-    Raises:
-        InputError: the file is too large, broken, or holds no shapes.
-    """
+    """Return fields and values of a file of polygons or points; None for another file."""
     from collections import Counter
 
     from hytas.data.labels.formats import format_of, read_shapes

@@ -22,7 +22,6 @@ def print_outcome(outcome: Outcome, data: str) -> None:
     """Print accuracy, comparison, size against the budget, decisions, time, and what to open.
 
     Args:
-        outcome: of the run.
         data: file or name of its first scene.
     """
     for line in _lines(outcome, data):

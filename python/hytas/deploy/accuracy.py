@@ -12,11 +12,7 @@ from hytas.model_card import ModelCard
 
 
 def check_truth(truth: npt.NDArray[np.int32], card: ModelCard) -> None:
-    """Refuse a ground truth without any class of the model.
-
-    Raises:
-        InputError: no labelled pixel is of a class that the model knows.
-    """
+    """Refuse a ground truth without any class of the model."""
     if not _known(truth, card).any():
         classes = ", ".join(str(value) for value in np.unique(truth[truth != 0])[:20]) or "none"
         raise InputError(
@@ -32,15 +28,10 @@ def measure(
     Args:
         labels: (H, W) class ids that the model gave; 0 where there is no data.
         truth: (H, W) class ids of the ground truth; 0 unlabelled.
-        card: of the model.
 
     Returns:
         What `accuracy_report` returns, and `unknown`: the number of labelled pixels whose class the
         model does not know. These pixels do not count in the other figures.
-
-    Raises:
-        InputError: height or width differ, or no labelled pixel that holds data is of a class that
-            the model knows.
     """
     if labels.shape != truth.shape:
         raise InputError(

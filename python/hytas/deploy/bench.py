@@ -27,12 +27,9 @@ class Setting:
     """What to measure.
 
     Attributes:
-        model: the file.
         runtime: the module whose `main` runs the model.
         provider: "cpu" or "cuda".
-        threads: CPU threads.
         batch: patches at a time; for a scene graph the rows of a tile, which is 64 pixels wide.
-        seconds: how long to measure.
     """
 
     model: str
@@ -54,9 +51,6 @@ def bench(
         of the fastest round), `cpu_ms` (least processor time of a call over all threads),
         `pixels_per_second` of the fastest call, `peak_mb` (resident memory of the whole process)
         and `run_mb` (memory that running added).
-
-    Raises:
-        InputError: a setting cannot run; with the message of its process.
     """
     times: list[list[list[float]]] = [[] for _ in settings]
     busy: list[list[float]] = [[] for _ in settings]

@@ -23,11 +23,7 @@ _ONNX_NAMES = {"float32": "float", "float64": "double"}
 
 
 def read_card(file: ModelFile, path: Path) -> ModelCard:
-    """Return the card of a file, after a check of its preprocessing and no-data value.
-
-    Raises:
-        InputError: it is not the card of a model of hytas, or a value is impossible.
-    """
+    """Return the card of a file, after a check of its preprocessing and no-data value."""
     card = ModelCard.from_properties(file.properties, source=str(path))
     _check_preprocessing(card, path)
     try:
@@ -48,22 +44,14 @@ def read_card(file: ModelFile, path: Path) -> ModelCard:
 
 
 def smoothing_of(card: ModelCard) -> Smoothing | None:
-    """How a card says that maps are smoothed; None where it says nothing.
-
-    Raises:
-        InputError: it says what cannot be.
-    """
+    """How a card says that maps are smoothed; None where it says nothing."""
     if card.smoothing is None:
         return None
     return Smoothing.from_dict(card.smoothing, len(card.kept_bands))
 
 
 def unknown_of(card: ModelCard) -> UnknownGround | None:
-    """Return the score of a card for ground of no class of the model; None without one.
-
-    Raises:
-        InputError: it is not one.
-    """
+    """Return the score of a card for ground of no class of the model; None without one."""
     if card.unknown is None:
         return None
     return UnknownGround.from_dict(card.unknown, len(card.class_ids))
@@ -92,11 +80,7 @@ def _holds(dtype: np.dtype[Any], value: float) -> bool:
 
 
 def check_signature(ends: Ends, card: ModelCard, path: Path) -> None:
-    """Refuse a graph whose inputs and outputs are not those of its metadata.
-
-    Raises:
-        InputError: naming both.
-    """
+    """Refuse a graph whose inputs and outputs are not those of its metadata."""
     side, bands, classes = card.patch_size, card.bands, len(card.class_ids)
     taken = f"tensor({_ONNX_NAMES.get(card.dtype, card.dtype)})"
     tile = ("tile", taken, [None, None, bands])

@@ -75,8 +75,6 @@ def make_delta(old: bytes, new: bytes, rounded: Mapping[str, Rounded] | None = N
     """Return the delta from one file to another.
 
     Args:
-        old: a file.
-        new: another file.
         rounded: what `round_difference` returned with `new`, if it is rounded.
     """
     operations = _operations(old, new, rounded or {})
@@ -151,12 +149,7 @@ def apply_delta(old: bytes, delta: bytes, name: str | Path = "delta") -> bytes:
     """Return the new file.
 
     Args:
-        old: the file that the delta was made from.
-        delta: content of the delta.
         name: what messages call it.
-
-    Raises:
-        InputError: the delta is damaged, or is for another file.
     """
     body = delta[:-DIGEST]
     if not delta.startswith(MAGIC) or len(delta) < len(MAGIC) + 3 * DIGEST:
@@ -252,7 +245,6 @@ def round_difference(old: bytes, new: bytes, bits: int) -> tuple[bytes, dict[str
     """Return a new model whose tensors differ from the old one's by rounded values.
 
     Args:
-        old: a model file.
         new: a model file of the same network.
         bits: of a rounded value, 4 or 8.
 

@@ -19,12 +19,7 @@ def check_images(model: DeployedModel, name: str, shape: Sequence[int]) -> None:
     """Refuse a model for scenes, and images of other sizes or channels than it takes.
 
     Args:
-        model: to classify with.
-        name: of the image, for messages.
         shape: (H, W, channels) of it.
-
-    Raises:
-        InputError: as said.
     """
     side, channels = model.card.patch_size, model.card.bands
     if not model.card.of_images:
@@ -53,13 +48,9 @@ def classify_images(
     """Return class probabilities (count, C) of images, a few in memory at a time.
 
     Args:
-        model: that takes images.
         read: from numbers of images (n,) to their raw values (n, side, side, channels).
         count: of the images, numbered from 0.
         progress: called with how many are done, and with `count`.
-
-    Raises:
-        InputError: the model's type cannot hold a value, or an image cannot be read.
     """
     probabilities = np.empty((count, len(model.card.class_ids)), np.float32)
     step = 8 * model.micro_batch
@@ -87,14 +78,9 @@ def write_predictions(
 
     Args:
         path: replaced as a whole.
-        card: of the model.
         files: names of the images, or rows of a table.
         probabilities: (n, C); where all are 0 there is no data, and the class is left empty.
         labels: true class of each; None if they are not known.
-        head: of the first column.
-
-    Raises:
-        OSError: the file cannot be written.
     """
     best, confidence = probabilities.argmax(axis=1), probabilities.max(axis=1)
     held = confidence > 0

@@ -32,7 +32,6 @@ class Journal:
     again.
 
     Attributes:
-        done: number of finished rows.
         damaged: whether rows of an earlier run were damaged.
     """
 
@@ -51,7 +50,6 @@ class Journal:
 
         Raises:
             ValueError: the strip does not follow the rows done.
-            OSError: the disk is full.
         """
         if strip.top != self.done:
             raise ValueError(f"strip: starts at row {strip.top}, {self.done} rows are done")
@@ -121,11 +119,6 @@ def open_journal(
     Args:
         out: the final file; the journal is `.<name>.partial` next to it.
         identity: all that the map depends on, as JSON.
-        shape: height and width.
-
-    Raises:
-        InputError: another process is at work on this map.
-        OSError: the folder is read-only, or the disk is full.
     """
     path = Path(out).with_name(f".{Path(out).name}.partial")
     header = _header(identity, shape)
@@ -146,9 +139,6 @@ def _open_alone(path: Path, out: str | Path) -> FileIO:
     """Open a journal for appending, and lock it until it is closed.
 
     It has no buffer, so that closing it cannot fail.
-
-    Raises:
-        InputError: another process holds it.
     """
     while True:
         file = path.open("ab", buffering=0)
@@ -164,11 +154,7 @@ def _open_alone(path: Path, out: str | Path) -> FileIO:
 
 
 def write_all(file: FileIO, content: bytes) -> None:
-    """Write to an unbuffered file.
-
-    Raises:
-        OSError: naming the file; part of the content may be written.
-    """
+    """Write to an unbuffered file."""
     rest = memoryview(content)
     while rest:
         try:

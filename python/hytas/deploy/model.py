@@ -33,7 +33,6 @@ class DeployedModel:
     """A model file, ready to run.
 
     Attributes:
-        path: of the file.
         card: the metadata of the file.
         provider: the onnxruntime execution provider that runs it.
         checksum: SHA-256 of the file without its checksum entry.

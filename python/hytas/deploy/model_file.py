@@ -27,8 +27,6 @@ class ModelFile:
     """The metadata, inputs and outputs of a model file.
 
     Attributes:
-        properties: its metadata.
-        ends: its inputs and outputs.
         checksum: SHA-256 of the file without its checksum entry, as hexadecimal digits.
     """
 
@@ -53,12 +51,7 @@ def file_of_model(path: Path) -> Path:
 
 
 def read_model(path: Path) -> bytes:
-    """Return the bytes of a model file, or of the model in the folder of a run.
-
-    Raises:
-        InputError: the file is missing, is not a plain file, or is too large for a model.
-        OSError: it cannot be read.
-    """
+    """Return the bytes of a model file, or of the model in the folder of a run."""
     path = file_of_model(path)
     if not path.exists():
         raise InputError(
@@ -87,11 +80,7 @@ def examine(content: bytes, path: Path) -> ModelFile:
     """Check the bytes of a file: checksum, operator set, graph and tensors.
 
     Args:
-        content: the bytes.
         path: the name of the file in messages.
-
-    Raises:
-        InputError: it is not an ONNX file, not one of hytas, damaged, or not safe to run.
     """
     fields = Fields()
     try:

@@ -24,7 +24,6 @@ class Extras:
 
     Attributes:
         truth: (H, W) class ids of the ground truth, or None.
-        title: of a picture.
         grid: where the pixels of the scene lie, or None.
         lookup: rasters are written on the map grid of this table, instead of the scene's.
     """
@@ -105,12 +104,7 @@ SUFFIXES = {"out": tuple(WRITERS), "confidence": tuple(RASTERS), "confusion": PI
 
 
 def check_output(path: Path, argument: str = "out") -> None:
-    """Refuse, before the work, an output that could not be written afterwards.
-
-    Raises:
-        InputError: an unknown suffix, a folder that is missing or cannot be written, a folder with
-            the name of the file, or a package that is not installed.
-    """
+    """Refuse, before the work, an output that could not be written afterwards."""
     suffixes = SUFFIXES[argument]
     if path.suffix.lower() not in suffixes:
         raise InputError(argument, path, f"must end in one of {', '.join(suffixes)}")
@@ -125,11 +119,7 @@ def check_output(path: Path, argument: str = "out") -> None:
 
 
 def check_place(path: Path, extras: Extras, argument: str = "out") -> None:
-    """Refuse, before the work, a format that cannot tell where the pixels of a scene lie.
-
-    Raises:
-        InputError: an ENVI header, and pixels that are sheared, mirrored, or rotated and oblong.
-    """
+    """Refuse, before the work, a format that cannot tell where the pixels of a scene lie."""
     if RASTERS.get(path.suffix.lower()) is write_envi:
         check_envi_place(path, extras.place, argument)
 
@@ -151,9 +141,6 @@ def check_apart(outputs: Mapping[str, Path], inputs: Mapping[str, Sequence[Path]
     Args:
         outputs: argument -> path.
         inputs: name of the input in messages -> its files.
-
-    Raises:
-        InputError: naming the file and the input or output that has it, too.
     """
     taken = [(what, file) for what, files in inputs.items() for file in files]
     for argument, path in outputs.items():
@@ -170,12 +157,7 @@ def check_apart(outputs: Mapping[str, Path], inputs: Mapping[str, Sequence[Path]
 def write_map(
     path: str | Path, result: MapRows, card: ModelCard, extras: Extras | None = None
 ) -> Path:
-    """Write a class map in the format that the suffix names.
-
-    Raises:
-        InputError: an unknown suffix.
-        OSError: the file cannot be written.
-    """
+    """Write a class map in the format that the suffix names."""
     path = Path(path)
     check_output(path)
     WRITERS[path.suffix.lower()](path, result, card, extras or Extras())
@@ -185,12 +167,7 @@ def write_map(
 def write_confidence(
     path: str | Path, result: MapRows, card: ModelCard, extras: Extras | None = None
 ) -> Path:
-    """Write the confidence, float32, as a GeoTIFF or ENVI raster.
-
-    Raises:
-        InputError: an unknown suffix.
-        OSError: the file cannot be written.
-    """
+    """Write the confidence, float32, as a GeoTIFF or ENVI raster."""
     path = Path(path)
     check_output(path, "confidence")
     write = RASTERS[path.suffix.lower()]

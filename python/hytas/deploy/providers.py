@@ -42,9 +42,6 @@ def choose(provider: str) -> list[tuple[str, dict[str, Any]]]:
 
     Args:
         provider: "auto" (the best that works), "cpu" or "cuda".
-
-    Raises:
-        InputError: the provider is unknown, or does not work here.
     """
     working = working_providers()
     if provider == "auto":
@@ -71,11 +68,7 @@ def _with_options(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def check_chosen(provider: str, session: onnxruntime.InferenceSession) -> None:
-    """Refuse a session that fell back to the CPU although a GPU was asked for by name.
-
-    Raises:
-        InputError: the CUDA libraries or the memory are missing.
-    """
+    """Refuse a session that fell back to the CPU although a GPU was asked for by name."""
     if provider == "cuda" and session.get_providers()[0] != _SHORT["cuda"]:
         raise InputError(
             "provider",

@@ -37,10 +37,6 @@ def write_geotiff(
 
     A TIFF has no place for the names of categories. GDAL keeps them in `<path>.aux.xml`; QGIS takes
     them from a style, `<stem>.qml`. The image is written last: if it is there, these are as well.
-
-    Raises:
-        InputError: rasterio is not installed.
-        OSError: the file cannot be written.
     """
     options: dict[str, Any] = {"driver": "GTiff", "bigtiff": "if_safer"}
     if classes and dtype == np.uint8:
@@ -64,10 +60,6 @@ def write_envi(
 
     Both are first written under temporary names, so that a failure leaves an earlier map as it was.
     The header is renamed last: if it is there, its data are complete.
-
-    Raises:
-        InputError: rasterio is not installed, or an ENVI header cannot tell the place.
-        OSError: a file cannot be written.
     """
     check_envi_place(path, grid)
     header, data = path.with_suffix(".hdr"), path.with_suffix(".img")
@@ -83,11 +75,7 @@ def write_envi(
 
 
 def check_envi_place(path: Path, grid: Grid | None, argument: str = "out") -> None:
-    """Refuse a grid whose place an ENVI header cannot tell.
-
-    Raises:
-        InputError: it is sheared, mirrored, or rotated without square pixels.
-    """
+    """Refuse a grid whose place an ENVI header cannot tell."""
     if grid is None or grid.transform is None:
         return
     a, b, _, d, e, _ = grid.transform

@@ -227,9 +227,6 @@ def chosen_smoothing(model: DeployedModel, smooth: str | None) -> Smoothing | No
     Args:
         model: whose card says what is done unless something is asked for.
         smooth: "guided", "none", or None for what the card says.
-
-    Raises:
-        InputError: an unknown method, or one that the model cannot be run with.
     """
     if smooth is not None and smooth not in METHODS:
         raise InputError("smooth", smooth, f"must be one of {', '.join(METHODS)}")
@@ -255,11 +252,7 @@ def unknown_ground(model: DeployedModel, share: float | None) -> IsUnknown | Non
     """Return the function from probabilities (n, C) to which pixels (n,) are of no class.
 
     Args:
-        model: whose card has the score.
         share: of held-out pixels that would be unknown, too; None for no such function.
-
-    Raises:
-        InputError: the share is outside the range, or the model has no score or no probabilities.
     """
     if share is None:
         return None

@@ -88,9 +88,6 @@ class Smoothing:
 
         Args:
             cube: (H, W, B) as the sensor gives it.
-            preprocessing: band selection and scaling of the model.
-            nodata: the value that stands for no data, or None.
-            method: of the result.
             pixels: flat indices of the pixels to fit on; None means all.
         """
         height, width = cube.shape[:2]
@@ -131,11 +128,7 @@ class Smoothing:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], bands: int) -> Self:
-        """Rebuild from the JSON form; `bands` is how many the model keeps.
-
-        Raises:
-            InputError: a missing field, or values out of their range.
-        """
+        """Rebuild from the JSON form; `bands` is how many the model keeps."""
         try:
             result = cls(
                 str(values["method"]),
@@ -180,7 +173,6 @@ def guided_rows(
         radius: r. The rows given first are right from the 2 r-th on, where rows before them are
             missing.
         eps: as in `Smoothing`.
-        temperature: likewise.
 
     Yields:
         (W, C) float32 for every row given, 0 where there is no data.
@@ -225,7 +217,6 @@ def local_model(
         products: means of I_0 I_0, I_0 I_1, I_0 I_2, I_1 I_1, I_1 I_2, I_2 I_2.
         p: means of the probabilities, (C, ...).
         mixed: means of I_k p, three of (C, ...).
-        eps: added to the variances.
 
     Source: He et al., 2013, Eq. 14 and 15; the system is solved by elimination, for eps keeps it
     positive definite.

@@ -92,11 +92,7 @@ class UnknownGround:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], classes: int) -> Self:
-        """Read the form of `to_dict`.
-
-        Raises:
-            InputError: it is another form, or not of so many classes.
-        """
+        """Read the form of `to_dict`."""
         shapes = {"transform": (classes, classes), "centres": (classes, classes)}
         shapes["thresholds"] = (len(SHARES),)  # type: ignore[assignment]
         arrays = {}
@@ -124,11 +120,7 @@ def _shortest(values: npt.NDArray[np.float32]) -> Any:
 
 
 def check_share(share: float) -> float:
-    """Return a share of pixels that may be unknown.
-
-    Raises:
-        InputError: it is outside `SHARES`.
-    """
+    """Return a share of pixels that may be unknown."""
     if not SHARES[0] <= share <= SHARES[-1]:
         raise InputError("unknown", share, f"must be {SHARES[0]} to {SHARES[-1]}")
     return share

@@ -23,7 +23,6 @@ def range_doubt(model: DeployedModel, cube: Rows, nodata: float | None) -> str |
     data.
 
     Args:
-        model: to classify with.
         cube: (H, W, B); a few rows are read.
         nodata: the no-data value; None uses the model's.
     """

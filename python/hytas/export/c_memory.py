@@ -33,7 +33,6 @@ def pack(body: Sequence[str], workspace: str) -> Packed:
 
     Args:
         body: the lines of the function: declarations of arrays, then a call a line.
-        workspace: name of the array.
     """
     declared = [match for match in map(_DECLARED.match, body) if match]
     arrays = {

@@ -56,10 +56,6 @@ def export_c(model: SensorModel, path: str | Path, card: ModelCard) -> Path:
     """Write `model` as C: one raw patch (P, P, bands) -> probabilities (C,).
 
     All names begin with the name of the folder, so that several models link into one program.
-
-    Raises:
-        InputError: emx-onnx-cgen is missing or cannot write the model.
-        OSError: the file cannot be written.
     """
     write_text(path, c_source(model, card, name_of(Path(path).parent)))
     return Path(path)
@@ -72,11 +68,7 @@ def name_of(folder: Path) -> str:
 
 
 def c_source(model: SensorModel, card: ModelCard, name: str) -> str:
-    """Return the C file; `name` begins all names that other files see.
-
-    Raises:
-        InputError: emx-onnx-cgen is missing or cannot write the model.
-    """
+    """Return the C file; `name` begins all names that other files see."""
     seen = _seen(model, card)
     text = _generated(model, card, seen)
     function = _FUNCTION.search(text)
@@ -334,11 +326,7 @@ def _quoted(text: str) -> str:
 
 
 def write_header(path: Path) -> None:
-    """Write the header of a C file next to it.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write the header of a C file next to it."""
     text = path.read_text(encoding="utf-8")
     header = text[text.index(_BEGIN) + len(_BEGIN) : text.index(_END)]
     write_text(path.with_suffix(".h"), header)
@@ -364,11 +352,7 @@ def sizes_of(path: Path) -> dict[str, int]:
 
 
 def open_c(path: str | Path) -> Callable[[npt.NDArray[Any]], npt.NDArray[Any]]:
-    """A C file, compiled here, as a function of raw patches.
-
-    Raises:
-        InputError: there is no C compiler, or it refuses the file.
-    """
+    """A C file, compiled here, as a function of raw patches."""
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise InputError("formats", "c", "needs a C compiler (cc) to check the file with")

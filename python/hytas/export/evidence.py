@@ -40,7 +40,6 @@ class Evidence:
     """A model, and the pixels to check its files on.
 
     Attributes:
-        model: the exported model.
         reader: from flat indices of pixels, or numbers of images, to raw patches.
         pixels: flat indices of the pixels to compare on.
         targets: (pixels) their true classes, 0-based.
@@ -98,30 +97,18 @@ class Evidence:
 
 
 def judge_exact(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
-    """Check a file of full precision: probabilities within 1e-4 of torch's, and the same labels.
-
-    Raises:
-        ExportError: it fails; with the figures.
-    """
+    """Check a file of full precision: probabilities within 1e-4 of torch's, and the same labels."""
     parity = check_parity(evidence.model, {name: path}, evidence.batches())
     return {"pixels": parity.pixels, **parity.to_dict()["formats"][name]}
 
 
 def judge_c(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
-    """Check a C file as any of full precision; the figures also have its memory.
-
-    Raises:
-        ExportError: it fails; with the figures.
-    """
+    """Check a C file as any of full precision; the figures also have its memory."""
     return {**judge_exact(name, path, evidence), **sizes_of(path)}
 
 
 def judge_reduced(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
-    """Check a file of reduced precision: 99 % of torch's labels, OA at most 0.5 points lower.
-
-    Raises:
-        ExportError: it fails; with the figures.
-    """
+    """Check a file of reduced precision: 99 % of torch's labels, OA at most 0.5 points lower."""
     probabilities = evidence.answers(open_exported(path))
     usable = np.isfinite(probabilities).all(axis=1)
     difference = float(np.nanmax(np.abs(probabilities - evidence.expected)))
@@ -134,11 +121,7 @@ def judge_reduced(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
 
 
 def judge_reduced_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
-    """Check a scene graph of reduced precision by the same rule, on the pixels of some rows.
-
-    Raises:
-        ExportError: it fails; with the figures.
-    """
+    """Check a scene graph of reduced precision by the same rule, on the pixels of some rows."""
     deployed = DeployedModel.load(path, "cpu")
     few = in_few_rows(evidence.pixels, evidence.cube.shape[1])
     pixels, targets = (values[few] for values in (evidence.pixels, evidence.targets))
@@ -163,10 +146,8 @@ def classes_of_rows(
     """Return the class indices of pixels by a scene graph, a row at a time.
 
     Args:
-        deployed: the scene graph.
         tile: from the first row, the row behind the last and the margin to a tile.
         pixels: flat indices.
-        width: of the scene.
     """
     predicted = np.empty(len(pixels), np.int64)
     numbers = {number: at for at, number in enumerate(deployed.card.class_ids)}
@@ -186,13 +167,9 @@ def judge_labels(
     """Return the figures of a model of reduced precision.
 
     Args:
-        name: of the format, for the message.
         predicted: class indices by the model.
         expected: class indices by the exact model.
         targets: true class indices.
-
-    Raises:
-        ExportError: fewer than 99 % agree, or OA falls by more than half a point.
     """
     agreement = float((predicted == expected).mean())
     accuracy = float((predicted == targets).mean())
@@ -210,11 +187,7 @@ def judge_labels(
 
 
 def judge_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
-    """Check a scene graph: labels and confidences of torch, on rows spread over the scene.
-
-    Raises:
-        ExportError: it fails; with the figures.
-    """
+    """Check a scene graph: labels and confidences of torch, on rows spread over the scene."""
     deployed, reference = DeployedModel.load(path, "cpu"), open_torch(evidence.model)
     height, width = evidence.cube.shape[:2]
     ids = np.asarray(deployed.card.class_ids)
@@ -240,11 +213,7 @@ def judge_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
 
 
 def judge_smooth_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
-    """A scene graph that smooths: as the filter gives it on what torch gives, in one strip.
-
-    Raises:
-        ExportError: with the figures.
-    """
+    """A scene graph that smooths: as the filter gives it on what torch gives, in one strip."""
     deployed, reference = DeployedModel.load(path, "cpu"), open_torch(evidence.model)
     card, smoothing = deployed.card, deployed.smoothing
     assert smoothing is not None  # the file was opened, so its card has one

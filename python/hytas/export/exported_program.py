@@ -17,10 +17,6 @@ def export_program(model: SensorModel, path: str | Path, card: ModelCard) -> Pat
     """Write `model` as a .pt2 program: patches (N, P, P, bands) of the card's dtype -> (N, C).
 
     The card is inside, as the extra file "hytas.json".
-
-    Raises:
-        InputError: the card does not describe the model.
-        OSError: the file cannot be written.
     """
     example = example_patches(model, card).numpy().astype(card.numpy_dtype)
     buffer = io.BytesIO()

@@ -41,7 +41,6 @@ class Format(NamedTuple):
 
     Attributes:
         file: name of the file in a run folder.
-        write: writes the file.
         judge: checks the file on real pixels; returns figures or raises ExportError.
         complete: writes what belongs next to the file, once it is there.
     """
@@ -88,7 +87,6 @@ def file_of(name: str, taken: str = INPUTS[0]) -> str:
     """Return the name of a format's file in a run folder.
 
     Args:
-        name: of the format.
         taken: one of `INPUTS`.
     """
     stem, _, suffix = FORMATS[name].file.rpartition(".")
@@ -142,8 +140,6 @@ def export_checked(
 
     Args:
         folder: must exist. If a format is refused, an older file of it stays as it was.
-        card: the metadata of the files.
-        formats: names in FORMATS.
         evidence: the model, and the pixels for the check.
         force: write a file of reduced precision even if it fails; its card then says `forced`.
         taken: type of the values that the files take, one of `INPUTS`.

@@ -105,16 +105,11 @@ def profile(
 
     Args:
         card: gives space, sensor and patch; its architecture does not matter.
-        threads: CPU threads.
         batch: patches at a time; a cost is the time of one call.
-        seconds: time to measure each network.
         progress: called with the number of exported networks and of all networks.
 
     Returns:
         The table as JSON, which the engine's `latency@` budgets read.
-
-    Raises:
-        InputError: the search space is unknown.
     """
     name = card.architecture["space"]
     file, offered = json.loads(space_text(name)), _shape(card).variables()
@@ -188,11 +183,7 @@ def _model(architecture: Architecture, card: ModelCard) -> tuple[SensorModel, Mo
 
 
 def predict(table: Mapping[str, Any], card: ModelCard, name: str = "here") -> float:
-    """Return the milliseconds of the card's architecture in a table; `name` is for messages.
-
-    Raises:
-        InputError: it is not a table, it has another space or sensor, or its unit is not time.
-    """
+    """Return the milliseconds of the card's architecture in a table; `name` is for messages."""
     try:
         space, _ = open_space(card.architecture["space"], offered=_shape(card).variables())
         space = space.with_table(name, json.dumps(table))
@@ -207,11 +198,7 @@ def predict(table: Mapping[str, Any], card: ModelCard, name: str = "here") -> fl
 
 
 def conditions(table: Mapping[str, Any]) -> tuple[int, int]:
-    """Return threads and patches per call of a table; 1 and 1 if it does not name them.
-
-    Raises:
-        InputError: they are not whole numbers of 1 or more.
-    """
+    """Return threads and patches per call of a table; 1 and 1 if it does not name them."""
     stated = table.get("conditions", {})
     read = stated.get if isinstance(stated, dict) else lambda name, usual: 0
     values = [read("threads", 1), read("batch", 1)]

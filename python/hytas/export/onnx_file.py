@@ -40,7 +40,6 @@ def export_onnx(
 
     Args:
         model: in any mode, on any device; it is not changed.
-        path: of the file, which is replaced as a whole.
         card: the metadata of the file; its dtype is the input type of the graph.
         opset: ONNX operator set, 18 to 24.
 
@@ -125,11 +124,7 @@ def inference_copy(model: SensorModel, card: ModelCard | None = None) -> SensorM
 
 
 def example_patches(model: SensorModel, card: ModelCard) -> torch.Tensor:
-    """Return patches for tracing, (2, P, P, bands) float32, with the centre of every band.
-
-    Raises:
-        InputError: the card's bands or classes are not those of the model.
-    """
+    """Return patches for tracing, (2, P, P, bands) float32, with the centre of every band."""
     scaling = model.scaling
     side, kept = card.patch_size, int(scaling.bands.max()) + 1
     if kept > card.bands:
@@ -166,7 +161,6 @@ def trace(
         example: the argument: a float32 tensor, or lists of them.
         dynamic: axes of free size, as `torch.export.Dim`, nested like `example`.
         names: of the inputs and of the outputs.
-        opset: ONNX operator set.
         most: elements of such a value, if it is not to be left to the runtime.
     """
     key = _key(model, example, (dynamic, names, opset, most))

@@ -72,7 +72,6 @@ class Parity:
 
     Attributes:
         pixels: number of compared pixels.
-        differences: of each format.
         predicted: (pixels,) predicted class indices of the first format.
         confidence: (pixels,) probabilities of these classes in the first format.
         uncalibrated: (pixels,) probabilities of torch's predicted classes at temperature 1.
@@ -159,7 +158,6 @@ def check_parity(
     """Compare exported files with the model on all given patches.
 
     Args:
-        model: the exported model.
         files: format ("onnx", "torchscript") -> its file.
         batches: micro-batches of raw patches (n, P, P, bands), small enough for torch.
         tolerance: a difference of a probability must be smaller than this.

@@ -39,10 +39,6 @@ def export_qgis(model: SensorModel, path: str | Path, card: ModelCard) -> Path:
 
     The input are raw values divided by 255. The output are the probabilities of the classes, of
     which the plugin takes the most probable one. Beyond the tile's edge the tile is mirrored.
-
-    Raises:
-        InputError: the model takes images, or the network has no scene graph.
-        OSError: the file cannot be written.
     """
     if card.of_images:
         raise InputError("formats", "qgis", "needs a model of scenes; this one takes images")
@@ -124,11 +120,7 @@ def _take_layer(graph: onnx.GraphProto, card: ModelCard) -> None:
 
 
 def judge_qgis(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
-    """Check a tile graph as Deepness runs it: labels and probabilities of torch on some lines.
-
-    Raises:
-        ExportError: it fails; with the figures.
-    """
+    """Check a tile graph as Deepness runs it: labels and probabilities of torch on some lines."""
     session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
     reference, cube = open_torch(evidence.model), evidence.cube
     height, width = cube.shape[:2]

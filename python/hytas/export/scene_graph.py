@@ -83,10 +83,6 @@ def export_scene(
 
     The outputs are `classes` (class ids, int32) and `confidence` (float32). If the card has a
     smoothing guide, the `probabilities` (H, W, C) that a map is smoothed from are another output.
-
-    Raises:
-        InputError: the network has no such form, the operator set is unknown, or the card is wrong.
-        OSError: the file cannot be written.
     """
     graph = to_scene_onnx(model, card, opset=opset)
     with atomic_write(path) as temporary:
@@ -105,9 +101,6 @@ def to_scene_onnx(
     """Return the ONNX model that `export_scene` writes.
 
     Args:
-        model: the model.
-        card: its metadata.
-        opset: ONNX operator set.
         piece: pixels of a piece; None chooses by the size of the network. The time depends on it,
             and the map does not.
         half: whether the network computes in float16.

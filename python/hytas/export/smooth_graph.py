@@ -81,10 +81,6 @@ def export_smooth_scene(
 
     The outputs are `classes` (class ids, int32) and `confidence` (float32), (H, W), smoothed
     whatever the card's choice is; 0 where `valid` is False.
-
-    Raises:
-        InputError: a card without a guide, and as `export_scene`.
-        OSError: the file cannot be written.
     """
     smoothing = smoothing_of(card)
     if smoothing is None:

@@ -33,12 +33,7 @@ _ALWAYS = ("1900-01-01T00:00:00Z", "9999-12-31T23:59:59Z")
 
 
 def export_stac(model: SensorModel, path: str | Path, card: ModelCard) -> Path:
-    """Write a STAC item about the exported files next to `path`.
-
-    Raises:
-        InputError: no model file lies there.
-        OSError: the file cannot be written.
-    """
+    """Write a STAC item about the exported files next to `path`."""
     item = stac_item(model, Path(path).parent, card)
     with atomic_write(path) as temporary:
         temporary.write_text(json.dumps(item, indent=2, ensure_ascii=False) + "\n", "utf-8")
@@ -50,9 +45,6 @@ def stac_item(model: SensorModel, folder: Path, card: ModelCard) -> dict[str, An
 
     A card has no place and no time, so the item has no geometry and holds for all times. The files
     scale raw values themselves: `value_scaling` is null, and the scaling is a hyperparameter.
-
-    Raises:
-        InputError: no model file lies in `folder`.
     """
     assets = _assets(folder)
     if not any("mlm:artifact_type" in asset for asset in assets.values()):

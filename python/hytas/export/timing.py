@@ -28,9 +28,7 @@ def time_models(
 
     Args:
         models: with the metadata of their files.
-        threads: CPU threads.
         batch: patches in a call.
-        seconds: to measure each model.
         progress: called with the number of exported models and of all models.
     """
     calls: list[Callable[[], Any]] = []

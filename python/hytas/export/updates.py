@@ -29,10 +29,6 @@ def check_rounded(
 
     Returns:
         pixels, agreement of the labels, OA and OA_torch, which is that of the exact file.
-
-    Raises:
-        InputError: the models do not take this scene.
-        ExportError: fewer than 99 % of the labels agree, or OA falls by more than half a point.
     """
     if not isinstance(scene, Scene):
         raise InputError("check", rule="must be a run on a scene; this one is on images")

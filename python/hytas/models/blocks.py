@@ -114,7 +114,6 @@ class Block(Layer):
         embed_dim: width E of a token.
         attention: number of heads, or a module in place of the usual attention.
         mlp_ratio: width of the MLP over E.
-        drop: what training drops.
     """
 
     def __init__(
@@ -154,14 +153,8 @@ class MixerBlock(Layer):
     Args:
         embed_dim: width E of a token.
         mixer: one of `MIXERS`.
-        gate: whether there is a gate.
-        heads: of attention.
         expansion: width of the expanded tokens over E.
         grid: sizes of the grid that the tokens lie on, for convolutions; its product is T.
-        drop: what training drops.
-
-    Raises:
-        InputError: another mixer.
     """
 
     def __init__(
@@ -219,7 +212,6 @@ def layer_of(
     """Return one layer of a stream.
 
     Args:
-        layers: of the stream.
         index: of the layer, from 0.
         embed_dim: width E of a token.
         grid: sizes of the grid that the tokens lie on; () where neither a convolution nor a

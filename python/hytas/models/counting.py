@@ -24,7 +24,6 @@ class LayerCost:
         name: of its module; "" for the parameters that belong to no part.
         stream: the stream of tokens that it is of; "" for what comes after all streams.
         about: what it is, in words.
-        params: parameters.
         macs: multiply-accumulates of its matrix products for one patch.
     """
 
@@ -36,11 +35,7 @@ class LayerCost:
 
 
 def counted_cost(architecture: Mapping[str, Any], shape: Shape, name: str) -> float:
-    """Return the parameters ("params"), or the multiply-accumulates for one patch ("macs").
-
-    Raises:
-        InputError: no network belongs to the architecture's space.
-    """
+    """Return the parameters ("params"), or the multiply-accumulates for one patch ("macs")."""
     with torch.device("meta"):
         network = build_network(architecture, shape).eval()
     if name == "params":
@@ -53,9 +48,6 @@ def counted_layers(architecture: Mapping[str, Any], shape: Shape) -> list[LayerC
 
     Every token is counted in every layer, as the formulas of the spaces do. The network that ships
     leaves out, in the last layer of a stream, the tokens that nobody reads.
-
-    Raises:
-        InputError: no network belongs to the architecture's space.
     """
     with torch.device("meta"):
         network = build_network(architecture, shape).eval()

@@ -138,7 +138,6 @@ def probabilities(logits: Tensor, temperature: float = 1.0) -> Tensor:
     """Return class probabilities (N, C) for logits (N, C).
 
     Args:
-        logits: of a network.
         temperature: what they are divided by first. The order of the classes stays.
     """
     return torch.softmax(logits if temperature == 1.0 else logits / temperature, dim=1)
@@ -244,8 +243,6 @@ class PixelEmbedding(nn.Module):
     """A token a pixel of the patch: a linear map of all its bands.
 
     Args:
-        bands: of a pixel.
-        patch_size: side of the patch.
         embed_dim: width E of a token.
         placed: whether a token also encodes the position of its pixel, by its neighbours through a
             depthwise 3 x 3 convolution with a residual (conditional positional encoding; Chu et
@@ -317,7 +314,6 @@ class Attention(nn.Module):
 
     Args:
         embed_dim: width E of a token.
-        heads: number of heads.
         head_dim: width of a head, as in ViTs, whose queries, keys and values have a bias. None is
             E // heads, as HyTAS truncates it, without a bias.
         places: module that says what attention adds because of where tokens lie (`Seen`), for the

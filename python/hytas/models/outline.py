@@ -60,8 +60,6 @@ class Slot(NamedTuple):
     """Where a module looks up a parameter.
 
     Attributes:
-        name: of the parameter in the network.
-        part: its layout and initializer.
         module: that has it.
         own: its name there.
     """
@@ -73,23 +71,14 @@ class Slot(NamedTuple):
 
 
 class Built(NamedTuple):
-    """A network without numbers, in eval mode, which shares modules with others.
-
-    Attributes:
-        network: itself.
-        slots: of its parameters.
-    """
+    """A network without numbers, in eval mode, which shares modules with others."""
 
     network: Network
     slots: list[Slot]
 
 
 class Outlines:
-    """Outlines of architectures, and the networks that run with such parameters.
-
-    Args:
-        shape: what the scene fixes.
-    """
+    """Outlines of architectures, and the networks that run with such parameters."""
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
@@ -206,7 +195,6 @@ def kind_of(architecture: Mapping[str, Any], labelled: bool) -> Hashable:
     """Return a key that architectures share whose networks compute the same operations.
 
     Args:
-        architecture: genes, and the space.
         labelled: whether the networks see labelled patches. If not, small patches may be padded.
     """
     free = free_genes(architecture, labelled)
@@ -235,7 +223,6 @@ class Frame:
 
     Args:
         network: from `Outlines.network`, for these networks.
-        outlines: of the networks.
 
     Attributes:
         layouts: name -> layout of the frame.

@@ -59,17 +59,12 @@ class PoolingTransformer(Network):
     A stage is `base_dim` times its heads wide.
 
     Args:
-        shape: what the images fix.
         base_dim: width of a head.
         depth: layers of the three stages.
         num_heads: of the three stages.
         mlp_ratio: width of every MLP over that of its tokens.
-        drop: what training drops.
 
     Input: scaled images (N, H, W, channels), float. Output: logits (N, classes).
-
-    Raises:
-        InputError: images smaller than a patch.
     """
 
     def __init__(

@@ -20,7 +20,6 @@ class RelativePositions(Placed):
     Args:
         side: of the square grid of tokens.
         reach: in tokens; not more than `side` is used.
-        head_dim: width of a head.
     """
 
     def __init__(self, side: int, reach: int, head_dim: int) -> None:
@@ -56,8 +55,6 @@ class WindowAttention(Attention, Placed):
 
     Args:
         embed_dim: width E of a token.
-        heads: number of heads.
-        head_dim: width of a head.
         side: of the grid. Where windows do not fill it, empty tokens are added, which no other
             token attends to.
         window: side of a window; not more than `side` is used.

@@ -86,7 +86,6 @@ class Branch(nn.Module):
 
     Args:
         side: of the patch.
-        scan: of its tokens.
         normed: values that are normalised together after the scan.
     """
 

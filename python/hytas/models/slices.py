@@ -48,9 +48,6 @@ def slice_of(name: str, full: Tensor, wanted: Sequence[int]) -> Tensor:
 
     Returns:
         A tensor of shape `wanted`; a view of `full` if the rules allow one.
-
-    Raises:
-        InputError: the rules of this parameter give no such slice.
     """
     cut = full
     if len(wanted) == full.ndim and all(w <= f for w, f in zip(wanted, full.shape, strict=True)):

@@ -45,9 +45,6 @@ class SpectralTransformer(Network):
             stream without a class token, unless it is read at its centre.
         fusion: cross-layer fusion (CAF) in every stream.
         embed_dim: width E of all tokens.
-        bands: layers of the bands' stream.
-        pixels: layers of the pixels' stream.
-        drop: what training drops in each stream.
 
     Input: scaled patches (N, P, P, bands), float. Output: logits (N, classes).
 

@@ -22,14 +22,8 @@ class TokenStream(Placed):
     Args:
         grid: sizes of the grid that the embedded tokens lie on: (B,) bands, or (P, P) pixels.
         embed_dim: width E of a token.
-        layers: what the layers are.
-        fusion: whether there is CAF.
-        drop: what training drops.
-        read: the tokens that are read of the stream.
 
     Attributes:
-        width: of a token, E.
-        attends: whether tokens attend to one another.
         class_token, position: None where tokens do not attend.
         observer: called with all tokens (N, T, E) of the last layer, which are then all computed.
     """

@@ -22,7 +22,6 @@ class WindowLayers(NamedTuple):
     """The layers of a stage.
 
     Attributes:
-        heads: of each layer's attention.
         mlp: width of each layer's MLP over that of its tokens.
         window: side of a window, in tokens.
     """
@@ -64,15 +63,10 @@ class WindowTransformer(Network):
     before it. Where a grid of tokens is smaller than a window, it is one window.
 
     Args:
-        shape: what the images fix.
         embed_dim: width of a token in the first stage.
         stages: layers of each stage.
-        drop: what training drops.
 
     Input: scaled images (N, H, W, channels), float. Output: logits (N, classes).
-
-    Raises:
-        InputError: images smaller than a patch.
     """
 
     def __init__(

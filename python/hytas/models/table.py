@@ -163,7 +163,6 @@ def free_genes(architecture: Architecture, labelled: bool = False) -> frozenset[
     """Return the genes in which networks that run as one batch may differ from this one.
 
     Args:
-        architecture: genes, and the space.
         labelled: whether the networks see labelled patches. If not, a band token may be of a
             smaller patch.
     """
@@ -179,11 +178,7 @@ def _no_network(space: object) -> InputError:
 
 
 def check_data(space: str, shape: Shape) -> None:
-    """Refuse a space that has no network, or has one for other data.
-
-    Raises:
-        InputError: as said.
-    """
+    """Refuse a space that has no network, or has one for other data."""
     if space not in NETWORKS:
         raise _no_network(space)
     wanted = DATA_OF.get(space)

@@ -23,9 +23,6 @@ def carry_over(network: nn.Module, weights: Mapping[str, Tensor], same_classes: 
         network: of the new images; its parameters are changed.
         weights: name -> parameter of the trained network.
         same_classes: whether the read-out is carried over, too.
-
-    Raises:
-        InputError: a parameter is not there, or cannot be brought to its new size.
     """
     readout = f"{as_network(network, 'transfer').readout}."
     with torch.no_grad():

@@ -19,7 +19,6 @@ class PatchEmbedding(nn.Module):
     """A token for each patch of an image: a linear map of its pixels.
 
     Args:
-        channels: of the image.
         patch_size: side of a patch, in pixels.
         stride: pixels from one patch to the next; what is left at the right and below is not read.
         embed_dim: width E of a token.
@@ -39,17 +38,11 @@ class VisionTransformer(Network):
     """A ViT as AutoFormer has it (Chen et al., ICCV 2021).
 
     Args:
-        shape: what the images fix.
         embed_dim: width E of a token.
-        layers: of the stream.
         pooling: what the head reads: "class", the class token; or "mean", the mean of the other
             tokens. The class token is there in both.
-        drop: what training drops.
 
     Input: scaled images (N, H, W, channels), float. Output: logits (N, classes).
-
-    Raises:
-        InputError: another pooling, or images smaller than a patch.
     """
 
     def __init__(

@@ -33,7 +33,6 @@ def whiten_embedding(network: nn.Module, patches: Tensor, seed: int) -> None:
     Args:
         network: changed in place.
         patches: scaled training patches (N, P, P, bands); no labels are needed.
-        seed: of the rotation.
 
     Raises:
         InputError: the network does not say what it can do.
@@ -53,8 +52,6 @@ def whitening(patches: Tensor, outputs: int, seed: int) -> tuple[Tensor, Tensor]
 
     Args:
         patches: scaled (N, P, P, bands).
-        outputs: of the map.
-        seed: of its rotation.
 
     Returns:
         Weight (outputs, bands) and bias (outputs,); None where all pixels are alike.

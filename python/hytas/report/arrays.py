@@ -17,7 +17,6 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """Return the arrays of a .npz file by name.
 
     Raises:
-        InputError: they take more than `MOST_BYTES`.
         OSError, ValueError, zipfile.BadZipFile: it is no such file.
     """
     with zipfile.ZipFile(path) as archive:

@@ -36,12 +36,9 @@ class Panel:
     """A chart of points.
 
     Attributes:
-        title, x_label, y_label: in words.
         x_ticks, y_ticks: places and texts.
         points: path of all points, one move a candidate that is drawn, outside where it has none.
         front: path of the front; empty without one.
-        finalists: marks.
-        winner: mark, or None.
         places: of the points among the candidates that are drawn; None takes all of them.
     """
 
@@ -346,11 +343,7 @@ def spectra_chart(pixels: Pixels) -> SpectraChart | None:
 
 @dataclass(frozen=True)
 class Curves:
-    """A chart of figures over epochs: `lines` are (path, name, class); `kept` is where a mark lies.
-
-    Attributes:
-        title, y_label: in words.
-    """
+    """A chart of figures over epochs: `lines` are (path, name, class); `kept` is where a mark lies."""
 
     title: str
     y_label: str
@@ -371,7 +364,6 @@ def learning_curves(training: Mapping[str, Any], suffix: str = "") -> list[Curve
 
     Args:
         training: "history", of each epoch its figures, and "best_epoch", counted from 1.
-        suffix: for the titles.
     """
     history = training.get("history") or []
     across = Axis(0, max(2, len(history)), _LEFT, _RIGHT)
@@ -429,7 +421,6 @@ def confusion_matrix(test: Mapping[str, Any], ids: Sequence[int]) -> Confusion |
 
     Args:
         test: accuracy report with "confusion" and "per_class".
-        ids: of the classes.
     """
     rows, names = test.get("confusion") or [], list(test["per_class"])
     count = len(rows)

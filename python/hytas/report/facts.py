@@ -18,7 +18,6 @@ class Candidates:
 
     Attributes:
         ids: of each; the numbers of the store.
-        generations: of each.
         genes: gene -> text of each.
         costs: cost -> (n,) numbers.
         scores: score -> (n,) numbers, NaN where it failed; the one that led the search is first.
@@ -39,8 +38,6 @@ class Finalist:
 
     Attributes:
         place: among the candidates.
-        recipe: name of the recipe.
-        won: whether it won the race.
         rungs: steps -> figures on validation pixels, and "score", their summary; none in
             a rung whose training failed.
         ranked_by: what the race ranked it by at its end; None if it failed.
@@ -88,17 +85,13 @@ class RunFacts:
         metrics: of `metrics.json`.
         architecture: the winner's genes.
         costs: of the winner, by name.
-        units: of the costs.
         bounds: (cost, lower, upper) of the budget.
-        candidates: of the search.
         finalists: of the race, the best first.
         sizes: the best finalist of each size, the largest first: the fields of
             `hytas.race.SizeRow` by name; empty where there was no race.
         polled: titles of methods that did not race and were asked for their vote.
         preset: name of the recipe of the final training, or "".
         ranking: name of what the race ranks by (`hytas.race.RANKINGS`).
-        layers: of the winner.
-        pixels: of the classified scene.
         samples: of the test images, in a run on images.
         curves: seed -> history of its final training, of further seeds.
         times: stage -> "seconds", "cpu_seconds", "gpu_seconds", "ended" and "command".
@@ -176,10 +169,7 @@ class Section:
 
     Attributes:
         key: short name, for links.
-        title: of the section.
         sentences: what it says; the first is the verdict.
-        grids: tables.
-        figures: charts.
         notes: what differs, is missing or has to be known.
     """
 

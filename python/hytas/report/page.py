@@ -36,7 +36,6 @@ def write_report(path: str | Path, runs: Sequence[RunFacts]) -> bool:
 
     Args:
         path: an HTML file; replaced as a whole, and left alone if it would not change.
-        runs: what is known of each.
 
     Raises:
         InputError: there is no run.

@@ -117,9 +117,7 @@ def class_means(
     """Return the mean spectra (C, b) of the labelled pixels (H, W) of each class, NaN without any.
 
     Args:
-        cube: (H, W, B).
         labels: 0 unlabelled, classes 1..C.
-        classes: C.
         kept: (b,) bands in use, indices.
     """
     sums, counts = np.zeros((classes, len(kept))), np.zeros(classes, np.int64)
@@ -151,7 +149,6 @@ def false_colours(
     the bands at 3/4, 2/4 and 1/4 of those in use take the places of `FALSE_COLOURS_NM`.
 
     Args:
-        cube: of the scene.
         valid: (h, w), where a pixel has data.
         kept: (b,) bands in use, indices.
         wavelengths: (B,) in nm, or None.

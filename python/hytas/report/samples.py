@@ -110,7 +110,6 @@ def choose_samples(
         read: numbers of images (n,) -> their raw values (n, side, side, channels).
         truth: (N,) class indices from 0.
         probabilities: (N, C) of the model.
-        names: of their files.
     """
     found, sure = probabilities.argmax(axis=1), probabilities.max(axis=1)
     some = [np.flatnonzero(truth == label)[:EACH] for label in np.unique(truth)[:MOST_CLASSES]]

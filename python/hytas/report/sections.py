@@ -24,9 +24,7 @@ def write_sections(
 
     Args:
         path: an HTML file; replaced as a whole.
-        title: of the page.
         about: sentences at the top.
-        sections: in order.
 
     Raises:
         InputError: there is no section.

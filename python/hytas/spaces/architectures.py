@@ -21,10 +21,6 @@ def read_architectures(path: str | Path) -> list[dict[str, Any]]:
     a line, a list, or one alone, such as a run's architecture.json. The key or the column "space"
     names the space; without it an architecture is of the space `hytas`. Other entries of a
     file are ignored.
-
-    Raises:
-        InputError: a line is not an architecture; the message names the file and the line.
-        OSError: the file cannot be read.
     """
     path = Path(path)
     try:
@@ -107,11 +103,7 @@ def _needed(lines: Lines) -> list[str]:
 
 
 def genes_of_fields(space: str, row: Mapping[str, str]) -> dict[str, Any]:
-    """Return the genes of a space in the fields of a row; an empty field is a gene that it lacks.
-
-    Raises:
-        InputError: an unknown space, or a column is missing.
-    """
+    """Return the genes of a space in a row; an empty field is a gene that it lacks."""
     names = gene_names(space)
     if not names:
         raise InputError("space", space, "is not known to hytas")
@@ -144,11 +136,7 @@ def read_other_columns(path: str | Path) -> list[dict[str, str]]:
 
 
 def read_gene(name: str, text: str) -> Any:
-    """Return the gene in the field `name` of a CSV file: a number, or a list of numbers.
-
-    Raises:
-        InputError: it is neither.
-    """
+    """Return the gene in the field `name` of a CSV file: a number, or a list of numbers."""
     try:
         return json.loads(text)
     except ValueError:
@@ -156,11 +144,7 @@ def read_gene(name: str, text: str) -> Any:
 
 
 def one_width(genes: dict[str, Any]) -> dict[str, Any]:
-    """Return the genes with one `embed_dim`, which the files of HyTAS repeat for every layer.
-
-    Raises:
-        InputError: the layers have several.
-    """
+    """Return the genes with one `embed_dim`, which the files of HyTAS repeat for every layer."""
     width = genes.get("embed_dim")
     if not isinstance(width, list):
         return genes

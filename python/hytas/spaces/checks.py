@@ -16,9 +16,6 @@ def check_genes(architecture: Mapping[str, Any]) -> None:
     """Refuse genes that are missing or contradict each other, in a space of `FREE`.
 
     An architecture of another space is held to the values that its space lists: `check_listed`.
-
-    Raises:
-        InputError: a gene is missing or of another kind, or two genes contradict each other.
     """
     if (space := space_of(architecture)) in FREE:
         FREE[space](architecture)
@@ -30,13 +27,8 @@ def check_listed(
     """Refuse an architecture that its space does not have.
 
     Args:
-        architecture: genes.
-        shape: what the scene fixes.
         space: that it must be of. Without it the built-in one that it names, unless that is in
             `FREE`: its networks may have any genes.
-
-    Raises:
-        InputError: a gene is missing, unknown, or has a value that the space does not list.
     """
     of = space_of(architecture)
     if space is None and of not in FREE:

@@ -26,14 +26,7 @@ def cost(
     studies, or of a space file made from it.
 
     Args:
-        architecture: genes.
-        shape: what the scene fixes.
-        name: of the cost.
         count: gives the cost of an architecture whose space is not built in.
-
-    Raises:
-        InputError: the architecture is not of its space; or that is not built in, and there is no
-            `count`.
     """
     of, variables = space_of(architecture), tuple(shape.variables().items())
     space = builtin_space(of, variables)

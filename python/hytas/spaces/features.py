@@ -25,9 +25,6 @@ def gene_features(architecture: Architecture) -> dict[str, float]:
     as the field uses, hides that two lists are alike); a list of labels the share of each. The
     product of depth (the sum of all numbers that count layers; without them the longest list) and
     `embed_dim` is another feature, `depth-embed`.
-
-    Raises:
-        InputError: a gene is none of these.
     """
     features: dict[str, float] = {}
     for gene, value in architecture.items():
@@ -93,11 +90,7 @@ class FeatureTable:
     def fit(
         cls, architectures: Sequence[Architecture], proxy_scores: Sequence[Mapping[str, float]]
     ) -> "FeatureTable":
-        """The columns that occur in the rows given.
-
-        Raises:
-            InputError: the two are not of one length, or a gene is unreadable.
-        """
+        """The columns that occur in the rows given."""
         check_lengths(architectures, proxy_scores)
         genes = sorted({name for item in architectures for name in gene_features(item)})
         proxies = sorted({name for scores in proxy_scores for name in scores})
@@ -112,11 +105,7 @@ class FeatureTable:
     def rows(
         self, architectures: Sequence[Architecture], proxy_scores: Sequence[Mapping[str, float]]
     ) -> Floats:
-        """Features (n, columns), all finite in float32; unknown genes and scores are left out.
-
-        Raises:
-            InputError: as `fit`.
-        """
+        """Features (n, columns), all finite in float32; unknown genes and scores are left out."""
         check_lengths(architectures, proxy_scores)
         result = np.zeros((len(architectures), len(self.names)))
         for row, (architecture, scores) in enumerate(zip(architectures, proxy_scores, strict=True)):
@@ -131,11 +120,7 @@ class FeatureTable:
 def check_lengths(
     architectures: Sequence[Architecture], proxy_scores: Sequence[Mapping[str, float]]
 ) -> None:
-    """Refuse lists that do not belong together.
-
-    Raises:
-        InputError: their lengths differ.
-    """
+    """Refuse lists that do not belong together."""
     if len(architectures) != len(proxy_scores):
         raise InputError(
             "proxy_scores",

@@ -43,12 +43,7 @@ def file_digests(space: str, budget: str | None, *further: str | None) -> dict[s
 
 
 def read_text(path: str, what: str) -> str:
-    """Return the text of a file.
-
-    Raises:
-        InputError: no such file, or one that is not UTF-8; `what` names it in the message.
-        OSError: the file cannot be read.
-    """
+    """Return the text of a file."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -18,9 +18,6 @@ def with_values(space: str, values: Mapping[str, Sequence[Any]], about: str = ""
         space: name of a built-in space, or path of a space file.
         values: gene -> all values that it shall have.
         about: takes the place of the space's description, if there is one.
-
-    Raises:
-        InputError: the space has no such gene, or is none.
     """
     parsed = parse_json(space_text(space), space)
     genes = {gene["name"]: gene for gene in parsed["genes"]}

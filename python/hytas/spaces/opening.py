@@ -70,11 +70,7 @@ def builtin_space(name: str, variables: tuple[tuple[str, int], ...]) -> SearchSp
     """Return the built-in space of that name, None where there is none.
 
     Args:
-        name: of the space.
         variables: names and values; those that the space does not have are left out.
-
-    Raises:
-        InputError: a variable has a value that the space does not take.
     """
     if name not in builtin_spaces():
         return None
@@ -82,12 +78,7 @@ def builtin_space(name: str, variables: tuple[tuple[str, int], ...]) -> SearchSp
 
 
 def name_of(space: str) -> str:
-    """Return the name of a built-in space, or the one inside a space file.
-
-    Raises:
-        InputError: no such file, or a file that is not a space.
-        OSError: the file cannot be read.
-    """
+    """Return the name of a built-in space, or the one inside a space file."""
     if not is_space_file(space):
         return space
     return open_space(space)[0].name
@@ -97,9 +88,7 @@ def space_text(space: str) -> str:
     """Return the JSON text of a built-in space, of a plug-in's space, or of a space file.
 
     Raises:
-        InputError: no such file, or an unknown space that a plug-in would bring.
         ValueError: an unknown space, or a file that is not TOML.
-        OSError: the file cannot be read.
     """
     if space in OWN:
         return _json(OWN[space], is_toml=not OWN[space].lstrip().startswith("{"))

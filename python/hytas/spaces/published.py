@@ -110,9 +110,6 @@ def published_network(name: str, space: str | None = None) -> PublishedNetwork:
     Args:
         name: a key of `PUBLISHED`; capitals do not matter.
         space: the space that it must be of; None accepts any.
-
-    Raises:
-        InputError: no such network, or it is of another space.
     """
     network = PUBLISHED.get(name.lower())
     if network is None:

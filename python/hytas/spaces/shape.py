@@ -25,7 +25,6 @@ class InputShape:
 
     Attributes:
         bands: bands that enter the network, after band selection.
-        classes: classes to tell apart.
         patch_size: side of the square patch around the pixel, in pixels; odd.
         band_group: neighbouring bands stacked into one token (the width of HyTAS's group-wise
             spectral embedding); odd.
@@ -68,7 +67,6 @@ class ImageShape:
 
     Attributes:
         channels: of an image that enters the network.
-        classes: classes to tell apart.
         image_size: side of an image, in pixels.
         patch_size: side of the patch that becomes a token, in pixels.
         stride: pixels from one patch to the next, in networks whose patches overlap.

@@ -41,7 +41,6 @@ def slice_table(
     """Return what cuts each subnet from `family_weights`, JSON-ready.
 
     Args:
-        supernet: that they are of.
         architectures: name of a subnet -> its architecture.
         about: name -> what else the table shall say of it.
 
@@ -77,10 +76,6 @@ def slice_table(
 
 
 def save_family_weights(path: Path, weights: Weights) -> None:
-    """Write weights by name to a .npz file, whole or not at all.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write weights by name to a .npz file, whole or not at all."""
     with atomic_write(path) as temporary, temporary.open("wb") as file:
         np.savez(file, allow_pickle=False, **{n: w.numpy() for n, w in weights.items()})

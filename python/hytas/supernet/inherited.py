@@ -23,7 +23,6 @@ class Judge:
 
     Args:
         labelled: pixels, at least one.
-        device: where the networks are.
         seed: of the choice among more than `MOST_PIXELS`.
     """
 

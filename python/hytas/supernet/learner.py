@@ -27,10 +27,6 @@ class SupernetLearner:
     """Trains the weights of a supernet inside a budget.
 
     Args:
-        supernet: whose weights are trained.
-        feasible: the architectures that are drawn.
-        settings: how they are drawn.
-        seed: of the draws.
         drop: what training drops at random, as of a network that is trained alone.
     """
 

@@ -131,10 +131,8 @@ def propose(
     Labels: those that are clearly worse than the best one are dropped (prune).
 
     Args:
-        gene: its name.
         values: its choices; numbers in ascending order.
         errors: of `choice_errors`.
-        settings: the thresholds.
         is_possible: gene, values -> whether a space can have them.
     """
     if all(isinstance(value, int | float) for value in values):

@@ -39,13 +39,10 @@ class Supernet:
     network of the space, whatever is kept.
 
     Attributes:
-        space: name of the search space.
-        shape: what the scene fixes.
         seed: of the initial values.
         weights: name -> what is kept of a parameter.
         facts: what else its file says, JSON-ready: how it was trained, and on what.
         digest: of its file, in hex; empty if it was not read from one.
-        device: where the weights are.
     """
 
     space: str
@@ -166,11 +163,7 @@ class Supernet:
 
 
 def _sliceable(network: nn.Module, space: str) -> Network:
-    """Return a network whose every number is a slice of weights by name.
-
-    Raises:
-        InputError: it has a buffer, or a parameter without an initializer.
-    """
+    """Return a network whose every number is a slice of weights by name."""
     initializers = network.initializers() if isinstance(network, Network) else {}
     for name, _ in network.named_parameters():
         if name not in initializers:

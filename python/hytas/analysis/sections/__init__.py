@@ -27,21 +27,13 @@ SECTIONS = {
 def measure_section(
     name: str, tables: "Sequence[RankingTable]", settings: "AnalysisSettings", tell: "Tell"
 ) -> dict[str, Any]:
-    """Return what a section measures of tables, JSON-ready.
-
-    Raises:
-        InputError: the section is unknown.
-    """
+    """Return what a section measures of tables, JSON-ready."""
     figures: dict[str, Any] = _module(name).measure(tables, settings, tell)
     return figures
 
 
 def show_section(name: str, found: Mapping[str, Any]) -> "Section":
-    """Return what a section shows of what it measured.
-
-    Raises:
-        InputError: the section is unknown.
-    """
+    """Return what a section shows of what it measured."""
     show: Callable[[Mapping[str, Any]], Section] = _module(name).show
     return show(found)
 

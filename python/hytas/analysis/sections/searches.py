@@ -46,9 +46,6 @@ def measure(
     Returns:
         JSON-ready: table -> "networks", "best", and "regret": lead -> strategy -> number of
         evaluations -> mean over searches and the ends of its 95 % interval.
-
-    Raises:
-        InputError: no table has a score that shall lead.
     """
     _check_leads(tables, settings)
     figures = {}

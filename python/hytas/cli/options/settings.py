@@ -30,7 +30,6 @@ def setting_option(name: str, **changes: Any) -> Callable[[Command], Command]:
     """Return the option of a setting, as a decorator.
 
     Args:
-        name: of the setting.
         changes: arguments of `click.option` that replace the setting's; and `usual`, which says
             what holds without the option.
     """

@@ -59,8 +59,6 @@ class Plugin:
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of hytas, what it makes of an entry, and the names that it refuses."""
-
     values: dict[str, Any]
     make: Callable[[str, Any], Any]
     built_in: frozenset[str]
@@ -290,7 +288,6 @@ def _digest(text: str) -> str:
 
 
 def _trusted() -> Path:
-    """Return the file of the digests of plug-ins that this user has named."""
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(state).expanduser() / "hytas" / "plugins.txt"
 

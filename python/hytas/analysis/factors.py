@@ -81,7 +81,6 @@ def _values(architecture: Architecture) -> dict[str, Value]:
 
 
 def _value(value: Any) -> Value:
-    """Return a gene as one number or one label."""
     if isinstance(value, list):
         if any(isinstance(item, str) for item in value):
             return "-".join(map(str, value))

@@ -91,8 +91,6 @@ def engine_strategy(name: str, space: str, budget: int) -> Callable[[int], AskTe
 
 
 class _Engine:
-    """Our engine, one proposal at a time."""
-
     def __init__(self, evolution: Evolution) -> None:
         self._evolution = evolution
         self._waiting: list[tuple[int, Architecture]] = []

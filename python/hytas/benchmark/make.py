@@ -95,7 +95,6 @@ def _check_card(run: Run, uniform: str) -> None:
 
 
 def _score(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore) -> None:
-    """Score the networks that the store lacks."""
     context, config = run.context, run.context.config
     done = store.evaluations()
     if any(item.architecture != drawn[item.id] for item in done if item.id < len(drawn)):

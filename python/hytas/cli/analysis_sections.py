@@ -33,7 +33,6 @@ by_depth_option = click.option(
 
 
 def _options(command: Command) -> Command:
-    """Add the options that say which tables, and how much work."""
     for option in (
         click.option("--seed", type=int, default=0, show_default=True, help="Seed of all draws."),
         click.option(
@@ -90,7 +89,6 @@ def _options(command: Command) -> Command:
 
 
 def _opened(options: dict[str, Any]) -> tuple[list[Any], Any]:
-    """Return the tables that were asked for, and the settings."""
     from hytas.analysis import read_tables
     from hytas.analysis.settings import AnalysisSettings
 

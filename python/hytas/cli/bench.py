@@ -175,7 +175,6 @@ def _predicted(model: "DeployedModel", table: dict[str, Any], path: Path) -> flo
 def _profile(
     model: "DeployedModel", path: Path, grid: dict[str, Any], advance: Any
 ) -> dict[str, Any]:
-    """Time networks, write the table of the fitted formulas and return it."""
     from hytas.export.latency import profile
     from hytas.files import write_text
 

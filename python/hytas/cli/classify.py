@@ -375,7 +375,6 @@ def _write(
 
 
 def _count(model: "DeployedModel", result: "MapRows") -> dict[str, Any]:
-    """Count the pixels of each class, block by block."""
     import numpy as np
 
     from hytas.deploy.scene import row_blocks

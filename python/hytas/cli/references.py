@@ -116,7 +116,6 @@ def _shower(console: Live) -> Callable[[str, int, str, int, int], None]:
 
 
 def _text(report: dict[str, Any]) -> str:
-    """Return the figures as a table for people."""
     rows = [("method", "OA", "AA", "kappa", "ECE", "OA smoothed", "s a fit")]
     for entry in report["methods"].values():
         rows.append(

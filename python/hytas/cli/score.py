@@ -154,7 +154,6 @@ def _check_genes(
 def _score_rest(
     evaluator: Any, workers: str | None, architectures: list[dict[str, Any]], table: Any
 ) -> None:
-    """Score the architectures that the table lacks."""
     from hytas.proxies import with_workers
     from hytas.search import score_parts
 

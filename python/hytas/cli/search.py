@@ -126,7 +126,6 @@ def _run(
 
 
 def _check_race_length(settings: dict[str, Any]) -> None:
-    """Refuse race steps and race epochs together."""
     if settings["race_steps"] is not None and settings["race_epochs"] is not None:
         raise InputError(
             "race_epochs",

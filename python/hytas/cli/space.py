@@ -51,7 +51,6 @@ variables_option = click.option(
 
 
 def _space_options(command: Command) -> Command:
-    """Add the options --space, --variable and --plugin."""
     return click.option(
         "--space",
         default=DEFAULT_SPACE,

@@ -167,7 +167,6 @@ def _of_map(method: MethodResult, results: Results) -> Mapping[str, Any]:
 
 
 def _size(outcome: Outcome) -> str:
-    """Return kind, size and costs of the winner against the budget."""
     bounds = {name: (lower, upper) for name, lower, upper in outcome.bounds}
     names = [name for name in outcome.costs if name in bounds or name == "params"]
     budget = outcome.budget or ""

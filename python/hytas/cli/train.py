@@ -97,7 +97,6 @@ _NEEDED = {"data": "the new scene", "out": "the folder of the new run"}
 
 
 def _further(settings: dict[str, Any], console: Any) -> tuple[Any, str]:
-    """Train the model of --from on a new scene."""
     from hytas.run.further import further_config
 
     start, out, device = (settings.pop(name) for name in ("start", "out", "device"))

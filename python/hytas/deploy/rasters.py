@@ -167,7 +167,6 @@ def _has_table(card: ModelCard) -> bool:
 
 
 def _envi_classes(card: ModelCard) -> str:
-    """Return the lines of a header that name and colour the classes."""
     if not _has_table(card):
         return ""
     names = [name.translate(_IN_A_LIST) for name in category_names(card)]
@@ -193,7 +192,6 @@ def _categories(card: ModelCard, coloured: bool) -> str:
 
 
 def _style(card: ModelCard) -> str:
-    """Return a style of QGIS with names and colours of the classes."""
     entries = [
         f'        <paletteEntry value="{number}" color="#{bytes(colour).hex()}" alpha="255" '
         f"label={quoteattr(name)} />"

@@ -314,7 +314,6 @@ def _smoothed_strips(
     first_row: int,
     is_unknown: IsUnknown | None,
 ) -> Iterator[Strip]:
-    """Strips of up to `rows` smoothed rows."""
     smoothed = smoothed_rows(model, smoothing, cube, nodata, rows, first_row, is_unknown)
     for top in range(first_row, cube.shape[0], rows):
         strip = np.stack(list(itertools.islice(smoothed, min(rows, cube.shape[0] - top))))

@@ -206,7 +206,6 @@ def _generated(model: SensorModel, card: ModelCard, seen: Sequence[int]) -> str:
 
 
 def _header(card: ModelCard, name: str, floats: int, constants: int) -> str:
-    """Return what other files see: sizes, types and the function."""
     kind, guard = _c_type(card), f"{name.upper()}_MODEL_H"
     about = "" if card.nodata is None else f"\n   Value of no data: {card.nodata:g}."
     return f"""/* A model of hytas {card.version}: compile with -O3, link with -lm.{about} */

@@ -150,7 +150,6 @@ def _with_small_weights(graph: onnx.ModelProto, card: ModelCard) -> onnx.ModelPr
 
 
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """Yield a graph and the bodies of its loops."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:

@@ -54,7 +54,6 @@ class TileModel(nn.Module):
 
 
 def _dtype_of(network: nn.Module) -> torch.dtype:
-    """Return the type that a network computes in."""
     return next((each.dtype for each in network.parameters()), torch.float32)
 
 
@@ -162,7 +161,6 @@ class _LargestTensor(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _trace_tile(tile: TileModel, card: ModelCard, opset: int) -> onnx.ModelProto:
-    """Return the model of a chunk's pixels in ONNX."""
     free = {axis: torch.export.Dim(f"chunk_{name}", min=2) for axis, name in enumerate("yx")}
     example = torch.zeros(card.patch_size + 3, card.patch_size + 5, card.bands)
     traced = trace(tile, example, free, (["chunk"], ["features"]), opset)

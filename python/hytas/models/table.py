@@ -52,7 +52,6 @@ def _wide(architecture: Architecture, shape: InputShape, drop: Drop) -> nn.Modul
 
 
 def _layers(architecture: Architecture, stream: str) -> Layers:
-    """The layers of a stream of `hytas-wide`."""
     mlp, gate = architecture[f"{stream}_mlp"], f"{stream}_gate"
     heads = [architecture[f"{stream}_heads"]] * len(mlp)
     mixer = architecture[f"{stream}_mixer"]

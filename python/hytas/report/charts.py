@@ -212,7 +212,6 @@ def _apart(places: Sequence[float]) -> list[float]:
 
 
 def _steps(corners: Sequence[tuple[float, float]]) -> str:
-    """A stair through the corners of a front."""
     if not corners:
         return ""
     return "M{:g} {:g}".format(*corners[0]) + "".join(f"H{x:g}V{y:g}" for x, y in corners[1:])

@@ -229,13 +229,11 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> View:
 
 
 def _ids(run: RunFacts) -> Sequence[int]:
-    """Return the ids of the classes, as in the label file."""
     count = len(run.metrics["test"]["per_class"]) if run.metrics else 0
     return run.class_ids if len(run.class_ids) == count else range(1, count + 1)
 
 
 def _classes(run: RunFacts) -> list[dict[str, Any]]:
-    """What the page shows of each class, in order."""
     if run.metrics is None:
         return []
     test, seeds = run.metrics["test"], run.metrics.get("seeds", {}).get("per_class", {})
@@ -294,7 +292,6 @@ def _spread(spread: Mapping[str, Any]) -> str:
 
 
 def _curves(run: RunFacts) -> list[charts.Curves]:
-    """Return the learning curves of the final trainings."""
     if run.metrics is None:
         return []
     curves = charts.learning_curves(run.metrics.get("training") or {})
@@ -304,7 +301,6 @@ def _curves(run: RunFacts) -> list[charts.Curves]:
 
 
 def _samples(run: RunFacts) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Sample images and the worst errors, of a run on images."""
     if run.samples is None or run.metrics is None:
         return [], []
     return run.samples.shown([legible(name) for name in run.metrics["test"]["per_class"]])
@@ -441,7 +437,6 @@ def _point_data(candidates: Candidates, drawn: Sequence[int], blobs: Blobs) -> d
 
 
 def _compare(runs: Sequence[RunFacts]) -> dict[str, Any]:
-    """Runs side by side."""
     done = [run for run in runs if run.metrics is not None]
     alike = len({(run.fingerprint, run.split) for run in done}) == 1 and bool(done[0].split)
     names = list(
@@ -484,7 +479,6 @@ def _compare(runs: Sequence[RunFacts]) -> dict[str, Any]:
 
 
 def _leaves(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Settings by dotted names."""
     leaves: list[tuple[str, Any]] = []
     for name, value in values.items():
         if isinstance(value, Mapping):

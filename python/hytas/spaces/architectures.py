@@ -89,7 +89,6 @@ Lines = list[tuple[int, dict[str, str]]]
 
 
 def _genes_of(lines: Lines) -> list[str]:
-    """Return the genes of the spaces that the rows name."""
     spaces = {str(row.get("space") or PAPER_SPACE) for _, row in lines}
     genes = dict.fromkeys(gene for space in sorted(spaces) for gene in gene_names(space))
     return list(genes) or list(PAPER_GENES)

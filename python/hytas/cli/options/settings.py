@@ -49,8 +49,6 @@ def setting_option(name: str, **changes: Any) -> Callable[[Command], Command]:
 
 
 def _arguments(declared: Setting) -> dict[str, Any]:
-    """Return arguments of `click.option`."""
-
     def check(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
         return None if value is None else declared.checked(value)
 

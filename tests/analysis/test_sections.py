@@ -14,7 +14,7 @@ from hytas.analysis.factors import Factors
 from hytas.analysis.importance import at_equal_size, dependence, fitted, importances
 from hytas.analysis.ranking import BANDS
 from hytas.analysis.sections import SECTIONS, measure_section, show_section
-from hytas.analysis.sections.correlations import bands_of, says_nothing
+from hytas.analysis.sections.correlations import bands_of, holds_zero
 from hytas.analysis.settings import AnalysisSettings
 from hytas.report import render_sections
 from refusals import refuses
@@ -44,7 +44,7 @@ def published(shared: Path) -> list[RankingTable]:
 def test_scores_of_random_numbers_rank_nothing(found: dict[str, Any]) -> None:
     scores = found["correlations"]["noise"]["groups"]["all"]["scores"]
     assert len(scores) > 12
-    wrong = [name for name, each in scores.items() if not says_nothing(each["spearman"])]
+    wrong = [name for name, each in scores.items() if not holds_zero(each["spearman"])]
     assert len(wrong) <= 3, "one in twenty by chance"
     assert max(abs(each["spearman"][0]) for each in scores.values()) < 0.2
     assert np.mean([each["top 10 %"][0] for each in scores.values()]) < 0.2
@@ -92,7 +92,7 @@ def test_any_score_can_lead(noise: RankingTable) -> None:
 
 
 def test_sign_changes_nothing_of_random_numbers(found: dict[str, Any]) -> None:
-    assert says_nothing(found["sign"]["tables"]["noise"]["dss"]["difference"])
+    assert holds_zero(found["sign"]["tables"]["noise"]["dss"]["difference"])
     assert "higher for 0 of 1 pairs" in show_section("sign", found["sign"]).sentences[0]
 
 

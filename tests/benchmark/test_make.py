@@ -14,7 +14,7 @@ import pytest
 from small_benchmark import PROXIES, config, make, small_scene
 
 from hytas._engine import Budget, Feasible, SearchSpace
-from hytas.benchmark.drawing import draw
+from hytas.benchmark.make import draw
 from hytas.data.images.arrays import textures
 from hytas.errors import InputError
 from hytas.search import EvaluationStore

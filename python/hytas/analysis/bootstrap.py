@@ -97,8 +97,8 @@ def kendall_of(one: Column, other: Column) -> Floats:
         rows = slice(start, start + _BLOCK)
         pairs = np.sign(a[rows, None] - a) * np.sign(b[rows, None] - b)
         agreeing += (narrow[:, rows] @ pairs * one.copies).sum(axis=1)
-    apart = [total**2 - (column.weights**2).sum(axis=1) for column in (one, other)]
-    return _divided(agreeing, np.sqrt(apart[0] * apart[1]))
+    untied = [total**2 - (column.weights**2).sum(axis=1) for column in (one, other)]
+    return _divided(agreeing, np.sqrt(untied[0] * untied[1]))
 
 
 def precision_of(one: Column, other: Column, share: float) -> Floats:
@@ -128,19 +128,20 @@ def _divided(sums: Floats, spread: Floats) -> Floats:
     return np.asarray(np.clip(quotients, -1, 1))
 
 
-def cell(found: Sequence[float] | None) -> str:
-    """Return a figure and its interval as text: ".72 (.69 to .75)"; "-" if undefined."""
-    if found is None:
+def cell(figure: Sequence[float | None] | None, digits: int = 2) -> str:
+    """Return a figure and its interval as text: "0.72 (0.69 to 0.75)"; "-" if undefined."""
+    if figure is None:
         return "-"
-    return f"{short(found[0])} ({short(found[1])} to {short(found[2])})"
+    value, low, high = (short(each, digits) for each in figure)
+    return value if low == "-" else f"{value} ({low} to {high})"
 
 
-def short(value: float | None) -> str:
-    """Return a number with two digits after the point; "-" if there is none."""
+def short(value: float | None, digits: int = 2) -> str:
+    """Return a number with some digits after the point; "-" if there is none."""
     if value is None or not math.isfinite(value):
         return "-"
-    text = f"{value:.2f}"
-    return "0.00" if text == "-0.00" else text
+    text = f"{value:.{digits}f}"
+    return text.removeprefix("-") if float(text) == 0 else text
 
 
 def amount(params: float) -> str:

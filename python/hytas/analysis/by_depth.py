@@ -12,7 +12,7 @@ BEST = 0.1
 """Share of the networks that count as the best."""
 LEAST_BEST = 5
 LEAST_NETWORKS = 20
-"""Of a layer; fewer do not tell what the best prefer."""
+"""Of a layer; fewer do not show a preference."""
 
 
 def by_depth(
@@ -33,7 +33,7 @@ def by_depth(
         `LEAST_NETWORKS` networks is left out, and a gene without layers.
     """
     generator = np.random.default_rng(seed)
-    found: dict[str, list[dict[str, Any]]] = {}
+    preferences: dict[str, list[dict[str, Any]]] = {}
     for gene in _layered(architectures):
         values = [item.get(gene) or [] for item in architectures]
         layers = []
@@ -57,8 +57,8 @@ def by_depth(
                 }
             )
         if layers:
-            found[gene] = layers
-    return found
+            preferences[gene] = layers
+    return preferences
 
 
 def _layered(architectures: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a trained network looks at: importance of bands and of neighbours, and its attention."""
+"""Explain a trained network: importance of bands and neighbours, and its attention."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -22,11 +22,11 @@ MOST_CELLS = 8
 
 
 class Importance(NamedTuple):
-    """What parts of the input are worth to a network.
+    """The importance of parts of the input to a network.
 
     Attributes:
-        accuracy: (n,) what the overall accuracy loses if samples exchange their values of a part.
-        probability: (n,) what the mean probability of the true class loses.
+        accuracy: (n,) loss of overall accuracy if samples exchange their values of a part.
+        probability: (n,) loss of the mean probability of the true class.
         gradient: (n,) shares of sum |gradient * (value - mean)|; the gradient is that of the log
             probability of the true class.
     """
@@ -58,7 +58,7 @@ class LayerAttention(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """What explains a network.
+    """The explanation of a network.
 
     Attributes:
         samples: that were classified.
@@ -85,10 +85,9 @@ def explain(
     repeats: int = 3,
     seed: int = 0,
 ) -> Explanation:
-    """Measure what a network looks at.
+    """Measure the importance of parts of the input, by permutation (Breiman, 2001).
 
-    A part that the network does not need changes nothing when samples exchange their values of it
-    (permutation importance; Breiman, Machine Learning 2001).
+    If a network does not use a part, samples may exchange their values of it without a loss.
 
     Args:
         labelled: samples that it did not train on, all of which are read at once.
@@ -191,14 +190,14 @@ def _attention(network: nn.Module, patches: Tensor) -> list[LayerAttention]:
         for part in _batches(patches):
             samples = len(part)
             network(part)
-    found, layers = [], dict.fromkeys((name for name, _ in owner.values()), 0)
+    result, layers = [], dict.fromkeys((name for name, _ in owner.values()), 0)
     layers[""] = 0
     for name, sums in tokens.items():
         own = next((n for prefix, (n, _) in owner.items() if name.startswith(prefix)), "")
         layers[own] += 1
         mean = None if sums is None else (sums / len(patches)).numpy()
-        found.append(LayerAttention(own, layers[own], mean, _alike(products[name])))
-    return found
+        result.append(LayerAttention(own, layers[own], mean, _alike(products[name])))
+    return result
 
 
 def _read(weights: Tensor, stream: TokenStream | None) -> Tensor:

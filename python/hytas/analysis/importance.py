@@ -24,20 +24,16 @@ Interval = tuple[float, float, float]
 
 
 def at_equal_size(figure: Floats, params: Floats) -> Floats:
-    """Return what of a figure (n,) its size does not explain.
-
-    It is the difference to the mean of the other networks of nearly the same number of parameters,
-    `NEIGHBOURS` of all of them.
-    """
+    """Return a figure (n,) minus the mean over the `NEIGHBOURS` that are nearest in size."""
     order = np.argsort(params, kind="stable")
     half = max(5, int(NEIGHBOURS * len(figure) / 2))
     sums = np.r_[0.0, np.cumsum(figure[order])]
     places = np.arange(len(figure))
     low, high = np.maximum(places - half, 0), np.minimum(places + half + 1, len(figure))
     mean = (sums[high] - sums[low] - figure[order]) / np.maximum(high - low - 1, 1)
-    found = np.empty_like(figure)
-    found[order] = figure[order] - mean
-    return found
+    difference = np.empty_like(figure)
+    difference[order] = figure[order] - mean
+    return difference
 
 
 def importances(
@@ -91,14 +87,14 @@ def dependence(
     """
     columns = factors.columns(gene)
     sample = rows[np.random.default_rng(seed).permutation(len(rows))[:MOST_ROWS]]
-    found: list[tuple[str | float, Interval]] = []
+    curve: list[tuple[str | float, Interval]] = []
     for label, values in _values(factors, rows, gene):
         given = sample.copy()
         given[:, columns] = values
         means = np.array([forest.predict(given).mean() for forest in forests])
         low, high = np.percentile(means, [2.5, 97.5])
-        found.append((label, (float(means.mean()), float(low), float(high))))
-    return found
+        curve.append((label, (float(means.mean()), float(low), float(high))))
+    return curve
 
 
 def fitted(rows: Floats, figure: Floats, seed: int) -> list[Any]:
@@ -114,15 +110,15 @@ def fitted(rows: Floats, figure: Floats, seed: int) -> list[Any]:
 def _values(
     factors: Factors, rows: Floats, gene: str
 ) -> list[tuple[str | float, NDArray[np.float64]]]:
-    """Return the values of a gene to look at, and what its columns hold then."""
+    """Return values of a gene as points of a curve, and its columns for each of them."""
     columns, labels = factors.columns(gene), factors.labels[gene]
     if labels:
         return [(text, np.eye(len(labels))[place]) for place, text in enumerate(labels)]
-    known = np.unique(rows[:, columns[0]])
-    if len(known) > MOST_POINTS:
-        ends = np.linspace(0.02, 0.98, MOST_POINTS)
-        known = np.unique(np.quantile(rows[:, columns[0]], ends))
-    return [(round(float(value), 4), np.array([value])) for value in known]
+    points = np.unique(rows[:, columns[0]])
+    if len(points) > MOST_POINTS:
+        shares = np.linspace(0.02, 0.98, MOST_POINTS)
+        points = np.unique(np.quantile(rows[:, columns[0]], shares))
+    return [(round(float(value), 4), np.array([value])) for value in points]
 
 
 def _forest(seed: int) -> Any:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hytas.analysis.sections import SECTIONS, measure_section, show_section
-from hytas.analysis.settings import AnalysisSettings, Tell
+from hytas.analysis.settings import AnalysisSettings, Log
 from hytas.analysis.tables import RankingTable
 from hytas.files import write_text
 from hytas.report import write_sections
@@ -20,7 +20,7 @@ def write_analysis(
     names: Sequence[str] = tuple(SECTIONS),
     *,
     json_path: Path | None = None,
-    tell: Tell = lambda _: None,
+    log: Log = lambda _: None,
 ) -> None:
     """Measure tables section by section, and write one HTML page about them.
 
@@ -28,7 +28,7 @@ def write_analysis(
         out: of the page; replaced as a whole.
         json_path: file for all figures; None writes none.
     """
-    measured = {name: measure_section(name, tables, settings, tell) for name in names}
+    measured = {name: measure_section(name, tables, settings, log) for name in names}
     sections = [show_section(name, values) for name, values in measured.items()]
     about = [_about(table) for table in tables]
     about.append(

@@ -1,4 +1,4 @@
-"""Figures that the authors of HyTAS published, to stand beside ours.
+"""Figures that the authors of HyTAS published, to compare with ours.
 
 Sources: Zhou et al., HyTAS, ECCV 2024: table 8 of the supplementary (`SIGN`, `SIGN_OA`), and the
 figure of factors and accuracy, whose numbers stand in the authors' notebook (`FACTORS`).

@@ -176,15 +176,15 @@ def _transfer(reports: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             name: mean_of_known([rho(report, name, ALL) for report in others])
             for name in sorted(shared)
         }
-        known = {name: mean for name, mean in means.items() if mean is not None}
-        if not known:
+        ranked = {name: mean for name, mean in means.items() if mean is not None}
+        if not ranked:
             continue
-        chosen = max(known, key=lambda name: known[name])
+        chosen = max(ranked, key=lambda name: ranked[name])
         rows.append(
             {
                 "table": held_out["name"],
                 "chosen": chosen,
-                "spearman_on_others": known[chosen],
+                "spearman_on_others": ranked[chosen],
                 **{
                     group: {name: rho(held_out, name, group) for name in (chosen, "depth-embed")}
                     for group in (ALL, *BANDS)

@@ -10,7 +10,7 @@ from hytas.proxies.no_pass import balance_of, depth_and_width, draw_of
 from hytas.proxies.table import rank_mean
 from hytas.types import Floats
 
-# Means of ranks that are shown beside their members; docs/ranking.md says how they were found.
+# Means of ranks that are shown next to their members; docs/ranking.md says how they were chosen.
 RANK_MEANS = (
     ("depth-embed", "zico_pp"),
     ("depth-embed", "snip", "zico_pp"),
@@ -50,14 +50,14 @@ def training_free_scores(
         baselines.setdefault("params", table.size.params)
         if table.size.macs is not None:
             baselines.setdefault("macs", table.size.macs)
-    found = {name: ("baseline", values) for name, values in {**baselines, **free}.items()}
+    scores = {name: ("baseline", values) for name, values in {**baselines, **free}.items()}
     for name, values in table.scores.items():
-        found.setdefault(name, ("proxy", values))
+        scores.setdefault(name, ("proxy", values))
     for members in rank_means:
-        if all(name in found for name in members):
-            mean = rank_mean([_or_nan(found[name][1]) for name in members])
-            found[f"rank-mean({','.join(members)})"] = ("rank-mean", mean)
-    return found
+        if all(name in scores for name in members):
+            mean = rank_mean([_or_nan(scores[name][1]) for name in members])
+            scores[f"rank-mean({','.join(members)})"] = ("rank-mean", mean)
+    return scores
 
 
 def parse_rank_means(texts: Sequence[str]) -> list[tuple[str, ...]]:

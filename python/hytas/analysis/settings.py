@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from hytas.errors import InputError
 
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
+"""Called with the current work."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""Searches that cost nothing: every answer is in a table of trained networks.
+"""Simulated searches, whose evaluations are lookups in a table of trained networks.
 
-A table holds a few of very many architectures, so most proposals of a strategy are not in it. Each
-is answered by the nearest network of the table that the search has not seen yet. Random search
-needs no such help: it takes the networks of the table in a random order.
+A table holds few of all architectures, so most proposals of a strategy are not in it. The nearest
+network of the table that the search has not seen yet stands for a proposal. Random search takes the
+networks of the table in a random order.
 """
 
 import math
@@ -26,18 +26,18 @@ SIMULATED = tuple(name for name, facts in strategies().items() if not facts["sev
 
 
 class AskTell(Protocol):
-    """A search algorithm of any origin: it proposes architectures, and is told what they reach."""
+    """A search algorithm: it proposes architectures, and gets the value of each."""
 
     def ask(self) -> Architecture:
-        """Return the architecture to look at next, of the table or not."""
+        """Return the next architecture to evaluate, of the table or not."""
 
     def tell(self, architecture: Architecture, value: float) -> None:
-        """Take the value of the architecture that answered the last proposal."""
+        """Take the value of the architecture that stands for the last proposal."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """The networks of a table, found by nearness.
+    """The networks of a table, for a search of the nearest one.
 
     Attributes:
         places: (n, c) these numbers, each in units of its deviation.
@@ -62,7 +62,7 @@ class Pool:
         """Return the number of the network whose genes are nearest; of equals the first.
 
         Args:
-            free: (n,) which networks come into question; None takes all.
+            free: (n,) which networks are candidates; None takes all.
         """
         place = self.factors.rows([architecture])[0] / self.scale
         far = ((self.places - place) ** 2).sum(axis=1)
@@ -94,7 +94,7 @@ class _Engine:
     def __init__(self, evolution: Evolution) -> None:
         self._evolution = evolution
         self._waiting: list[tuple[int, Architecture]] = []
-        self._asked = -1
+        self._number = -1
 
     def ask(self) -> Architecture:
         if not self._waiting:
@@ -103,16 +103,16 @@ class _Engine:
                 raise InputError("strategy", rule="all architectures of the space were proposed")
             drawn = self._evolution.feasible.space.unpack(genomes)
             self._waiting.extend(reversed(list(zip(ids.tolist(), drawn, strict=True))))
-        self._asked, architecture = self._waiting.pop()
+        self._number, architecture = self._waiting.pop()
         return architecture
 
     def tell(self, architecture: Architecture, value: float) -> None:
-        self._evolution.tell(np.array([self._asked]), np.array([value]))
+        self._evolution.tell(np.array([self._number]), np.array([value]))
 
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """What simulated searches found.
+    """The results of simulated searches.
 
     Attributes:
         chosen: (seeds, evaluations) accuracy of the network that leads after each evaluation.
@@ -124,11 +124,11 @@ class Simulation:
 
     @property
     def regret(self) -> Floats:
-        """Return (seeds, evaluations) how far below the best network of the table each is."""
+        """Return (seeds, evaluations) the difference to the best network of the table."""
         return self.best - self.chosen
 
     def at(self, evaluations: int) -> tuple[float, float, float]:
-        """Return the mean regret after so many evaluations, and its 95 % interval over seeds.
+        """Return the mean regret after some evaluations, and its 95 % interval over seeds.
 
         No regret is below 0, so the interval begins at 0 or above.
         """
@@ -148,16 +148,16 @@ def simulate(
     seeds: Sequence[int],
     lead: Callable[[int], Floats],
 ) -> Simulation:
-    """Run a search once a seed, in which each evaluation is a look into a table.
+    """Run a search once a seed, in which each evaluation is a lookup in a table.
 
-    The search maximises what leads it: the accuracy, or a score that costs no training. The network
-    of the best lead so far is what the search would give back.
+    The search maximises its lead: the accuracy, or a score without a training. Its result is the
+    network with the best lead so far.
 
     Args:
         accuracy: (n,) of them, by which the search is judged.
         make: seed -> search; None takes the networks in a random order.
         budget: evaluations; at most n are made.
-        lead: seed -> (n,) what the search is told, larger is better; NaN is the worst.
+        lead: seed -> (n,) values for the search, larger is better; NaN is the worst.
     """
     if not isinstance(budget, int | np.integer) or budget < 1:
         raise InputError("budget", budget, "must be a whole number of evaluations, 1 or more")
@@ -172,8 +172,8 @@ def simulate(
             if make is None
             else _visit(pool, make(seed), values, length)
         )
-        known = np.where(np.isfinite(values), values, -np.inf)[visited]
-        leaders = np.maximum.accumulate(known)
+        finite = np.where(np.isfinite(values), values, -np.inf)[visited]
+        leaders = np.maximum.accumulate(finite)
         first = np.flatnonzero(np.r_[True, leaders[1:] > leaders[:-1]])
         leading = first[np.searchsorted(first, np.arange(length), side="right") - 1]
         chosen[row] = accuracy[visited[leading]]
@@ -181,7 +181,7 @@ def simulate(
 
 
 def _visit(pool: Pool, search: AskTell, values: Floats, length: int) -> NDArray[np.int64]:
-    """Return the numbers of the networks that a search looks at, in order."""
+    """Return the numbers of the networks that a search evaluates, in order."""
     free = np.ones(len(values), np.bool_)
     visited = np.empty(length, np.int64)
     for step in range(length):

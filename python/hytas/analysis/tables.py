@@ -31,7 +31,7 @@ MOST_COLLAPSED = 0.1
 """Largest share of networks with 1 % or less in a column of percentages."""
 # Names of the authors' own files (results/*_2000_new_all.csv of the HyTAS repository), lower case.
 ALIASES = {"layer_num": "depth", "zico_modified": "zico_w_decay", "oa": TARGET}
-# Scores that were published beside those of `PROXIES`.
+# Scores that were published next to those of `PROXIES`.
 PUBLISHED = (
     *("zico_w_decay", "zico_act", "snip_msa", "snip_mlp", "grad_norm_msa", "grad_norm_mlp"),
     *("dss_nosign", "synflow_nosign", "logsynflow_nosign"),
@@ -102,10 +102,10 @@ def read_tables(paths: Sequence[str | Path], **options: Any) -> list[RankingTabl
     """
     files: list[Path] = []
     for path in map(Path, paths):
-        found = sorted(path.glob("*.csv")) if path.is_dir() else [path]
-        if not found:
+        inside = sorted(path.glob("*.csv")) if path.is_dir() else [path]
+        if not inside:
             raise InputError("tables", path, "the folder holds no .csv file")
-        files += found
+        files += inside
     if not files:
         raise InputError("tables", rule="missing", hint="give a folder or CSV files")
     files = list({file.resolve(): file for file in files}.values())
@@ -116,7 +116,7 @@ def read_tables(paths: Sequence[str | Path], **options: Any) -> list[RankingTabl
             raise InputError(
                 "tables",
                 file,
-                f"has the same name as {named[name]}, and tables are told apart by their names",
+                f"has the same name as {named[name]}, and a table is named by its file",
                 hint="rename one",
             )
         named[name] = file
@@ -159,8 +159,8 @@ def read_table(
     """Read one CSV table.
 
     It has a column OA, columns of genes, columns of scores, and bookkeeping. The genes are depth,
-    embed_dim, num_heads and mlp_ratio of the space `hytas`; or those of another space, which a
-    column space names, the argument, or the card `benchmark.json` beside the table. Scores have the
+    embed_dim, num_heads and mlp_ratio of the space `hytas`; or those of another space, named by a
+    column space, by the argument, or by the card `benchmark.json` next to it. Scores have the
     names of `hytas proxies` or of the published tables. Rows without an OA, and rows whose
     `suspect` is not 0, are left out; a note gives their number.
 
@@ -193,10 +193,10 @@ def read_table(
         return np.array([math.nan if value is None else value for value in values])
 
     genes = _genes_of(rows)
-    beside = {*OTHER, *(name for name in columns if OF_SEED in name)}
-    known = [name for name in columns if name not in (*PAPER_GENES, *genes, TARGET, *beside)]
-    scores = {name: column(name) for name in known}
-    figures = {name: column(name) for name in columns if name in beside and name not in NO_FIGURES}
+    others = {*OTHER, *(name for name in columns if OF_SEED in name)}
+    no_scores = {*PAPER_GENES, *genes, TARGET, *others}
+    scores = {name: column(name) for name in columns if name not in no_scores}
+    figures = {name: column(name) for name in columns if name in others and name not in NO_FIGURES}
     counted: tuple[str, ...] = ("params", "params_with_caf")
     counts = {name: column(name) for name in counted if name in columns}
     name = table_name(path)
@@ -258,13 +258,13 @@ def _oriented(scores: dict[str, Floats]) -> dict[str, Floats]:
 
 
 def _space_of_card(path: Path) -> str | None:
-    """Return the built-in space in the card beside a table; None without one."""
+    """Return the built-in space in the card next to a table; None without one."""
     card = path.parent / "benchmark.json"
     if not card.is_file():
         return None
     values = parse_json(card.read_bytes(), card)
-    found = values.get(SPACE) if isinstance(values, dict) else None
-    return str(found) if found is not None and gene_names(str(found)) else None
+    space = values.get(SPACE) if isinstance(values, dict) else None
+    return str(space) if space is not None and gene_names(str(space)) else None
 
 
 def _read_rows(
@@ -290,7 +290,7 @@ def _read_rows(
         name
         for name in header
         if name not in {*scores, *ignored, *genes}
-        and _known_name(name) is None
+        and _canonical_name(name) is None
         and not any(_is_number(row[name]) for _, row in rows)
     ]
     columns: dict[str, str] = {}
@@ -341,7 +341,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _known_name(name: str) -> str | None:
+def _canonical_name(name: str) -> str | None:
     lower = name.strip().lower()
     ours = ALIASES.get(lower, lower)
     scores = {*PROXIES, *PUBLISHED}
@@ -357,7 +357,7 @@ def _known_name(name: str) -> str | None:
 def _our_name(path: Path, name: str, ignored: set[str]) -> str | None:
     if name in ignored:
         return None
-    if (ours := _known_name(name)) is not None:
+    if (ours := _canonical_name(name)) is not None:
         return ours
     names = [*PAPER_GENES, TARGET, *PROXIES, *PUBLISHED]
     near = difflib.get_close_matches(name.strip().lower(), names, 1, 0.6)

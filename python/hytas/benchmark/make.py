@@ -8,7 +8,6 @@ from typing import Any
 
 from hytas._engine import Feasible
 from hytas.analysis.tables import BENCHMARK_TABLE
-from hytas.benchmark.drawing import draw
 from hytas.benchmark.table_file import write_table
 from hytas.benchmark.training import Trial, run_trainings, trained_name
 from hytas.data import LabelledData
@@ -25,7 +24,11 @@ from hytas.workers import WorkersLike
 CARD = "benchmark.json"
 CHUNK = 16  # networks between two writes, where this process alone scores
 WRITE_SECONDS = 60.0
-"""So often the table is written while networks train."""
+"""Interval at which the table is written while networks train."""
+UNIFORM = ("choices", "architectures")
+"""Drawn with equal probability: the choices of each gene, or whole architectures."""
+MOST_DRAWS = 64
+"""Draws for a network, at most; if most draws repeat others, there are no more architectures."""
 
 
 def all_proxies() -> str:
@@ -56,7 +59,7 @@ def make_benchmark(
         scene: or set of images, to train and to test on.
         out: folder of the table, its card, and what was done so far.
         networks: how many, distinct.
-        uniform: "choices" draws each choice of a gene with equal chances, "architectures" each
+        uniform: "choices" draws each choice of a gene with equal probability, "architectures" each
             architecture.
         workers: where networks are scored and trained (`hytas.workers.open_workers`).
         command: that does the work, for the record.
@@ -79,6 +82,31 @@ def make_benchmark(
             _train(run, drawn, store, uniform)
             _write(run, store, uniform)
         return run.folder.path / BENCHMARK_TABLE
+
+
+def draw(feasible: Feasible, number: int, seed: int, uniform: str) -> list[dict[str, Any]]:
+    """Return `number` distinct architectures that fit; fewer of them are a beginning of more.
+
+    Args:
+        uniform: one of `UNIFORM`.
+    """
+    if uniform not in UNIFORM:
+        raise InputError("uniform", uniform, f"must be one of {', '.join(UNIFORM)}")
+    if number < 1:
+        raise InputError("networks", number, "must be 1 or more")
+    draws = number
+    while draws <= MOST_DRAWS * number:
+        genomes = feasible.sample(draws, seed, uniform)
+        first = {genome.tobytes(): place for place, genome in reversed(list(enumerate(genomes)))}
+        if len(first) >= number:
+            return feasible.space.unpack(genomes[sorted(first.values())[:number]])
+        draws *= 2
+    raise InputError(
+        "networks",
+        number,
+        f"the budget has no more than about {len(first)} architectures",
+        hint="ask for fewer, or for a larger budget",
+    )
 
 
 def _check_card(run: Run, uniform: str) -> None:

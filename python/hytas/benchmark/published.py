@@ -1,8 +1,6 @@
 """The published tables of HyTAS by name: 2000 trained networks for each of five scenes."""
 
-from pathlib import Path
-
-from hytas.data.datasets import RemoteFile, fetch
+from hytas.data.datasets import RemoteFile
 
 # Pinned to a commit of the authors' repository, so the content cannot change.
 _ADDRESS = (
@@ -24,15 +22,4 @@ def _file(scene: str, checksum: str) -> RemoteFile:
 
 
 PUBLISHED = {f"hytas-{scene}": _file(scene, checksum) for scene, checksum in _SHA256.items()}
-"""Name of a published table -> its file."""
-
-
-def published_table(name: str) -> Path:
-    """Return the file of a published table; download it first if the cache lacks it.
-
-    Source: Zhou et al., HyTAS, ECCV 2024; the authors' repository.
-
-    Raises:
-        KeyError: no table has this name.
-    """
-    return fetch(PUBLISHED[name])
+"""Name of a published table -> its file (Zhou et al., HyTAS, ECCV 2024)."""

@@ -1,4 +1,4 @@
-"""The file of a benchmark: a line a network, with genes, costs, scores and what it reached."""
+"""The file of a benchmark: a line a network, with genes, costs, scores and accuracies."""
 
 import csv
 import io
@@ -35,11 +35,11 @@ def write_table(
     """
     done = {(training.id, training.recipe): training for training in trainings}
     genes = genes_of([item.architecture for item in evaluations])
-    found = [_reached(item, done, preset, seeds) for item in evaluations]
+    columns = [_reached(item, done, preset, seeds) for item in evaluations]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*genes, *found[0]])
-    for item, figures in zip(evaluations, found, strict=True):
+    writer.writerow([*genes, *columns[0]])
+    for item, figures in zip(evaluations, columns, strict=True):
         own = (item.architecture.get(name) for name in genes)
         writer.writerow([_field(value) for value in (*own, *figures.values())])
     write_text(path, text.getvalue())
@@ -48,7 +48,7 @@ def write_table(
 def _reached(
     item: Evaluation, done: Mapping[tuple[int, str], Training], preset: str, seeds: Sequence[int]
 ) -> dict[str, Any]:
-    """Return what stands beside the genes of a network, by column."""
+    """Return the columns of a network that follow its genes."""
     own = {seed: done.get((item.id, trained_name(preset, seed))) for seed in seeds}
     means: dict[str, Any] = {}
     of_seeds: dict[str, Any] = {}
@@ -75,7 +75,7 @@ def _figure(training: Training | None, name: str) -> float | None:
 
 
 def _field(value: Any) -> str:
-    """Return a value as a field: JSON, but for text, which stands bare."""
+    """Return a value as a field: text as it is, other values as JSON."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
     return value if isinstance(value, str) else json.dumps(value)

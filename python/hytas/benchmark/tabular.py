@@ -1,4 +1,4 @@
-"""A tabular benchmark: what trained networks reached, asked by architecture."""
+"""A tabular benchmark: the accuracy of trained networks, by architecture."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,8 +16,9 @@ from hytas.analysis.simulation import (
     space_of_all,
 )
 from hytas.analysis.tables import BENCHMARK_TABLE, OF_SEED, TARGET, RankingTable, read_table
-from hytas.benchmark.published import PUBLISHED, published_table
+from hytas.benchmark.published import PUBLISHED
 from hytas.benchmark.vit_tables import SUFFIXES, VIT_TABLES, vit_table
+from hytas.data.datasets import fetch
 from hytas.errors import InputError
 from hytas.spaces.genes import genes_only
 from hytas.spaces.keys import architecture_key
@@ -83,7 +84,7 @@ class Benchmark:
         if path.is_dir():
             path = path / BENCHMARK_TABLE
         if not path.exists() and str(source) in PUBLISHED:
-            path = published_table(str(source))
+            path = fetch(PUBLISHED[str(source)])
         if not path.exists():
             raise InputError(
                 "benchmark",
@@ -198,6 +199,6 @@ class Benchmark:
         if seed is None:
             return self._figures[name]
         if (of_seed := f"{name}{OF_SEED}{seed}") not in self._figures:
-            known = ", ".join(map(str, self.seeds)) or "none, the table has only means"
-            raise InputError("seed", seed, f"{metric} is known for the seeds {known}")
+            seeds = ", ".join(map(str, self.seeds)) or "none, the table has only means"
+            raise InputError("seed", seed, f"{metric} is known for the seeds {seeds}")
         return self._figures[of_seed]

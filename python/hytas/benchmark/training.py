@@ -60,7 +60,7 @@ def run_trainings(
 ) -> Iterator[Training]:
     """Train a network for each of the trials; yield the trainings in the order of the trials.
 
-    A network learns the training pixels, and its validation pixels choose the best epoch. It is
+    A network is trained on training pixels, and validation pixels choose the best epoch. It is
     tested once, at the end. A training that diverges, runs out of memory or cannot follow the
     recipe has no figures but a reason.
 
@@ -128,10 +128,10 @@ def _figures(job: _Job, pixels: _Pixels) -> dict[str, float]:
         device=job.device,
         checkpoint=job.checkpoint,
     )
-    answers = logits_of(job.network, pixels.test, job.device)
-    if not np.isfinite(answers).all():
-        raise InputError("the network's answers are not finite")
-    report = accuracy_report(pixels.test.targets, answers.argmax(axis=1), pixels.class_names)
+    logits = logits_of(job.network, pixels.test, job.device)
+    if not np.isfinite(logits).all():
+        raise InputError("the network's logits are not finite")
+    report = accuracy_report(pixels.test.targets, logits.argmax(axis=1), pixels.class_names)
     figures = {name: float(report[name]) for name in FIGURES}
     if result.history and (best := result.history[result.best_epoch - 1]).validation_oa is not None:
         figures[VALIDATION] = best.validation_oa

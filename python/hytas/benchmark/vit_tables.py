@@ -95,32 +95,34 @@ def vit_table(
     """
     named = str(source) in VIT_TABLES and not Path(source).exists()
     path = fetch(VIT_TABLES[str(source)]) if named else Path(source)
-    found: dict[str, tuple[dict[str, Any], dict[str, float]]] = {}
+    networks: dict[str, tuple[dict[str, Any], dict[str, float]]] = {}
     for number, (genes, figures) in enumerate(_rows(path), start=1):
         architecture, space = _architecture(f"{path}, network {number}", genes, space)
-        found.setdefault(architecture_key(architecture), (architecture, figures))
-    names = list(dict.fromkeys(name for _, figures in found.values() for name in figures))
+        networks.setdefault(architecture_key(architecture), (architecture, figures))
+    names = list(dict.fromkeys(name for _, figures in networks.values() for name in figures))
     columns = {
-        name: np.array([figures.get(name, math.nan) for _, figures in found.values()])
+        name: np.array([figures.get(name, math.nan) for _, figures in networks.values()])
         for name in names
     }
     chosen = accuracy or max(names, key=lambda name: np.isfinite(columns[name]).sum(), default="")
     if chosen not in columns:
         raise InputError("accuracy", accuracy, f"must be one of {', '.join(names) or '(none)'}")
-    known = np.flatnonzero(np.isfinite(columns[chosen]))
-    if len(known) < 3:
-        raise InputError(path, rule=f"{len(known)} networks have {chosen}: at least 3 are needed")
-    architectures = [architecture for architecture, _ in found.values()]
-    kept = tuple(architectures[at] for at in known)
+    measured = np.flatnonzero(np.isfinite(columns[chosen]))
+    if len(measured) < 3:
+        raise InputError(
+            path, rule=f"{len(measured)} networks have {chosen}: at least 3 are needed"
+        )
+    architectures = [architecture for architecture, _ in networks.values()]
+    kept = tuple(architectures[at] for at in measured)
     params = np.array([cost(each, _SHAPE, "params") for each in kept])
     return RankingTable(
         str(source) if named else path.stem,
         kept,
-        columns[chosen][known] / 100.0,
+        columns[chosen][measured] / 100.0,
         {},
         Size(params, "genes, for 224 x 224 RGB images and 1000 classes"),
         (f"{TARGET} is {chosen}, in percent",),
-        {name: values[known] for name, values in columns.items()},
+        {name: values[measured] for name, values in columns.items()},
     )
 
 

@@ -2,16 +2,14 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
 from hytas.analysis.sections import SECTIONS
-from hytas.cli.analysis_sections import parse_shape, report, section_command, space_option
-from hytas.cli.options import json_option
-from hytas.cli.progress import echo
-from hytas.cli.tables import aligned
+from hytas.cli.analysis_sections import log, read_given, report, section_command, table_options
+from hytas.cli.options import json_option, whole_numbers
+from hytas.cli.progress import aligned, echo
 from hytas.errors import InputError
 
 
@@ -26,14 +24,7 @@ for _name in SECTIONS:
 
 
 @analyse.command()
-@click.option(
-    "--tables",
-    required=True,
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="CSV files, or a folder of CSV files. Each file holds one scene.",
-)
-@click.argument("more", nargs=-1, type=click.Path(path_type=Path))
+@table_options
 @click.option("--seeds", type=int, default=5, show_default=True, help="Fits of each predictor.")
 @click.option(
     "--rank-mean",
@@ -47,26 +38,9 @@ for _name in SECTIONS:
     show_default=True,
     help="Number of trained networks to fit predictors on; 0 fits no predictor.",
 )
-@click.option(
-    "--shape",
-    help="BANDS,CLASSES or BANDS,CLASSES,PATCH,GROUP of the scene. It gives the true parameter "
-    "counts if a table has none.",
-)
-@click.option("--score-column", multiple=True, help="Another column that holds a score.")
-@click.option("--ignore-column", multiple=True, help="Another column to ignore.")
-@space_option
 @json_option
 def ranking(
-    tables: tuple[Path, ...],
-    more: tuple[Path, ...],
-    seeds: int,
-    rank_means: tuple[str, ...],
-    predictor_sizes: str,
-    shape: str | None,
-    score_column: tuple[str, ...],
-    ignore_column: tuple[str, ...],
-    space: str | None,
-    as_json: bool,
+    seeds: int, rank_means: tuple[str, ...], predictor_sizes: str, as_json: bool, **options: Any
 ) -> None:
     """Print how well each score of the tables ranks their networks by accuracy.
 
@@ -85,36 +59,23 @@ def ranking(
     sizes = _sizes(predictor_sizes)
     if seeds < 1:
         raise InputError("seeds", seeds, "must be 1 or more")
-    from hytas.analysis import analyse_tables, read_tables
+    from hytas.analysis import analyse_tables
     from hytas.analysis.scores import RANK_MEANS, parse_rank_means
 
     means = list(dict.fromkeys((*RANK_MEANS, *parse_rank_means(rank_means))))
-    read = read_tables(
-        [*tables, *more],
-        shape=None if shape is None else parse_shape(shape),
-        score_columns=score_column,
-        ignored_columns=ignore_column,
-        space=space,
-    )
-    _check_members(read, parse_rank_means(rank_means))
+    tables = read_given(options)
+    _check_members(tables, parse_rank_means(rank_means))
     analysis = analyse_tables(
-        read,
-        seeds=seeds,
-        rank_means=means,
-        predictor_sizes=sizes,
-        progress=lambda text: click.echo(text, err=True),
+        tables, seeds=seeds, rank_means=means, predictor_sizes=sizes, progress=log
     )
     echo(json.dumps(analysis, indent=1, allow_nan=False) if as_json else _text(analysis))
 
 
 def _sizes(text: str) -> list[int]:
-    try:
-        sizes = [int(part) for part in text.split(",")]
-    except ValueError:
-        sizes = [-1]
+    sizes = whole_numbers(text)
     if sizes == [0]:
         return []
-    if min(sizes) < 2:
+    if min(sizes, default=0) < 2:
         raise InputError(
             "predictor_sizes",
             text,
@@ -144,19 +105,19 @@ def _check_members(tables: Sequence[Any], means: Sequence[Sequence[str]]) -> Non
             )
 
 
-def _text(found: Mapping[str, Any]) -> str:
+def _text(analysis: Mapping[str, Any]) -> str:
     parts = []
-    for table in found["tables"]:
+    for table in analysis["tables"]:
         head = f"{table['name']}: {table['networks']} networks"
         if table["size"]:
             head += f"; true parameter counts from {table['size']}"
         lines = [head, *table["notes"], _counts(table["groups"])]
         parts.append("\n".join([*lines, *_rows({**table["scores"], **table["predictors"]})]))
-    if len(found["tables"]) > 1:
-        names = ", ".join(table["name"] for table in found["tables"])
-        rows = _rows({**found["mean"], **found["predictors"]}, len(found["tables"]))
+    if len(analysis["tables"]) > 1:
+        names = ", ".join(table["name"] for table in analysis["tables"])
+        rows = _rows({**analysis["mean"], **analysis["predictors"]}, len(analysis["tables"]))
         parts.append("\n".join([f"mean of {names}", *rows]))
-        parts.append("\n".join(_transfer(found["transfer"])))
+        parts.append("\n".join(_transfer(analysis["transfer"])))
     return "\n\n".join(parts)
 
 
@@ -201,9 +162,9 @@ def _cell(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}".replace("0.", ".", 1)
 
 
-def _transfer(found: Sequence[Mapping[str, Any]]) -> list[str]:
+def _transfer(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = ["for each table: the score that is best on the other tables, and its rho on this one"]
-    for entry in found:
+    for entry in rows:
         name = entry["chosen"]
         pairs = [(group, entry[group]) for group in ("all", "1-2M", "2-4M")]
         figures = ", ".join(

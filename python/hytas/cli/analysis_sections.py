@@ -2,127 +2,120 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hytas.analysis.sections import SECTIONS
-from hytas.cli.options import json_option
-from hytas.cli.progress import echo
-from hytas.cli.tables import aligned
+from hytas.cli.options import json_option, together, whole_numbers
+from hytas.cli.progress import aligned, echo
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
     from hytas.report import Section
 
-Command = Callable[..., Any]
-
-space_option = click.option(
-    "--space",
-    help="Space of the networks of tables without a column space, such as autoformer.  [default: "
-    "of the card benchmark.json beside a table; else hytas]",
+_FILE = click.Path(path_type=Path)
+table_options = together(
+    click.option(
+        "--tables",
+        required=True,
+        multiple=True,
+        type=_FILE,
+        help="CSV files, folders of CSV files, or folders of `hytas benchmark make`.",
+    ),
+    click.argument("more", nargs=-1, type=_FILE),
+    click.option(
+        "--shape",
+        help="BANDS,CLASSES or BANDS,CLASSES,PATCH,GROUP of the scene. It gives the true parameter "
+        "counts if a table has none.",
+    ),
+    click.option("--score-column", multiple=True, help="Another column that holds a score."),
+    click.option("--ignore-column", multiple=True, help="Another column to ignore."),
+    click.option(
+        "--space",
+        help="Space of the networks of tables without a column space, such as autoformer.  "
+        "[default: of the card benchmark.json next to a table; else hytas]",
+    ),
 )
-"""--space of tables."""
-
-
+"""Options that name tables, for `read_given`."""
+_options = together(
+    table_options,
+    click.option(
+        "--resamples",
+        type=int,
+        default=200,
+        show_default=True,
+        help="Bootstrap resamples of an interval.",
+    ),
+    click.option(
+        "--lead",
+        "leads",
+        multiple=True,
+        help="Score that leads simulated searches, or all; repeatable.  [default: some]",
+    ),
+    click.option(
+        "--searches",
+        type=int,
+        default=100,
+        show_default=True,
+        help="Simulated searches of each kind.",
+    ),
+    click.option(
+        "--budget",
+        type=int,
+        default=200,
+        show_default=True,
+        help="Evaluations of a simulated search.",
+    ),
+    click.option("--fits", type=int, default=5, show_default=True, help="Fits of each predictor."),
+    click.option(
+        "--sizes",
+        default="20,50,100,200,500",
+        show_default=True,
+        help="Numbers of trained networks to fit predictors on.",
+    ),
+    click.option("--seed", type=int, default=0, show_default=True, help="Seed of all draws."),
+)
 by_depth_option = click.option(
     "--by-depth", is_flag=True, help="Show what the best networks prefer in each layer."
 )
 
 
-def _options(command: Command) -> Command:
-    for option in (
-        click.option("--seed", type=int, default=0, show_default=True, help="Seed of all draws."),
-        click.option(
-            "--sizes",
-            default="20,50,100,200,500",
-            show_default=True,
-            help="Numbers of trained networks to fit predictors on.",
-        ),
-        click.option(
-            "--fits", type=int, default=5, show_default=True, help="Fits of each predictor."
-        ),
-        click.option(
-            "--budget",
-            type=int,
-            default=200,
-            show_default=True,
-            help="Evaluations of a simulated search.",
-        ),
-        click.option(
-            "--searches",
-            type=int,
-            default=100,
-            show_default=True,
-            help="Simulated searches of each kind.",
-        ),
-        click.option(
-            "--lead",
-            "leads",
-            multiple=True,
-            help="Score that leads simulated searches, or all; repeatable.  [default: some]",
-        ),
-        click.option(
-            "--resamples",
-            type=int,
-            default=200,
-            show_default=True,
-            help="Bootstrap resamples of an interval.",
-        ),
-        space_option,
-        click.option("--ignore-column", multiple=True, help="Another column to ignore."),
-        click.option("--score-column", multiple=True, help="Another column that holds a score."),
-        click.option("--shape", help="BANDS,CLASSES or BANDS,CLASSES,PATCH,GROUP of the scene."),
-        click.argument("more", nargs=-1, type=click.Path(path_type=Path)),
-        click.option(
-            "--tables",
-            required=True,
-            multiple=True,
-            type=click.Path(path_type=Path),
-            help="CSV files, folders of CSV files, or folders of `hytas benchmark make`.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-def _opened(options: dict[str, Any]) -> tuple[list[Any], Any]:
+def read_given(options: dict[str, Any]) -> list[Any]:
+    """Return the tables of `table_options`."""
     from hytas.analysis import read_tables
+
+    shape = options["shape"]
+    return read_tables(
+        [*options["tables"], *options["more"]],
+        shape=None if shape is None else parse_shape(shape),
+        score_columns=options["score_column"],
+        ignored_columns=options["ignore_column"],
+        space=options["space"],
+    )
+
+
+def _settings(options: dict[str, Any]) -> Any:
     from hytas.analysis.settings import AnalysisSettings
 
-    try:
-        sizes = tuple(int(part) for part in options["sizes"].split(","))
-    except ValueError:
-        raise InputError(
-            "sizes", options["sizes"], "must be whole numbers, such as 20,50"
-        ) from None
+    sizes = tuple(whole_numbers(options["sizes"]))
+    if not sizes:
+        raise InputError("sizes", options["sizes"], "must be whole numbers, such as 20,50")
     numbers = ("resamples", "searches", "budget", "fits", "seed")
-    settings = AnalysisSettings(
+    return AnalysisSettings(
         sizes=sizes,
         leads=options["leads"],
         by_depth=options.get("by_depth", False),
         **{name: options[name] for name in numbers},
     )
-    tables = read_tables(
-        [*options["tables"], *options["more"]],
-        shape=None if options["shape"] is None else parse_shape(options["shape"]),
-        score_columns=options["score_column"],
-        ignored_columns=options["ignore_column"],
-        space=options["space"],
-    )
-    return tables, settings
 
 
 def parse_shape(text: str) -> Any:
     """Return the shape in a text such as "200,16" or "200,16,7,3"."""
     from hytas.spaces.shape import InputShape
 
-    try:
-        numbers = [int(part) for part in text.split(",")]
-    except ValueError:
-        numbers = []
+    numbers = whole_numbers(text)
     odd = all(number % 2 for number in numbers[2:])
     if len(numbers) not in (2, 4) or min(numbers) < 1 or numbers[1] < 2 or not odd:
         raise InputError(
@@ -134,7 +127,7 @@ def parse_shape(text: str) -> Any:
     return InputShape(*numbers)
 
 
-def _tell(text: str) -> None:
+def log(text: str) -> None:
     click.echo(text, err=True)
 
 
@@ -144,25 +137,23 @@ def section_command(name: str) -> click.Command:
     @click.command(name, help=f"{SECTIONS[name]}\n\nhytas analyse {name} --tables results/")
     @_options
     @json_option
-    @click.option(
-        "--figures", type=click.Path(path_type=Path), help="Folder to write the charts to, as SVG."
-    )
-    def command(as_json: bool, figures: Path | None, **options: Any) -> None:
+    @click.option("--figures", "charts", type=_FILE, help="Folder to write the charts to, as SVG.")
+    def command(as_json: bool, charts: Path | None, **options: Any) -> None:
         from hytas.analysis.sections import measure_section, show_section
 
-        if figures is not None and figures.exists() and not figures.is_dir():
-            raise InputError("figures", figures, "is a file", hint="a folder is needed")
-        tables, settings = _opened(options)
-        found = measure_section(name, tables, settings, _tell)
-        section = show_section(name, found)
-        if figures is not None:
-            _write_figures(figures, section)
-        echo(json.dumps(found, indent=1) if as_json else _text(section))
+        if charts is not None and charts.exists() and not charts.is_dir():
+            raise InputError("figures", charts, "is a file", hint="a folder is needed")
+        settings, tables = _settings(options), read_given(options)
+        figures = measure_section(name, tables, settings, log)
+        section = show_section(name, figures)
+        if charts is not None:
+            _write_charts(charts, section)
+        echo(json.dumps(figures, indent=1) if as_json else _text(section))
 
     return by_depth_option(command) if name == "genes" else command
 
 
-def _write_figures(folder: Path, section: "Section") -> None:
+def _write_charts(folder: Path, section: "Section") -> None:
     from hytas.files import write_text
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -217,10 +208,7 @@ def report(out: Path, chosen: tuple[str, ...], json_path: Path | None, **options
     for path in (out, json_path):
         if path is not None:
             check_folder(path, "out")
-    tables, settings = _opened(options)
-    write_analysis(out, tables, settings, _ordered(chosen), json_path=json_path, tell=_tell)
+    settings, tables = _settings(options), read_given(options)
+    names = [name for name in SECTIONS if name in chosen or not chosen]
+    write_analysis(out, tables, settings, names, json_path=json_path, log=log)
     echo(f"written   {out} ({out.stat().st_size / 1e6:.2f} MB)")
-
-
-def _ordered(chosen: Sequence[str]) -> list[str]:
-    return [name for name in SECTIONS if name in chosen or not chosen]

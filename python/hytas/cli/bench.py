@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hytas.cli import options
-from hytas.cli.progress import bar, echo
+from hytas.cli.progress import aligned, bar, echo
 from hytas.errors import InputError
 from hytas.files import check_folder
 
@@ -28,11 +28,8 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float) -> float:
 
 
 def _numbers(text: str, argument: str, most: int | None = None) -> list[int]:
-    try:
-        values = [int(part) for part in text.split(",")]
-    except ValueError:
-        values = [0]
-    if min(values) < 1:
+    values = options.whole_numbers(text)
+    if min(values, default=0) < 1:
         raise InputError(argument, text, "must be a list of positive numbers such as 1,32")
     if most is not None and max(values) > most:
         raise InputError(argument, max(values), f"must be at most {most}")
@@ -226,12 +223,9 @@ def _text(report: dict[str, Any]) -> str:
                 f"{run['peak_mb']:.0f}",
             ]
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
     tiles = ", in tiles 64 pixels wide" if scene else ""
     lines = [f"{report['model']}: {report['graph']} graph, {report['precision']}{tiles}"]
-    for row in rows:
-        cells = [f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)]
-        lines.append("  ".join(cells))
+    lines += aligned(rows)
     if "profile" in report:
         written = report["profile"]
         lines.append(f"latency table written; use it as --budget 3ms-latency@{written['table']}")

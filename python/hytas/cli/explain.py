@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 from hytas.cli import options
-from hytas.cli.progress import echo
-from hytas.cli.tables import aligned
+from hytas.cli.progress import aligned, echo
 
 SHOWN = 5
 
@@ -57,35 +56,24 @@ def explain(
 
     folder = RunFolder(run)
     config = folder.read_config()[0].moved(**options.absolute_paths(moved))
-    found = explain_run(run, config, groups=groups, samples=samples, repeats=repeats)
+    explanation = explain_run(run, config, groups=groups, samples=samples, repeats=repeats)
     if as_json:
-        echo(json.dumps(found, indent=1, allow_nan=False))
+        echo(json.dumps(explanation, indent=1, allow_nan=False))
         return
-    print_found(found)
+    _print(explanation)
     with folder:
-        write_json(folder.explanation, found)
+        write_json(folder.explanation, explanation)
     with Console() as console:
         report_runs([run], folder.report, report=console)
     echo(f"written   {folder.explanation}, {folder.report.name}")
 
 
-def print_found(found: Mapping[str, Any]) -> None:
-    """Print the most important groups, and what else was found, in a few lines."""
-    from hytas.report.explained import attending, spatial
+def _print(explanation: Mapping[str, Any]) -> None:
+    from hytas.report.explained import attending, importance_texts, spatial, summary
 
-    echo(
-        f"{found['samples']} {found['part']} {found['unit']}: accuracy {found['accuracy']:.4f}, "
-        f"mean probability of the true class {found['probability']:.4f}"
-    )
+    echo(summary(explanation))
     head = ["most important", "probability lost", "accuracy lost", "gradient"]
-    rows = [
-        [
-            found["bands"][at]["label"],
-            f"{found['bands'][at]['probability']:.4f}",
-            f"{found['bands'][at]['accuracy']:.4f}",
-            f"{100 * found['bands'][at]['gradient']:.1f} %",
-        ]
-        for at in found["order"][:SHOWN]
-    ]
-    for line in (*aligned([head, *rows]), *spatial(found), *attending(found)):
+    groups = [explanation["bands"][at] for at in explanation["order"][:SHOWN]]
+    rows = [[group["label"], *importance_texts(group)] for group in groups]
+    for line in (*aligned([head, *rows]), *spatial(explanation), *attending(explanation)):
         echo(line)

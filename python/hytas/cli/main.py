@@ -17,54 +17,26 @@ from hytas.errors import InputError, escaped, is_out_of_memory, one_line
 
 STARTED = time.time()
 """When the command began, for `--minutes`: before torch is imported."""
-# command -> (module, function, short help). A new command is one file and one line here.
+# Command -> short help. A command is a file and a function of its name.
 COMMANDS = {
-    "search": (
-        "search",
-        "search",
-        "Search, race, train, export and check a model for a scene under a budget.",
-    ),
-    "train": ("train", "train", "Train one architecture on a scene."),
-    "export": (
-        "export",
-        "export",
-        "Export a trained run to ONNX and TorchScript, checked against torch.",
-    ),
-    "supernet": (
-        "supernet",
-        "supernet",
-        "Train one set of weights for all networks of a budget, and export its subnets.",
-    ),
-    "references": (
-        "references",
-        "references",
-        "Fit SVM, random forest and published networks on the same pixels.",
-    ),
-    "benchmark": (
-        "benchmark",
-        "benchmark",
-        "Make a table of trained networks, to compare searches without training.",
-    ),
-    "analyse": (
-        "analyse",
-        "analyse",
-        "Measure tables of trained networks: scores, genes, predictors and searches.",
-    ),
-    "score": ("score", "score", "Score a file of architectures with proxies; write a table."),
-    "proxies": ("proxies", "proxies", "List the proxies: formula, source, options."),
-    "space": ("space", "space", "Count, sample and cost the architectures of a search space."),
-    "classify": (
-        "classify",
-        "classify",
-        "Classify a whole scene with an exported model (no torch).",
-    ),
-    "update": ("update", "update", "Write a model's new weights as a small file, and apply it."),
-    "bench": ("bench", "bench", "Measure speed and memory of an exported model on this machine."),
-    "explain": ("explain", "explain", "Show which bands and neighbours a model looks at."),
-    "report": ("report", "report", "Write one page about a run, or several next to each other."),
-    "scenes": ("scenes", "scenes", "List the scenes that are known by name."),
-    "inspect": ("inspect", "inspect", "Describe a scene, a model or a run folder."),
-    "doctor": ("doctor", "doctor", "Report what this machine and this installation can do."),
+    "search": "Search, race, train, export and check a model for a scene under a budget.",
+    "train": "Train one architecture on a scene.",
+    "export": "Export a trained run to ONNX and TorchScript, checked against torch.",
+    "supernet": "Train one set of weights for all networks of a budget, and export its subnets.",
+    "references": "Fit SVM, random forest and published networks on the same pixels.",
+    "benchmark": "Make a table of trained networks, to compare searches without training.",
+    "analyse": "Measure tables of trained networks: scores, genes, predictors and searches.",
+    "score": "Score a file of architectures with proxies; write a table.",
+    "proxies": "List the proxies: formula, source, options.",
+    "space": "Count, sample and cost the architectures of a search space.",
+    "classify": "Classify a whole scene with an exported model (no torch).",
+    "update": "Write a model's new weights as a small file, and apply it.",
+    "bench": "Measure speed and memory of an exported model on this machine.",
+    "explain": "Show which bands and neighbours a model looks at.",
+    "report": "Write one page about a run, or several next to each other.",
+    "scenes": "List the scenes that are known by name.",
+    "inspect": "Describe a scene, a model or a run folder.",
+    "doctor": "Report what this machine and this installation can do.",
 }
 
 
@@ -83,11 +55,9 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
+        if cmd_name not in COMMANDS:
             return None
-        module, function, _ = entry
-        command = getattr(importlib.import_module(f"hytas.cli.{module}"), function)
+        command = getattr(importlib.import_module(f"hytas.cli.{cmd_name}"), cmd_name)
         assert isinstance(command, click.Command)
         return command
 
@@ -106,7 +76,7 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, short) for name, (_, _, short) in COMMANDS.items()])
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -125,7 +95,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
         status = hytas.main(
             given, prog_name="hytas", standalone_mode=False, obj=shlex.join(["hytas", *given])
         )
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo(INTERRUPTED, err=True)
         sys.exit(130)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -135,9 +105,6 @@ def run(arguments: Sequence[str] | None = None) -> None:
         error.message = _short(error.message)  # type: ignore[misc] # before it is shown
         error.show()
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        click.echo(INTERRUPTED, err=True)
-        sys.exit(130)
     except (InputError, OSError) as error:
         _complain(f"error: {_spoken(error, given)}")
         sys.exit(2)

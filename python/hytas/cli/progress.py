@@ -1,8 +1,8 @@
-"""Progress on standard error; results go to standard output."""
+"""What a command prints: results on standard output, progress on standard error."""
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Self
 
@@ -16,6 +16,18 @@ LOG_SECONDS = 5.0
 def echo(text: str) -> None:
     """Print a result, with control characters escaped: it may hold names from files."""
     click.echo("\n".join(map(escaped, text.split("\n"))))
+
+
+def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
+    """Return a line for each row; the first column stands left, the others stand right."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in cells
+    ]
 
 
 class Live:
@@ -38,13 +50,13 @@ class Live:
         self.close()
         click.echo(escaped(text), err=True)
 
-    def show(self, work: str, text: str, last: bool = False) -> None:
-        """Show how far `work` is; a log always keeps its first and its last line."""
+    def show(self, work: str, text: str) -> None:
+        """Show how far `work` is; a log always keeps its first line."""
         now, text = time.monotonic(), escaped(text)
         if self._live:
             click.echo(f"\r\x1b[2K{text}", nl=False, err=True)
             self._shown = True
-        elif last or work != self._work or now - self._last >= LOG_SECONDS:
+        elif work != self._work or now - self._last >= LOG_SECONDS:
             click.echo(text, err=True)
             self._last = now
         self._work = work

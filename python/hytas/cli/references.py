@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hytas.cli import options
-from hytas.cli.progress import Live, echo
+from hytas.cli.progress import Live, aligned, echo
 from hytas.errors import InputError
 from hytas.files import check_folder
 
@@ -126,17 +126,9 @@ def _text(report: dict[str, Any]) -> str:
                 f"{entry['seconds']['mean']:.1f}",
             )
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        "  ".join(
-            f"{cell:<{width}}" if column == 0 else f"{cell:>{width}}"
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
     seeds = report["seeds"]
     what = f"mean and standard deviation of {len(seeds)} seeds" if len(seeds) > 1 else "one seed"
-    return "\n".join([f"{report['scene']}, {what}", *lines])
+    return "\n".join([f"{report['scene']}, {what}", *aligned(rows)])
 
 
 def _spread(figure: dict[str, Any] | None) -> str:

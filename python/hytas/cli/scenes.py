@@ -6,8 +6,7 @@ from typing import Any
 import click
 
 from hytas.cli import options
-from hytas.cli.progress import echo
-from hytas.cli.tables import aligned
+from hytas.cli.progress import aligned, echo
 
 
 @click.command()

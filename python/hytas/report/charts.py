@@ -342,7 +342,7 @@ def spectra_chart(pixels: Pixels) -> SpectraChart | None:
 
 @dataclass(frozen=True)
 class Curves:
-    """A chart of figures over epochs: `lines` are (path, name, class); `kept` is where a mark lies."""
+    """A chart over epochs: `lines` are (path, name, class), `kept` the place of a mark."""
 
     title: str
     y_label: str

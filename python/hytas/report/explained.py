@@ -12,36 +12,35 @@ from hytas.report.facts import Figure, Grid, Section
 TITLE = "What the network looks at"
 
 
-def explained_section(found: Mapping[str, Any]) -> Section:
+def explained_section(explanation: Mapping[str, Any]) -> Section:
     """Return the section of what `hytas.run.explaining.explain_run` measured."""
-    bands = found["bands"]
-    rows = [[bands[at]["label"], *_texts(bands[at])] for at in found["order"]]
-    first = bands[found["order"][0]]
+    bands = explanation["bands"]
+    rows = [[bands[at]["label"], *importance_texts(bands[at])] for at in explanation["order"]]
+    first = bands[explanation["order"][0]]
     sentences = [
         f"Most important: {first['label']}. Shuffled between samples, it costs "
         f"{first['probability']:.3f} of the mean probability of the true class and "
         f"{first['accuracy']:.3f} of the accuracy.",
-        *spatial(found),
-        *attending(found),
+        *spatial(explanation),
+        *attending(explanation),
     ]
     figures = [
         bar_figure("Probability lost without a group of bands", bands, "probability"),
         bar_figure("Share of the gradient of a group of bands", bands, "gradient"),
     ]
-    if found["neighbours"] is not None:
+    if explanation["neighbours"] is not None:
         for name, title in (
             ("probability", "Probability lost without a cell of the input"),
             ("gradient", "Share of the gradient of a cell of the input"),
         ):
-            figures.append(cell_figure(title, np.array(found["neighbours"][name])))
-    figures += _maps(found["attention"])
+            figures.append(cell_figure(title, np.array(explanation["neighbours"][name])))
+    figures += _maps(explanation["attention"])
     columns = ("group", "probability lost", "accuracy lost", "gradient")
     grids = [Grid("Groups of bands, the most important first", columns, rows)]
-    if found["attention"]:
-        grids.append(_layers(found["attention"]))
+    if explanation["attention"]:
+        grids.append(_layers(explanation["attention"]))
     notes = (
-        f"Measured on {found['samples']} {found['part']} {found['unit']}: accuracy "
-        f"{found['accuracy']:.4f}, mean probability of the true class {found['probability']:.4f}.",
+        f"Measured on {summary(explanation)}.",
         "Lost: the values of a group or a cell are shuffled between samples; the mean of several "
         "shuffles. Groups that say the same stand in for each other, so each of them loses "
         "little. Gradient: share of |gradient * (value - mean)| of the log probability of the true "
@@ -52,7 +51,17 @@ def explained_section(found: Mapping[str, Any]) -> Section:
     return Section("explanation", TITLE, sentences, grids, figures, notes)
 
 
-def _texts(group: Mapping[str, float]) -> list[str]:
+def summary(explanation: Mapping[str, Any]) -> str:
+    """Return the samples of an explanation, and the network's accuracy on them."""
+    return (
+        f"{explanation['samples']} {explanation['part']} {explanation['unit']}: accuracy "
+        f"{explanation['accuracy']:.4f}, mean probability of the true class "
+        f"{explanation['probability']:.4f}"
+    )
+
+
+def importance_texts(group: Mapping[str, float]) -> list[str]:
+    """Return the losses of probability and accuracy, and the share of the gradient."""
     return [
         f"{group['probability']:.4f}",
         f"{group['accuracy']:.4f}",
@@ -60,13 +69,13 @@ def _texts(group: Mapping[str, float]) -> list[str]:
     ]
 
 
-def spatial(found: Mapping[str, Any]) -> list[str]:
+def spatial(explanation: Mapping[str, Any]) -> list[str]:
     """Return what the neighbours of a pixel are worth, in a sentence; none for spectra."""
-    if found["neighbours"] is None:
+    if explanation["neighbours"] is None:
         return []
-    lost = np.array(found["neighbours"]["probability"])
-    shares = np.array(found["neighbours"]["gradient"])
-    if found["unit"] == "images":
+    lost = np.array(explanation["neighbours"]["probability"])
+    shares = np.array(explanation["neighbours"]["gradient"])
+    if explanation["unit"] == "images":
         row, column = np.unravel_index(np.argmax(lost), lost.shape)
         return [
             f"Of {len(lost)} x {len(lost)} cells, row {row + 1}, column {column + 1} matters most: "
@@ -84,17 +93,17 @@ def spatial(found: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def attending(found: Mapping[str, Any]) -> list[str]:
+def attending(explanation: Mapping[str, Any]) -> list[str]:
     """Return how alike heads are, in a sentence for each stream that attends."""
     sentences = []
-    for stream in dict.fromkeys(one["stream"] for one in found["attention"]):
-        layers = [one for one in found["attention"] if one["stream"] == stream]
-        known = [one["alike"] for one in layers if one["alike"] is not None]
+    for stream in dict.fromkeys(one["stream"] for one in explanation["attention"]):
+        layers = [one for one in explanation["attention"] if one["stream"] == stream]
+        alike = [one["alike"] for one in layers if one["alike"] is not None]
         text = f"Attention of {stream or 'all'} tokens: {len(layers)} layers"
-        if known:
+        if alike:
             text += (
-                f"; mean correlation between the attention maps of heads {known[0]:.2f} in the "
-                f"first layer, {known[-1]:.2f} in the last"
+                f"; mean correlation between the attention maps of heads {alike[0]:.2f} in the "
+                f"first layer, {alike[-1]:.2f} in the last"
             )
         sentences.append(f"{text}.")
     return sentences

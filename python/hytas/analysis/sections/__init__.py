@@ -1,4 +1,4 @@
-"""The sections of an analysis: each measures tables, and shows what it found."""
+"""The sections of an analysis: each measures tables, and shows its figures."""
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
-    from hytas.analysis.settings import AnalysisSettings, Tell
+    from hytas.analysis.settings import AnalysisSettings, Log
     from hytas.analysis.tables import RankingTable
     from hytas.report import Section
 
@@ -20,22 +20,22 @@ SECTIONS = {
     "parts": "Attention and MLP parts of scores, before and after the logarithm.",
     "predictors": "Predictors with and without proxy scores, over training sizes.",
     "searches": "Simulated searches: regret over evaluations, by strategy and lead.",
-    "published": "The published figures beside ours, to two digits.",
+    "published": "The published figures next to ours, to two digits.",
 }
 
 
 def measure_section(
-    name: str, tables: "Sequence[RankingTable]", settings: "AnalysisSettings", tell: "Tell"
+    name: str, tables: "Sequence[RankingTable]", settings: "AnalysisSettings", log: "Log"
 ) -> dict[str, Any]:
     """Return what a section measures of tables, JSON-ready."""
-    figures: dict[str, Any] = _module(name).measure(tables, settings, tell)
+    figures: dict[str, Any] = _module(name).measure(tables, settings, log)
     return figures
 
 
-def show_section(name: str, found: Mapping[str, Any]) -> "Section":
-    """Return what a section shows of what it measured."""
+def show_section(name: str, measured: Mapping[str, Any]) -> "Section":
+    """Return what a section shows of its figures."""
     show: Callable[[Mapping[str, Any]], Section] = _module(name).show
-    return show(found)
+    return show(measured)
 
 
 def _module(name: str) -> Any:

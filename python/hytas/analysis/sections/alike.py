@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hytas.analysis.bootstrap import short
 from hytas.analysis.scores import rank_last_if_failed, training_free_scores
-from hytas.analysis.settings import AnalysisSettings, Tell
+from hytas.analysis.settings import AnalysisSettings, Log
 from hytas.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_heat_map
 from hytas.report import Figure, Grid, Section
@@ -19,9 +19,7 @@ ALIKE = 0.9
 ACCURACY = "OA"
 
 
-def measure(
-    tables: Sequence[RankingTable], settings: AnalysisSettings, tell: Tell
-) -> dict[str, Any]:
+def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log) -> dict[str, Any]:
     """Return Spearman's rho between all scores, and their clusters.
 
     The mean is over the tables that have both scores. Clusters come from average linkage of
@@ -31,15 +29,15 @@ def measure(
         JSON-ready: "names" in the order of the clusters, "rho" (None where no table has both),
         "clusters": lists of names.
     """
-    tell("correlations between scores")
+    log("correlations between scores")
     columns = [_columns(table) for table in tables]
     names = list(dict.fromkeys(name for each in columns for name in each))
     sums, counts = np.zeros((2, len(names), len(names)))
     for each in columns:
         own = [names.index(name) for name in each]
-        known = np.ix_(own, own)
-        sums[known] += np.corrcoef(np.stack(list(each.values()))) if len(each) > 1 else 1.0
-        counts[known] += 1
+        places = np.ix_(own, own)
+        sums[places] += np.corrcoef(np.stack(list(each.values()))) if len(each) > 1 else 1.0
+        counts[places] += 1
     rho = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
     order, clusters = _clustered(rho)
     ordered = rho[np.ix_(order, order)]
@@ -59,7 +57,7 @@ def _columns(table: RankingTable) -> dict[str, NDArray[np.float64]]:
 
 
 def _clustered(rho: NDArray[np.float64]) -> tuple[list[int], list[list[int]]]:
-    """Return all places, those of similar scores beside each other, and the clusters of them."""
+    """Return all places, those of similar scores next to each other, and the clusters of them."""
     from scipy.cluster.hierarchy import fcluster, leaves_list, linkage, optimal_leaf_ordering
     from scipy.spatial.distance import squareform
 
@@ -77,15 +75,15 @@ def _clustered(rho: NDArray[np.float64]) -> tuple[list[int], list[list[int]]]:
     return order, [group for group in groups.values() if len(group) > 1]
 
 
-def show(found: Mapping[str, Any]) -> Section:
-    """Return the section of what `measure` found."""
-    names, clusters = found["names"], found["clusters"]
-    values = np.array(found["rho"], dtype=np.float64)
+def show(measured: Mapping[str, Any]) -> Section:
+    """Return the section of what `measure` returned."""
+    names, clusters = measured["names"], measured["clusters"]
+    values = np.array(measured["rho"], dtype=np.float64)
     svg = draw_heat_map(names, names, values)
     about = f"Heat map of Spearman's rho between {len(names)} columns; similar ones are neighbours"
-    grown = [len(cluster) for cluster in clusters]
+    clustered = sum(map(len, clusters))
     verdict = (
-        f"Of {len(names) - 1} scores, {sum(grown)} lie in {len(clusters)} clusters whose members "
+        f"Of {len(names) - 1} scores, {clustered} lie in {len(clusters)} clusters whose members "
         f"rank alike (mean |rho| of {ALIKE} or more)."
         if clusters
         else f"No two of {len(names) - 1} scores rank alike (mean |rho| of {ALIKE} or more)."

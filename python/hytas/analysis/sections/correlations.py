@@ -18,7 +18,7 @@ from hytas.analysis.bootstrap import (
 )
 from hytas.analysis.ranking import ALL, LEAST, groups_of
 from hytas.analysis.scores import training_free_scores
-from hytas.analysis.settings import AnalysisSettings, Tell
+from hytas.analysis.settings import AnalysisSettings, Log
 from hytas.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_intervals
 from hytas.report import Figure, Grid, Section
@@ -29,9 +29,7 @@ TITLE = "How well scores rank networks"
 REFERENCE = "depth-embed"
 
 
-def measure(
-    tables: Sequence[RankingTable], settings: AnalysisSettings, tell: Tell
-) -> dict[str, Any]:
+def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log) -> dict[str, Any]:
     """Return for each table and group of networks what each score is worth.
 
     Returns:
@@ -41,7 +39,7 @@ def measure(
     """
     figures = {}
     for table in tables:
-        tell(f"{table.name}: correlations")
+        log(f"{table.name}: correlations")
         groups = {}
         for group, mask in bands_of(table).items():
             if mask.sum() >= (2 if group == ALL else LEAST):
@@ -97,11 +95,11 @@ def _between_seeds(
 ) -> tuple[float, float, float] | None:
     """Return how well one training ranks another of the same networks."""
     trained = table.of_seeds
-    known = np.isfinite(trained).all(axis=1)
-    if trained.shape[1] < 2 or known.sum() < 2:
+    complete = np.isfinite(trained).all(axis=1)
+    if trained.shape[1] < 2 or complete.sum() < 2:
         return None
-    copies = resamples(int(known.sum()), settings.resamples, settings.seed)
-    first, second = (Column.of(trained[known, column], copies) for column in (0, 1))
+    copies = resamples(int(complete.sum()), settings.resamples, settings.seed)
+    first, second = (Column.of(trained[complete, column], copies) for column in (0, 1))
     return with_interval(spearman_of(first, second))
 
 
@@ -109,10 +107,10 @@ def _top(share: float) -> str:
     return f"top {share:.0%}".replace("%", " %")
 
 
-def show(found: Mapping[str, Any]) -> Section:
-    """Return the section of what `measure` found."""
+def show(measured: Mapping[str, Any]) -> Section:
+    """Return the section of what `measure` returned."""
     grids, figures, sentences = [], [], []
-    for table, entry in found.items():
+    for table, entry in measured.items():
         groups = entry["groups"]
         overall = groups[ALL]["scores"]
         order = sorted(overall, key=lambda name: -(overall[name]["spearman"] or [-2])[0])
@@ -134,7 +132,7 @@ def show(found: Mapping[str, Any]) -> Section:
             grids.append(Grid(f"{table}: Spearman's rho among networks of one size", heads, rows))
         series = {
             group: {n: groups[group]["scores"].get(n, {}).get("spearman") for n in order}
-            for group in (ALL, *_beside(bands))
+            for group in (ALL, *_bands_to_draw(bands))
         }
         about = f"Spearman's rho of {len(order)} scores on {table}; the table has the numbers"
         svg = draw_intervals(series, "Spearman's rho with accuracy")
@@ -148,30 +146,31 @@ def show(found: Mapping[str, Any]) -> Section:
     return Section("correlations", TITLE, sentences, grids, figures, notes)
 
 
-def _beside(bands: Sequence[str]) -> list[str]:
+def _bands_to_draw(bands: Sequence[str]) -> list[str]:
     """Return two bands to draw: the largest number of networks lies in the middle ones."""
     return list(bands[-3:-1]) if len(bands) > 3 else list(bands[:2])
 
 
 def _verdict(table: str, entry: Mapping[str, Any], order: Sequence[str]) -> str:
     scores = entry["groups"][ALL]["scores"]
-    known = [name for name in order if scores[name]["spearman"]]
-    if not known:
+    ranked = [name for name in order if scores[name]["spearman"]]
+    if not ranked:
         return f"{table}: no score has a rank correlation."
-    far = [name for name in known if not says_nothing(scores[name]["spearman"])]
-    best, reference = known[0], scores.get(REFERENCE, {}).get("spearman")
+    significant = [name for name in ranked if not holds_zero(scores[name]["spearman"])]
+    best, reference = ranked[0], scores.get(REFERENCE, {}).get("spearman")
     parts = [
-        f"{table}: {len(far)} of {len(known)} scores have a rho whose interval does not hold zero",
+        f"{table}: {len(significant)} of {len(ranked)} scores have a rho whose interval does not "
+        "hold zero",
         f"the highest is that of {best}, {cell(scores[best]['spearman'])}",
     ]
     if reference and best != REFERENCE:
-        parts.append(f"{REFERENCE}, which is free, has {cell(reference)}")
+        parts.append(f"{REFERENCE}, which needs no network, has {cell(reference)}")
     text = "; ".join(parts) + "."
     if entry["between_seeds"]:
         text += f" Two trainings of the same networks agree by {cell(entry['between_seeds'])}."
     return text
 
 
-def says_nothing(found: Sequence[float]) -> bool:
-    """Return whether an interval holds zero."""
-    return not (found[1] > 0 or found[2] < 0)
+def holds_zero(figure: Sequence[float]) -> bool:
+    """Return whether the interval of a figure holds zero."""
+    return not (figure[1] > 0 or figure[2] < 0)

@@ -10,7 +10,7 @@ from hytas.analysis.by_depth import BEST, LEAST_BEST, LEAST_NETWORKS, by_depth
 from hytas.analysis.factors import Factors
 from hytas.analysis.importance import at_equal_size, dependence, fitted, importances
 from hytas.analysis.scores import rank_last_if_failed, training_free_scores
-from hytas.analysis.settings import AnalysisSettings, Tell
+from hytas.analysis.settings import AnalysisSettings, Log
 from hytas.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_heat_map, draw_intervals, draw_lines
 from hytas.report import Figure, Grid, Section
@@ -26,9 +26,7 @@ LEAST_SHARE = 0.05
 """Of the variance, for a gene that the verdict names: of many, some seem to matter a little."""
 
 
-def measure(
-    tables: Sequence[RankingTable], settings: AnalysisSettings, tell: Tell
-) -> dict[str, Any]:
+def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log) -> dict[str, Any]:
     """Return what each gene has to do with accuracy and with every score.
 
     Returns:
@@ -36,11 +34,11 @@ def measure(
         that are numbers; "importance": accuracy, accuracy at equal parameters, or score ->
         "explained" and "genes": gene -> share of the variance of the ranks, with its interval;
         "dependence": accuracy and accuracy at equal parameters -> gene -> value, mean and interval;
-        "by_depth", if asked for: the same -> gene -> layers (`hytas.analysis.by_depth`).
+        "by_depth", if the settings say so: the same -> gene -> layers (`hytas.analysis.by_depth`).
     """
-    found = {}
+    measured = {}
     for table in tables:
-        tell(f"{table.name}: genes")
+        log(f"{table.name}: genes")
         factors = Factors.of(table.architectures)
         rows = factors.rows(table.architectures)
         figures = {ACCURACY: table.accuracy}
@@ -59,7 +57,7 @@ def measure(
         }
         if len(table) >= LEAST and factors.genes:
             for name, values in {**figures, **scores}.items():
-                tell(f"{table.name}: genes and {name}")
+                log(f"{table.name}: genes and {name}")
                 entry["importance"][name] = _importance(factors, rows, values, settings)
             for name, values in figures.items():
                 forests = fitted(rows, values, settings.seed)
@@ -77,8 +75,8 @@ def measure(
                 name: by_depth(table.architectures, values, settings.resamples, settings.seed)
                 for name, values in figures.items()
             }
-        found[table.name] = entry
-    return found
+        measured[table.name] = entry
+    return measured
 
 
 def _by_gene(
@@ -102,12 +100,12 @@ def _importance(
     return {"explained": explained, "genes": genes}
 
 
-def show(found: Mapping[str, Any]) -> Section:
-    """Return the section of what `measure` found."""
+def show(measured: Mapping[str, Any]) -> Section:
+    """Return the section of what `measure` returned."""
     grids: list[Grid] = []
     figures: list[Figure] = []
     sentences: list[str] = []
-    for table, entry in found.items():
+    for table, entry in measured.items():
         if entry["importance"]:
             sentences.append(_verdict(table, entry["importance"]))
             grids.append(_grid(table, entry["importance"]))
@@ -141,14 +139,14 @@ def show(found: Mapping[str, Any]) -> Section:
         "other's values of it. At equal parameters: the difference to the mean of the networks of "
         "nearly the same size. Partial dependence: the mean prediction if all networks had one "
         "value of the gene.",
-        *(by_layer if any("by_depth" in entry for entry in found.values()) else ()),
+        *(by_layer if any("by_depth" in entry for entry in measured.values()) else ()),
     )
     return Section("genes", TITLE, sentences, grids, figures, notes)
 
 
 def _preference(table: str, name: str, genes: Mapping[str, Any]) -> str:
     """Return the layers in which the best networks differ most surely from all."""
-    sure = []
+    differences = []
     for gene, layers in genes.items():
         for side, word in ((1, "larger"), (2, "smaller")):
             clear = [
@@ -158,8 +156,8 @@ def _preference(table: str, name: str, genes: Mapping[str, Any]) -> str:
             ]
             if clear:
                 layer = "layer" if len(clear) == 1 else "layers"
-                sure.append(f"{gene} in {layer} {', '.join(clear)} is {word}")
-    text = "; ".join(sure) or "no gene differs"
+                differences.append(f"{gene} in {layer} {', '.join(clear)} is {word}")
+    text = "; ".join(differences) or "no gene differs"
     return f"{table}: in the best networks by {name}, compared with all networks, {text}."
 
 
@@ -183,9 +181,9 @@ def _layer_grid(table: str, name: str, gene: str, layers: Sequence[Mapping[str, 
             str(one["layer"]),
             str(one["networks"]),
             short(one["spearman"]),
-            f"{one['all']:.2f}",
+            short(one["all"]),
             str(one["compared"]),
-            f"{one['best'][0]:.2f} ({one['best'][1]:.2f} to {one['best'][2]:.2f})",
+            cell(one["best"]),
         ]
         for one in layers
     ]
@@ -199,12 +197,12 @@ def _verdict(table: str, importance: Mapping[str, Any]) -> str:
         if name not in importance:
             continue
         genes = importance[name]["genes"]
-        sure = [
+        important = [
             gene
-            for gene, found in genes.items()
-            if found and found[1] > 0 and found[0] >= LEAST_SHARE
+            for gene, share in genes.items()
+            if share and share[1] > 0 and share[0] >= LEAST_SHARE
         ]
-        first = sorted(sure, key=lambda gene: -genes[gene][0])[:3]
+        first = sorted(important, key=lambda gene: -genes[gene][0])[:3]
         if importance[name]["explained"] and importance[name]["explained"][1] <= 0:
             parts.append(f"genes explain nothing of {name}")
         elif first:
@@ -248,16 +246,12 @@ def _labels(table: str, dependence: Mapping[str, Any]) -> list[Grid]:
     genes = [gene for gene, curve in dependence[ACCURACY].items() if isinstance(curve[0][0], str)]
     rows = [
         [f"{gene} {dependence[ACCURACY][gene][place][0]}"]
-        + [_mean(curves[gene][place][1:]) for curves in dependence.values()]
+        + [cell(curves[gene][place][1:], 4) for curves in dependence.values()]
         for gene in genes
         for place in range(len(dependence[ACCURACY][gene]))
     ]
     title = f"{table}: partial dependence on labels"
     return [Grid(title, ("value of the gene", *dependence), rows)] if rows else []
-
-
-def _mean(found: Sequence[float]) -> str:
-    return f"{found[0]:.4f} ({found[1]:.4f} to {found[2]:.4f})"
 
 
 def _map(table: str, rho: Mapping[str, Mapping[str, float | None]]) -> list[Figure]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hytas.analysis.bootstrap import Column, cell, resamples, spearman_of, with_interval
-from hytas.analysis.settings import AnalysisSettings, Tell
+from hytas.analysis.settings import AnalysisSettings, Log
 from hytas.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_lines
 from hytas.proxies.spec import canonical
@@ -23,9 +23,7 @@ NAMES = tuple(
 _SHARES = np.linspace(0.01, 0.99, 25)
 
 
-def measure(
-    tables: Sequence[RankingTable], settings: AnalysisSettings, tell: Tell
-) -> dict[str, Any]:
+def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log) -> dict[str, Any]:
     """Return the scales of the parts of scores, and what they are worth alone and together.
 
     Returns:
@@ -34,7 +32,7 @@ def measure(
     """
     figures: dict[str, Any] = {}
     for table in tables:
-        tell(f"{table.name}: parts")
+        log(f"{table.name}: parts")
         copies = resamples(len(table), settings.resamples, settings.seed)
         reached = Column.of(table.accuracy, copies)
         figures[table.name] = {}
@@ -52,13 +50,13 @@ def _parts(pair: tuple[Floats, Floats], reached: Column, copies: Floats) -> dict
     with np.errstate(all="ignore"):
         logs = np.log(msa) + np.log(mlp)  # NaN where a part is negative
     columns = {"msa": msa, "mlp": mlp, "sum": msa + mlp, "sum of logs": logs}
-    known = [values[np.isfinite(values)] for values in pair]
+    finite = [values[np.isfinite(values)] for values in pair]
     return {
-        "median_msa": float(np.median(known[0])) if len(known[0]) else None,
-        "median_mlp": float(np.median(known[1])) if len(known[1]) else None,
+        "median_msa": float(np.median(finite[0])) if len(finite[0]) else None,
+        "median_mlp": float(np.median(finite[1])) if len(finite[1]) else None,
         "quantiles": {
             part: np.quantile(values, _SHARES).tolist() if len(values) else []
-            for part, values in zip(("msa", "mlp"), known, strict=True)
+            for part, values in zip(("msa", "mlp"), finite, strict=True)
         },
         "spearman": {
             name: with_interval(spearman_of(Column.of(values, copies), reached))
@@ -67,10 +65,10 @@ def _parts(pair: tuple[Floats, Floats], reached: Column, copies: Floats) -> dict
     }
 
 
-def show(found: Mapping[str, Any]) -> Section:
-    """Return the section of what `measure` found."""
+def show(measured: Mapping[str, Any]) -> Section:
+    """Return the section of what `measure` returned."""
     scales, worth, figures = [], [], []
-    for table, scores in found.items():
+    for table, scores in measured.items():
         panels = {}
         for name, entry in scores.items():
             msa, mlp = entry["median_msa"], entry["median_mlp"]

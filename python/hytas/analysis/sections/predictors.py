@@ -8,7 +8,7 @@ import numpy as np
 from hytas.analysis.bootstrap import short
 from hytas.analysis.predictor import MODELS, make_regressor
 from hytas.analysis.predictors import LEAST_TESTED
-from hytas.analysis.settings import AnalysisSettings, Tell
+from hytas.analysis.settings import AnalysisSettings, Log
 from hytas.analysis.tables import RankingTable
 from hytas.metrics import mean_and_deviation
 from hytas.pictures.plots import draw_lines
@@ -26,9 +26,7 @@ WITH, WITHOUT = "genes and scores", "genes alone"
 TREES = 100
 
 
-def measure(
-    tables: Sequence[RankingTable], settings: AnalysisSettings, tell: Tell
-) -> dict[str, Any]:
+def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log) -> dict[str, Any]:
     """Return how well predictors rank networks that they were not fitted on.
 
     A seed draws the networks to fit on, the same for all predictors.
@@ -43,7 +41,7 @@ def measure(
         inputs = _inputs(table)
         figures[table.name] = {}
         for model in (PUBLISHED, *MODELS):
-            tell(f"{table.name}: {model}")
+            log(f"{table.name}: {model}")
             figures[table.name][model] = {
                 name: {
                     str(size): mean_and_deviation(
@@ -87,10 +85,10 @@ def _regressor(model: str, seed: int) -> Any:
     return make_regressor(model, seed, TREES)
 
 
-def show(found: Mapping[str, Any]) -> Section:
-    """Return the section of what `measure` found."""
+def show(measured: Mapping[str, Any]) -> Section:
+    """Return the section of what `measure` returned."""
     grids, figures, sentences = [], [], []
-    for table, models in found.items():
+    for table, models in measured.items():
         sizes = list(next(iter(models[PUBLISHED].values())))
         if not sizes:
             sentences.append(f"{table}: too few networks to fit a predictor and to test it.")

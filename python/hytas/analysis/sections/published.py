@@ -1,4 +1,4 @@
-"""The published figures beside ours, to two digits, with what differs and why."""
+"""The published figures next to ours, to two digits, with what differs and why."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,19 +8,17 @@ import numpy as np
 from hytas.analysis.favourites import top_accuracies
 from hytas.analysis.published import FACTORS, SIGN, SIGN_OA, scene_of
 from hytas.analysis.scores import rank_last_if_failed
-from hytas.analysis.settings import AnalysisSettings, Tell
+from hytas.analysis.settings import AnalysisSettings, Log
 from hytas.analysis.tables import RankingTable
 from hytas.report import Grid, Section
 from hytas.search.ranks import spearman
 from hytas.types import Floats
 
-TITLE = "The published figures beside ours"
+TITLE = "The published figures next to ours"
 AS_MEAN, AS_TEXT = "mean over layers", "the list as text"
 
 
-def measure(
-    tables: Sequence[RankingTable], settings: AnalysisSettings, tell: Tell
-) -> dict[str, Any]:
+def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log) -> dict[str, Any]:
     """Return each published figure that a table of a published scene can repeat, and ours.
 
     Returns:
@@ -32,7 +30,7 @@ def measure(
         scene = scene_of(table.name)
         if scene is None:
             continue
-        tell(f"{table.name}: published figures")
+        log(f"{table.name}: published figures")
         rows = []
         for proxy in SIGN[scene]:
             for place, label in enumerate(("with", "without")):
@@ -72,17 +70,17 @@ def _gene(table: RankingTable, gene: str) -> dict[str, Floats]:
     }
 
 
-def show(found: Mapping[str, Any]) -> Section:
-    """Return the section of what `measure` found."""
-    if not found:
+def show(measured: Mapping[str, Any]) -> Section:
+    """Return the section of what `measure` returned."""
+    if not measured:
         return Section(
             "published", TITLE, ["No table is of a published scene, so nothing can be compared."]
         )
-    every = [row for rows in found.values() for row in rows if row["as"] != AS_MEAN]
+    every = [row for rows in measured.values() for row in rows if row["as"] != AS_MEAN]
     alike = sum(row["alike"] for row in every)
     verdict = (
         f"{alike} of {len(every)} published figures come out to two digits, from "
-        f"{len(found)} {'table' if len(found) == 1 else 'tables'}."
+        f"{len(measured)} {'table' if len(measured) == 1 else 'tables'}."
     )
     rows = [
         [
@@ -92,7 +90,7 @@ def show(found: Mapping[str, Any]) -> Section:
             "-" if row["ours"] is None else f"{row['ours']:.3f}",
             "yes" if row["alike"] else "no",
         ]
-        for table, entries in found.items()
+        for table, entries in measured.items()
         for row in entries
     ]
     heads = ("figure", "computed as", "published", "ours", "the same")
@@ -104,4 +102,5 @@ def show(found: Mapping[str, Any]) -> Section:
         "mostly compares first layers. The mean over layers, as in the other sections, has "
         "another rho; that of mlp_ratio is then above or near zero instead of below.",
     )
-    return Section("published", TITLE, [verdict], [Grid("Side by side", heads, rows)], (), notes)
+    grids = [Grid("Published and ours", heads, rows)]
+    return Section("published", TITLE, [verdict], grids, (), notes)

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from hytas.analysis.bootstrap import cell
 from hytas.analysis.predictor import make_regressor
 from hytas.analysis.scores import training_free_scores
-from hytas.analysis.settings import AnalysisSettings, Tell
+from hytas.analysis.settings import AnalysisSettings, Log
 from hytas.analysis.simulation import (
     RANDOM,
     SIMULATED,
@@ -38,9 +39,7 @@ POINTS = (1, 10, 50, 100, 200, 500, 1000)
 CURVE = sorted({round(step * 10**power) for power in range(4) for step in (1, 1.5, 2, 3, 5, 7)})
 
 
-def measure(
-    tables: Sequence[RankingTable], settings: AnalysisSettings, tell: Tell
-) -> dict[str, Any]:
+def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log) -> dict[str, Any]:
     """Return the regret of simulated searches.
 
     Returns:
@@ -54,7 +53,7 @@ def measure(
         budget = min(settings.budget, len(table))
         regret: dict[str, Any] = {}
         for lead, values in _leads(table, settings).items():
-            tell(f"{table.name}: searches led by {lead}")
+            log(f"{table.name}: searches led by {lead}")
             regret[lead] = {}
             for name in (RANDOM, *(each for each in SIMULATED if each != RANDOM)):
                 make = None if name == RANDOM else engine_strategy(name, space, budget)
@@ -70,10 +69,10 @@ def measure(
 
 
 def _check_leads(tables: Sequence[RankingTable], settings: AnalysisSettings) -> None:
-    known = {name for table in tables for name in training_free_scores(table, ())}
+    names = {name for table in tables for name in training_free_scores(table, ())}
     for name in settings.leads:
-        if name != ALL_SCORES and name not in known:
-            raise InputError("lead", name, f"must be all or one of {', '.join(sorted(known))}")
+        if name != ALL_SCORES and name not in names:
+            raise InputError("lead", name, f"must be all or one of {', '.join(sorted(names))}")
 
 
 def _points(result: Simulation, budget: int) -> dict[str, list[float | None]]:
@@ -85,14 +84,14 @@ def _points(result: Simulation, budget: int) -> dict[str, list[float | None]]:
 
 
 def _leads(table: RankingTable, settings: AnalysisSettings) -> dict[str, Callable[[int], Floats]]:
-    """Return lead -> from a seed to what a search is told of each network."""
+    """Return lead -> function from a seed to the value of each network."""
     scores = {name: values for name, (_, values) in training_free_scores(table, ()).items()}
     wanted = list(scores) if ALL_SCORES in settings.leads else settings.leads or LEADS
-    known = {ACCURACY: table.measured, **{name: scores[name] for name in wanted if name in scores}}
-    found = {name: _always(values) for name, values in known.items()}
+    fixed = {ACCURACY: table.measured, **{name: scores[name] for name in wanted if name in scores}}
+    leads = {name: _always(values) for name, values in fixed.items()}
     if len(table) >= 2 * TRAINED:
-        found[PREDICTOR] = _predictions(table)
-    return found
+        leads[PREDICTOR] = _predictions(table)
+    return leads
 
 
 def _always(values: Floats) -> Callable[[int], Floats]:
@@ -112,28 +111,28 @@ def _predictions(table: RankingTable) -> Callable[[int], Floats]:
             # Another stream than that of random search, which would look at the same networks.
             chosen = np.random.default_rng([seed, TRAINED]).permutation(len(table))[:TRAINED]
             regressor = make_regressor("extra-trees", seed, TREES)
-            found = regressor.fit(features[chosen], table.accuracy[chosen]).predict(features)
-            found[chosen] = np.nan  # their accuracy is known: only unseen networks are judged
-            kept[seed] = found
+            regressor.fit(features[chosen], table.accuracy[chosen])
+            kept[seed] = regressor.predict(features)
+            kept[seed][chosen] = np.nan  # of trained networks, a search is given no prediction
         return kept[seed]
 
     return predict
 
 
-def show(found: Mapping[str, Any]) -> Section:
-    """Return the section of what `measure` found."""
+def show(measured: Mapping[str, Any]) -> Section:
+    """Return the section of what `measure` returned."""
     grids, figures, sentences = [], [], []
-    for table, entry in found.items():
+    for table, entry in measured.items():
         regret = entry["regret"]
         every = list(next(iter(regret[ACCURACY].values())))
         last = every[-1]
         points = [point for point in every if int(point) in POINTS or point == last]
         rows = [
-            [f"{lead}, {strategy}", *(_cell(values[point]) for point in points)]
+            [f"{lead}, {strategy}", *(cell(values[point], 4) for point in points)]
             for lead, strategies in regret.items()
             for strategy, values in strategies.items()
         ]
-        title = f"{table}: mean regret after so many evaluations, with its 95 % interval"
+        title = f"{table}: mean regret by number of evaluations, with its 95 % interval"
         grids.append(Grid(title, ("led by, strategy", *points), rows))
         panels = {
             f"led by {lead}": {strategy: _band(values) for strategy, values in strategies.items()}
@@ -151,13 +150,13 @@ def show(found: Mapping[str, Any]) -> Section:
         trained = {key: value for key, value in at_end.items() if key[0] == ACCURACY}
         best = min(trained, key=lambda key: trained[key])
         text = (
-            f"{table}: after {last} trainings, {best[1]} has the least regret, {best_of(trained)}"
+            f"{table}: after {last} trainings, {best[1]} has the least regret, {trained[best]:.4f}"
         )
         if free:
             chosen = min(free, key=lambda key: free[key])
             text += (
                 f"; of searches that train nothing, {chosen[1]} led by {chosen[0]} has the least, "
-                f"{best_of(free)}"
+                f"{free[chosen]:.4f}"
             )
         sentences.append(text + ".")
     notes = (
@@ -169,18 +168,6 @@ def show(found: Mapping[str, Any]) -> Section:
         "given back themselves.",
     )
     return Section("searches", TITLE, sentences, grids, figures, notes)
-
-
-def best_of(values: Mapping[Any, float]) -> str:
-    """Return the least regret as text."""
-    return f"{min(values.values()):.4f}"
-
-
-def _cell(values: Sequence[float | None]) -> str:
-    mean, low, high = values
-    if low is None or high is None:
-        return f"{mean:.4f}"
-    return f"{mean:.4f} ({low:.4f} to {high:.4f})"
 
 
 def _band(values: Mapping[str, Sequence[float | None]]) -> tuple[list[float], ...]:

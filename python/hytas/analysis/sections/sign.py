@@ -10,7 +10,7 @@ from hytas.analysis.bootstrap import Column, cell, resamples, short, spearman_of
 from hytas.analysis.favourites import top_accuracies
 from hytas.analysis.published import scene_of, sign_rho
 from hytas.analysis.scores import rank_last_if_failed
-from hytas.analysis.settings import AnalysisSettings, Tell
+from hytas.analysis.settings import AnalysisSettings, Log
 from hytas.analysis.size import SCENES
 from hytas.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_lines
@@ -32,9 +32,7 @@ DEPTH, WIDTH = 10, 112
 _LEAST = 1e-12
 
 
-def measure(
-    tables: Sequence[RankingTable], settings: AnalysisSettings, tell: Tell
-) -> dict[str, Any]:
+def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log) -> dict[str, Any]:
     """Return what scores are worth with and without the sign step, and their layers.
 
     Returns:
@@ -45,12 +43,12 @@ def measure(
     """
     figures = {}
     for table in tables:
-        tell(f"{table.name}: sign")
+        log(f"{table.name}: sign")
         pairs = {name: pair for name, pair in PAIRS.items() if set(pair) <= table.scores.keys()}
         figures[table.name] = {
             name: _pair(table, name, pair, settings) for name, pair in pairs.items()
         }
-    tell("sign: layer by layer")
+    log("sign: layer by layer")
     return {"tables": figures, "layers": _layers(settings.seed)}
 
 
@@ -86,9 +84,9 @@ def _layers(seed: int) -> dict[str, dict[str, list[float]]]:
         "num_heads": [4] * DEPTH,
         "mlp_ratio": [4] * DEPTH,
     }
-    found: dict[str, dict[str, list[float]]] = {}
+    scores: dict[str, dict[str, list[float]]] = {}
     for name, pair in LAYERWISE.items():
-        found[name] = {}
+        scores[name] = {}
         for label, text in zip(("with", "without"), pair, strict=True):
             (spec,) = parse_proxies(text)
             blocks = [0.0] * DEPTH
@@ -96,14 +94,14 @@ def _layers(seed: int) -> dict[str, dict[str, list[float]]]:
                 number = re.search(r"blocks\.(\d+)\.", layer)
                 if number:
                     blocks[int(number[1])] += value
-            found[name][label] = blocks
-    return found
+            scores[name][label] = blocks
+    return scores
 
 
-def show(found: Mapping[str, Any]) -> Section:
-    """Return the section of what `measure` found."""
+def show(measured: Mapping[str, Any]) -> Section:
+    """Return the section of what `measure` returned."""
     rows, better, total = [], 0, 0
-    for table, pairs in found["tables"].items():
+    for table, pairs in measured["tables"].items():
         for name, entry in pairs.items():
             total += 1
             better += bool(entry["difference"] and entry["difference"][1] > 0)
@@ -131,21 +129,21 @@ def show(found: Mapping[str, Any]) -> Section:
     )
     places = list(range(1, DEPTH + 1))
     panels = {}
-    for name, layers in found["layers"].items():
+    for name, layers in measured["layers"].items():
         panels[name] = {
             f"{label} sign": (places, _logs(values), [np.nan] * DEPTH, [np.nan] * DEPTH)
             for label, values in layers.items()
         }
-    fall = {name: _fall(layers["with"]) for name, layers in found["layers"].items()}
-    plain = {name: _fall(layers["without"]) for name, layers in found["layers"].items()}
-    said = ", ".join(f"{fall[name]:.1f} for {name} ({plain[name]:.1f} without)" for name in fall)
+    fall = {name: _fall(layers["with"]) for name, layers in measured["layers"].items()}
+    plain = {name: _fall(layers["without"]) for name, layers in measured["layers"].items()}
+    losses = ", ".join(f"{fall[name]:.1f} for {name} ({plain[name]:.1f} without)" for name in fall)
     svg = draw_lines(panels, ("layer", "log10 of the layer's score"))
     title = "Score of each layer: with sign, deep layers vanish"
-    figures = [Figure(title, svg, f"{title}; powers of ten lost: {said}")]
+    figures = [Figure(title, svg, f"{title}; powers of ten lost: {losses}")]
     notes = (
-        f"From the first to the last of {DEPTH} layers, scores with sign lose so many powers of "
-        f"ten: {said}. The network has width {WIDTH} and the input of Indian Pines; the figure is "
-        "computed here, not read from the tables. The published figures are those of table 8 of "
+        f"From the first to the last of {DEPTH} layers, scores with sign lose these powers of "
+        f"ten: {losses}. The network has width {WIDTH} and the input of Indian Pines; the figure "
+        "is computed here, not read from the tables. The published figures are those of table 8 of "
         "HyTAS's supplementary.",
     )
     return Section("sign", TITLE, [verdict], grids, figures, notes)

@@ -13,7 +13,9 @@ from hytas.cli.options.common import (
     json_option,
     plugin_option,
     refuse_given,
+    together,
     uniform_option,
+    whole_numbers,
     workers_option,
 )
 from hytas.cli.options.paths import (
@@ -47,7 +49,9 @@ __all__ = [
     "run_argument",
     "setting_option",
     "setting_options",
+    "together",
     "training_options",
     "uniform_option",
+    "whole_numbers",
     "workers_option",
 ]

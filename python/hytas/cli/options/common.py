@@ -88,6 +88,8 @@ def command_line() -> str:
 
 
 def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Return one decorator for several options, in this order."""
+
     def decorate(command: Command) -> Command:
         for option in reversed(options):
             command = option(command)
@@ -167,6 +169,14 @@ def budgets_option(help_text: str) -> Callable[[Command], Command]:
         required=True,
         help=help_text,
     )
+
+
+def whole_numbers(text: str) -> list[int]:
+    """Return the numbers of a text such as 1,32; none if a part is not a whole number."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        return []
 
 
 def is_given(name: str) -> bool:

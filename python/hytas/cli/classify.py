@@ -115,13 +115,13 @@ def classify(
 
     MODEL is an exported .onnx file, or the folder of a run.
     """
-    from hytas.cli.classify_images import OF_IMAGES, classify_files, classify_table
+    from hytas.cli.classify_images import OF_IMAGES, classify_folder, classify_table
     from hytas.data.spectra.load import is_table
     from hytas.deploy import DeployedModel
 
     deployed = DeployedModel.load(model, provider, threads=threads)
     if deployed.card.of_images:
-        return classify_files(deployed, scene, as_json, chosen)
+        return classify_folder(deployed, scene, as_json, chosen)
     options.refuse_given(OF_IMAGES, "is for images, not for scenes")
     if deployed.card.patch_size == 1 and is_table(scene, deployed.card.bands):
         return classify_table(deployed, scene, as_json, chosen)
@@ -181,7 +181,11 @@ def _classify(
     identity = _identity(deployed, source, [cube_key, axes], smooth, resample)
     identity["unknown"] = unknown
     with open_journal(files_of(out)[0], identity, (height, width)) as journal:
-        report["notes"] += _damage(journal)
+        if journal.damaged:
+            report["notes"].append(
+                f"an earlier run left damaged rows, from row {journal.done} on: these were "
+                "classified again"
+            )
         report |= _run(deployed, source, journal, tile_rows, smooth, unknown, hidden)
         result = journal.class_map()
         report |= _count(deployed, result)
@@ -294,14 +298,6 @@ def _undrawn(outputs: Iterable[Path], model: "DeployedModel") -> list[str]:
     return [] if note is None else [note]
 
 
-def _damage(journal: "Journal") -> list[str]:
-    if not journal.damaged:
-        return []
-    return [
-        f"an earlier run left damaged rows, from row {journal.done} on: these were classified again"
-    ]
-
-
 def _run(
     model: "DeployedModel",
     source: Source,
@@ -391,7 +387,8 @@ def _count(model: "DeployedModel", result: "MapRows") -> dict[str, Any]:
 
 
 def _text(report: dict[str, Any]) -> str:
-    total = max(1, report["classified"])
+    from hytas.cli.classify_images import class_lines
+
     lines = [
         f"scene     {report['scene']}: {report['height']} x {report['width']} pixels, "
         f"{report['bands']} bands",
@@ -410,10 +407,7 @@ def _text(report: dict[str, Any]) -> str:
     if report["no_data"]:
         also = "" if report["unknown"] is None else ", or of unknown ground"
         lines.append(f"no data   {report['no_data']} pixels{also}, written as 0")
-    widest = max(len(name) for name in report["classes"])
-    for index, (name, count) in enumerate(report["classes"].items()):
-        head = "classes" if index == 0 else ""
-        lines.append(f"{head:<9} {name:<{widest}} {count:>9} {100 * count / total:6.1f} %")
+    lines += class_lines(report["classes"])
     if "accuracy" in report:
         accuracy = report["accuracy"]
         lines.append(

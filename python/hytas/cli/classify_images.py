@@ -36,63 +36,29 @@ class Images(NamedTuple):
     notes: Sequence[str]
 
 
-def classify_files(
-    model: "DeployedModel", images: Path, as_json: bool, chosen: Mapping[str, Any]
-) -> None:
-    """Do what `hytas classify` was asked for, with a model of images.
-
-    Args:
-        images: as `source` of `classify_folder`.
-    """
-    names = click.get_current_context().params
-    refuse_given([name for name in names if name not in OURS], "is for scenes, not for images")
-    report = classify_folder(
-        model,
-        images,
-        chosen["out"] if is_given("out") else Path("predictions.csv"),
-        hidden=as_json,
-        **{name: chosen[name] for name in OF_IMAGES},
-    )
-    echo(json.dumps(report, indent=2) if as_json else text_of(report))
-
-
 def classify_folder(
-    model: "DeployedModel",
-    source: Path,
-    out: Path,
-    *,
-    resize: int | None,
-    skip_unreadable: bool,
-    hidden: bool,
-) -> dict[str, Any]:
-    """Classify images, write their classes to a CSV file, and return figures.
+    model: "DeployedModel", source: Path, as_json: bool, chosen: Mapping[str, Any]
+) -> None:
+    """Classify images with a model of images, and write their classes to a CSV file.
 
     Args:
         source: a folder with images at any depth, a .npz file with images, or a set by name.
-        resize: side to bring images to, in pixels; None leaves them as they are.
+        chosen: values of the other options, by name.
     """
     from hytas.deploy.images import classify_images, write_predictions
 
-    if out.suffix.lower() != SUFFIX:
-        raise InputError("out", out, f"must end in {SUFFIX}: the model takes images")
+    out = _out_for("images", chosen, OURS)
     if not out.absolute().parent.is_dir():
         raise InputError("out", out, f"no such folder: {out.absolute().parent}")
-    images = _images(model, source, resize, skip_unreadable)
-    with bar("classifying", hidden) as advance:
+    images = _images(model, source, *(chosen[name] for name in OF_IMAGES))
+    with bar("classifying", as_json) as advance:
         probabilities = classify_images(model, images.read, len(images.files), advance)
     write_predictions(out, model.card, images.files, probabilities, images.labels)
     names = [model.card.class_names[number] for number in probabilities.argmax(axis=1)]
-    report = {
-        "model": str(model.path),
-        "images": len(names),
-        "classes": {name: Counter(names)[name] for name in model.card.class_names},
-        "notes": list(images.notes),
-        "out": str(out),
-    }
+    report = _report(model, "images", len(names), names, images.notes, out)
     if images.labels is not None:
-        right = sum(map(str.__eq__, names, images.labels))
-        report["accuracy"] = right / len(names)
-    return report
+        report["accuracy"] = sum(map(str.__eq__, names, images.labels)) / len(names)
+    echo(json.dumps(report, indent=2) if as_json else _text(report, "images"))
 
 
 def classify_table(
@@ -108,12 +74,7 @@ def classify_table(
     from hytas.deploy.scene import classify_whole
     from hytas.deploy.value_range import range_doubt, wavelength_doubt
 
-    names = click.get_current_context().params
-    taken = (*OURS, "strict", "nodata")
-    refuse_given([name for name in names if name not in taken], "is for scenes, not for tables")
-    out = chosen["out"] if is_given("out") else Path("predictions.csv")
-    if out.suffix.lower() != SUFFIX:
-        raise InputError("out", out, f"must end in {SUFFIX}: the scene is a table")
+    out = _out_for("tables", chosen, (*OURS, "strict", "nodata"))
     check_apart({"out": out}, {"the model": [model.path], "the scene": [table]})
     card, nodata = model.card, chosen["nodata"]
     rows = read_rows(table, card.bands, card.wavelengths, _no_bands(model.path))
@@ -121,30 +82,48 @@ def classify_table(
     if chosen["strict"] and (refused := wavelength_doubt(model, rows.wavelengths) or doubt):
         raise InputError("strict", rule=f"{table} has {refused}")
     no_data = card.nodata if nodata is None else nodata
-    held = np.flatnonzero(valid_mask(rows.values[:, None], no_data, card.kept_bands))
+    valid = np.flatnonzero(valid_mask(rows.values[:, None], no_data, card.kept_bands))
     probabilities = np.zeros((len(rows.values), len(card.class_ids)), np.float32)
-    if len(held):
+    if len(valid):
         # One row of pixels, so that many are classified together.
-        line = classify_whole(model, rows.values[held][None], nodata=nodata, smooth="none")
+        line = classify_whole(model, rows.values[valid][None], nodata=nodata, smooth="none")
         best = np.argmax(line.labels[0][:, None] == card.class_ids, axis=1)
-        probabilities[held, best] = line.confidence[0]
-    numbers = [str(number) for number in range(1, len(probabilities) + 1)]
-    write_predictions(out, card, numbers, probabilities, head="row")
-    classes = Counter(card.class_names[number] for number in probabilities[held].argmax(axis=1))
+        probabilities[valid, best] = line.confidence[0]
+    count = len(probabilities)
+    write_predictions(out, card, list(map(str, range(1, count + 1))), probabilities, head="row")
+    names = [card.class_names[number] for number in probabilities[valid].argmax(axis=1)]
     notes = [*rows.notes, *([] if doubt is None else [f"the table has {doubt}"])]
-    report = {
+    report = _report(model, "spectra", count, names, notes, out)
+    report["no_data"] = count - len(valid)
+    echo(json.dumps(report, indent=2) if as_json else _text(report, "spectra"))
+
+
+def _out_for(what: str, chosen: Mapping[str, Any], taken: Sequence[str]) -> Path:
+    """Return the table to write; refuse options that are for scenes."""
+    names = click.get_current_context().params
+    refuse_given([name for name in names if name not in taken], f"is for scenes, not for {what}")
+    out = chosen["out"] if is_given("out") else Path("predictions.csv")
+    if out.suffix.lower() != SUFFIX:
+        raise InputError("out", out, f"must end in {SUFFIX}: the model classifies {what}")
+    return Path(out)
+
+
+def _report(
+    model: "DeployedModel",
+    unit: str,
+    count: int,
+    names: Sequence[str],
+    notes: Sequence[str],
+    out: Path,
+) -> dict[str, Any]:
+    counts = Counter(names)
+    return {
         "model": str(model.path),
-        "spectra": len(probabilities),
-        "no_data": len(probabilities) - len(held),
-        "classes": {name: classes[name] for name in card.class_names},
-        "notes": notes,
+        unit: count,
+        "classes": {name: counts[name] for name in model.card.class_names},
+        "notes": list(notes),
         "out": str(out),
     }
-    lines = [f"{report['model']}: {len(probabilities)} spectra", *(f"note  {one}" for one in notes)]
-    if report["no_data"]:
-        lines.append(f"no data  {report['no_data']} rows, whose class is left empty")
-    lines += [f"{name}  {count}" for name, count in classes.items()]
-    echo(json.dumps(report, indent=2) if as_json else "\n".join([*lines, f"written {out}"]))
 
 
 def _no_bands(model: Path) -> list[str | None]:
@@ -156,17 +135,24 @@ def _no_bands(model: Path) -> list[str | None]:
         return []
 
 
-def text_of(report: Mapping[str, Any]) -> str:
-    """Return the figures of `classify_folder` for the terminal."""
-    lines = [f"model     {report['model']}: {report['images']} images"]
+def _text(report: Mapping[str, Any], unit: str) -> str:
+    lines = [f"model     {report['model']}: {report[unit]} {unit}"]
     lines += [f"note      {note}" for note in report["notes"]]
-    widest = max(map(len, report["classes"]))
-    for place, (name, count) in enumerate(report["classes"].items()):
-        share = 100 * count / report["images"]
-        lines.append(f"{'' if place else 'classes':<9} {name:<{widest}} {count:>9} {share:6.1f} %")
+    if report.get("no_data"):
+        lines.append(f"no data   {report['no_data']} rows, whose class is left empty")
+    lines += class_lines(report["classes"])
     if "accuracy" in report:
         lines.append(f"accuracy  OA {report['accuracy']:.4f}, by the names of folders or labels")
     return "\n".join([*lines, f"written   {report['out']}"])
+
+
+def class_lines(classes: Mapping[str, int]) -> list[str]:
+    """Return the number and share of the samples of each class, as lines."""
+    total, widest = max(1, sum(classes.values())), max(map(len, classes))
+    return [
+        f"{'' if place else 'classes':<9} {name:<{widest}} {count:>9} {100 * count / total:6.1f} %"
+        for place, (name, count) in enumerate(classes.items())
+    ]
 
 
 def _images(

@@ -4,14 +4,14 @@ import difflib
 import json
 import math
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from hytas.cli.options import Option, PanelCommand
+from hytas.cli.options import Option, PanelCommand, together
 from hytas.cli.options.common import CONFIG_FOLDER
 from hytas.cli.options.settings import SETTINGS
 from hytas.data.splits.settings import OPTIONS
@@ -28,6 +28,12 @@ MOST_BYTES = 2**20
 _META = "hytas.config_file"
 # Options of which one takes the place of the other.
 _EXCLUSIVE = (("race_steps", "race_epochs"), ("train_per_class", "train_fraction"))
+_TYPES: dict[type, tuple[tuple[type, ...], str]] = {
+    click.types.BoolParamType: ((bool,), "true or false"),
+    click.types.IntParamType: ((int,), "a whole number"),
+    click.types.FloatParamType: ((int, float), "a number"),
+    click.types.StringParamType: ((str, int), "text"),  # such as a number of workers
+}
 _NO_KEYS = ("config", "write_config", "as_json", "budgets")
 
 
@@ -81,31 +87,6 @@ def _source(ctx: click.Context, name: str) -> ParameterSource | None:
     return ctx.get_parameter_source(name)
 
 
-def config_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --config, which sets defaults, and --write-config, which the command gets."""
-    for option in (
-        click.option(
-            "--write-config",
-            cls=Option,
-            type=click.Path(path_type=Path),
-            help="Write all settings into this TOML file, and stop.",
-        ),
-        click.option(
-            "--config",
-            cls=Option,
-            panel="Most used",
-            type=click.Path(path_type=Path),
-            is_eager=True,
-            expose_value=False,
-            callback=_read,
-            help="TOML file of options, with the keys of a run's config.json; options on the "
-            "command line win.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
 def _read(ctx: click.Context, param: click.Parameter, path: Path | None) -> None:
     if path is None:
         return
@@ -136,6 +117,28 @@ def _read(ctx: click.Context, param: click.Parameter, path: Path | None) -> None
     ctx.meta[CONFIG_FOLDER] = path.parent
 
 
+config_options = together(
+    click.option(
+        "--config",
+        cls=Option,
+        panel="Most used",
+        type=click.Path(path_type=Path),
+        is_eager=True,
+        expose_value=False,
+        callback=_read,
+        help="TOML file of options, with the keys of a run's config.json; options on the "
+        "command line win.",
+    ),
+    click.option(
+        "--write-config",
+        cls=Option,
+        type=click.Path(path_type=Path),
+        help="Write all settings into this TOML file, and stop.",
+    ),
+)
+"""--config, which sets defaults, and --write-config, which the command gets."""
+
+
 def _check_value(name: str, parameter: click.Parameter | None, value: Any, path: Path) -> None:
     """Refuse values that click would turn into others, such as the seed 1.5 into 1."""
     declared = SETTINGS.get(name)
@@ -156,15 +159,8 @@ def _check_value(name: str, parameter: click.Parameter | None, value: Any, path:
 def _types(parameter: click.Parameter | None) -> tuple[tuple[type, ...], str]:
     """Return the types that the value of an option may have in a file, and words for them."""
     kind = None if parameter is None else parameter.type
-    if isinstance(kind, click.types.BoolParamType):
-        return (bool,), "true or false"
-    if isinstance(kind, click.types.IntParamType):
-        return (int,), "a whole number"
-    if isinstance(kind, click.types.FloatParamType):
-        return (int, float), "a number"
-    if isinstance(kind, click.types.StringParamType):
-        return (str, int), "text"  # such as a number of workers
-    return (str,), "text"
+    rules = (rule for of, rule in _TYPES.items() if isinstance(kind, of))
+    return next(rules, ((str,), "text"))
 
 
 def _values(path: Path) -> dict[str, Any]:

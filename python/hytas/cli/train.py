@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from hytas.train import Recipe
 
 
+_KEPT = ("patch_size", "band_group", "bands", "scaling", "scale_by", "resample")
+"""Settings of the model that `--from` names."""
+
+
 @click.command(cls=options.PanelCommand)
 @click.argument("run", required=False)
 @click.option("--arch", help="JSON file of an architecture, such as `architecture.json` of a run.")
@@ -47,12 +51,13 @@ def train(ctx: click.Context, /, run: str | None, arch: str | None, **settings: 
     from hytas.run.display import Display
 
     as_json = settings.pop("as_json")
+    given = [name for name in ctx.params if options.is_given(name)]
     with Display() as console:
         if run is not None:
-            _refuse_with_run(ctx, arch)
+            _refuse_with_run(ctx.command, given)
             outcome, data = _continue(run, settings, console)
         elif settings["start"] is not None:
-            _refuse_with_start(ctx)
+            _refuse_with_start(given)
             outcome, data = _further(settings, console)
         else:
             outcome, data = _start(arch, settings, console)
@@ -62,38 +67,23 @@ def train(ctx: click.Context, /, run: str | None, arch: str | None, **settings: 
         print_outcome(outcome, data)
 
 
-def _refuse_with_run(ctx: click.Context, arch: str | None) -> None:
+def _refuse_with_run(command: click.Command, given: list[str]) -> None:
     """Refuse options for scene, split or seed: the run in the folder has its own."""
-    given = [
-        parameter
-        for parameter in ctx.params
-        if ctx.get_parameter_source(parameter) is click.core.ParameterSource.COMMANDLINE
-        and parameter not in ("run", "epochs", "recipe", "device", "plugins", "as_json")
-    ]
-    if given:
-        options = {parameter.name: parameter.opts[0] for parameter in ctx.command.params}
-        names = ", ".join(options[name] for name in given)
+    allowed = ("run", "epochs", "recipe", "device", "plugins", "as_json")
+    options = {parameter.name: parameter.opts[0] for parameter in command.params}
+    if names := [options[name] for name in given if name not in allowed]:
         rule = "cannot be given with RUN, which has its own settings"
-        raise InputError(names, rule=rule, hint="leave out one")
+        raise InputError(", ".join(names), rule=rule, hint="leave out one")
 
 
-def _refuse_with_start(ctx: click.Context) -> None:
-    """Refuse options for what the model of --from decides, and a missing scene."""
-    kept = ("arch", "patch_size", "band_group", "bands", "scaling", "scale_by", "resample")
-    given = {
-        name
-        for name in ctx.params
-        if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-    }
-    if wrong := [name for name in kept if name in given]:
+def _refuse_with_start(given: list[str]) -> None:
+    """Refuse options that the model of --from decides, and a missing scene."""
+    if wrong := [name for name in ("arch", *_KEPT) if name in given]:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in wrong)
         raise InputError(names, rule="cannot be given with --from, whose model decides it")
-    for name in ("data", "out"):
+    for name, what in (("data", "the new scene"), ("out", "the folder of the new run")):
         if name not in given:
-            raise InputError("from", rule=f"needs --{name}, {_NEEDED[name]}")
-
-
-_NEEDED = {"data": "the new scene", "out": "the folder of the new run"}
+            raise InputError("from", rule=f"needs --{name}, {what}")
 
 
 def _further(settings: dict[str, Any], console: Any) -> tuple[Any, str]:
@@ -103,8 +93,7 @@ def _further(settings: dict[str, Any], console: Any) -> tuple[Any, str]:
     changes, presets, epochs = settings.pop("recipe"), None, settings.pop("epochs")
     usual, architecture = further_config(start)
     recipe, presets = _recipe(usual.recipe, usual.presets, {"recipe": changes, "epochs": epochs})
-    kept = ("patch_size", "band_group", "bands", "scaling", "scale_by", "resample")
-    given = {name: value for name, value in settings.items() if name not in kept}
+    given = {name: value for name, value in settings.items() if name not in _KEPT}
     given["plugins"] = [*usual.plugins, *given["plugins"]]
     config = replace(usual, recipe=recipe, presets=presets, **options.absolute_paths(given))
     return _train(architecture, config, out, device, console)

@@ -14,9 +14,8 @@ from onnx import TensorProto, helper
 from small_model import Exported
 
 from hytas.deploy import DeployedModel
-from hytas.deploy.graph import check_graph
+from hytas.deploy.graph import OPERATORS, check_graph
 from hytas.deploy.model_file import MOST_BYTES, checksum_of, examine
-from hytas.deploy.operators import OPERATORS
 from hytas.deploy.protobuf import Fields
 from hytas.errors import InputError
 from hytas.export.onnx_file import seal

@@ -12,7 +12,7 @@ from hytas.data import Scene, extract_patches
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.accuracy import measure
 from hytas.deploy.outputs import Extras, smallest, write_map
-from hytas.deploy.scene import read_tile
+from hytas.deploy.tiles import read_tile
 from hytas.errors import InputError
 from hytas.metrics import accuracy_report
 

@@ -11,8 +11,8 @@ from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, helper, nu
 
 from hytas.deploy import DeployedModel
 from hytas.deploy.card import read_card
+from hytas.deploy.graph import OPERATORS
 from hytas.deploy.model_file import checksum_of, examine, read_model
-from hytas.deploy.operators import OPERATORS
 from hytas.export.onnx_file import finish, seal
 from hytas.model_card import ModelCard
 

@@ -1,6 +1,5 @@
 """The accuracy of a class map."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,8 @@ def check_truth(truth: npt.NDArray[np.int32], card: ModelCard) -> None:
     if not _known(truth, card).any():
         classes = ", ".join(str(value) for value in np.unique(truth[truth != 0])[:20]) or "none"
         raise InputError(
-            "labels", rule=f"classes {classes} in the map; the model knows {_list(card.class_ids)}"
+            "labels",
+            rule=f"classes {classes} in the map; the model knows {', '.join(map(str, card.class_ids))}",
         )
 
 
@@ -53,7 +53,3 @@ def measure(
 def _known(truth: npt.NDArray[np.int32], card: ModelCard) -> npt.NDArray[np.bool_]:
     """Return (H, W), True for labelled pixels whose class the model knows."""
     return np.asarray(np.isin(truth, card.class_ids) & (truth != 0))
-
-
-def _list(values: Sequence[int]) -> str:
-    return ", ".join(str(value) for value in values)

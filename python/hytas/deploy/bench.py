@@ -41,7 +41,7 @@ class Setting:
 
 
 def bench(
-    settings: Sequence[Setting], progress: Callable[[int, int], None] | None = None
+    settings: Sequence[Setting], progress: Callable[[int, int], None] = lambda done, total: None
 ) -> list[dict[str, Any]]:
     """Measure every setting, `ROUNDS` times in turn.
 
@@ -57,20 +57,19 @@ def bench(
     results: list[dict[str, Any]] = [{} for _ in settings]
     for turn in range(ROUNDS):
         for index, setting in enumerate(settings):
-            answer = _measure_apart(setting)
-            times[index].append(answer["ms"])
-            busy[index] += answer["cpu_ms"]
-            results[index] = answer
-            if progress is not None:
-                progress(turn * len(settings) + index + 1, ROUNDS * len(settings))
+            result = _measure_apart(setting)
+            times[index].append(result["ms"])
+            busy[index] += result["cpu_ms"]
+            results[index] = result
+            progress(turn * len(settings) + index + 1, ROUNDS * len(settings))
     return [
-        _summarise(setting, answer, rounds, cpu)
-        for setting, answer, rounds, cpu in zip(settings, results, times, busy, strict=True)
+        _summarise(setting, result, rounds, cpu)
+        for setting, result, rounds, cpu in zip(settings, results, times, busy, strict=True)
     ]
 
 
 def _summarise(
-    setting: Setting, answer: dict[str, Any], rounds: list[list[float]], cpu: list[float]
+    setting: Setting, result: dict[str, Any], rounds: list[list[float]], cpu: list[float]
 ) -> dict[str, Any]:
     every = sorted(ms for times in rounds for ms in times)
     fastest = [min(times) for times in rounds]
@@ -82,9 +81,9 @@ def _summarise(
         "p90": every[len(every) * 9 // 10],
         "spread": max(fastest) / min(fastest),
         "calls": len(every),
-        "pixels_per_second": 1000.0 * answer["pixels"] / every[0],
-        "peak_mb": answer["peak_mb"],
-        "run_mb": answer["run_mb"],
+        "pixels_per_second": 1000.0 * result["pixels"] / every[0],
+        "peak_mb": result["peak_mb"],
+        "run_mb": result["run_mb"],
     }
 
 
@@ -98,8 +97,8 @@ def _measure_apart(setting: Setting) -> dict[str, Any]:
             rule=f"{setting.runtime} at batch {setting.batch} and {setting.threads} thread(s) "
             f"failed: {_reason(done)}",
         )
-    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return answer
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
 def _reason(done: "subprocess.CompletedProcess[str]") -> str:
@@ -156,14 +155,14 @@ def resident_mb() -> float:
 
 
 def report(call: Callable[[], Any], pixels: int, seconds: float) -> None:
-    """Measure `call` and print the answer that `bench` reads."""
+    """Measure `call` and print the result that `bench` reads."""
     before = resident_mb()
     times = repeat(call, seconds)
     peak = resident_mb()
     cpu = repeat(call, seconds / 4, time.process_time)
-    answer = {"ms": times, "cpu_ms": cpu, "pixels": pixels, "peak_mb": peak}
-    answer["run_mb"] = peak - before
-    print(json.dumps(answer))
+    result = {"ms": times, "cpu_ms": cpu, "pixels": pixels, "peak_mb": peak}
+    result["run_mb"] = peak - before
+    print(json.dumps(result))
 
 
 def example(model: DeployedModel, shape: tuple[int, ...]) -> Array:
@@ -180,7 +179,7 @@ def example(model: DeployedModel, shape: tuple[int, ...]) -> Array:
 
 
 def main(argument: str) -> None:
-    """Measure one setting in onnxruntime, and print the answer."""
+    """Measure one setting in onnxruntime, and print the result."""
     setting = Setting(**json.loads(argument))
     model = DeployedModel.load(
         setting.model, setting.provider, threads=setting.threads, one_call=True

@@ -3,7 +3,6 @@
 import math
 from typing import NamedTuple
 
-from hytas.deploy.operators import OPERATORS
 from hytas.deploy.protobuf import Fields, Value
 
 MOST_DEPTH = 4
@@ -20,6 +19,23 @@ _DIMS, _TYPE, _STRINGS, _NAME, _RAW, _EXTERNAL, _LOCATION = 1, 2, 6, 8, 9, 13, 1
 _INT64, _INT64_DATA, _MOST_AXES = 7, 7, 64
 # Operators whose number of outputs depends on the values of an input -> the place of that input.
 _MAKERS = {b"ConstantOfShape": 0, b"Expand": 1, b"Loop": 0, b"Pad": 1, b"Range": 1, b"Tile": 1}
+
+
+OPERATORS = frozenset(
+    b"""
+    Abs Add And ArgMax ArgMin AveragePool BatchNormalization Cast CastLike Clip Concat
+    Constant ConstantOfShape Conv DequantizeLinear Div DynamicQuantizeLinear Equal Erf Exp
+    Expand Flatten Gather GatherElements GatherND Gelu Gemm GlobalAveragePool Greater
+    GreaterOrEqual HardSigmoid HardSwish Identity InstanceNormalization IsInf IsNaN
+    LayerNormalization Less LessOrEqual Log LogSoftmax Loop MatMul MatMulInteger Max Min Mod
+    Mul Neg Not Or Pad Pow QuantizeLinear RMSNormalization Range Reciprocal ReduceL2
+    ReduceMax ReduceMean ReduceMin ReduceSum ReduceSumSquare Relu Reshape Round Shape
+    Sigmoid Sign Slice Softmax Split Sqrt Squeeze Sub Sum Swish Tanh Tile Transpose
+    Unsqueeze Where
+    """.split()
+)
+"""Operators that a model of hytas may have; the program on board has the same list. There are no
+branches, no random numbers and no access to files."""
 
 
 class GraphError(ValueError):

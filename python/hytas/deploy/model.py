@@ -111,8 +111,8 @@ class DeployedModel:
 
         It uses one CPU thread when batches run in parallel.
         """
-        (probabilities,) = self._answers(["probabilities"], {"patches": patches})
-        self._check_answer(probabilities, (len(patches), len(self.card.class_ids)))
+        (probabilities,) = self._outputs(["probabilities"], {"patches": patches})
+        self._check_shape(probabilities, (len(patches), len(self.card.class_ids)))
         return np.asarray(probabilities, dtype=np.float32)
 
     def in_parallel(
@@ -138,8 +138,8 @@ class DeployedModel:
 
     def run_tile_probabilities(self, tile: Array) -> Probabilities:
         """One tile with its margin, of the card's dtype -> probabilities (H, W, C)."""
-        (probabilities,) = self._answers(["probabilities"], {"tile": tile})
-        self._check_answer(probabilities, (*self._inner(tile), len(self.card.class_ids)))
+        (probabilities,) = self._outputs(["probabilities"], {"tile": tile})
+        self._check_shape(probabilities, (*self._inner(tile), len(self.card.class_ids)))
         return np.asarray(probabilities, dtype=np.float32)
 
     def _inner(self, tile: Array) -> tuple[int, int]:
@@ -148,25 +148,25 @@ class DeployedModel:
         return tile.shape[0] - margin, tile.shape[1] - margin
 
     def _maps(self, given: dict[str, Array], shape: tuple[int, int]) -> tuple[Array, Array]:
-        classes, confidence = self._answers(["classes", "confidence"], given)
-        for answer in (classes, confidence):
-            self._check_answer(answer, shape)
+        classes, confidence = self._outputs(["classes", "confidence"], given)
+        for values in (classes, confidence):
+            self._check_shape(values, shape)
         possible = (0, *self.card.class_ids) if "valid" in given else self.card.class_ids
         if not np.isin(classes, possible).all():
             raise InputError("model", self.path, "returns classes that its metadata do not name")
         return np.asarray(classes), np.asarray(confidence)
 
-    def _answers(self, names: list[str], given: dict[str, Array]) -> list[Any]:
+    def _outputs(self, names: list[str], given: dict[str, Array]) -> list[Any]:
         try:
             return list(self._session.run(names, given))
         except Exception as error:  # onnxruntime raises a dozen types without a common base
             reason = " ".join(str(error).split())[:160]
             raise InputError("model", self.path, f"fails while it runs ({reason})") from error
 
-    def _check_answer(self, answer: Array, shape: tuple[int, ...]) -> None:
-        if answer.shape != shape:
+    def _check_shape(self, output: Array, shape: tuple[int, ...]) -> None:
+        if output.shape != shape:
             raise InputError(
-                "model", self.path, f"returned shape {answer.shape}, but its metadata say {shape}"
+                "model", self.path, f"returned shape {output.shape}, but its metadata say {shape}"
             )
 
     def predict_patches(self, patches: Array) -> Probabilities:
@@ -244,9 +244,9 @@ class DeployedModel:
         if wavelengths is None or self.card.wavelengths is None:
             return None
         trained = np.asarray(self.card.wavelengths)
-        if (found := farthest_band(wavelengths, trained)) is None:
+        if (farthest := farthest_band(wavelengths, trained)) is None:
             return None
-        worst, spacing = found
+        worst, spacing = farthest
         return (
             f"band {worst + 1} lies at {wavelengths[worst]:.1f} nm and that of {self.path} at "
             f"{trained[worst]:.1f} nm: at most one band spacing ({spacing:.1f} nm) apart is allowed"

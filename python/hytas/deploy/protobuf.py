@@ -17,8 +17,8 @@ class Fields:
             could have.
     """
 
-    def __init__(self, most: int = MOST_FIELDS) -> None:
-        self._most = self._left = most
+    def __init__(self) -> None:
+        self._left = MOST_FIELDS
 
     def of(self, message: memoryview) -> Iterator[tuple[int, Value]]:
         """Yield number and value of each field; the value is an int, or bytes."""
@@ -32,7 +32,7 @@ class Fields:
             start = at
             self._left -= 1
             if self._left < 0:
-                raise ValueError(f"protobuf message of more than {self._most} fields")
+                raise ValueError(f"protobuf message of more than {MOST_FIELDS} fields")
             key, at = _varint(message, at)
             number, wire = key >> 3, key & 7
             if wire == 0:
@@ -59,7 +59,7 @@ class Fields:
         while at < len(value):
             self._left -= 1
             if self._left < 0:
-                raise ValueError(f"protobuf message of more than {self._most} fields")
+                raise ValueError(f"protobuf message of more than {MOST_FIELDS} fields")
             number, at = _varint(value, at)
             yield number
 

@@ -9,21 +9,26 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import OwnScaling, Preprocessing, Rows, check_patch_size, mirror, valid_mask
+from hytas.data import OwnScaling, Preprocessing, Rows, check_patch_size
 from hytas.data.data_array import cube_of, is_data_array
 from hytas.deploy.card import unknown_of
 from hytas.deploy.model import DeployedModel
 from hytas.deploy.smoothing import METHODS, Row, Smoothing, guided_rows
+from hytas.deploy.tiles import (
+    PROBABILITIES,
+    classify_tile,
+    most_probable,
+    read_tile,
+    tile_probabilities,
+)
 from hytas.deploy.unknown import IsUnknown, check_share
 from hytas.deploy.value_range import range_doubt, wavelength_doubt
 from hytas.errors import InputError
 from hytas.types import Array
 
 TILE_BYTES = 24 * 2**20
-TILE_PIXELS = 4096
 """Bytes of a tile. It takes seconds, so progress is seen, and a kill loses little."""
-TOGETHER = 8
-"""Micro-batches of a row that a thread classifies before it takes the next ones."""
+TILE_PIXELS = 4096
 BLOCK_ROWS = 256
 """Rows of a finished map at a time."""
 
@@ -216,16 +221,16 @@ def classify_strips(
         bottom = min(top + rows, height)
         above = max(0, top - around)
         tile = read_tile(cube, above, min(bottom + around, height), model.card.margin)
-        strip = classify_tile(model, tile, above, nodata, is_unknown)
+        labels, confidence = classify_tile(model, tile, above, nodata, is_unknown)
         inner = slice(top - above, bottom - above)
-        yield Strip(top, strip.labels[inner], strip.confidence[inner])
+        yield Strip(top, labels[inner], confidence[inner])
 
 
 def chosen_smoothing(model: DeployedModel, smooth: str | None) -> Smoothing | None:
     """How a model's maps are smoothed, None for not at all.
 
     Args:
-        model: whose card says what is done unless something is asked for.
+        model: whose card decides if `smooth` is None.
         smooth: "guided", "none", or None for what the card says.
     """
     if smooth is not None and smooth not in METHODS:
@@ -257,7 +262,7 @@ def unknown_ground(model: DeployedModel, share: float | None) -> IsUnknown | Non
     if share is None:
         return None
     score, limit = unknown_of(model.card), check_share(share)
-    if score is None or model.card.graph not in _PROBABILITIES:
+    if score is None or model.card.graph not in PROBABILITIES:
         raise InputError("unknown", share, f"{model.path} holds no score for unknown ground")
     limit = score.threshold(limit)
     return lambda probabilities: score.scores(probabilities) > limit
@@ -266,43 +271,6 @@ def unknown_ground(model: DeployedModel, share: float | None) -> IsUnknown | Non
 def _tile_rows(width: int, row_bytes: int) -> int:
     few_margins = max(TILE_PIXELS // width, 8)
     return max(1, min(few_margins, TILE_BYTES // row_bytes))
-
-
-def read_tile(cube: Rows, top: int, bottom: int, margin: int) -> Array:
-    """Return rows `top` to `bottom` with a margin, mirrored beyond the scene's border.
-
-    Returns:
-        (bottom - top + 2 margin, W + 2 margin, bands), in the cube's dtype.
-    """
-    height, width = cube.shape[:2]
-    inside = slice(max(0, top - margin), min(height, bottom + margin))
-    block = np.asarray(cube[inside])  # one contiguous read for every interleave
-    rows = mirror(np.arange(top - margin, bottom + margin), height) - inside.start
-    columns = mirror(np.arange(-margin, width + margin), width)
-    return block[rows[:, None], columns]
-
-
-def classify_tile(
-    model: DeployedModel,
-    tile: Array,
-    top: int,
-    nodata: float | None,
-    is_unknown: IsUnknown | None = None,
-) -> Strip:
-    """Classify a tile that `read_tile` read."""
-    if is_unknown is not None:
-        probabilities, valid, _ = _probabilities(model, tile, top, nodata)
-        valid[valid] = ~is_unknown(probabilities[valid])
-        probabilities[~valid] = 0
-        return Strip(top, *_most_probable(model, probabilities))
-    nodata = model.card.nodata if nodata is None else nodata
-    valid = _valid(model, tile, nodata)
-    if not valid.any():
-        empty = np.zeros(valid.shape, np.int32)
-        return Strip(top, empty, empty.astype(np.float32))
-    labels, confidence = _RUNS[model.card.graph](model, _in_terms(model, tile, top, nodata), valid)
-    # A scene graph classifies every pixel; pixels without data are set to 0 afterwards.
-    return Strip(top, np.where(valid, labels, 0), np.where(valid, confidence, np.float32(0)))
 
 
 def _smoothed_strips(
@@ -317,16 +285,7 @@ def _smoothed_strips(
     smoothed = smoothed_rows(model, smoothing, cube, nodata, rows, first_row, is_unknown)
     for top in range(first_row, cube.shape[0], rows):
         strip = np.stack(list(itertools.islice(smoothed, min(rows, cube.shape[0] - top))))
-        yield Strip(top, *_most_probable(model, strip))
-
-
-def _most_probable(
-    model: DeployedModel, probabilities: Array
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-    """Return the class ids and their probabilities (H, W); 0 where all are 0."""
-    ids, confidence = np.asarray(model.card.class_ids, np.int32), probabilities.max(axis=2)
-    labels = np.where(confidence == 0, np.int32(0), ids[probabilities.argmax(axis=2)])
-    return labels, confidence
+        yield Strip(top, *most_probable(model, strip))
 
 
 def smoothed_rows(
@@ -373,19 +332,7 @@ def probability_rows(
     height = cube.shape[0]
     for top in range(0, height, rows):
         tile = read_tile(cube, top, min(top + rows, height), model.card.margin)
-        yield from _probabilities(model, tile, top, nodata)[0]
-
-
-def _probabilities(
-    model: DeployedModel, tile: Array, top: int, nodata: float | None
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_], Array]:
-    """Probabilities (H, W, C) of a tile, which pixels hold data, and the tile in model's terms."""
-    valid = _valid(model, tile, nodata)
-    probabilities = np.zeros((*valid.shape, len(model.card.class_ids)), np.float32)
-    if valid.any():
-        tile = _in_terms(model, tile, top, nodata)
-        _PROBABILITIES[model.card.graph](model, tile, valid, probabilities)
-    return probabilities, valid, tile
+        yield from tile_probabilities(model, tile, top, nodata)[0]
 
 
 def _filter_rows(
@@ -396,117 +343,11 @@ def _filter_rows(
     nodata: float | None,
     is_unknown: IsUnknown | None,
 ) -> Iterator[Row]:
-    """What the filter takes of a tile that `read_tile` read."""
-    probabilities, valid, tile = _probabilities(model, tile, top, nodata)
-    if is_unknown is not None:
-        valid[valid] = ~is_unknown(probabilities[valid])
+    """Yield the input of the filter for the rows of a tile."""
+    probabilities, valid, tile = tile_probabilities(model, tile, top, nodata, is_unknown)
     margin = model.card.margin
     scaling = Preprocessing.from_dict(model.card.preprocessing)
     for row, valid_row in enumerate(valid):
         pixels = tile[margin + row, margin : margin + len(valid_row)]
         # Always whole rows: products of another shape may differ in their last bit.
         yield Row(probabilities[row], smoothing.guide(scaling.apply(pixels)), valid_row)
-
-
-def _valid(model: DeployedModel, tile: Array, nodata: float | None) -> npt.NDArray[np.bool_]:
-    """Which pixels of a tile, without its margin, hold data: (H, W)."""
-    margin, model_nodata = model.card.margin, model.card.nodata
-    inner = tile[margin : tile.shape[0] - margin, margin : tile.shape[1] - margin]
-    return valid_mask(inner, model_nodata if nodata is None else nodata, model.card.kept_bands)
-
-
-def _in_terms(model: DeployedModel, tile: Array, top: int, nodata: float | None) -> Array:
-    """Return the tile in the model's type, with the model's no-data value."""
-    model_nodata, origin = model.card.nodata, (top - model.card.margin, -model.card.margin)
-    if nodata is None or model_nodata == nodata:
-        return model.fit_dtype(tile, origin)
-    missing = tile == nodata
-    if not missing.any():
-        return model.fit_dtype(tile, origin)
-    tile = model.fit_dtype(np.where(missing, tile.dtype.type(0), tile), origin)
-    if model_nodata is None:
-        return np.where(missing, np.asarray(model.card.empty_values, tile.dtype), tile)
-    tile[missing] = model_nodata
-    return tile
-
-
-def _run_patches(
-    model: DeployedModel, tile: Array, valid: npt.NDArray[np.bool_]
-) -> tuple[Array, Array]:
-    """Classify the pixels of a tile patch by patch.
-
-    A micro-batch never crosses a row. So the same pixels always share a batch, and the result does
-    not depend on the height of the tile.
-    """
-    ids = np.asarray(model.card.class_ids, dtype=np.int32)
-    labels, confidence = np.zeros(valid.shape, np.int32), np.zeros(valid.shape, np.float32)
-    for row, batch, probabilities in _batches(model, tile, valid):
-        best = probabilities.argmax(axis=1)
-        labels[row, batch] = ids[best]
-        confidence[row, batch] = probabilities[np.arange(len(batch)), best]
-    return labels, confidence
-
-
-def _patch_probabilities(
-    model: DeployedModel, tile: Array, valid: npt.NDArray[np.bool_], into: Array
-) -> None:
-    for row, batch, probabilities in _batches(model, tile, valid):
-        into[row, batch] = probabilities
-
-
-def _batches(
-    model: DeployedModel, tile: Array, valid: npt.NDArray[np.bool_]
-) -> Iterator[tuple[int, Array, Array]]:
-    """Row, columns (n,) and probabilities (n, C) of each micro-batch."""
-    side, step = model.card.patch_size, model.micro_batch
-    windows = np.lib.stride_tricks.sliding_window_view(tile, (side, side), axis=(0, 1))
-
-    def classify(part: tuple[int, Array]) -> list[tuple[int, Array, Array]]:
-        row, columns = part
-        patches = windows[row].transpose(0, 2, 3, 1)  # (W, P, P, bands), still a view
-        batches = [columns[at : at + step] for at in range(0, len(columns), step)]
-        return [(row, batch, model.run(patches[batch])) for batch in batches]
-
-    each = step * TOGETHER
-    parts = (
-        (row, columns[at : at + each])
-        for row, columns in enumerate(map(np.flatnonzero, valid))
-        for at in range(0, len(columns), each)
-    )
-    for batch_results in model.in_parallel(classify, parts):
-        yield from batch_results
-
-
-def _run_tile(
-    model: DeployedModel, tile: Array, valid: npt.NDArray[np.bool_]
-) -> tuple[Array, Array]:
-    """Classify a tile with a scene graph, only rows with data; rows are independent."""
-    labels, confidence = np.zeros(valid.shape, np.int32), np.zeros(valid.shape, np.float32)
-    for top, bottom in _filled_runs(valid):
-        piece = tile[top : bottom + 2 * model.card.margin]
-        labels[top:bottom], confidence[top:bottom] = model.run_tile(piece)
-    return labels, confidence
-
-
-def _tile_probabilities(
-    model: DeployedModel, tile: Array, valid: npt.NDArray[np.bool_], into: Array
-) -> None:
-    for top, bottom in _filled_runs(valid):
-        piece = tile[top : bottom + 2 * model.card.margin]
-        into[top:bottom] = model.run_tile_probabilities(piece)
-
-
-def _filled_runs(valid: npt.NDArray[np.bool_]) -> Array:
-    """(n, 2), the first row and the one behind the last of each run of rows that hold data."""
-    edges = np.diff(valid.any(axis=1), prepend=False, append=False)
-    return np.flatnonzero(edges).reshape(-1, 2)
-
-
-def _run_smooth_tile(
-    model: DeployedModel, tile: Array, valid: npt.NDArray[np.bool_]
-) -> tuple[Array, Array]:
-    return model.run_tile_smoothed(tile, valid)
-
-
-_RUNS = {"patch": _run_patches, "scene": _run_tile, "smooth-scene": _run_smooth_tile}
-_PROBABILITIES = {"patch": _patch_probabilities, "scene": _tile_probabilities}

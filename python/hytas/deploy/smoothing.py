@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data import Preprocessing, valid_mask
+from hytas.deploy.unknown import shortest
 from hytas.errors import InputError
 from hytas.types import Array, Mask
 
@@ -122,8 +123,8 @@ class Smoothing:
             "radius": self.radius,
             "eps": self.eps,
             "temperature": self.temperature,
-            "directions": [_short(row) for row in self.directions],
-            "offset": _short(self.offset),
+            "directions": shortest(self.directions),
+            "offset": shortest(self.offset),
         }
 
     @classmethod
@@ -292,11 +293,6 @@ def _parts(means: Array) -> tuple[list[Array], Array, Array]:
     """Of the rows of `_products` but the first: products of guides, p, and I_k p (3, C, W)."""
     pairs, others = means[GUIDES:9], means[9:].reshape(GUIDES + 1, -1, means.shape[1])
     return list(pairs), others[0], others[1:]
-
-
-def _short(values: npt.NDArray[np.float32]) -> list[float]:
-    """As few digits as tell float32 apart."""
-    return [float(str(value)) for value in values]
 
 
 def around(pixels: Array, held: Mask, reach: int) -> npt.NDArray[np.int64]:

@@ -88,7 +88,7 @@ class UnknownGround:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return {name: _shortest(value) for name, value in vars(self).items()}
+        return {name: shortest(value) for name, value in vars(self).items()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], classes: int) -> Self:
@@ -112,10 +112,10 @@ def _centred(probabilities: Array) -> npt.NDArray[np.float64]:
     return np.asarray(values - values.mean(axis=1, keepdims=True))
 
 
-def _shortest(values: npt.NDArray[np.float32]) -> Any:
+def shortest(values: npt.NDArray[np.float32]) -> Any:
     """Return nested lists of numbers with the digits that float32 needs."""
     if values.ndim > 1:
-        return [_shortest(row) for row in values]
+        return [shortest(row) for row in values]
     return [float(str(value)) for value in values]
 
 

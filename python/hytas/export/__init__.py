@@ -14,7 +14,7 @@ from hytas.export.formats import (
 )
 from hytas.export.onnx_file import export_onnx
 from hytas.export.parity import Difference, ExportError, Parity, check_parity
-from hytas.export.torchscript import export_torchscript
+from hytas.export.torch_files import export_torchscript
 
 __all__ = [
     "FILES",

@@ -15,7 +15,7 @@ from hytas.models.counting import counted_cost
 
 
 def main(argument: str) -> None:
-    """Measure one setting in torch eager, and print the answer.
+    """Measure one setting in torch eager, and print the result.
 
     The time does not depend on the values of the weights, so the network is untrained.
     """

@@ -1,5 +1,6 @@
 """Pack the temporary arrays of a C function into one workspace, by when they are needed."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -57,10 +58,7 @@ def pack(body: Sequence[str], workspace: str) -> Packed:
 
 def values_of(dimensions: str) -> int:
     """Return the number of values of an array of dimensions such as [1][9]."""
-    count = 1
-    for number in re.findall(r"\d+", dimensions):
-        count *= int(number)
-    return count
+    return math.prod(map(int, re.findall(r"\d+", dimensions)))
 
 
 def _lifetimes(floats: Mapping[str, Temporary], calls: Sequence[str]) -> dict[str, tuple[int, int]]:

@@ -375,11 +375,11 @@ def open_c(path: str | Path) -> Callable[[npt.NDArray[Any]], npt.NDArray[Any]]:
     function.argtypes, function.restype = [ctypes.c_void_p] * 3, None
 
     def run(patches: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        answers = np.empty((len(patches), defined["classes"]), np.float32)
+        probabilities = np.empty((len(patches), defined["classes"]), np.float32)
         # Values that are no numbers, so that a read of what was never written shows.
         workspace = np.full(defined["workspace"], np.nan, np.float32)
-        for patch, answer in zip(np.ascontiguousarray(patches), answers, strict=True):
-            function(patch.ctypes.data, answer.ctypes.data, workspace.ctypes.data)
-        return answers
+        for patch, row in zip(np.ascontiguousarray(patches), probabilities, strict=True):
+            function(patch.ctypes.data, row.ctypes.data, workspace.ctypes.data)
+        return probabilities
 
     return run

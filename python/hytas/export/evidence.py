@@ -11,16 +11,17 @@ import numpy.typing as npt
 
 from hytas.data import PatchReader, Preprocessing, valid_mask
 from hytas.deploy import DeployedModel
-from hytas.deploy.scene import read_tile
 from hytas.deploy.smoothing import Row, guided_rows
+from hytas.deploy.tiles import read_tile
 from hytas.errors import InputError
 from hytas.export.c_source import sizes_of
 from hytas.export.parity import (
     TIE,
-    TOLERANCE,
     ExportError,
     Run,
     check_parity,
+    compared,
+    largest_gap,
     open_exported,
     open_torch,
 )
@@ -86,14 +87,14 @@ class Evidence:
         """Return raw values in the type that the files take."""
         return values if self.dtype is None else values.astype(self.dtype, copy=False)
 
-    def answers(self, run: Run) -> npt.NDArray[np.float32]:
+    def predictions(self, run: Run) -> npt.NDArray[np.float32]:
         """Return the probabilities (pixels, C) of a function of raw patches."""
         return np.concatenate([run(patches) for patches in self.batches()])
 
     @cached_property
     def expected(self) -> npt.NDArray[np.float32]:
         """Return the probabilities (pixels, C) of torch, which are computed once."""
-        return self.answers(open_torch(self.model))
+        return self.predictions(open_torch(self.model))
 
 
 def judge_exact(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
@@ -109,7 +110,7 @@ def judge_c(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
 
 def judge_reduced(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
     """Check a file of reduced precision: 99 % of torch's labels, OA at most 0.5 points lower."""
-    probabilities = evidence.answers(open_exported(path))
+    probabilities = evidence.predictions(open_exported(path))
     usable = np.isfinite(probabilities).all(axis=1)
     difference = float(np.nanmax(np.abs(probabilities - evidence.expected)))
     predicted = np.where(usable, probabilities.argmax(1), -1)
@@ -199,17 +200,9 @@ def judge_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
         for left in range(0, width, _BATCH):
             columns = np.arange(left, min(left + _BATCH, width))
             expected = reference(evidence.across(row * width + columns))
-            gap = np.abs(confidence[0, columns] - expected.max(1))
-            largest = max(largest, float(gap.max()) if np.isfinite(gap).all() else float("inf"))
+            largest = max(largest, largest_gap(confidence[0, columns], expected.max(1)))
             changed += int((classes[0, columns] != ids[expected.argmax(1)]).sum())
-    if not largest < TOLERANCE or changed:
-        raise ExportError(
-            "formats",
-            name,
-            f"must give what torch gives; differs by up to {largest:.2g} in confidence and in the "
-            f"class of {changed} of {len(rows) * width} pixels",
-        )
-    return {"pixels": len(rows) * width, "max_difference": largest, "labels_changed": changed}
+    return compared(name, len(rows) * width, largest, changed)
 
 
 def judge_smooth_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
@@ -234,15 +227,8 @@ def judge_smooth_scene(name: str, path: Path, evidence: Evidence) -> dict[str, A
     settings = smoothing.radius, smoothing.eps, smoothing.temperature
     expected = np.stack(list(guided_rows(rows(), *settings)))
     classes, confidence = deployed.run_tile_smoothed(tile, valid)
-    largest = float(np.abs(confidence - expected.max(axis=2)).max())
+    largest = largest_gap(confidence, expected.max(axis=2))
     given = np.array([card.class_ids.index(number) for number in classes[valid]], np.int64)
     lead = expected[valid].max(axis=1) - expected[valid][np.arange(len(given)), given]
     changed = int((lead > TIE).sum())
-    if not largest < TOLERANCE or changed:
-        raise ExportError(
-            "formats",
-            name,
-            f"must give what the filter gives; differs by up to {largest:.2g} in confidence and in "
-            f"the class of {changed} of {int(valid.sum())} pixels",
-        )
-    return {"pixels": int(valid.sum()), "max_difference": largest, "labels_changed": changed}
+    return compared(name, int(valid.sum()), largest, changed, "the filter")

@@ -20,14 +20,13 @@ from hytas.export.evidence import (
     judge_scene,
     judge_smooth_scene,
 )
-from hytas.export.exported_program import export_program
-from hytas.export.onnx_file import export_onnx, set_card
+from hytas.export.onnx_file import export_onnx, save, set_card
 from hytas.export.parity import ExportError, refused
 from hytas.export.qgis import export_qgis, judge_qgis
 from hytas.export.scene_graph import export_scene
 from hytas.export.smooth_graph import export_smooth_scene
 from hytas.export.stac import export_stac, judge_stac
-from hytas.export.torchscript import export_torchscript
+from hytas.export.torch_files import export_program, export_torchscript
 from hytas.files import atomic_write
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel
@@ -52,12 +51,7 @@ class Format(NamedTuple):
 
 
 def _graph(build: Callable[[SensorModel, ModelCard], onnx.ModelProto]) -> Write:
-    return lambda model, path, card: _save(build(model, card), path)
-
-
-def _save(graph: onnx.ModelProto, path: Path) -> None:
-    with atomic_write(path) as temporary:
-        temporary.write_bytes(graph.SerializeToString(deterministic=True))
+    return lambda model, path, card: save(build(model, card), path)
 
 
 # A new format is one function and one line here; a new kind of file has a line in `parity.OPENERS`.
@@ -202,5 +196,5 @@ def _write_judged(
         graph = onnx.load(path)
         forced = replace(DeployedModel.load(path, "cpu").card, forced=True)
         set_card(graph, forced)
-        _save(graph, path)
+        save(graph, path)
         return {"forced_past": str(refusal)}

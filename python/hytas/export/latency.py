@@ -98,7 +98,6 @@ def profile(
     *,
     threads: int = 1,
     batch: int = 1,
-    seconds: float = 0.3,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Measure networks of the card's search space on this device, and fit formulas to their times.
@@ -120,7 +119,7 @@ def profile(
     terms = _terms(file)
     architectures, values = _drawn(file, terms, variables | free)
     models = [_model(architecture, card) for architecture in architectures]
-    times = time_models(models, threads=threads, batch=batch, seconds=seconds, progress=progress)
+    times = time_models(models, threads=threads, batch=batch, progress=progress)
     factors = _fitted(values, 1000.0 * np.array(times))
     depths = {depth for term in terms for depth in term.get("layers", ())}
     return {

@@ -47,7 +47,11 @@ def export_onnx(
         InputError: the operator set is unknown, or the card does not describe the model.
         OSError: the file cannot be written.
     """
-    graph = to_onnx(model, card, opset=opset)
+    return save(to_onnx(model, card, opset=opset), path)
+
+
+def save(graph: onnx.ModelProto, path: str | Path) -> Path:
+    """Write a model file; equal models give equal bytes."""
     with atomic_write(path) as temporary:
         temporary.write_bytes(graph.SerializeToString(deterministic=True))
     return Path(path)
@@ -57,13 +61,19 @@ def to_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) -> onnx.
     """Return the ONNX model that `export_onnx` writes."""
     if opset not in OPSETS:
         raise InputError("opset", opset, f"must be {OPSETS[0]} to {OPSETS[-1]}")
-    example = example_patches(model, card)
-    batch = torch.export.Dim("N", min=1)
-    names = (["patches"], ["probabilities"])
-    copy, most = inference_copy(model, card), largest_fold(model, card)
-    graph = trace(copy, example, {0: batch}, names, opset, most)
-    take_dtype(graph, card.dtype)
+    graph = patch_graph(inference_copy(model, card), model, card, opset)
     return finish(graph, card, kind_of(card))
+
+
+def patch_graph(
+    inner: nn.Module, model: SensorModel, card: ModelCard, opset: int = OPSET
+) -> onnx.ModelProto:
+    """Return the graph of `inner`, a form of `model` that maps patches to probabilities."""
+    example, most = example_patches(model, card), largest_fold(model, card)
+    names = (["patches"], ["probabilities"])
+    graph = trace(inner, example, {0: torch.export.Dim("N", min=1)}, names, opset, most)
+    take_dtype(graph, card.dtype)
+    return graph
 
 
 def kind_of(card: ModelCard) -> str:

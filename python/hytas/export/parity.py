@@ -94,15 +94,17 @@ class Parity:
         }
 
 
-def open_torch(model: SensorModel) -> Run:
-    """Return the model itself as a function of raw patches."""
-    reference = inference_copy(model)
-
+def _run_of(module: Callable[[torch.Tensor], torch.Tensor]) -> Run:
     def run(patches: Array) -> Array:
         with torch.no_grad():
-            return np.asarray(reference(torch.from_numpy(patches)).numpy())
+            return np.asarray(module(torch.from_numpy(patches)).numpy())
 
     return run
+
+
+def open_torch(model: SensorModel) -> Run:
+    """Return the model itself as a function of raw patches."""
+    return _run_of(inference_copy(model))
 
 
 def open_onnx(path: str | Path) -> Run:
@@ -113,25 +115,13 @@ def open_onnx(path: str | Path) -> Run:
 def open_torchscript(path: str | Path) -> Run:
     """Return a TorchScript file as a function of raw patches."""
     with quiet():
-        script = torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]
-
-    def run(patches: Array) -> Array:
-        with torch.no_grad():
-            return np.asarray(script(torch.from_numpy(patches)).numpy())
-
-    return run
+        return _run_of(torch.jit.load(str(path), map_location="cpu"))  # type: ignore[no-untyped-call]
 
 
 def open_program(path: str | Path) -> Run:
     """Return a .pt2 file as a function of raw patches."""
     with quiet():
-        program = torch.export.load(str(path)).module()
-
-    def run(patches: Array) -> Array:
-        with torch.no_grad():
-            return np.asarray(program(torch.from_numpy(patches)).numpy())
-
-    return run
+        return _run_of(torch.export.load(str(path)).module())
 
 
 # Suffix -> how to run the file. (A scene graph takes no patches, and has its own check.)
@@ -149,21 +139,16 @@ def open_exported(path: str | Path) -> Run:
 
 
 def check_parity(
-    model: SensorModel,
-    files: Mapping[str, str | Path],
-    batches: Iterable[Array],
-    *,
-    tolerance: float = TOLERANCE,
+    model: SensorModel, files: Mapping[str, str | Path], batches: Iterable[Array]
 ) -> Parity:
     """Compare exported files with the model on all given patches.
 
     Args:
         files: format ("onnx", "torchscript") -> its file.
         batches: micro-batches of raw patches (n, P, P, bands), small enough for torch.
-        tolerance: a difference of a probability must be smaller than this.
 
     Raises:
-        ExportError: a probability differs by the tolerance or more, or a label differs.
+        ExportError: a probability differs by `TOLERANCE` or more, or a label differs.
     """
     reference = inference_copy(model)
     runs = {name: open_exported(path) for name, path in files.items()}
@@ -177,42 +162,58 @@ def check_parity(
             logits = reference.logits(torch.from_numpy(patches))
             expected = probabilities(logits, reference.temperature).numpy()
             uncalibrated.append(probabilities(logits).amax(dim=1).numpy())
-        answers = {name: run(patches) for name, run in runs.items()}
-        for name, answer in answers.items():
-            gap = np.abs(answer - expected)
-            # A NaN compares false with everything, so it counts as an infinite difference.
-            worst = float(gap.max()) if np.isfinite(gap).all() else float("inf")
-            largest[name] = max(largest[name], worst)
-            changed[name] += _changed_labels(answer, expected)
-        first = next(iter(answers.values()))
+        outputs = {name: run(patches) for name, run in runs.items()}
+        for name, output in outputs.items():
+            largest[name] = max(largest[name], largest_gap(output, expected))
+            changed[name] += _changed_labels(output, expected)
+        first = next(iter(outputs.values()))
         predicted.append(first.argmax(1))
         confidence.append(first.max(1).astype(np.float32))
     joined = np.concatenate(predicted)
     differences = {name: Difference(largest[name], changed[name]) for name in runs}
-    _refuse_drift(differences, len(joined), tolerance)
+    for name in runs:
+        compared(name, len(joined), largest[name], changed[name])
     sure, unsure = np.concatenate(confidence), np.concatenate(uncalibrated)
     return Parity(len(joined), differences, joined, sure, unsure)
 
 
-def _changed_labels(answer: Array, expected: Array) -> int:
+def _changed_labels(output: Array, expected: Array) -> int:
     """Count pixels with another most probable class, without ties that float32 cannot decide.
 
     In a tie, torch's probabilities of the two classes differ by less than rounding errors. Then
     torch itself may give another class in a batch of another size.
     """
     rows = np.arange(len(expected))
-    chosen, given = answer.argmax(1), expected.argmax(1)
+    chosen, given = output.argmax(1), expected.argmax(1)
     lead = expected[rows, given] - expected[rows, chosen]
     return int(((chosen != given) & (lead > TIE)).sum())
 
 
-def _refuse_drift(differences: Mapping[str, Difference], pixels: int, tolerance: float) -> None:
-    for name, difference in differences.items():
-        if not difference.largest < tolerance or difference.changed:
-            raise ExportError(
-                "formats",
-                name,
-                f"must give what torch gives; differs by up to {difference.largest:.2g} in a "
-                f"probability (allowed: under {tolerance:g}) and in the class of "
-                f"{difference.changed} of {pixels} pixels (allowed: none)",
-            )
+def largest_gap(given: Array, expected: Array) -> float:
+    """Return the largest absolute difference; infinite where a value is not finite."""
+    gap = np.abs(given - expected)
+    return float(gap.max()) if np.isfinite(gap).all() else float("inf")
+
+
+def compared(
+    name: str, pixels: int, largest: float, changed: int, reference: str = "torch"
+) -> dict[str, Any]:
+    """Return the figures of an exact format.
+
+    Args:
+        largest: difference of a probability.
+        changed: pixels of another class.
+        reference: whose results they must be.
+
+    Raises:
+        ExportError: a difference of `TOLERANCE` or more, or another class.
+    """
+    if not largest < TOLERANCE or changed:
+        raise ExportError(
+            "formats",
+            name,
+            f"must give what {reference} gives; differs by up to {largest:.2g} in a probability "
+            f"(allowed: under {TOLERANCE:g}) and in the class of {changed} of {pixels} pixels "
+            "(allowed: none)",
+        )
+    return {"pixels": pixels, "max_difference": largest, "labels_changed": changed}

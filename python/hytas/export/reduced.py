@@ -9,21 +9,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import onnx
-import torch
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 
-from hytas.export.onnx_file import (
-    OPSET,
-    example_patches,
-    finish,
-    inference_copy,
-    kind_of,
-    largest_fold,
-    take_dtype,
-    to_onnx,
-    trace,
-)
+from hytas.export.onnx_file import finish, inference_copy, kind_of, patch_graph, to_onnx
 from hytas.export.quiet import quiet
 from hytas.export.scene_graph import to_scene_onnx
 from hytas.model_card import ModelCard
@@ -60,12 +49,7 @@ class HalfModel(nn.Module):
 
 def to_half(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
     """Return the ONNX patch graph with float16 weights, which has half the size."""
-    example = example_patches(model, card)
-    half = HalfModel(inference_copy(model, card))
-    batch = torch.export.Dim("N", min=1)
-    names, most = (["patches"], ["probabilities"]), largest_fold(model, card)
-    graph = trace(half, example, {0: batch}, names, OPSET, most)
-    take_dtype(graph, card.dtype)
+    graph = patch_graph(HalfModel(inference_copy(model, card)), model, card)
     return finish(graph, replace(card, precision="float16"), kind_of(card))
 
 

@@ -21,8 +21,15 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hytas.export.onnx_file import OPSET, example_patches, finish, inference_copy, take_dtype, trace
-from hytas.files import atomic_write
+from hytas.export.onnx_file import (
+    OPSET,
+    example_patches,
+    finish,
+    inference_copy,
+    save,
+    take_dtype,
+    trace,
+)
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel, as_network
 from hytas.models.layers import probabilities
@@ -75,25 +82,19 @@ class StripModel(nn.Module):
         return classes, chances.amax(dim=1), chances
 
 
-def export_scene(
-    model: SensorModel, path: str | Path, card: ModelCard, *, opset: int = OPSET
-) -> Path:
+def export_scene(model: SensorModel, path: str | Path, card: ModelCard) -> Path:
     """Write `model` as an ONNX file: tile (H + P - 1, W + P - 1, bands) -> maps (H, W).
 
     The outputs are `classes` (class ids, int32) and `confidence` (float32). If the card has a
     smoothing guide, the `probabilities` (H, W, C) that a map is smoothed from are another output.
     """
-    graph = to_scene_onnx(model, card, opset=opset)
-    with atomic_write(path) as temporary:
-        temporary.write_bytes(graph.SerializeToString(deterministic=True))
-    return Path(path)
+    return save(to_scene_onnx(model, card), path)
 
 
 def to_scene_onnx(
     model: SensorModel,
     card: ModelCard,
     *,
-    opset: int = OPSET,
     piece: int | None = None,
     half: bool = False,
 ) -> onnx.ModelProto:
@@ -105,7 +106,7 @@ def to_scene_onnx(
         half: whether the network computes in float16.
     """
     outputs = OUTPUTS if card.smoothing is not None else OUTPUTS[:2]
-    graph = scene_graph(model, card, outputs, opset=opset, piece=piece, half=half)
+    graph = scene_graph(model, card, outputs, piece=piece, half=half)
     return finish(graph, card, "scene")
 
 
@@ -114,7 +115,6 @@ def scene_graph(
     card: ModelCard,
     outputs: Sequence[str],
     *,
-    opset: int = OPSET,
     piece: int | None = None,
     half: bool = False,
 ) -> onnx.ModelProto:
@@ -124,8 +124,8 @@ def scene_graph(
     if half:
         plain.network.half()
     tile, strip = TileModel(plain).eval(), StripModel(plain, card).eval()
-    whole = _trace_tile(tile, card, opset)
-    inner = _piece_body(_trace_strip(strip, tile, card, opset), outputs, card)
+    whole = _trace_tile(tile, card)
+    inner = _piece_body(_trace_strip(strip, tile, card), outputs, card)
     outer = _chunk_body(whole.graph, inner, outputs, card)
     whole.graph.CopyFrom(_around(outer, outputs, card))
     whole.graph.initializer.extend(_constants(card, piece or piece_of(tile, strip, card)))
@@ -160,24 +160,22 @@ class _LargestTensor(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
 
-def _trace_tile(tile: TileModel, card: ModelCard, opset: int) -> onnx.ModelProto:
+def _trace_tile(tile: TileModel, card: ModelCard) -> onnx.ModelProto:
     free = {axis: torch.export.Dim(f"chunk_{name}", min=2) for axis, name in enumerate("yx")}
     example = torch.zeros(card.patch_size + 3, card.patch_size + 5, card.bands)
-    traced = trace(tile, example, free, (["chunk"], ["features"]), opset)
+    traced = trace(tile, example, free, (["chunk"], ["features"]), OPSET)
     take_dtype(traced, card.dtype)
     return traced
 
 
-def _trace_strip(
-    strip: StripModel, tile: TileModel, card: ModelCard, opset: int
-) -> onnx.GraphProto:
+def _trace_strip(strip: StripModel, tile: TileModel, card: ModelCard) -> onnx.GraphProto:
     """Return the model of a strip in ONNX, for strips of any width."""
     side = card.patch_size
     with torch.no_grad():
         example = tile(torch.zeros(side, side + 8, card.bands))
     width = torch.export.Dim("columns", min=side + 1)
     names = (["strip"], [f"piece_{kind}" for kind in OUTPUTS])
-    traced = trace(strip, example, {1: width}, names, opset)
+    traced = trace(strip, example, {1: width}, names, OPSET)
     return onnx.compose.add_prefix_graph(
         traced.graph, "strip_", rename_inputs=False, rename_outputs=False
     )

@@ -18,9 +18,8 @@ from torch import Tensor, nn
 from hytas.deploy.card import smoothing_of
 from hytas.deploy.smoothing import GUIDES, Smoothing, as_probabilities, local_model
 from hytas.errors import InputError
-from hytas.export.onnx_file import OPSET, finish, inference_copy, trace
+from hytas.export.onnx_file import OPSET, finish, inference_copy, save, trace
 from hytas.export.scene_graph import scene_graph
-from hytas.files import atomic_write
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel
 
@@ -74,9 +73,7 @@ class SmoothModel(nn.Module):
         return rows.double() @ values @ columns.double()
 
 
-def export_smooth_scene(
-    model: SensorModel, path: str | Path, card: ModelCard, *, opset: int = OPSET
-) -> Path:
+def export_smooth_scene(model: SensorModel, path: str | Path, card: ModelCard) -> Path:
     """Write `model` as an ONNX file: tile (H + P - 1, W + P - 1, bands), valid (H, W) -> maps.
 
     The outputs are `classes` (class ids, int32) and `confidence` (float32), (H, W), smoothed
@@ -85,23 +82,18 @@ def export_smooth_scene(
     smoothing = smoothing_of(card)
     if smoothing is None:
         raise InputError("formats", "onnx-scene-smooth", "needs a model with a guide to smooth by")
-    graph = _smooth_graph(model, card, smoothing, opset)
-    with atomic_write(path) as temporary:
-        temporary.write_bytes(graph.SerializeToString(deterministic=True))
-    return Path(path)
+    return save(_smooth_graph(model, card, smoothing), path)
 
 
-def _smooth_graph(
-    model: SensorModel, card: ModelCard, smoothing: Smoothing, opset: int
-) -> onnx.ModelProto:
-    whole = scene_graph(model, card, ["probabilities"], opset=opset)
+def _smooth_graph(model: SensorModel, card: ModelCard, smoothing: Smoothing) -> onnx.ModelProto:
+    whole = scene_graph(model, card, ["probabilities"])
     smoother = SmoothModel(inference_copy(model, card), card, smoothing).eval()
     height, width = (torch.export.Dim(f"inner_{name}", min=2) for name in "yx")
     free = {0: height, 1: width}
     shapes = ((7, 9, len(card.class_ids)), (7, 9, card.bands), (7, 9))
     example = [torch.full(shape, 0.5) for shape in shapes]
     names = (["probabilities", "inner", "held"], ["classes", "confidence"])
-    traced = trace(smoother, example, [free, free, free], names, opset)
+    traced = trace(smoother, example, [free, free, free], names, OPSET)
     graph = onnx.compose.add_prefix_graph(
         traced.graph, "smooth_", rename_inputs=False, rename_outputs=False
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 from hytas.errors import InputError
 from hytas.export.evidence import Evidence
-from hytas.files import atomic_write
+from hytas.files import write_text
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel
 
@@ -35,8 +35,7 @@ _ALWAYS = ("1900-01-01T00:00:00Z", "9999-12-31T23:59:59Z")
 def export_stac(model: SensorModel, path: str | Path, card: ModelCard) -> Path:
     """Write a STAC item about the exported files next to `path`."""
     item = stac_item(model, Path(path).parent, card)
-    with atomic_write(path) as temporary:
-        temporary.write_text(json.dumps(item, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    write_text(path, json.dumps(item, indent=2, ensure_ascii=False) + "\n")
     return Path(path)
 
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from hytas.data import LabelledData, Scene
 from hytas.deploy import DeployedModel
-from hytas.deploy.scene import read_tile
+from hytas.deploy.tiles import read_tile
 from hytas.errors import InputError
 from hytas.export.evidence import classes_of_rows, in_few_rows, judge_labels
 

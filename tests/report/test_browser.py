@@ -98,13 +98,13 @@ def point(browser: Any, selector: str, x: float, y: float) -> None:
 def test_a_pixel_tells_its_class_and_spectrum(show: Open) -> None:
     page = show()
     assert text(page, ".tell .readout") == "No pixel is chosen."
-    point(page, ".plane.found .frame", (20 + 0.5) / WIDTH, (10 + 0.5) / HEIGHT)
+    point(page, ".plane.predicted .frame", (20 + 0.5) / WIDTH, (10 + 0.5) / HEIGHT)
     said = text(page, ".tell .readout")
     assert said.startswith("row 10, column 20: 3 water with confidence 0.80; ✓ right")
     assert said.endswith("(a test pixel).")
     path = one(page, ".spectra .pixel").get_attribute("d")
     assert path.count("L") == 11
-    point(page, ".plane.found .frame", (5 + 0.5) / WIDTH, (5 + 0.5) / HEIGHT)
+    point(page, ".plane.predicted .frame", (5 + 0.5) / WIDTH, (5 + 0.5) / HEIGHT)
     assert "✗ wrong, the truth is 1 grass" in text(page, ".tell .readout")
     assert one(page, ".spectra .true").get_attribute("d")
     assert one(page, ".spectra .pixel").get_attribute("d") != path
@@ -119,7 +119,7 @@ def test_the_spectrum_is_that_of_the_pixel(show: Open) -> None:
     assert known is not None
     assert known.spectra is not None
     page = show()
-    point(page, ".plane.found .frame", (20 + 0.5) / WIDTH, (10 + 0.5) / HEIGHT)
+    point(page, ".plane.predicted .frame", (20 + 0.5) / WIDTH, (10 + 0.5) / HEIGHT)
     path = one(page, ".spectra .pixel").get_attribute("d")
     places = [float(part.split(" ")[1]) for part in path[1:].split("L")]
     low, high, start, end = json.loads(one(page, "script.data").get_attribute("textContent"))[
@@ -147,7 +147,7 @@ def test_the_slider_moves_from_truth_to_map(show: Open) -> None:
     from selenium.webdriver.common.keys import Keys
 
     page = show()
-    clip = "return getComputedStyle(document.querySelector('.plane.found')).clipPath"
+    clip = "return getComputedStyle(document.querySelector('.plane.predicted')).clipPath"
     assert page.execute_script(clip) == "inset(0px 0px 0px 50%)"
     slider = one(page, ".slider input")
     slider.send_keys(Keys.HOME)
@@ -198,7 +198,7 @@ def test_a_candidate_tells_its_genes_in_every_chart(show: Open) -> None:
 
 def test_hostile_names_are_shown_and_do_nothing(show: Open) -> None:
     page = show(facts(HOSTILE), facts(HOSTILE, name=HOSTILE[0]))
-    point(page, ".plane.found .frame", (20 + 0.5) / WIDTH, (10 + 0.5) / HEIGHT)
+    point(page, ".plane.predicted .frame", (20 + 0.5) / WIDTH, (10 + 0.5) / HEIGHT)
     assert "3 a" in text(page, ".tell .readout")
     assert page.execute_script("return window.hurt === undefined")
     assert HOSTILE[0] in one(page, ".legend").text
@@ -209,8 +209,8 @@ def test_hostile_names_are_shown_and_do_nothing(show: Open) -> None:
 def test_figures_stay_without_the_script(show: Open) -> None:
     page = show(script=False)
     assert one(page, ".plane.truth img").is_displayed()
-    assert one(page, ".plane.found img").is_displayed()
-    left, right = one(page, ".plane.truth").rect, one(page, ".plane.found").rect
+    assert one(page, ".plane.predicted img").is_displayed()
+    left, right = one(page, ".plane.truth").rect, one(page, ".plane.predicted").rect
     assert right["x"] >= left["x"] + left["width"] or right["y"] >= left["y"] + left["height"]
     assert not one(page, ".slider").is_displayed()
     assert one(page, ".panel .front").is_displayed()

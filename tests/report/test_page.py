@@ -17,7 +17,7 @@ from made_up import HOSTILE, NAMES, candidates, facts, metrics, with_references,
 from hytas.errors import InputError
 from hytas.report import render, write_report
 from hytas.report.charts import MOST_POINTS
-from hytas.report.page import LAYERS
+from hytas.report.layers import LAYERS
 from hytas.report.words import next_steps
 
 LINKS = ("src", "href", "action", "data", "srcset", "poster", "xlink:href")

@@ -80,17 +80,17 @@ def test_class_means_are_those_of_labelled_pixels() -> None:
     cube = smooth_cube(9, 9, 5)
     labels = np.zeros((9, 9), np.int32)
     labels[2:4], labels[6] = 1, 3
-    found = class_means(cube, labels, 3, np.array([0, 2, 4]))
-    assert found[0] == pytest.approx(cube[2:4].mean(axis=(0, 1))[[0, 2, 4]], rel=1e-5)
-    assert np.isnan(found[1]).all()
-    assert found[2] == pytest.approx(cube[6].mean(axis=0)[[0, 2, 4]], rel=1e-5)
+    predicted = class_means(cube, labels, 3, np.array([0, 2, 4]))
+    assert predicted[0] == pytest.approx(cube[2:4].mean(axis=(0, 1))[[0, 2, 4]], rel=1e-5)
+    assert np.isnan(predicted[1]).all()
+    assert predicted[2] == pytest.approx(cube[6].mean(axis=0)[[0, 2, 4]], rel=1e-5)
 
 
 def test_numbers_stand_inside_their_class() -> None:
-    plane = pixels().found
-    found = spots(plane)
-    assert [number for number, *_ in found] == [1, 2, 3]
-    for number, row, column in found:
+    plane = pixels().predicted
+    predicted = spots(plane)
+    assert [number for number, *_ in predicted] == [1, 2, 3]
+    for number, row, column in predicted:
         assert plane[int(row * HEIGHT), int(column * WIDTH)] == number
 
 
@@ -99,7 +99,7 @@ def test_a_file_gives_back_the_pixels(tmp_path: Path) -> None:
     whole.save(path)
     back = Pixels.load(path)
     assert back.size == (HEIGHT, WIDTH)
-    for name in ("found", "truth", "confidence", "roles", "means", "palette"):
+    for name in ("predicted", "truth", "confidence", "roles", "means", "palette"):
         assert np.array_equal(getattr(back, name), getattr(whole, name), equal_nan=True)
     assert back.spectra is not None
     assert whole.spectra is not None
@@ -126,7 +126,7 @@ def test_planes_of_several_shapes_are_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="of no one shape"):
             Pixels.load(path)
     for name, value, message in (
-        ("found", np.full((HEIGHT, WIDTH), 9, np.uint16), "classes without a colour"),
+        ("predicted", np.full((HEIGHT, WIDTH), 9, np.uint16), "classes without a colour"),
         ("roles", np.full((HEIGHT, WIDTH), 9, np.uint8), "parts that a split does not have"),
         ("confidence", np.zeros((HEIGHT, WIDTH)), "planes of other types"),
         ("more", np.zeros(9_000_000), "at most 67108864 are read"),

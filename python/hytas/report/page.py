@@ -2,30 +2,23 @@
 
 import base64
 import hashlib
-import json
-import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined, UndefinedError
-from numpy.typing import NDArray
+from jinja2 import UndefinedError
 
 from hytas.errors import InputError
 from hytas.files import legible, write_text
 from hytas.metrics import FIGURES, mean_and_deviation
-from hytas.pictures import Legend, axes, map_png, picture_png
+from hytas.pictures import axes
 from hytas.report import charts, words
-from hytas.report.facts import Candidates, RunFacts
-from hytas.report.networks import HEIGHT, Drawing, draw
-from hytas.report.pixels import Pixels, spots
-from hytas.results import MethodResult, Results
+from hytas.report.facts import RunFacts
+from hytas.report.html import environment, figure, resource, stylesheet
+from hytas.report.layers import SHOWN_COSTS, Blobs, map_layers, pixel_data, point_data
+from hytas.report.networks import HEIGHT, draw
 
-_SHOWN_COSTS = ("params", "macs")
 _MOST_CURVES = 4
 
 
@@ -56,7 +49,7 @@ def render(runs: Sequence[RunFacts]) -> str:
     Raises:
         LookupError, TypeError, ValueError: the facts lack what those of a run have.
     """
-    script = _resource("report.js")
+    script = resource("report.js")
     blobs = Blobs()
     views = [_view(run, f"r{number}", blobs) for number, run in enumerate(runs, 1)]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -76,101 +69,8 @@ def render(runs: Sequence[RunFacts]) -> str:
         raise LookupError(str(error)) from None
 
 
-@cache
-def environment() -> Environment:
-    """Return the templates of all pages, with their filters."""
-    environment = Environment(
-        loader=PackageLoader("hytas.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_one_line,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "short": axes.short,
-        "share": words.share,
-        "figure": _figure,
-        "uri": _uri,
-        "spent": _spent,
-        "setting": _setting,
-    }
-    return environment
-
-
-def _one_line(value: Any) -> Any:
-    """A text without controls and ends of lines, whichever file it came from."""
-    if type(value) is not str or (value.isascii() and value.isprintable()):
-        return value
-    return legible(value)
-
-
-def stylesheet() -> str:
-    """Return the style of all pages."""
-    return _resource("report.css")
-
-
-def _resource(name: str) -> str:
-    return (files("hytas.report") / "templates" / name).read_text(encoding="utf-8")
-
-
-class Blobs:
-    """Binary values of a page, compressed; equal ones are held once.
-
-    Attributes:
-        held: name -> base64 of a zlib stream.
-    """
-
-    def __init__(self) -> None:
-        self.held: dict[str, str] = {}
-
-    def add(self, content: bytes) -> str:
-        """Hold `content`; return its name."""
-        name = hashlib.sha256(content).hexdigest()[:16]
-        if name not in self.held:
-            self.held[name] = base64.b64encode(zlib.compress(content, 9)).decode()
-        return name
-
-    def add_array(self, values: NDArray[Any]) -> str:
-        """Hold an array, little end first; return its name."""
-        return self.add(values.astype(values.dtype.newbyteorder("<")).tobytes())
-
-
-@dataclass(frozen=True, eq=False)
-class View:
-    """A run as the template shows it; `data` is what the script reads."""
-
-    key: str
-    run: RunFacts
-    results: Results | None
-    title: str
-    split: Sequence[str]
-    verdict: str
-    tiles: Sequence[tuple[str, str, str]]
-    map_notes: Sequence[str]
-    references: Sequence[MethodResult]
-    classes: Sequence[Mapping[str, Any]]
-    map: Mapping[str, Any] | None
-    samples: Sequence[Mapping[str, Any]]
-    errors: Sequence[Mapping[str, Any]]
-    spectra: charts.SpectraChart | None
-    panels: Sequence[charts.Panel]
-    race: charts.Lines | None
-    reliability: charts.Reliability | None
-    drawn: int
-    most: Mapping[str, int]
-    steps: Sequence[tuple[str, str]]
-    curves: Sequence[charts.Curves]
-    confusion: charts.Confusion | None
-    nets: Sequence[Drawing]
-    winner: Drawing | None
-    streams: Sequence[str]
-    settings: Sequence[tuple[str, Any]]
-    commands: Sequence[str]
-    data: Mapping[str, Any]
-
-
-def _view(run: RunFacts, key: str, blobs: Blobs) -> View:
+def _view(run: RunFacts, key: str, blobs: Blobs) -> dict[str, Any]:
+    """Return the values that `run.html` shows of a run; "data" is what the script reads."""
     metrics, pixels, candidates, results = run.metrics, run.pixels, run.candidates, run.results
     classes = _classes(run)
     chart = None if pixels is None else charts.spectra_chart(pixels)
@@ -178,54 +78,56 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> View:
     calibration = metrics["test"].get("calibration") if metrics else None
     times = [entry.get("command") for entry in run.times.values()]
     samples, errors = _samples(run)
-    return View(
-        key=key,
-        run=run,
-        results=results,
-        title=words.title(run),
-        tiles=_tiles(run),
-        split=words.about_split(metrics["split"], run.words)
+    return {
+        "key": key,
+        "run": run,
+        "results": results,
+        "title": words.title(run),
+        "tiles": _tiles(run),
+        "split": words.about_split(metrics["split"], run.words)
         if metrics and "split" in metrics
         else (),
-        verdict=words.verdict(results) if results else "The run is not finished.",
-        map_notes=(
+        "verdict": words.verdict(results) if results else "The run is not finished.",
+        "map_notes": (
             [*words.about_smoothing(results), *words.about_self_training(results)]
             if results
             else ()
         ),
-        references=results.comparison.rows if results and results.comparison else (),
-        classes=classes,
-        map=None if pixels is None else _map(pixels, [row["id"] for row in classes]),
-        samples=samples,
-        errors=errors,
-        spectra=chart,
-        panels=_panels(run, drawn),
-        race=charts.race_lines(run.finalists, "score"),
-        reliability=charts.reliability(calibration) if calibration else None,
-        drawn=len(drawn),
-        most={
+        "references": results.comparison.rows if results and results.comparison else (),
+        "classes": classes,
+        "map": None if pixels is None else map_layers(pixels, [row["id"] for row in classes]),
+        "samples": samples,
+        "errors": errors,
+        "spectra": chart,
+        "panels": _panels(run, drawn),
+        "race": charts.race_lines(run.finalists, "score"),
+        "reliability": charts.reliability(calibration) if calibration else None,
+        "drawn": len(drawn),
+        "most": {
             "params": max((layer.params for layer in run.layers), default=1) or 1,
             "macs": max((layer.macs for layer in run.layers), default=1) or 1,
         },
-        steps=words.next_steps(run),
-        curves=_curves(run),
-        confusion=None if metrics is None else charts.confusion_matrix(metrics["test"], _ids(run)),
-        nets=[
+        "steps": words.next_steps(run),
+        "curves": _curves(run),
+        "confusion": None
+        if metrics is None
+        else charts.confusion_matrix(metrics["test"], _ids(run)),
+        "nets": [
             draw({name: values[item.place] for name, values in candidates.genes.items()})
             for item in run.finalists
         ]
         if candidates
         else (),
-        winner=None if run.architecture is None else draw(run.architecture),
-        streams=[name for name in dict.fromkeys(layer.stream for layer in run.layers) if name],
-        settings=sorted(_leaves(run.config)),
-        commands=list(dict.fromkeys(str(command) for command in times if command)),
-        data={
-            "pixels": None if pixels is None else _pixel_data(pixels, chart, blobs),
-            "points": None if candidates is None else _point_data(candidates, drawn, blobs),
+        "winner": None if run.architecture is None else draw(run.architecture),
+        "streams": [name for name in dict.fromkeys(layer.stream for layer in run.layers) if name],
+        "settings": sorted(_leaves(run.config)),
+        "commands": list(dict.fromkeys(str(command) for command in times if command)),
+        "data": {
+            "pixels": None if pixels is None else pixel_data(pixels, chart, blobs),
+            "points": None if candidates is None else point_data(candidates, drawn, blobs),
             "classes": [row["label"] for row in classes],
         },
-    )
+    }
 
 
 def _ids(run: RunFacts) -> Sequence[int]:
@@ -268,16 +170,16 @@ def _tiles(run: RunFacts) -> list[tuple[str, str, str]]:
         for name, title in (("OA", "overall accuracy"), ("AA", "mean over classes")):
             spread = over.get(name)
             remark = f"{len(seeds['of'])} seeds: {_spread(spread)}" if spread else ""
-            tiles.append((title, _figure(of_map[name]), remark))
-        tiles.append(("kappa", _figure(of_map["kappa"]), ""))
+            tiles.append((title, figure(of_map[name]), remark))
+        tiles.append(("kappa", figure(of_map["kappa"]), ""))
         if (lead := words.lead(results)) is not None:
             points, title = lead
             tiles.append(("points above the better reference", f"{points:+.1f}", title))
         if "ECE" in of_map:
-            tiles.append(("calibration error", _figure(of_map["ECE"]), ""))
+            tiles.append(("calibration error", figure(of_map["ECE"]), ""))
     limits = {name: high for name, _, high in run.bounds if high}
     titles = {"params": "parameters", "macs": "multiply-accumulates"}
-    for name in dict.fromkeys([*_SHOWN_COSTS, *limits]):
+    for name in dict.fromkeys([*SHOWN_COSTS, *limits]):
         if name in run.costs:
             cost, limit = run.costs[name], limits.get(name)
             remark = f"{words.share(cost / limit)} of the budget" if limit else ""
@@ -287,8 +189,8 @@ def _tiles(run: RunFacts) -> list[tuple[str, str, str]]:
 
 def _spread(spread: Mapping[str, Any]) -> str:
     if spread["std"] is None:
-        return _figure(spread["mean"])
-    return f"{_figure(spread['mean'])} ± {_figure(spread['std'])}"
+        return figure(spread["mean"])
+    return f"{figure(spread['mean'])} ± {figure(spread['std'])}"
 
 
 def _curves(run: RunFacts) -> list[charts.Curves]:
@@ -311,7 +213,7 @@ def _panels(run: RunFacts, drawn: Sequence[int]) -> list[charts.Panel]:
     if candidates is None or not candidates.ids:
         return []
     bounded = [name for name, *_ in run.bounds] + str(run.config.get("pareto") or "").split(",")
-    names = dict.fromkeys([*_SHOWN_COSTS, *bounded])
+    names = dict.fromkeys([*SHOWN_COSTS, *bounded])
     costs = [name for name in names if name in candidates.costs]
     panels = []
     for score, values in candidates.scores.items():
@@ -324,116 +226,6 @@ def _panels(run: RunFacts, drawn: Sequence[int]) -> list[charts.Panel]:
     if any("accuracy" in f for item in run.finalists for f in item.rungs.values()):
         panels += [charts.accuracy_panel(candidates, run.finalists, drawn, cost) for cost in costs]
     return panels
-
-
-LAYERS = (
-    ("image", "False colours", "the scene in near infrared, red and green"),
-    ("truth", "Ground truth", "one colour a class"),
-    ("found", "Map of the model", "one colour a class"),
-    ("errors", "Errors", "labelled pixels of the wrong class in red"),
-    ("confidence", "Confidence", "from unsure (dark) to sure (bright)"),
-)
-"""Layers of the map: key, title, and what it shows."""
-
-
-def _map(pixels: Pixels, ids: Sequence[int]) -> dict[str, Any]:
-    """Return the layers of the map as pictures, and the numbers on them."""
-    count = len(pixels.palette)
-    colours = [tuple(colour) for colour in pixels.palette.tolist()]
-    legend = Legend(range(1, count + 1), [""] * count, colours)
-    number = dict(enumerate(ids, 1))
-    pictures = {
-        "image": picture_png(pixels.image),
-        "truth": map_png(pixels.truth.astype(np.int32), legend),
-        "found": map_png(pixels.found.astype(np.int32), legend),
-        "errors": picture_png(_errors(pixels)),
-        "confidence": picture_png(_confidence(pixels)),
-    }
-    layers = []
-    for key, title, about in LAYERS:
-        plane = getattr(pixels, key) if key in ("truth", "found") else None
-        marks = [] if plane is None else spots(plane)
-        layers.append(
-            {
-                "key": key,
-                "title": title,
-                "about": about,
-                "src": f"data:image/png;base64,{base64.b64encode(pictures[key]).decode()}",
-                "spots": [(number.get(own, own), top, left) for own, top, left in marks],
-            }
-        )
-    height, width = pixels.found.shape
-    return {"layers": layers, "height": height, "width": width}
-
-
-def _errors(pixels: Pixels) -> NDArray[np.uint8]:
-    """Return a picture: labelled pixels grey where they are right, red where they are wrong."""
-    picture = np.full((*pixels.truth.shape, 3), 235, np.uint8)
-    labelled = (pixels.truth > 0) & (pixels.found > 0)
-    right = labelled & (pixels.truth == pixels.found)
-    picture[right] = (165, 175, 185)
-    picture[labelled & ~right] = (200, 30, 30)
-    return picture
-
-
-def _confidence(pixels: Pixels) -> NDArray[np.uint8]:
-    """Return a picture of the confidence in greys; black without data."""
-    grey = np.where(pixels.found > 0, pixels.confidence, 0).astype(np.uint8)
-    return np.repeat(grey[:, :, None], 3, axis=2)
-
-
-def _pixel_data(pixels: Pixels, chart: charts.SpectraChart | None, blobs: Blobs) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "size": list(pixels.found.shape),
-        "stride": pixels.stride,
-        "planes": {
-            name: blobs.add_array(getattr(pixels, name))
-            for name in ("found", "truth", "confidence", "roles")
-        },
-        "spectra": None,
-    }
-    spectra = pixels.spectra
-    if spectra is None or chart is None:
-        return data
-    data["spectra"] = {
-        "size": list(spectra.codes.shape),
-        "stride": spectra.stride,
-        "codes": blobs.add_array(spectra.codes),
-        "low": blobs.add_array(spectra.low),
-        "step": blobs.add_array(spectra.step),
-        "basis": blobs.add_array(spectra.basis),
-        "centre": blobs.add_array(spectra.centre),
-        "xs": chart.xs,
-        "up": [chart.up.low, chart.up.high, chart.up.start, chart.up.end],
-    }
-    return data
-
-
-def _point_data(candidates: Candidates, drawn: Sequence[int], blobs: Blobs) -> dict[str, Any]:
-    """The candidates that are drawn, column by column; genes as numbers of their texts."""
-
-    def coded(values: Sequence[str]) -> dict[str, Any]:
-        texts = list(dict.fromkeys(values))
-        number = {text: at for at, text in enumerate(texts)}
-        return {"texts": texts, "of": [number[values[place]] for place in drawn]}
-
-    def plain(values: NDArray[np.float64]) -> list[float | None]:
-        chosen = values[list(drawn)]
-        return [float(f"{v:.6g}") if np.isfinite(v) else None for v in chosen]
-
-    columns = {
-        "id": [candidates.ids[place] for place in drawn],
-        "generation": [candidates.generations[place] for place in drawn],
-        "genes": {name: coded(values) for name, values in candidates.genes.items()},
-        "costs": {
-            name: [int(values[place]) for place in drawn]
-            for name, values in candidates.costs.items()
-            if name in _SHOWN_COSTS
-        },
-        "scores": {name: plain(values) for name, values in candidates.scores.items()},
-    }
-    text = json.dumps(columns, allow_nan=False, separators=(",", ":"))
-    return {"count": len(drawn), "columns": blobs.add(text.encode())}
 
 
 def _compare(runs: Sequence[RunFacts]) -> dict[str, Any]:
@@ -459,7 +251,7 @@ def _compare(runs: Sequence[RunFacts]) -> dict[str, Any]:
         },
         "costs": {
             name: [run.costs.get(name) for run in runs]
-            for name in _SHOWN_COSTS
+            for name in SHOWN_COSTS
             if any(name in run.costs for run in runs)
         }
         | {
@@ -486,27 +278,3 @@ def _leaves(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]
         else:
             leaves.append((f"{prefix}{name}", value))
     return leaves
-
-
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
-
-
-def _setting(value: Any) -> str:
-    if isinstance(value, list):
-        return "-".join(map(str, value)) or "none"
-    if value is None or isinstance(value, bool):
-        return {None: "not set", True: "yes", False: "no"}[value]
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _uri(svg: str) -> str:
-    """An SVG as an image: nothing in it can run."""
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
-
-
-def _spent(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    hours, minutes = divmod(round(seconds) // 60, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {round(seconds) % 60} s"

@@ -25,7 +25,7 @@ class Pixels:
     """The pixels of a classified scene, or every `stride`-th row and column of a large one.
 
     Attributes:
-        found: (h, w) uint16 class indices from 1; 0 where there is no data.
+        predicted: (h, w) uint16 class indices from 1; 0 where there is no data.
         truth: (h, w) uint16 likewise; 0 unlabelled.
         confidence: (h, w) uint8, 255 for 1.
         roles: (h, w) uint8, indices of `ROLES`.
@@ -37,7 +37,7 @@ class Pixels:
         spectra: or None where there are none; their stride is that of the scene.
     """
 
-    found: Plane
+    predicted: Plane
     truth: Plane
     confidence: NDArray[np.uint8]
     roles: NDArray[np.uint8]
@@ -74,18 +74,19 @@ class Pixels:
         Raises:
             KeyError, TypeError, ValueError: they are not those of pixels.
         """
-        names = {"found": np.uint16, "truth": np.uint16, "confidence": np.uint8, "roles": np.uint8}
-        planes = {name: np.asarray(held[name]) for name in names}
-        shape, classes = planes["found"].shape, len(held["palette"])
+        types = {"predicted": np.uint16, "truth": np.uint16}
+        types |= {"confidence": np.uint8, "roles": np.uint8}
+        planes = {name: np.asarray(held[name]) for name in types}
+        shape, classes = planes["predicted"].shape, len(held["palette"])
         if len(shape) != 2 or any(plane.shape != shape for plane in planes.values()):
             raise ValueError("planes of no one shape")
-        if any(planes[name].dtype != kind for name, kind in names.items()):
+        if any(planes[name].dtype != kind for name, kind in types.items()):
             raise ValueError("planes of other types")
         if any(held[name].dtype.kind not in "uif" for name in ("means", "palette")):
             raise ValueError("means or colours of no numbers")
         if held["means"].ndim != 2 or len(held["means"]) != classes:
             raise ValueError("means and colours of no one shape")
-        if max(planes["found"].max(), planes["truth"].max()) > classes:
+        if max(planes["predicted"].max(), planes["truth"].max()) > classes:
             raise ValueError("classes without a colour")
         if held["image"].shape != (*shape, 3) or held["image"].dtype != np.uint8:
             raise ValueError("an image of another shape")
@@ -188,7 +189,7 @@ def spots(plane: Plane) -> list[tuple[int, float, float]]:
 
 def view_pixels(
     cube: NDArray[Any],
-    found: NDArray[np.int32],
+    predicted: NDArray[np.int32],
     confidence: NDArray[np.float32],
     labels: NDArray[np.int32],
     roles: NDArray[np.uint8],
@@ -201,7 +202,7 @@ def view_pixels(
 
     Args:
         cube: (H, W, B); read row by row.
-        found: (H, W) class indices from 1 that the model gave; 0 where there is no data.
+        predicted: (H, W) class indices from 1 that the model gave; 0 where there is no data.
         confidence: (H, W) of these, 0..1.
         labels: (H, W) class indices of the ground truth; 0 unlabelled.
         roles: (H, W) indices of `ROLES`.
@@ -211,19 +212,19 @@ def view_pixels(
     """
     height, width = labels.shape
     stride = usual_stride(height, width)
-    spectra = reduce_spectra(cube, found > 0, kept, wavelengths)
+    spectra = reduce_spectra(cube, predicted > 0, kept, wavelengths)
     means = class_means(cube, labels, len(palette), kept).astype(np.float32)
     if spectra is not None and spectra.merged > 1:
         means = merge_bands(means, spectra.merged)
     every = (slice(None, None, stride), slice(None, None, stride))
     return Pixels(
-        found=found[every].astype(np.uint16),
+        predicted=predicted[every].astype(np.uint16),
         truth=labels[every].astype(np.uint16),
         confidence=np.rint(255 * np.clip(confidence[every], 0, 1)).astype(np.uint8),
         roles=roles[every].astype(np.uint8),
         means=means,
         palette=np.asarray(palette, np.uint8),
-        image=false_colours(cube[every], found[every] > 0, kept, wavelengths),
+        image=false_colours(cube[every], predicted[every] > 0, kept, wavelengths),
         size=(height, width),
         stride=stride,
         spectra=spectra,

@@ -28,15 +28,15 @@ class Samples:
 
     Attributes:
         pictures: (n, s, s, 3) uint8.
-        truth, found: (n,) int64, classes from 0.
-        confidence: (n,) float32, of the class that was found.
+        truth, predicted: (n,) int64, classes from 0.
+        confidence: (n,) float32, of the predicted class.
         names: (n,) of their files.
         errors: how many of them, the last ones, are the worst errors.
     """
 
     pictures: NDArray[np.uint8]
     truth: NDArray[np.int64]
-    found: NDArray[np.int64]
+    predicted: NDArray[np.int64]
     confidence: NDArray[np.float32]
     names: NDArray[np.str_]
     errors: int
@@ -66,7 +66,7 @@ class Samples:
         pictures = held["pictures"]
         if pictures.ndim != 4 or pictures.shape[3] != 3 or pictures.dtype != np.uint8:
             raise ValueError("pictures of another kind")
-        kinds = {"truth": "i", "found": "i", "confidence": "f", "names": "U"}
+        kinds = {"truth": "i", "predicted": "i", "confidence": "f", "names": "U"}
         for name, kind in kinds.items():
             if held[name].shape != (len(pictures),) or held[name].dtype.kind != kind:
                 raise ValueError(f"{name} that do not fit the pictures")
@@ -76,7 +76,7 @@ class Samples:
         return cls(pictures, **{name: held[name] for name in kinds}, errors=errors)
 
     def shown(self, classes: Sequence[str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Return the samples and the errors, each with "src", "name", "truth", "found", "sure".
+        """Return the samples and the errors, each with "src", "name", "truth", "predicted", "sure".
 
         Raises:
             IndexError: a class has no name.
@@ -86,12 +86,12 @@ class Samples:
                 "src": _png(picture),
                 "name": str(name),
                 "truth": classes[truth],
-                "found": classes[found],
-                "right": bool(truth == found),
+                "predicted": classes[predicted],
+                "right": bool(truth == predicted),
                 "sure": float(sure),
             }
-            for picture, truth, found, sure, name in zip(
-                self.pictures, self.truth, self.found, self.confidence, self.names, strict=True
+            for picture, truth, predicted, sure, name in zip(
+                self.pictures, self.truth, self.predicted, self.confidence, self.names, strict=True
             )
         ]
         split = len(rows) - self.errors
@@ -111,15 +111,15 @@ def choose_samples(
         truth: (N,) class indices from 0.
         probabilities: (N, C) of the model.
     """
-    found, sure = probabilities.argmax(axis=1), probabilities.max(axis=1)
+    predicted, sure = probabilities.argmax(axis=1), probabilities.max(axis=1)
     some = [np.flatnonzero(truth == label)[:EACH] for label in np.unique(truth)[:MOST_CLASSES]]
-    wrong = np.flatnonzero(found != truth)
+    wrong = np.flatnonzero(predicted != truth)
     worst = wrong[np.argsort(-sure[wrong], kind="stable")][:MOST_ERRORS]
     chosen = np.concatenate([*some, worst]).astype(np.int64)
     return Samples(
         as_pictures(read(chosen)),
         truth[chosen].astype(np.int64),
-        found[chosen].astype(np.int64),
+        predicted[chosen].astype(np.int64),
         sure[chosen].astype(np.float32),
         np.array([names[number][-NAMED:] for number in chosen], np.str_),
         len(worst),

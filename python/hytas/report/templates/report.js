@@ -56,7 +56,7 @@ class ClassMap {
 
   async load() {
     const planes = this.data.planes;
-    this.found = await array(planes.found, "uint16");
+    this.predicted = await array(planes.predicted, "uint16");
     this.truth = await array(planes.truth, "uint16");
     this.confidence = await array(planes.confidence, "uint8");
     this.roles = await array(planes.roles, "uint8");
@@ -80,7 +80,7 @@ class ClassMap {
     this.layers();
     cut();
     this.article.querySelector(".handle").hidden = false;
-    const area = this.article.querySelector(".plane.found .frame");
+    const area = this.article.querySelector(".plane.predicted .frame");
     const point = (event) => {
       const box = area.getBoundingClientRect();
       const row = Math.floor(((event.clientY - box.top) / box.height) * this.height);
@@ -122,31 +122,31 @@ class ClassMap {
     this.place = place;
     const [row, column] = place;
     const at = row * this.width + column;
-    const found = this.found[at];
+    const predicted = this.predicted[at];
     const truth = this.truth[at];
     const stride = this.data.stride;
     const where = `row ${row * stride}, column ${column * stride}:`;
     const parts = [[where, false]];
-    if (found) {
+    if (predicted) {
       const sure = (this.confidence[at] / 255).toFixed(2);
-      parts.push([this.names[found - 1], true], [`with confidence ${sure};`, false]);
+      parts.push([this.names[predicted - 1], true], [`with confidence ${sure};`, false]);
     } else parts.push(["no data;", false]);
     if (truth) {
-      const right = found ? (truth === found ? "✓ right, " : "✗ wrong, ") : "";
+      const right = predicted ? (truth === predicted ? "✓ right, " : "✗ wrong, ") : "";
       parts.push([`${right}the truth is`, false], [this.names[truth - 1], true]);
     }
     if (truth) parts.push([`(${ROLES[this.roles[at]]}).`, false]);
     else parts.push(["no truth is known here.", false]);
     say(this.out, parts);
     this.cross.hidden = false;
-    const area = this.article.querySelector(".plane.found .frame");
+    const area = this.article.querySelector(".plane.predicted .frame");
     this.cross.style.left = `${((column + 0.5) / this.width) * area.clientWidth}px`;
     this.cross.style.top = `${((row + 0.5) / this.height) * area.clientHeight}px`;
-    if (this.chart) this.draw(row * stride, column * stride, found, truth);
+    if (this.chart) this.draw(row * stride, column * stride, predicted, truth);
   }
 
   /** Draw the pixel's spectrum with the means of its class and of its true class. */
-  draw(row, column, found, truth) {
+  draw(row, column, predicted, truth) {
     const spectra = this.data.spectra;
     const [count, height, width] = spectra.size;
     const at = Math.floor(row / spectra.stride) * width + Math.floor(column / spectra.stride);
@@ -159,10 +159,10 @@ class ClassMap {
     const [low, high, start, end] = spectra.up;
     const y = (value) => start + ((value - low) / (high - low)) * (end - start);
     const path = Array.from(values, (value, b) => `${b ? "L" : "M"}${spectra.xs[b]} ${y(value).toFixed(1)}`);
-    this.chart.classList.toggle("chosen", found > 0);
-    this.chart.querySelector(".pixel").setAttribute("d", found ? path.join("") : "");
+    this.chart.classList.toggle("chosen", predicted > 0);
+    this.chart.querySelector(".pixel").setAttribute("d", predicted ? path.join("") : "");
     const means = this.chart.querySelectorAll(".mean");
-    for (const [name, number] of [["found", found], ["true", truth === found ? 0 : truth]]) {
+    for (const [name, number] of [["predicted", predicted], ["true", truth === predicted ? 0 : truth]]) {
       const line = this.chart.querySelector(`.${name}`);
       const mean = number ? means[number - 1] : null;
       line.setAttribute("d", mean ? mean.getAttribute("d") : "");
@@ -189,9 +189,9 @@ class ClassMap {
     const image = new ImageData(this.width, this.height);
     const dark = matchMedia("(prefers-color-scheme: dark)").matches;
     const edge = (Number(slider.value) / 100) * this.width;
-    for (let at = 0; at < this.found.length; at++) {
+    for (let at = 0; at < this.predicted.length; at++) {
       const side = at % this.width < edge ? this.left : this.right;
-      const plane = side === "truth" ? this.truth : this.found;
+      const plane = side === "truth" ? this.truth : this.predicted;
       if (plane[at] === this.chosen) continue;
       image.data.fill(dark ? 20 : 255, 4 * at, 4 * at + 3);
       image.data[4 * at + 3] = 225;

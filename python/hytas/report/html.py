@@ -1,0 +1,106 @@
+"""The templates of pages, and pages of sections: one HTML file that needs no network."""
+
+import base64
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from hytas.errors import InputError
+from hytas.files import legible, write_text
+from hytas.pictures import axes
+from hytas.report import words
+from hytas.report.facts import Section
+
+
+@cache
+def environment() -> Environment:
+    """Return the templates of all pages, with their filters."""
+    environment = Environment(
+        loader=PackageLoader("hytas.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_one_line,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "short": axes.short,
+        "share": words.share,
+        "figure": figure,
+        "uri": _uri,
+        "spent": _spent,
+        "setting": _setting,
+    }
+    return environment
+
+
+def _one_line(value: Any) -> Any:
+    """A text without controls and ends of lines, whichever file it came from."""
+    if type(value) is not str or (value.isascii() and value.isprintable()):
+        return value
+    return legible(value)
+
+
+def stylesheet() -> str:
+    """Return the style of all pages."""
+    return resource("report.css")
+
+
+def resource(name: str) -> str:
+    """Return the text of a file of `templates`."""
+    return (files("hytas.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def render_sections(title: str, about: Sequence[str], sections: Sequence[Section]) -> str:
+    """Return a page of sections as HTML: one file that asks no other place for anything."""
+    template = environment().get_template("sections.html")
+    return template.render(
+        {"title": title, "about": about, "sections": sections, "style": stylesheet()}
+    )
+
+
+def write_sections(
+    path: str | Path, title: str, about: Sequence[str], sections: Sequence[Section]
+) -> None:
+    """Write a page of sections.
+
+    Args:
+        path: an HTML file; replaced as a whole.
+        about: sentences at the top.
+
+    Raises:
+        InputError: there is no section.
+        OSError: the file cannot be written.
+    """
+    if not sections:
+        raise InputError("sections", rule="none given", hint="a page needs at least one")
+    write_text(path, render_sections(title, about, sections))
+
+
+def figure(value: float | None) -> str:
+    """Return a figure with four digits, or "-"."""
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _setting(value: Any) -> str:
+    if isinstance(value, list):
+        return "-".join(map(str, value)) or "none"
+    if value is None or isinstance(value, bool):
+        return {None: "not set", True: "yes", False: "no"}[value]
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _uri(svg: str) -> str:
+    """An SVG as an image: nothing in it can run."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
+
+
+def _spent(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    hours, minutes = divmod(round(seconds) // 60, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {round(seconds) % 60} s"

@@ -18,7 +18,7 @@ from hytas.run.supernets.strategy import kind_of
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
 from hytas.spaces import open_space
-from hytas.spaces.narrowing import with_values
+from hytas.spaces.opening import with_values
 from hytas.supernet import InheritedScore
 from hytas.train import Epoch, Recipe
 

@@ -14,7 +14,7 @@ from hytas.run.control import EVOLVED
 from hytas.run.delivering.findings import run_facts
 from hytas.run.folder import RunFolder
 from hytas.run.progress import Report
-from hytas.spaces.narrowing import with_values
+from hytas.spaces.opening import with_values
 from refusals import refuses
 
 

@@ -12,7 +12,7 @@ from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
 from hytas.run import RunConfig, evolve_space
 from hytas.spaces import open_space
-from hytas.spaces.narrowing import with_values
+from hytas.spaces.opening import with_values
 from hytas.supernet import EvolutionSettings, SupernetSettings
 from hytas.train import Epoch, Recipe
 

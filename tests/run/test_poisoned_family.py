@@ -13,7 +13,7 @@ from hytas.run.context import Run
 from hytas.run.folder import write_json
 from hytas.run.stages import Stage
 from hytas.run.weights import load_weights
-from hytas.spaces.narrowing import with_values
+from hytas.spaces.opening import with_values
 from hytas.supernet import Supernet, SupernetSettings
 from hytas.train import Recipe
 

@@ -148,13 +148,13 @@ def export_checked(
         OSError: a file cannot be written.
     """
     written: dict[str, dict[str, Any]] = {}
-    refusals: list[InputError] = []
+    refusals: dict[str, InputError] = {}
     for name in check_formats(formats, taken):
         path = Path(folder) / file_of(name, taken)
         try:
             written[name] = export_file(path, card, name, evidence, force=force, taken=taken)
         except InputError as refusal:
-            refusals.append(refusal)
+            refusals[name] = refusal
     if refusals:
         raise refused(refusals, written)
     return written

@@ -1,6 +1,6 @@
 """Compare exported files with torch on real pixels."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,20 +35,17 @@ class ExportError(InputError):
 
 
 def refused(
-    refusals: Sequence[InputError], written: Mapping[str, Mapping[str, Any]]
+    refusals: Mapping[str, InputError], written: Mapping[str, Mapping[str, Any]]
 ) -> ExportError:
-    """Return one error for the refusals of several formats."""
-    if len(refusals) == 1:
-        only = refusals[0]
-        fields = (only.argument, only.value, only.rule, only.hint)
-        error = ExportError(*(fields if only.rule else fields[:1]))
-    else:
-        error = ExportError(
-            "formats",
-            ",".join(str(one.value) for one in refusals),
-            "; ".join(f"{one.value}: {one.rule or one.argument}" for one in refusals),
-            next((one.hint for one in refusals if one.hint), ""),
-        )
+    """Return one error for the refusals of formats, by their names."""
+    rules = {name: one.rule or one.argument for name, one in refusals.items()}
+    several = len(rules) > 1
+    error = ExportError(
+        "formats",
+        ",".join(rules),
+        "; ".join(f"{name}: {rule}" if several else rule for name, rule in rules.items()),
+        next((one.hint for one in refusals.values() if one.hint), ""),
+    )
     error.written = written
     return error
 

@@ -206,6 +206,16 @@ def of_layer(drop: Drop, index: int, depth: int) -> Drop:
     return drop._replace(path=drop.path * index / max(1, depth - 1))
 
 
+def through_stages(tokens: Tensor, stages: nn.ModuleList, between: nn.ModuleList) -> Tensor:
+    """Run tokens through stages of layers, with a module between each two stages."""
+    for stage, layers in enumerate(stages):
+        if stage:
+            tokens = between[stage - 1](tokens)
+        for layer in layers:  # type: ignore[attr-defined]
+            tokens = layer(tokens)
+    return tokens
+
+
 def layer_of(
     layers: Layers, index: int, embed_dim: int, grid: Sequence[int], drop: Drop = NO_DROP
 ) -> Block | MixerBlock:

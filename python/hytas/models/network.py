@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from hytas.errors import InputError
 from hytas.models.layers import Initializer
-from hytas.models.streams import TokenStream
+from hytas.models.streams import TokenStream, initializers_of
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Network(nn.Module):
 
         A network that does not name them all starts, for the proxies, as it constructs itself.
         """
-        return {}
+        return initializers_of(self) if self.framed else {}
 
     def strips(self) -> Strips:
         """Return the parts of the network for whole rows of pixels (the scene graph).

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from hytas.models.blocks import NO_DROP, Block, Drop, of_layer
-from hytas.models.layers import Attention, Initializer, LayerNorm, Placed
+from hytas.models.blocks import NO_DROP, Block, Drop, of_layer, through_stages
+from hytas.models.layers import Attention, LayerNorm, Placed
 from hytas.models.network import Network
-from hytas.models.streams import initialise, initializers_of
+from hytas.models.streams import initialise
 from hytas.models.vit import PatchEmbedding, class_first
 from hytas.spaces.shape import ImageShape
 
@@ -67,6 +67,8 @@ class PoolingTransformer(Network):
     Input: scaled images (N, H, W, channels), float. Output: logits (N, classes).
     """
 
+    framed = True
+
     def __init__(
         self,
         shape: ImageShape,
@@ -104,19 +106,9 @@ class PoolingTransformer(Network):
         self.head = nn.Linear(widths[-1], shape.classes)
         initialise(self)
 
-    framed = True
-
-    def initializers(self) -> dict[str, Initializer]:
-        """Return parameter name -> initializer."""
-        return initializers_of(self)
-
     def forward(self, images: Tensor) -> Tensor:
         """(N, H, W, channels) -> (N, classes)."""
         tokens = self.entry(self.patch_embed(images))
-        for stage, blocks in enumerate(self.stages):
-            if stage:
-                tokens = self.pools[stage - 1](tokens)
-            for block in blocks:  # type: ignore[attr-defined]
-                tokens = block(tokens)
+        tokens = through_stages(tokens, self.stages, self.pools)
         logits: Tensor = self.head(self.norm(tokens[:, 0]))
         return logits

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from hytas.errors import InputError
 from hytas.models.blocks import NO_DROP, Drop, Layers
-from hytas.models.layers import Initializer, LayerNorm, PixelEmbedding, SpectralEmbedding
+from hytas.models.layers import LayerNorm, PixelEmbedding, SpectralEmbedding
 from hytas.models.network import Network, Strips
 from hytas.models.numberless import shared
-from hytas.models.streams import TokenStream, initialise, initializers_of
+from hytas.models.streams import TokenStream, initialise
 from hytas.spaces.shape import InputShape
 
 BAND, PIXEL, SERIES, PARALLEL = TOKENS = ("band", "pixel", "series", "parallel")
@@ -51,6 +51,8 @@ class SpectralTransformer(Network):
     Raises:
         InputError: other tokens or pooling than these, or a patch without a centre.
     """
+
+    framed = True
 
     def __init__(
         self,
@@ -91,8 +93,6 @@ class SpectralTransformer(Network):
         self.head = shared("head", nn.Linear, embed_dim * len(heard), shape.classes)
         initialise(self)
 
-    framed = True
-
     @property
     def streams(self) -> tuple[str, ...]:
         """The streams there are: "band", "pixel", or both, in the order in which they run."""
@@ -107,10 +107,6 @@ class SpectralTransformer(Network):
     def pixel_projection(self) -> nn.Linear | None:
         """The linear map of a pixel's bands, if tokens are pixels."""
         return self.pixel_embed.project if PIXEL in self.streams else None
-
-    def initializers(self) -> dict[str, Initializer]:
-        """Return parameter name -> initializer."""
-        return initializers_of(self)
 
     def seen(self, patches: Tensor) -> Tensor:
         """Return the centre of patches (N, P, P, bands) that the network looks at."""

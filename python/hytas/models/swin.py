@@ -7,11 +7,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hytas.models.blocks import NO_DROP, Block, Drop, of_layer
-from hytas.models.layers import Initializer, LayerNorm
+from hytas.models.blocks import NO_DROP, Block, Drop, of_layer, through_stages
+from hytas.models.layers import LayerNorm
 from hytas.models.network import Network
 from hytas.models.positions import WindowAttention
-from hytas.models.streams import initialise, initializers_of
+from hytas.models.streams import initialise
 from hytas.models.vit import PatchEmbedding
 from hytas.spaces.shape import ImageShape
 
@@ -69,6 +69,8 @@ class WindowTransformer(Network):
     Input: scaled images (N, H, W, channels), float. Output: logits (N, classes).
     """
 
+    framed = True
+
     def __init__(
         self,
         shape: ImageShape,
@@ -101,19 +103,9 @@ class WindowTransformer(Network):
         self.head = nn.Linear(width, shape.classes)
         initialise(self)
 
-    framed = True
-
-    def initializers(self) -> dict[str, Initializer]:
-        """Return parameter name -> initializer."""
-        return initializers_of(self)
-
     def forward(self, images: Tensor) -> Tensor:
         """(N, H, W, channels) -> (N, classes)."""
         tokens = self.embed_norm(self.patch_embed(images))
-        for stage, blocks in enumerate(self.stages):
-            if stage:
-                tokens = self.merges[stage - 1](tokens)
-            for block in blocks:  # type: ignore[attr-defined]
-                tokens = block(tokens)
+        tokens = through_stages(tokens, self.stages, self.merges)
         logits: Tensor = self.head(self.norm(tokens).mean(dim=1))
         return logits

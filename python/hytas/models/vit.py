@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from hytas.errors import InputError
 from hytas.models.blocks import NO_DROP, Drop, Layers
-from hytas.models.layers import Initializer, LayerNorm
+from hytas.models.layers import LayerNorm
 from hytas.models.network import Network
-from hytas.models.streams import TokenStream, initialise, initializers_of
+from hytas.models.streams import TokenStream, initialise
 from hytas.spaces.shape import ImageShape
 
 CLASS, MEAN = POOLINGS = ("class", "mean")
@@ -45,6 +45,8 @@ class VisionTransformer(Network):
     Input: scaled images (N, H, W, channels), float. Output: logits (N, classes).
     """
 
+    framed = True
+
     def __init__(
         self,
         shape: ImageShape,
@@ -71,12 +73,6 @@ class VisionTransformer(Network):
     def token_streams(self) -> Mapping[str, TokenStream]:
         """The one stream."""
         return {"patch": self.stream}
-
-    framed = True
-
-    def initializers(self) -> dict[str, Initializer]:
-        """Return parameter name -> initializer."""
-        return initializers_of(self)
 
     def forward(self, images: Tensor) -> Tensor:
         """(N, H, W, channels) -> (N, classes)."""

@@ -1,6 +1,6 @@
 """What a scene, or a set of images, fixes about every network searched for it."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 from hytas.errors import InputError
@@ -20,7 +20,19 @@ def check_band_group(band_group: int, bands: int) -> None:
 
 
 @dataclass(frozen=True)
-class InputShape:
+class _Sizes:
+    def variables(self) -> dict[str, int]:
+        """Return the names and values that a search space's cost expressions may use."""
+        return {name: int(value) for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Rebuild from the JSON form, which is `variables()`."""
+        return cls(**{each.name: int(values[each.name]) for each in fields(cls)})
+
+
+@dataclass(frozen=True)
+class InputShape(_Sizes):
     """The sizes that a scene and the tokenisation fix, whatever the architecture.
 
     Attributes:
@@ -45,15 +57,6 @@ class InputShape:
         """Tokens of one patch: one a band, and the class token."""
         return self.bands + 1
 
-    def variables(self) -> dict[str, int]:
-        """The names and values that a search space's cost expressions may use."""
-        return {name: int(value) for name, value in asdict(self).items()}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "InputShape":
-        """Rebuild from the JSON form, which is `variables()`."""
-        return cls(**{name: int(values[name]) for name in cls.__dataclass_fields__})
-
 
 USUAL_PATCH, LEAST_PATCH = 16, 2
 """Sides of the patches of AutoFormer and PiT at 224 pixels, and of the smallest ones."""
@@ -62,7 +65,7 @@ LEAST_GRID = 8
 
 
 @dataclass(frozen=True)
-class ImageShape:
+class ImageShape(_Sizes):
     """The sizes that a set of images fixes, whatever the architecture.
 
     Attributes:
@@ -129,15 +132,6 @@ class ImageShape:
     def overlapping_grid(self) -> int:
         """Patches along the image, `stride` apart."""
         return (self.image_size - self.patch_size) // self.stride + 1
-
-    def variables(self) -> dict[str, int]:
-        """The names and values that a search space's cost expressions may use."""
-        return {name: int(value) for name, value in asdict(self).items()}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Rebuild from the JSON form, which is `variables()`."""
-        return cls(**{name: int(values[name]) for name in cls.__dataclass_fields__})
 
 
 Shape = InputShape | ImageShape

@@ -22,7 +22,7 @@ from hytas.run.progress import SILENT, Report
 from hytas.run.supernets.sharing import check_supernet, load_supernet, score_with, supernet_stage
 from hytas.spaces import open_space
 from hytas.spaces.keys import stable_hash
-from hytas.spaces.narrowing import with_values
+from hytas.spaces.opening import with_values
 from hytas.supernet import Supernet
 from hytas.supernet.space_error import (
     EvolutionSettings,

@@ -27,7 +27,7 @@ from hytas.run.supernets.sharing import (
 )
 from hytas.search import EvaluationStore
 from hytas.spaces.genes import active
-from hytas.spaces.narrowing import with_values
+from hytas.spaces.opening import with_values
 from hytas.supernet import InheritedScore, Supernet, SupernetSettings
 
 FOLDER = "supernet"

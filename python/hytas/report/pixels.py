@@ -74,7 +74,10 @@ class Pixels:
         Raises:
             KeyError, TypeError, ValueError: they are not those of pixels.
         """
-        types = {"predicted": np.uint16, "truth": np.uint16}
+        types: dict[str, type[np.unsignedinteger[Any]]] = {
+            "predicted": np.uint16,
+            "truth": np.uint16,
+        }
         types |= {"confidence": np.uint8, "roles": np.uint8}
         planes = {name: np.asarray(held[name]) for name in types}
         shape, classes = planes["predicted"].shape, len(held["palette"])

@@ -74,11 +74,8 @@ class Pixels:
         Raises:
             KeyError, TypeError, ValueError: they are not those of pixels.
         """
-        types: dict[str, type[np.unsignedinteger[Any]]] = {
-            "predicted": np.uint16,
-            "truth": np.uint16,
-        }
-        types |= {"confidence": np.uint8, "roles": np.uint8}
+        types: dict[str, Any] = dict.fromkeys(("predicted", "truth"), np.uint16)
+        types |= dict.fromkeys(("confidence", "roles"), np.uint8)
         planes = {name: np.asarray(held[name]) for name in types}
         shape, classes = planes["predicted"].shape, len(held["palette"])
         if len(shape) != 2 or any(plane.shape != shape for plane in planes.values()):

@@ -15,9 +15,14 @@ import pytest
 from commands import Run
 from hytas._engine import Feasible, SearchSpace
 from hytas.analysis import analyse_table, analyse_tables, read_table, read_tables
-from hytas.analysis.favourites import expected_best, top_accuracies
 from hytas.analysis.ranking import BANDS
-from hytas.analysis.scores import parse_rank_means, rank_last_if_failed, training_free_scores
+from hytas.analysis.scores import (
+    expected_best,
+    parse_rank_means,
+    rank_last_if_failed,
+    top_accuracies,
+    training_free_scores,
+)
 from hytas.analysis.size import find_size
 from hytas.errors import InputError
 from hytas.models import InputShape, build_network, count_parameters

@@ -9,7 +9,7 @@ import pytest
 from small_benchmark import make
 
 import hytas
-from hytas.analysis.favourites import expected_best
+from hytas.analysis.scores import expected_best
 from hytas.analysis.simulation import Simulation
 from hytas.benchmark import PUBLISHED
 from hytas.errors import InputError

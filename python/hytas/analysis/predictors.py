@@ -1,4 +1,8 @@
-"""Fit predictors on a few networks of a table, and test them on the others."""
+"""Fit predictors on a few networks of a table, and test them on the others.
+
+Sources: few-shot predictors of White et al. (How powerful are performance predictors in NAS?,
+NeurIPS 2021), on genes and proxies together; extremely randomised trees of Geurts et al. (2006).
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -6,17 +10,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.analysis.favourites import expected_best, top_accuracies
-from hytas.analysis.predictor import MODELS, make_regressor
+from hytas.analysis.scores import expected_best, top_accuracies
 from hytas.analysis.tables import RankingTable
 from hytas.metrics import mean_and_deviation
 from hytas.search.ranks import kendall, spearman
 from hytas.spaces.features import FeatureTable
 from hytas.types import Floats
 
+MODELS = {"extra-trees": "ExtraTreesRegressor", "random-forest": "RandomForestRegressor"}
+"""Name -> class of scikit-learn."""
+TREES = 200
 PREDICTOR_SIZES = (20, 50, 100, 200)
 LEAST_TESTED = 10
 """Least number of networks to test a predictor on."""
+
+
+def make_regressor(model: str, seed: int, trees: int = TREES) -> Any:
+    """Return a seeded scikit-learn regressor, one of `MODELS`, which runs on one thread."""
+    from sklearn import ensemble
+
+    # Each split of a tree sees a third of the columns. Most columns depend on the network's size,
+    # so with all columns the trees would be too similar.
+    kind = getattr(ensemble, MODELS[model])
+    return kind(n_estimators=trees, max_features=1 / 3, random_state=seed)
 
 
 def predictors(
@@ -30,7 +46,7 @@ def predictors(
     """Return rank correlations of predictors on networks that they were not fitted on.
 
     The features are numeric genes, the table's scores and the true parameter count. The regressors
-    are those of `hytas.analysis.predictor`. A seed decides the trees and the networks to fit on,
+    are `MODELS`. A seed decides the trees and the networks to fit on,
     which are the same for all regressors.
 
     Returns:

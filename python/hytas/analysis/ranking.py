@@ -5,9 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from hytas.analysis.favourites import expected_best, top_accuracies
 from hytas.analysis.predictors import PREDICTOR_SIZES, predictors
-from hytas.analysis.scores import RANK_MEANS, rank_last_if_failed, training_free_scores
+from hytas.analysis.scores import (
+    RANK_MEANS,
+    expected_best,
+    rank_last_if_failed,
+    top_accuracies,
+    training_free_scores,
+)
 from hytas.analysis.tables import RankingTable
 from hytas.metrics import mean_of_known
 from hytas.search.ranks import kendall, spearman

@@ -18,7 +18,7 @@ from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_run
 from hytas.run.folder import read_json, write_json
 from hytas.run.progress import SILENT, Report
-from hytas.search import Evaluation, EvaluationStore, Scorer, score_parts
+from hytas.search import Evaluation, EvaluationStore, score_parts
 from hytas.workers import WorkersLike
 
 CARD = "benchmark.json"
@@ -135,28 +135,23 @@ def _score(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore) ->
         device=str(context.device),
         seed=config.seed,
     )
+    number = len(done)
     with with_workers(evaluator, run.workers, run.report.line) as scorer:
-        _score_rest(run, drawn, store, scorer, len(done))
-
-
-def _score_rest(
-    run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore, scorer: Scorer, done: int
-) -> None:
-    for results in score_parts(scorer, drawn[done:], CHUNK):
-        store.add(
-            Evaluation(
-                number,
-                0,
-                drawn[number],
-                run.context.space.cost(drawn[number]),
-                dict(result["scores"]),
-                dict(result["reasons"]),
-                float(result["seconds"]),
+        for results in score_parts(scorer, drawn[number:], CHUNK):
+            store.add(
+                Evaluation(
+                    at,
+                    0,
+                    drawn[at],
+                    run.context.space.cost(drawn[at]),
+                    dict(result["scores"]),
+                    dict(result["reasons"]),
+                    float(result["seconds"]),
+                )
+                for at, result in enumerate(results, start=number)
             )
-            for number, result in enumerate(results, start=done)
-        )
-        done += len(results)
-        run.report.line(f"scored {done} of {len(drawn)} networks")
+            number += len(results)
+            run.report.line(f"scored {number} of {len(drawn)} networks")
 
 
 def _train(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore, uniform: str) -> None:

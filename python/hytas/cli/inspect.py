@@ -122,7 +122,8 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
         return facts | labels
     if str(path) != "synthetic":
         contents = open_file(path, "path")
-        facts |= {"format": contents.format, "variables": _variables(contents)}
+        variables = [str(each) for each in (*contents.variables, *contents.further)]
+        facts |= {"format": contents.format, "variables": variables}
         facts |= _product(contents)
     try:
         scene = load_scene(path, **given)
@@ -216,10 +217,6 @@ def _unlabelled(path: Path, reason: str, axes: str | None) -> Finding:
 
 def _number(value: float | None) -> str | None:
     return None if value is None else f"{value:g}"
-
-
-def _variables(contents: "Contents") -> list[str]:
-    return [str(variable) for variable in (*contents.variables, *contents.further)]
 
 
 def _range(wavelengths: Any) -> str | None:

@@ -1,6 +1,7 @@
 """Small drawings of networks: one bar a layer, instead of a list of genes."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,14 +109,10 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _number(text: str) -> float | int | None:
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return None
 
 
 def _shown(value: Any) -> str:

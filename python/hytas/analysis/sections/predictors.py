@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from hytas.analysis.bootstrap import short
-from hytas.analysis.predictor import MODELS, make_regressor
-from hytas.analysis.predictors import LEAST_TESTED
+from hytas.analysis.predictors import LEAST_TESTED, MODELS, make_regressor
 from hytas.analysis.settings import AnalysisSettings, Log
 from hytas.analysis.tables import RankingTable
 from hytas.metrics import mean_and_deviation

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hytas.analysis.bootstrap import cell
-from hytas.analysis.predictor import make_regressor
+from hytas.analysis.predictors import make_regressor
 from hytas.analysis.scores import training_free_scores
 from hytas.analysis.settings import AnalysisSettings, Log
 from hytas.analysis.simulation import (

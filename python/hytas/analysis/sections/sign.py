@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from hytas.analysis.bootstrap import Column, cell, resamples, short, spearman_of, with_interval
-from hytas.analysis.favourites import top_accuracies
-from hytas.analysis.published import scene_of, sign_rho
-from hytas.analysis.scores import rank_last_if_failed
+from hytas.analysis.scores import rank_last_if_failed, top_accuracies
+from hytas.analysis.sections.published import scene_of, sign_rho
 from hytas.analysis.settings import AnalysisSettings, Log
 from hytas.analysis.size import SCENES
 from hytas.analysis.tables import RankingTable

@@ -183,8 +183,8 @@ def test_the_votes_are_part_of_the_agreement_that_a_report_shows(tmp_path: Path)
             for fold, (_, held) in enumerate(task.folds)
         )
         first = run_facts(run.folder)
-    assert shown.polled == ["random forest on spectra", "SVM (RBF) on spectra"]
-    assert without.polled == []
+    assert shown.voters == ["random forest on spectra", "SVM (RBF) on spectra"]
+    assert without.voters == []
     found = [{one.place: one.agreement for one in facts.finalists} for facts in (without, first)]
     assert found[0] != found[1]
 

@@ -180,12 +180,7 @@ def read_table(
     space = space or _space_of_card(path)
     rows, columns, texts = _read_rows(path, set(score_columns), set(ignored_columns), space)
     notes = [f"columns of text left out: {', '.join(texts)}"] if texts else []
-    kept = [row for row in rows if _number(path, row, "suspect", columns) in (None, 0.0)]
-    if len(kept) < len(rows):
-        notes.append(f"{len(rows) - len(kept)} rows flagged suspect left out")
-    trained = [row for row in kept if _number(path, row, TARGET, columns) is not None]
-    if len(trained) < len(kept):
-        notes.append(f"{len(kept) - len(trained)} rows without an OA left out")
+    trained = _trained_rows(path, rows, columns, notes)
     architectures, trained = _without_repeats(path, trained, columns, notes)
 
     def column(name: str) -> Floats:
@@ -209,6 +204,19 @@ def read_table(
     return RankingTable(
         name, architectures, accuracy, _oriented(scores), size, tuple(notes), figures
     )
+
+
+def _trained_rows(
+    path: Path, rows: Sequence[_Row], columns: Mapping[str, str], notes: list[str]
+) -> list[_Row]:
+    """Return the rows with an OA that are not suspect; note how many were left out."""
+    kept = [row for row in rows if _number(path, row, "suspect", columns) in (None, 0.0)]
+    if len(kept) < len(rows):
+        notes.append(f"{len(rows) - len(kept)} rows flagged suspect left out")
+    trained = [row for row in kept if _number(path, row, TARGET, columns) is not None]
+    if len(trained) < len(kept):
+        notes.append(f"{len(kept) - len(trained)} rows without an OA left out")
+    return trained
 
 
 def _without_repeats(

@@ -192,7 +192,7 @@ def _write(run: Run, store: EvaluationStore, uniform: str) -> None:
     if evaluations:
         write_table(table, evaluations, trainings, preset, _seeds(run))
     context, config = run.context, run.context.config
-    held = read_json(run.folder.config)
+    recorded = read_json(run.folder.config)
     card = {
         "benchmark": 1,
         "scene": context.data.scene.name,
@@ -210,7 +210,7 @@ def _write(run: Run, store: EvaluationStore, uniform: str) -> None:
         "recipe": recipe.to_dict(),
         "trained_on": config.final_training_on,
         "proxies": config.proxy,
-        "versions": held.get("versions", {}),
+        "versions": recorded.get("versions", {}),
         "networks": len(evaluations),
         "trainings": len(trainings),
         "failed": sum(bool(item.reason) for item in trainings),

@@ -1,4 +1,4 @@
-"""`hytas analyse`: what tables of trained networks tell."""
+"""`hytas analyse`: analysis of tables of trained networks."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -104,15 +104,8 @@ def bench(
         "batches": _numbers(batch, "batch", MOST_BATCH),
         "seconds": seconds,
     }
-    if profile_table is not None:
-        _check_table(profile_table, model)
     deployed = DeployedModel.load(model, "cpu")
-    if profile_table is not None or table is not None:
-        _check_profiled(deployed)
-    if table is not None:
-        _predicted(
-            deployed, _read_table(table), table
-        )  # a table that does not fit fails before measuring
+    _check_tables(deployed, profile_table, table)
     with bar("measuring", as_json) as advance:
         settings = settings_of(model, **grid, runtime=RUNTIME)
         if not no_torch and deployed.card.graph == "patch":
@@ -131,17 +124,14 @@ def bench(
     echo(json.dumps(report, indent=2) if as_json else _text(report))
 
 
-def _check_table(path: Path, model: Path) -> None:
-    """Refuse, before measuring, a table that could not be written afterwards."""
-    check_folder(path, "profile_table")
-    if path.resolve() == model.resolve():
-        raise InputError("profile_table", path, "must be a file of its own; it is the model")
-
-
-def _check_profiled(model: "DeployedModel") -> None:
-    """Refuse other models than float32 patch graphs: a table holds the layers of those only."""
+def _check_tables(model: "DeployedModel", written: Path | None, read: Path | None) -> None:
+    """Refuse latency tables, before measuring, that cannot be written or do not fit the model."""
+    if written is not None:
+        check_folder(written, "profile_table")
+        if written.resolve() == model.path.resolve():
+            raise InputError("profile_table", written, "must be a file of its own; it is the model")
     kind = (model.card.graph, model.card.precision)
-    if kind != ("patch", "float32"):
+    if (written or read) is not None and kind != ("patch", "float32"):
         raise InputError(
             "model",
             model.path,
@@ -149,6 +139,8 @@ def _check_profiled(model: "DeployedModel") -> None:
             f"precision {kind[1]}",
             "take the run's model.onnx",
         )
+    if read is not None:
+        _predicted(model, _read_table(read), read)
 
 
 def _read_table(path: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -126,47 +126,42 @@ def classify(
     if deployed.card.patch_size == 1 and is_table(scene, deployed.card.bands):
         return classify_table(deployed, scene, as_json, chosen)
     with _stopped_by_sigterm():
-        report = _classify(deployed, scene, as_json, **chosen)
+        report = _classify(deployed, scene, as_json, chosen)
     echo(json.dumps(report, indent=2) if as_json else _text(report))
 
 
-def _classify(
-    deployed: "DeployedModel",
-    scene: Path,
-    hidden: bool,
-    *,
-    out: Path,
-    confidence: Path | None,
-    labels: Path | None,
-    confusion: Path | None,
-    ortho: bool,
-    cube_key: str | None,
-    axes: str | None,
-    labels_key: str | None,
-    nodata: float | None,
-    resample: bool,
-    strict: bool,
-    smooth: str | None,
-    unknown: float | None,
-    tile_rows: int | None,
-    **further: Any,
-) -> dict[str, Any]:
-    """Write the map of a scene, and return what is said of it."""
+class _Inputs(NamedTuple):
+    """What a map is made from, and how; all of it was checked."""
+
+    source: Source
+    truth: Truth | None
+    outputs: dict[str, Path]
+    extras: "Extras"
+    smooth: str
+
+
+def _opened(deployed: "DeployedModel", scene: Path, chosen: Mapping[str, Any]) -> _Inputs:
+    """Open a scene and its labels; refuse now what would fail after the work."""
     from hytas.data import check_nodata
-    from hytas.deploy.journal import open_journal
-    from hytas.deploy.outputs import Extras, check_apart, check_place, files_of, write_confidence
+    from hytas.deploy.outputs import Extras, check_apart, check_place
     from hytas.deploy.scene import chosen_smoothing, unknown_ground
 
-    marks = {name: further[name] for name in MARKS}
-    given = {"out": out, "confidence": confidence, "confusion": confusion}
-    outputs = _checked_outputs(given, labels, {"labels_key": labels_key, **marks})
-    smooth = "none" if chosen_smoothing(deployed, smooth) is None else "guided"
-    unknown_ground(deployed, unknown)  # refuses what cannot be, before the work
-    source = open_source(scene, cube_key, None if resample else deployed.card.bands, axes)
-    extras = Extras(grid=source.grid, lookup=_lookup(source, scene, outputs) if ortho else None)
+    marks = {name: chosen[name] for name in MARKS}
+    labels, labels_key, nodata = chosen["labels"], chosen["labels_key"], chosen["nodata"]
+    outputs = _checked_outputs(
+        {name: chosen[name] for name in ("out", "confidence", "confusion")},
+        labels,
+        {"labels_key": labels_key, **marks},
+    )
+    smooth = "none" if chosen_smoothing(deployed, chosen["smooth"]) is None else "guided"
+    unknown_ground(deployed, chosen["unknown"])
+    bands = None if chosen["resample"] else deployed.card.bands
+    source = open_source(scene, chosen["cube_key"], bands, chosen["axes"])
+    lookup = _lookup(source, scene, outputs) if chosen["ortho"] else None
+    extras = Extras(grid=source.grid, lookup=lookup)
     for argument, path in outputs.items():
         check_place(path, extras, argument)
-    if resample:
+    if chosen["resample"]:
         source, nodata = resampled(source, deployed, str(scene), nodata), None
     height, width, bands = source.cube.shape
     deployed.check_scene(bands, source.wavelengths, str(scene), size=(height, width))
@@ -174,24 +169,37 @@ def _classify(
     read = {"the scene": source.files, "the labels": () if truth is None else truth.files}
     check_apart(outputs, {"the model": [deployed.path], **read})
     nodata = source.nodata if nodata is None else check_nodata(nodata, source.cube.dtype)
-    source = source._replace(nodata=nodata)
+    return _Inputs(source._replace(nodata=nodata), truth, outputs, extras, smooth)
+
+
+def _classify(
+    deployed: "DeployedModel", scene: Path, hidden: bool, chosen: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write the map of a scene, and return its figures."""
+    from hytas.deploy.journal import open_journal
+    from hytas.deploy.outputs import files_of, write_confidence
+
+    inputs = _opened(deployed, scene, chosen)
+    source, truth, out, unknown = inputs.source, inputs.truth, chosen["out"], chosen["unknown"]
     report: dict[str, Any] = {"model": str(deployed.path), "scene": str(scene), "out": str(out)}
-    report["notes"] = _notes(deployed, source, outputs, scene if strict else None)
+    report["notes"] = _notes(deployed, source, inputs.outputs, scene if chosen["strict"] else None)
     report["notes"] += () if truth is None else truth.notes
-    identity = _identity(deployed, source, [cube_key, axes], smooth, resample)
+    read = [chosen["cube_key"], chosen["axes"]]
+    identity = _identity(deployed, source, read, inputs.smooth, chosen["resample"])
     identity["unknown"] = unknown
-    with open_journal(files_of(out)[0], identity, (height, width)) as journal:
+    with open_journal(files_of(out)[0], identity, source.cube.shape[:2]) as journal:
         if journal.damaged:
             report["notes"].append(
                 f"an earlier run left damaged rows, from row {journal.done} on: these were "
                 "classified again"
             )
-        report |= _run(deployed, source, journal, tile_rows, smooth, unknown, hidden)
+        rows = chosen["tile_rows"]
+        report |= _run(deployed, source, journal, rows, inputs.smooth, unknown, hidden)
         result = journal.class_map()
         report |= _count(deployed, result)
-        report |= _write(deployed, result, out, truth, confusion, extras)
-        if confidence is not None:
-            write_confidence(confidence, result, deployed.card, extras)
+        report |= _write(deployed, result, out, truth, chosen["confusion"], inputs.extras)
+        if (confidence := chosen["confidence"]) is not None:
+            write_confidence(confidence, result, deployed.card, inputs.extras)
             report["confidence"] = str(confidence)
     return report
 

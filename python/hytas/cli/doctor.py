@@ -82,12 +82,12 @@ def _runtime() -> dict[str, Any]:
 
 
 def _workers(probe: bool) -> dict[str, str]:
-    """Return what can work side by side; Ray and Slurm take seconds to start."""
+    """Return what can work in parallel; Ray and Slurm take seconds to start."""
     try:
         from hytas.workers import available_backends, probe_backends
 
         return probe_backends() if probe else available_backends()
-    except Exception as error:  # a broken installation is to be told, too
+    except Exception as error:  # report a broken installation, too
         return {"local": f"{type(error).__name__}: {error}"}
 
 

@@ -106,7 +106,7 @@ def print_written(written: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _compared(figures: Mapping[str, Any]) -> str:
-    """Say in words what the check of a file found."""
+    """Return the result of the check of a file in words."""
     if "forced_past" in figures:
         return f"forced: {figures['forced_past']}"
     if "agreement" in figures:

@@ -140,7 +140,7 @@ def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[An
     if arch is None or out is None:
         raise InputError("train", rule="give RUN, or --arch and --out (and --data)")
     architecture = read_json(Path(arch))
-    architecture.pop("costs", None)  # `hytas space sample` writes them beside the genes
+    architecture.pop("costs", None)  # `hytas space sample` writes them next to the genes
     config = RunConfig(
         space=space_of(architecture),
         recipe=recipe,

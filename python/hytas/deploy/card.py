@@ -32,12 +32,12 @@ def read_card(file: ModelFile, path: Path) -> ModelCard:
         raise InputError("model", path, f"has broken metadata: {error}") from None
     if smoothing is None and card.graph == "smooth-scene":
         raise InputError("model", path, f"has broken metadata: smoothing: none in a {card.graph}")
-    mark, dtype = card.nodata, card.numpy_dtype
-    if mark is not None and not _holds(dtype, mark):
+    nodata, dtype = card.nodata, card.numpy_dtype
+    if nodata is not None and not _holds(dtype, nodata):
         raise InputError(
             "model",
             path,
-            f"has broken metadata: preprocessing: nodata is {mark:g}, which no value "
+            f"has broken metadata: preprocessing: nodata is {nodata:g}, which no value "
             f"of type {dtype} can be",
         )
     return card

@@ -199,19 +199,19 @@ def _applied(old: bytes, body: bytes) -> bytes:
         position, at = (0, at) if kind == FRESH else _read(body, at)
         bits, at = _read(body, at) if kind == ADD else (0, at)
         size = count * (4 if kind in (XOR, ADD) else 1)
-        held = {COPY: 0, FRESH: count, XOR: size, ADD: _stored(count, bits)}[kind]
+        stored = {COPY: 0, FRESH: count, XOR: size, ADD: _stored(count, bits)}[kind]
         if position + size > len(old) and kind != FRESH:
             raise ValueError("runs past the end of the old file")
-        if at + held > len(body) or len(new) + size > length:
+        if at + stored > len(body) or len(new) + size > length:
             raise ValueError("runs past the end")
-        source, given = old[position : position + size], body[at : at + held]
+        source, given = old[position : position + size], body[at : at + stored]
         if kind == XOR:
             planes = np.frombuffer(given, np.uint8).reshape(4, count)
             given = (np.frombuffer(source, np.uint8).reshape(count, 4) ^ planes.T).tobytes()
         elif kind == ADD:
             given = _added(source, given, count, bits)
         new += source if kind == COPY else given
-        at += held
+        at += stored
     return bytes(new)
 
 
@@ -336,9 +336,9 @@ def _bodies(fields: Fields, node: memoryview, base: int) -> list[tuple[memoryvie
         if number != _ATTRIBUTE or isinstance(value, int):
             continue
         start = base + behind - len(value)
-        for inner, held, _, end in fields.placed(value):
-            if inner == _SUBGRAPH and not isinstance(held, int):
-                graphs.append((held, start + end - len(held)))
+        for inner, body, _, end in fields.placed(value):
+            if inner == _SUBGRAPH and not isinstance(body, int):
+                graphs.append((body, start + end - len(body)))
     return graphs
 
 

@@ -83,8 +83,8 @@ def write_predictions(
         labels: true class of each; None if they are not known.
     """
     best, confidence = probabilities.argmax(axis=1), probabilities.max(axis=1)
-    held = confidence > 0
-    names = [card.class_names[n] if has else "" for n, has in zip(best, held, strict=True)]
+    valid = confidence > 0
+    names = [card.class_names[n] if has else "" for n, has in zip(best, valid, strict=True)]
     sure = [f"{value:.6f}" if value > 0 else "" for value in confidence]
     columns: list[Sequence[str]] = [files, names, sure]
     heads = [head, "class", "confidence"]

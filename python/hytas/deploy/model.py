@@ -88,12 +88,12 @@ class DeployedModel:
         card = read_card(file, path)
         check_signature(file.ends, card, path)
         threads = threads or available_cores()
-        apart = card.graph == "patch" and len(chosen) == 1 and not one_call  # on a CPU alone
-        session = _open(content, path, chosen, 1 if apart else threads)
+        by_call = card.graph == "patch" and len(chosen) == 1 and not one_call  # on a CPU alone
+        session = _open(content, path, chosen, 1 if by_call else threads)
         check_chosen(providers, session)
         card = printable(card)
         provider = session.get_providers()[0]
-        parallel = threads if apart else 1
+        parallel = threads if by_call else 1
         return cls(path, card, provider, session, file.checksum, parallel)
 
     @property
@@ -249,7 +249,7 @@ class DeployedModel:
         worst, spacing = farthest
         return (
             f"band {worst + 1} lies at {wavelengths[worst]:.1f} nm and that of {self.path} at "
-            f"{trained[worst]:.1f} nm: at most one band spacing ({spacing:.1f} nm) apart is allowed"
+            f"{trained[worst]:.1f} nm: at most one band spacing ({spacing:.1f} nm) is allowed"
         )
 
     def fit_dtype(self, values: Array, origin: tuple[int, int] = (0, 0)) -> Array:

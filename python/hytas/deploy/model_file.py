@@ -139,9 +139,9 @@ def _message(number: int, value: Value) -> memoryview:
 
 
 def _property(fields: Fields, message: memoryview) -> tuple[str, str]:
-    held = {number: _message(number, value) for number, value in fields.of(message)}
+    parts = {number: _message(number, value) for number, value in fields.of(message)}
     try:
-        key, text = (bytes(held.get(number, b"")).decode() for number in (1, 2))
+        key, text = (bytes(parts.get(number, b"")).decode() for number in (1, 2))
     except UnicodeDecodeError as error:
         raise ValueError(f"its metadata are not UTF-8: {error}") from None
     return key, text

@@ -119,7 +119,7 @@ def check_output(path: Path, argument: str = "out") -> None:
 
 
 def check_place(path: Path, extras: Extras, argument: str = "out") -> None:
-    """Refuse, before the work, a format that cannot tell where the pixels of a scene lie."""
+    """Refuse, before the work, a format that cannot store the grid of a scene."""
     if RASTERS.get(path.suffix.lower()) is write_envi:
         check_envi_place(path, extras.place, argument)
 

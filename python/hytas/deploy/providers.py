@@ -68,7 +68,7 @@ def _with_options(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def check_chosen(provider: str, session: onnxruntime.InferenceSession) -> None:
-    """Refuse a session that fell back to the CPU although a GPU was asked for by name."""
+    """Refuse a session that fell back to the CPU although a GPU was named."""
     if provider == "cuda" and session.get_providers()[0] != _SHORT["cuda"]:
         raise InputError(
             "provider",

@@ -75,7 +75,7 @@ def write_envi(
 
 
 def check_envi_place(path: Path, grid: Grid | None, argument: str = "out") -> None:
-    """Refuse a grid whose place an ENVI header cannot tell."""
+    """Refuse a grid that an ENVI header cannot describe."""
     if grid is None or grid.transform is None:
         return
     a, b, _, d, e, _ = grid.transform
@@ -178,7 +178,7 @@ def _envi_classes(card: ModelCard) -> str:
 
 
 def _categories(card: ModelCard, coloured: bool) -> str:
-    """Return the names of the classes, and their colours if asked for, as GDAL stores them."""
+    """Return the names of the classes, and their colours if `coloured`, as GDAL stores them."""
     names = category_names(card) if _has_table(card) else []
     lines = [f"      <Category>{escape(name)}</Category>" for name in names]
     lines = ["    <CategoryNames>", *lines, "    </CategoryNames>"]

@@ -124,9 +124,9 @@ def classify_scene(
         wavelengths = given.wavelengths if wavelengths is None else wavelengths
     model.check_scene(cube.shape[2], wavelengths, size=cube.shape[:2])
     doubt = range_doubt(model, cube, nodata)
-    if strict and (refused := wavelength_doubt(model, wavelengths) or doubt) is not None:
+    if strict and (refused := wavelength_doubt(model, wavelengths) or doubt):
         raise InputError("cube", rule=f"it has {refused}")
-    if doubt is not None:
+    if doubt:
         warnings.warn(f"the cube has {doubt}", stacklevel=2)
     whole = classify_whole(
         model,
@@ -139,15 +139,16 @@ def classify_scene(
     )
     if given is None:
         return whole
-    facts = {"flag_values": list(model.card.class_ids), "flag_meanings": _meanings(model)}
-    labels = given.of_pixels(whole.labels, "classes", {"_FillValue": 0, **facts})
-    confidence = given.of_pixels(whole.confidence, "confidence", {"_FillValue": 0.0})
+    return _on_pixels(given, whole, model)
+
+
+def _on_pixels(cube: Any, whole: ClassMap, model: DeployedModel) -> ClassMap:
+    """Return a map as `DataArray`s on the pixels of a cube, with the classes as CF wants them."""
+    meanings = " ".join("_".join(name.split()) for name in model.card.class_names)
+    facts = {"flag_values": list(model.card.class_ids), "flag_meanings": meanings}
+    labels = cube.of_pixels(whole.labels, "classes", {"_FillValue": 0, **facts})
+    confidence = cube.of_pixels(whole.confidence, "confidence", {"_FillValue": 0.0})
     return ClassMap(labels, confidence)
-
-
-def _meanings(model: DeployedModel) -> str:
-    """Return the names of the classes as the attribute of CF has them: words without spaces."""
-    return " ".join("_".join(name.split()) for name in model.card.class_names)
 
 
 def classify_whole(

@@ -3,7 +3,7 @@
 The filter is He et al., Guided Image Filtering, IEEE TPAMI 35, 2013, with a guide of several values
 (Sec. 3.6), here the first principal components of the scaled cube, as Kang et al., IEEE TGRS 52,
 2014, take them for hyperspectral scenes. Every pixel's probabilities become a local linear function
-of the guide, so they are averaged where the spectrum stays and kept apart where it changes.
+of the guide, so they are averaged where the spectrum stays and kept separate where it changes.
 
 Rows go in and come out in their order, and each is computed by the same operations in the same
 order wherever the reading began: the result does not depend on tiles, to the bit.
@@ -53,7 +53,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Smoothing:
-    """How a model's maps are smoothed, and whether they are unless something else is asked for.
+    """How a model's maps are smoothed, and whether they are by default.
 
     Attributes:
         method: "guided" or "none", as validation pixels or the user chose.
@@ -95,8 +95,8 @@ class Smoothing:
         pixels = np.arange(height * width) if pixels is None else pixels
         chosen = pixels[:: max(1, -(-len(pixels) // MOST_FITTED))]
         spectra = np.asarray(cube[np.divmod(chosen, width)])
-        held = valid_mask(spectra[:, None], nodata, preprocessing.bands)[:, 0]
-        values = preprocessing.apply(spectra[held]).astype(np.float64)
+        valid = valid_mask(spectra[:, None], nodata, preprocessing.bands)[:, 0]
+        values = preprocessing.apply(spectra[valid]).astype(np.float64)
         directions = np.zeros((GUIDES, len(preprocessing.bands)))
         if not len(values):
             return cls(method, directions.astype(np.float32), np.zeros(GUIDES, np.float32))
@@ -259,17 +259,17 @@ def box_sum(values: Array, radius: int) -> Array:
 
 def _window_sums(rows: Iterable[Array], radius: int) -> Iterator[Array]:
     """For each row the sum of those at most `radius` away, added from the first one on."""
-    held: deque[Array] = deque(maxlen=2 * radius + 1)
+    window: deque[Array] = deque(maxlen=2 * radius + 1)
     count = 0
     for row in rows:
-        held.append(row)
+        window.append(row)
         count += 1
         if count > radius:
-            yield _sum(held)
+            yield _sum(window)
     for centre in range(max(0, count - radius), count):
-        while len(held) > count - max(0, centre - radius):
-            held.popleft()
-        yield _sum(held)
+        while len(window) > count - max(0, centre - radius):
+            window.popleft()
+        yield _sum(window)
 
 
 def _sum(rows: Iterable[Array]) -> Array:
@@ -295,18 +295,18 @@ def _parts(means: Array) -> tuple[list[Array], Array, Array]:
     return list(pairs), others[0], others[1:]
 
 
-def around(pixels: Array, held: Mask, reach: int) -> npt.NDArray[np.int64]:
+def around(pixels: Array, valid: Mask, reach: int) -> npt.NDArray[np.int64]:
     """Flat indices, ascending, of pixels that hold data at most `reach` rows and columns away.
 
     Args:
         pixels: flat indices (n,) of those in the middle, which are among them if they hold data.
-        held: (H, W), the pixels that hold data.
+        valid: (H, W), the valid mask.
         reach: 2 r for all that smoothing reads.
     """
-    wanted = np.zeros(held.shape)
+    wanted = np.zeros(valid.shape)
     wanted.flat[pixels] = 1
     near = box_sum(box_sum(wanted, reach).T, reach).T > 0
-    return np.flatnonzero(near & held)
+    return np.flatnonzero(near & valid)
 
 
 def smooth_pixels(

@@ -13,7 +13,7 @@ FARTHEST, NEAREST = 2.25, 0.3
 Measured on Indian Pines, SalinasA and the embedded scene, trained on all, a fiftieth or half of the
 labelled pixels: whole scenes .58 to 1.5, the other half of a scene up to 2.1. Zeros or a tenth of
 the values 2.5 and more, a gain of ten 19 and more; with "minmax" zeros and a tenth of the values
-.01 to .28. Reversed bands, 1.3 and more, are told by `Preprocessing.is_reversed`."""
+.01 to .28. Reversed bands, 1.3 and more, are found by `Preprocessing.is_reversed`."""
 
 
 def range_doubt(model: DeployedModel, cube: Rows, nodata: float | None) -> str | None:
@@ -30,12 +30,12 @@ def range_doubt(model: DeployedModel, cube: Rows, nodata: float | None) -> str |
     usual = scaling.usual
     if usual is None or usual.z == 0 or model.card.scale_by == "scene":
         return None
-    spectra, mark = sample_spectra(cube), model.card.nodata if nodata is None else nodata
-    values = scaling.value_range(spectra, mark)
+    spectra, no_data = sample_spectra(cube), model.card.nodata if nodata is None else nodata
+    values = scaling.value_range(spectra, no_data)
     if values is None:
         return None
     why = "another unit, gain or order of the bands"
-    if scaling.is_reversed(spectra, mark):
+    if scaling.is_reversed(spectra, no_data):
         why = "the bands vary as those of the training in reverse order"
     elif NEAREST * usual.z <= values.z <= FARTHEST * usual.z:
         return None

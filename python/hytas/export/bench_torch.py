@@ -26,8 +26,8 @@ def main(argument: str) -> None:
     preprocessing = Preprocessing.from_dict(card.preprocessing)
     kept, classes = len(preprocessing.bands), len(card.class_ids)
     shape = InputShape(kept, classes, card.patch_size, card.band_group)
-    params, held = counted_cost(card.architecture, shape, "params"), Path(setting.model).stat()
-    if params > held.st_size:  # an int8 model has a byte for each
+    params, file = counted_cost(card.architecture, shape, "params"), Path(setting.model).stat()
+    if params > file.st_size:  # an int8 model has a byte for each
         raise InputError("model", setting.model, "is too small for the network of its metadata")
     network = build_network(card.architecture, shape)
     model = SensorModel(network, preprocessing, card.temperature).eval()

@@ -50,8 +50,8 @@ def pack(body: Sequence[str], workspace: str) -> Packed:
     for name, one in floats.items():
         inner = one.dimensions[one.dimensions.index("]") + 1 :]
         kind = f"{_FLOAT} (*){inner}" if inner else f"{_FLOAT} *"
-        held = f"(*const {name}){inner}" if inner else f"*const {name}"
-        lines.append(f"    {_FLOAT} {held} = ({kind})({workspace} + {places[name]});")
+        pointer = f"(*const {name}){inner}" if inner else f"*const {name}"
+        lines.append(f"    {_FLOAT} {pointer} = ({kind})({workspace} + {places[name]});")
     size = max((places[name] + one.values for name, one in floats.items()), default=0)
     return Packed([*lines, *calls], size)
 
@@ -74,7 +74,7 @@ def _lifetimes(floats: Mapping[str, Temporary], calls: Sequence[str]) -> dict[st
 def _places(
     floats: Mapping[str, Temporary], lives: Mapping[str, tuple[int, int]]
 ) -> dict[str, int]:
-    """Return the first float of each array, in as little memory as is found.
+    """Return the first float of each array, in little memory.
 
     Arrays take the lowest free place, large ones first. As long as that takes more than the most
     that one step needs, the topmost array goes before all others.

@@ -32,7 +32,7 @@ AGREEMENT = 0.99
 OA_DROP = 0.005
 SCENE_ROWS = 8
 REDUCED_ROWS = 64
-"""Rows of a scene, at most, that a scene graph of reduced precision is judged on."""
+"""Rows of a scene, at most, to check a scene graph of reduced precision on."""
 _BATCH = 64
 
 
@@ -219,10 +219,10 @@ def judge_smooth_scene(name: str, path: Path, evidence: Evidence) -> dict[str, A
     scaling = Preprocessing.from_dict(card.preprocessing)
 
     def rows() -> Iterator[Row]:
-        for line, pixels, held in zip(lines, cube, valid, strict=True):
+        for line, pixels, valid_row in zip(lines, cube, valid, strict=True):
             columns = np.array_split(np.arange(width), -(-width // _BATCH))
             chances = [reference(evidence.across(line * width + part)) for part in columns]
-            yield Row(np.concatenate(chances), smoothing.guide(scaling.apply(pixels)), held)
+            yield Row(np.concatenate(chances), smoothing.guide(scaling.apply(pixels)), valid_row)
 
     settings = smoothing.radius, smoothing.eps, smoothing.temperature
     expected = np.stack(list(guided_rows(rows(), *settings)))

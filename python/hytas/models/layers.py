@@ -277,7 +277,7 @@ class PixelEmbedding(nn.Module):
 class QueryKeyValue(nn.Linear):
     """One weight (3 q, E) for queries, keys and values, applied as three products.
 
-    So queries may be asked of fewer tokens than there are, and no product is split again.
+    So queries may be computed for fewer tokens, and no product is split again.
     """
 
     def forward(  # type: ignore[override]

@@ -196,7 +196,7 @@ def build_network(
 ) -> nn.Module:
     """The network of `architecture` on inputs of `shape`, initialised from `seed` alone.
 
-    The global generator is left as it was found.
+    The global generator does not change.
 
     Args:
         architecture: genes, and the space.

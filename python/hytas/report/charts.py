@@ -160,7 +160,7 @@ def accuracy_panel(
     )
 
 
-_BESIDE = ((9, 4, "start"), (-9, 4, "end"), (0, -10, "middle"), (0, 17, "middle"))
+_OFFSETS = ((9, 4, "start"), (-9, 4, "end"), (0, -10, "middle"), (0, 17, "middle"))
 _LETTER, _LINE = 6.6, 11
 _MOST_LABELS = 8
 
@@ -173,7 +173,7 @@ def _with_labels(marks: Sequence[Mark], winner: Mark | None) -> tuple[list[Mark]
     for mark in everyone:
         text = "winner" if mark is winner else mark.label
         chosen = None
-        for x, y, anchor in _BESIDE:
+        for x, y, anchor in _OFFSETS:
             box = _box(mark.x + x, mark.y + y, len(text) * _LETTER, anchor)
             inside = box[0] > _LEFT and box[2] < WIDTH - 2 and box[1] > 2 and box[3] < _BOTTOM
             if inside and not any(_meet(box, other) for other in taken):
@@ -228,11 +228,11 @@ class Lines:
 
 def race_lines(finalists: Sequence[Finalist], figure: str) -> Lines | None:
     """Draw a figure of every finalist rung by rung; None if no finalist has it."""
-    known = [item for item in finalists if any(figure in f for f in item.rungs.values())]
-    if not known:
+    raced = [item for item in finalists if any(figure in f for f in item.rungs.values())]
+    if not raced:
         return None
-    rungs = sorted({steps for item in known for steps in item.rungs})
-    values = [f[figure] for item in known for f in item.rungs.values() if figure in f]
+    rungs = sorted({steps for item in raced for steps in item.rungs})
+    values = [f[figure] for item in raced for f in item.rungs.values() if figure in f]
     up = axis(np.array(values, np.float64), _BOTTOM, _TOP)
     across = Axis(-0.3, len(rungs) - 0.6, _LEFT, _RIGHT)
     paths = []
@@ -302,7 +302,7 @@ def reliability(calibration: Mapping[str, Sequence[float | None]]) -> Reliabilit
 @dataclass(frozen=True)
 class SpectraChart:
     """Mean spectra of the classes: paths by class, where the numbers of the classes stand on them,
-    and what places a spectrum beside them."""
+    and the axis to draw another spectrum."""
 
     x_ticks: Sequence[tuple[float, str]]
     y_ticks: Sequence[tuple[float, str]]
@@ -320,8 +320,8 @@ def spectra_chart(pixels: Pixels) -> SpectraChart | None:
     bands = spectra.bands.astype(np.float64)
     across = Axis(float(bands.min()), float(bands.max()) + 1e-6, _LEFT, _RIGHT)
     # Every pixel lies within some deviations of the mean spectrum: room for most of them.
-    known = pixels.means[np.isfinite(pixels.means)].astype(np.float64)
-    seen = [spectra.centre.astype(np.float64), known]
+    finite = pixels.means[np.isfinite(pixels.means)].astype(np.float64)
+    seen = [spectra.centre.astype(np.float64), finite]
     step = max(1, spectra.codes[0].size // 500)
     codes = spectra.codes.reshape(len(spectra.basis), -1)[:, ::step].astype(np.float64)
     values = spectra.centre + (spectra.low + codes.T * spectra.step) @ spectra.basis
@@ -331,12 +331,12 @@ def spectra_chart(pixels: Pixels) -> SpectraChart | None:
     paths: list[str] = []
     numbers: list[tuple[float, float] | None] = []
     for number, mean in enumerate(pixels.means, 1):
-        known_here = not np.isnan(mean).any()
+        measured = not np.isnan(mean).any()
         spots = [(x, round(up.place(value), 1)) for x, value in zip(xs, mean, strict=True)]
-        paths.append("M" + "L".join(f"{x:g} {y:g}" for x, y in spots) if known_here else "")
+        paths.append("M" + "L".join(f"{x:g} {y:g}" for x, y in spots) if measured else "")
         # Each number stands elsewhere on its line: so fewer of them meet.
         at = number * len(xs) // (len(pixels.means) + 1)
-        numbers.append(spots[at] if known_here else None)
+        numbers.append(spots[at] if measured else None)
     return SpectraChart(across.ticks, up.ticks, paths, numbers, xs, up)
 
 
@@ -371,12 +371,12 @@ def learning_curves(training: Mapping[str, Any], suffix: str = "") -> list[Curve
         series = [
             ([entry.get(name) for entry in history], text, kind) for name, text, kind in names
         ]
-        known = [one for one in series if any(value is not None for value in one[0])]
-        if not known:
+        drawn = [one for one in series if any(value is not None for value in one[0])]
+        if not drawn:
             continue
-        values = [value for one in known for value in one[0] if value is not None]
+        values = [value for one in drawn for value in one[0] if value is not None]
         up = axis(np.array(values, np.float64), _BOTTOM, _TOP, linear=True)
-        lines = [(_path(own, across, up), text, kind) for own, text, kind in known]
+        lines = [(_path(own, across, up), text, kind) for own, text, kind in drawn]
         kept = round(across.place(int(training.get("best_epoch", len(history)))), 1)
         curves.append(Curves(title + suffix, label, across.ticks, up.ticks, lines, kept))
     return curves

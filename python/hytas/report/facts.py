@@ -72,7 +72,7 @@ class Layer:
 
 @dataclass(frozen=True, eq=False)
 class RunFacts:
-    """What is known of a run; what is not there yet is empty or None.
+    """The facts of a run; those that are not there yet are empty or None.
 
     Attributes:
         name: of its folder.
@@ -89,7 +89,7 @@ class RunFacts:
         finalists: of the race, the best first.
         sizes: the best finalist of each size, the largest first: the fields of
             `hytas.race.SizeRow` by name; empty where there was no race.
-        polled: titles of methods that did not race and were asked for their vote.
+        voters: titles of methods that voted and did not race.
         preset: name of the recipe of the final training, or "".
         ranking: name of what the race ranks by (`hytas.race.RANKINGS`).
         samples: of the test images, in a run on images.
@@ -115,7 +115,7 @@ class RunFacts:
     candidates: Candidates | None = None
     finalists: Sequence[Finalist] = ()
     sizes: Sequence[Mapping[str, Any]] = ()
-    polled: Sequence[str] = ()
+    voters: Sequence[str] = ()
     preset: str = ""
     ranking: str = "augmented-accuracy"
     layers: Sequence[Layer] = ()
@@ -170,7 +170,7 @@ class Section:
     Attributes:
         key: short name, for links.
         sentences: what it says; the first is the verdict.
-        notes: what differs, is missing or has to be known.
+        notes: what differs or is missing.
     """
 
     key: str

@@ -20,20 +20,20 @@ SHOWN_COSTS = ("params", "macs")
 
 
 class Blobs:
-    """Binary values of a page, compressed; equal ones are held once.
+    """Binary values of a page, compressed; equal ones are stored once.
 
     Attributes:
-        held: name -> base64 of a zlib stream.
+        stored: name -> base64 of a zlib stream.
     """
 
     def __init__(self) -> None:
-        self.held: dict[str, str] = {}
+        self.stored: dict[str, str] = {}
 
     def add(self, content: bytes) -> str:
         """Hold `content`; return its name."""
         name = hashlib.sha256(content).hexdigest()[:16]
-        if name not in self.held:
-            self.held[name] = base64.b64encode(zlib.compress(content, 9)).decode()
+        if name not in self.stored:
+            self.stored[name] = base64.b64encode(zlib.compress(content, 9)).decode()
         return name
 
     def add_array(self, values: NDArray[Any]) -> str:

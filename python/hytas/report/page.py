@@ -56,7 +56,7 @@ def render(runs: Sequence[RunFacts]) -> str:
     shown = {
         "runs": views,
         "compare": _compare(runs) if len(runs) > 1 else None,
-        "blobs": blobs.held,
+        "blobs": blobs.stored,
         "script": script,
         "style": stylesheet(),
         "script_digest": digest,

@@ -68,7 +68,7 @@ class Pixels:
             return cls._checked(read_arrays(path))
 
     @classmethod
-    def _checked(cls, held: Mapping[str, Any]) -> Self:
+    def _checked(cls, arrays: Mapping[str, Any]) -> Self:
         """What the arrays of a file say.
 
         Raises:
@@ -76,31 +76,31 @@ class Pixels:
         """
         types: dict[str, Any] = dict.fromkeys(("predicted", "truth"), np.uint16)
         types |= dict.fromkeys(("confidence", "roles"), np.uint8)
-        planes = {name: np.asarray(held[name]) for name in types}
-        shape, classes = planes["predicted"].shape, len(held["palette"])
+        planes = {name: np.asarray(arrays[name]) for name in types}
+        shape, classes = planes["predicted"].shape, len(arrays["palette"])
         if len(shape) != 2 or any(plane.shape != shape for plane in planes.values()):
             raise ValueError("planes of no one shape")
         if any(planes[name].dtype != kind for name, kind in types.items()):
             raise ValueError("planes of other types")
-        if any(held[name].dtype.kind not in "uif" for name in ("means", "palette")):
+        if any(arrays[name].dtype.kind not in "uif" for name in ("means", "palette")):
             raise ValueError("means or colours of no numbers")
-        if held["means"].ndim != 2 or len(held["means"]) != classes:
+        if arrays["means"].ndim != 2 or len(arrays["means"]) != classes:
             raise ValueError("means and colours of no one shape")
         if max(planes["predicted"].max(), planes["truth"].max()) > classes:
             raise ValueError("classes without a colour")
-        if held["image"].shape != (*shape, 3) or held["image"].dtype != np.uint8:
+        if arrays["image"].shape != (*shape, 3) or arrays["image"].dtype != np.uint8:
             raise ValueError("an image of another shape")
-        if planes["roles"].max() >= len(ROLES) or int(held["stride"]) < 1:
+        if planes["roles"].max() >= len(ROLES) or int(arrays["stride"]) < 1:
             raise ValueError("parts that a split does not have")
-        height, width = (int(side) for side in held["size"])
+        height, width = (int(side) for side in arrays["size"])
         return cls(
             **planes,
-            means=held["means"],
-            palette=held["palette"].astype(np.uint8),
-            image=held["image"],
+            means=arrays["means"],
+            palette=arrays["palette"].astype(np.uint8),
+            image=arrays["image"],
             size=(height, width),
-            stride=int(held["stride"]),
-            spectra=Spectra.from_arrays(held) if "spectra_codes" in held else None,
+            stride=int(arrays["stride"]),
+            spectra=Spectra.from_arrays(arrays) if "spectra_codes" in arrays else None,
         )
 
 

@@ -57,23 +57,23 @@ class Samples:
             return cls._checked(read_arrays(path))
 
     @classmethod
-    def _checked(cls, held: Mapping[str, Any]) -> Self:
+    def _checked(cls, arrays: Mapping[str, Any]) -> Self:
         """What the arrays of a file say.
 
         Raises:
             KeyError, TypeError, ValueError: they are not those of samples.
         """
-        pictures = held["pictures"]
+        pictures = arrays["pictures"]
         if pictures.ndim != 4 or pictures.shape[3] != 3 or pictures.dtype != np.uint8:
             raise ValueError("pictures of another kind")
         kinds = {"truth": "i", "predicted": "i", "confidence": "f", "names": "U"}
         for name, kind in kinds.items():
-            if held[name].shape != (len(pictures),) or held[name].dtype.kind != kind:
+            if arrays[name].shape != (len(pictures),) or arrays[name].dtype.kind != kind:
                 raise ValueError(f"{name} that do not fit the pictures")
-        errors = int(held["errors"])
+        errors = int(arrays["errors"])
         if not 0 <= errors <= len(pictures):
             raise ValueError("more errors than pictures")
-        return cls(pictures, **{name: held[name] for name in kinds}, errors=errors)
+        return cls(pictures, **{name: arrays[name] for name in kinds}, errors=errors)
 
     def shown(self, classes: Sequence[str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Return the samples and the errors, each with "src", "name", "truth", "predicted", "sure".

@@ -19,7 +19,7 @@ from hytas.settings import MOST, SCALE_BY, OneOf, counted, listed, plain_if_one,
 from hytas.supernet.settings import SupernetSettings
 
 FRONT_STRATEGIES = tuple(name for name, facts in strategies().items() if facts["several_scores"])
-"""The engine's strategies for a front; `pareto` uses the first, unless another is asked for."""
+"""The engine's strategies for a front; `pareto` uses the first, unless another one is set."""
 SUPERNET_STRATEGY = "supernet"
 
 

@@ -95,7 +95,7 @@ def _genes_of(lines: Lines) -> list[str]:
 
 
 def _needed(lines: Lines) -> list[str]:
-    """Return the genes that the columns must have; depth may be told by the lists."""
+    """Return the genes that the columns must have; the lists may imply the depth."""
     if any(row.get("space") not in (None, "", PAPER_SPACE) for _, row in lines):
         return []  # each row is checked by itself
     return [name for name in PAPER_GENES if name != "depth"]

@@ -76,15 +76,15 @@ def mlp_width(embed_dim: int, mlp_ratio: float) -> int:
 def genes_only(architecture: Mapping[str, Any]) -> dict[str, Any]:
     """Return an architecture spelled in full, without what else its file says of it.
 
-    "space" is there, and a depth that only the lists of the layers tell; costs and accuracies are
+    "space" is there, and a depth that only the lists of the layers imply; costs and accuracies are
     not, for a score is a function of the seed and the genes alone. Other genes that are missing
     stay missing. Numbers and lists are Python's own, whatever kind they were, and 3.0 is 3.
     """
     space = space_of(architecture)
-    known = _genes(space)
-    names = known or [name for name in architecture if name not in ("space", "costs")]
+    depths = _genes(space)
+    names = depths or [name for name in architecture if name not in ("space", "costs")]
     genes = {name: plain(architecture[name]) for name in names if name in architecture}
-    for name, depth in known.items():
+    for name, depth in depths.items():
         if depth is not None and isinstance(genes.get(name), list):
             genes.setdefault(depth, len(genes[name]))
     return {"space": space, **genes}

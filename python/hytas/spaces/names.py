@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 DEFAULT_SPACE = "hytas-wide"
-"""The space of a search, and of `hytas space`, where none is asked for."""
+"""The space of a search, and of `hytas space`, by default."""
 IMAGE_SPACE = "autoformer-mini"
 """The same where the data are images."""
 PAPER_SPACE = "hytas"

@@ -84,14 +84,7 @@ def run_facts(
         units=_units(config),
         bounds=list(Budget.parse(config.budget).bounds) if config.budget else [],
         candidates=candidates,
-        finalists=_finalists(stored, winner, preset, RANKINGS[ranking]),
-        sizes=_sizes(stored, winner, preset, RANKINGS[ranking]),
-        polled=[
-            METHODS[name].title if name in METHODS else name
-            for name in dict.fromkeys(one.method for one in stored.votes)
-        ],
-        ranking=ranking,
-        preset=preset,
+        **_race_facts(stored, winner, preset, ranking),
         layers=layers,
         pixels=Pixels.load(folder.pixels) if folder.pixels.exists() else None,
         samples=Samples.load(folder.samples) if folder.samples.exists() else None,
@@ -103,13 +96,22 @@ def run_facts(
         differences=[] if first is None else config.differences(first, WHERE),
         explanation=explanation,
         notes=[
-            *stored.notes,
-            *unknown,
-            *damaged,
-            *_shortened(folder, config),
-            *_of_evolved(config),
+            *(*stored.notes, *unknown, *damaged),
+            *(*_shortened(folder, config), *_of_evolved(config)),
         ],
     )
+
+
+def _race_facts(stored: "_Stored", winner: int | None, preset: str, ranking: str) -> dict[str, Any]:
+    """Return the fields of `RunFacts` that are about the race."""
+    methods = dict.fromkeys(one.method for one in stored.votes)
+    return {
+        "finalists": _finalists(stored, winner, preset, RANKINGS[ranking]),
+        "sizes": _sizes(stored, winner, preset, RANKINGS[ranking]),
+        "voters": [METHODS[name].title if name in METHODS else name for name in methods],
+        "ranking": ranking,
+        "preset": preset,
+    }
 
 
 def _of_evolved(config: RunConfig) -> list[str]:

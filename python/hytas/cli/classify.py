@@ -57,22 +57,16 @@ MARKS = ("unlabelled", "zero_is_a_class", "class_names", "class_field", "labels_
     is_flag=True,
     help="Write .tif and .hdr on the product's map grid, by its lookup table (EMIT).",
 )
-@options.setting_option("cube_key")
-@options.setting_option("axes")
-@options.setting_option("labels_key")
-@options.setting_option("class_field")
-@options.setting_option("labels_crs")
-@options.setting_option("unlabelled")
-@options.setting_option("zero_is_a_class")
-@options.setting_option("class_names")
-@options.setting_option("nodata")
+@options.setting_options(
+    more=("cube_key", "axes", "labels_key", "class_field", "labels_crs", "unlabelled")
+)
+@options.setting_options(more=("zero_is_a_class", "class_names", "nodata"))
 @click.option(
     "--resample",
     is_flag=True,
     help="Take the scene to the model's bands, by wavelength: for another sensor.",
 )
-@options.setting_option("resize")
-@options.setting_option("skip_unreadable")
+@options.setting_options(more=("resize", "skip_unreadable"))
 @click.option(
     "--strict",
     is_flag=True,
@@ -187,7 +181,8 @@ def _classify(
     read = [chosen["cube_key"], chosen["axes"]]
     identity = _identity(deployed, source, read, inputs.smooth, chosen["resample"])
     identity["unknown"] = unknown
-    with open_journal(files_of(out)[0], identity, source.cube.shape[:2]) as journal:
+    height, width, _ = source.cube.shape
+    with open_journal(files_of(out)[0], identity, (height, width)) as journal:
         if journal.damaged:
             report["notes"].append(
                 f"an earlier run left damaged rows, from row {journal.done} on: these were "

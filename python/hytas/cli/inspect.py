@@ -24,13 +24,9 @@ Lines = Callable[[Mapping[str, Any]], list[str]]
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--labels", type=click.Path(path_type=Path), help="Ground truth of a scene.")
-@options.setting_option("bands")
-@options.setting_option("axes")
-@options.setting_option("class_field")
-@options.setting_option("labels_crs")
-@options.setting_option("unlabelled")
-@options.setting_option("zero_is_a_class")
-@options.setting_option("nodata")
+@options.setting_options(
+    more=("bands", "axes", "class_field", "labels_crs", "unlabelled", "zero_is_a_class", "nodata")
+)
 @options.plugin_option(expose_value=False)
 @options.json_option
 def inspect(path: Path, as_json: bool, **reading: Any) -> None:

@@ -1,13 +1,16 @@
-"""Read the .npz files of a run's report, with a bound."""
+"""The .npz files of a run's report: written whole, and read with a bound."""
 
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hytas.data.record import reading
 from hytas.errors import InputError
+from hytas.files import atomic_write
 
 MOST_BYTES = 64 * 2**20
 """Of all arrays of a file; those that hytas writes have a few MB."""
@@ -25,3 +28,42 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
         raise InputError(f"holds {size} bytes, at most {MOST_BYTES} are read")
     with np.load(path, allow_pickle=False) as file:
         return {name: file[name] for name in file.files}
+
+
+class StoredArrays:
+    """Values of a report that a .npz file holds.
+
+    Attributes:
+        KIND: what messages call the values, and their file.
+    """
+
+    KIND: ClassVar[tuple[str, str]]
+
+    def save(self, path: Path) -> None:
+        """Write a .npz file, whole or not at all."""
+        with atomic_write(path) as temporary, temporary.open("wb") as file:
+            np.savez_compressed(file, **self.to_arrays())
+
+    def to_arrays(self) -> dict[str, Any]:
+        """Return the values by name."""
+        return vars(self)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read the file of `save`.
+
+        Raises:
+            InputError: the file is broken.
+        """
+        argument, what = cls.KIND
+        with reading(argument, path, what):
+            return cls.from_arrays(read_arrays(path))
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
+        """Return the values in the arrays of a file.
+
+        Raises:
+            KeyError, TypeError, ValueError: they are not those of `to_arrays`.
+        """
+        raise NotImplementedError

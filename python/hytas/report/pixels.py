@@ -2,15 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.data.record import reading
-from hytas.files import atomic_write
-from hytas.report.arrays import read_arrays
+from hytas.report.arrays import StoredArrays
 from hytas.report.spectra import Spectra, merge_bands, reduce_spectra
 
 ROLES = ("not labelled", "a training pixel", "a validation pixel", "a test pixel", "labelled")
@@ -21,7 +18,7 @@ Plane = NDArray[np.uint16]
 
 
 @dataclass(frozen=True, eq=False)
-class Pixels:
+class Pixels(StoredArrays):
     """The pixels of a classified scene, or every `stride`-th row and column of a large one.
 
     Attributes:
@@ -48,32 +45,17 @@ class Pixels:
     stride: int
     spectra: Spectra | None
 
-    def save(self, path: Path) -> None:
-        """Write a .npz file, whole or not at all."""
+    KIND = ("pixels", "file of a run's pixels")
+
+    def to_arrays(self) -> dict[str, Any]:
+        """Return the values by name."""
         arrays: dict[str, Any] = {**vars(self)}
         spectra = arrays.pop("spectra")
-        if spectra is not None:
-            arrays |= spectra.to_arrays()
-        with atomic_write(path) as temporary, temporary.open("wb") as file:
-            np.savez_compressed(file, **arrays)
+        return arrays if spectra is None else arrays | spectra.to_arrays()
 
     @classmethod
-    def load(cls, path: Path) -> Self:
-        """Read what `save` wrote.
-
-        Raises:
-            InputError: the file is broken.
-        """
-        with reading("pixels", path, "file of a run's pixels"):
-            return cls._checked(read_arrays(path))
-
-    @classmethod
-    def _checked(cls, arrays: Mapping[str, Any]) -> Self:
-        """What the arrays of a file say.
-
-        Raises:
-            KeyError, TypeError, ValueError: they are not those of pixels.
-        """
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
+        """Return the values in the arrays of a file."""
         types: dict[str, Any] = dict.fromkeys(("predicted", "truth"), np.uint16)
         types |= dict.fromkeys(("confidence", "roles"), np.uint8)
         planes = {name: np.asarray(arrays[name]) for name in types}

@@ -4,15 +4,12 @@ import base64
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.data.record import reading
-from hytas.files import atomic_write
-from hytas.report.arrays import read_arrays
+from hytas.report.arrays import StoredArrays
 
 EACH, MOST_CLASSES, MOST_ERRORS = 4, 30, 24
 """Images shown of a class, classes that are shown, and errors."""
@@ -23,7 +20,7 @@ NAMED = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class Samples(StoredArrays):
     """Test images: first some of each class, then the errors that the model was surest of.
 
     Attributes:
@@ -41,28 +38,11 @@ class Samples:
     names: NDArray[np.str_]
     errors: int
 
-    def save(self, path: Path) -> None:
-        """Write a .npz file, whole or not at all."""
-        with atomic_write(path) as temporary, temporary.open("wb") as file:
-            np.savez_compressed(file, **vars(self))
+    KIND = ("samples", "file of a run's images")
 
     @classmethod
-    def load(cls, path: Path) -> Self:
-        """Read what `save` wrote.
-
-        Raises:
-            InputError: the file is broken.
-        """
-        with reading("samples", path, "file of a run's images"):
-            return cls._checked(read_arrays(path))
-
-    @classmethod
-    def _checked(cls, arrays: Mapping[str, Any]) -> Self:
-        """What the arrays of a file say.
-
-        Raises:
-            KeyError, TypeError, ValueError: they are not those of samples.
-        """
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
+        """Return the values in the arrays of a file."""
         pictures = arrays["pictures"]
         if pictures.ndim != 4 or pictures.shape[3] != 3 or pictures.dtype != np.uint8:
             raise ValueError("pictures of another kind")

@@ -212,7 +212,7 @@ def _stopped_by_sigterm() -> Iterator[None]:
 def _notes(
     deployed: "DeployedModel", source: Source, outputs: Mapping[str, Path], strict: Path | None
 ) -> list[str]:
-    """Collect what is to be said of the model, the scene and the files, before work begins.
+    """Return the notes on the model, the scene and the files, before work begins.
 
     Args:
         strict: the name of the scene if it is refused where it is doubtful.
@@ -268,7 +268,7 @@ def _checked_outputs(
 
 
 def _lookup(source: Source, scene: Path, outputs: Mapping[str, Path]) -> "Lookup":
-    """The lookup table of a scene; refuses --ortho where there is none, or nothing to place."""
+    """Return the lookup table of a scene; refuse --ortho without one, or without a raster."""
     from hytas.deploy.outputs import RASTERS
 
     if not any(path.suffix.lower() in RASTERS for path in outputs.values()):

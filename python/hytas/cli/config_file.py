@@ -202,7 +202,7 @@ def _flat(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _recipe(values: Any, path: Path) -> list[str]:
-    """Settings of a recipe, as --recipe takes them."""
+    """Return the settings of a recipe, as --recipe takes them."""
     if not isinstance(values, dict):
         raise InputError("config", path, "recipe must be a table of settings")
     words = {True: "yes", False: "no"}

@@ -101,7 +101,7 @@ def score(
 
 
 def _inherited(config: Any, data: Any, device: Any, space: str) -> Any | None:
-    """The score of --supernet, which must have been trained for the same scene and split."""
+    """Return the score of --supernet, which must be trained for the same scene and split."""
     if config.supernet is None:
         return None
     from hytas.run.context import RunContext

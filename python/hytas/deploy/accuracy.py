@@ -24,7 +24,7 @@ def check_truth(truth: npt.NDArray[np.int32], card: ModelCard) -> None:
 def measure(
     labels: npt.NDArray[np.int32], truth: npt.NDArray[np.int32], card: ModelCard
 ) -> dict[str, Any]:
-    """Accuracy of a class map on the labelled pixels that hold data.
+    """Return the accuracy of a class map on the labelled pixels that have data.
 
     Args:
         labels: (H, W) class ids that the model gave; 0 where there is no data.

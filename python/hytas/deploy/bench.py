@@ -144,7 +144,7 @@ def fastest(
 
 
 def resident_mb() -> float:
-    """Peak resident memory of this process so far, in MB."""
+    """Return the peak resident memory of this process so far, in MB."""
     status = Path("/proc/self/status")
     if status.is_file():
         # getrusage would include the peak of the parent process.

@@ -44,7 +44,7 @@ def read_card(file: ModelFile, path: Path) -> ModelCard:
 
 
 def smoothing_of(card: ModelCard) -> Smoothing | None:
-    """How a card says that maps are smoothed; None where it says nothing."""
+    """Return the smoothing of a card; None where it has none."""
     if card.smoothing is None:
         return None
     return Smoothing.from_dict(card.smoothing, len(card.kept_bands))

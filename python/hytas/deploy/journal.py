@@ -87,7 +87,7 @@ class StoredRows:
         return self.row[self.field].base
 
     def __getitem__(self, rows: slice, /) -> npt.NDArray[Any]:
-        """Rows, (h, W)."""
+        """Return rows (h, W)."""
         wanted = range(self.shape[0])[rows]
         if wanted.step == 1:
             return self._read(wanted.start, len(wanted))

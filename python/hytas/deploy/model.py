@@ -103,11 +103,11 @@ class DeployedModel:
 
     @property
     def smoothing(self) -> Smoothing | None:
-        """How the card says that maps are smoothed; None where it says nothing."""
+        """Return the smoothing of the card; None where it has none."""
         return smoothing_of(self.card)
 
     def run(self, patches: Array) -> Probabilities:
-        """One micro-batch: (N, P, P, bands) of the card's dtype -> (N, C) probabilities.
+        """Classify a micro-batch: (N, P, P, bands) of the card's dtype -> (N, C) probabilities.
 
         It uses one CPU thread when batches run in parallel.
         """
@@ -129,15 +129,15 @@ class DeployedModel:
             pool.shutdown(cancel_futures=True)
 
     def run_tile(self, tile: Array) -> tuple[Array, Array]:
-        """One tile with its margin, of the card's dtype -> class ids and confidence, (H, W)."""
+        """Classify a tile with its margin, of the card's type: class ids and confidence (H, W)."""
         return self._maps({"tile": tile}, self._inner(tile))
 
     def run_tile_smoothed(self, tile: Array, valid: npt.NDArray[np.bool_]) -> tuple[Array, Array]:
-        """The same of a graph that smooths itself; `valid` (H, W) tells which pixels hold data."""
+        """Do the same with a graph that smooths itself; `valid` (H, W) is the valid mask."""
         return self._maps({"tile": tile, "valid": valid}, self._inner(tile))
 
     def run_tile_probabilities(self, tile: Array) -> Probabilities:
-        """One tile with its margin, of the card's dtype -> probabilities (H, W, C)."""
+        """Return probabilities (H, W, C) of a tile with its margin, of the card's dtype."""
         (probabilities,) = self._outputs(["probabilities"], {"tile": tile})
         self._check_shape(probabilities, (*self._inner(tile), len(self.card.class_ids)))
         return np.asarray(probabilities, dtype=np.float32)
@@ -170,7 +170,7 @@ class DeployedModel:
             )
 
     def predict_patches(self, patches: Array) -> Probabilities:
-        """Class probabilities of any number of patches, in micro-batches.
+        """Return class probabilities of any number of patches, in micro-batches.
 
         Args:
             patches: (N, P, P, bands), as the sensor gives them.
@@ -253,7 +253,7 @@ class DeployedModel:
         )
 
     def fit_dtype(self, values: Array, origin: tuple[int, int] = (0, 0)) -> Array:
-        """`values` in the model's own element type and the machine's byte order.
+        """Return `values` in the model's element type and the machine's byte order.
 
         Args:
             values: (H, W, bands) or patches (N, P, P, bands).

@@ -228,7 +228,7 @@ def classify_strips(
 
 
 def chosen_smoothing(model: DeployedModel, smooth: str | None) -> Smoothing | None:
-    """How a model's maps are smoothed, None for not at all.
+    """Return how a model's maps are smoothed; None for not at all.
 
     Args:
         model: whose card decides if `smooth` is None.
@@ -298,7 +298,7 @@ def smoothed_rows(
     first_row: int = 0,
     is_unknown: IsUnknown | None = None,
 ) -> Iterator[npt.NDArray[np.float32]]:
-    """Smoothed probabilities (W, C) of each row from `first_row` on; 0 where there is no data.
+    """Yield smoothed probabilities (W, C) of each row from `first_row` on; 0 without data.
 
     Pixels of unknown ground are left out of the filter as those without data are. Arguments are
     those of `classify_scene`; `rows` are classified at a time.
@@ -322,7 +322,7 @@ def probability_rows(
     smooth: str | None = None,
     rows: int = 16,
 ) -> Iterator[npt.NDArray[np.float32]]:
-    """Probabilities (W, C) of each row, smoothed if the card says so; 0 where there is no data.
+    """Yield probabilities (W, C) of each row, smoothed if the card says so; 0 without data.
 
     Arguments are those of `classify_scene`; `rows` are classified at a time.
     """

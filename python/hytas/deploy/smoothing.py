@@ -38,7 +38,7 @@ MOST_FITTED = 2**16
 
 
 class Row(NamedTuple):
-    """What the filter takes of a row of W pixels.
+    """The input of the filter for a row of W pixels.
 
     Attributes:
         probabilities: (W, C); anything where there is no data.
@@ -111,7 +111,7 @@ class Smoothing:
         return cls(method, kept, (kept @ mean).astype(np.float32))
 
     def guide(self, scaled: Array) -> Array:
-        """The guide (W, 3) float64 of a row of scaled spectra (W, b)."""
+        """Return the guide (W, 3) float64 of a row of scaled spectra (W, b)."""
         return np.asarray(scaled.astype(np.float64) @ self.directions.T.astype(np.float64)) - (
             self.offset.astype(np.float64)
         )
@@ -209,7 +209,7 @@ def guided_rows(
 def local_model(
     guide: Sequence[Any], products: Sequence[Any], p: Any, mixed: Any, eps: float
 ) -> tuple[Any, Any, Any, Any]:
-    """The linear model of each window: slopes of the three guides, and what is added.
+    """Return the linear model of each window: slopes of the three guides, and the offset.
 
     Operators alone, so numpy arrays and torch tensors will do.
 
@@ -238,7 +238,7 @@ def local_model(
 
 
 def as_probabilities(values: Any, temperature: float) -> Any:
-    """Values (C, ...), cut at 0, at a temperature, scaled to sum to 1; of numpy or torch."""
+    """Cut values (C, ...) at 0, apply a temperature, and scale to a sum of 1; numpy or torch."""
     kept = values.clip(min=0.0)
     kept = kept / kept.sum(0)
     if temperature == 1.0:
@@ -248,7 +248,7 @@ def as_probabilities(values: Any, temperature: float) -> Any:
 
 
 def box_sum(values: Array, radius: int) -> Array:
-    """Sums over the window of each column, (..., W) -> (..., W); it ends at the row's ends."""
+    """Sum over the window of each column, (..., W) -> (..., W); it ends at the row's ends."""
     width = values.shape[-1]
     total = values.copy()
     for shift in range(1, min(radius, width - 1) + 1):
@@ -258,7 +258,7 @@ def box_sum(values: Array, radius: int) -> Array:
 
 
 def _window_sums(rows: Iterable[Array], radius: int) -> Iterator[Array]:
-    """For each row the sum of those at most `radius` away, added from the first one on."""
+    """Yield for each row the sum of those at most `radius` away, added from the first one on."""
     window: deque[Array] = deque(maxlen=2 * radius + 1)
     count = 0
     for row in rows:
@@ -290,13 +290,13 @@ def _products(row: Row) -> Array:
 
 
 def _parts(means: Array) -> tuple[list[Array], Array, Array]:
-    """Of the rows of `_products` but the first: products of guides, p, and I_k p (3, C, W)."""
+    """Return products of guides, p, and I_k p (3, C, W): rows of `_products` without the first."""
     pairs, others = means[GUIDES:9], means[9:].reshape(GUIDES + 1, -1, means.shape[1])
     return list(pairs), others[0], others[1:]
 
 
 def around(pixels: Array, valid: Mask, reach: int) -> npt.NDArray[np.int64]:
-    """Flat indices, ascending, of pixels that hold data at most `reach` rows and columns away.
+    """Return flat indices, ascending, of valid pixels at most `reach` rows and columns away.
 
     Args:
         pixels: flat indices (n,) of those in the middle, which are among them if they hold data.
@@ -316,7 +316,7 @@ def smooth_pixels(
     pixels: npt.NDArray[np.int64],
     probabilities: Array,
 ) -> npt.NDArray[np.float32]:
-    """Smoothed probabilities (n, C) of pixels, as if no others held data.
+    """Return smoothed probabilities (n, C) of pixels, as if no others had data.
 
     Args:
         smoothing: whose guide and windows are taken, whatever its method.

@@ -318,7 +318,7 @@ def _initialiser(values: npt.NDArray[np.float32]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A string of C, in which every byte but letters, digits and a few signs is an octal escape."""
+    """Return a string of C; bytes other than letters, digits and a few signs are escaped."""
     plain = set(b" -_./()+") | {byte for byte in range(128) if chr(byte).isalnum()}
     signs = (chr(byte) if byte in plain else f"\\{byte:03o}" for byte in text.encode("utf-8"))
     return f'"{"".join(signs)}"'
@@ -351,7 +351,7 @@ def sizes_of(path: Path) -> dict[str, int]:
 
 
 def open_c(path: str | Path) -> Callable[[npt.NDArray[Any]], npt.NDArray[Any]]:
-    """A C file, compiled here, as a function of raw patches."""
+    """Compile a C file, and return it as a function of raw patches."""
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise InputError("formats", "c", "needs a C compiler (cc) to check the file with")

@@ -206,7 +206,7 @@ def judge_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
 
 
 def judge_smooth_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
-    """A scene graph that smooths: as the filter gives it on what torch gives, in one strip."""
+    """Check a scene graph that smooths: the filter on the probabilities of torch, in one strip."""
     deployed, reference = DeployedModel.load(path, "cpu"), open_torch(evidence.model)
     card, smoothing = deployed.card, deployed.smoothing
     assert smoothing is not None  # the file was opened, so its card has one

@@ -40,7 +40,7 @@ class SmoothModel(nn.Module):
         self.register_buffer("offset", torch.from_numpy(smoothing.offset).double())
 
     def forward(self, given: list[Tensor]) -> tuple[Tensor, Tensor]:
-        """Probabilities (H, W, C), raw pixels (H, W, bands), 1 where these hold data (H, W).
+        """Smooth probabilities (H, W, C); with raw pixels (H, W, bands) and the valid mask (H, W).
 
         Returns:
             Class ids (H, W) int32 and confidence (H, W), 0 where there is no data.
@@ -65,7 +65,7 @@ class SmoothModel(nn.Module):
         return classes * valid.int(), smoothed.amax(0) * valid.float()
 
     def _windows(self, values: Tensor) -> Tensor:
-        """Sums over the windows of (K, H, W), which end at its edges: products with bands of 1."""
+        """Sum over the windows of (K, H, W), which end at its edges: products with bands of 1."""
         rows, columns = (
             (torch.arange(size)[:, None] - torch.arange(size)).abs() <= self.radius
             for size in values.shape[1:]

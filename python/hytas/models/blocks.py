@@ -134,12 +134,12 @@ class Block(Layer):
         return self.mix(self.attend(tokens, read))
 
     def attend(self, tokens: Tensor, read: slice | None = None) -> Tensor:
-        """The attention and its residual: (N, T, E) -> (N, Q, E)."""
+        """Apply the attention with its residual: (N, T, E) -> (N, Q, E)."""
         kept = tokens if read is None else tokens[:, read]
         return kept + self.dropped(self.attention(self.norm1(tokens), read))
 
     def mix(self, tokens: Tensor) -> Tensor:
-        """The MLP and its residual: (N, Q, E) -> (N, Q, E)."""
+        """Apply the MLP with its residual: (N, Q, E) -> (N, Q, E)."""
         return tokens + self.dropped(self.fc2(F.gelu(self.fc1(self.norm2(tokens)))))
 
 

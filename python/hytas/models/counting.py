@@ -75,7 +75,7 @@ def counted_layers(architecture: Mapping[str, Any], shape: Shape) -> list[LayerC
 def _parts(
     network: nn.Module, streams: Mapping[str, TokenStream]
 ) -> Iterator[tuple[str, str, nn.Module]]:
-    """Stream, name and module of each part; what comes before a stream leads into it."""
+    """Yield stream, name and module of each part; parts before a stream belong to it."""
     waiting = list(network.named_children())
     for stream, module in streams.items():
         while waiting:
@@ -88,7 +88,7 @@ def _parts(
 
 
 def _counter(network: nn.Module, shape: Shape) -> FlopCounterMode:
-    """What counted one patch's way through a network on the meta device.
+    """Count the operations of a network for one patch, on the meta device.
 
     There nothing is computed; and a CPU's attention kernel would not be counted.
     """
@@ -101,7 +101,7 @@ def _counter(network: nn.Module, shape: Shape) -> FlopCounterMode:
 
 
 def _layers(stream: TokenStream) -> Iterator[tuple[str, nn.Module]]:
-    """The layers of a stream by name, each behind the fusion that comes before it."""
+    """Yield the layers of a stream by name, each after its fusion."""
     for number, block in enumerate(stream.blocks):
         if number >= 2 and len(stream.fusions):
             yield f"fusions.{number - 2}", stream.fusions[number - 2]

@@ -344,7 +344,7 @@ class Attention(nn.Module):
         return self.mixed(tokens, read, NOWHERE if self.places is None else self.places(read))
 
     def mixed(self, tokens: Tensor, read: slice | None, seen: Seen) -> Tensor:
-        """The same, with what is added because of where tokens lie."""
+        """Do the same, with what relative positions add."""
         asking = tokens if read is None else tokens[:, read]
         query, key, value = map(self._split, self.qkv(tokens, asking, self.scale))
         joined: Tensor = self.proj(attend(query, key, value, seen).transpose(1, 2).flatten(2))

@@ -32,7 +32,7 @@ class RelativePositions(Placed):
         self.value_columns = nn.Parameter(torch.zeros(entries, head_dim))
 
     def forward(self, read: slice | None) -> Seen:
-        """What the tokens of `read` (all without it) see of every key and value."""
+        """Return what tokens of `read` (all without it) add to every key and value."""
         device = self.key_rows.device
         place = torch.arange(self.side, device=device)
         square = torch.ones(self.side, self.side, dtype=torch.int64, device=device)
@@ -44,7 +44,7 @@ class RelativePositions(Placed):
         )
 
     def _entries(self, place: Tensor, read: slice | None) -> Tensor:
-        """Places (N,) along one axis -> entries (Q, 1 + N) of its tables."""
+        """Map places (N,) along one axis to entries (Q, 1 + N) of its tables."""
         distance = (place[None] - place[:, None]).clamp(-self.reach, self.reach) + self.reach + 1
         entries = F.pad(distance, (1, 0, 1, 0))
         return entries if read is None else entries[read]
@@ -95,20 +95,20 @@ class WindowAttention(Attention, Placed):
         return cut.transpose(2, 3).flatten(3, 4).flatten(0, 2)
 
     def _laid(self, windows: Tensor) -> Tensor:
-        """The inverse of `_windows`."""
+        """Invert `_windows`."""
         many, window = self.filled // self.window, self.window
         cut = windows.reshape(-1, many, many, window, window, windows.shape[-1])
         return cut.transpose(2, 3).flatten(3, 4).flatten(1, 2)
 
     def _bias(self) -> Tensor:
-        """What a query adds to the logits of keys of its window, (h, T, T)."""
+        """Return what a query adds to the logits of keys of its window, (h, T, T)."""
         place = torch.arange(self.window, device=self.window_bias.device)
         distance = place[:, None] - place[None] + self.window - 1  # query, key
         rows, columns = distance[:, None, :, None], distance[None, :, None, :]
         return self.window_bias[:, rows, columns].flatten(3, 4).flatten(1, 2)
 
     def _window_mask(self, device: torch.device) -> Tensor:
-        """-inf where tokens of a window do not lie side by side in the grid, (windows, T, T)."""
+        """Return (windows, T, T): -inf between tokens that are not neighbours in the grid."""
         place = torch.arange(self.filled, device=device)
         empty = place >= self.side
         ends = (place >= self.filled - self.window).long() + (

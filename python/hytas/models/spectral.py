@@ -125,7 +125,7 @@ class SpectralTransformer(Network):
         )
 
     def classify(self, bands: Tensor | None, pixels: Tensor | None) -> Tensor:
-        """Band tokens (N, B, E) and pixel tokens (N, P * P, E), where there are any -> logits."""
+        """Map band tokens (N, B, E) and pixel tokens (N, P * P, E), if there are any, to logits."""
         read: list[Tensor] = []
         for name, embedded in ((BAND, bands), (PIXEL, pixels)):
             if embedded is None:
@@ -140,7 +140,7 @@ class SpectralTransformer(Network):
         return logits
 
     def _read(self, stream: str, attends: bool) -> slice:
-        """The tokens of a stream that are read: their mean is what the head, or the other gets."""
+        """Return the tokens of a stream whose mean the head, or the other stream, gets."""
         first = 1 if attends else 0  # of the tokens after the class token
         if self.pooling == CENTRE and stream == PIXEL:
             centre = first + self.patch_size**2 // 2
@@ -152,8 +152,7 @@ class SpectralTransformer(Network):
 
 
 class _SharedPixels(nn.Module):
-    """What the patches of a pixel share: its scaled bands for band tokens, its projection for
-    pixel tokens, one after the other for both."""
+    """The scaled bands of a pixel, its projection, or both: what its patches share."""
 
     def __init__(self, network: SpectralTransformer) -> None:
         super().__init__()
@@ -188,7 +187,7 @@ class _Row(nn.Module):
 
 
 def crop(patches: Tensor, patch_size: int) -> Tensor:
-    """The centre (N, patch_size, patch_size, bands) of larger patches."""
+    """Return the centre (N, patch_size, patch_size, bands) of larger patches."""
     margin = (patches.shape[1] - patch_size) // 2
     if margin == 0:
         return patches

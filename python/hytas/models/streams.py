@@ -78,7 +78,7 @@ class TokenStream(Placed):
         return tokens[:, self.read]
 
     def enter(self, embedded: Tensor, context: Tensor | None) -> Tensor:
-        """What enters the first layer: (N, T, E)."""
+        """Return the input (N, T, E) of the first layer."""
         if self.class_token is None or self.position is None:
             return F.gelu(embedded if context is None else embedded + context)
         class_token = self.class_token.expand(embedded.shape[0], -1, -1)

@@ -69,7 +69,7 @@ REACH = 14
 
 
 def _vit(head_dim: int) -> Callable[[Architecture, ImageShape, Drop], nn.Module]:
-    """AutoFormer's network with heads of this width.
+    """Return the builder of AutoFormer's networks with heads of this width.
 
     A space file may have the genes `pooling` (class or mean) and `relative` (yes or no).
     """
@@ -194,7 +194,7 @@ def build_network(
     dropout: float = 0.0,
     seed: int = 0,
 ) -> nn.Module:
-    """The network of `architecture` on inputs of `shape`, initialised from `seed` alone.
+    """Return the network of `architecture` on inputs of `shape`, initialised from `seed` alone.
 
     The global generator does not change.
 
@@ -227,7 +227,7 @@ def build_network(
 
 
 def patch_size_of(architecture: Architecture, shape: Shape) -> int:
-    """Side of what the network looks at, where the space leaves it to the architecture.
+    """Return the side of the patch that the network reads.
 
     The scene's patch, of which it is the centre, is the largest that a search may choose.
     """
@@ -235,5 +235,5 @@ def patch_size_of(architecture: Architecture, shape: Shape) -> int:
 
 
 def count_parameters(network: nn.Module) -> int:
-    """Parameters of `network`, shared ones once."""
+    """Return the number of parameters of `network`, shared ones once."""
     return sum(parameter.numel() for parameter in network.parameters())

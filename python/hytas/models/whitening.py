@@ -64,7 +64,7 @@ def whitening(patches: Tensor, outputs: int, seed: int) -> tuple[Tensor, Tensor]
 def _whitening(
     inputs: NDArray[np.float64], outputs: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor] | None:
-    """Weight (outputs, inputs) and bias (outputs,) in float32; None where all inputs are alike."""
+    """Return weight (outputs, inputs) and bias (outputs,); None where all inputs are alike."""
     mean = inputs.mean(0)
     centred = inputs - mean
     variance, directions = np.linalg.eigh(centred.T @ centred / len(inputs))

@@ -166,7 +166,7 @@ _MOST_LABELS = 8
 
 
 def _with_labels(marks: Sequence[Mark], winner: Mark | None) -> tuple[list[Mark], Mark | None]:
-    """The marks with labels that meet neither each other nor another mark; the winner's first."""
+    """Place labels that overlap neither each other nor a mark; the winner's first."""
     everyone = [*([winner] if winner else []), *marks]
     taken = [(mark.x - 6, mark.y - 7, mark.x + 6, mark.y + 5) for mark in everyone]
     placed = []
@@ -202,7 +202,7 @@ def _meet(one: Sequence[float], other: Sequence[float]) -> bool:
 
 
 def _apart(places: Sequence[float]) -> list[float]:
-    """Heights of labels near `places`, at least a line apart, in the same order."""
+    """Return heights of labels near `places`, at least a line between them, in the same order."""
     order = sorted(range(len(places)), key=lambda at: -places[at])
     heights, lowest = [0.0] * len(places), math.inf
     for at in order:
@@ -301,8 +301,7 @@ def reliability(calibration: Mapping[str, Sequence[float | None]]) -> Reliabilit
 
 @dataclass(frozen=True)
 class SpectraChart:
-    """Mean spectra of the classes: paths by class, where the numbers of the classes stand on them,
-    and the axis to draw another spectrum."""
+    """Mean spectra: paths by class, places of the numbers on them, and the axes of the chart."""
 
     x_ticks: Sequence[tuple[float, str]]
     y_ticks: Sequence[tuple[float, str]]

@@ -39,7 +39,7 @@ def environment() -> Environment:
 
 
 def _one_line(value: Any) -> Any:
-    """A text without controls and ends of lines, whichever file it came from."""
+    """Return a text without control characters and ends of lines: it may come from a file."""
     if type(value) is not str or (value.isascii() and value.isprintable()):
         return value
     return legible(value)
@@ -95,7 +95,7 @@ def _setting(value: Any) -> str:
 
 
 def _uri(svg: str) -> str:
-    """An SVG as an image: nothing in it can run."""
+    """Return an SVG as an image: nothing in it can run."""
     return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 

@@ -126,7 +126,7 @@ def pixel_data(pixels: Pixels, chart: charts.SpectraChart | None, blobs: Blobs) 
 
 
 def point_data(candidates: Candidates, drawn: Sequence[int], blobs: Blobs) -> dict[str, Any]:
-    """The candidates that are drawn, column by column; genes as numbers of their texts."""
+    """Return the candidates that are drawn, by column; genes as numbers of their texts."""
 
     def coded(values: Sequence[str]) -> dict[str, Any]:
         texts = list(dict.fromkeys(values))

@@ -46,7 +46,7 @@ class Spectra:
     cut: float
 
     def spectrum(self, row: int, column: int) -> NDArray[np.float32]:
-        """The spectrum (b,) that is kept for a pixel of the scene."""
+        """Return the reduced spectrum (b,) of a pixel of the scene."""
         code = self.codes[:, row // self.stride, column // self.stride].astype(np.float32)
         return np.asarray(self.centre + (self.low + self.step * code) @ self.basis)
 
@@ -63,7 +63,7 @@ class Spectra:
         return f"Reduced for this page: {', '.join(parts)}. The error is {error} of the deviation."
 
     def to_arrays(self) -> dict[str, Any]:
-        """The fields by name, for `numpy.savez`."""
+        """Return the fields by name, for `numpy.savez`."""
         return {f"spectra_{item.name}": getattr(self, item.name) for item in fields(self)}
 
     @classmethod

@@ -14,7 +14,7 @@ _UNSURE = 0.05
 
 
 def share(value: float) -> str:
-    """A share as percent, with one decimal where it tells."""
+    """Return a share as percent, with one decimal except for 0 and 100 %."""
     percent = 100 * value
     return f"{percent:.0f} %" if value in (0, 1) else f"{percent:.1f} %"
 
@@ -135,7 +135,7 @@ def weakest(metrics: Mapping[str, Any]) -> list[tuple[str, float, int]]:
 
 
 def taken_for(test: Mapping[str, Any]) -> list[str]:
-    """For each class the class that it is most often taken for, with the number of pixels."""
+    """Return for each class the one that it is most often taken for, and how many pixels."""
     names = list(test["per_class"])
     mistakes = []
     for place, row in enumerate(test["confusion"]):

@@ -35,7 +35,7 @@ def read_architectures(path: str | Path) -> list[dict[str, Any]]:
 
 
 def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
-    """One architecture a line; or one alone, or a list of them, over as many lines as it takes."""
+    """Read one architecture a line; or one alone, or a list of them, over several lines."""
     try:
         whole = json.loads(text)
     except RecursionError:

@@ -46,7 +46,7 @@ def cost(
 
 
 def _unlisted(space: SearchSpace, architecture: Mapping[str, Any]) -> Values:
-    """gene -> the numbers that an architecture has of it and the space does not list."""
+    """Return gene -> numbers of an architecture that the space does not list."""
     unlisted = []
     for gene in space.genes:
         value = architecture.get(gene["name"], [])
@@ -58,7 +58,7 @@ def _unlisted(space: SearchSpace, architecture: Mapping[str, Any]) -> Values:
 
 @lru_cache(maxsize=256)
 def _with_values(name: str, variables: Variables, values: Values) -> SearchSpace:
-    """A built-in space whose genes have these values and those that it lists."""
+    """Return a built-in space with more values of its genes."""
     text, more = json.loads(builtin_space_text(name)), dict(values)
     for gene in text["genes"]:
         gene["values"] += sorted(more[gene["name"]])

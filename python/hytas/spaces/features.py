@@ -90,7 +90,7 @@ class FeatureTable:
     def fit(
         cls, architectures: Sequence[Architecture], proxy_scores: Sequence[Mapping[str, float]]
     ) -> "FeatureTable":
-        """The columns that occur in the rows given."""
+        """Return the table of the columns that occur in these rows."""
         check_lengths(architectures, proxy_scores)
         genes = sorted({name for item in architectures for name in gene_features(item)})
         proxies = sorted({name for scores in proxy_scores for name in scores})
@@ -99,13 +99,13 @@ class FeatureTable:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """One a column of `rows`."""
+        """Names of the columns of `rows`."""
         return (*self.genes, *self.proxies)
 
     def rows(
         self, architectures: Sequence[Architecture], proxy_scores: Sequence[Mapping[str, float]]
     ) -> Floats:
-        """Features (n, columns), all finite in float32; unknown genes and scores are left out."""
+        """Return features (n, columns), finite in float32, without unknown genes and scores."""
         check_lengths(architectures, proxy_scores)
         result = np.zeros((len(architectures), len(self.names)))
         for row, (architecture, scores) in enumerate(zip(architectures, proxy_scores, strict=True)):

@@ -92,7 +92,7 @@ def genes_only(architecture: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=16)
 def _genes(space: str) -> dict[str, str | None]:
-    """The genes of a built-in space -> the gene that says how many values each has, if one does."""
+    """Return gene -> the gene that gives its number of values, if one does."""
     if space not in builtin_spaces():
         return {}
     genes = json.loads(builtin_space_text(space))["genes"]

@@ -38,5 +38,5 @@ class SupernetSettings:
             raise InputError("soft_labels", self.soft_labels, rule)
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return asdict(self)

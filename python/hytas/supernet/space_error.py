@@ -56,7 +56,7 @@ class EvolutionSettings:
             raise InputError("least", self.least, "must be 1 or more")
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form."""
+        """Return the JSON form."""
         return asdict(self)
 
 

@@ -52,7 +52,7 @@ def absolute_paths(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def budget_from_the_root(budget: str) -> str:
-    """A budget with the paths of its latency tables from the root."""
+    """Return a budget with absolute paths of its latency tables."""
     from hytas.spaces import with_files
 
     return str(with_files("", budget, _from_the_root)[1])

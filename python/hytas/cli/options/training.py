@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def recipe_option(help_text: str) -> Callable[[Command], Command]:
-    """--recipe, which may be repeated: settings and presets, for `recipe_of`."""
+    """Return --recipe, which may be repeated: settings and presets, for `recipe_of`."""
     return click.option(
         "--recipe",
         cls=Option,

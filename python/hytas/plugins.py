@@ -1,7 +1,7 @@
 """Plug-ins: networks, spaces, proxies, rankings, strategies and readers of a user's own module.
 
 A plug-in is a Python file, or the module that an installed package names in the entry-point group
-`hytas.plugins`. Its decorators put what it brings into the tables of hytas, which call `fill` when
+`hytas.plugins`. Its decorators put its entries into the tables of hytas, which call `fill` when
 they are made. `docs/extending.md` has an example of each kind.
 """
 
@@ -45,7 +45,7 @@ class Plugin:
         name: path of its file, or name of its entry point.
         digest: SHA-256 of its source, in hex.
         source: text of its file; "" for the module of an installed package.
-        entries: what it brings.
+        entries: by kind and name.
     """
 
     name: str
@@ -214,7 +214,7 @@ def _activate(plugin: Plugin | None, entries: Mapping[Entry, Any]) -> None:
 
 
 def unload(name: str) -> None:
-    """Take what a plug-in brings out of the tables, such as before another version of it."""
+    """Remove the entries of a plug-in from the tables, such as before another version of it."""
     for kind, entry in [key for key, (owner, _) in _ACTIVE.items() if owner and owner.name == name]:
         del _ACTIVE[kind, entry]
         if kind in _TABLES:
@@ -270,7 +270,7 @@ def _load(named: str, kept: Path | None) -> Plugin:
 
 
 def _use(plugin: Plugin) -> None:
-    """Put what a plug-in brings into the tables, in the place of another version of it."""
+    """Put the entries of a plug-in into the tables, in place of another version of it."""
     owners = {owner for owner, _ in _ACTIVE.values() if owner and owner.name == plugin.name}
     if owners != {plugin}:
         unload(plugin.name)
@@ -387,7 +387,7 @@ def _files_of(entry: EntryPoint) -> list[Path]:
 
 @contextmanager
 def _executing(plugin: Plugin) -> Iterator[None]:
-    """Note what a module registers while it is executed; refuse one that fails."""
+    """Record the entries of a module while it is executed; refuse a module that fails."""
     _EXECUTED.append(plugin)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Measure tables of trained networks: what ranks them, which genes matter, what a search finds."""
+"""Measure tables of trained networks: rankings, genes that matter, simulated searches."""
 
 from typing import TYPE_CHECKING
 

@@ -73,7 +73,7 @@ class RankingTable:
 
     @property
     def measured(self) -> Floats:
-        """What a search may see of each network (n,): validation accuracy; without it, OA."""
+        """The accuracy that a search may read (n,): on validation pixels; without it, OA."""
         validation = self.figures.get("validation")
         if validation is None or not np.isfinite(validation).any():
             return self.accuracy

@@ -57,7 +57,7 @@ def make_benchmark(
         config: budget, space, proxies and how to train; it names one recipe. Each network is
             trained `config.seeds` times.
         scene: or set of images, to train and to test on.
-        out: folder of the table, its card, and what was done so far.
+        out: folder of the table, its card, and the state of the work.
         networks: how many, distinct.
         uniform: "choices" draws each choice of a gene with equal probability, "architectures" each
             architecture.
@@ -155,7 +155,7 @@ def _score(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore) ->
 
 
 def _train(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore, uniform: str) -> None:
-    """Train what the store lacks, seed by seed, and write the table now and then."""
+    """Train what the store lacks, seed by seed, and write the table periodically."""
     preset, _ = run.recipe
     trained = {(item.id, item.recipe) for item in store.trainings()}
     every = [
@@ -185,7 +185,7 @@ def _seeds(run: Run) -> list[int]:
 
 
 def _write(run: Run, store: EvaluationStore, uniform: str) -> None:
-    """Write the card, and the table of what is done so far."""
+    """Write the card, and the table of the networks so far."""
     preset, recipe = run.recipe
     evaluations, trainings = store.evaluations(), store.trainings()
     table = run.folder.path / BENCHMARK_TABLE

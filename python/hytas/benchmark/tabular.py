@@ -31,10 +31,10 @@ _SHOWN = {"oa": "OA", "aa": "AA", "max_oa": "max_OA"}
 
 
 class Benchmark:
-    """A table of trained networks that answers as if it trained them.
+    """A table of trained networks, with lookups in place of trainings.
 
-    It has the questions of NATS-Bench and NASLib: what a network reached, and which networks there
-    are. `Benchmark.load` opens one.
+    It has the queries of NATS-Bench and NASLib: the accuracy of a network, and all networks.
+    `Benchmark.load` opens one.
 
     Raises:
         InputError: its networks are of several spaces.
@@ -116,7 +116,7 @@ class Benchmark:
     def query(
         self, architecture: Architecture | int, metric: str = TARGET, seed: int | None = None
     ) -> float:
-        """Return what a network reached.
+        """Return a figure of a network.
 
         Args:
             architecture: genes, or its number in `architectures()`.
@@ -143,7 +143,7 @@ class Benchmark:
         *,
         lead: str | None = None,
     ) -> Simulation:
-        """Return what a search finds if every answer is in the table.
+        """Return the result of a search whose evaluations are lookups in the table.
 
         A proposal that the table does not have is answered by the nearest network that the search
         has not seen (`hytas.analysis.simulation`).

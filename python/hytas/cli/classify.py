@@ -125,7 +125,7 @@ def classify(
 
 
 class _Inputs(NamedTuple):
-    """What a map is made from, and how; all of it was checked."""
+    """The checked inputs and settings of a map."""
 
     source: Source
     truth: Truth | None

@@ -41,7 +41,7 @@ class ConfiguredCommand(PanelCommand):
     """A command whose options may come from a file; those of the command line win."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments, then leave out of the file's what the command line excludes."""
+        """Parse the arguments; drop options of the file that the command line excludes."""
         rest = super().parse_args(ctx, args)
         given = {name for name in ctx.params if _source(ctx, name) is ParameterSource.COMMANDLINE}
         dropped = {b for a, b in _EXCLUSIVE if a in given}

@@ -1,4 +1,4 @@
-"""`hytas explain`: what the model of a run looks at."""
+"""`hytas explain`: which bands and neighbours the model of a run uses."""
 
 import json
 from collections.abc import Mapping

@@ -129,7 +129,7 @@ def _by_scene(results: Results) -> str:
 
 
 def _update(update: Mapping[str, Any]) -> str:
-    """Return what the training changed, for a run that began with a model."""
+    """Return the accuracies before and after the training of a run that began with a model."""
     parts = [
         f"{scene['before']['OA']:.4f} -> {scene['after']['OA']:.4f} on the {scene['role']} scene "
         f"{scene['name']}"

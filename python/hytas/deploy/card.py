@@ -1,4 +1,4 @@
-"""The card in a model file: what it must say, and the graph that must fit it."""
+"""Check the card in a model file, and that the graph fits it."""
 
 from dataclasses import replace
 from pathlib import Path

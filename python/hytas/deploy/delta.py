@@ -92,7 +92,7 @@ def deflated(operations: bytes) -> bytes:
 
 
 def _operations(old: bytes, new: bytes, rounded: Mapping[str, Rounded]) -> bytes:
-    """Return the operations that make the new file: tensors by themselves, and what is between."""
+    """Return the operations that make the new file: tensor by tensor, and the bytes between."""
     blocks = _blocks(old)
     before, after = floats_of(old), floats_of(new)
     parts, done = [_number(len(new))], 0
@@ -366,7 +366,7 @@ def _blocks(old: bytes) -> dict[bytes, int]:
 
 
 def _pieces(old: bytes, new: bytes, blocks: Mapping[bytes, int]) -> Iterator[Piece]:
-    """Yield what a part of the new file consists of, in order."""
+    """Yield the pieces of a part of the new file, in order."""
     position = length = begun = at = 0  # the copy that is open, and where its new bytes begin
     shift = 0  # from a place in the new file to the like place in the old one
     while at < len(new):

@@ -1,4 +1,4 @@
-"""Classify images with an exported model, and write what it says to a table."""
+"""Classify images with an exported model, and write the predictions to a table."""
 
 import csv
 from collections.abc import Callable, Sequence
@@ -62,7 +62,7 @@ def classify_images(
 
 
 def _table(path: Path) -> TextIO:
-    # Names of files may be no UTF-8; what is not is written as an escape.
+    # Names of files may not be UTF-8; other bytes are written as escapes.
     return path.open("w", newline="", encoding="utf-8", errors="backslashreplace")
 
 

@@ -106,7 +106,7 @@ def classify_scene(
         strict: refuse such values, and a cube without wavelengths if the model has them.
         tile_rows: rows at a time; None uses as many as fit `TILE_BYTES`. The map does not depend
             on it, to the last bit.
-        smooth: "guided" or "none"; None does what the model's card says.
+        smooth: "guided" or "none"; None follows the model's card.
         unknown: the share of held-out pixels, 0.001 to 0.5, whose score is higher than that of all
             pixels with a class: the others are of no class of the model and get class 0. None
             gives every pixel with data a class.
@@ -201,7 +201,7 @@ def classify_strips(
 ) -> Iterator[Strip]:
     """Classify a cube from `first_row` on, one tile of full rows after another.
 
-    Smoothing reads 2 r rows around a strip: it runs so far ahead, and begins so far before
+    Smoothing reads 2 r rows around a strip, so reading begins 2 r rows before
     `first_row`. Arguments and errors are those of `classify_whole`.
     """
     height, width, bands = cube.shape
@@ -232,7 +232,7 @@ def chosen_smoothing(model: DeployedModel, smooth: str | None) -> Smoothing | No
 
     Args:
         model: whose card decides if `smooth` is None.
-        smooth: "guided", "none", or None for what the card says.
+        smooth: "guided", "none", or None for the method of the card.
     """
     if smooth is not None and smooth not in METHODS:
         raise InputError("smooth", smooth, f"must be one of {', '.join(METHODS)}")

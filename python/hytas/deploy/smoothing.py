@@ -6,7 +6,7 @@ The filter is He et al., Guided Image Filtering, IEEE TPAMI 35, 2013, with a gui
 of the guide, so they are averaged where the spectrum stays and kept separate where it changes.
 
 Rows go in and come out in their order, and each is computed by the same operations in the same
-order wherever the reading began: the result does not depend on tiles, to the bit.
+order from any first row on: the result does not depend on tiles, to the bit.
 """
 
 import math
@@ -61,7 +61,7 @@ class Smoothing:
             the pixel. Rows of zeros where the scene has fewer components.
         offset: (3,) float32.
         radius: r, in pixels: windows are (2 r + 1) x (2 r + 1).
-        eps: what is added to the variances of the guide in a window.
+        eps: added to the variances of the guide in a window.
         temperature: divisor of the logarithms of smoothed probabilities. Means over a window are
             less sure than the pixels are right.
     """

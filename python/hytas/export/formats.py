@@ -41,7 +41,7 @@ class Format(NamedTuple):
     Attributes:
         file: name of the file in a run folder.
         judge: checks the file on real pixels; returns figures or raises ExportError.
-        complete: writes what belongs next to the file, once it is there.
+        complete: writes further files next to it, once it is there.
     """
 
     file: str

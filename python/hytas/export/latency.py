@@ -1,7 +1,7 @@
 """Estimate the time of every network of a search space on this device, from some measured networks.
 
 The time is a sum of terms, such as the multiply-accumulates or the number of layers. A term is a
-formula in the language of space files. Nonnegative least squares finds what a unit of each costs.
+formula in the language of space files. Nonnegative least squares fits the cost of a unit of each.
 """
 
 import json

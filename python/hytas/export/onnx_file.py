@@ -124,7 +124,7 @@ def seal(graph: onnx.ModelProto) -> None:
 def inference_copy(model: SensorModel, card: ModelCard | None = None) -> SensorModel:
     """Return a copy for tracing: on the CPU, in float32, in evaluation mode, without gradients.
 
-    With a card, its scaling is reduced to what the card's element type and bands need.
+    With a card, its scaling has only the steps that the card's element type and bands need.
     """
     plain = copy.deepcopy(model).to("cpu", torch.float32).eval().requires_grad_(False)
     if card is not None:

@@ -93,7 +93,7 @@ class Layer(nn.Module):
         self.drop = drop
 
     def dropped(self, branch: Tensor) -> Tensor:
-        """Return a branch (N, T, E) less what is dropped, rescaled to keep its mean."""
+        """Drop from a branch (N, T, E), rescaled to keep its mean."""
         if not self.training:
             return branch
         rows, samples = _part.get() or (slice(None), len(branch))
@@ -202,7 +202,7 @@ class MixerBlock(Layer):
 
 
 def of_layer(drop: Drop, index: int, depth: int) -> Drop:
-    """Return what training drops in layer `index` of `depth`, from what it drops in the last."""
+    """Return the drop rates of layer `index` of `depth`, from those of the last."""
     return drop._replace(path=drop.path * index / max(1, depth - 1))
 
 

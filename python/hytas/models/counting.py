@@ -1,4 +1,4 @@
-"""What the network of an architecture costs, counted on the network itself: in all, or by layer."""
+"""The costs of an architecture, counted on its network: in all, or by layer."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class LayerCost:
     Attributes:
         name: of its module; "" for the parameters that belong to no part.
         stream: the stream of tokens that it is of; "" for what comes after all streams.
-        about: what it is, in words.
+        about: description in words.
         macs: multiply-accumulates of its matrix products for one patch.
     """
 
@@ -47,7 +47,7 @@ def counted_layers(architecture: Mapping[str, Any], shape: Shape) -> list[LayerC
     """Return the parts of the network in the order in which they compute.
 
     Every token is counted in every layer, as the formulas of the spaces do. The network that ships
-    leaves out, in the last layer of a stream, the tokens that nobody reads.
+    leaves out, in the last layer of a stream, the tokens that are not read.
     """
     with torch.device("meta"):
         network = build_network(architecture, shape).eval()

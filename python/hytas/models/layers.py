@@ -1,6 +1,6 @@
 """The parts that the layers of a network are made of: embeddings, attention, fusion.
 
-Every formula of a network stands once in this folder: here, in `blocks.py` (what a layer does with
+Every formula of a network stands once in this folder: here, in `blocks.py` (layers of
 tokens) and in `streams.py` (layers one after the other). Training, scoring and export run these.
 Sources: HyTAS (Zhou et al., 2024), after SpectralFormer (Hong et al., TGRS 2022): group-wise
 spectral embedding (GSE) and cross-layer adaptive fusion (CAF).

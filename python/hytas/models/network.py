@@ -15,7 +15,7 @@ class Strips:
     """The parts of a network for whole rows of pixels.
 
     Attributes:
-        pixels: scaled bands (..., bands) -> features (..., F): what a pixel's patches share.
+        pixels: scaled bands (..., bands) -> features (..., F), which the patches of a pixel share.
         row: features of P rows (P, W + P - 1, F) -> logits (W, C) of the pixels of the middle row.
     """
 
@@ -26,7 +26,7 @@ class Strips:
 class Network(nn.Module):
     """A network of a search space: scaled patches (N, P, P, bands) -> logits (N, classes).
 
-    A new network overrides what it can do; what it cannot do is refused by its name.
+    A new network overrides its capabilities; the others are refused by its name.
     """
 
     def __init_subclass__(cls) -> None:
@@ -95,7 +95,7 @@ def small_parameters(network: nn.Module) -> set[str]:
 
 
 def as_network(network: nn.Module, purpose: str) -> Network:
-    """Return `network` if it says what it can do.
+    """Return `network` if it declares its capabilities.
 
     Raises:
         InputError: it does not; the message names its class and `purpose`.

@@ -250,7 +250,7 @@ class Frame:
         return torch.Size(map(prod, self.layouts[name]))
 
     def place(self, name: str, rows: Tensor, layout: Layout, value: Tensor | float) -> None:
-        """Write a parameter of `layout` into rows (n, *size), zeros so far, of this frame."""
+        """Write a parameter of `layout` into rows (n, *size), which are zeros, of this frame."""
         whole = self.layouts[name]
         rules = rules_of(name, len(whole))
         places: list[slice] = [slice(None)]

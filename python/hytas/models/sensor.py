@@ -18,7 +18,7 @@ class Scaling(nn.Module):
 
     A value that is not finite, or that stands for no data, scales to zero, as the mean of its band
     does (the minimum, where the scaling is "minmax"): a band that fails in flight may be written
-    so, and neighbours without data add nothing to a pixel. What is left is clipped, as
+    so, and neighbours without data add nothing to a pixel. Other values are clipped, as
     `Preprocessing` does. Bands are cut out run by run, which copies memory where gathering them
     would look up each one.
 
@@ -77,8 +77,8 @@ class SensorModel(nn.Module):
     Output: probabilities (N, classes), float32.
 
     Attributes:
-        temperature: what the logits are divided by, so that the probabilities are those that
-            validation pixels bear out (`hytas.train.fit_temperature`).
+        temperature: divisor of the logits, fitted on validation pixels
+            (`hytas.train.fit_temperature`).
     """
 
     def __init__(

@@ -20,7 +20,7 @@ from hytas.spaces.opening import builtin_space
 from hytas.spaces.shape import Shape
 
 PREFIX, THIRDS, CENTRE, GRID, TOKENS = "prefix", "thirds", "centre", "grid", "tokens"
-"""What is kept along an axis. "prefix": the leading entries. "thirds": the leading rows of the
+"""Rules of an axis. "prefix": the leading entries. "thirds": the leading rows of the
 queries, of the keys and of the values, so every head is whole. "centre": the middle of a kernel.
 "grid": the middle of a square of pixels, laid out row by row. "tokens": the class token, and the
 middle of the square of pixels that follows it."""
@@ -60,7 +60,7 @@ def slice_of(name: str, full: Tensor, wanted: Sequence[int]) -> Tensor:
 
 
 def rules_of(name: str, axes: int) -> tuple[str, ...]:
-    """Return what is kept along each axis of a parameter."""
+    """Return the rule of each axis of a parameter."""
     if "pixel_stream.fusions." in name:
         rules = FUSIONS[axes]
     else:

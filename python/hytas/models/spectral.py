@@ -34,7 +34,7 @@ class SpectralTransformer(Network):
     With band tokens, stride 1, pooling "class" and fusion it is the network of HyTAS.
 
     Args:
-        shape: what the scene fixes; its patch may be larger than `patch_size`.
+        shape: of the scene; its patch may be larger than `patch_size`.
         tokens: "band", "pixel", "series" or "parallel".
         patch_size: side of the patch that is looked at, the centre of the one given.
         band_width: neighbouring bands stacked in a band token.
@@ -168,7 +168,7 @@ class _SharedPixels(nn.Module):
 
 
 class _Row(nn.Module):
-    """The logits of a row of pixels, from what the pixels around them share."""
+    """The logits of a row of pixels, from shared features of the pixels around them."""
 
     def __init__(self, network: SpectralTransformer) -> None:
         super().__init__()

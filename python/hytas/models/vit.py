@@ -20,7 +20,7 @@ class PatchEmbedding(nn.Module):
 
     Args:
         patch_size: side of a patch, in pixels.
-        stride: pixels from one patch to the next; what is left at the right and below is not read.
+        stride: pixels from one patch to the next; the rest at the right and below is not read.
         embed_dim: width E of a token.
     """
 

@@ -35,7 +35,7 @@ def whiten_embedding(network: nn.Module, patches: Tensor, seed: int) -> None:
         patches: scaled training patches (N, P, P, bands); no labels are needed.
 
     Raises:
-        InputError: the network does not say what it can do.
+        InputError: the network declares no capabilities.
     """
     typed_network = as_network(network, "recipe whitened")
     project = typed_network.pixel_projection

@@ -34,7 +34,7 @@ class StoredArrays:
     """Values of a report that a .npz file holds.
 
     Attributes:
-        KIND: what messages call the values, and their file.
+        KIND: names of the values and of their file in messages.
     """
 
     KIND: ClassVar[tuple[str, str]]

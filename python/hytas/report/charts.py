@@ -18,7 +18,7 @@ MOST_POINTS = 10_000
 
 @dataclass(frozen=True)
 class Mark:
-    """A mark in a chart: its label, what it says, and where the label stands.
+    """A mark in a chart: its label, its text, and the place of the label.
 
     `label_at` is (x, y, anchor of the text); None leaves the label out where there is no room.
     """

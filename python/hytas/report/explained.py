@@ -70,7 +70,7 @@ def importance_texts(group: Mapping[str, float]) -> list[str]:
 
 
 def spatial(explanation: Mapping[str, Any]) -> list[str]:
-    """Return what the neighbours of a pixel are worth, in a sentence; none for spectra."""
+    """Return the importance of the neighbours of a pixel, in a sentence; none for spectra."""
     if explanation["neighbours"] is None:
         return []
     lost = np.array(explanation["neighbours"]["probability"])

@@ -1,4 +1,4 @@
-"""What a report is made from: plain values, whatever they were read from."""
+"""The facts of a report: plain values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ class Finalist:
         place: among the candidates.
         rungs: steps -> figures on validation pixels, and "score", their summary; none in
             a rung whose training failed.
-        ranked_by: what the race ranked it by at its end; None if it failed.
+        ranked_by: its figure in the last ranking of the race; None if it failed.
         agreement: with the vote on pixels without a known label; None if there was none.
         seconds: of all its trainings.
         reason: why it failed; empty if it did not.
@@ -58,7 +58,7 @@ class Finalist:
 
 @dataclass(frozen=True)
 class Layer:
-    """A part of the winner: name, stream of tokens, what it is, parameters, multiply-accumulates.
+    """A part of the winner: name, stream of tokens, description, parameters, multiply-accumulates.
 
     The stream of what comes after all streams is "".
     """
@@ -91,7 +91,7 @@ class RunFacts:
             `hytas.race.SizeRow` by name; empty where there was no race.
         voters: titles of methods that voted and did not race.
         preset: name of the recipe of the final training, or "".
-        ranking: name of what the race ranks by (`hytas.race.RANKINGS`).
+        ranking: name in `hytas.race.RANKINGS`.
         samples: of the test images, in a run on images.
         curves: seed -> history of its final training, of further seeds.
         times: stage -> "seconds", "cpu_seconds", "gpu_seconds", "ended" and "command".
@@ -140,7 +140,7 @@ class RunFacts:
 
     @property
     def words(self) -> str:
-        """What the run classifies: "pixels" or "images"."""
+        """The samples of the run: "pixels" or "images"."""
         return "pixels" if self.samples is None else "images"
 
 
@@ -155,7 +155,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart: its title, its SVG, what it shows in words, and whether it needs all the width."""
+    """A chart: its title, its SVG, a description, and whether it needs all the width."""
 
     title: str
     svg: str

@@ -162,7 +162,7 @@ def _classes(run: RunFacts) -> list[dict[str, Any]]:
 
 
 def _tiles(run: RunFacts) -> list[tuple[str, str, str]]:
-    """Return the figures at the top: what it is, the figure, and a remark."""
+    """Return the figures at the top: title, figure and remark."""
     results, tiles = run.results, []
     if results is not None:
         of_map, seeds = results.of_map, results.seeds

@@ -1,4 +1,4 @@
-"""What a report shows of every pixel: class, confidence, truth, part in the split, spectrum."""
+"""The pixels of a report: class, confidence, truth, part in the split, spectrum."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from hytas.report.arrays import StoredArrays
 from hytas.report.spectra import Spectra, merge_bands, reduce_spectra
 
 ROLES = ("not labelled", "a training pixel", "a validation pixel", "a test pixel", "labelled")
-"""What a pixel is in the split, by its number in `Pixels.roles`."""
+"""Role of a pixel in the split, by its number in `Pixels.roles`."""
 MOST_SIDE = 1200
 MOST_PIXELS = 600_000
 Plane = NDArray[np.uint16]
@@ -180,7 +180,7 @@ def view_pixels(
     wavelengths: NDArray[np.float64] | None,
     palette: NDArray[np.uint8],
 ) -> Pixels:
-    """Return what a report shows of the pixels of a classified scene.
+    """Return the pixels of a classified scene for a report.
 
     Args:
         cube: (H, W, B); read row by row.

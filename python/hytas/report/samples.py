@@ -1,4 +1,4 @@
-"""What a report shows of images: some of each class, and the worst errors."""
+"""The images of a report: some of each class, and the worst errors."""
 
 import base64
 import io
@@ -84,7 +84,7 @@ def choose_samples(
     probabilities: NDArray[np.float32],
     names: Sequence[str],
 ) -> Samples:
-    """Return what a report shows of test images.
+    """Return the test images of a report.
 
     Args:
         read: numbers of images (n,) -> their raw values (n, side, side, channels).

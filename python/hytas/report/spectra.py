@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 CODE_BYTES = 400_000
-"""One byte a component and pixel: so many together at most."""
+"""Of all codes: one byte for each component and pixel."""
 MOST_COMPONENTS, LEAST_COMPONENTS = 32, 6
 MOST_BANDS = 256
 _SAMPLE = 20_000

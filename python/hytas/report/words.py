@@ -1,4 +1,4 @@
-"""What a report says in sentences: how far to trust the figures, and what to do next."""
+"""The sentences of a report: how far to trust the figures, and the next steps."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Search spaces: what may be searched, what it costs, and what its key is. No torch here."""
+"""Search spaces: their architectures, with costs and keys. No torch here."""
 
 from hytas.spaces.budgets import parse_budget
 from hytas.spaces.genes import mlp_width

@@ -52,7 +52,7 @@ def _number(value: Any) -> bool:
 
 
 MOST_WEIGHTS = 10**9
-"""Of a HyTAS network that is scored: a typing error shall not take all memory."""
+"""Of a HyTAS network that is scored: a typo must not exhaust memory."""
 
 PAPER_GENES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "depth": (_whole, "a whole number"),

@@ -74,7 +74,7 @@ def _is_number(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class FeatureTable:
-    """Names of the columns, and what stands in for a score that failed.
+    """Names of the columns, and the substitute for a score that failed.
 
     Attributes:
         genes: names of `gene_features`; one that an architecture lacks is 0.

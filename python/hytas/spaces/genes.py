@@ -1,4 +1,4 @@
-"""What the genes of an architecture say."""
+"""The genes of architectures."""
 
 import json
 from collections.abc import Mapping

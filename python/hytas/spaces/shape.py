@@ -1,4 +1,4 @@
-"""What a scene, or a set of images, fixes about every network searched for it."""
+"""The sizes of networks that a scene, or a set of images, fixes."""
 
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self

@@ -1,4 +1,4 @@
-"""What a subnet is worth with inherited weights, on validation pixels."""
+"""The score of a subnet with inherited weights, on validation pixels."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

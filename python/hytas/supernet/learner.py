@@ -1,4 +1,4 @@
-"""What the training loop trains of a supernet: the subnets of each step."""
+"""The subnets of a supernet that the training loop trains in each step."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -47,7 +47,7 @@ class SupernetLearner:
 
     @property
     def weights(self) -> Weights:
-        """What is kept of the supernet's weights."""
+        """The supernet's weights that are kept."""
         return self.supernet.weights
 
     def prepare(self, patches: Tensor, seed: int) -> None:
@@ -92,7 +92,7 @@ class SupernetLearner:
         for name, own in full_sizes(self.supernet.space, self.supernet.shape).items():
             if name in weights and weights[name].ndim != len(own):
                 raise ValueError(f"size mismatch of {name}: {tuple(weights[name].shape)}")
-        # A copy, as `weights` may be what is taken from.
+        # A copy, as `weights` may be the same mapping.
         taken = dict(weights)
         self.weights.clear()
         self.weights.update(taken)

@@ -1,4 +1,4 @@
-"""S3: what a search space is worth, what each choice has to do with it, and the next space.
+"""S3: the error of a search space, the part of each choice in it, and the next space.
 
 Source: Chen et al., Searching the Search Space of Vision Transformer, NeurIPS 2021. The paper
 publishes neither its thresholds nor its steps; those here are parameters, with a reason for each.

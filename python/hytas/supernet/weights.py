@@ -34,13 +34,13 @@ CPU = torch.device("cpu")
 class Supernet:
     """Weights that all networks of a search space share (Chen et al., AutoFormer, ICCV 2021).
 
-    Only what a training has used of them is kept. The rest has its initial value, a slice of the
+    Only the part that a training used is kept. The rest has its initial value, a slice of the
     pool that the seed fixes (`hytas.proxies.initial`), so the supernet is as large as the largest
     network of the space, whatever is kept.
 
     Attributes:
         seed: of the initial values.
-        weights: name -> what is kept of a parameter.
+        weights: name -> the part of a parameter that is kept.
         facts: what else its file says, JSON-ready: how it was trained, and on what.
         digest: of its file, in hex; empty if it was not read from one.
     """

@@ -27,13 +27,13 @@ SECTIONS = {
 def measure_section(
     name: str, tables: "Sequence[RankingTable]", settings: "AnalysisSettings", log: "Log"
 ) -> dict[str, Any]:
-    """Return what a section measures of tables, JSON-ready."""
+    """Return the figures of a section for tables, JSON-ready."""
     figures: dict[str, Any] = _module(name).measure(tables, settings, log)
     return figures
 
 
 def show_section(name: str, measured: Mapping[str, Any]) -> "Section":
-    """Return what a section shows of its figures."""
+    """Return the section that shows figures."""
     show: Callable[[Mapping[str, Any]], Section] = _module(name).show
     return show(measured)
 

@@ -1,4 +1,4 @@
-"""What the sign step does to a score: with and without it, and layer by layer."""
+"""The effect of the sign step on a score: with and without it, and layer by layer."""
 
 import re
 from collections.abc import Mapping, Sequence

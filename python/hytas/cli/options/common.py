@@ -14,7 +14,7 @@ CONFIG_FOLDER = "hytas.config_folder"
 """Key of a context's `meta`: the folder of the file that `--config` names."""
 
 MOST_THREADS = 1024
-"""CPU threads at most. Each thread takes memory, and a typing error should not use it up."""
+"""CPU threads at most. Each thread takes memory, and a typo must not exhaust it."""
 
 
 UNITS = (

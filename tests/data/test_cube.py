@@ -10,11 +10,18 @@ import pytest
 import rasterio
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loaded import load_cube
 from reader_files import KINDS, TRANSFORM, Facts, write_envi
 from scipy.io import netcdf_file, savemat
 
-from hytas.data import FORMATS, Preprocessing, load_scene, open_cube, open_file, valid_pixels
+from hytas.data import (
+    FORMATS,
+    Preprocessing,
+    load_cube,
+    load_scene,
+    open_cube,
+    open_file,
+    valid_pixels,
+)
 from hytas.errors import InputError
 
 WINDOWS = ((0, 9, 0, 11), (2, 5, 3, 9), (8, 9, 10, 11), (0, 1, 0, 11))

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from loaded import load_cube
 from reader_files import KINDS, TRANSFORM, Facts, kinds_that_say
 
-from hytas.data import load_scene, open_cube, scene_from_arrays
+from hytas.data import load_cube, load_scene, open_cube, scene_from_arrays
 from refusals import refuses
 
 WINDOWS = ((0, 9, 0, 11), (2, 5, 3, 9), (8, 9, 10, 11), (0, 1, 0, 11))

@@ -18,10 +18,9 @@ import pytest
 import rasterio
 import tifffile
 import xarray
-from loaded import load_cube, load_maps
 from scipy.io import savemat
 
-from hytas.data import load_scene, open_cube, open_file
+from hytas.data import load_cube, load_maps, load_scene, open_cube, open_file
 from hytas.data.readers import guard
 from hytas.errors import InputError
 

@@ -5,11 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import rasterio
-from loaded import load_maps
 from PIL import Image
 
 from hytas import RunConfig
-from hytas.data import labels_on_grid, load_scene, scene_from_arrays
+from hytas.data import labels_on_grid, load_maps, load_scene, scene_from_arrays
 from hytas.data.grid import Grid
 from hytas.errors import InputError
 

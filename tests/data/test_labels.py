@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from loaded import load_maps
 from scipy.io import savemat
 
 from hytas import RunConfig
-from hytas.data import load_scene
+from hytas.data import load_maps, load_scene
 from hytas.data.synthetic import synthetic_scene
 from hytas.errors import InputError
 

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 import rasterio
 from click.testing import CliRunner
-from loaded import load_cube
 from products_made import ENMAP, desis, emit, enmap, pace, prisma
 
 from hytas.cli.inspect import inspect
-from hytas.data import Orthorectified, load_scene, open_cube, open_file
+from hytas.data import Orthorectified, load_cube, load_scene, open_cube, open_file
 from hytas.errors import InputError
 
 

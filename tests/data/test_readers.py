@@ -9,11 +9,18 @@ import rasterio
 import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loaded import load_cube, load_maps
 from reader_files import write_v73
 from scipy.io import savemat
 
-from hytas.data import load_scene, open_cube, open_file, palette, scene_from_arrays
+from hytas.data import (
+    load_cube,
+    load_maps,
+    load_scene,
+    open_cube,
+    open_file,
+    palette,
+    scene_from_arrays,
+)
 from hytas.data.readers.envi import fields_of
 from hytas.errors import InputError
 

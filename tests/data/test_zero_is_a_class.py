@@ -4,9 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from loaded import load_maps
 
-from hytas.data import load_scene
+from hytas.data import load_maps, load_scene
 from hytas.errors import InputError
 from hytas.run import RunConfig
 

@@ -24,11 +24,10 @@ import tifffile
 import vectors_made
 import xarray
 from fuzz_mutator import Sample
-from loaded import load_cube, load_maps
 from PIL import Image
 from scipy.io import netcdf_file, savemat
 
-from hytas.data import load_scene, open_cube, open_file
+from hytas.data import load_cube, load_maps, load_scene, open_cube, open_file
 from hytas.errors import InputError
 
 _HEIGHT, _WIDTH, _BANDS = 7, 6, 5

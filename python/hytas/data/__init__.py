@@ -12,7 +12,7 @@ from hytas.data.join import check_same_bands, join_scenes
 from hytas.data.labels.maps import LabelMaps
 from hytas.data.labels.names import read_class_names
 from hytas.data.labels.read import label_files, labels_on_grid
-from hytas.data.load import load_scene
+from hytas.data.load import Cube, load_cube, load_maps, load_scene
 from hytas.data.location import Location, Lookup, Orthorectified
 from hytas.data.mapped import MappedCube, OwnScaling, Resampling
 from hytas.data.no_data import check_nodata, undeclared_in_rows, valid_mask
@@ -61,6 +61,7 @@ __all__ = [
     "UNLABELLED_COLOUR",
     "BlockSplit",
     "Contents",
+    "Cube",
     "CubePixels",
     "FileCube",
     "Grid",
@@ -97,7 +98,9 @@ __all__ = [
     "join_scenes",
     "label_files",
     "labels_on_grid",
+    "load_cube",
     "load_images",
+    "load_maps",
     "load_scene",
     "load_scenes",
     "make_image_split",

@@ -1,14 +1,18 @@
 """Read scenes, cubes and label maps from files."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from hytas.data.axes import cube_axes
-from hytas.data.cube import FileCube, cube_in, find_cube
+from hytas.data.cube import FileCube, cube_in, find_cube, open_cube, valid_pixels
 from hytas.data.data_array import ArrayCube, cube_of, is_data_array
 from hytas.data.datasets import SCENES, locate
+from hytas.data.grid import Grid
 from hytas.data.labels.align import is_placed
 from hytas.data.labels.find import map_shapes
 from hytas.data.labels.formats import format_of
@@ -19,10 +23,36 @@ from hytas.data.labels.read import labels_of, of_rasters, refuse_options_of_shap
 from hytas.data.options import OF_SCENES, OF_TABLES, SceneOptions
 from hytas.data.readers.table import Named, open_file
 from hytas.data.record import Contents
-from hytas.data.scene import Scene, numbered, scene_from_arrays
+from hytas.data.scene import Scene, check_cube, numbered, scene_from_arrays
 from hytas.data.spectra.load import load_spectra
 from hytas.data.synthetic import synthetic_scene
 from hytas.errors import InputError
+from hytas.types import Array, Floats, Mask
+
+
+@dataclass(frozen=True, eq=False)
+class Cube:
+    """A cube without ground truth.
+
+    Attributes:
+        cube: (H, W, B) in the sensor's own type, native byte order; may be a memory map.
+        wavelengths: (B,) band centres in nm, or None.
+        valid: (H, W), False where a band is NaN or infinite.
+        name: of the file, without its suffix.
+        bad_bands: indices of the bands that the file marks as bad.
+        fwhm: (B,) band widths in nm, or None.
+        grid: of the pixels; None if the file has none.
+    """
+
+    cube: Array
+    wavelengths: Floats | None
+    valid: Mask
+    name: str
+    nodata: float | None = None
+    bad_bands: tuple[int, ...] = ()
+    fwhm: Floats | None = None
+    grid: Grid | None = None
+    notes: tuple[str, ...] = ()
 
 
 def load_scene(
@@ -211,3 +241,47 @@ def _maps(others: Sequence[Contents], cube: FileCube, options: LabelOptions) -> 
         path = str(contents.path)
         raise InputError("data", path, "holds no label map", "name its file with `labels`")
     return of_rasters(others, options, shape, None, argument="data")
+
+
+def load_cube(
+    path: Named, cube_key: str | None = None, bands: int | None = None, axes: str | None = None
+) -> Cube:
+    """Read a whole cube, with or without labels; arguments and errors are those of `open_cube`."""
+    opened = open_cube(path, cube_key, bands, axes)
+    cube = opened.whole()
+    check_cube(cube, "scene")
+    valid = valid_pixels(cube, opened.nodata)
+    bad = int(valid.size - valid.sum())
+    masked = (f"{bad} pixels with NaN, infinite or no-data values masked",) if bad else ()
+    return Cube(
+        cube,
+        opened.wavelengths,
+        valid,
+        opened.name,
+        opened.nodata,
+        opened.bad_bands,
+        opened.fwhm,
+        opened.grid,
+        (*opened.notes, *masked),
+    )
+
+
+def load_maps(
+    path: str | Path,
+    labels_key: str | None = None,
+    shape: tuple[int, ...] | None = None,
+    unlabelled: Given | None = None,
+    zero_is_a_class: bool = False,
+) -> list[tuple[str, npt.NDArray[np.int64]]]:
+    """Read the label map, or the training and the test map, of a raster, with the file's ids.
+
+    `labels_on_grid` reads labels of any form on the pixels of a cube.
+
+    Args:
+        labels_key: the map's name, or two names "training,test".
+        shape: of the cube, to find the map that fits; None accepts any map.
+        unlabelled: as for `load_scene`.
+        zero_is_a_class: as for `load_scene`.
+    """
+    options = LabelOptions(labels_key, parse_unlabelled(unlabelled), zero_is_a_class)
+    return list(of_rasters([open_file(path, "labels")], options, shape, None).maps)

@@ -55,7 +55,7 @@ class PreparedData(ABC):
         shape: shape of a network's input.
         unit: what a sample is: "pixels" or "images".
         inputs: what the classical reference methods are fitted on.
-        polls: whether reference methods are fitted before the search, and vote in the race.
+        polls: whether reference methods are fitted during the search, and vote in the race.
         trains_in_parallel: whether final trainings use one CPU thread each, and run in parallel.
             The larger networks of images use all threads of one process.
     """

@@ -22,7 +22,7 @@ class Report:
     | `stage` | a stage of the run begins |
     | `line` | a detail, for `run.log` |
     | `notice` | a fact that a user should see: a warning, a repaired file |
-    | `reference` | a reference method was fitted, before the search |
+    | `reference` | a reference method was fitted; after the search and as the race begins |
     | `search` | candidates were scored, at least once a generation (`SearchProgress`) |
     | `training` | a training of the race ended (`RaceProgress`) |
     | `rung` | a rung of the race ended (`RungEnd`) |

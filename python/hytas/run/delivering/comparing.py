@@ -110,7 +110,7 @@ def _validate(run: Run) -> dict[str, Any]:
 
 
 def _voted(run: Run, records: Sequence[HeldOut]) -> dict[tuple[str, bytes], npt.NDArray[np.int64]]:
-    """Return what the fits before the search predict for records; method and pixels are the key.
+    """Return what the fits for the votes predict for records; method and pixels are the key.
 
     A fit holds if it had the same pixels as the network of a record, and none was left out.
     """

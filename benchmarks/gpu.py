@@ -163,11 +163,8 @@ def tests(bench: Bench) -> None:
 
 def scores(bench: Bench) -> None:
     """A search by DSS, and scores of its last candidates alone, by DSS and by all proxies."""
-    import torch
-
     import hytas
     from hytas.proxies import PROXIES, proxy_batch, with_workers
-    from hytas.workers import Workers, started_workers
 
     scene = bench.scene
     pixels = hytas.make_split(scene, patch_size=SIDE).train_and_validation
@@ -180,25 +177,16 @@ def scores(bench: Bench) -> None:
     count = population * generations
     last: list[dict[str, Any]] = []
     for device in bench.devices:
-        # With all cores, as a run scores: its processes start while it prepares the scene.
         with bench.attempt(f"search on {device}"):
             evaluator = hytas.Evaluator("dss", shape, device=device)
             evaluator.score([CONV, WIDE])  # the device starts
-            with started_workers(None, torch.device(device)) as started:
-                if isinstance(started, Workers):
-                    list(started.run(abs, [(-1,)] * started.count, started.count))
-                with with_workers(evaluator, started) as scorer:
-                    begun = time.perf_counter()
-                    found = evolved(shape, scorer, population, generations)
-                    title = f"search, {count} candidates of 100K-params by DSS"
-                    bench.put(title, device, time.perf_counter() - begun, "s", "less")
-                    last = last or found[-5 * population :]
-                    begun = time.perf_counter()
-                    scorer.score(last)
-                    rate = len(last) / (time.perf_counter() - begun)
-                    bench.put(
-                        "DSS again, of the last of them, all processes", device, rate, "a second"
-                    )
+            # A run searches by DSS on the CPU, with all cores.
+            with with_workers(evaluator, None) as scorer:
+                begun = time.perf_counter()
+                found = evolved(shape, scorer, population, generations)
+                title = f"search, {count} candidates of 100K-params by DSS"
+                bench.put(title, device, time.perf_counter() - begun, "s", "less")
+                last = last or found[-5 * population :]
             for text, some in (("dss", last), (every, last[-bench.size.every :])):
                 what = "DSS" if text == "dss" else f"all {len(names)} proxies"
                 alone = hytas.Evaluator(text, shape, batch=batch, device=device)

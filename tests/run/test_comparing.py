@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
@@ -117,10 +118,49 @@ def test_fits_ahead_of_their_stage_give_the_same(
         with monkeypatch.context() as patch:
             patch.setattr(ahead, "_now", lambda *_: iter(()))
             begun = list(ahead.results(wanted[:3]))
+        assert not active_children()  # no one waits for them any more
         for one, other in zip([*begun, *ahead.results(wanted[3:])], expected, strict=True):
             assert np.array_equal(one.predicted, other.predicted)
             assert (one.smoothed is None) == (other.smoothed is None)
             assert one.smoothed is None or np.array_equal(one.smoothed, other.smoothed)
+
+
+def test_fits_of_a_process_that_is_killed_are_done_again(scene: Scene) -> None:
+    split = make_split(scene, CONFIG.split, patch_size=3)
+    wanted = [fits.Wanted(name, split) for name in ("svm", "rf")]
+    with fits.ReferenceFits(scene, ReferenceSettings.of(CONFIG), 2, True) as ahead:
+        assert ahead.begin(wanted)
+        (process,) = active_children()
+        process.kill()
+        assert [len(fit.predicted) for fit in ahead.results(wanted, here=True)] == [
+            len(split.test)
+        ] * 2
+
+
+def test_a_run_fits_ahead_what_its_stages_need(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[object] = []
+    needed: list[object] = []
+
+    def noting(self: fits.ReferenceFits, wanted: list[fits.Wanted]) -> bool:
+        begun.extend(each.key for each in wanted)
+        return True
+
+    results = fits.ReferenceFits.results
+
+    def reading(self: fits.ReferenceFits, wanted: list[fits.Wanted], **named: bool) -> object:
+        needed.extend(each.key for each in wanted)
+        return results(self, wanted, **named)
+
+    monkeypatch.setattr(fits.ReferenceFits, "begin", noting)
+    monkeypatch.setattr(fits.ReferenceFits, "results", reading)
+    config = replace(CONFIG, population=4, finalists=2, race_steps=2)
+    run_pipeline(config, scene, tmp_path / "run", device="cpu")
+    held_out = len(RunFolder(tmp_path / "run").records)
+    assert len(begun) > 2 < held_out
+    assert set(begun) <= set(needed)
+    assert begun[-2:] == needed[-2:]  # of the test
 
 
 def test_the_winner_below_is_said_before_the_test(finished: Path, told: Told) -> None:

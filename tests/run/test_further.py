@@ -146,3 +146,14 @@ def test_a_scene_without_some_classes_is_enough(
     kept = np.asarray(Start.open(run_of_three).card.kept_bands)
     scaled = Start.open(run_of_three).preprocessing.apply(found.cube[0, :3])
     assert abs(scaled[:, : len(kept)]).max() < 0.1  # no data scales to about the mean
+
+
+def test_reference_methods_are_fitted_on_the_classes_of_the_model(
+    run_of_three: Path, new_scene: Path, tmp_path: Path
+) -> None:
+    with np.load(new_scene) as file:
+        cube, labels = file["cube"], file["labels"]
+    np.savez(tmp_path / "d.npz", cube=cube, labels=np.where(labels == 1, 0, labels))
+    _, out = further(run_of_three, tmp_path / "d.npz", tmp_path / "run", tune="small")
+    methods = json.loads((out / "references.json").read_text())["methods"]
+    assert all(method["test"]["OA"] > 0.9 for method in methods.values())

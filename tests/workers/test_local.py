@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import joblib
@@ -18,8 +19,8 @@ from hytas.workers import (
     Shared,
     check_workers,
     open_workers,
+    shared_workers,
     spare_processes,
-    started_workers,
     worker_count,
 )
 from hytas.workers.local import Processes
@@ -74,6 +75,18 @@ def test_calls_that_were_begun_give_their_results_when_these_are_read() -> None:
             call()
     with Processes(1) as workers:
         workers.begin(time.sleep, [(600,)])  # that no one waits for
+    with Processes(1) as workers:
+        (process,) = (workers.begin(os.getpid, [()])[0](),)
+        os.kill(process, signal.SIGKILL)
+        with pytest.raises(OSError, match="worker processes was killed"):
+            begin_often(workers)
+
+
+def begin_often(workers: Processes) -> None:
+    """Begin calls until the pool knows that its process was killed."""
+    for _ in range(1000):
+        workers.begin(abs, [(1,)])
+        time.sleep(0.01)
 
 
 def test_the_processes_of_a_gpu_serve_all_stages_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,19 +94,36 @@ def test_the_processes_of_a_gpu_serve_all_stages_of_a_run(monkeypatch: pytest.Mo
     monkeypatch.setattr("hytas.workers.backends.worker_count", lambda *of: asked.append(of) or 2)
     monkeypatch.setattr("hytas.workers.local.start_device", abs)  # fails, and no one is told
     gpu = torch.device("cuda:0")
-    with started_workers(None, gpu) as workers:
+    with shared_workers(None, gpu) as workers:
         assert isinstance(workers, Processes)
         assert asked == [(False, 0, gpu)]
+        workers.start()
         for _ in range(2):
             with open_workers(workers, on_cpu=False) as opened:
                 assert opened is workers
                 assert list(opened.run(abs, [(-1,), (2,)], 2)) == [1, 2]
         with open_workers(workers, sent_bytes=2**30 + 1) as opened:
             assert isinstance(opened, OneByOne)
-        assert spare_processes(workers, 0).count == 1
     for named, device in ((None, "cpu"), ("1", "cuda:0"), ("ray", "cuda:0"), (workers, "cuda:0")):
-        with started_workers(named, torch.device(device)) as kept:
-            assert kept is named
+        with shared_workers(named, torch.device(device)) as none:
+            assert none is None
+
+
+def test_calls_that_no_one_waits_for_end_at_once(tmp_path: Path) -> None:
+    with Processes(2) as workers:
+        calls = workers.run(writes_late, [(str(tmp_path / name),) for name in "abc"], 3)
+        assert next(calls) is None
+        begun = time.monotonic()
+        calls.close()  # as a race does whose time is over
+        assert list(workers.run(abs, [(-1,), (2,)], 2)) == [1, 2]
+        assert time.monotonic() - begun < 200
+    assert {path.name for path in tmp_path.iterdir()} == {"a"}
+
+
+def writes_late(path: str) -> None:
+    if not path.endswith("a"):
+        time.sleep(600)
+    Path(path).touch()
 
 
 @pytest.mark.parametrize(

@@ -101,10 +101,7 @@ def _run(
     from hytas.cli.main import STARTED
     from hytas.cli.summary import print_outcome
     from hytas.run import run_pipeline
-    from hytas.run.context import choose_device
-    from hytas.workers import load_server
 
-    load_server(workers, choose_device(device))
     scene = config.load_scene()
     folder = out or f"runs/{scene.name}-{str(config.budget).replace(',', '-').replace('/', '-')}"
     with console:

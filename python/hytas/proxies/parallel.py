@@ -132,7 +132,7 @@ def with_workers(
     if workers is None and not on_cpu:
         yield evaluator
         return
-    sent = len(dumps(evaluator)) if workers is None or isinstance(workers, Workers) else 0
+    sent = len(dumps(evaluator)) if workers is None else 0
     with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent) as opened:
         if not opened.elsewhere:
             yield evaluator

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -32,7 +32,10 @@ from hytas.spaces import open_space
 from hytas.spaces.shape import Shape
 from hytas.train import Recipe
 from hytas.types import Pixels
-from hytas.workers import WorkersLike, started_workers
+from hytas.workers import WorkersLike, shared_workers
+
+if TYPE_CHECKING:
+    from hytas.workers.local import Processes
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +135,8 @@ class Run:
         report: receives the progress.
         fits: fits of reference methods.
         command: that does the work, for the record; empty from Python.
-        workers: where candidates are scored, and finalists and the winner trained
-            (`hytas.workers`).
+        workers: where candidates are scored, as the user named them (`hytas.workers`).
+        trainers: where finalists and the winner are trained; None for `workers`.
         records_of: the folder whose records of held-out pixels decide for this run; None is its
             own.
         pace: when its parts end.
@@ -145,6 +148,7 @@ class Run:
     fits: ReferenceFits
     command: str = ""
     workers: WorkersLike = None
+    trainers: "Processes | None" = None
     records_of: RunFolder | None = None
     pace: Pace = field(default_factory=Pace)
 
@@ -166,6 +170,11 @@ class Run:
         if name not in list(recipes):  # a list, because the name in a file may be no text
             raise InputError(path, rule=f"preset {name!r}: must be one of {', '.join(recipes)}")
         return name, recipes[name] if steps is None else shorter(recipes[name], int(steps))
+
+    @property
+    def training_workers(self) -> WorkersLike:
+        """Return where finalists and the winner are trained."""
+        return self.trainers or self.workers
 
     @property
     def most_folds(self) -> int | None:
@@ -364,13 +373,13 @@ def open_run(
     if not RunFolder(out).weights.exists():
         _ = context.teacher  # opened now, to refuse one that does not fit
     settings, parallel = ReferenceSettings.of(config), context.data.trains_in_parallel
-    with RunFolder(out) as folder, started_workers(workers, context.device) as started:
+    with RunFolder(out) as folder, shared_workers(workers, context.device) as trainers:
         folder.claim(config, scene)
         with (
             logged(report, folder.log) as lines,
             tracked(lines, config, folder.path) as log,
-            ReferenceFits(scene, settings, started, parallel) as fits,
+            ReferenceFits(context.data.scene, settings, workers, parallel) as fits,
         ):
             _keep_split(folder, context.data.split, log)
             pace = pace_of(config, folder, began)
-            yield Run(context, folder, log, fits, command, started, pace=pace)
+            yield Run(context, folder, log, fits, command, workers, trainers, pace=pace)

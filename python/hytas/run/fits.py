@@ -66,20 +66,28 @@ class ReferenceFits:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._spare is not None:
-            self._spare.close()
+        self._close()
 
-    def begin(self, wanted: Iterable[Wanted]) -> None:
-        """Begin fits in processes of this machine that work besides the stages, if it has some."""
+    def begin(self, wanted: Iterable[Wanted]) -> bool:
+        """Begin fits in processes of this machine that work besides the stages.
+
+        Returns:
+            Whether it has such processes.
+        """
         jobs = [each for each in wanted if each.key not in self._begun]
-        if not jobs or not self._parallel:
-            return
-        self._spare = self._spare or spare_processes(self._workers, self._bytes)
+        if self._spare is None and self._parallel:
+            self._spare = spare_processes(self._workers, self._bytes)
+            if self._spare is not None:
+                self._shared = self._spare.share(self._data)
         if self._spare is None:
-            return
-        shared = self._spare.share(self._data)
-        calls = self._spare.begin(_fit, [(shared, self._settings, each) for each in jobs])
+            return False
+        try:
+            calls = self._spare.begin(_fit, [(self._shared, self._settings, each) for each in jobs])
+        except OSError:  # a process was killed; what it had begun is fitted when it is needed
+            self._close()
+            return False
         self._begun.update((each.key, call) for each, call in zip(jobs, calls, strict=True))
+        return True
 
     def results(self, wanted: Sequence[Wanted], *, here: bool = False) -> Iterator[Fit]:
         """Yield the result of each fit, in their order.
@@ -90,13 +98,22 @@ class ReferenceFits:
 
         Raises:
             InputError: the training pixels have fewer than two classes.
-            OSError: a worker was lost.
+            OSError: a worker of the run was lost.
         """
-        left = [each for each in wanted if each.key not in self._begun]
+        fits: dict[Hashable, Fit] = {}
+        try:
+            for each in wanted:
+                if each.key in self._begun:
+                    fits[each.key] = self._begun.pop(each.key)()
+        except OSError:
+            self._close()
+        if not self._begun:
+            self._close()
         here = here or (self._workers is None and not self._parallel)
+        left = [each for each in wanted if each.key not in fits]
         now = self._now(left, 1 if here else self._workers)
         for each in wanted:
-            yield self._begun[each.key]() if each.key in self._begun else next(now)
+            yield fits[each.key] if each.key in fits else next(now)
 
     def _now(self, wanted: Sequence[Wanted], workers: WorkersLike) -> Iterator[Fit]:
         if not wanted:
@@ -105,6 +122,13 @@ class ReferenceFits:
             shared = pool.share(self._data)
             jobs = ((shared, self._settings, each) for each in wanted)
             yield from pool.run(_fit, jobs, len(wanted))
+
+    def _close(self) -> None:
+        """End the processes, with what they have begun and no one has read."""
+        self._begun.clear()
+        if self._spare is not None:
+            self._spare.close()
+            self._spare = None
 
 
 def _fit(shared: Shared[LabelledData], settings: ReferenceSettings, wanted: Wanted) -> Fit:

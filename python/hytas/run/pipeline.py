@@ -32,7 +32,7 @@ from hytas.run.stages import (
 from hytas.run.times import run_cost
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
-from hytas.workers import WorkersLike
+from hytas.workers import WorkersLike, load_server
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,7 @@ def run_pipeline(
         stages = (*plan.choosing, *(plan.finishing if trains else ()))
         _introduce(run, stages)
         repair(run, (*plan.choosing, *plan.finishing))
+        load_server(workers)
         search, *others = plan.choosing
         run_stages([search], run)
         if trains and plan.references:

@@ -40,8 +40,7 @@ def captured_steps(
 
     A failed capture, also for lack of memory, leaves the state as it was, and a warning.
     """
-    left = course.epochs - len(state.history)
-    if not _can_be_captured(learner, course, validation, left):
+    if len(state.history) >= course.epochs or not _can_be_captured(learner, course, validation):
         return None
     try:
         steps = ResidentSteps(learner, state, course, validation)
@@ -59,13 +58,10 @@ def captured_steps(
     return steps
 
 
-def _can_be_captured(
-    learner: Learner, course: Course, validation: LabelledPixels, epochs: int
-) -> bool:
+def _can_be_captured(learner: Learner, course: Course, validation: LabelledPixels) -> bool:
     recipe, training = course.recipe, course.training
     return (
         course.device.type == "cuda"
-        and epochs > 0
         and course.processes.size == 1
         and isinstance(learner, OneNetwork)
         and isinstance(learner.network, Network)
@@ -73,7 +69,8 @@ def _can_be_captured(
         and training.teacher is None
         and recipe.optimiser == "adamw"
         and not _augments_images(recipe)
-        and epochs * recipe.steps_per_epoch(len(training)) >= LEAST_STEPS
+        # Of the whole training: one that resumes goes on with the draws that it began with.
+        and course.epochs * recipe.steps_per_epoch(len(training)) >= LEAST_STEPS
         and training.is_small
         and validation.is_small
     )

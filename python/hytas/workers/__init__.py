@@ -7,8 +7,8 @@ from hytas.workers.backends import (
     load_server,
     open_workers,
     probe_backends,
+    shared_workers,
     spare_processes,
-    started_workers,
     worker_count,
 )
 from hytas.workers.base import ExecutorWorkers, OneByOne, Shared, Workers
@@ -24,7 +24,7 @@ __all__ = [
     "load_server",
     "open_workers",
     "probe_backends",
+    "shared_workers",
     "spare_processes",
-    "started_workers",
     "worker_count",
 ]

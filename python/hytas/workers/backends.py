@@ -119,43 +119,31 @@ def open_workers(
         yield workers
 
 
-def load_server(named: WorkersLike, device: torch.device) -> int:
-    """Let the server that processes are forked from load torch, if a run has processes.
+def load_server(named: WorkersLike) -> None:
+    """Let the server that processes are forked from load torch, if a run has processes."""
+    if (_local_count(named, True, 0, None) or 0) > 1:
+        from hytas.workers.local import start_server
 
-    Args:
-        named: the workers of the run; see `WorkersLike`.
-        device: of the run.
-
-    Returns:
-        The number of processes of this machine; 0 for other workers, or for this process alone.
-    """
-    count = _local_count(named, device.type == "cpu", 0, device) or 0
-    if count <= 1:
-        return 0
-    from hytas.workers.local import start_server
-
-    start_server()
-    return count
+        start_server()
 
 
 @contextmanager
-def started_workers(named: WorkersLike, device: torch.device) -> Iterator[WorkersLike]:
-    """Yield the workers of a run: on a GPU processes that start it now, and serve all stages.
+def shared_workers(named: WorkersLike, device: torch.device) -> Iterator[Processes | None]:
+    """Yield the processes that train on the GPU of a run, for all its stages.
 
-    Without a GPU each stage opens its own by `named`, which start in milliseconds.
+    None without a GPU, or with workers of other machines: each stage then opens its own by `named`.
 
     Args:
         named: see `WorkersLike`.
         device: of the run.
     """
-    count = load_server(named, device)
-    if not count or device.type == "cpu":
-        yield named
+    count = _local_count(named, False, 0, device) if device.type == "cuda" else None
+    if count is None or count <= 1:
+        yield None
         return
-    from hytas.workers.local import Processes, start_device
+    from hytas.workers.local import Processes
 
-    with Processes(count) as processes:
-        processes.begin(start_device, [(str(device),)] * count)
+    with Processes(count, str(device)) as processes:
         yield processes
 
 

@@ -43,12 +43,13 @@ class Processes(Workers):
 
     Args:
         count: processes.
+        device: of the calls.
     """
 
     name, shares_memory = "processes of this machine", True
 
-    def __init__(self, count: int) -> None:
-        self._count = count
+    def __init__(self, count: int, device: str = "cpu") -> None:
+        self._count, self._device = count, device
         self._context = _Context()
         self._executor: ProcessPoolExecutor | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -56,11 +57,7 @@ class Processes(Workers):
 
     def close(self) -> None:
         """End the processes; running calls are killed."""
-        if self._executor is not None:
-            for process in () if self._idle else self._context.started:
-                process.kill()
-            self._executor.shutdown(wait=True, cancel_futures=True)
-            self._executor = None
+        self._stop()
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
@@ -98,7 +95,14 @@ class Processes(Workers):
             yield from here.run(_call, calls, count)
         except BrokenProcessPool:
             raise _lost(processes) from None
+        except GeneratorExit:  # calls that no one waits for would go on, and write files
+            self._stop()
+            raise
         self._idle = True
+
+    def start(self) -> None:
+        """Let all processes start the device of the run, which takes seconds."""
+        self.begin(start_device, [(self._device,)] * self.count)
 
     def begin(self, work: Callable[..., T], jobs: Iterable[Job]) -> list[Callable[[], T]]:
         """Begin calls of `work`, and return for each a function that waits for its result.
@@ -106,8 +110,18 @@ class Processes(Workers):
         Such a function raises what `run` raises. Calls that no one waits for end with the workers.
         """
         self._idle, timed = False, carried(Timed(_call))
-        calls = [self._opened().submit(timed, dumps((work, job))) for job in jobs]
+        try:
+            calls = [self._opened().submit(timed, dumps((work, job))) for job in jobs]
+        except BrokenProcessPool:
+            raise _lost(self.count) from None
         return [partial(self._result, call) for call in calls]
+
+    def _stop(self) -> None:
+        if self._executor is not None:
+            for process in () if self._idle else self._context.started:
+                process.kill()
+            self._executor.shutdown(wait=True, cancel_futures=True)
+            self._executor, self._context, self._idle = None, _Context(), True
 
     def _opened(self) -> ProcessPoolExecutor:
         if self._executor is None:
@@ -129,6 +143,8 @@ _STARTED: list[float] = []
 
 def start_server() -> None:
     """Start the server that processes are forked from, which loads torch meanwhile."""
+    if _STARTED:
+        return
     with _nameless_main(), _one_thread(), _no_interrupt():
         forkserver.set_forkserver_preload(PRELOADED)
         forkserver.ensure_running()
@@ -138,10 +154,11 @@ def start_server() -> None:
 @contextmanager
 def _no_interrupt() -> Iterator[None]:
     """Start processes that ignore Ctrl-C, which would leave a traceback while they load torch."""
-    if threading.current_thread() is not threading.main_thread():
+    before = signal.getsignal(signal.SIGINT)
+    if before is None or threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
     finally:

@@ -107,7 +107,7 @@ def load_of(
     """
     context, device = run.context, task.device
     with open_workers(
-        run.workers,
+        run.training_workers,
         on_cpu=device.type == "cpu",
         sent_bytes=task.patch_bytes,
         shared_gpu=device,

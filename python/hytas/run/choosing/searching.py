@@ -96,6 +96,8 @@ def search_stage(run: Run) -> None:
     if races:
         with EvaluationStore(run.folder.evaluations) as store:
             begin_votes(run, race_task(context), store)
+        if run.trainers is not None:
+            run.trainers.start()
     search_with(run, inherited)
     if races:
         with EvaluationStore(run.folder.evaluations) as store:
@@ -249,7 +251,7 @@ def hold_race(
         store,
         finalists=finalists,
         steps=steps,
-        workers=run.workers,
+        workers=run.training_workers,
         notify=run.report.line,
         on_training=run.report.training,
         on_rung=run.report.rung,

@@ -18,9 +18,11 @@ MOST_TRAIN = 750
 
 
 def begin_votes(run: Run, task: RaceTask, store: EvaluationStore) -> None:
-    """Begin the fits of `record_votes`, to go on during the search."""
-    if run.context.data.polls and not _are_complete(store.votes(), task):
-        run.fits.begin(wanted for *_, wanted in _fits(run, task))
+    """Begin the fits of `record_votes`, to go on during the search; without other processes now."""
+    if not run.context.data.polls or _are_complete(store.votes(), task):
+        return
+    if not run.fits.begin(wanted for *_, wanted in _fits(run, task)):
+        record_votes(run, task, store)
 
 
 def record_votes(run: Run, task: RaceTask, store: EvaluationStore) -> None:

@@ -53,7 +53,7 @@ def seeds_stage(
             complete_all(
                 tasks,
                 run.context.data,
-                run.workers,
+                run.training_workers,
                 f"final training with seeds {named}",
                 run.report,
             )

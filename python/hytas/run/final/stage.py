@@ -124,7 +124,7 @@ def folds_stage(run: Run) -> None:
         own = [replace(winner_task(run), self_trains=not run.no_self_training)]
     else:
         own = []
-    workers = run.workers if data.trains_in_parallel and not of_winner else "1"
+    workers = run.training_workers if data.trains_in_parallel and not of_winner else "1"
     progress = run.report.epoch if of_winner else None
     with _free_recipe(run):
         records = complete_all(
@@ -169,7 +169,7 @@ def train_stage(run: Run) -> None:
     forget_damaged(task.checkpoint, run.report.line)
     with _free_recipe(run):
         if data.trains_in_parallel and not context.holds_out_validation:
-            complete_all([task], data, run.workers, "the final training", run.report)
+            complete_all([task], data, run.training_workers, "the final training", run.report)
         result = fit(task, run.report.epoch)
         rounds = []
         if task.self_trains:

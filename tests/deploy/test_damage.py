@@ -9,11 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 from small_model import Exported
 
 from hytas.deploy import DeployedModel
+from hytas.deploy.bench import example
 from hytas.deploy.graph import OPERATORS, check_graph
 from hytas.deploy.model_file import MOST_BYTES, checksum_of, examine
 from hytas.deploy.protobuf import Fields
@@ -170,10 +172,12 @@ def test_a_graph_that_fails_while_it_runs(exported: Exported) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_an_answer_of_another_shape(exported: Exported) -> None:
+def test_an_output_of_another_shape(exported: Exported, monkeypatch: pytest.MonkeyPatch) -> None:
     deployed = DeployedModel.load(exported.onnx, "cpu", threads=1)
+    patches = example(deployed, (2, *[deployed.card.patch_size] * 2, deployed.card.bands))
+    monkeypatch.setattr(onnxruntime.InferenceSession, "run", lambda *_: [np.zeros((3, 4))])
     with pytest.raises(InputError, match=r"returned shape \(3, 4\), but its metadata say"):
-        deployed._check_answer(np.zeros((3, 4)), (2, 4))
+        deployed.run(patches)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reader_files import KINDS, TRANSFORM, Facts, kinds_that_say
+from reader_files import KINDS, TRANSFORM, Facts, kinds_that_say, write_raster
 
 from hytas.data import load_cube, load_scene, open_cube, scene_from_arrays
 from refusals import refuses
@@ -48,8 +48,9 @@ def test_windows_equal_slices(folder: Path, name: str, dtype: str) -> None:
         assert window.dtype == cube.dtype
     np.testing.assert_array_equal(reader[2:5], cube[2:5])
     assert reader[4:4].shape == (0, *cube.shape[1:])
-    with refuses("window"):
-        reader.read(0, 10, 0, 3)
+    for window in ((0, 10, 0, 3), (-1, 3, 0, 3), (3, 3, 0, 3), (0, 3, 5, 12)):
+        with refuses("window", rule="must lie inside the scene of 9 x 11 pixels"):
+            reader.read(*window)
     whole = load_cube(path, bands=cube.shape[2])
     np.testing.assert_array_equal(whole.cube, cube)
     assert (whole.nodata, whole.bad_bands) == (reader.nodata, ())
@@ -132,3 +133,18 @@ def test_damage_is_seen_where_there_are_checksums(folder: Path, name: str) -> No
     largest.write_bytes(data)
     with refuses("scene", rule="truncated or corrupt"):
         load_cube(path)
+
+
+@pytest.mark.parametrize(
+    ("driver", "suffix", "options"),
+    [
+        ("PCIDSK", "pix", {"INTERLEAVING": "TILED"}),  # whose header counts blocks left out
+        ("ISIS3", "lbl", {"DATA_LOCATION": "GEOTIFF", "GEOTIFF_OPTIONS": "COMPRESS=DEFLATE"}),
+    ],
+)
+def test_tiles_and_compressed_pixels_are_no_truncated_file(
+    folder: Path, driver: str, suffix: str, options: dict[str, str]
+) -> None:
+    cube = made("pci", dtype="int16")
+    path = write_raster(folder / f"cube.{suffix}", cube, Facts(), driver, **options)
+    np.testing.assert_array_equal(load_cube(path).cube, cube)

@@ -192,7 +192,7 @@ def _text(section: "Section") -> str:
     help="Also write all figures to this JSON file.",
 )
 def report(out: Path, chosen: tuple[str, ...], json_path: Path | None, **options: Any) -> None:
-    """Write one page with all sections about tables of trained networks.
+    """Write one page with all sections.
 
     For the three published tables it takes some minutes; fewer --searches and --fits are faster.
 

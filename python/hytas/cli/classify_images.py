@@ -104,7 +104,7 @@ def _out_for(what: str, chosen: Mapping[str, Any], taken: Sequence[str]) -> Path
     refuse_given([name for name in names if name not in taken], f"is for scenes, not for {what}")
     out = chosen["out"] if is_given("out") else Path("predictions.csv")
     if out.suffix.lower() != SUFFIX:
-        raise InputError("out", out, f"must end in {SUFFIX}: the model classifies {what}")
+        raise InputError("out", out, f"must end in {SUFFIX}: the input is {what}")
     return Path(out)
 
 

@@ -29,6 +29,12 @@ def read_arrays(contents: Contents, label_file: Contents, options: SceneOptions)
     counts = {one.shape[0] for one in arrays}
     named = None if label_name is None else label_file.get(label_name, "label_column")
     group = None if group_name is None else label_file.get(group_name, "group_column")
+    labels = 0 if named is None else _length(named)
+    for array in arrays if labels and labels not in counts else ():
+        if labels in array.shape[1:]:
+            rule = f"has a value for each column of {array}"
+            hint = "a spectrum is a row: transpose"
+            raise InputError("label_column", label_name, rule, hint)
     for array in sorted(arrays, key=lambda one: -one.size):
         rows, is_series = array.shape[0], len(array.shape) == 3
         if named is None:
@@ -40,14 +46,6 @@ def read_arrays(contents: Contents, label_file: Contents, options: SceneOptions)
         else:
             if rows != _length(named) and _length(named) in counts:
                 continue
-            if (
-                _length(named)
-                and _length(named) not in counts
-                and _length(named) in array.shape[1:]
-            ):
-                rule = f"has a value for each column of {array}"
-                hint = "a spectrum is a row: transpose"
-                raise InputError("label_column", label_name, rule, hint)
             label = _checked("label_column", named, [e for e in lists if _length(e) == rows])
         note = f"understood as a table: {array} holds {rows} spectra, {label} labels"
         groups = None

@@ -4,6 +4,7 @@ import io
 import multiprocessing
 import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -91,6 +92,8 @@ def _run(
 ) -> None:
     from hytas.cli.main import run
 
+    # The server ignores it if workers of hytas were the first to start it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for path, number in ((out, 1), (err, 2)):
         with path.open("wb") as file:
             os.dup2(file.fileno(), number)

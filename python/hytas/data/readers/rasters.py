@@ -52,10 +52,10 @@ def read(path: Path, driver: str, name: str) -> Contents:
     """
     header = envi.header_of(path)
     with _opened(path, driver) as dataset:
-        if driver in _COMPOSED:
-            _check_files(dataset, path)
         if driver in _PLAIN:
             _check_size(dataset, path, driver)
+        if driver in _COMPOSED:
+            _check_files(dataset, path)
         fields = _fields(dataset, header)
         facts = envi.header_facts(fields, dataset.count)
         colours = dict(facts.class_colours) or _palette(dataset)
@@ -277,9 +277,8 @@ def _check_size(dataset: Any, path: Path, driver: str) -> None:
     Raises:
         ValueError: it does.
     """
-    rows, _ = dataset.block_shapes[0]
     in_tiff = any(name.lower().endswith((".tif", ".tiff")) for name in dataset.files)
-    if in_tiff or (driver == "PCIDSK" and rows > 1):
+    if in_tiff or (driver == "PCIDSK" and dataset.profile["tiled"]):
         return  # GDAL refuses the end of a TIFF itself; tiles may lie in any order, or be left out
     bits = [_tags(dataset, band, ns="IMAGE_STRUCTURE").get("NBITS") for band in dataset.indexes]
     sizes = (int(n or 8 * _numpy(t).itemsize) for n, t in zip(bits, dataset.dtypes, strict=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from hytas.data import LabelledData, Scene, Split
@@ -30,8 +29,8 @@ class Wanted(NamedTuple):
     @property
     def key(self) -> Hashable:
         """Return what decides the result."""
-        learnt, asked = self.split.train_and_validation, self.split.test
-        return self.method, self.smoothed, self.split.seed, learnt.tobytes(), asked.tobytes()
+        trained, tested = self.split.train_and_validation, self.split.test
+        return self.method, self.smoothed, self.split.seed, trained.tobytes(), tested.tobytes()
 
 
 class ReferenceFits:
@@ -60,16 +59,11 @@ class ReferenceFits:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._close()
 
     def begin(self, wanted: Iterable[Wanted]) -> bool:
-        """Begin fits in processes of this machine that work besides the stages.
+        """Begin fits in processes of this machine that no stage uses.
 
         Returns:
             Whether it has such processes.

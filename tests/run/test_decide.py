@@ -124,31 +124,28 @@ def maps_of(right: np.ndarray) -> Maps:
 
 
 @pytest.mark.parametrize(
-    ("disjoint", "gained", "lost", "used", "words"),
+    ("gained", "lost", "used", "words"),
     [
-        (False, 12, 2, True, "is used: OA on 100 validation pixels 0.7200 without and 0.8200 with"),
-        (False, 5, 3, False, "with it; no more than chance would give, and test pixels lie among"),
-        (False, 0, 0, False, "no more than chance would give"),
-        (True, 5, 3, True, "is used: OA on 100 validation pixels 0.7200 without and 0.7400 with"),
-        (True, 0, 0, True, "is used: OA on 100 validation pixels 0.7200 without and 0.7200 with"),
-        (True, 2, 3, False, "is not used: OA on 100 validation pixels 0.7200 without and 0.7100"),
+        (5, 3, True, "is used: OA on 100 validation pixels 0.7200 without and 0.7400 with"),
+        (0, 0, True, "is used: OA on 100 validation pixels 0.7200 without and 0.7200 with"),
+        (2, 3, False, "is not used: OA on 100 validation pixels 0.7200 without and 0.7100"),
     ],
 )
 def test_held_out_pixels_decide_on_self_training(
-    disjoint: bool, gained: int, lost: int, used: bool, words: str
+    gained: int, lost: int, used: bool, words: str
 ) -> None:
     before = np.arange(100) < 72
     after = before.copy()
     after[72 : 72 + gained] = True
     after[:lost] = False
-    choice = choose_self_training("auto", disjoint, maps_of(before), maps_of(after))
+    choice = choose_self_training("auto", maps_of(before), maps_of(after))
     assert choice.used is used
     assert words in choice.describe()
 
 
 def test_few_pixels_decide_nothing() -> None:
     nine = np.zeros(9, bool)
-    choice = choose_self_training("auto", True, maps_of(nine), maps_of(~nine))
+    choice = choose_self_training("auto", maps_of(nine), maps_of(~nine))
     assert not choice.used
     assert choice.reason == "9 validation pixels; at least 10 are needed"
 
@@ -156,9 +153,10 @@ def test_few_pixels_decide_nothing() -> None:
 def test_accuracies_are_those_of_maps_as_they_will_be() -> None:
     """Smoothing hides what the network gains, or shows it."""
     raw, better = maps_of(np.arange(100) < 60), maps_of(np.arange(100) < 80)
-    before, after = raw._replace(smoothed=better.raw), better._replace(smoothed=better.raw)
-    assert choose_self_training("none", False, before, after).used
-    assert not choose_self_training("auto", False, before, after).used
+    best = maps_of(np.arange(100) < 90)
+    before, after = raw._replace(smoothed=best.raw), better._replace(smoothed=better.raw)
+    assert choose_self_training("none", before, after).used
+    assert not choose_self_training("auto", before, after).used
 
 
 def record(right: int, sure: float = 2.0, after: int | None = None, pixels: int = 40) -> HeldOut:
@@ -271,7 +269,7 @@ def test_self_training_decides_whose_logits_are_calibrated() -> None:
     without = decide([record(28)], as_they_are, Conditions())
     assert without.self_training.reason == "the self-training of a fold diverged"
     assert used.calibration.temperature < without.calibration.temperature
-    lost = decide([record(38, after=28)], as_they_are, Conditions(disjoint=True))
+    lost = decide([record(38, after=28)], as_they_are, Conditions())
     assert not lost.self_training.used
     assert lost.smoothing is not None
     assert lost.smoothing.OA_raw == 0.95

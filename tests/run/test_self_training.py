@@ -14,7 +14,7 @@ from hytas.data import Scene, scene_from_arrays
 from hytas.models import build_network
 from hytas.results import SelfTraining
 from hytas.run import RunConfig, RunFolder, run_pipeline
-from hytas.run.context import prepare
+from hytas.run.context import RunContext, prepare
 from hytas.run.final import decide, self_training, tasks
 from hytas.run.final.records import HeldOut
 from hytas.run.final.self_training import round_recipe, with_soft_labels
@@ -135,6 +135,17 @@ def always(*_: object) -> SelfTraining:
     return SelfTraining(True, 15, 0.5, 0.8)
 
 
+@pytest.fixture
+def apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing forbids self-training, as if the test pixels lay apart."""
+
+    def reason(context: RunContext) -> str:
+        return "self_training none was asked for" if context.config.self_training == "none" else ""
+
+    monkeypatch.setattr(RunContext, "no_self_training", property(reason))
+
+
+@pytest.mark.usefixtures("apart")
 @pytest.mark.parametrize(
     "at", [*(pytest.param(at, marks=pytest.mark.slow) for at in (3, 4)), 13, 24]
 )
@@ -177,7 +188,10 @@ def test_of_many_labelled_pixels_a_round_takes_some(scene: Scene) -> None:
 
 def test_what_forbids_it(scene: Scene, run_of_three: Path) -> None:
     context = prepare(CONFIG, scene, CPU)
-    assert context.no_self_training == ""
+    assert context.no_self_training == "test pixels lie among labelled ones"
+    blocks = replace(context.data.split, kind="blocks")
+    apart = replace(context, data=replace(context.data, split=blocks))
+    assert apart.no_self_training == ""
     asked = replace(context, config=replace(CONFIG, self_training="none"))
     assert asked.no_self_training == "self_training none was asked for"
     further = replace(context, origin=Start.open(run_of_three))
@@ -187,6 +201,7 @@ def test_what_forbids_it(scene: Scene, run_of_three: Path) -> None:
     assert labelled.no_self_training == "every pixel of the scene is a training pixel"
 
 
+@pytest.mark.usefixtures("apart")
 def test_a_training_that_diverges_is_not_used(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,6 +216,7 @@ def test_a_training_that_diverges_is_not_used(
     assert found.training["calibration"]["folds"] == 5
 
 
+@pytest.mark.usefixtures("apart")
 def test_what_is_decided_is_done_and_written(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,6 +253,7 @@ def test_what_is_decided_is_done_and_written(
     assert "are right before such a training and 80.0 % after it." in page
 
 
+@pytest.mark.usefixtures("apart")
 @pytest.mark.parametrize("chosen", [True, False])
 def test_a_network_with_validation_pixels_of_its_own_is_compared_itself(
     chosen: bool, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -260,6 +277,7 @@ def test_what_is_asked_is_checked() -> None:
         RunConfig(data="digits", self_training="none").load_scene()
 
 
+@pytest.mark.usefixtures("apart")
 @pytest.mark.slow
 def test_neighbours_help_a_scene_with_noise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

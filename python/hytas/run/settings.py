@@ -489,7 +489,8 @@ class FinalSettings:
     self_training: str | None = setting(
         OF_EFFORT,
         "Train the winner further with pixels of the scene that have no label, as validation "
-        "pixels decide (auto); or not (none). No label of a test pixel is read.",
+        "pixels decide where test pixels lie apart (auto); or not (none). No label of a test pixel "
+        "is read.",
         "Training",
         rule=OneOf(("auto", "none")),
         usual="auto; with `effort` quick none",

@@ -40,7 +40,6 @@ class Conditions(NamedTuple):
         smooth: "auto", "guided" or "none", as the user asked.
         kept_smoothing: the method of the model that the run began with, which "auto" keeps; or
             None.
-        disjoint: whether test pixels lie apart from labelled ones, beyond a guard band.
         no_self_training: why the run cannot train with unlabelled pixels; or "".
         folds: networks that were trained for their record; 0 if the record is the winner's.
         pixels: labelled pixels that could be held out.
@@ -48,7 +47,6 @@ class Conditions(NamedTuple):
 
     smooth: str = "auto"
     kept_smoothing: str | None = None
-    disjoint: bool = False
     no_self_training: str = ""
     folds: int = 0
     pixels: int = 0
@@ -250,28 +248,19 @@ def _better(maps: Maps) -> tuple[str, str]:
     return ("guided" if after < before else "none"), why
 
 
-def choose_self_training(smooth: str, disjoint: bool, before: Maps, after: Maps) -> SelfTraining:
-    """Choose by maps of held-out pixels, without and with self-training.
-
-    Where test pixels lie apart from labelled ones, it is used unless it loses a pixel. Where they
-    lie among labelled ones, as in a random split, little is left to learn from neighbours. There it
-    must gain more pixels than chance would (`hytas.metrics.compare_predictions`).
+def choose_self_training(smooth: str, before: Maps, after: Maps) -> SelfTraining:
+    """Use self-training unless it loses held-out pixels.
 
     Args:
         smooth: how maps are smoothed, "auto", "guided" or "none"; such maps are compared.
-        disjoint: whether test pixels lie apart.
         before, after: of the same networks without and with it, on the same pixels.
     """
     pixels = len(before.targets)
     if pixels < LEAST_PIXELS:
         return SelfTraining(False, reason=_too_few(pixels))
     old, new = (maps.right(choose_smoothing(smooth, maps).method) for maps in (before, after))
-    gained, lost, beyond_chance = compare_predictions(old, new)
-    used = gained >= lost if disjoint else beyond_chance
-    reason = ""
-    if gained >= lost and not used:
-        reason = "no more than chance would give, and test pixels lie among labelled ones"
-    return SelfTraining(used, pixels, float(old.mean()), float(new.mean()), reason)
+    used = bool(new.sum() >= old.sum())
+    return SelfTraining(used, pixels, float(old.mean()), float(new.mean()))
 
 
 def _too_few(pixels: int) -> str:
@@ -290,7 +279,7 @@ def _decide_self_training(
         temperature = calibrate(records, self_trained, conditions).temperature
         return _maps(records, self_trained, smoother, temperature)
 
-    return choose_self_training(conditions.smooth, conditions.disjoint, maps(False), maps(True))
+    return choose_self_training(conditions.smooth, maps(False), maps(True))
 
 
 def _maps(

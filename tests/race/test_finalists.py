@@ -1,6 +1,8 @@
 """Which candidates race."""
 
-from hytas.race import diverse
+from dataclasses import replace
+
+from hytas.race import diverse, relatives, size_classes, size_of
 from hytas.search import Evaluation
 
 
@@ -42,3 +44,59 @@ def test_genes_that_do_nothing_and_depths_have_no_share() -> None:
     ]
     # Without a layer there is no mixer; after the first, "attention" and "none" come once each.
     assert [found.id for found in diverse(ranked, 3)] == [0, 2, 4]
+
+
+def sized(number: int, params: int, **genes: object) -> Evaluation:
+    return replace(evaluation(number, **genes), costs={"params": params})
+
+
+def test_the_first_finalists_are_of_the_largest_sizes() -> None:
+    """A network of every size would take a third of the places of kinds that nobody has seen."""
+    ranked = [sized(place, 900 - 100 * place, patch=place) for place in range(9)]
+    assert [one.id for one in diverse(ranked, 4)] == [0, 1, 2, 3]
+    # Where there are fewer large ones, smaller ones follow.
+    assert [one.id for one in diverse(ranked, 6)] == [0, 1, 2, 3, 4, 5]
+
+
+KINDS = [(mixer, gate, patch) for mixer in ("conv3", "none") for gate in "ny" for patch in (5, 7)]
+
+
+def test_relatives_differ_from_a_leader_in_one_gene() -> None:
+    """The first leader gives the first relative, the second one the second."""
+    ranked = [
+        sized(place, 1000 - place, mixer=mixer, gate=gate, patch=patch, embed_dim=80)
+        for place, (mixer, gate, patch) in enumerate(KINDS)
+    ]
+    leaders = [ranked[3], ranked[4]]  # (conv3, y, 7) and (none, n, 5)
+    found = relatives(leaders, {3, 4}, ranked, 4)
+    # (conv3, n, 7), (conv3, n, 5), (conv3, y, 5), (none, n, 7): one gene from the leader whose turn
+    # it is, the best rank first.
+    assert [one.id for one in found] == [1, 0, 2, 5]
+
+
+def test_of_the_kind_of_a_leader_there_are_relatives_of_every_size() -> None:
+    sizes = (1000, 400, 200, 50)
+    ranked = [
+        sized(10 * place + at, size - place, mixer=mixer, gate=gate, patch=patch)
+        for place, (mixer, gate, patch) in enumerate(KINDS)
+        for at, size in enumerate(sizes)
+    ]
+    found = relatives([ranked[0]], {0}, ranked, 8)
+    number = dict(
+        zip((one.id for one in ranked), size_classes(list(map(size_of, ranked))), strict=True)
+    )
+    assert sorted(number[one.id] for one in found[:6]) == [0, 0, 0, 1, 2, 3]
+    # The smaller ones are of the leader's kind: it has no other relative that is nearer.
+    assert [one.id for one in found if number[one.id]] == [
+        1,
+        2,
+        3,
+        *[each.id for each in found[6:]],
+    ]
+
+
+def test_without_relatives_other_candidates_follow_by_rank() -> None:
+    ranked = [evaluation(place, embed_dim=10 + place) for place in range(6)]
+    assert [one.id for one in relatives([ranked[1]], {0, 1}, ranked, 3)] == [2, 3, 4]
+    assert [one.id for one in relatives([], {0, 1}, ranked, 2)] == [2, 3]
+    assert [one.id for one in relatives([ranked[0]], set(range(6)), ranked, 2)] == []

@@ -12,9 +12,11 @@ from hytas.race import LEAST_FINALISTS, REDUCTION_FACTOR, plan_rungs
     [
         ((5, 3), 0, 1.0, [(5, 3), (2, 6)]),  # no training follows
         ((24, 60), 1500, 1.0, [(24, 60), (12, 120), (6, 240), (2, 1125)]),
-        # Four folds join: each is trained from the start, and for a shorter time.
-        ((24, 60), 1500, 0.2, [(24, 60), (12, 120), (6, 240), (2, 480)]),
-        ((6, 30), 300, 0.2, [(6, 30), (2, 100)]),
+        # Four folds join: each is trained from the start, and for a shorter time. Before, more
+        # finalists train as long on the first fold.
+        ((24, 60), 1500, 0.2, [(24, 60), (12, 120), (6, 240), (4, 480), (2, 480)]),
+        ((6, 30), 300, 0.2, [(6, 30), (4, 100), (2, 100)]),
+        ((2, 30), 300, 0.2, [(2, 30), (2, 100)]),
         # The last rung is no longer than the final training.
         ((9, 5), 16, 1.0, [(9, 5), (5, 10), (2, 16)]),
         ((9, 3), 5, 1.0, [(9, 3), (5, 5)]),  # which tells as much as another rung would
@@ -37,6 +39,6 @@ def test_rungs_shrink_by_the_reduction_factor_alone() -> None:
             for before, after in pairwise(rungs):
                 assert LEAST_FINALISTS <= after.finalists <= before.finalists
                 assert after.steps > before.steps
-                assert after.is_last or after.steps <= REDUCTION_FACTOR * before.steps
-                assert not before.is_last
+                assert after.all_folds or after.steps <= REDUCTION_FACTOR * before.steps
+                assert not before.all_folds
             assert all(rung.steps <= max(10, final_steps or 10**6) for rung in rungs)

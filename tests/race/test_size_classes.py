@@ -8,7 +8,6 @@ from hytas.race import (
     RaceScore,
     RungResult,
     SizeRow,
-    diverse,
     size_classes,
     size_rows,
     smaller_finalists,
@@ -32,17 +31,6 @@ def test_size_classes_end_at_the_largest_a_half_a_quarter_and_a_tenth() -> None:
     assert size_classes([1000, 501, 500, 251, 250, 101, 100, 1]) == [0, 0, 1, 1, 2, 2, 3, 3]
     assert size_classes([0, 0]) == [3, 3]  # where parameters are not counted, all are equal
     assert size_classes([]) == []
-
-
-def test_finalists_are_of_every_size_however_good_the_proxy_finds_large_ones() -> None:
-    sizes = [1000 - 8 * place for place in range(100)] + [90, 80, 70]
-    ranked = [of_size(place, size, width=place) for place, size in enumerate(sizes)]
-    chosen = [size_classes(sizes)[one.id] for one in diverse(ranked, 8)]
-    assert chosen == sorted(chosen)
-    assert np.bincount(chosen).tolist() == [5, 1, 1, 1]
-    # A class that the budget does not reach leaves its places to the others.
-    some = [size_classes(sizes)[one.id] for one in diverse(ranked[:100], 8)]
-    assert np.bincount(some).tolist() == [6, 1, 1]
 
 
 def test_the_best_of_each_size_goes_on_unless_it_is_far_behind() -> None:

@@ -60,11 +60,11 @@ def width(architecture: Mapping[str, Any], shape: Shape, seed: int) -> float:
 
     Source: finalists of races of `hytas-wide`, ranked by us (docs/log.md). Direction: larger is
     better, among networks of one kind and size. Data: none. Shape: an architecture to a number.
-    Cost: a formula.
+    Cost: a formula. Without a gene `embed_dim` or `base_dim`, parameters decide alone.
     """
-    _, wide = depth_and_width("width", architecture)
+    wide = architecture.get("embed_dim", architecture.get("base_dim", 0))
     count = params(architecture, shape, seed)
-    return wide + count / (count + 1e6)
+    return float(wide) + count / (count + 1e6)
 
 
 def balance(architecture: Mapping[str, Any], shape: Shape, seed: int) -> float:

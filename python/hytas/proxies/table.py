@@ -51,6 +51,8 @@ class Proxy:
             then computes all tokens, in a separate pass.
         weights_only: whether it reads weights and their gradients alone, of the pass of ones.
         nuclear_norms: whether it reads the nuclear norms of weights and gradients.
+        compares_depths: whether candidates of a race are ranked by it across depths; by most
+            proxies deeper networks have larger scores, whether they are better or not.
     """
 
     function: Callable[..., Any]
@@ -63,6 +65,7 @@ class Proxy:
     all_tokens: bool = False
     weights_only: bool = False
     nuclear_norms: bool = False
+    compares_depths: bool = False
     positive: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -148,7 +151,7 @@ PROXIES: dict[str, Proxy] = {
     "params": Proxy(no_pass.params, NO_PASS),
     "macs": Proxy(no_pass.macs, NO_PASS),
     "depth-embed": Proxy(no_pass.depth_embed, NO_PASS),
-    "width": Proxy(no_pass.width, NO_PASS),
+    "width": Proxy(no_pass.width, NO_PASS, compares_depths=True),
     "balance": Proxy(no_pass.balance, NO_PASS),
     "random": Proxy(no_pass.random, NO_PASS),
     "inherited": Proxy(no_pass.inherited, TRAINED),

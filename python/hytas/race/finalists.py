@@ -1,7 +1,7 @@
-"""Choose the finalists: the best candidates by the proxy, of every size class and kind."""
+"""Choose the finalists: diverse candidates first, then relatives of those that lead."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -9,22 +9,26 @@ from hytas.race.size_classes import WEIGHTS, size_classes, size_of
 from hytas.search import Evaluation
 from hytas.spaces.genes import active, is_depth
 
+RELATIVES = 3
+"""One of so many finalists is chosen when the others have ended their first training."""
+LEADERS = 3
+"""Finalists whose relatives join."""
+
 
 def diverse(ranked: Sequence[Evaluation], count: int) -> list[Evaluation]:
-    """Choose `count` finalists, so that sizes, values of genes and pairs of values have a share.
+    """Choose `count` finalists of the largest size class, so that values of genes have a share.
 
-    Size classes have fixed shares (`hytas.race.size_classes`). The next finalist is of the class
-    that is furthest below its share. The share of a value or a pair is its share among the
-    candidates: kinds of networks that the search samples often are among the finalists, and rare
-    ones too. Embedding width, depth and genes of single layers do not count: within a size class
-    the rank decides. Inactive genes do not count either. Within a class, the next finalist is the
-    candidate whose values and pairs are, in their mean, furthest below their shares so far; of
-    equals, that of the best rank. Two finalists differ in a global gene as long as there are such
-    candidates.
+    The share of a value or a pair of values is its share among the candidates: kinds of networks
+    that the search samples often are among the finalists, and rare ones too. Embedding width, depth
+    and genes of single layers do not count: there the rank decides. Inactive genes do not count
+    either. The next finalist is the candidate whose values and pairs are, in their mean, furthest
+    below their shares so far; of equals, that of the best rank. Two finalists differ in a global
+    gene as long as there are such candidates.
 
     Args:
         ranked: the best first.
-        count: of the finalists; all of `ranked` if there are fewer.
+        count: of the finalists; all of `ranked` if there are fewer. If the largest size class
+            (`hytas.race.size_classes`) has fewer, smaller candidates follow.
 
     Returns:
         The finalists, the best first.
@@ -35,11 +39,10 @@ def diverse(ranked: Sequence[Evaluation], count: int) -> list[Evaluation]:
     classes = size_classes([size_of(item) for item in ranked])
     chosen: list[int] = []
     taken: Counter[Any] = Counter()
-    sizes: Counter[int] = Counter()
     while len(chosen) < min(count, len(ranked)):
         free = [rank for rank in range(len(ranked)) if rank not in chosen]
-        size = min({classes[rank] for rank in free}, key=lambda k: (sizes[k] / WEIGHTS[k], k))
-        free = [rank for rank in free if classes[rank] == size]
+        largest = min(classes[rank] for rank in free)
+        free = [rank for rank in free if classes[rank] == largest]
         seen = {genes[rank] for rank in chosen}
         fresh = [rank for rank in free if genes[rank] not in seen]
         best = min(
@@ -48,8 +51,59 @@ def diverse(ranked: Sequence[Evaluation], count: int) -> list[Evaluation]:
         )
         chosen.append(best)
         taken.update(kinds[best])
-        sizes[size] += 1
     return [ranked[rank] for rank in sorted(chosen)]
+
+
+def relatives(
+    leaders: Sequence[Evaluation],
+    racing: Collection[int],
+    ranked: Sequence[Evaluation],
+    count: int,
+) -> list[Evaluation]:
+    """Choose `count` candidates that are like the leaders of a first rung, of every size.
+
+    Size classes have fixed shares (`hytas.race.size_classes`). Each of the first `LEADERS` leaders
+    gives a relative in turn: the candidate that differs least from it, in one global gene at most
+    next to the sizes; of equals, that of the best rank.
+
+    Args:
+        leaders: the finalists so far that did not fail, the best first.
+        racing: the numbers of all finalists so far.
+        ranked: candidates of the search, the best first.
+        count: of the relatives. Where there are fewer, other candidates follow by rank.
+    """
+    classes = size_classes([size_of(item) for item in ranked])
+    values = [_values(item.architecture) for item in ranked]
+    raced = {
+        (of, size)
+        for item, of, size in zip(ranked, values, classes, strict=True)
+        if item.id in racing
+    }
+    leading = [_values(item.architecture) for item in leaders[:LEADERS]]
+    chosen: list[Evaluation] = []
+    sizes: Counter[int] = Counter()
+    while len(chosen) < count:
+        near = [
+            (place, len(set(values[rank]) ^ set(leading[place])), rank)
+            for place in range(len(leading))
+            for rank in range(len(ranked))
+            if (values[rank], classes[rank]) not in raced
+            and len(set(values[rank]) ^ set(leading[place])) <= 2
+        ]
+        if not near:
+            break
+        size = min({classes[rank] for *_, rank in near}, key=lambda k: (sizes[k] / WEIGHTS[k], k))
+        turn = sizes[size] % len(leading)
+        _, _, best = min(
+            (one for one in near if classes[one[2]] == size),
+            key=lambda one: ((one[0] - turn) % len(leading), *one[1:]),
+        )
+        chosen.append(ranked[best])
+        raced.add((values[best], size))
+        sizes[size] += 1
+    taken = {*racing, *(one.id for one in chosen)}
+    others = [one for one in ranked if one.id not in taken]
+    return [*chosen, *others[: count - len(chosen)]]
 
 
 def global_genes(architecture: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
@@ -67,9 +121,14 @@ def _mean(values: list[float]) -> float:
     return sum(values) / max(1, len(values))
 
 
-def _values_and_pairs(architecture: dict[str, Any]) -> list[Any]:
-    """Return the values of active global genes, and all pairs of them, by name."""
+def _values(architecture: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Return the active global genes but the sizes, by name."""
     genes = global_genes(active(architecture))
     sizes = ("embed_dim", "space")
-    values = [gene for gene in genes if gene[0] not in sizes and not is_depth(gene[0])]
+    return tuple(gene for gene in genes if gene[0] not in sizes and not is_depth(gene[0]))
+
+
+def _values_and_pairs(architecture: dict[str, Any]) -> list[Any]:
+    """Return the values of active global genes, and all pairs of them, by name."""
+    values = _values(architecture)
     return [*values, *combinations(values, 2)]

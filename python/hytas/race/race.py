@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hytas.errors import InputError, is_out_of_memory
 from hytas.race.events import RaceProgress, RungEnd, RungRow
-from hytas.race.finalists import describe_genes, diverse
+from hytas.race.finalists import RELATIVES, describe_genes, diverse, relatives
 from hytas.race.front import front_order
 from hytas.race.rankings import Ranking, find_ranking
 from hytas.race.results import Key, Racer, RungResult, best_of_each, key_of, rung_results
@@ -48,10 +48,12 @@ def race(
 ) -> Racer:
     """Return the winner of successive halving among diverse finalists, and its recipe.
 
-    Finalists are of all sizes, and the best of each size class is promoted unless it is far behind
-    (`hytas.race.rungs.promoted`). In the first rung each finalist is trained by the first recipe,
-    and the better half by each further recipe that makes a difference to it
-    (`RaceTask.recipes_for`). A finalist keeps its best recipe. Each rung continues
+    In the first rung two thirds of the finalists are diverse candidates of the largest sizes
+    (`hytas.race.diverse`). They are trained by the first recipe. Then candidates join that are like
+    the best of these, of all sizes (`hytas.race.relatives`), and are trained as long. The better
+    half of all is trained by each further recipe that makes a difference to it
+    (`RaceTask.recipes_for`). A finalist keeps its best recipe. The best of each size class is
+    promoted unless it is far behind (`hytas.race.rungs.promoted`). Each rung continues
     the trainings of the rung before (`hytas.race.plan_rungs`). A finalist is trained once for each
     fold. Early rungs, of many finalists, take only the folds that they need (`RaceTask.folds_of`).
     The last rung takes all folds and compares finalists pixel by pixel: a finalist that is behind
@@ -93,18 +95,22 @@ def race(
         OSError: a worker that trained was lost.
     """
     ranking = find_ranking(task.ranking)
-    chosen = diverse(ranked, finalists)
+    finalists = min(finalists, len(ranked))
+    joining = finalists // RELATIVES
+    chosen = diverse(ranked, finalists - joining)
     waiting = [Racer(one, name) for one in chosen for name in task.recipes_for(one.architecture)]
     results: dict[Key, list[RungResult]] = {}
     on_cpu, sent = task.device.type == "cpu", task.patch_bytes
     with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent, shared_gpu=task.device) as pool:
         share = len(task.folds) / len(task.all_folds)
-        rungs = plan_rungs(len(chosen), steps, task.final_steps, share, task.last_finalists)
-        trainings = first_trainings(len(chosen), len(waiting))
+        rungs = plan_rungs(finalists, steps, task.final_steps, share, task.last_finalists)
+        trainings = first_trainings(finalists, len(waiting) * finalists // len(chosen))
         events = _Events(task, rungs, trainings, on_training, on_rung)
         classes = size_classes([size_of(one) for one in ranked])
         by_id = {one.id: each for one, each in zip(ranked, classes, strict=True)}
-        trainer = _Trainer(task, store, pool, ranking, notify, events, by_id, until)
+        trainer = _Trainer(
+            task, store, pool, ranking, notify, events, by_id, until, ranked, joining
+        )
         count = len(waiting)  # each finalist with each recipe
         for rung, following in zip(rungs, [*rungs[1:], None], strict=True):
             try:
@@ -221,6 +227,8 @@ class _Trainer:
     events: _Events
     size_classes: Mapping[int, int]
     until: Callable[[], bool] | None
+    candidates: Sequence[Evaluation]
+    joining: int
 
     def is_over(self) -> bool:
         """Return whether the time of the race is over."""
@@ -259,7 +267,7 @@ class _Trainer:
         trained: list[Racer] = []
         while waiting and not trained:
             running, waiting = waiting[:count], waiting[count:]
-            self._train_recipes(running, rung, results)
+            running = self._train_recipes(running, rung, results)
             scores = race_scores(results, self.ranking, self.votes)
             trained = best_of_each(best_first(running, scores))
         if not trained:
@@ -282,29 +290,65 @@ class _Trainer:
 
     def _train_recipes(
         self, racers: list[Racer], rung: Rung, results: dict[Key, list[RungResult]]
-    ) -> None:
+    ) -> list[Racer]:
         """Train each finalist by its first recipe, and the better of them by their others.
 
-        The best of each size class is one of these; in a race for a front, its first ones are.
+        In the first rung, relatives of the better ones join. The best of each size class is one of
+        those that train by all recipes; in a race for a front, its first ones are.
+
+        Returns:
+            The racers, and those that joined.
         """
         first = best_of_each(racers)
+        join = self.joining if rung.steps == rung.first else 0
+        whole = first_trainings(len(first) + join, len(racers) * (len(first) + join) // len(first))
+        self._train_into(results, first, rung, following=whole - len(first))
+        if join and not self.is_over():
+            leaders = [racer.finalist for racer in self._ranked(first, results)]
+            racing = {racer.finalist.id for racer in first}
+            joined = [
+                Racer(one, name)
+                for one in relatives(leaders, racing, self.candidates, join)
+                for name in self.task.recipes_for(one.architecture)
+            ]
+            further = best_of_each(joined)
+            left = whole - len(first) - len(further)
+            self._train_into(results, further, rung, before=len(first), following=left)
+            racers, first = [*racers, *joined], [*first, *further]
         others = [racer for racer in racers if racer not in first]
-        count = compared_recipes(len(first))
-        following = first_trainings(len(first), len(racers)) - len(first)
-        for result in self.train(first, rung, following=following):
-            results.setdefault(result.key, []).append(result)
         if not others or self.is_over():
-            return
+            return racers
+        ranked = self._ranked(first, results)
+        classes = [self.size_classes[racer.finalist.id] for racer in ranked]
+        better = promoted(classes, compared_recipes(len(first)), [False] * len(ranked))
+        worse = {racer.finalist.id for at, racer in enumerate(ranked) if at not in better}
+        wanted = [racer for racer in others if racer.finalist.id not in worse]
+        self._train_into(results, wanted, rung, before=len(first))
+        return racers
+
+    def _train_into(
+        self,
+        results: dict[Key, list[RungResult]],
+        racers: Sequence[Racer],
+        rung: Rung,
+        *,
+        before: int = 0,
+        following: int = 0,
+    ) -> None:
+        """Train racers, and add their results; one on more folds replaces that of as many steps."""
+        for result in self.train(racers, rung, before=before, following=following):
+            shorter = [one for one in results.get(result.key, []) if one.steps < result.steps]
+            results[result.key] = [*shorter, result]
+
+    def _ranked(
+        self, racers: Sequence[Racer], results: Mapping[Key, Sequence[RungResult]]
+    ) -> list[Racer]:
+        """Order racers by their scores, or by fronts; those that failed are left out."""
         scores = race_scores(results, self.ranking, self.votes)
-        ranked = best_first(first, scores)
+        ranked = best_first(racers, scores)
         if self.task.front:
             ranked = [ranked[at] for at in front_order(self._points(ranked, scores))]
-        classes = [self.size_classes[racer.finalist.id] for racer in ranked]
-        better = promoted(classes, count, [False] * len(ranked))
-        worse = {racer.finalist.id for at, racer in enumerate(ranked) if at not in better}
-        left = [racer for racer in others if racer.finalist.id not in worse]
-        for result in self.train(left, rung, before=len(first)):
-            results.setdefault(result.key, []).append(result)
+        return ranked
 
     def _points(
         self, racers: Sequence[Racer], scores: Mapping[Key, RaceScore]
@@ -326,13 +370,13 @@ class _Trainer:
         """Return the ranks of the racers that are promoted; after the last rung, of the winner."""
         small = self.task.prefer == "small"
         if following is None:
-            if not (rung.is_last or small):
+            if not (rung.all_folds or small):
                 return [0]
             sizes = [size_of(racer.finalist) for racer in racers]
             return [choose_winner(right, sizes, self.task.prefer)]
         classes = [self.size_classes[racer.finalist.id] for racer in racers]
         behind = [is_far_behind(right[0], each) for each in right]
-        more = (len(SHARES) if small else 1) if following.is_last else 0
+        more = 0 if following.before is None else len(SHARES) if small else 1
         return promoted(classes, following.finalists, behind, more=more)
 
     def train(
@@ -395,7 +439,8 @@ class _Trainer:
         names = " and ".join([", ".join(recipes[:-1]), recipes[-1]])
         by = f", by the recipes {names}" if len(racers) > finalists else ""
         each = f", on {folds} folds" if folds > 1 else ""
-        return f"race: {finalists} finalists, {steps} steps each{by}{each}"
+        several = "s" if finalists > 1 else ""
+        return f"race: {finalists} finalist{several}, {steps} steps each{by}{each}"
 
     def _stored(self, racers: Iterable[Racer], steps: int, folds: int) -> list[Training]:
         """Return the trainings of this rung that are in the store."""

@@ -13,6 +13,8 @@ FEW_FINALISTS = 6
 """A rung of at most this many finalists is followed by the last one."""
 LEAST_FINALISTS = 2
 """Least number of finalists in the last rung."""
+SEMIFINALISTS = 4
+"""Finalists of the rung before the last one, if that has more folds: they train as long."""
 LEAST_COMPARED = 4
 """Least number of finalists that a first rung trains by each recipe."""
 LAST_SHARE = 0.75
@@ -30,19 +32,15 @@ class Rung(NamedTuple):
             (`promoted`).
         steps: optimiser steps of a training, including the rungs before.
         first: steps of the first rung.
-        before: steps of the rung before the last one; None unless this is a last rung in which the
-            learning rate falls.
+        before: steps from which on the learning rate falls; None if it stays at its peak.
+        all_folds: whether all folds validate.
     """
 
     finalists: int
     steps: int
     first: int
     before: int | None = None
-
-    @property
-    def is_last(self) -> bool:
-        """Whether the learning rate falls, and all folds validate."""
-        return self.before is not None
+    all_folds: bool = False
 
 
 def plan_rungs(
@@ -56,7 +54,8 @@ def plan_rungs(
 
     No rung trains longer than the final training. In the last rung the learning rate falls, so its
     finalists are compared as they would end. It is shorter where further folds join it: a whole
-    training on each fold would take too long.
+    training on each fold would take too long. There more finalists train as long on the folds so
+    far, and the best of these on the further ones.
 
     Args:
         finalists: of the first rung.
@@ -77,7 +76,10 @@ def plan_rungs(
     if finalists > 1 and steps < limit:
         least = LEAST_LAST if final_steps else 0
         longest = max(REDUCTION_FACTOR * steps, round(LAST_SHARE * share * final_steps), least)
-        rungs.append(Rung(min(finalists, last), int(min(longest, limit)), first, steps))
+        longest = int(min(longest, limit))
+        if share < 1 and last < (semifinalists := min(finalists, SEMIFINALISTS)):
+            rungs.append(Rung(semifinalists, longest, first, steps))
+        rungs.append(Rung(min(finalists, last), longest, first, steps, all_folds=True))
     return rungs
 
 

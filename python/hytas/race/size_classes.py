@@ -79,15 +79,16 @@ def size_rows(
     for key in sorted(scores, key=lambda key: (results[key][-1].steps, scores[key].value, -key[0])):
         best[classes[key[0]]] = key
     best[classes[winner[0]]] = winner
-    of_winner = {(rung.steps, rung.folds): rung for rung in results[winner]}
+    of_winner = {rung.steps: rung.right for rung in results[winner]}
     rows = []
     for size_class, key in sorted(best.items()):
         last = results[key][-1]
-        same = of_winner.get((last.steps, last.folds))
-        if same is None or not len(last.right) == len(same.right) > 0:
+        # The first folds of the winner are those of a racer that was not in the last rung.
+        same = of_winner.get(last.steps, last.right[:0])[: len(last.right)]
+        if not len(last.right) == len(same) > 0:
             continue
-        verdict = "winner" if key == winner else compare_sizes(same.right, last.right)
-        accuracies = float(last.right.mean()), float(same.right.mean())
+        verdict = "winner" if key == winner else compare_sizes(same, last.right)
+        accuracies = float(last.right.mean()), float(same.mean())
         facts = key[0], int(params[key[0]]), last.steps, len(last.right)
         rows.append(SizeRow(SHARES[size_class], *facts, *accuracies, verdict))
     return rows

@@ -106,7 +106,7 @@ class RaceTask:
 
         In the first rung the vote also separates finalists, so `FOLDS_WITH_VOTE` are enough.
         """
-        if rung.is_last:
+        if rung.all_folds:
             return len(self.all_folds)
         if rung.finalists <= FEW_FINALISTS:
             return len(self.folds)

@@ -304,9 +304,10 @@ class SearchSettings:
         example="hytas-wide",
     )
     proxy: str = setting(
-        "dss",
+        OF_EFFORT,
         "Training-free score. With several, all are recorded and the first one leads the search.",
         "Budget and search",
+        usual="width if finalists of hytas-wide race, else dss",
         estimator=True,
     )
     effort: str = setting(

@@ -13,10 +13,17 @@ from scipy.stats import kendalltau, rankdata
 from hytas.spaces.genes import active, is_depth
 
 
-def kind_of(architecture: Mapping[str, Any]) -> str:
-    """Return the kind of network of an architecture: its text genes and its depths, by name."""
+def kind_of(architecture: Mapping[str, Any], depths: bool = True) -> str:
+    """Return the kind of network of an architecture: its text genes and its depths, by name.
+
+    Args:
+        architecture: its genes.
+        depths: whether networks of different depths are of different kinds.
+    """
     genes = active(architecture).items()
-    return str(sorted(pair for pair in genes if isinstance(pair[1], str) or is_depth(pair[0])))
+    return str(
+        sorted(one for one in genes if isinstance(one[1], str) or (depths and is_depth(one[0])))
+    )
 
 
 def rank_in_kinds(values: NDArray[np.float64], kinds: Sequence[Hashable]) -> NDArray[np.float64]:

@@ -30,8 +30,13 @@ class Evaluation:
 
     @cached_property
     def kind(self) -> str:
-        """The kind of network (`kind_of`)."""
+        """The kind of network, and its depth (`kind_of`)."""
         return kind_of(self.architecture)
+
+    @cached_property
+    def kind_of_any_depth(self) -> str:
+        """The kind of network (`kind_of`)."""
+        return kind_of(self.architecture, depths=False)
 
 
 @dataclass(frozen=True)

@@ -321,6 +321,7 @@ def _fitness(context: RunContext) -> Ranks:
     kinds and sizes.
     """
     leading = parse_proxies(context.config.proxy)[0]
+    any_depth = not leading.members and leading.proxy.compares_depths
     races = finalist_count(context) > 1 and not context.config.minimised
 
     def ranks(items: Sequence[Evaluation]) -> NDArray[np.float64]:
@@ -328,8 +329,8 @@ def _fitness(context: RunContext) -> Ranks:
         if not races:
             return values
         sizes = size_classes([size_of(item) for item in items])
-        kinds = [(item.kind, size) for item, size in zip(items, sizes, strict=True)]
-        return rank_in_kinds(values, kinds)
+        kinds = [item.kind_of_any_depth if any_depth else item.kind for item in items]
+        return rank_in_kinds(values, list(zip(kinds, sizes, strict=True)))
 
     return ranks
 

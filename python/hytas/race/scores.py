@@ -12,8 +12,13 @@ from hytas.search import MethodVote
 
 
 def validation_score(results: Sequence[RungResult], ranking: Ranking) -> float:
-    """Return the mean score of a racer's rungs, weighted with their steps; -inf if one failed."""
-    return fmean([one.score(ranking) for one in results], [one.steps for one in results])
+    """Return the mean score of a racer's rungs, weighted with their steps on all folds.
+
+    A rung on five folds validates five times the pixels. The score is -inf if a rung failed.
+    """
+    return fmean(
+        [one.score(ranking) for one in results], [one.steps * one.folds for one in results]
+    )
 
 
 class RaceScore(NamedTuple):

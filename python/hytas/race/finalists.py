@@ -1,13 +1,15 @@
 """Choose the finalists: diverse candidates first, then relatives of those that lead."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 from hytas.race.size_classes import WEIGHTS, size_classes, size_of
 from hytas.search import Evaluation
 from hytas.spaces.genes import active, is_depth
+
+Genes = tuple[tuple[str, Any], ...]
 
 RELATIVES = 3
 """One of so many finalists is chosen when the others have ended their first training."""
@@ -64,7 +66,7 @@ def relatives(
 
     Size classes have fixed shares (`hytas.race.size_classes`). Each of the first `LEADERS` leaders
     gives a relative in turn: the candidate that differs least from it, in one global gene at most
-    next to the sizes; of equals, that of the best rank.
+    next to sizes and heads; of equals, that of the best rank.
 
     Args:
         leaders: the finalists so far that did not fail, the best first.
@@ -73,22 +75,22 @@ def relatives(
         count: of the relatives. Where there are fewer, other candidates follow by rank.
     """
     classes = size_classes([size_of(item) for item in ranked])
-    values = [_values(item.architecture) for item in ranked]
+    structures = [structure(item.architecture) for item in ranked]
     raced = {
         (of, size)
-        for item, of, size in zip(ranked, values, classes, strict=True)
+        for item, of, size in zip(ranked, structures, classes, strict=True)
         if item.id in racing
     }
-    leading = [_values(item.architecture) for item in leaders[:LEADERS]]
+    leading = [structure(item.architecture) for item in leaders[:LEADERS]]
     chosen: list[Evaluation] = []
     sizes: Counter[int] = Counter()
     while len(chosen) < count:
         near = [
-            (place, len(set(values[rank]) ^ set(leading[place])), rank)
+            (place, len(set(structures[rank]) ^ set(leading[place])), rank)
             for place in range(len(leading))
             for rank in range(len(ranked))
-            if (values[rank], classes[rank]) not in raced
-            and len(set(values[rank]) ^ set(leading[place])) <= 2
+            if (structures[rank], classes[rank]) not in raced
+            and len(set(structures[rank]) ^ set(leading[place])) <= 2
         ]
         if not near:
             break
@@ -99,14 +101,14 @@ def relatives(
             key=lambda one: ((one[0] - turn) % len(leading), *one[1:]),
         )
         chosen.append(ranked[best])
-        raced.add((values[best], size))
+        raced.add((structures[best], size))
         sizes[size] += 1
     taken = {*racing, *(one.id for one in chosen)}
     others = [one for one in ranked if one.id not in taken]
     return [*chosen, *others[: count - len(chosen)]]
 
 
-def global_genes(architecture: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+def global_genes(architecture: Mapping[str, Any]) -> Genes:
     """Return the genes with one value for the whole network, by name."""
     return tuple((k, v) for k, v in sorted(architecture.items()) if not isinstance(v, list))
 
@@ -121,14 +123,24 @@ def _mean(values: list[float]) -> float:
     return sum(values) / max(1, len(values))
 
 
-def _values(architecture: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+def kinds_of(candidates: Iterable[Evaluation]) -> dict[int, Genes]:
+    """Return the structure of each candidate, by its number."""
+    return {one.id: structure(one.architecture) for one in candidates}
+
+
+def structure(architecture: Mapping[str, Any]) -> Genes:
+    """Return the active global genes but sizes and numbers of heads, by name."""
+    return tuple(one for one in _values(architecture) if not one[0].endswith("heads"))
+
+
+def _values(architecture: Mapping[str, Any]) -> Genes:
     """Return the active global genes but the sizes, by name."""
     genes = global_genes(active(architecture))
     sizes = ("embed_dim", "space")
     return tuple(gene for gene in genes if gene[0] not in sizes and not is_depth(gene[0]))
 
 
-def _values_and_pairs(architecture: dict[str, Any]) -> list[Any]:
+def _values_and_pairs(architecture: Mapping[str, Any]) -> list[Any]:
     """Return the values of active global genes, and all pairs of them, by name."""
     values = _values(architecture)
     return [*values, *combinations(values, 2)]

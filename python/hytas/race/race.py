@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from hytas.errors import InputError, is_out_of_memory
 from hytas.race.events import RaceProgress, RungEnd, RungRow
-from hytas.race.finalists import RELATIVES, describe_genes, diverse, relatives
+from hytas.race.finalists import (
+    RELATIVES,
+    Genes,
+    describe_genes,
+    diverse,
+    kinds_of,
+    relatives,
+)
 from hytas.race.front import front_order
 from hytas.race.rankings import Ranking, find_ranking
 from hytas.race.results import Key, Racer, RungResult, best_of_each, key_of, rung_results
@@ -60,11 +67,12 @@ def race(
     by more than chance does not win (`hytas.race.rungs.choose_winner`).
 
     The validation score of a finalist is the mean over its rungs so far, weighted with their
-    lengths and folds: early rungs favour networks that learn fast, and on an easy scene late rungs no longer
-    separate good networks (Ru et al., Speedy Performance Estimation for Neural Architecture Search,
-    NeurIPS 2021). If the task has unlabelled pixels, the finalists of the best validation scores
-    vote on them, with the reference methods whose votes are in the store. Agreement with the vote
-    counts as much as the validation score (`hytas.race.consensus`). No test label is read.
+    lengths and folds: early rungs favour networks that learn fast, and on an easy scene late rungs
+    no longer separate good networks (Ru et al., Speedy Performance Estimation for Neural
+    Architecture Search, NeurIPS 2021). If the task has unlabelled pixels, the finalists of the
+    best validation scores vote on them, with the reference methods whose votes are in the store.
+    Agreement with the vote counts as much as the validation score (`hytas.race.consensus`). No
+    test label is read.
 
     With `task.front` those are promoted that no other beats in costs and score
     (`hytas.race.front`), and more of them reach the last rung. The most accurate of these wins.
@@ -240,6 +248,11 @@ class _Trainer:
         return self.store.votes() if self.task.unlabelled is not None else []
 
     @cached_property
+    def kinds(self) -> dict[int, Genes]:
+        """The kind of each candidate."""
+        return kinds_of(self.candidates)
+
+    @cached_property
     def pixels(self) -> Shared[RacePixels]:
         """The pixels of the race, which travel to each worker once."""
         return share_pixels(self.task, self.workers)
@@ -268,7 +281,7 @@ class _Trainer:
         while waiting and not trained:
             running, waiting = waiting[:count], waiting[count:]
             running = self._train_recipes(running, rung, results)
-            scores = race_scores(results, self.ranking, self.votes)
+            scores = race_scores(results, self.ranking, self.votes, self.kinds)
             trained = best_of_each(best_first(running, scores))
         if not trained:
             return [], 0
@@ -344,7 +357,7 @@ class _Trainer:
         self, racers: Sequence[Racer], results: Mapping[Key, Sequence[RungResult]]
     ) -> list[Racer]:
         """Order racers by their scores, or by fronts; those that failed are left out."""
-        scores = race_scores(results, self.ranking, self.votes)
+        scores = race_scores(results, self.ranking, self.votes, self.kinds)
         ranked = best_first(racers, scores)
         if self.task.front:
             ranked = [ranked[at] for at in front_order(self._points(ranked, scores))]

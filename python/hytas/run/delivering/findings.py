@@ -19,11 +19,13 @@ from hytas.proxies import fitness, parse_proxies
 from hytas.race import (
     RANKINGS,
     RungResult,
+    kinds_of,
     race_scores,
     results_by_racer,
     size_rows,
 )
 from hytas.race.rankings import Ranking
+from hytas.race.results import Key
 from hytas.references import METHODS
 from hytas.report import Candidates, Finalist, Layer, Pixels, RunFacts, Samples, Section
 from hytas.report.explained import explained_section
@@ -185,9 +187,16 @@ def _finalists(
     """Return the trained finalists: the longest rung first, then the best score."""
     places = {item.id: at for at, item in enumerate(stored.evaluations)}
     racers = results_by_racer(item for item in stored.trainings if item.id in places)
-    scores = race_scores(racers, ranking, stored.votes)
+    scores = race_scores(racers, ranking, stored.votes, kinds_of(stored.evaluations))
+
+    def order(key: Key) -> tuple[bool, int, int, float, int]:
+        last, score = racers[key][-1], scores.get(key)
+        value = -np.inf if score is None else score.value
+        return score is None, -last.steps, -last.folds, -value, places[key[0]]
+
     finalists = []
-    for key, results in racers.items():
+    for key in sorted(racers, key=order):
+        results = racers[key]
         place, recipe, score = places[key[0]], key[1], scores.get(key)
         finalists.append(
             Finalist(
@@ -204,12 +213,7 @@ def _finalists(
                 next((result.reason for result in results if result.reason), ""),
             )
         )
-
-    def order(item: Finalist) -> tuple[bool, int, float, int]:
-        value = -np.inf if item.ranked_by is None else item.ranked_by
-        return item.ranked_by is None, -max(item.rungs), -value, item.place
-
-    return sorted(finalists, key=order)
+    return finalists
 
 
 def _sizes(
@@ -221,7 +225,7 @@ def _sizes(
     own = None if winner is None else (stored.evaluations[winner].id, preset)
     if own not in racers:
         return []
-    scores = race_scores(racers, ranking, stored.votes)
+    scores = race_scores(racers, ranking, stored.votes, kinds_of(stored.evaluations))
     return [row._asdict() for row in size_rows(stored.evaluations, racers, scores, own)]
 
 

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from hytas.race import diverse, relatives, size_classes, size_of
 from hytas.search import Evaluation
 
@@ -50,12 +52,22 @@ def sized(number: int, params: int, **genes: object) -> Evaluation:
     return replace(evaluation(number, **genes), costs={"params": params})
 
 
-def test_the_first_finalists_are_of_the_largest_sizes() -> None:
-    """A network of every size would take a third of the places of kinds that nobody has seen."""
+def test_finalists_are_of_every_size_however_good_the_proxy_finds_large_ones() -> None:
+    sizes = [1000 - 8 * place for place in range(100)] + [90, 80, 70]
+    ranked = [sized(place, size, width=place) for place, size in enumerate(sizes)]
+    chosen = [size_classes(sizes)[one.id] for one in diverse(ranked, 8)]
+    assert chosen == sorted(chosen)
+    assert np.bincount(chosen).tolist() == [5, 1, 1, 1]
+    # A class that the budget does not reach leaves its places to the others.
+    some = [size_classes(sizes)[one.id] for one in diverse(ranked[:100], 8)]
+    assert np.bincount(some).tolist() == [6, 1, 1]
+
+
+def test_finalists_of_the_largest_sizes_alone() -> None:
     ranked = [sized(place, 900 - 100 * place, patch=place) for place in range(9)]
-    assert [one.id for one in diverse(ranked, 4)] == [0, 1, 2, 3]
+    assert [one.id for one in diverse(ranked, 4, (1,))] == [0, 1, 2, 3]
     # Where there are fewer large ones, smaller ones follow.
-    assert [one.id for one in diverse(ranked, 6)] == [0, 1, 2, 3, 4, 5]
+    assert [one.id for one in diverse(ranked, 6, (1,))] == [0, 1, 2, 3, 4, 5]
 
 
 KINDS = [(mixer, gate, patch) for mixer in ("conv3", "none") for gate in "ny" for patch in (5, 7)]

@@ -1,5 +1,6 @@
 """Choose the finalists: diverse candidates first, then relatives of those that lead."""
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
@@ -17,20 +18,25 @@ LEADERS = 3
 """Finalists whose relatives join."""
 
 
-def diverse(ranked: Sequence[Evaluation], count: int) -> list[Evaluation]:
-    """Choose `count` finalists of the largest size class, so that values of genes have a share.
+def diverse(
+    ranked: Sequence[Evaluation], count: int, weights: Sequence[int] = WEIGHTS
+) -> list[Evaluation]:
+    """Choose `count` finalists, so that sizes, values of genes and pairs of values have a share.
 
-    The share of a value or a pair of values is its share among the candidates: kinds of networks
-    that the search samples often are among the finalists, and rare ones too. Embedding width, depth
-    and genes of single layers do not count: there the rank decides. Inactive genes do not count
-    either. The next finalist is the candidate whose values and pairs are, in their mean, furthest
-    below their shares so far; of equals, that of the best rank. Two finalists differ in a global
-    gene as long as there are such candidates.
+    Size classes have fixed shares (`hytas.race.size_classes`). The next finalist is of the class
+    that is furthest below its share. The share of a value or a pair is its share among the
+    candidates: kinds of networks that the search samples often are among the finalists, and rare
+    ones too. Embedding width, depth and genes of single layers do not count: within a size class
+    the rank decides. Inactive genes do not count either. Within a class, the next finalist is the
+    candidate whose values and pairs are, in their mean, furthest below their shares so far; of
+    equals, that of the best rank. Two finalists differ in a global gene as long as there are such
+    candidates.
 
     Args:
         ranked: the best first.
-        count: of the finalists; all of `ranked` if there are fewer. If the largest size class
-            (`hytas.race.size_classes`) has fewer, smaller candidates follow.
+        count: of the finalists; all of `ranked` if there are fewer.
+        weights: finalists of each size class, relative to the others, the largest class first. A
+            class beyond them has some only if the others have no more candidates.
 
     Returns:
         The finalists, the best first.
@@ -41,10 +47,15 @@ def diverse(ranked: Sequence[Evaluation], count: int) -> list[Evaluation]:
     classes = size_classes([size_of(item) for item in ranked])
     chosen: list[int] = []
     taken: Counter[Any] = Counter()
+    sizes: Counter[int] = Counter()
+
+    def filled(size: int) -> tuple[float, int]:
+        return (sizes[size] / weights[size] if size < len(weights) else math.inf), size
+
     while len(chosen) < min(count, len(ranked)):
         free = [rank for rank in range(len(ranked)) if rank not in chosen]
-        largest = min(classes[rank] for rank in free)
-        free = [rank for rank in free if classes[rank] == largest]
+        size = min({classes[rank] for rank in free}, key=filled)
+        free = [rank for rank in free if classes[rank] == size]
         seen = {genes[rank] for rank in chosen}
         fresh = [rank for rank in free if genes[rank] not in seen]
         best = min(
@@ -53,6 +64,7 @@ def diverse(ranked: Sequence[Evaluation], count: int) -> list[Evaluation]:
         )
         chosen.append(best)
         taken.update(kinds[best])
+        sizes[size] += 1
     return [ranked[rank] for rank in sorted(chosen)]
 
 

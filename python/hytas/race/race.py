@@ -30,7 +30,7 @@ from hytas.race.rungs import (
     promoted,
 )
 from hytas.race.scores import RaceScore, best_first, race_scores
-from hytas.race.size_classes import SHARES, size_classes, size_of
+from hytas.race.size_classes import SHARES, WEIGHTS, size_classes, size_of
 from hytas.race.task import RaceTask
 from hytas.race.trials import RacePixels, Trial, run_trials, share_pixels
 from hytas.search import Evaluation, EvaluationStore, MethodVote, Training
@@ -55,16 +55,17 @@ def race(
 ) -> Racer:
     """Return the winner of successive halving among diverse finalists, and its recipe.
 
-    In the first rung two thirds of the finalists are diverse candidates of the largest sizes
-    (`hytas.race.diverse`). They are trained by the first recipe. Then candidates join that are like
-    the best of these, of all sizes (`hytas.race.relatives`), and are trained as long. The better
-    half of all is trained by each further recipe that makes a difference to it
-    (`RaceTask.recipes_for`). A finalist keeps its best recipe. The best of each size class is
-    promoted unless it is far behind (`hytas.race.rungs.promoted`). Each rung continues
-    the trainings of the rung before (`hytas.race.plan_rungs`). A finalist is trained once for each
-    fold. Early rungs, of many finalists, take only the folds that they need (`RaceTask.folds_of`).
-    The last rung takes all folds and compares finalists pixel by pixel: a finalist that is behind
-    by more than chance does not win (`hytas.race.rungs.choose_winner`).
+    Finalists are of many kinds and sizes (`hytas.race.diverse`). In the first rung they are
+    trained by the first recipe. Where no finalists vote, these are two thirds of them, of the
+    largest sizes. Then candidates join that are like the best of these, of all sizes
+    (`hytas.race.relatives`), and are trained as long. The better half is trained by each further
+    recipe that makes a difference to it (`RaceTask.recipes_for`). A finalist keeps its best
+    recipe. The best of each size class is promoted unless it is far behind
+    (`hytas.race.rungs.promoted`). Each rung continues the trainings of the rung before
+    (`hytas.race.plan_rungs`). A finalist is trained once for each fold. Early rungs, of many
+    finalists, take only the folds that they need (`RaceTask.folds_of`). The last rung takes all
+    folds and compares finalists pixel by pixel: a finalist that is behind by more than chance does
+    not win (`hytas.race.rungs.choose_winner`).
 
     The validation score of a finalist is the mean over its rungs so far, weighted with their
     lengths and folds: early rungs favour networks that learn fast, and on an easy scene late rungs
@@ -104,8 +105,9 @@ def race(
     """
     ranking = find_ranking(task.ranking)
     finalists = min(finalists, len(ranked))
-    joining = finalists // RELATIVES
-    chosen = diverse(ranked, finalists - joining)
+    # Relatives of early leaders would be most of the voters, and agree with each other.
+    joining = 0 if task.unlabelled is not None else finalists // RELATIVES
+    chosen = diverse(ranked, finalists - joining, WEIGHTS[:1] if joining else WEIGHTS)
     waiting = [Racer(one, name) for one in chosen for name in task.recipes_for(one.architecture)]
     results: dict[Key, list[RungResult]] = {}
     on_cpu, sent = task.device.type == "cpu", task.patch_bytes

@@ -86,11 +86,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def check_unicode(argument: str, text: str) -> None:
-    """Refuse text with lone surrogates, which bytes of a command line become that are not UTF-8.
-
-    Raises:
-        InputError: naming the argument.
-    """
+    """Refuse text with lone surrogates, which bytes of a command line become that are not UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:

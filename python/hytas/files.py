@@ -21,9 +21,6 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
 
     The suffix is kept, because some writers choose the format by it. On any error the temporary
     file is removed, and `path` stays as it was.
-
-    Raises:
-        OSError: the folder is missing or read-only, or the disk is full.
     """
     path = Path(path)
     if not path.parent.is_dir():
@@ -48,11 +45,7 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
 
 
 def move(file: Path, path: Path) -> None:
-    """Rename a whole file to `path`, and fsync the folder, so that a crash keeps the new name.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
+    """Rename a whole file to `path`, and fsync the folder, so that a crash keeps the new name."""
     file.replace(path)
     handle = os.open(path.parent, os.O_RDONLY)
     try:
@@ -72,9 +65,6 @@ def read_csv(
     Returns:
         The names of the columns, and each row with the number of its line. Extra fields have the
         key None, and missing fields have the value None. Blank lines are left out.
-
-    Raises:
-        InputError: a line is not CSV.
     """
     body = text.lstrip()
     above = text[: len(text) - len(body)].count("\n")
@@ -101,11 +91,7 @@ def is_same_file(one: Path, other: Path) -> bool:
 
 
 def check_folder(path: Path, argument: str) -> None:
-    """Refuse, before the work, a file that could not be written afterwards.
-
-    Raises:
-        InputError: its folder does not exist, or cannot be written; or it is a folder itself.
-    """
+    """Refuse, before the work, a file that could not be written afterwards."""
     if path.is_dir():
         raise InputError(argument, path, "is a folder", "the name of a file is needed")
     if not path.parent.is_dir():
@@ -133,9 +119,6 @@ def file_lock(folder: Path) -> Iterator[None]:
     """Wait for an exclusive lock on a folder whose files several processes change.
 
     On a file system without locks it does not wait.
-
-    Raises:
-        OSError: the folder does not exist.
     """
     handle = os.open(folder, os.O_RDONLY)
     try:
@@ -151,11 +134,7 @@ MOST_DEPTH = 100
 
 
 def parse_json(text: str | bytes, source: str | Path) -> Any:
-    """Return the value of a JSON text; `source` is its name in messages.
-
-    Raises:
-        InputError: it is not JSON, or is nested too deeply.
-    """
+    """Return the value of a JSON text; `source` is its name in messages."""
     try:
         values = json.loads(text)
     except RecursionError:

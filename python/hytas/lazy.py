@@ -11,7 +11,6 @@ def lazy(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[str]
     """Return the `__getattr__` of a package.
 
     Args:
-        package: its name.
         modules: module, as the package calls it -> the public names that it holds.
     """
     homes = {name: f"{package}.{module}" for module, names in modules.items() for name in names}
@@ -32,9 +31,6 @@ def library(module: str, argument: str, purpose: str, package: str = "") -> Any:
         argument: of the user's, which needs the package, for the message.
         purpose: of the package, such as "a GeoTIFF".
         package: its name for pip, if it differs.
-
-    Raises:
-        InputError: the package is not installed.
     """
     try:
         return importlib.import_module(module)

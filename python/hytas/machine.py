@@ -35,7 +35,6 @@ def arithmetic(precision: str, device: torch.device | str, *, plans: bool = True
 
     Args:
         precision: one of `PRECISIONS`.
-        device: where the pass runs.
         plans: whether cuDNN may plan convolutions on a GPU. A plan takes 0.1 s (measured on an
             H200) for each new shape of a convolution, so it does not pay for a network that is
             passed once.

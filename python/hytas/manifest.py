@@ -61,21 +61,13 @@ class Manifest:
         return {name: fault for name, fault in by_name.items() if fault is not None}
 
     def record(self, paths: Iterable[Path]) -> None:
-        """Store the present state of files; missing files are left out.
-
-        Raises:
-            OSError: the manifest cannot be written.
-        """
+        """Store the present state of files; missing files are left out."""
         entries = {path.name: _describe(path) for path in paths if path.is_file()}
         if any(self._entries.get(name) != entry for name, entry in entries.items()):
             self._write({**self._entries, **entries})
 
     def forget(self, paths: Iterable[Path]) -> None:
-        """Remove the entries of files that will be written again, or may be missing.
-
-        Raises:
-            OSError: the manifest cannot be written.
-        """
+        """Remove the entries of files that will be written again, or may be missing."""
         names = {path.name for path in paths}
         if names & set(self._entries):
             kept = {name: entry for name, entry in self._entries.items() if name not in names}
@@ -93,11 +85,7 @@ def _digest(files: Mapping[str, Any]) -> str:
 
 
 def _checked(values: Any) -> dict[str, dict[str, Any]]:
-    """Return the entries of a manifest, after a check of its own checksum and of each entry.
-
-    Raises:
-        InputError: the checksum is wrong, or hytas did not write an entry.
-    """
+    """Return the entries of a manifest, after a check of its own checksum and of each entry."""
     files = values.get("files") if isinstance(values, dict) else None
     if not isinstance(files, dict) or values.get("sha256") != _digest(files):
         raise InputError("manifest", rule="damaged")

@@ -24,16 +24,12 @@ def accuracy_report(
     Args:
         truth: (N,) true class indices, 0-based.
         predicted: (N,) predicted class indices, 0-based.
-        class_names: (C,) names in index order.
         probabilities: (N, C) of all classes, or (N,) of the predicted one. With them the report has
             "ECE" and "calibration", the result of `calibration`.
 
     Returns:
         A JSON-ready mapping. AA is the mean recall over the classes that occur in `truth`; a class
         that does not occur has the accuracy None. `confusion[i][j]` counts true i predicted as j.
-
-    Raises:
-        InputError: there is not one row of probabilities for each pixel, or one is not in 0..1.
     """
     from sklearn.metrics import accuracy_score, cohen_kappa_score, confusion_matrix
 
@@ -84,9 +80,6 @@ def calibration(
 
     Returns:
         "ECE", and for each bin "count", "confidence" and "accuracy" (None if it is empty).
-
-    Raises:
-        InputError: there is not one row of probabilities for each pixel, or one is not in 0..1.
     """
     true, chosen = np.asarray(truth), np.asarray(predicted)
     confidence = _confidence(chosen, np.asarray(probabilities, dtype=np.float64))
@@ -168,9 +161,6 @@ def summarise(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     Returns:
         The result of `mean_and_deviation` for each of `FIGURES` in the reports, and under
         "per_class" for each class. A report without pixels of a class does not count for it.
-
-    Raises:
-        InputError: there is no report, or the reports have different classes.
     """
     if not reports:
         raise InputError("reports", rule="there are none", hint="at least one is needed")

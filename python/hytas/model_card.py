@@ -37,7 +37,6 @@ class ModelCard:
         bands: bands of the sensor, dead ones included.
         dtype: numpy name of the cube's element type.
         preprocessing: band selection and scaling, as `Preprocessing.to_dict` gives it.
-        architecture: the architecture, plain JSON.
         band_group: neighbouring bands stacked into one token.
         palette: (C) colours, each (red, green, blue) 0..255.
         wavelengths: (bands) band centres in nm, or None.
@@ -179,11 +178,7 @@ class ModelCard:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str], source: str = "model") -> "ModelCard":
-        """Read the texts that `to_properties` wrote.
-
-        Raises:
-            InputError: it is not a hytas model, has a later format, or has broken metadata.
-        """
+        """Read the texts that `to_properties` wrote."""
         if "hytas.format" not in properties:
             raise InputError(
                 "model", source, "has no hytas metadata: it was not written by `hytas export`"

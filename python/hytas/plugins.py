@@ -81,7 +81,6 @@ def fill(
     """Let the entries of a kind into a table: those that there are, and those that come later.
 
     Args:
-        kind: such as "network".
         table: name -> what hytas uses.
         make: name and entry -> what hytas uses.
         built_in: names that no plug-in may bring, besides those in the table.
@@ -229,10 +228,6 @@ def load(named: Sequence[str], kept: Path | None = None) -> tuple[str, ...]:
             with a digest is refused if its source has changed.
         kept: folder of the run or of the file that names them, perhaps with copies of their files
             (`keep`). Without it, the user names them.
-
-    Raises:
-        InputError: there is no such plug-in, it has changed, its module fails, or a run names it
-            and this user never did.
     """
     is_list = isinstance(named, Sequence) and not isinstance(named, str)
     if not is_list or not all(isinstance(one, str | Path) for one in named):

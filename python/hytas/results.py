@@ -115,7 +115,6 @@ class SelfTraining:
     """Whether a model is trained further with unlabelled pixels, and why.
 
     Attributes:
-        used: whether it is.
         pixels: held-out pixels that were compared.
         OA_before, OA_after: accuracy on them without and with it, of maps as the run makes them.
         reason: why not, if the accuracies alone do not say it; else empty.
@@ -149,7 +148,6 @@ class MethodResult:
 
     Attributes:
         name: of the method, or `WINNER`.
-        title: for people.
         held_out: accuracy on held-out pixels; None if there are none.
         test: accuracy report on the test pixels.
         smoothed: the same with smoothing, or None.
@@ -205,8 +203,6 @@ class Results:
         comparison: with the reference methods; None if the run fitted none.
         largest_difference: of the exported files from torch, on all test pixels.
         split: counts and overlap of training and test pixels.
-        training: history of the final training.
-        values: the JSON form.
     """
 
     unit: str

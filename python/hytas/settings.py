@@ -28,7 +28,6 @@ class OneOf:
     """The rule of a setting with a few names as values.
 
     Attributes:
-        names: its values.
         others: checks another value, which a plug-in may bring; None where none can.
     """
 
@@ -145,11 +144,7 @@ class Setting:
         return isinstance(value, kinds) and not (isinstance(value, bool) and bool not in kinds)
 
     def checked(self, value: Any) -> Any:
-        """Return a value in its plain form.
-
-        Raises:
-            InputError: its type is wrong, or it breaks the rule.
-        """
+        """Return a value in its plain form."""
         if getattr(value, "ndim", None) == 0:
             value = value.item()  # of numpy; JSON needs Python's numbers
         if value is None and self.optional:
@@ -200,11 +195,7 @@ def check_settings(owner: Any, within: str | None = None) -> None:
     """Bring all settings of a frozen dataclass into their plain forms.
 
     Args:
-        owner: the dataclass.
         within: the argument that holds these settings: "recipe" makes `recipe='mixup=3': must ...`.
-
-    Raises:
-        InputError: a value has another type or breaks its rule.
     """
     for name, declared in settings_of(type(owner)).items():
         try:

@@ -30,9 +30,6 @@ def fit_temperature(logits: ArrayLike, targets: ArrayLike) -> float:
 
     Returns:
         A number within `LIMITS`; 1 if the logits do not separate the classes.
-
-    Raises:
-        InputError: there is no pixel, or a logit is not finite.
     """
     values, classes = np.asarray(logits, np.float64), np.asarray(targets)
     if values.ndim != 2 or not len(values) or values.shape[:1] != classes.shape:

@@ -21,9 +21,6 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Any], facts: Mapping[s
     """Write torch tensors and JSON facts as a safetensors file, completely or not at all.
 
     The file holds the SHA-256 of its bytes, computed with zeros in place of the checksum.
-
-    Raises:
-        OSError: the folder is missing or read-only, or the disk is full.
     """
     from safetensors import SafetensorError
     from safetensors.torch import save_file
@@ -48,10 +45,6 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the facts and the torch tensors of a file that `write_tensors` wrote.
 
     The facts of an older file have no "sha256". It has no checksum, so damage is not noticed.
-
-    Raises:
-        InputError: the file is damaged, or is not a file of `write_tensors`.
-        OSError: it cannot be read.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load
@@ -76,12 +69,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def read_facts(path: Path) -> dict[str, Any]:
-    """Return the facts of a file that `write_tensors` wrote, without a look at its tensors.
-
-    Raises:
-        InputError: it has no such facts.
-        OSError: it cannot be read.
-    """
+    """Return the facts of a file that `write_tensors` wrote, without a look at its tensors."""
     with path.open("rb") as file:
         start = file.read(8)
         rest = path.stat().st_size - len(start)

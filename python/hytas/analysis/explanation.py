@@ -44,7 +44,6 @@ class LayerAttention(NamedTuple):
     """The attention of a layer, over samples.
 
     Attributes:
-        stream: name of the stream of tokens.
         layer: in the stream, from 1.
         tokens: (h, T) the mean weight that the tokens which are read give to each token, a row a
             head; the first is the class token. None where attention has windows.
@@ -61,7 +60,6 @@ class Explanation(NamedTuple):
     """The explanation of a network.
 
     Attributes:
-        samples: that were classified.
         accuracy, probability: of the network on them.
         bands: importance of the groups of bands, in order.
         cells: importance of the cells of a patch or an image, row by row; None for one cell.

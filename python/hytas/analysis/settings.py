@@ -14,7 +14,6 @@ class AnalysisSettings:
     """Numbers of repetitions, and the seed of all of them.
 
     Attributes:
-        resamples: bootstrap resamples of an interval.
         searches: simulated searches of each strategy.
         budget: evaluations of a simulated search.
         fits: fits of each predictor, on networks drawn anew.

@@ -41,7 +41,6 @@ class Pool:
 
     Attributes:
         places: (n, c) these numbers, each in units of its deviation.
-        scale: (c,) the deviations.
     """
 
     architectures: Sequence[Architecture]

@@ -167,8 +167,6 @@ def read_table(
     Args:
         shape: bands, classes and patch of the scene, for the true parameter counts; known for the
             published scenes and tables (`hytas.analysis.size`).
-        score_columns: more columns that hold scores.
-        ignored_columns: more columns to ignore.
         space: of the networks, if the table has no column space.
 
     Raises:

@@ -62,7 +62,6 @@ def make_benchmark(
         uniform: "choices" draws each choice of a gene with equal probability, "architectures" each
             architecture.
         workers: where networks are scored and trained (`hytas.workers.open_workers`).
-        command: that does the work, for the record.
     """
     if len(config.recipes) != 1:
         raise InputError(

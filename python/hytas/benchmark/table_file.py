@@ -31,7 +31,6 @@ def write_table(
 
     Args:
         path: replaced as a whole.
-        evaluations: the networks, scored; one or more.
     """
     done = {(training.id, training.recipe): training for training in trainings}
     genes = genes_of([item.architecture for item in evaluations])

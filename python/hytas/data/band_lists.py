@@ -28,9 +28,6 @@ def band_facts(contents: Contents, variable: Variable, axis: int) -> tuple[BandF
 
     A list belongs to the cube if it shares the dimension of the bands; else if it has one number a
     band. Lists near the cube in the file come first.
-
-    Args:
-        axis: of its bands.
     """
     bands, given = variable.shape[axis], variable.bands
     if given is not None and (given.wavelengths is None or len(given.wavelengths) == bands):

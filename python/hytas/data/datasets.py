@@ -107,12 +107,7 @@ def cache_folder() -> Path:
 
 
 def fetch(file: RemoteFile) -> Path:
-    """Return a file of the cache, after a check; download it first if it is missing.
-
-    Raises:
-        InputError: no address answers, or the content does not match the checksum.
-        OSError: the cache cannot be written.
-    """
+    """Return a file of the cache, after a check; download it first if it is missing."""
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
     archive = file.urls[0].rsplit("/", 1)[1] if file.member else file.name

@@ -21,7 +21,6 @@ class Part:
 
     Attributes:
         top: its first row in the joined scene.
-        height, width: its size in pixels.
         trains: whether its pixels may train; if not, they are tested on, and reported separately.
     """
 

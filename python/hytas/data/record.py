@@ -326,12 +326,7 @@ def require_number(variable: Variable, contents: Contents, argument: str) -> Non
 
 @contextmanager
 def reading(argument: str, path: Path | str, what: str) -> Iterator[None]:
-    """Turn any exception that a reader's library raises on a broken file into one line.
-
-    Raises:
-        InputError: the file is truncated or corrupt, or there is too little memory to read it.
-        OSError: as the system gives it (permission, input/output error).
-    """
+    """Turn any exception that a reader's library raises on a broken file into one line."""
     try:
         yield
     except InputError as error:

@@ -26,7 +26,6 @@ def synthetic_scene(
 
     Args:
         bands: evenly spaced over 400 to 2450 nm; bands in WATER_VAPOUR_NM are dead.
-        train_per_class: pixels of the training map.
 
     Returns:
         A scene of uint16 counts with six classes.

@@ -13,12 +13,7 @@ MOST_DEPTH = 64
 
 
 def read_xml(path: Path) -> Element:
-    """Return the root element of a file.
-
-    Raises:
-        InputError: too large, too deep, not XML, or with a document type, which may define
-            entities and name other files.
-    """
+    """Return the root element of a file."""
     if path.stat().st_size > MOST_BYTES:
         raise InputError(rule=f"{path.name}: metadata have at most {MOST_BYTES} bytes")
     builder = TreeBuilder()

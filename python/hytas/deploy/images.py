@@ -49,7 +49,6 @@ def classify_images(
 
     Args:
         read: from numbers of images (n,) to their raw values (n, side, side, channels).
-        count: of the images, numbered from 0.
         progress: called with how many are done, and with `count`.
     """
     probabilities = np.empty((count, len(model.card.class_ids)), np.float32)

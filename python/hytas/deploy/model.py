@@ -33,7 +33,6 @@ class DeployedModel:
     """A model file, ready to run.
 
     Attributes:
-        card: the metadata of the file.
         provider: the onnxruntime execution provider that runs it.
         checksum: SHA-256 of the file without its checksum entry.
         parallel: calls of `run` that are made at the same time, one thread each.
@@ -209,7 +208,6 @@ class DeployedModel:
         """Refuse a scene that is too small, or whose bands belong to another sensor.
 
         Args:
-            bands: number of bands of the scene.
             wavelengths: (bands) band centres in nm, or None if the scene has none.
             name: of the scene, for the message; None for an array.
             size: height and width of the scene, which must hold a patch; None skips this check.

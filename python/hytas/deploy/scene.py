@@ -110,7 +110,6 @@ def classify_scene(
         unknown: the share of held-out pixels, 0.001 to 0.5, whose score is higher than that of all
             pixels with a class: the others are of no class of the model and get class 0. None
             gives every pixel with data a class.
-        progress: called after each tile.
 
     Raises:
         InputError: the band count or the wavelengths differ, the scene is smaller than a patch, the

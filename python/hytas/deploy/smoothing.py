@@ -170,7 +170,6 @@ def guided_rows(
     and scaled to sum to 1, as a linear function may leave 0..1; the largest one stays the largest.
 
     Args:
-        rows: of a scene, in order.
         radius: r. The rows given first are right from the 2 r-th on, where rows before them are
             missing.
         eps: as in `Smoothing`.

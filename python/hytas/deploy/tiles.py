@@ -40,7 +40,6 @@ def classify_tile(
     """Return class ids and confidence (H, W) of a tile; 0 without data, or of unknown ground.
 
     Args:
-        tile: of `read_tile`.
         top: its first row in the scene, without the margin.
         nodata: the no-data value; None uses the model's.
     """

@@ -89,11 +89,7 @@ Parameters: Any = make_dataclass(
 
 
 def checked(estimator: object) -> dict[str, Any]:
-    """Return the parameters in their plain forms.
-
-    Raises:
-        InputError: one has another type, or breaks its rule.
-    """
+    """Return the parameters in their plain forms."""
     load(vars(estimator)["plugins"])  # they bring names of other settings
     values = {name: one.checked(getattr(estimator, name)) for name, one in PARAMETERS.items()}
     if values["epochs"] is not None and values["epochs"] < 1:
@@ -112,11 +108,7 @@ def described() -> str:
 
 
 def seed_of(state: int | np.random.RandomState | None) -> int:
-    """Return the seed for scikit-learn's `random_state`; None draws one.
-
-    Raises:
-        InputError: a number below 0.
-    """
+    """Return the seed for scikit-learn's `random_state`; None draws one."""
     if isinstance(state, int | np.integer):
         if state < 0:
             raise InputError("random_state", state, "must be 0 or more")
@@ -125,11 +117,7 @@ def seed_of(state: int | np.random.RandomState | None) -> int:
 
 
 def names_by_id(given: GivenNames) -> dict[int, str]:
-    """Return the names of classes by id.
-
-    Raises:
-        InputError: an id is not a whole number, or a file or text holds no names.
-    """
+    """Return the names of classes by id."""
     names = read_class_names(given)
     for key in names:
         if not (key.isascii() and key.isdigit()):
@@ -173,11 +161,7 @@ class Given(NamedTuple):
 
 
 def given_cube(cube: Any) -> Given:
-    """Return the cube that a method was given: an array, a `DataArray` or pixels of a cube.
-
-    Raises:
-        InputError: not three axes, or not real numbers.
-    """
+    """Return the cube that a method was given: an array, a `DataArray` or pixels of a cube."""
     if isinstance(cube, CubePixels):
         return Given(_checked(cube.cube), cube.pixels)
     if is_data_array(cube):
@@ -200,11 +184,7 @@ def _checked(given: Any) -> Array:
 
 
 def label_map(labels: Any, given: Given) -> tuple[Array, str | None]:
-    """Return labels as an array, of pixels or (H, W), and a note if they lay on another grid.
-
-    Raises:
-        InputError: a `DataArray` of labels that lie elsewhere than the cube.
-    """
+    """Return labels as an array, of pixels or (H, W), and a note if they lay on another grid."""
     if not is_data_array(labels):
         return np.asarray(labels), None
     values, own = map_of(labels)

@@ -51,10 +51,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
     Attributes:
         classes_: (C,) class ids, in the labels' type; of spectra their labels, also texts.
         n_features_in_: bands of the cube.
-        architecture_: the winner, a plain mapping.
         outcome_: `hytas.Outcome` of the run. Its accuracy is on the pixels that `fit` got.
-        run_dir_: folder of the run.
-        seed_: the seed used.
     """
 
     def fit(self, cube: Any, labels: Any, groups: Any = None) -> Self:
@@ -174,11 +171,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
         return given.shaped(values, "classes")
 
     def _values(self, classes: Array, ids: tuple[int, ...]) -> Array:
-        """Return the user's values of the classes of a map; 0 or an empty text without a class.
-
-        Raises:
-            InputError: 0 is a class.
-        """
+        """Return the user's values of the classes of a map; 0 or an empty text without a class."""
         missing, nothing = classes == 0, type(self.classes_[0])()
         if missing.any() and nothing in self.classes_:
             rule = f"{missing.sum()} spectra have no data or no class, and 0 is a class"

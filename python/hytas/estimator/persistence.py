@@ -53,11 +53,7 @@ def _digest(config: RunConfig, scene: Scene) -> str:
 
 
 def format_of(path: Path, as_format: str | None) -> tuple[str, Path]:
-    """Return the name of the format, and the path of the file to write.
-
-    Raises:
-        InputError: an unknown format or suffix.
-    """
+    """Return the name of the format, and the path of the file to write."""
     name = as_format if as_format is not None else _SUFFIXES.get(path.suffix.lower())
     if name is None and path.is_dir():
         name = "onnx"
@@ -74,11 +70,7 @@ def format_of(path: Path, as_format: str | None) -> tuple[str, Path]:
 
 
 def write_onnx(path: Path, content: bytes, outcome: Outcome) -> dict[str, Any]:
-    """Write the ONNX file that `fit` checked on every labelled pixel; return its figures.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write the ONNX file that `fit` checked on every labelled pixel; return its figures."""
     with atomic_write(path) as temporary:
         temporary.write_bytes(content)
     assert outcome.metrics is not None  # a run with epochs ends with figures
@@ -93,9 +85,7 @@ def write_format(
     """Export the weights of the run in `folder` in another format; return its figures.
 
     Raises:
-        InputError: the scene or the weights are no longer there.
         ExportError: the format fails its check.
-        OSError: the file cannot be written.
     """
     weights = folder / "weights.safetensors"
     if scene is None or not weights.exists():

@@ -168,9 +168,7 @@ def judge_labels(
     """Return the figures of a model of reduced precision.
 
     Args:
-        predicted: class indices by the model.
         expected: class indices by the exact model.
-        targets: true class indices.
     """
     agreement = float((predicted == expected).mean())
     accuracy = float((predicted == targets).mean())

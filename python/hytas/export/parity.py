@@ -68,7 +68,6 @@ class Parity:
     """The result of `check_parity`.
 
     Attributes:
-        pixels: number of compared pixels.
         predicted: (pixels,) predicted class indices of the first format.
         confidence: (pixels,) probabilities of these classes in the first format.
         uncalibrated: (pixels,) probabilities of torch's predicted classes at temperature 1.
@@ -198,8 +197,6 @@ def compared(
     """Return the figures of an exact format.
 
     Args:
-        largest: difference of a probability.
-        changed: pixels of another class.
         reference: whose results they must be.
 
     Raises:

@@ -103,7 +103,6 @@ def to_scene_onnx(
     Args:
         piece: pixels of a piece; None chooses by the size of the network. The time depends on it,
             and the map does not.
-        half: whether the network computes in float16.
     """
     outputs = OUTPUTS if card.smoothing is not None else OUTPUTS[:2]
     graph = scene_graph(model, card, outputs, piece=piece, half=half)

@@ -27,8 +27,6 @@ def time_models(
     the weights.
 
     Args:
-        models: with the metadata of their files.
-        batch: patches in a call.
         progress: called with the number of exported models and of all models.
     """
     calls: list[Callable[[], Any]] = []

@@ -21,9 +21,7 @@ def check_rounded(
     """Compare a rounded model file with the exact one.
 
     Args:
-        rounded: content of the rounded file.
         exact: content of the file that it was rounded from.
-        scene: labelled scene of the sensor.
         pixels: flat indices of pixels that no training saw.
         bits: of the rounded differences, for the message.
 

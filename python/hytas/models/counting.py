@@ -23,7 +23,6 @@ class LayerCost:
     Attributes:
         name: of its module; "" for the parameters that belong to no part.
         stream: the stream of tokens that it is of; "" for what comes after all streams.
-        about: description in words.
         macs: multiply-accumulates of its matrix products for one patch.
     """
 

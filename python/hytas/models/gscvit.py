@@ -69,12 +69,7 @@ class WindowedAttention(nn.Module):
 
 
 class Stage(nn.Module):
-    """A groupwise separable convolution, then attention in windows with a skip connection.
-
-    Args:
-        entering: channels before.
-        width: channels after.
-    """
+    """A groupwise separable convolution, then attention in windows with a skip connection."""
 
     def __init__(self, entering: int, width: int) -> None:
         super().__init__()

@@ -66,7 +66,6 @@ def attention_observed(
     """Call `observer` with the weights of each attention while the context lasts, in this thread.
 
     Args:
-        network: whose modules `Attention` are observed.
         observer: takes the name of the module and its weights (N, h, Q, T).
     """
 

@@ -36,12 +36,7 @@ MOST_KNOWN = 1024  # outlines, and modules that networks share
 
 
 class Part(NamedTuple):
-    """A parameter.
-
-    Attributes:
-        layout: of its axes.
-        initializer: of its start values.
-    """
+    """A parameter."""
 
     layout: Layout
     initializer: Initializer
@@ -57,12 +52,7 @@ Outline = dict[str, Part]
 
 
 class Slot(NamedTuple):
-    """Where a module looks up a parameter.
-
-    Attributes:
-        module: that has it.
-        own: its name there.
-    """
+    """Where a module looks up a parameter."""
 
     name: str
     part: Part

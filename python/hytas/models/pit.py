@@ -60,7 +60,6 @@ class PoolingTransformer(Network):
 
     Args:
         base_dim: width of a head.
-        depth: layers of the three stages.
         num_heads: of the three stages.
         mlp_ratio: width of every MLP over that of its tokens.
 

@@ -85,7 +85,6 @@ class Branch(nn.Module):
     """Expand, convolve, scan and gate tokens: `out(norm(scan(SiLU(conv(u)))) * GELU(z))`.
 
     Args:
-        side: of the patch.
         normed: values that are normalised together after the scan.
     """
 

@@ -64,7 +64,6 @@ class WindowTransformer(Network):
 
     Args:
         embed_dim: width of a token in the first stage.
-        stages: layers of each stage.
 
     Input: scaled images (N, H, W, channels), float. Output: logits (N, classes).
     """

@@ -19,7 +19,6 @@ class PatchEmbedding(nn.Module):
     """A token for each patch of an image: a linear map of its pixels.
 
     Args:
-        patch_size: side of a patch, in pixels.
         stride: pixels from one patch to the next; the rest at the right and below is not read.
         embed_dim: width E of a token.
     """

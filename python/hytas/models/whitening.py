@@ -31,7 +31,6 @@ def whiten_embedding(network: nn.Module, patches: Tensor, seed: int) -> None:
     deviation along it. A network whose `pixel_projection` is None is left as it is.
 
     Args:
-        network: changed in place.
         patches: scaled training patches (N, P, P, bands); no labels are needed.
 
     Raises:

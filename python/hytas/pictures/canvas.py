@@ -201,7 +201,6 @@ class Canvas:
         Args:
             x: place of the anchor.
             y: of the base line.
-            text: in any script.
             size: of the font, in pixels.
             anchor: "start", "middle" or "end".
             turned: write from below to above.
@@ -232,9 +231,6 @@ class Canvas:
         Args:
             path: .png, .svg or .pdf; replaced as a whole.
             scale: pixels of a PNG or PDF for one of the page.
-
-        Raises:
-            OSError: the file cannot be written.
         """
         path = Path(path)
         if path.suffix.lower() == ".svg":

@@ -56,11 +56,7 @@ def installed_fonts() -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=64)
 def open_font(path: str, size: int) -> "FreeTypeFont":
-    """Return a font of `size` pixels.
-
-    Raises:
-        OSError: the file is damaged, or has no outlines.
-    """
+    """Return a font of `size` pixels."""
     from PIL import ImageFont
 
     return ImageFont.truetype(path, size)

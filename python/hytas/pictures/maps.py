@@ -23,7 +23,6 @@ class Legend(NamedTuple):
     """The classes of a map, one entry each.
 
     Attributes:
-        ids: the numbers in the map.
         colours: (red, green, blue), each 0..255.
     """
 

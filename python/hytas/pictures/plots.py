@@ -52,11 +52,8 @@ class Frame:
         """Draw the axes.
 
         Args:
-            across: all values of the axis across.
-            up: all values of the axis upwards.
             corner: of the chart on the page, left and above.
             size: of the chart; None takes the page.
-            below: room for keys.
         """
         self.page = page
         width, height = size or (page.width, page.height)
@@ -154,8 +151,6 @@ def draw_heat_map(rows: Sequence[str], columns: Sequence[str], values: NDArray[n
     Where rows and columns are the same, the numbers below the diagonal stand for both halves.
 
     Args:
-        rows: r labels.
-        columns: c labels.
         values: (r, c); NaN leaves a cell empty.
     """
     same = list(rows) == list(columns)

@@ -208,12 +208,10 @@ def fit_method(
     """Fit a method to the training and validation pixels of a split; predict its test pixels.
 
     Args:
-        scene: that was split.
         split: whose seed is that of the fit.
         settings: options for scaling and patches; their split is not used.
         method: a name in `METHODS`.
         smoothed: also smooth the predictions of a scene's test pixels; images have no map.
-        device: of networks.
         progress: called with the current work, how much of it is done, and the total.
 
     Raises:
@@ -242,10 +240,8 @@ def bounded_split(scene: LabelledData, split: Split, most_train: int, most_test:
     and at least five pixels if it has them. The remaining test pixels are evenly spread.
 
     Args:
-        scene: that was split.
         split: whose seed decides which training pixels stay.
         most_train: training pixels above which some are left out.
-        most_test: largest number of test pixels.
     """
     train, test = split.train_and_validation, split.test
     if len(train) > most_train:
@@ -294,7 +290,6 @@ def figures_by_scene(
     """Return the accuracy in each part of a joined scene; nothing for one scene, or for images.
 
     Args:
-        scene: whose parts are reported.
         pixels: flat indices (n,) of tested pixels.
         predicted: their class indices (n,).
         confidence: their probabilities (n, C), or None.

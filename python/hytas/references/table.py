@@ -13,9 +13,6 @@ class Method(NamedTuple):
     """Module and function of a method; it is imported when it runs, because some need torch.
 
     Attributes:
-        module: in this package.
-        function: in the module.
-        title: for a table.
         device: whether it trains on `Task.device`.
     """
 

@@ -24,17 +24,13 @@ class Task:
     It does not hold the classes of test pixels, so no method can use them.
 
     Attributes:
-        read: reader of raw patches.
         read_single: reader of single pixels, (n, 1, 1, bands), or of whole images.
         train: flat indices (n,) of all pixels to fit on, validation pixels included.
         targets: class indices (n,) of the training pixels, 0-based.
         test: flat indices (m,), ascending, of the pixels to predict: those of the test, and in
             a run those around them that smoothing reads.
-        classes: number of classes C.
-        patch_size: side of a patch.
         band_group: neighbouring bands in a token of the networks.
         seed: of all random numbers of the method.
-        device: of the networks.
         steps: optimiser steps of the networks; None means the published number.
         fit_scaling: function of a method of scaling ("standard", "minmax", None for the configured
             one); it returns the scaling, fitted on the training pixels.

@@ -26,9 +26,6 @@ class Plan(NamedTuple):
     """The plan of a training, besides its optimizer.
 
     Attributes:
-        steps: number of steps.
-        batch: pixels in a step.
-        schedule: of the learning rate.
         rest: whether the incomplete batch at the end of an epoch is a step.
         augment: augmentation of the patches of a step.
     """
@@ -41,11 +38,7 @@ class Plan(NamedTuple):
 
 
 def shape_of(task: Task, scaling: Preprocessing) -> InputShape:
-    """Return the input shape of a task's network.
-
-    Raises:
-        InputError: the band group is wider than the bands.
-    """
+    """Return the input shape of a task's network."""
     check_band_group(task.band_group, len(scaling.bands))
     return InputShape(len(scaling.bands), task.classes, task.patch_size, task.band_group)
 

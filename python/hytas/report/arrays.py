@@ -50,11 +50,7 @@ class StoredArrays:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read the file of `save`.
-
-        Raises:
-            InputError: the file is broken.
-        """
+        """Read the file of `save`."""
         argument, what = cls.KIND
         with reading(argument, path, what):
             return cls.from_arrays(read_arrays(path))

@@ -399,8 +399,6 @@ class Confusion:
     """A confusion matrix in shares of the true class.
 
     Attributes:
-        side: of the drawing.
-        cell: side of a cell.
         cells: (x, y, share, text of the cell, sentence) of each cell that is not empty.
         labels: (place, id) of each class along both axes.
     """

@@ -42,7 +42,6 @@ class Finalist:
             a rung whose training failed.
         ranked_by: its figure in the last ranking of the race; None if it failed.
         agreement: with the vote on pixels without a known label; None if there was none.
-        seconds: of all its trainings.
         reason: why it failed; empty if it did not.
     """
 
@@ -75,16 +74,9 @@ class RunFacts:
     """The facts of a run; those that are not there yet are empty or None.
 
     Attributes:
-        name: of its folder.
         path: of its folder, as the user gave it, for commands; empty means `name`.
-        scene: name of the scene or the images, or "".
         class_ids: of the classes, as in the label file; empty means 1, 2, ...
         config: settings by name, plain values of JSON.
-        versions: of the packages that decide the numbers.
-        fingerprint: of the scene.
-        metrics: of `metrics.json`.
-        architecture: the winner's genes.
-        costs: of the winner, by name.
         bounds: (cost, lower, upper) of the budget.
         finalists: of the race, the best first.
         sizes: the best finalist of each size, the largest first: the fields of
@@ -100,7 +92,6 @@ class RunFacts:
         split: digest of the training, validation and test pixels, or "".
         differences: to the first run of the report, in settings.
         explanation: what the network looks at, if it was measured.
-        notes: what is missing, and why.
     """
 
     name: str

@@ -22,7 +22,6 @@ class Drawing:
         patch: side of the square that stands for the patch; 0 without one.
         bars: (x, y, width, height, class) of each layer.
         label: kind of the network in a few words.
-        genes: all genes as text.
     """
 
     width: float

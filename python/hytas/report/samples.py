@@ -27,7 +27,6 @@ class Samples(StoredArrays):
         pictures: (n, s, s, 3) uint8.
         truth, predicted: (n,) int64, classes from 0.
         confidence: (n,) float32, of the predicted class.
-        names: (n,) of their files.
         errors: how many of them, the last ones, are the worst errors.
     """
 

@@ -26,7 +26,6 @@ class Spectra:
         basis: (k, b) float32.
         centre: (b,) float32.
         bands: (b,) float32, where the bands lie: nm, or band numbers from 1.
-        in_nm: whether it is nm.
         merged: neighbouring bands averaged into each of the b.
         stride: rows and columns of the scene from one spectrum to the next.
         error: root mean square error over the standard deviation of the values.

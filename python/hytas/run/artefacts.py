@@ -15,14 +15,9 @@ class Artefact:
     """A file of a run's folder; as an attribute of a folder it is the file's path.
 
     Attributes:
-        name: of the attribute.
-        file: its name in the folder.
-        holds: what it holds, for the documentation.
         stage: the stage that writes it; "" if the run writes it when it opens the folder.
         made_from: names of the files that it is made from; it is made again when they are.
-        repair: what happens to a damaged file.
         listed: whether the summary of a run lists it for the user.
-        recorded: whether the manifest has its digest.
         optional: whether the stage writes it only where the run asks for it.
         temporary: whether it is removed once the stage is done.
     """

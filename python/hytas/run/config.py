@@ -400,12 +400,8 @@ def _paired(data: Listed, labels: Listed, kind: str = "") -> list[Files]:
     """Return the file of each scene with that of its labels, or None.
 
     Args:
-        data: files of scenes.
         labels: files of their labels, in the same order; or none at all.
         kind: what the names of the settings begin with: "" or "test_".
-
-    Raises:
-        InputError: the lists differ in length.
     """
     scenes, maps = listed(data), listed(labels)
     if maps and len(maps) != len(scenes):
@@ -429,11 +425,7 @@ def _are_images(data: Listed) -> bool:
 
 
 def images_of(data: Listed) -> str | None:
-    """Return what names a set of images; None for scenes.
-
-    Raises:
-        InputError: several are named, and one of them is a set of images.
-    """
+    """Return what names a set of images; None for scenes."""
     named = listed(data)
     for one in named:
         if holds_images(one):

@@ -43,11 +43,7 @@ class RunContext:
     """The inputs of a run.
 
     Attributes:
-        config: of the run.
-        data: the scene, split and scaled.
-        space: search space.
         feasible: the architectures of the space that fit the budget; None without a budget.
-        device: where to score and train.
         origin: what its networks begin with: random weights, or a trained model.
     """
 
@@ -97,12 +93,7 @@ class RunContext:
 
     @cached_property
     def teacher(self) -> Teacher | None:
-        """The teacher of the final training, if it has one.
-
-        Raises:
-            InputError: its model does not fit the data, or was trained on pixels that must be
-                held out.
-        """
+        """The teacher of the final training, if it has one."""
         config, split = self.config, self.data.split
         if config.teacher is None:
             return None
@@ -133,10 +124,7 @@ class Run:
     """A run that is at work.
 
     Attributes:
-        context: its inputs.
         folder: its files; this process holds the lock.
-        report: receives the progress.
-        fits: fits of reference methods.
         command: that does the work, for the record; empty from Python.
         workers: where candidates are scored, as the user named them (`hytas.workers`).
         trainers: where finalists and the winner are trained; None for `workers`.
@@ -162,11 +150,7 @@ class Run:
 
     @property
     def recipe(self) -> tuple[str, Recipe]:
-        """The preset that the race chose, and its recipe; the first one without a race.
-
-        Raises:
-            InputError: the folder names a preset that the configuration does not.
-        """
+        """The preset that the race chose, and its recipe; the first one without a race."""
         recipes, path = self.context.config.recipes, self.folder.recipe
         kept = read_json(path) if path.exists() else {"preset": next(iter(recipes))}
         name, steps = kept.get("preset"), kept.get("steps")
@@ -203,7 +187,6 @@ class Run:
         """Return the same run with another seed, in a folder of its own inside this one.
 
         Args:
-            seed: of the training.
             shares_records: whether records of folds decide for it, too: they are of the same
                 recipe, pixels and architecture. A network that leaves out validation pixels has a
                 record of its own.
@@ -215,11 +198,7 @@ class Run:
         return replace(self, context=context, folder=folder, records_of=records)
 
     def inside(self, name: str, config: RunConfig) -> Self:
-        """Return a run on the same pixels with another configuration, in a folder of this one.
-
-        Raises:
-            InputError: no architecture fits its budget, or the folder holds another run.
-        """
+        """Return a run on the same pixels with another configuration, in a folder of this one."""
         data = self.context.data
         space, feasible = open_feasible(config, data.shape)
         context = replace(self.context, config=config, space=space, feasible=feasible)
@@ -237,11 +216,7 @@ def shorter(recipe: Recipe, steps: int) -> Recipe:
 
 
 def choose_device(name: str) -> torch.device:
-    """Return the torch device; "auto" uses a GPU if there is one.
-
-    Raises:
-        InputError: the name is "cuda" and there is no CUDA device.
-    """
+    """Return the torch device; "auto" uses a GPU if there is one."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if name == "cuda" and not torch.cuda.is_available():
@@ -250,12 +225,7 @@ def choose_device(name: str) -> torch.device:
 
 
 def open_feasible(config: RunConfig, shape: Shape) -> tuple[SearchSpace, Feasible | None]:
-    """Return the space for inputs of `shape`, and its architectures that fit the budget.
-
-    Raises:
-        InputError: the space is unknown, or has no network for these data, or no architecture fits
-            the budget.
-    """
+    """Return the space for inputs of `shape`, and its architectures that fit the budget."""
     if config.space in NETWORKS:
         check_data(config.space, shape)  # now, because other data do not give its variables
     space, budget = open_space(config.space, config.budget or (), offered=shape.variables())
@@ -285,13 +255,7 @@ def prepare(
     """Prepare the scene, and find the architectures that fit the budget.
 
     Args:
-        config: of the run.
-        scene: to prepare.
-        device: where to score and train.
         split: the split of a run that goes on; None draws a new one.
-
-    Raises:
-        InputError: the configuration does not fit the scene, or no architecture fits the budget.
     """
     start = None if config.start is None else Start.open(config.start)
     data = prepare_scene(config, scene, split, start)
@@ -318,11 +282,7 @@ def pace_of(config: RunConfig, folder: RunFolder, began: float | None = None) ->
 
 
 def _keep_split(folder: RunFolder, split: Split, report: Report) -> None:
-    """Write the split of a new run, or write it again if its file is damaged.
-
-    Raises:
-        InputError: the file is damaged, and this version of hytas draws another split.
-    """
+    """Write the split of a new run, or write it again if its file is damaged."""
     fault = folder.manifest.fault(folder.split)
     if folder.split.exists() and fault is None:
         folder.manifest.record([folder.split])
@@ -356,19 +316,9 @@ def open_run(
     """Prepare a run and lock its folder; nothing is written before all settings are checked.
 
     Args:
-        out: the folder.
-        config: of the run.
-        scene: of the run.
         device: cpu, cuda or auto.
-        report: receives the progress.
         check: raises `InputError` for a run that cannot be done; it is called before the lock.
-        command: that does the work, for the record.
-        workers: where to work.
         began: when the command began, by `time.time()`, for `minutes`.
-
-    Raises:
-        InputError: as `prepare`; or the folder belongs to another run.
-        OSError: the folder cannot be written.
     """
     context = prepare(config, scene, choose_device(device), _kept_split(RunFolder(out), scene))
     check(context)

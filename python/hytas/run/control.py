@@ -8,7 +8,6 @@ def note_of_evolved(about: str, control: str | None) -> str:
     """Return what a user should know of an evolved space; "" for another space.
 
     Args:
-        about: what the space says of itself.
         control: the space of the control, if the run does it.
     """
     if not about.startswith(EVOLVED):

@@ -264,7 +264,6 @@ def rung_table(rung: RungEnd, width: int) -> "RenderableType":
     """Return the table of a rung: finalist, recipe, parameters, accuracy, score, and who goes on.
 
     Args:
-        rung: that ended.
         width: columns of the terminal; descriptions of finalists are cut to fit.
     """
     from rich.table import Table

@@ -34,16 +34,11 @@ def explain_run(
         config: of the run; its files may have moved.
         groups: of neighbouring bands, at most.
         samples: at most, drawn by the seed of the run.
-        repeats: shuffles of each part.
 
     Returns:
         JSON-ready: "bands", of each group its label, first and last band from 1, wavelengths and
         importance; "order" of their numbers, the most important first; "neighbours", the
         importance of each cell of a patch or an image; "attention" of each layer.
-
-    Raises:
-        InputError: the run has no trained weights, or its data are other data.
-        OSError: a file cannot be read.
     """
     for argument, value, least in (
         ("groups", groups, 1),
@@ -92,7 +87,6 @@ def neighbouring(bands: NDArray[np.int64], most: int) -> Groups:
 
     Args:
         bands: (b,) indices into the sensor's bands, ascending.
-        most: number of groups.
     """
     runs = np.split(np.arange(len(bands)), np.flatnonzero(np.diff(bands) > 1) + 1)
     if len(runs) > most:

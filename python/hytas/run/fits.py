@@ -17,7 +17,6 @@ class Wanted(NamedTuple):
     """A fit of a method to the training pixels of a split, which predicts its test pixels.
 
     Attributes:
-        method: name of the reference method.
         split: whose seed is that of the fit.
         smoothed: whether the predictions are also smoothed.
     """
@@ -37,8 +36,6 @@ class ReferenceFits:
     """Fits reference methods of a run, in parallel with other stages or when they are needed.
 
     Args:
-        data: that the methods are fitted on.
-        settings: of all fits.
         workers: of the run; those of other machines fit nothing ahead, and neither does one.
         parallel: whether fits run in parallel; those on images take long and much memory.
     """
@@ -89,10 +86,6 @@ class ReferenceFits:
         Args:
             wanted: fits; those not begun are done now.
             here: in this process, and not on the workers of the run.
-
-        Raises:
-            InputError: the training pixels have fewer than two classes.
-            OSError: a worker of the run was lost.
         """
         fits: dict[Hashable, Fit] = {}
         try:

@@ -392,11 +392,7 @@ class RunFolder:
             raise InputError(self.config, rule=rule) from None
 
     def _whole_config(self) -> dict[str, Any]:
-        """Return the content of `config.json`.
-
-        Raises:
-            InputError: it is missing or damaged, and cannot be made again.
-        """
+        """Return the content of `config.json`."""
         if fault := self.manifest.fault(self.config):
             raise InputError(
                 self.config,
@@ -443,11 +439,7 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Raises:
-        InputError: the file is missing or does not hold a JSON object.
-    """
+    """Read a JSON object."""
     try:
         values = parse_json(path.read_bytes(), path)
     except FileNotFoundError:

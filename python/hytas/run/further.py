@@ -19,9 +19,6 @@ def further_config(start: str | Path) -> tuple[RunConfig, dict[str, Any]]:
 
     Args:
         start: the run that trained the model, or its model file.
-
-    Raises:
-        InputError: there is no run with trained weights, or a file of it is damaged.
     """
     begun = Start.open(start)
     card, folder = begun.card, begun.folder

@@ -32,7 +32,6 @@ class Pace:
         minutes: of the whole run; None is no limit.
         before: seconds that earlier parts of the run took.
         began: when this part began, by `clock`; None is now.
-        clock: the seconds of now.
     """
 
     def __init__(
@@ -100,7 +99,6 @@ class Rate(NamedTuple):
     """What a training takes.
 
     Attributes:
-        step: seconds of an optimiser step.
         rest: seconds of what comes with each training: reading, evaluation.
     """
 
@@ -150,10 +148,7 @@ def fitting_lengths(
     Both shrink together: finalists by a factor, steps by its root.
 
     Args:
-        task: of the race.
         most: lengths that are not exceeded.
-        rate: as measured.
-        load: what the lengths are multiplied by.
         race, training: seconds of both.
     """
     steps = fitting_steps(most.steps, rate, load, training)

@@ -40,13 +40,10 @@ class Outcome:
     """The result of a run.
 
     Attributes:
-        architecture: the winner.
-        costs: its costs, by name.
         bounds: (cost, lower, upper) of the budget; empty without one.
         budget: canonical text, or None.
         metrics: of `metrics.json`; None if the run stopped after the search.
         files: files of the folder for the user, with their sizes in bytes.
-        folder: of the run.
         cost: seconds of each stage and in all, energy and carbon (`hytas.run.times.cost_of`).
     """
 
@@ -102,11 +99,7 @@ def run_pipeline(
 
     Args:
         config: the settings. With a recipe of 0 epochs the run ends after the race.
-        scene: to train and to test on.
-        out: the run's folder.
         device: cpu, cuda or auto.
-        report: receives the progress.
-        command: that does the work, for the record.
         references: fit reference methods on the same pixels, and compare the winner with them.
         workers: where to score and to race (`hytas.workers.open_workers`); the result is the same.
         began: when the time of `minutes` began, by `time.time()`; None is now.
@@ -155,12 +148,7 @@ def train_architecture(
 
     Args:
         architecture: its genes, with its space.
-        config: without a budget.
-        scene: to train and to test on.
-        out: the run's folder.
         device: cpu, cuda or auto.
-        report: receives the progress.
-        command: that does the work, for the record.
 
     Raises:
         InputError: the architecture is not in its space, or `out` belongs to another run.
@@ -202,14 +190,9 @@ def export_run(
     """Export and check the trained model of a run again, and draw its pictures.
 
     Args:
-        config: of the run.
-        scene: of the run.
-        out: the run's folder.
         formats: names in `hytas.export.FORMATS`, in addition to ONNX and TorchScript.
         force: write a format of reduced precision even if it fails its check.
         taken: type of the values that the formats take, one of `hytas.export.INPUTS`.
-        report: receives the progress.
-        command: that does the work, for the record.
 
     Returns:
         The outcome, and for each further format its file, size and the figures of its check.

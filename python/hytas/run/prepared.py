@@ -50,9 +50,7 @@ class PreparedData(ABC):
 
     Attributes:
         scene: the scene, or the images, as read.
-        split: its training, validation and test samples.
         preprocessing: bands and scaling, fitted on the training samples.
-        shape: shape of a network's input.
         unit: what a sample is: "pixels" or "images".
         inputs: what the classical reference methods are fitted on.
         polls: whether reference methods are fitted during the search, and vote in the race.
@@ -91,11 +89,7 @@ class PreparedData(ABC):
 
     @property
     def as_scene(self) -> "PreparedScene":
-        """The data, for what only a scene has.
-
-        Raises:
-            InputError: they are images or a table.
-        """
+        """The data, for what only a scene has."""
         raise InputError("data", self.scene.name, "has no map; maps are for scenes only")
 
     @property
@@ -326,13 +320,8 @@ def prepare_scene(
     """Split and scale a scene, or a set of images, as `config` says.
 
     Args:
-        config: of the run.
-        scene: to prepare.
         split: the split of a run that goes on; None draws a new one.
         start: the model that the run begins with, whose classes, bands and scaling it keeps.
-
-    Raises:
-        InputError: the configuration or the model does not fit the scene.
     """
     if isinstance(scene, ImageSet):
         if start is not None and not start.card.of_images:

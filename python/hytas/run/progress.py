@@ -117,11 +117,7 @@ class Logged(Report):
 
 @contextmanager
 def logged(report: Report, path: Path) -> Iterator[Report]:
-    """Yield a report that also appends to the log at `path`, where warnings of libraries go too.
-
-    Raises:
-        OSError: the log cannot be written.
-    """
+    """Yield a report that also appends to the log at `path`, where warnings of libraries go too."""
     usual = warnings.showwarning
     with path.open("a", encoding="utf-8", buffering=1) as file:
         log = Logged(report, file)

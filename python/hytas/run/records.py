@@ -12,11 +12,7 @@ from hytas.search import EvaluationStore
 
 @dataclass(frozen=True)
 class RunRecords:
-    """What a run has recorded, for analysis.
-
-    Attributes:
-        folder: of the run.
-    """
+    """What a run has recorded, for analysis."""
 
     folder: Path
 

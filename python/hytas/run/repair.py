@@ -31,9 +31,7 @@ def repair(folder: RunFolder, stages: Sequence[str], report: Report) -> set[str]
     """Remove damaged files, and all that is made from them, so that stages make them again.
 
     Args:
-        folder: of the run.
         stages: names of the stages that follow; files of other stages are only reported.
-        report: receives what is found.
 
     Returns:
         The names of the artefacts that were damaged.
@@ -62,11 +60,7 @@ def repair(folder: RunFolder, stages: Sequence[str], report: Report) -> set[str]
 
 
 def check_store(folder: RunFolder, report: Report) -> None:
-    """Refuse a damaged store, which cannot be made again from other files.
-
-    Raises:
-        InputError: it is damaged.
-    """
+    """Refuse a damaged store, which cannot be made again from other files."""
     store, fault = folder.evaluations, folder.manifest.fault(folder.evaluations)
     if fault == "missing":
         report.notice(f"{store.name}: missing: the scores of the search are lost")
@@ -84,11 +78,7 @@ def check_store(folder: RunFolder, report: Report) -> None:
 
 
 def check_trained(folder: RunFolder) -> None:
-    """Refuse damaged weights.
-
-    Raises:
-        InputError: the weights are not those that were trained.
-    """
+    """Refuse damaged weights."""
     if folder.weights.exists() and (fault := folder.manifest.fault(folder.weights)):
         hint = "run the command of this run again to train them again"
         raise InputError(folder.weights, rule=fault, hint=hint)
@@ -129,10 +119,6 @@ def _made_from(names: Iterable[str]) -> set[str]:
 
 def _restore(folder: RunFolder, path: Path) -> bool:
     """Write what the race chose again, from undamaged weights and the store next to them.
-
-    Args:
-        folder: of the run.
-        path: of the architecture or the recipe.
 
     Returns:
         Whether the weights tell it.

@@ -27,11 +27,8 @@ class Effort(NamedTuple):
     """Lengths of a run that one word stands for.
 
     Attributes:
-        population, generations: of the search.
-        finalists: of the race, for scenes.
         image_finalists: for images, whose trainings take longer.
         race_steps: optimiser steps of the race's first rung.
-        steps: optimiser steps of the final training.
         held_out_folds: least folds that hold out pixels, if there are as many.
         self_training: "auto" or "none".
     """

@@ -40,8 +40,6 @@ class Stage:
     """One step of a run. It writes the files that the table names for it (`run/folder.py`).
 
     Attributes:
-        name: of the stage.
-        work: the function that does it.
         needs: names of files of earlier stages that it reads.
         changes: names of files of earlier stages that it writes again.
         done: whether its files are there; None looks for all that the table names for it.
@@ -97,11 +95,7 @@ def do_stage(stage: Stage, run: Run) -> None:
 
 
 def repair(run: Run, stages: Sequence[Stage], *, needs_store: bool = True) -> None:
-    """Find and report damaged files, and remove them so that `stages` make them again.
-
-    Raises:
-        InputError: a damaged file is needed and cannot be made again.
-    """
+    """Find and report damaged files, and remove them so that `stages` make them again."""
     try:
         check_store(run.folder, run.report)
     except InputError as error:
@@ -186,7 +180,6 @@ def plan_of(context: RunContext, *, references: bool = True) -> Plan:
     """Return the plan of a run.
 
     Args:
-        context: its configuration and data.
         references: whether the winner is compared with reference methods.
     """
     by_supernet = context.config.strategy == SUPERNET_STRATEGY

@@ -51,12 +51,7 @@ class Scratch:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """A trained model whose classes, bands, scaling and architecture a run keeps.
-
-    Attributes:
-        folder: of the run that trained it.
-        model: its network and card.
-    """
+    """A trained model whose classes, bands, scaling and architecture a run keeps."""
 
     folder: RunFolder
     model: TrainedModel
@@ -69,10 +64,6 @@ class Start:
 
         Args:
             path: the folder of a run, or a model file in it.
-            argument: that names the run.
-
-        Raises:
-            InputError: there is no run with trained weights, or they are damaged.
         """
         if (folder := trained_folder(path)) is None:
             rule = "must be a run, or a model in a run, with trained weights"
@@ -118,23 +109,14 @@ class Start:
         return np.concatenate([pixels for _, pixels in shared])
 
     def check_unseen(self, argument: str, data: LabelledData, tested: Pixels) -> None:
-        """Refuse test pixels that the model was trained on.
-
-        Raises:
-            InputError: of `argument`, which names the run of the model.
-        """
+        """Refuse test pixels that the model was trained on."""
         if np.intersect1d(self.seen(data), tested).size:
             rule = f"its model was trained on test {'pixels' if data.has_map else 'samples'} of "
             hint = f"repeat the split and the `seed` of that run: {_OTHER_SPLIT}"
             raise InputError(argument, self.folder.path, f"{rule}{data.name}", hint)
 
     def adapted(self, scene: Scene) -> Scene:
-        """Return a scene with the classes and the no-data value of the model.
-
-        Raises:
-            InputError: it has other bands, a class that the model does not know, or values that
-                the model's type cannot hold; or the model was trained on it.
-        """
+        """Return a scene with the classes and the no-data value of the model."""
         card, name = self.card, str(self.folder.path)
         kind = "scene" if scene.has_map else "table"
         fingerprints = {one.get("fingerprint") for one in card.learnt_from}
@@ -223,11 +205,7 @@ class ImageStart(Start):
         _freeze(network, tuned)
 
     def adapted(self, scene: Scene) -> Scene:
-        """Raise: a scene has no images.
-
-        Raises:
-            InputError: always.
-        """
+        """Raise: a scene has no images."""
         raise InputError("from", self.folder.path, "is a model of images, and the data are none")
 
     def card_of(self, card: ModelCard, decisions: Decisions) -> ModelCard:

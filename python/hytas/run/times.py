@@ -54,13 +54,7 @@ def kept_time(path: Path, stage: str, command: str, *, on_gpu: bool) -> Iterator
     are the time for which a GPU is held: here, or by each call that has a GPU of its own.
 
     Args:
-        path: of `times.json`.
-        stage: its name.
-        command: that does the work, for the record.
         on_gpu: whether the device of the run is a GPU.
-
-    Raises:
-        OSError: the file cannot be written.
     """
     before = read_times(path).get(stage, {})
     began, cpu, away = time.monotonic(), time.process_time() + SPENT.cpu, SPENT.away
@@ -91,9 +85,7 @@ def add_start(path: Path, began: float, command: str) -> None:
     """Add what a command took before its first stage: imports, reading the scene.
 
     Args:
-        path: of `times.json`.
         began: when the process began, by `time.time()`.
-        command: for the record.
     """
     spent = time.time() - began, time.process_time(), 0.0
     _write(path, START, _sums(read_times(path).get(START, {}), spent), command)
@@ -120,7 +112,6 @@ def cost_of(times: Times, factors: Mapping[str, float]) -> dict[str, Any]:
     2019; Lannelongue et al., Green Algorithms, Advanced Science 8, 2021).
 
     Args:
-        times: of a run.
         factors: "cpu_watts" of a core, "gpu_watts" and "co2_per_kwh" in grams.
     """
     stages = {

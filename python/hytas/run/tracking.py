@@ -159,9 +159,6 @@ class Tracked(Report):
     """Passes all events on, and writes their numbers until the tracker fails.
 
     Args:
-        report: receives all events.
-        name: of the tracker.
-        tracker: receives their numbers.
         recorded: epochs of the trainings that an earlier process did, in their order.
     """
 
@@ -254,11 +251,7 @@ class Tracked(Report):
 
 @contextmanager
 def tracked(report: Report, config: RunConfig, folder: Path) -> Iterator[Report]:
-    """Yield a report that also writes for the trackers of the configuration.
-
-    Raises:
-        InputError: a tracker cannot be opened.
-    """
+    """Yield a report that also writes for the trackers of the configuration."""
     opened: list[Tracked] = []
     ended = False
     try:
@@ -304,11 +297,7 @@ def _facts(path: Path) -> dict[str, Any]:
 
 
 def check_installed(config: RunConfig) -> None:
-    """Refuse a tracker whose package is not there.
-
-    Raises:
-        InputError: it is not installed.
-    """
+    """Refuse a tracker whose package is not there."""
     for name in config.track:
         if find_spec(name) is None:
             raise InputError("track", name, "is not installed", "pip install 'hytas[track]'")

@@ -46,11 +46,7 @@ def save_weights(path: Path, model: TrainedModel) -> None:
 
 
 def load_weights(path: Path) -> TrainedModel:
-    """Rebuild the network of a file that `save_weights` wrote.
-
-    Raises:
-        InputError: the file is missing, damaged, or not a file of `save_weights`.
-    """
+    """Rebuild the network of a file that `save_weights` wrote."""
     if not path.exists():
         raise InputError(path, rule="no such file", hint="`hytas train` writes it")
     facts, tensors = read_tensors(path)

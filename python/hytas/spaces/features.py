@@ -78,7 +78,6 @@ class FeatureTable:
 
     Attributes:
         genes: names of `gene_features`; one that an architecture lacks is 0.
-        proxies: names of scores.
         medians: of each proxy's finite scores where the table was fitted; 0 where it has none.
     """
 

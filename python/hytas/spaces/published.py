@@ -10,7 +10,6 @@ class PublishedNetwork(NamedTuple):
     """A published architecture.
 
     Attributes:
-        architecture: space and genes.
         params: parameters for 224 x 224 RGB images and 1000 classes.
         source: where the genes stand, and how they differ elsewhere.
     """

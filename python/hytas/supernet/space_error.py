@@ -132,7 +132,6 @@ def propose(
 
     Args:
         values: its choices; numbers in ascending order.
-        errors: of `choice_errors`.
         is_possible: gene, values -> whether a space can have them.
     """
     if all(isinstance(value, int | float) for value in values):

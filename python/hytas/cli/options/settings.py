@@ -88,7 +88,6 @@ def setting_options(
 
     Args:
         groups: names in `hytas.run.config.GROUPS`.
-        more: names of further settings.
         changes: for `setting_option`, by the name of a setting.
     """
     declared = [one for group in groups for one in settings_of(GROUPS[group]).values()]

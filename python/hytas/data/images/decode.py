@@ -28,10 +28,6 @@ def read_image(path: Path) -> Array:
     """Return an image (H, W, channels): PNG, JPEG or BMP by Pillow, any TIFF by GDAL.
 
     Palettes become RGB, and an alpha channel is left out.
-
-    Raises:
-        InputError: it cannot be read, or is too large; in one line.
-        OSError: as the system gives it.
     """
     if not S_ISREG(path.stat().st_mode):  # a pipe would be waited for
         raise InputError("data", rule=f"{path} is not a file")

@@ -38,9 +38,6 @@ class Burner:
     Args:
         geometries: polygons and points of shapely, or None.
         in_pixels: whether coordinates are (column, row), else those of the scene's system.
-
-    Raises:
-        InputError: the pixels of the scene have no area.
     """
 
     def __init__(self, geometries: Geometries, grid: Grid, in_pixels: bool) -> None:

@@ -96,7 +96,6 @@ def renamed(
     A table may name further classes, such as all of a legend; a note lists them.
 
     Args:
-        ids: of the classes that are there.
         names: that the file gives, by id.
         given: names by the number in the file, or by name; see `read_class_names`.
         plus: difference of ids and the numbers in the file: 1 if 0 is a class.

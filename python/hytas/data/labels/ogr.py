@@ -62,7 +62,6 @@ def read_shapes(
         driver: OGR's name of the format, if it is another.
 
     Raises:
-        InputError: there are too many shapes, no layer, or several and none is named.
         ValueError: the file is broken; the message says how.
     """
     field = options.class_field
@@ -148,7 +147,6 @@ def read_layer(
         and "warnings"; and the bytes.
 
     Raises:
-        InputError: as `read_shapes`.
         ValueError: the file is broken.
     """
     _allow(driver, config)

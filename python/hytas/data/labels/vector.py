@@ -51,10 +51,6 @@ def of_shapes(
 
     Args:
         class_ids: ids of classes by name, for shapes that are compared with a model.
-
-    Raises:
-        InputError: a broken file, a shape without a class, shapes in an unknown coordinate system,
-            a polygon that crosses itself, or no shape in the scene.
     """
     options.refuse_colour(path)
     shapes = read_shapes(path, options)

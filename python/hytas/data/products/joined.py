@@ -60,7 +60,6 @@ def join(
     """Return the cube of all bands as float32 (H, W, B), and the order of its bands.
 
     Args:
-        name: of the cube.
         parts: of like height and width.
         empty: the stored value that stands for no data where all bands of a pixel hold it.
 

@@ -56,7 +56,6 @@ class Guard:
             paths: of the files; the first one names the record.
 
         Raises:
-            InputError, OSError: as the reader.
             ValueError: the child crashed, took too much time or memory, or the file is broken.
         """
         request = {"reader": reader, "paths": [str(path) for path in paths]}

@@ -58,12 +58,7 @@ def read_matlab(path: Path) -> Contents:
 
 
 def _datasets(file: Any) -> dict[str, Any]:
-    """Return h5py's datasets with values by name, except MATLAB's own, whose names begin with #.
-
-    Raises:
-        InputError: there are too many.
-        InputError: the values of one are in other files.
-    """
+    """Return h5py's datasets with values by name, except MATLAB's own, whose names begin with #."""
     datasets = {}
     for key in _names(file):
         item = file[key]

@@ -417,7 +417,6 @@ def like_pages(path: Path) -> list[int]:
     """Return the places of a TIFF's pages that have the size and type of the first one.
 
     Raises:
-        InputError: there are more pages than a cube has bands.
         ValueError: a page lies outside the file, or the pages form a ring.
     """
     pages: list[tuple[int, dict[int, bytes]]] = []

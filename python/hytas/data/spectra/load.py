@@ -96,7 +96,6 @@ def read_rows(
     Args:
         path: CSV, TSV or Parquet, whose columns are found by wavelength, or are all columns of
             numbers, or those with names such as b1, b2, b3; or an array (N, bands).
-        card_bands: bands of the model.
         wavelengths: of these in nm, or None.
         no_bands: names of columns that are no bands, such as that of the labels.
     """

@@ -43,7 +43,6 @@ def split_blocks(
         labels: (H, W), 0 unlabelled, classes 1..C.
         guard: a pixel trains only if no test pixel lies within this many rows and columns.
         parts: number of parts; they get similar shares of each class.
-        part: the part that tests.
         seed: of the blocks' origin and the order of the deal.
         draws: number of deals to choose from; 1 for folds, which would overlap otherwise.
 

@@ -30,7 +30,6 @@ class Split:
     """Disjoint sets of labelled pixels, as flat indices (row * width + column), ascending.
 
     Attributes:
-        train: pixels to fit on.
         validation: pixels taken from the training pixels, to choose models on.
         test: pixels for the final report; nothing else uses them.
         kind: "fixed" (the file's own), "random", "blocks", "folds", "polygons" or "groups".

@@ -225,12 +225,7 @@ def _verdict(
 
 
 def _advice(config: RunConfig, side: int) -> str:
-    """Return what to try where a method on single spectra beats the winner.
-
-    Args:
-        config: of the run.
-        side: of the winner's patch.
-    """
+    """Return what to try where a method on single spectra beats the winner."""
     if config.start is not None:
         return "try more labels, or a search on both scenes together"
     if config.budget is None:

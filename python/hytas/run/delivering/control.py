@@ -22,11 +22,7 @@ class _Lines(Report):
 
 
 def check_control(context: RunContext) -> None:
-    """Refuse, before any work, a control that cannot be done.
-
-    Raises:
-        InputError: nothing is trained, or the same search is not possible in its space.
-    """
+    """Refuse, before any work, a control that cannot be done."""
     config, control = context.config, context.config.control
     if control is None:
         return

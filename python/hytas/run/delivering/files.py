@@ -194,7 +194,6 @@ def further_formats(
         Format -> its file, size and the figures of its check.
 
     Raises:
-        InputError: an unknown format.
         ExportError: formats are refused; all others are written.
     """
     main = MAIN_FORMATS if taken == INPUTS[0] else ()

@@ -49,13 +49,8 @@ def run_facts(
     """Return what a run's folder holds for its report.
 
     Args:
-        folder: of a run, finished or not.
         first: configuration of another run, which this one is compared with.
         shape: of a network's input; None asks the exported model.
-
-    Raises:
-        InputError: the folder holds no run, or a file in it is broken.
-        OSError: a file cannot be read.
     """
     config, fingerprint = folder.read_config()
     architecture = read_json(folder.architecture) if folder.architecture.exists() else None

@@ -36,9 +36,6 @@ def report_pixels(scene: Scene, result: ClassMap, card: ModelCard, split: Split 
     """Return what a report shows of a classified scene.
 
     Args:
-        scene: that was classified.
-        result: its classes and their confidence.
-        card: of the model.
         split: of the run, or None where it is not known.
     """
     index = np.zeros(result.labels.shape, np.int32)

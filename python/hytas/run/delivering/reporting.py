@@ -38,12 +38,6 @@ def report_runs(
         runs: their folders, which are only read.
         out: an HTML file; the report of one of the runs itself is written under its lock.
         moved: where the scenes of such runs lie now, as for `RunConfig.moved`.
-        report: receives the progress.
-
-    Raises:
-        InputError: no run is given, a folder holds none, or a file in it is broken; or `moved`
-            names scenes that no run needs.
-        OSError: a file cannot be read or written.
     """
     if not runs:
         raise InputError("runs", rule="none given", hint="a report needs at least one")

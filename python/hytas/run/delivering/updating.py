@@ -21,10 +21,7 @@ def changes(before: RunFolder, scene: Scene, pixels: Pixels, onnx: Path) -> dict
     """Return the accuracy of a model, and of the model that it was trained further to.
 
     Args:
-        before: folder of the first model's run.
-        scene: that it was trained further on.
         pixels: flat indices of the test pixels of that scene.
-        onnx: the second model.
 
     Returns:
         "from": the folder's name; "scenes": for each scene "name", "role" ("new" or "old"), and the

@@ -44,7 +44,6 @@ class Evolved:
     """A space that was searched for.
 
     Attributes:
-        path: of its file.
         before: E and T of the space that it comes from.
         after: of itself.
         at_random: of that space, pruned at random to as many architectures inside the budget; None
@@ -82,9 +81,7 @@ def evolve_space(
         scene: to learn from; its test pixels are not looked at.
         out: the space file.
         rounds: at most.
-        settings: thresholds and number of subnets.
         device: cpu, cuda or auto.
-        report: receives the progress.
 
     Raises:
         InputError: bad configuration, or the folder belongs to another run.

@@ -44,13 +44,10 @@ class Member:
 
     Attributes:
         name: its budget.
-        architecture: its genes.
-        costs: name -> cost.
         probability: mean one of the true class on validation pixels.
         validation: accuracy there.
         test: accuracy of its ONNX file on test pixels.
         alone: that of the same architecture trained alone; None where it was not asked for.
-        folder: of its files.
     """
 
     name: str
@@ -79,9 +76,7 @@ def train_supernet(
     Args:
         config: with a budget and `supernet_settings`.
         scene: to learn from.
-        out: the folder.
         device: cpu, cuda or auto.
-        report: receives the progress.
 
     Returns:
         The supernet's file.
@@ -138,15 +133,12 @@ def export_family(
     subnets of earlier calls, too.
 
     Args:
-        config: of the folder's run.
-        scene: of the run.
         out: the folder of `train_supernet`.
         budgets: each narrows that of the supernet.
         alone: train each architecture alone, too, on the same pixels, for as many steps.
         population: architectures a generation of each search; None takes that of `config`.
         generations: of each search; None takes those of `config`.
         device: cpu, cuda or auto.
-        report: receives the progress.
 
     Raises:
         InputError: `out` has no whole supernet, or no subnet meets a budget.
@@ -175,11 +167,7 @@ def export_family(
 
 
 def _whole_supernet(run: Run) -> Supernet:
-    """The supernet in the run's folder.
-
-    Raises:
-        InputError: it is missing or damaged.
-    """
+    """The supernet in the run's folder."""
     path = run.folder.supernet
     if path.exists() and (fault := run.folder.manifest.fault(path)):
         raise InputError(path, rule=fault, hint="`hytas supernet train` makes it again")
@@ -270,11 +258,7 @@ def _train_alone(run: Run) -> None:
 
 
 def _earlier(run: Run, members: Sequence[Member]) -> list[Member]:
-    """Return the members of earlier calls, without those that are members anew.
-
-    Raises:
-        InputError: the table in the folder is not one of a family.
-    """
+    """Return the members of earlier calls, without those that are members anew."""
     path = run.folder.family
     if not path.exists() or run.folder.manifest.fault(path):
         return []

@@ -32,11 +32,7 @@ from hytas.train import (
 
 
 def check_supernet(context: RunContext) -> None:
-    """Refuse, before any work, what could not be trained or scored.
-
-    Raises:
-        InputError: no validation pixels, or a network that cannot be sliced.
-    """
+    """Refuse, before any work, what could not be trained or scored."""
     assert context.feasible is not None
     if not len(context.data.split.validation):
         raise InputError(
@@ -122,11 +118,7 @@ def _fitted(
 
 
 def load_supernet(context: RunContext, path: str | Path) -> Supernet:
-    """Return a supernet that fits a run.
-
-    Raises:
-        InputError: it is missing, damaged, or of another space, scene, split, scaling or budget.
-    """
+    """Return a supernet that fits a run."""
     supernet = Supernet.load(Path(path))
     facts = supernet.facts
     if supernet.space != context.space.name or supernet.shape != context.data.shape:
@@ -155,20 +147,12 @@ def load_supernet(context: RunContext, path: str | Path) -> Supernet:
 
 
 def inherited_score(context: RunContext, path: str | Path) -> InheritedScore:
-    """Return the score of architectures with the weights of a supernet that fits a run.
-
-    Raises:
-        InputError: as `load_supernet`, and where there are no validation pixels.
-    """
+    """Return the score of architectures with the weights of a supernet that fits a run."""
     return score_with(context, load_supernet(context, path))
 
 
 def score_with(context: RunContext, supernet: Supernet) -> InheritedScore:
-    """Return the score of a supernet on the run's validation pixels.
-
-    Raises:
-        InputError: there are none.
-    """
+    """Return the score of a supernet on the run's validation pixels."""
     validation = context.data.labelled(context.data.split.validation)
     return InheritedScore(supernet.to(context.device), validation, context.config.seed)
 
@@ -190,8 +174,6 @@ def write_network(run: Run, network: nn.Module, training: Mapping[str, Any]) -> 
     They calibrate it. Its record of them is written, too.
 
     Args:
-        run: with the architecture.
-        network: its network.
         training: facts on how it was trained, JSON-ready.
     """
     context, data = run.context, run.context.data

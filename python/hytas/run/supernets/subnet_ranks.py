@@ -60,13 +60,10 @@ def rank_subnets(
     The folder keeps every training, so the same call goes on where it was stopped.
 
     Args:
-        config: of the folder's run.
         scene: of the run. Its test pixels are the truth; nothing is chosen by them.
         out: the folder of `train_supernet`.
         budget: subnets are drawn inside it, and inside that of the supernet.
-        count: subnets.
         device: cpu, cuda or auto.
-        report: receives the progress.
 
     Returns:
         Of each subnet its architecture, scores and accuracies; and the rankers, `RIVALS`.

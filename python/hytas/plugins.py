@@ -265,7 +265,6 @@ def _load(named: str, kept: Path | None) -> Plugin:
 
 
 def _use(plugin: Plugin) -> None:
-    """Put the entries of a plug-in into the tables, in place of another version of it."""
     owners = {owner for owner, _ in _ACTIVE.values() if owner and owner.name == plugin.name}
     if owners != {plugin}:
         unload(plugin.name)

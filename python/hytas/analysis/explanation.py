@@ -136,7 +136,6 @@ class _Worth:
 
     @torch.no_grad()
     def _reached(self, patches: Tensor) -> tuple[float, float]:
-        """Return accuracy, and mean probability of the true class."""
         logits = torch.cat([self.network(part) for part in _batches(patches)])
         true = logits.softmax(1).gather(1, self.targets[:, None])
         right = (logits.argmax(1) == self.targets).double().mean()

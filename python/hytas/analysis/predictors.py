@@ -110,7 +110,6 @@ def _one_run(
 
 
 def _over_seeds(runs: Sequence[Mapping[str, Mapping[str, float | None]]]) -> dict[str, Any]:
-    """Return group -> figure -> mean over seeds, and the deviation of Spearman's rho."""
     result: dict[str, Any] = {}
     for group in runs[0]:
         result[group] = {}

@@ -81,7 +81,6 @@ def rank_last_if_failed(values: Floats) -> Floats:
 
 
 def _or_nan(values: Floats) -> Floats:
-    """Return scores with NaN for failed and for infinite ones."""
     return np.where(np.isfinite(values), values, np.nan)
 
 

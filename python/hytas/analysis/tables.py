@@ -132,7 +132,6 @@ def table_name(path: Path) -> str:
 def _own(
     options: Mapping[str, Any], header: set[str], headers: Iterable[set[str]]
 ) -> dict[str, Any]:
-    """Return the options for one of several tables, without columns that only others have."""
     elsewhere = set().union(*headers) - header
     own = dict(options)
     for option in ("score_columns", "ignored_columns"):

@@ -109,7 +109,6 @@ def draw(feasible: Feasible, number: int, seed: int, uniform: str) -> list[dict[
 
 
 def _check_card(run: Run, uniform: str) -> None:
-    """Refuse a table whose networks were drawn or trained otherwise."""
     path = run.folder.path / CARD
     if not path.exists():
         return

@@ -99,7 +99,6 @@ def classify_table(
 
 
 def _out_for(what: str, chosen: Mapping[str, Any], taken: Sequence[str]) -> Path:
-    """Return the table to write; refuse options that are for scenes."""
     names = click.get_current_context().params
     refuse_given([name for name in names if name not in taken], f"is for scenes, not for {what}")
     out = chosen["out"] if is_given("out") else Path("predictions.csv")

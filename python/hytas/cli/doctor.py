@@ -92,7 +92,6 @@ def _workers(probe: bool) -> dict[str, str]:
 
 
 def _broken(workers: dict[str, str]) -> list[str]:
-    """Return the probed workers that are installed and do not work."""
     from hytas.workers import available_backends
 
     here = {name for name, text in available_backends().items() if not text.startswith("pip ")}

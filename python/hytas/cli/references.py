@@ -99,7 +99,6 @@ def references(
 
 
 def _check(out: Path | None, counts: Mapping[str, int | None]) -> None:
-    """Refuse a file without a folder, and counts below 1."""
     if out is not None:
         check_folder(out, "out")
     for name, value in counts.items():

@@ -127,7 +127,6 @@ def _decisive(config: Any, data: Any, batch: Any, inherited: Any) -> dict[str, A
 
 
 def _fingerprint(arrays: Any) -> str:
-    """Return a digest of the labelled patches that the scores depend on."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(array.tobytes())

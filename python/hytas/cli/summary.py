@@ -29,7 +29,6 @@ def print_outcome(outcome: Outcome, data: str) -> None:
 
 
 def _wrapped(line: str) -> str:
-    """Return a line as a terminal shows it: broken between words, further rows indented."""
     if not sys.stdout.isatty() or line.startswith("next: "):  # which is to be copied
         return line
     width = shutil.get_terminal_size().columns
@@ -129,7 +128,6 @@ def _by_scene(results: Results) -> str:
 
 
 def _update(update: Mapping[str, Any]) -> str:
-    """Return the accuracies before and after the training of a run that began with a model."""
     parts = [
         f"{scene['before']['OA']:.4f} -> {scene['after']['OA']:.4f} on the {scene['role']} scene "
         f"{scene['name']}"

@@ -156,7 +156,6 @@ class FileCube:
             return self._turned(self.variable.values())
 
     def _turned(self, array: Array) -> Array:
-        """Return an array with the axes of the file as (h, w, B)."""
         spare = [axis for axis in range(array.ndim) if axis not in self.axes.order]
         turned = array.transpose(*self.axes.order, *spare)
         return turned.reshape(turned.shape[:3])

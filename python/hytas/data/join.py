@@ -159,7 +159,6 @@ def _polygons(training: Sequence[Scene], parts: Sequence[Part], shape: tuple[int
 
 
 def _unusable(training: Sequence[Scene], tested: Sequence[Scene]) -> tuple[int, ...]:
-    """Return bands that a scene marks as bad, or that have no values in training scenes."""
     bad = {band for scene in (*training, *tested) for band in scene.bad_bands}
     for scene in training:
         alive = measured_bands(scene.cube, scene.labels > 0, scene.nodata)

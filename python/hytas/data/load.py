@@ -231,7 +231,6 @@ def _scene_of_array(data: Any, labels: Any, options: SceneOptions) -> Scene:
 
 
 def _maps(others: Sequence[Contents], cube: FileCube, options: LabelOptions) -> LabelMaps:
-    """Return the label maps of other files, or of the file of the cube."""
     contents, variable = cube.contents, cube.variable
     kept = tuple(variable.shape[axis] for axis in cube_axes(variable))
     shape = cube.shape if cube.axes.is_settled else kept

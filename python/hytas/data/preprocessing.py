@@ -266,7 +266,6 @@ class Preprocessing:
 
 
 def _measured(raw: Array, nodata: float | None) -> Floats:
-    """Return values, NaN where there are none."""
     values = np.where(finite(raw), raw, np.nan).astype(np.float64)
     if nodata is not None:
         values[raw == nodata] = np.nan

@@ -87,7 +87,6 @@ class Scene(Samples):
 
     @property
     def width(self) -> int:
-        """Return the number of columns of the cube."""
         return int(self.cube.shape[1])
 
     @property

@@ -52,5 +52,4 @@ def measure(
 
 
 def _known(truth: npt.NDArray[np.int32], card: ModelCard) -> npt.NDArray[np.bool_]:
-    """Return (H, W), True for labelled pixels whose class the model knows."""
     return np.asarray(np.isin(truth, card.class_ids) & (truth != 0))

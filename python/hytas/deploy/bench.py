@@ -102,7 +102,6 @@ def _measure_apart(setting: Setting) -> dict[str, Any]:
 
 
 def _reason(done: "subprocess.CompletedProcess[str]") -> str:
-    """Return the last message of a process, without the class of its exception."""
     if done.returncode < 0:
         return f"signal {-done.returncode} ended it: is there too little memory?"
     words = done.stderr.strip().splitlines() or ["no output"]

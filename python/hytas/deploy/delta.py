@@ -330,7 +330,6 @@ def floats_of(content: bytes) -> dict[str, Floats]:
 
 
 def _bodies(fields: Fields, node: memoryview, base: int) -> list[tuple[memoryview, int]]:
-    """Return the graphs of a node, with their places in the file."""
     graphs = []
     for number, value, _, behind in fields.placed(node):
         if number != _ATTRIBUTE or isinstance(value, int):
@@ -358,7 +357,6 @@ def _add_tensor(
 
 
 def _blocks(old: bytes) -> dict[bytes, int]:
-    """Return where each block of the old file lies first."""
     blocks: dict[bytes, int] = {}
     for at in range(0, len(old) - BLOCK + 1, BLOCK):
         blocks.setdefault(old[at : at + BLOCK], at)
@@ -397,7 +395,6 @@ def _same_before(old: bytes, new: bytes, a: int, b: int, most: int) -> int:
 
 
 def _same_after(old: bytes, new: bytes, a: int, b: int) -> int:
-    """Return how many bytes from two places on are the same."""
     count = 0
     while (part := old[a + count : a + count + _STEP]) and part == new[
         b + count : b + count + len(part)
@@ -409,7 +406,6 @@ def _same_after(old: bytes, new: bytes, a: int, b: int) -> int:
 
 
 def _number(value: int) -> bytes:
-    """Return a number as a varint."""
     digits = bytearray()
     while value > 0x7F:
         digits.append(value & 0x7F | 0x80)

@@ -142,7 +142,6 @@ class DeployedModel:
         return np.asarray(probabilities, dtype=np.float32)
 
     def _inner(self, tile: Array) -> tuple[int, int]:
-        """Height and width of a tile without its margin."""
         margin = 2 * self.card.margin
         return tile.shape[0] - margin, tile.shape[1] - margin
 
@@ -286,7 +285,6 @@ def _changed(values: Array, converted: Array) -> npt.NDArray[np.bool_]:
 
 
 def _reason(value: Any, wanted: np.dtype[Any]) -> str:
-    """Return the value, and why the type cannot hold it."""
     if not np.isfinite(value):
         return f"{value} (not a finite number)"
     limits = np.finfo(wanted) if wanted.kind == "f" else np.iinfo(wanted)

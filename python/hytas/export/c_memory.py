@@ -62,7 +62,6 @@ def values_of(dimensions: str) -> int:
 
 
 def _lifetimes(floats: Mapping[str, Temporary], calls: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """Return the first and the last call that names each array."""
     ends: dict[str, tuple[int, int]] = {}
     for step, line in enumerate(calls):
         for name in _NAME.findall(line):

@@ -88,7 +88,6 @@ def _words(card: ModelCard) -> str:
 
 
 def _bands(card: ModelCard) -> list[dict[str, Any]]:
-    """Return the sensor's bands, with their centres and widths in micrometres if known."""
     bands: list[dict[str, Any]] = [{"name": _band(place)} for place in range(card.bands)]
     for key, values in (
         ("center_wavelength", card.wavelengths),

@@ -74,7 +74,6 @@ def counted_layers(architecture: Mapping[str, Any], shape: Shape) -> list[LayerC
 def _parts(
     network: nn.Module, streams: Mapping[str, TokenStream]
 ) -> Iterator[tuple[str, str, nn.Module]]:
-    """Yield stream, name and module of each part; parts before a stream belong to it."""
     waiting = list(network.named_children())
     for stream, module in streams.items():
         while waiting:
@@ -100,7 +99,6 @@ def _counter(network: nn.Module, shape: Shape) -> FlopCounterMode:
 
 
 def _layers(stream: TokenStream) -> Iterator[tuple[str, nn.Module]]:
-    """Yield the layers of a stream by name, each after its fusion."""
     for number, block in enumerate(stream.blocks):
         if number >= 2 and len(stream.fusions):
             yield f"fusions.{number - 2}", stream.fusions[number - 2]

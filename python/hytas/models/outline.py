@@ -325,7 +325,6 @@ def _is_depthwise(module: nn.Module) -> bool:
 
 
 def _largest(layouts: Sequence[Layout]) -> Layout:
-    """Return the largest size of each part of each axis."""
     if all(layout == layouts[0] for layout in layouts):
         return layouts[0]
     return tuple(

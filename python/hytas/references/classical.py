@@ -133,7 +133,6 @@ def _folds(targets: NDArray[np.int64], generator: np.random.Generator) -> NDArra
 
 
 def _predict(predict: Any, task: Task, scaling: Any, progress: Progress) -> NDArray[Any]:
-    """Return the result of `predict` for the test pixels, a part at a time."""
     parts = []
     for start in range(0, len(task.test), BATCH):
         progress("test", start, len(task.test))

@@ -139,7 +139,6 @@ def _fits(
     progress: Callable[[str, int, str, int, int], None],
     workers: WorkersLike,
 ) -> Iterator[dict[str, Any]]:
-    """Yield the entry of each method and split, in their order."""
     if workers is None:
         for method, split in wanted:
             advance = partial(progress, method, split.seed)

@@ -71,7 +71,6 @@ def _label(genes: Mapping[str, Any]) -> str:
 
 
 def _streams(genes: Mapping[str, Any]) -> list[list[tuple[float, str]]]:
-    """Return the layers of each stream: MLP ratio, and what mixes its tokens."""
     if "tokens" in genes:
         return [_stream(genes, name) for name in ("band", "pixel")]
     depths = [name for name in genes if is_depth(name)]

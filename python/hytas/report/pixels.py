@@ -48,14 +48,12 @@ class Pixels(StoredArrays):
     KIND = ("pixels", "file of a run's pixels")
 
     def to_arrays(self) -> dict[str, Any]:
-        """Return the values by name."""
         arrays: dict[str, Any] = {**vars(self)}
         spectra = arrays.pop("spectra")
         return arrays if spectra is None else arrays | spectra.to_arrays()
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
-        """Return the values in the arrays of a file."""
         types: dict[str, Any] = dict.fromkeys(("predicted", "truth"), np.uint16)
         types |= dict.fromkeys(("confidence", "roles"), np.uint8)
         planes = {name: np.asarray(arrays[name]) for name in types}

@@ -41,7 +41,6 @@ class Samples(StoredArrays):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
-        """Return the values in the arrays of a file."""
         pictures = arrays["pictures"]
         if pictures.ndim != 4 or pictures.shape[3] != 3 or pictures.dtype != np.uint8:
             raise ValueError("pictures of another kind")

@@ -70,7 +70,6 @@ class Artefacts(Artefact):
         return self if folder is None else self.paths(folder.path)
 
     def paths(self, folder: Path) -> list[Path]:
-        """Return the paths that exist in a folder."""
         return sorted(folder.glob(self.file))
 
 

@@ -141,7 +141,6 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
             object.__setattr__(self, "presets", ",".join([*usual, *settings]))
 
     def _used_names(self) -> list[tuple[str, str]]:
-        """Return kind and name of what a plug-in may bring."""
         names = [(kind, str(getattr(self, kind))) for kind in ("space", "strategy", "ranking")]
         proxies = base_proxies(parse_proxies(self.proxy))
         return [*names, ("network", self.space), *(("proxy", spec.name) for spec in proxies)]
@@ -207,7 +206,6 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         return _paired(self.data, self.labels), tested
 
     def _check_supernet(self) -> None:
-        """Refuse a supernet that nothing scores with, and a score without one."""
         needed = any(spec.proxy.needs_supernet for spec in base_proxies(parse_proxies(self.proxy)))
         if needed and self.supernet is None and self.supernet_settings is None:
             raise needs_supernet()
@@ -385,7 +383,6 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         ]
 
     def _named(self) -> dict[str, Any]:
-        """Return all settings by the names that messages have."""
         named = {name: getattr(self, name) for name in settings_of(RunConfig)}
         named |= self.split.options()
         named |= {f"recipe {name}": value for name, value in asdict(self.recipe).items()}

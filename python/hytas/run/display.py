@@ -124,7 +124,6 @@ class Display(Report):
         self._plan, self._number = stages, 0
 
     def stage(self, name: str) -> None:
-        """Begin a stage."""
         self._end_stage()
         if name in self._plan:  # the trainings of further seeds have the number of their stage
             self._number = max(self._number, self._plan.index(name) + 1)
@@ -149,7 +148,6 @@ class Display(Report):
         self._refresh(force=True)
 
     def search(self, progress: SearchProgress) -> None:
-        """Show how many candidates are scored."""
         done, total = min(progress.evaluated, progress.evaluations), progress.evaluations
         self._count = f"{done:,} candidates"
         by = f" by {progress.workers} workers" if progress.workers > 1 else ""
@@ -167,15 +165,12 @@ class Display(Report):
         self._show("race", work, progress.steps, progress.all_steps)
 
     def rung(self, rung: RungEnd) -> None:
-        """Print the table of a rung."""
         self._print(rung_table(rung, self._console.width))
 
     def epoch(self, epoch: Epoch) -> None:
-        """Show the epoch of the final training."""
         self._show("epoch", f"epoch {epoch.epoch} of {epoch.epochs}", epoch.epoch, epoch.epochs)
 
     def pixels(self, work: str, done: int, total: int) -> None:
-        """Show the share of the pixels that are done."""
         self._show(work, f"{work} {done / max(1, total):.0%}", done, total)
 
     # The live region
@@ -309,7 +304,6 @@ def figure(value: float | None) -> str:
 
 
 def _in_notebook() -> bool:
-    """Whether the code runs in a notebook, which shows what a cell displays."""
     if "IPython" not in sys.modules:
         return False
     from IPython import get_ipython

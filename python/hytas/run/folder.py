@@ -328,7 +328,6 @@ class RunFolder:
                 raise InputError("plugins", name, rule, hint)
 
     def _plugins_of(self, values: Any) -> list[str]:
-        """Return the plug-ins that the content of `config.json` names."""
         try:
             named = values["config"]["search"].get("plugins", [])
             if isinstance(named, list) and all(isinstance(one, str) for one in named):
@@ -392,7 +391,6 @@ class RunFolder:
             raise InputError(self.config, rule=rule) from None
 
     def _whole_config(self) -> dict[str, Any]:
-        """Return the content of `config.json`."""
         if fault := self.manifest.fault(self.config):
             raise InputError(
                 self.config,
@@ -429,7 +427,6 @@ def _moved(config: RunConfig) -> RunConfig:
 
 
 def _versions() -> dict[str, str]:
-    """Return the versions of the packages that decide the numbers of a new run."""
     return {name: version(name) for name in ("hytas", "torch", "numpy", "scikit-learn")}
 
 

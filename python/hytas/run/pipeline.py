@@ -246,7 +246,6 @@ def check_architecture(
 
 
 def _finish(run: Run, plan: Plan) -> None:
-    """Train, export and check the chosen architecture, and draw its pictures."""
     # Fail before training if the file is not an evaluation store.
     EvaluationStore(run.folder.evaluations).close()
     shorten_training(run)

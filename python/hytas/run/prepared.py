@@ -147,7 +147,6 @@ class PreparedScene(PreparedData):
 
     @property
     def as_scene(self) -> "PreparedScene":
-        """Return itself."""
         return self
 
     @cached_property
@@ -174,8 +173,6 @@ class PreparedScene(PreparedData):
 
     @property
     def smoother(self) -> Smoother:
-        """The guided filter of the scene."""
-
         def smooth(pixels: Pixels, chances: NDArray[np.float32]) -> NDArray[np.float32]:
             return smooth_pixels(self.guide, self.scene.cube, self.preprocessing, pixels, chances)
 
@@ -211,16 +208,13 @@ class PreparedScene(PreparedData):
         return "" if unlabelled.size else "every pixel of the scene is a training pixel"
 
     def overlap(self, architecture: Mapping[str, Any], trained: Pixels) -> float:
-        """Return the share of test pixels inside the patch of a pixel that the model trained on."""
         side = self.patch_side(architecture)
         return overlap_fraction(self.scene.labels.shape, trained, self.split.test, side)
 
     def patch_side(self, architecture: Mapping[str, Any]) -> int:
-        """Return the side of the patch that a network sees."""
         return patch_size_of(architecture, self.shape)
 
     def sources(self, trained: Pixels) -> list[dict[str, Any]]:
-        """Return name, fingerprint and number of training pixels of each scene, for the card."""
         return [
             {
                 "name": part.name,
@@ -233,12 +227,10 @@ class PreparedScene(PreparedData):
 
     @property
     def augmented_recipe(self) -> Recipe:
-        """The recipe of scenes."""
         return Recipe()
 
     @property
     def sample_values(self) -> int:
-        """Return 0."""
         return 0
 
 
@@ -248,26 +240,21 @@ class _PreparedApart(PreparedData):
     smoother = None
 
     def with_neighbours(self, pixels: Pixels) -> tuple[Pixels, Pixels]:
-        """Return none: samples have no neighbours."""
         return pixels[:0], pixels[:0]
 
     def pixels_that_vote(self, seed: int) -> None:
         """Return None: all samples have labels."""
 
     def no_self_training(self, trained: Pixels) -> str:
-        """Return that samples have no neighbours."""
         return f"{self.unit} have no neighbours"
 
     def overlap(self, architecture: Mapping[str, Any], trained: Pixels) -> float:
-        """Return 0: a sample is not part of another."""
         return 0.0
 
     def patch_side(self, architecture: Mapping[str, Any]) -> int:
-        """Return 1."""
         return 1
 
     def sources(self, trained: Pixels) -> list[dict[str, Any]]:
-        """Return name, fingerprint and number of training samples."""
         data = self.scene
         fingerprint = data.cube_digest if isinstance(data, Scene) else data.fingerprint
         return [{"name": data.name, "fingerprint": fingerprint, "pixels": len(trained)}]
@@ -283,12 +270,10 @@ class PreparedImages(_PreparedApart):
 
     @property
     def augmented_recipe(self) -> Recipe:
-        """The recipe of images."""
         return Recipe(**PRESETS["images"])
 
     @property
     def sample_values(self) -> int:
-        """Return the values of an image."""
         return self.shape.side**2 * self.shape.bands
 
 
@@ -302,12 +287,10 @@ class PreparedSpectra(_PreparedApart):
 
     @property
     def augmented_recipe(self) -> Recipe:
-        """The recipe of scenes."""
         return Recipe()
 
     @property
     def sample_values(self) -> int:
-        """Return 0."""
         return 0
 
 

@@ -90,17 +90,14 @@ class Logged(Report):
                 setattr(self, name, getattr(report, name))
 
     def stage(self, name: str) -> None:
-        """Write and pass on."""
         self._write(f"stage: {name}")
         self._report.stage(name)
 
     def line(self, text: str) -> None:
-        """Write and pass on."""
         self._write(text)
         self._report.line(text)
 
     def notice(self, text: str) -> None:
-        """Write and pass on."""
         self._write(text)
         self._report.notice(text)
 

@@ -205,7 +205,6 @@ class ImageStart(Start):
         _freeze(network, tuned)
 
     def adapted(self, scene: Scene) -> Scene:
-        """Raise: a scene has no images."""
         raise InputError("from", self.folder.path, "is a model of images, and the data are none")
 
     def card_of(self, card: ModelCard, decisions: Decisions) -> ModelCard:

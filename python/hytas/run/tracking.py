@@ -72,16 +72,13 @@ class TensorBoard(Tracker):
 
     @staticmethod
     def place(folder: Path) -> str:
-        """Return the folder of the event files."""
         return str(folder / FOLDER)
 
     def write(self, step: int, numbers: Mapping[str, float]) -> None:
-        """Write scalars."""
         for name, value in numbers.items():
             self._writer.add_scalar(name, value, step)
 
     def close(self, *, ended: bool) -> None:
-        """Write what is left."""
         self._writer.close()
 
 
@@ -135,19 +132,16 @@ class MLflow(Tracker):
 
     @staticmethod
     def place(folder: Path) -> str:
-        """Return the URI of the server or the folder."""
         import mlflow
 
         return str(mlflow.get_tracking_uri())
 
     def write(self, step: int, numbers: Mapping[str, float]) -> None:
-        """Log metrics."""
         now = int(1000 * time.time())
         metrics = [self._metric(name, value, now, step) for name, value in numbers.items()]
         self._client.log_batch(self._run, metrics=metrics)
 
     def close(self, *, ended: bool) -> None:
-        """Say how the run ended."""
         self._client.set_terminated(self._run, "FINISHED" if ended else "KILLED")
 
 
@@ -174,7 +168,6 @@ class Tracked(Report):
         self._report = report
 
     def reference(self, title: str, accuracy: float, pixels: int) -> None:
-        """Write the accuracy on validation pixels."""
         self._write(0, {f"reference/{short_title(title)}": accuracy})
         self._report.reference(title, accuracy, pixels)
 
@@ -224,7 +217,6 @@ class Tracked(Report):
         self._report.epoch(epoch)
 
     def end(self, figures: Mapping[str, float]) -> None:
-        """Write what the run reached and cost."""
         self._write(0, figures)
         self._report.end(figures)
 

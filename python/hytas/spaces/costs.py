@@ -58,7 +58,6 @@ def _unlisted(space: SearchSpace, architecture: Mapping[str, Any]) -> Values:
 
 @lru_cache(maxsize=256)
 def _with_values(name: str, variables: Variables, values: Values) -> SearchSpace:
-    """Return a built-in space with more values of its genes."""
     text, more = json.loads(builtin_space_text(name)), dict(values)
     for gene in text["genes"]:
         gene["values"] += sorted(more[gene["name"]])

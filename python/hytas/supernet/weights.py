@@ -103,7 +103,6 @@ class Supernet:
         return weights
 
     def _grown(self, name: str, kept: Tensor | None, size: torch.Size, subnet: Subnet) -> Tensor:
-        """Return a parameter with initial values where a subnet needs more than is kept."""
         if kept is None:
             return self.initial(name, size, subnet)
         grown = self.initial(name, torch.Size(map(max, kept.shape, size)), subnet)

@@ -119,7 +119,6 @@ device_option = click.option(
 def _load_plugins(
     ctx: click.Context, param: click.Parameter, values: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """Load plug-ins; those that a file names only if the user has named them before."""
     from hytas.plugins import load
 
     source = ctx.get_parameter_source("plugins")

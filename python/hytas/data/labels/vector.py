@@ -151,7 +151,6 @@ def _reprojected(geometries: Geometries, source: str, target: str) -> Geometries
 
 
 def _overruled(own: str | None, crs: str | None) -> list[str]:
-    """Return a note if the user names another coordinate system than the file itself."""
     if not own or crs is None or crs_of(own) == crs_of(crs):
         return []
     return [f"read as {printable(crs)}, as given; the file says {printable(own)}"]

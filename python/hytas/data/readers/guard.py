@@ -209,7 +209,6 @@ def _here(request: dict[str, Any]) -> tuple[dict[str, Any], Array | None]:
 
 
 def _state(path: str) -> tuple[Any, ...]:
-    """Return the identity of a file, and of its state."""
     try:
         state = Path(path).stat()
     except OSError:

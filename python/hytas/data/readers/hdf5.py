@@ -136,8 +136,6 @@ def _variable(path: Path, name: str, item: Any, file_size: int) -> Variable:
 
 
 def _turned(variable: Variable) -> Variable:
-    """Return a variable with its axes in reverse order."""
-
     def values(key: Key) -> Array:
         return variable.read(key[::-1]).transpose()
 
@@ -164,7 +162,6 @@ def _stored(item: Any) -> int:
 
 
 def _dims(item: Any) -> list[str]:
-    """Return the names of dimensions: their labels, or the names of their scales."""
     names = []
     for dimension in item.dims:
         scales = [str(scale.name).rsplit("/", 1)[-1] for scale in dimension.values()]

@@ -168,7 +168,6 @@ def some_of(names: Sequence[str]) -> str:
 
 
 def _values_of(column: Any) -> Array:
-    """Return a column as numbers, NaN where one is missing, or as objects, None where one is."""
     kind = column.dtype.kind
     if kind not in "iuf":
         return np.asarray(column.astype(object).where(column.notna(), None), object)

@@ -25,7 +25,6 @@ class Spectra(Scene):
     has_map: ClassVar[bool] = False
 
     def describe(self, used: int) -> str:
-        """Return one line about the table; `used` bands enter the network."""
         groups = "" if self.polygons is None else f" in {self.polygons.max()} groups"
         return (
             f"table {self.name}: {self.height} spectra{groups}, {self.bands} bands "

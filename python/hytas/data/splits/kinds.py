@@ -158,7 +158,6 @@ def _polygons_of(scene: Scene) -> Units:
 def _draw(
     scene: Samples, pixels: Pixels, counts: tuple[int, ...], generator: np.random.Generator
 ) -> Pixels:
-    """Draw up to `counts` pixels of each class."""
     labels = scene.labels.ravel()[pixels]
     samples = [
         generator.permutation(pixels[labels == label])[:count]

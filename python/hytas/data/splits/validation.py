@@ -73,7 +73,6 @@ def further_folds(
 def _in_a_row(
     scene: Samples, pixels: Pixels, at_one_end: bool, generator: np.random.Generator
 ) -> Pixels:
-    """Return the pixels of a class in the order in which they are taken."""
     pixels = generator.permutation(pixels)
     if not at_one_end:
         return pixels

@@ -154,7 +154,6 @@ def accuracies_of(right: Mapping[str, Mask]) -> dict[str, Any]:
 
 
 def _check_size(run: Run) -> None:
-    """Refuse images that the methods take too long for."""
     if (values := run.context.data.sample_values) > MOST_VALUES:
         side = run.context.data.shape.side
         raise InputError(
@@ -214,7 +213,6 @@ def _verdict(
     titles: Mapping[str, str],
     words: str = "pixels",
 ) -> str:
-    """Return the line that says what the held-out pixels, or images, say."""
     accuracies = facts["OA"]
     figures = ", ".join(f"{titles[name]} {accuracies[name]:.4f}" for name in CLASSICAL)
     line = f"OA on {facts['pixels']} held-out {words}: winner {accuracies[WINNER]:.4f}, {figures}"

@@ -100,7 +100,6 @@ def run_facts(
 
 
 def _race_facts(stored: "_Stored", winner: int | None, preset: str, ranking: str) -> dict[str, Any]:
-    """Return the fields of `RunFacts` that are about the race."""
     methods = dict.fromkeys(one.method for one in stored.votes)
     return {
         "finalists": _finalists(stored, winner, preset, RANKINGS[ranking]),
@@ -112,7 +111,6 @@ def _race_facts(stored: "_Stored", winner: int | None, preset: str, ranking: str
 
 
 def _of_evolved(config: RunConfig) -> list[str]:
-    """Return the note on an evolved space, if its file is there."""
     try:
         note = note_of_evolved(open_space(config.space)[0].about, config.control)
     except (InputError, OSError):
@@ -258,7 +256,6 @@ def _card(model: Path) -> ModelCard:
 
 
 def _scene_name(config: RunConfig) -> str:
-    """Return the name of the scene, or of the first of several."""
     more = len(config.files[0]) - 1
     return Path(config.first_data).stem + (f" and {more} more" if more else "")
 
@@ -280,7 +277,6 @@ def _seed_folder(folder: RunFolder, seed: int) -> RunFolder:
 
 
 def _shortened(folder: RunFolder, config: RunConfig) -> list[str]:
-    """Return what a run with minutes did less of."""
     plan = read_json(folder.pace) if folder.pace.exists() else {}
     if config.minutes is None:  # the final training had no limit
         plan = {name: plan[name] for name in plan if name not in FINAL}

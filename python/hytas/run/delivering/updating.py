@@ -38,7 +38,6 @@ def changes(before: RunFolder, scene: Scene, pixels: Pixels, onnx: Path) -> dict
 
 
 def _old(folder: RunFolder) -> tuple[Scene, Pixels]:
-    """Return the scene of a run and its test pixels."""
     config, fingerprint = folder.read_config()
     scene = as_scene(config.load_scene(), "updates of a model")
     if scene.fingerprint != fingerprint:

@@ -114,7 +114,6 @@ def evolve_space(
 
 
 def _same_settings(run: Run, rounds: int, settings: EvolutionSettings) -> None:
-    """Refuse a folder whose rounds went by other thresholds."""
     path = run.folder.path / "evolution.json"
     wanted = settings.to_dict()
     if path.exists() and read_json(path) != wanted:
@@ -124,7 +123,6 @@ def _same_settings(run: Run, rounds: int, settings: EvolutionSettings) -> None:
 
 
 def _trained(run: Run, space: str, name: str) -> tuple[Run, Supernet]:
-    """The supernet of a space, in a folder of its own."""
     inner = run.inside(name, replace(run.context.config, space=space))
     if not inner.folder.supernet.exists():
         supernet_stage(inner)
@@ -253,7 +251,6 @@ def _history(
     at_random: SpaceError | None,
     steps: list[list[Step]],
 ) -> str:
-    """What the file says of itself."""
     lines = [f"round {n}: {'; '.join(map(_said, taken))}" for n, taken in enumerate(steps, start=1)]
     pruned = "" if at_random is None else f"; pruned at random {json.dumps(at_random._asdict())}"
     return (

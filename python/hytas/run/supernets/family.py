@@ -167,7 +167,6 @@ def export_family(
 
 
 def _whole_supernet(run: Run) -> Supernet:
-    """The supernet in the run's folder."""
     path = run.folder.supernet
     if path.exists() and (fault := run.folder.manifest.fault(path)):
         raise InputError(path, rule=fault, hint="`hytas supernet train` makes it again")
@@ -182,7 +181,6 @@ def _drop_damaged(run: Run) -> None:
 
 
 def _member_config(config: RunConfig, budget: str) -> RunConfig:
-    """The configuration of a member's run: its budget inside that of the supernet."""
     try:
         narrowed = str(Budget.parse([str(config.budget), budget]))
     except ValueError as error:

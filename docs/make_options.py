@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from hytas.cli.options.settings import records_by_panel
+from hytas.cli.options import records_by_panel
 from hytas.cli.search import search
 from hytas.estimator.arguments import PARAMETERS, SHARED
 from hytas.settings import settings_of

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from hytas.cli.options.settings import PANELS, SETTINGS, records_by_panel
+from hytas.cli.options import PANELS, SETTINGS, records_by_panel
 from hytas.cli.search import search
 from hytas.run.config import RunConfig
 

@@ -18,6 +18,7 @@ from safetensors import safe_open
 from small_run import TINY_SEARCH, small_scene
 
 from commands import Run, start_copy
+from hytas._engine import builtin_space_text
 from hytas.cli.options import absolute_paths
 from tiny import SPACE
 
@@ -270,16 +271,19 @@ def test_train_takes_an_architecture_of_ones_own(scene: Path, tmp_path: Path, hy
     genes = {
         "space": "hytas",
         "depth": 4,
-        "embed_dim": 32,
+        "embed_dim": 30,
         "num_heads": [3, 3, 4, 6],
         "mlp_ratio": [1, 2, 1, 1],
     }
     chosen = tmp_path / "mine.json"
     chosen.write_text(json.dumps(genes | {"costs": {"params": 1}}))  # as `space sample` prints it
-    out = tmp_path / "mine"
-    done = hytas(
-        "train", "--arch", chosen, "--data", scene, "--out", out, "--epochs", "1", "--json"
-    )
+    out, space = tmp_path / "mine", tmp_path / "space.json"
+    # A space of one's own, too: it keeps its name, and has a width that the built-in one lacks.
+    space.write_text(builtin_space_text("hytas").replace("[32, 48,", "[30, 48,"))
+    command = ("train", "--arch", chosen, "--data", scene, "--out", out, "--epochs", "1", "--json")
+    refused = hytas(*command)
+    assert "embed_dim" in refused.stderr and refused.returncode == 2, refused.stderr
+    done = hytas(*command, "--space", space)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["architecture"] == genes
     assert json.loads(done.stdout)["budget"] is None

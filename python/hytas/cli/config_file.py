@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from hytas.cli.options import Option, PanelCommand, together
-from hytas.cli.options.common import CONFIG_FOLDER
-from hytas.cli.options.settings import SETTINGS
+from hytas.cli.options import CONFIG_FOLDER, SETTINGS, Option, PanelCommand, together
 from hytas.data.splits.settings import OPTIONS
 from hytas.errors import InputError
 from hytas.files import check_folder, parse_json, write_text

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from hytas.train import Recipe
 
 
-_KEPT = ("patch_size", "band_group", "bands", "scaling", "scale_by", "resample")
-"""Settings of the model that `--from` names."""
+_KEPT = ("space", "patch_size", "band_group", "bands", "scaling", "scale_by", "resample")
+"""Settings that the model of `--from` decides."""
 
 
 @click.command(cls=options.PanelCommand)
@@ -29,7 +29,11 @@ _KEPT = ("patch_size", "band_group", "bands", "scaling", "scale_by", "resample")
     "budget are kept. Other images may have another size, channels and classes.",
 )
 @click.option("--out", help="Folder of the new run.")
-@options.setting_options("data", "split", "final", more=("tune", "seed"))
+@options.setting_options(
+    *("data", "split", "final"),
+    more=("tune", "seed", "space"),
+    space={"usual": "with --arch the built-in space that it names", "default": None},
+)
 @options.training_options
 @options.device_option
 @options.plugin_option()
@@ -141,12 +145,8 @@ def _start(arch: str | None, settings: dict[str, Any], console: Any) -> tuple[An
         raise InputError("train", rule="give RUN, or --arch and --out (and --data)")
     architecture = read_json(Path(arch))
     architecture.pop("costs", None)  # `hytas space sample` writes them next to the genes
-    config = RunConfig(
-        space=space_of(architecture),
-        recipe=recipe,
-        presets=presets,
-        **options.absolute_paths(settings),
-    )
+    settings["space"] = settings["space"] or space_of(architecture)
+    config = RunConfig(recipe=recipe, presets=presets, **options.absolute_paths(settings))
     return _train(architecture, config, out, device, console)
 
 

@@ -20,7 +20,7 @@ from hytas.references import classical
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-LOADED = ("hytas.run", "hytas.cli.console", "onnxscript", "sklearn.ensemble", "sklearn.svm", "rich")
+LOADED = ("hytas.run", "hytas.run.display", "onnxscript", "sklearn.ensemble", "sklearn.svm", "rich")
 LOADED += ("hytas.export", "hytas.report", "hytas.cli.search", "jinja2", "PIL.PngImagePlugin")
 LOADED += ("onnxscript.rewriter", "onnxscript.evaluator", "safetensors.torch", "scipy.io")
 LOADED += ("torch._dynamo", "torch.onnx.ops", "torch.onnx._internal.exporter._core", "warm_traces")

@@ -19,9 +19,8 @@ from hytas.cli.bench import _text
 from hytas.cli.bench import bench as command
 from hytas.deploy.bench import ROUNDS, Setting, _reason, bench, repeat, settings_of
 from hytas.errors import InputError
-from hytas.export.latency import conditions, predict, profile
+from hytas.export.latency import conditions, predict, profile, time_models
 from hytas.export.onnx_file import set_card
-from hytas.export.timing import time_models
 from hytas.model_card import ModelCard
 from hytas.spaces import open_space
 

@@ -10,7 +10,7 @@ from one_candidate import CONFIG
 from hytas.data import Scene
 from hytas.report import render
 from hytas.run import run_pipeline
-from hytas.run.control import EVOLVED
+from hytas.run.delivering.control import EVOLVED
 from hytas.run.delivering.findings import run_facts
 from hytas.run.folder import RunFolder
 from hytas.run.progress import Report

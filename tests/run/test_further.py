@@ -14,8 +14,7 @@ from hytas.deploy import DeployedModel
 from hytas.errors import InputError
 from hytas.models import small_parameters
 from hytas.run import RunConfig, train_architecture
-from hytas.run.further import further_config
-from hytas.run.start import Start
+from hytas.run.start import Start, further_config
 from hytas.run.weights import load_weights
 from hytas.train import Recipe
 from refusals import refuses

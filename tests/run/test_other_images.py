@@ -11,8 +11,8 @@ import torch
 from hytas.run import RunConfig, train_architecture
 from hytas.run.final.teacher import open_teacher
 from hytas.run.folder import RunFolder
-from hytas.run.further import further_config
 from hytas.run.prepared import prepare_scene
+from hytas.run.start import further_config
 from hytas.run.weights import load_weights
 from hytas.train import Recipe
 from refusals import refuses

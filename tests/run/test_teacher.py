@@ -15,7 +15,7 @@ from hytas.run.explaining import explain_run
 from hytas.run.final import stage, tasks
 from hytas.run.final.teacher import open_teacher
 from hytas.run.folder import RunFolder
-from hytas.run.further import further_config
+from hytas.run.start import further_config
 from hytas.run.weights import load_weights
 from hytas.train import Recipe
 from hytas.workers import OneByOne, Workers

@@ -59,10 +59,10 @@ def make(
     hytas benchmark make --data IndianPine.mat --budget 500K-params -n 400 --seeds 2 --out bench/ip
     """
     from hytas.benchmark.make import all_proxies, make_benchmark
-    from hytas.cli.console import Console
     from hytas.proxies import base_proxies, parse_proxies
     from hytas.run import RunConfig
     from hytas.run.config import usual_preset
+    from hytas.run.display import DetailedDisplay
     from hytas.train import Recipe
 
     preset = usual_preset(settings["data"])
@@ -80,7 +80,7 @@ def make(
         final_training_on="train",
         **options.absolute_paths({**settings, "budget": ",".join(budgets)}),
     )
-    with Console() as console:
+    with DetailedDisplay() as console:
         table = make_benchmark(
             config,
             config.load_scene(),

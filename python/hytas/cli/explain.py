@@ -48,9 +48,9 @@ def explain(
     hytas explain runs/ip
     hytas explain runs/ip --groups 50 --samples 1000
     """
-    from hytas.cli.console import Console
     from hytas.run import RunFolder
     from hytas.run.delivering.reporting import report_runs
+    from hytas.run.display import DetailedDisplay
     from hytas.run.explaining import explain_run
     from hytas.run.folder import write_json
 
@@ -63,7 +63,7 @@ def explain(
     _print(explanation)
     with folder:
         write_json(folder.explanation, explanation)
-    with Console() as console:
+    with DetailedDisplay() as console:
         report_runs([run], folder.report, report=console)
     echo(f"written   {folder.explanation}, {folder.report.name}")
 

@@ -54,9 +54,9 @@ def export(
     hytas export runs/ip --formats onnx-scene,onnx-w8
     hytas export runs/ip --formats onnx --input float32
     """
-    from hytas.cli.console import Console
     from hytas.export import ExportError, check_formats, file_of
     from hytas.run import RunFolder, export_run
+    from hytas.run.display import DetailedDisplay
 
     names = check_formats(formats, taken)
     folder = RunFolder(run)
@@ -66,7 +66,7 @@ def export(
     if not folder.weights.exists():
         raise InputError("run", run, "must hold trained weights", f"run `hytas train {run}` first")
     try:
-        with Console() as console, options.run_argument():
+        with DetailedDisplay() as console, options.run_argument():
             outcome, further = export_run(
                 config,
                 scene,

@@ -40,9 +40,9 @@ def report(runs: tuple[str, ...], out: Path | None, moved: dict[str, Any]) -> No
         raise InputError("out", out, "must be a file, not a folder")
     if len(runs) > 1 or out.parent != Path(runs[0]):
         check_folder(out, "out")
-    from hytas.cli.console import Console
     from hytas.run.delivering.reporting import report_runs
+    from hytas.run.display import DetailedDisplay
 
-    with Console() as console:
+    with DetailedDisplay() as console:
         report_runs(runs, out, moved=moved, report=console)
     echo(f"written   {out} ({out.stat().st_size / 1e6:.2f} MB)")

@@ -297,8 +297,8 @@ def evolve(
     hytas search --space evolved.json --control hytas-wide --data IndianPine.mat \
       --budget 200K-params
     """
-    from hytas.cli.console import Console
     from hytas.run import RunConfig, evolve_space
+    from hytas.run.display import DetailedDisplay
     from hytas.supernet import EvolutionSettings, SupernetSettings
     from hytas.train import Recipe
 
@@ -313,7 +313,7 @@ def evolve(
         presets="full",
         **options.absolute_paths(settings),
     )
-    with Console() as console:
+    with DetailedDisplay() as console:
         evolved = evolve_space(
             config,
             config.load_scene(),

@@ -66,9 +66,9 @@ def train(
     hytas supernet train --data IndianPine.mat --budget 20K..500K-params --out sup
     hytas supernet export sup --budget 50K-params --budget 200K-params
     """
-    from hytas.cli.console import Console
     from hytas.run import RunConfig, train_supernet
     from hytas.run.config import usual_preset
+    from hytas.run.display import DetailedDisplay
     from hytas.supernet import SupernetSettings
     from hytas.train import Recipe, leads, read_presets
 
@@ -84,7 +84,7 @@ def train(
         supernet_settings=SupernetSettings(method, uniform, soft_labels),
         **options.absolute_paths(settings),
     )
-    with Console() as console:
+    with DetailedDisplay() as console:
         path = train_supernet(config, config.load_scene(), out, device=device, report=console)
     if leads():
         echo(f"{path}\nnext: hytas supernet export {out} --budget ...")
@@ -119,12 +119,12 @@ def export(
     \b
     hytas supernet export sup --budget 50K-params --budget 200K-params --alone
     """
-    from hytas.cli.console import Console
     from hytas.run import RunFolder, export_family
+    from hytas.run.display import DetailedDisplay
 
     config, _ = RunFolder(folder).read_config()
     chosen = [options.budget_from_the_root(budget) for budget in dict.fromkeys(budgets)]
-    with Console() as console, options.run_argument():
+    with DetailedDisplay() as console, options.run_argument():
         members = export_family(
             config,
             config.load_scene(),
@@ -169,12 +169,12 @@ def rank(folder: str, budgets: tuple[str, ...], count: int, device: str, as_json
     \b
     hytas supernet rank sup --budget 60K..140K-params --count 5
     """
-    from hytas.cli.console import Console
     from hytas.run import RunFolder, rank_subnets
+    from hytas.run.display import DetailedDisplay
 
     config, _ = RunFolder(folder).read_config()
     budget = options.budget_from_the_root(",".join(budgets))
-    with Console() as console, options.run_argument():
+    with DetailedDisplay() as console, options.run_argument():
         rows, ranks = rank_subnets(
             config, config.load_scene(), folder, budget, count, device=device, report=console
         )

@@ -91,7 +91,7 @@ def _refuse_with_start(given: list[str]) -> None:
 
 
 def _further(settings: dict[str, Any], console: Any) -> tuple[Any, str]:
-    from hytas.run.further import further_config
+    from hytas.run.start import further_config
 
     start, out, device = (settings.pop(name) for name in ("start", "out", "device"))
     changes, presets, epochs = settings.pop("recipe"), None, settings.pop("epochs")

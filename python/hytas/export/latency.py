@@ -6,8 +6,10 @@ formula in the language of space files. Nonnegative least squares fits the cost 
 
 import json
 import platform
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,14 +19,48 @@ from scipy.optimize import nnls
 
 from hytas._engine import Feasible, SearchSpace
 from hytas.data import Preprocessing
+from hytas.deploy import DeployedModel
+from hytas.deploy.bench import example, fastest
 from hytas.errors import InputError
-from hytas.export.timing import time_models
+from hytas.export.onnx_file import to_onnx
 from hytas.model_card import ModelCard
 from hytas.models import Architecture, SensorModel, build_network
 from hytas.models.table import patch_size_of
 from hytas.spaces import open_space, parse_budget
 from hytas.spaces.opening import space_text
 from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, InputShape, Shape
+
+
+def time_models(
+    models: Sequence[tuple[SensorModel, ModelCard]],
+    *,
+    threads: int = 1,
+    batch: int = 1,
+    seconds: float = 0.3,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[float]:
+    """Return the milliseconds of a call of each model in onnxruntime, the fastest of its calls.
+
+    The models are measured in turn, so that a busy moment slows them all. On one thread it is the
+    processor time, which other programs do not add to. The time does not depend on the values of
+    the weights.
+
+    Args:
+        progress: called with the number of exported models and of all models.
+    """
+    calls: list[Callable[[], Any]] = []
+    for model, card in models:
+        content = to_onnx(model, card).SerializeToString()
+        deployed = DeployedModel.from_bytes(
+            content, "finalist", "cpu", threads=threads, one_call=True
+        )
+        side = card.patch_size
+        patches = example(deployed, (batch, side, side, card.bands))
+        calls.append(partial(deployed.run, patches))
+        if progress is not None:
+            progress(len(calls), len(models))
+    return fastest(calls, seconds, time.process_time if threads == 1 else time.perf_counter)
+
 
 Progress = Callable[[int, int], None]
 Term = dict[str, Any]

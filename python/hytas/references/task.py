@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.data import LabelledData, Preprocessing, Scene, Spectra, Split
-from hytas.data.images.image_set import Read
-from hytas.data.images.scaling import fit_scaling_of
+from hytas.data.images.image_set import Read, fit_scaling_of
 from hytas.errors import InputError
 from hytas.types import Pixels
 

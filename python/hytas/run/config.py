@@ -131,9 +131,7 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
             object.__setattr__(self, "proxy", "width" if races else "dss")
         proxies = ",".join(map(str, parse_proxies(self.proxy)))
         object.__setattr__(self, "proxy", proxies)
-        if (
-            images and self.self_training == effort.self_training
-        ):  # filled before the data were given
+        if images and self.self_training == effort.self_training:  # filled before the data were
             object.__setattr__(self, "self_training", None)
         presets, settings = read_presets(self.presets)
         if not presets:
@@ -307,24 +305,12 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         if self.resample and isinstance(self.data, str) and not self.test_data:
             rule = "takes other scenes to the bands of the first"
             raise InputError("resample", rule=rule, hint=f"only {self.data} is given")
-        return load_scenes(
-            *self.files,
-            resample=self.resample,
-            scale_by=self.scale_by,
-            cube_key=self.cube_key,
-            axes=self.axes,
-            labels_key=self.labels_key,
-            data_dir=self.data_dir,
-            bands=self.bands,
-            nodata=self.nodata,
-            unlabelled=self.unlabelled,
-            zero_is_a_class=self.zero_is_a_class,
-            class_field=self.class_field,
-            labels_crs=self.labels_crs,
-            class_names=self.class_names,
-            label_column=self.label_column,
-            group_column=self.group_column,
+        names = (
+            *("resample", "scale_by", "cube_key", "axes", "labels_key", "data_dir", "bands"),
+            *("nodata", "unlabelled", "zero_is_a_class", "class_field", "labels_crs"),
+            *("class_names", "label_column", "group_column"),
         )
+        return load_scenes(*self.files, **{name: getattr(self, name) for name in names})
 
     def _check_kind(self, kind: str) -> None:
         """Refuse settings that the other kind of data has."""

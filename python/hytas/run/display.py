@@ -16,6 +16,7 @@ from hytas.train import Epoch
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+
 PLAIN_SECONDS = 30.0
 """Between two lines of the same work where there is no terminal."""
 NOTEBOOK_SECONDS = 0.5
@@ -309,3 +310,11 @@ def _in_notebook() -> bool:
     from IPython import get_ipython
 
     return type(get_ipython()).__name__ == "ZMQInteractiveShell"
+
+
+class DetailedDisplay(Display):
+    """A display of a command that keeps no `run.log`: it prints details, too."""
+
+    def line(self, text: str) -> None:
+        """Print a detail on a line of its own."""
+        self.notice(text)

@@ -12,9 +12,8 @@ from hytas.results import RESULTS, Results
 from hytas.run.choosing.searching import check_search, shorten_training
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_run
-from hytas.run.control import note_of_evolved
 from hytas.run.delivering.comparing import begin_tests
-from hytas.run.delivering.control import check_control
+from hytas.run.delivering.control import check_control, note_of_evolved
 from hytas.run.delivering.files import further_formats
 from hytas.run.folder import ARTEFACTS, read_json, write_json
 from hytas.run.progress import SILENT, Report

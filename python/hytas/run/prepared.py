@@ -4,7 +4,6 @@ A run asks once what its data are (`prepare_scene`). Scenes, images and tables o
 one interface, `PreparedData`, so that no stage asks again.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,7 +23,7 @@ from hytas.data import (
     make_split,
     overlap_fraction,
 )
-from hytas.data.images.scaling import fit_scaling_of
+from hytas.data.images.image_set import fit_scaling_of
 from hytas.deploy.smoothing import Smoothing, around, smooth_pixels
 from hytas.errors import InputError
 from hytas.models import InputShape, check_band_group
@@ -45,8 +44,11 @@ MOST_NEIGHBOURS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class PreparedData(ABC):
+class PreparedData:
     """Labelled data with their split, their scaling, and the shape of a network's input.
+
+    What the methods return here holds for samples that are not parts of each other, and all of
+    which have labels.
 
     Attributes:
         scene: the scene, or the images, as read.
@@ -93,43 +95,45 @@ class PreparedData(ABC):
         raise InputError("data", self.scene.name, "has no map; maps are for scenes only")
 
     @property
-    @abstractmethod
     def smoother(self) -> Smoother | None:
-        """The guided filter of the scene; None for images."""
+        """The guided filter of a scene, or None."""
+        return None
 
-    @abstractmethod
     def with_neighbours(self, pixels: Pixels) -> tuple[Pixels, Pixels]:
         """Return those of the pixels that smoothing is compared on, and all that it reads there."""
+        return pixels[:0], pixels[:0]
 
-    @abstractmethod
     def pixels_that_vote(self, seed: int) -> LabelledPixels | None:
         """Return samples whose label no training may read, for the vote of a race; or None."""
+        return None
 
-    @abstractmethod
     def no_self_training(self, trained: Pixels) -> str:
         """Return why no unlabelled pixels can train with these training pixels; or ""."""
+        return f"{self.unit} have no neighbours"
 
-    @abstractmethod
     def overlap(self, architecture: Mapping[str, Any], trained: Pixels) -> float:
         """Return the share of test pixels inside the patch of a pixel that the model trained on."""
+        return 0.0
 
-    @abstractmethod
     def patch_side(self, architecture: Mapping[str, Any]) -> int:
-        """Return the side of the patch of a scene that a network sees; 1 for images."""
+        """Return the side of the patch of a scene that a network sees; else 1."""
+        return 1
 
-    @abstractmethod
     def sources(self, trained: Pixels) -> list[dict[str, Any]]:
         """Return name, fingerprint and number of training pixels of each scene, for the card."""
+        data = self.scene
+        fingerprint = data.cube_digest if isinstance(data, Scene) else data.fingerprint
+        return [{"name": data.name, "fingerprint": fingerprint, "pixels": len(trained)}]
 
     @property
-    @abstractmethod
     def augmented_recipe(self) -> Recipe:
         """The recipe whose augmentation a race measures accuracy under."""
+        return Recipe()
 
     @property
-    @abstractmethod
     def sample_values(self) -> int:
         """The values of an image; 0 for a scene, whose pixels have few."""
+        return 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,43 +229,9 @@ class PreparedScene(PreparedData):
             if part.trains
         ]
 
-    @property
-    def augmented_recipe(self) -> Recipe:
-        return Recipe()
-
-    @property
-    def sample_values(self) -> int:
-        return 0
-
-
-class _PreparedApart(PreparedData):
-    """Samples that are not parts of each other, and all of which have labels."""
-
-    smoother = None
-
-    def with_neighbours(self, pixels: Pixels) -> tuple[Pixels, Pixels]:
-        return pixels[:0], pixels[:0]
-
-    def pixels_that_vote(self, seed: int) -> None:
-        """Return None: all samples have labels."""
-
-    def no_self_training(self, trained: Pixels) -> str:
-        return f"{self.unit} have no neighbours"
-
-    def overlap(self, architecture: Mapping[str, Any], trained: Pixels) -> float:
-        return 0.0
-
-    def patch_side(self, architecture: Mapping[str, Any]) -> int:
-        return 1
-
-    def sources(self, trained: Pixels) -> list[dict[str, Any]]:
-        data = self.scene
-        fingerprint = data.cube_digest if isinstance(data, Scene) else data.fingerprint
-        return [{"name": data.name, "fingerprint": fingerprint, "pixels": len(trained)}]
-
 
 @dataclass(frozen=True, eq=False)
-class PreparedImages(_PreparedApart):
+class PreparedImages(PreparedData):
     """A prepared set of images: see `PreparedData`."""
 
     scene: ImageSet
@@ -278,20 +248,12 @@ class PreparedImages(_PreparedApart):
 
 
 @dataclass(frozen=True, eq=False)
-class PreparedSpectra(_PreparedApart):
+class PreparedSpectra(PreparedData):
     """A prepared table of spectra: see `PreparedData`."""
 
     scene: Spectra
 
     unit, inputs, polls, trains_in_parallel = "spectra", "spectra", True, True
-
-    @property
-    def augmented_recipe(self) -> Recipe:
-        return Recipe()
-
-    @property
-    def sample_values(self) -> int:
-        return 0
 
 
 def prepare_scene(

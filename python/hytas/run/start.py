@@ -16,18 +16,28 @@ from hytas.data import (
     check_same_bands,
     with_classes,
 )
+from hytas.deploy import DeployedModel
 from hytas.deploy.smoothing import Smoothing
-from hytas.errors import InputError
+from hytas.errors import InputError, one_line
+from hytas.metrics import accuracy_report
 from hytas.model_card import ModelCard
 from hytas.models import small_parameters
 from hytas.models.transfer import carry_over
-from hytas.run.delivering.updating import changes
+from hytas.run.config import RunConfig
 from hytas.run.final.decide import Decisions
-from hytas.run.folder import RunFolder, trained_folder
+from hytas.run.folder import RunFolder, read_json, trained_folder
 from hytas.run.weights import TrainedModel, load_weights, shape_of
 from hytas.spaces.shape import Shape
+from hytas.train import Recipe
 from hytas.types import Pixels
 
+RECIPE = Recipe(whitened=False, learning_rate=3e-4, steps=400)
+"""A third of the usual rate: the weights are good already, and labels are few."""
+IMAGES = Recipe(whitened=False, learning_rate=1e-3, steps=400)
+"""For other images, whose read-out begins anew."""
+MOST_PIXELS = 20_000
+"""Test pixels of a scene that are compared before and after; of more, as many, evenly spread."""
+READ_PIXELS = 1024  # at a time
 _OTHER_SPLIT = "another split would test on pixels that it was trained on"
 
 
@@ -187,7 +197,7 @@ class Start:
         )
 
     def figures(self, scene: LabelledData, pixels: Pixels, onnx: Path) -> dict[str, Any]:
-        """Return what the training changed (`hytas.run.delivering.updating`)."""
+        """Return what the training changed: `changes`."""
         return {"further": changes(self.folder, as_scene(scene, "updates"), pixels, onnx)}
 
 
@@ -224,3 +234,77 @@ def _freeze(network: nn.Module, tuned: str) -> None:
 
 
 Origin = Scratch | Start
+
+
+def further_config(start: str | Path) -> tuple[RunConfig, dict[str, Any]]:
+    """Return what a further run keeps, and the architecture of the model.
+
+    Args:
+        start: the run that trained the model, or its model file.
+    """
+    begun = Start.open(start)
+    card, folder = begun.card, begun.folder
+    before, _ = folder.read_config()
+    architecture = read_json(folder.architecture)
+    preset = read_json(folder.recipe).get("preset") if folder.recipe.exists() else None
+    config = RunConfig(
+        space=before.space,
+        recipe=IMAGES if card.of_images else RECIPE,
+        presets=preset or before.presets,
+        start=str(folder.path.resolve()),
+        plugins=before.plugins,
+    )
+    if card.of_images:  # their size, channels, classes and scaling are those of the new images
+        return config, architecture
+    config = replace(
+        config,
+        budget=before.budget,
+        patch_size=card.patch_size,
+        band_group=card.band_group,
+        scaling=begun.preprocessing.method,
+        scale_by=card.scale_by,
+    )
+    return config, architecture
+
+
+def changes(before: RunFolder, scene: Scene, pixels: Pixels, onnx: Path) -> dict[str, Any]:
+    """Return the accuracy of a model, and of the model that it was trained further to.
+
+    Args:
+        pixels: flat indices of the test pixels of that scene.
+
+    Returns:
+        "from": the folder's name; "scenes": for each scene "name", "role" ("new" or "old"), and the
+        reports "before" and "after"; "reason": why the old scene is missing, or "".
+    """
+    result: dict[str, Any] = {"from": before.path.resolve().name, "scenes": [], "reason": ""}
+    try:
+        models = [DeployedModel.load(path, "cpu") for path in (before.onnx, onnx)]
+        result["scenes"].append(_compare(scene, pixels, models, "new"))
+        result["scenes"].append(_compare(*_old(before), models, "old"))
+    except (InputError, OSError) as error:
+        result["reason"] = one_line(error)
+    return result
+
+
+def _old(folder: RunFolder) -> tuple[Scene, Pixels]:
+    config, fingerprint = folder.read_config()
+    scene = as_scene(config.load_scene(), "updates of a model")
+    if scene.fingerprint != fingerprint:
+        raise InputError(f"{config.first_data} is another scene than that of {folder.path}")
+    return scene, Split.load(folder.split).test
+
+
+def _compare(
+    scene: Scene, pixels: Pixels, models: list[DeployedModel], role: str
+) -> dict[str, Any]:
+    if len(pixels) > MOST_PIXELS:
+        pixels = pixels[np.linspace(0, len(pixels) - 1, MOST_PIXELS).astype(np.int64)]
+    read, truth = scene.reader(models[0].card.patch_size), scene.targets(pixels)
+    reports = []
+    for model in models:
+        parts = np.array_split(pixels, max(1, len(pixels) // READ_PIXELS))
+        chances = np.concatenate([model.predict_patches(read(part)) for part in parts])
+        names = model.card.class_names
+        reports.append(accuracy_report(truth, chances.argmax(axis=1), names, chances))
+    return {"name": scene.name, "role": role, "before": reports[0], "after": reports[1]}

@@ -10,8 +10,7 @@ from hytas._engine import Budget, SearchSpace, builtin_space_text, builtin_space
 from hytas.errors import InputError, check_unicode
 from hytas.files import parse_json
 from hytas.plugins import brought_by, fill
-from hytas.spaces.budgets import parse_budget
-from hytas.spaces.named_files import is_space_file, read_text
+from hytas.spaces.budgets import is_space_file, parse_budget, read_text
 
 OWN: dict[str, str] = {}
 """Name of a plug-in's space -> text of its file, TOML or JSON."""

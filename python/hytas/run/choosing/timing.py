@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hytas.export import describe
-from hytas.export.latency import conditions
-from hytas.export.timing import time_models
+from hytas.export.latency import conditions, time_models
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel
 from hytas.run.context import Run
 from hytas.run.folder import read_json, write_json
 from hytas.search import Evaluation
-from hytas.spaces.named_files import read_text
+from hytas.spaces.budgets import read_text
 
 _PREFIX = "latency@"
 _NANOSECONDS = 1e6  # of a millisecond

@@ -30,7 +30,7 @@ from hytas.references import METHODS
 from hytas.report import Candidates, Finalist, Layer, Pixels, RunFacts, Samples, Section
 from hytas.report.explained import explained_section
 from hytas.run.config import RunConfig
-from hytas.run.control import note_of_evolved
+from hytas.run.delivering.control import note_of_evolved
 from hytas.run.folder import WHERE, RunFolder, read_json
 from hytas.run.pace import FINAL, shortened
 from hytas.run.times import all_times, run_cost

@@ -16,7 +16,7 @@ from hytas.errors import InputError
 from hytas.files import is_same_file, write_text
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, open_run
-from hytas.run.control import EVOLVED
+from hytas.run.delivering.control import EVOLVED
 from hytas.run.folder import read_json, write_json
 from hytas.run.progress import SILENT, Report
 from hytas.run.supernets.sharing import check_supernet, load_supernet, score_with, supernet_stage

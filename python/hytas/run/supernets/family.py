@@ -19,7 +19,6 @@ from hytas.run.context import Run, choose_device, open_run, prepare
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.progress import SILENT, Report
 from hytas.run.stages import EXPORT, MAP, SEARCH, TRAIN, Stage, repair, run_stages
-from hytas.run.supernets.alone import train_alone
 from hytas.run.supernets.sharing import (
     check_supernet,
     help_train,
@@ -27,6 +26,7 @@ from hytas.run.supernets.sharing import (
     load_supernet,
     score_with,
     supernet_stage,
+    train_alone,
     write_network,
 )
 from hytas.spaces import with_files

@@ -27,6 +27,7 @@ from hytas.train import (
     Processes,
     Recipe,
     TrainingResult,
+    train,
     train_weights,
 )
 
@@ -249,3 +250,33 @@ def _check_budget(path: str | Path, budget: str, context: RunContext) -> None:
 
 def _shape(shape: Any) -> str:
     return ", ".join(f"{name} {value}" for name, value in shape.variables().items())
+
+
+def train_alone(
+    run: Run, architecture: Mapping[str, Any], recipe: Recipe, checkpoint: Path | None = None
+) -> tuple[nn.Module, TrainingResult]:
+    """Train an architecture on the training pixels; validation pixels choose the best epoch.
+
+    Raises:
+        DivergedError: the training leaves the range of numbers.
+    """
+    context, data = run.context, run.context.data
+    if checkpoint is not None:
+        forget_damaged(checkpoint, run.report.line)
+    network = context.network(architecture, recipe)
+    result = train(
+        network,
+        data.labelled(data.split.train),
+        data.labelled(data.split.validation),
+        recipe,
+        seed=context.config.seed,
+        device=context.device,
+        checkpoint=checkpoint,
+        progress=run.report.epoch,
+    )
+    return network.eval(), result
+
+
+def probability_of(result: TrainingResult) -> float:
+    """Return the mean probability of the true class on validation pixels, of the best epoch."""
+    return result.history[result.best_epoch - 1].score

@@ -16,14 +16,15 @@ from hytas.run.choosing.searching import (
 from hytas.run.context import Run
 from hytas.run.final.stage import are_recorded
 from hytas.run.folder import read_json, write_json
-from hytas.run.supernets.alone import probability_of, train_alone
 from hytas.run.supernets.sharing import (
     are_inherited,
     check_supernet,
     inherit_weights,
     load_supernet,
+    probability_of,
     score_with,
     supernet_stage,
+    train_alone,
 )
 from hytas.search import EvaluationStore
 from hytas.spaces.genes import active

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.bands import finite, select_bands
-from hytas.data.scene import Scene
+from hytas.data.samples import Samples
 from hytas.errors import InputError
 from hytas.types import Array, Floats, Mask
 
@@ -138,17 +138,25 @@ class Preprocessing:
     @classmethod
     def fit_scene(
         cls,
-        scene: Scene,
+        scene: Samples,
         pixels: npt.ArrayLike,
         *,
         method: str = "standard",
         bands: str | None = None,
+        seed: int = 0,
     ) -> Self:
-        """Fit on the pixels (flat indices) of a scene, and on no others."""
-        rows, columns = np.unravel_index(np.asarray(pixels), scene.labels.shape)
-        spectra = np.asarray(scene.cube[rows, columns])
+        """Fit on the pixels (flat indices) of a scene, or on some images of a set.
+
+        Args:
+            seed: draws pixels of images, if they are many.
+        """
         return cls.fit(
-            spectra, method=method, bands=bands, bad_bands=scene.bad_bands, nodata=scene.nodata
+            scene.values(np.asarray(pixels), seed),
+            method=method,
+            bands=bands,
+            bad_bands=scene.bad_bands,
+            nodata=scene.nodata,
+            least=scene.least_bands,
         )
 
     def apply(self, patches: Array) -> npt.NDArray[np.float32]:

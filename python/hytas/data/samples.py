@@ -1,14 +1,25 @@
 """Labelled samples: the pixels of a scene, or a set of images."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
+
 import numpy as np
 
 from hytas.data.labels.maps import LabelMap
 from hytas.data.palette import Palette, palette
-from hytas.types import Pixels
+from hytas.data.patches import Part
+from hytas.types import Array, Pixels
+
+Read = Callable[[Pixels], Array]
+"""Numbers of samples (n,) -> their raw values (n, side, side, bands)."""
 
 
-class Samples:
-    """Labelled samples, numbered from 0 in the order of `labels`; see `Scene` and `ImageSet`."""
+class Samples(ABC):
+    """Labelled samples, numbered from 0 in the order of `labels`; see `Scene` and `ImageSet`.
+
+    What stands here holds for samples that are not parts of a map.
+    """
 
     name: str
     labels: LabelMap
@@ -17,6 +28,33 @@ class Samples:
     class_names: tuple[str, ...]
     class_ids: tuple[int, ...]
     class_colours: tuple[tuple[int, int, int], ...] | None
+    nodata: float | None = None
+
+    has_map: ClassVar[bool] = False
+    """Whether labelled samples are pixels of a map, which can be drawn and smoothed."""
+    kind: ClassVar[str] = "spectra"
+    """What the reference methods read of a sample."""
+    bad_bands: tuple[int, ...] = ()
+    joined: tuple[Part, ...] = ()
+    least_bands: ClassVar[int] = 2
+    """Bands that a network needs."""
+
+    @property
+    def groups(self) -> LabelMap | None:
+        """Return the group of each sample, which no fold may divide; None without groups."""
+        return None
+
+    @abstractmethod
+    def reader(self, side: int) -> Read:
+        """Return what reads raw patches, or whole images, by number."""
+
+    @abstractmethod
+    def side_of(self, patch_size: int) -> int:
+        """Return the side of what a network reads, if patches of a scene have `patch_size`."""
+
+    @abstractmethod
+    def values(self, numbers: Pixels, seed: int) -> Array:
+        """Return raw values (n, bands) of samples; of many, a part that the seed draws may do."""
 
     @property
     def width(self) -> int:

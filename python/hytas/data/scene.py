@@ -78,7 +78,6 @@ class Scene(Samples):
         return self.joined or (own,)
 
     has_map: ClassVar[bool] = True
-    """Whether labelled samples are pixels of a map, which can be drawn and smoothed."""
 
     @property
     def height(self) -> int:
@@ -108,6 +107,13 @@ class Scene(Samples):
             InputError: a patch size that does not fit the scene.
         """
         return PatchReader(self.cube, side, self.joined)
+
+    def side_of(self, patch_size: int) -> int:
+        return patch_size
+
+    def values(self, numbers: npt.ArrayLike, seed: int = 0) -> Array:
+        rows, columns = np.unravel_index(np.asarray(numbers), self.labels.shape)
+        return np.asarray(self.cube[rows, columns])
 
     def describe(self, used: int) -> str:
         """Return one line about the scene; `used` bands enter the network."""

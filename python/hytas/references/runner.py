@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from hytas.data import (
     LabelledData,
     Scene,
-    Spectra,
     Split,
     SplitSettings,
     make_split,
@@ -219,7 +218,7 @@ def fit_method(
     task = Task.of(
         scene,
         split,
-        patch_size=_side_of(scene, settings.patch_size),
+        patch_size=scene.side_of(settings.patch_size),
         band_group=settings.band_group,
         scaling=settings.scaling,
         bands=settings.bands,
@@ -252,13 +251,6 @@ def bounded_split(scene: LabelledData, split: Split, most_train: int, most_test:
     return replace(split, train=train, validation=split.validation[:0], test=test)
 
 
-def _side_of(scene: LabelledData, patch_size: int) -> int:
-    """Return the side of the patches that networks see: of a spectrum, of a scene, of an image."""
-    if isinstance(scene, Spectra):
-        return 1
-    return patch_size if isinstance(scene, Scene) else scene.side
-
-
 def figures_of_test(scene: LabelledData, split: Split, fit: Fit) -> dict[str, Any]:
     """Return the figures of a fit on the test pixels: accuracy reports, "test" and "smoothed".
 
@@ -267,7 +259,7 @@ def figures_of_test(scene: LabelledData, split: Split, fit: Fit) -> dict[str, An
     commands and the runs report every entry. A second figure of a method is a second entry.
     """
     figures: dict[str, Any] = {}
-    if isinstance(scene, Scene) and scene.joined:
+    if scene.joined:
         predictions = fit.predicted, fit.probabilities
         figures["scenes"] = figures_by_scene(scene, split.test, *predictions)
         inside = ~np.isin(split.test, split.test_only)
@@ -298,8 +290,6 @@ def figures_by_scene(
         `accuracy_report`, or None where none of its pixels is tested.
     """
     figures: list[dict[str, Any]] = []
-    if not isinstance(scene, Scene):
-        return figures
     for part in scene.joined:
         inside = np.isin(pixels, part.pixels(scene.width))
         report = None

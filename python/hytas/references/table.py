@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from hytas.data import LabelledData, Scene
+from hytas.data import LabelledData
 from hytas.errors import InputError
 from hytas.references.task import Fit, Progress, Task
 
@@ -45,8 +45,7 @@ METHODS = {
 
 def title_of(name: str, data: LabelledData) -> str:
     """Return the title of a method on these data."""
-    title = METHODS[name].title
-    return title if isinstance(data, Scene) else title.replace("spectra", "pixel values")
+    return METHODS[name].title.replace("spectra", data.kind)
 
 
 def parse_methods(text: str) -> list[str]:

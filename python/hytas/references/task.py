@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.data import LabelledData, Preprocessing, Scene, Spectra, Split
-from hytas.data.images.image_set import Read, fit_scaling_of
+from hytas.data import LabelledData, Preprocessing, Split
+from hytas.data.samples import Read
 from hytas.errors import InputError
 from hytas.types import Pixels
 
@@ -77,17 +77,14 @@ class Task:
             )
 
         def fit_scaling(method: str | None) -> Preprocessing:
-            method = method or scaling
-            if isinstance(scene, Scene):
-                return Preprocessing.fit_scene(scene, train, method=method, bands=bands)
-            return fit_scaling_of(scene, train, method=method, bands=bands, seed=split.seed)
+            return Preprocessing.fit_scene(
+                scene, train, method=method or scaling, bands=bands, seed=split.seed
+            )
 
-        single = 1 if isinstance(scene, Scene) else scene.side
-        of_rows = scene.polygons if isinstance(scene, Spectra) else None
-        groups = None if of_rows is None else of_rows.ravel()[train].astype(np.int64)
+        groups = None if scene.groups is None else scene.groups.ravel()[train].astype(np.int64)
         return cls(
             scene.reader(patch_size),
-            scene.reader(single),
+            scene.reader(scene.side_of(1)),
             train,
             targets,
             split.test,

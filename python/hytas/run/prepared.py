@@ -23,7 +23,6 @@ from hytas.data import (
     make_split,
     overlap_fraction,
 )
-from hytas.data.images.image_set import fit_scaling_of
 from hytas.deploy.smoothing import Smoothing, around, smooth_pixels
 from hytas.errors import InputError
 from hytas.models import InputShape, check_band_group
@@ -287,7 +286,7 @@ def prepare_scene(
     )
     bands = len(preprocessing.bands)
     check_band_group(config.band_group, bands)
-    side = 1 if isinstance(scene, Spectra) else config.patch_size
+    side = scene.side_of(config.patch_size)
     shape: Shape = InputShape(bands, scene.classes, side, config.band_group)
     if isinstance(scene, Spectra):
         return PreparedSpectra(scene, split, preprocessing, shape)
@@ -298,7 +297,7 @@ def prepare_scene(
 
 def _prepare_images(config: RunConfig, images: ImageSet, split: Split | None) -> PreparedImages:
     split = split or make_image_split(images, config.split, seed=config.seed)
-    preprocessing = fit_scaling_of(
+    preprocessing = Preprocessing.fit_scene(
         images, split.train, method=config.scaling, bands=config.bands, seed=config.seed
     )
     channels = len(preprocessing.bands)

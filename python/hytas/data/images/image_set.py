@@ -1,7 +1,7 @@
 """A set of labelled images of one size."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,13 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.labels.maps import LabelMap
-from hytas.data.preprocessing import Preprocessing
-from hytas.data.samples import Samples
+from hytas.data.samples import Read, Samples
 from hytas.errors import InputError
 from hytas.types import Array, Mask
-
-Read = Callable[[npt.NDArray[np.int64]], Array]
-"""Numbers of images (n,) -> their raw values (n, side, side, channels)."""
 
 MOST_FITTED = 2**22
 """Values of training images, at most, that their scaling is fitted on."""
@@ -48,12 +44,11 @@ class ImageSet(Samples):
     notes: tuple[str, ...] = ()
     class_colours: tuple[tuple[int, int, int], ...] | None = None
 
-    has_map: ClassVar[bool] = False
-    """Whether labelled samples are pixels of a map, which can be drawn and smoothed."""
+    kind: ClassVar[str] = "pixel values"
+    least_bands: ClassVar[int] = 1
     wavelengths: ClassVar[None] = None
     fwhm: ClassVar[None] = None
     pixel_metres: ClassVar[None] = None
-    nodata: ClassVar[None] = None
 
     @property
     def bands(self) -> int:
@@ -70,6 +65,14 @@ class ImageSet(Samples):
             rule = f"a reader of {side} x {side} pixels does not fit"
             raise InputError(f"images of {self.side} x {self.side} pixels", rule=rule)
         return self.read
+
+    def side_of(self, patch_size: int) -> int:
+        return self.side
+
+    def values(self, numbers: npt.NDArray[np.int64], seed: int) -> Array:
+        most = max(1, MOST_FITTED // (self.side**2 * self.channels))
+        chosen = np.random.default_rng(seed).permutation(numbers)[:most]
+        return self.read(np.sort(chosen)).reshape(-1, self.channels)
 
     def describe(self, used: int) -> str:
         """Return one line about the set; `used` channels enter the network."""
@@ -133,24 +136,3 @@ def image_set(
         files=tuple(files),
         notes=tuple(notes),
     )
-
-
-def fit_scaling_of(
-    images: ImageSet,
-    train: npt.NDArray[np.int64],
-    *,
-    method: str = "standard",
-    bands: str | None = None,
-    seed: int = 0,
-) -> Preprocessing:
-    """Return channels and scaling, fitted on the pixels of training images, drawn if many.
-
-    Args:
-        images: of which `train` (n,) are the numbers of training images.
-        method: "standard" or "minmax".
-        bands: channels to start from; None for all.
-    """
-    most = max(1, MOST_FITTED // (images.side**2 * images.channels))
-    chosen = np.random.default_rng(seed).permutation(train)[:most]
-    values = images.read(np.sort(chosen)).reshape(-1, images.channels)
-    return Preprocessing.fit(values, method=method, bands=bands, least=1)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.labels.maps import LabelMap
 from hytas.data.options import SceneOptions
 from hytas.data.scene import Scene, scene_from_arrays
 from hytas.errors import InputError
@@ -23,6 +24,13 @@ class Spectra(Scene):
     """
 
     has_map: ClassVar[bool] = False
+
+    @property
+    def groups(self) -> LabelMap | None:
+        return self.polygons
+
+    def side_of(self, patch_size: int) -> int:
+        return 1
 
     def describe(self, used: int) -> str:
         groups = "" if self.polygons is None else f" in {self.polygons.max()} groups"

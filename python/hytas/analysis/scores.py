@@ -55,7 +55,9 @@ def training_free_scores(
         scores.setdefault(name, ("proxy", values))
     for members in rank_means:
         if all(name in scores for name in members):
-            mean = rank_mean([_or_nan(scores[name][1]) for name in members])
+            mean = rank_mean(
+                [np.where(np.isfinite(v := scores[name][1]), v, np.nan) for name in members]
+            )
             scores[f"rank-mean({','.join(members)})"] = ("rank-mean", mean)
     return scores
 
@@ -78,10 +80,6 @@ def rank_last_if_failed(values: Floats) -> Floats:
 
     ranks: Floats = rankdata(np.where(np.isfinite(values), values, -np.inf))
     return ranks
-
-
-def _or_nan(values: Floats) -> Floats:
-    return np.where(np.isfinite(values), values, np.nan)
 
 
 def expected_best(accuracy: Floats, count: int) -> float | None:

@@ -42,7 +42,7 @@ def export_qgis(model: SensorModel, path: str | Path, card: ModelCard) -> Path:
     """
     if card.of_images:
         raise InputError("formats", "qgis", "needs a model of scenes; this one takes images")
-    graph = scene_graph(model, _of_floats(card), ["probabilities"])
+    graph = scene_graph(model, replace(card, dtype="float32"), ["probabilities"])
     _take_layer(graph.graph, card)
     for key, value in deepness_metadata(card).items():
         graph.metadata_props.add(key=key, value=json.dumps(value))
@@ -67,10 +67,6 @@ def deepness_metadata(card: ModelCard) -> dict[str, Any]:
         "seg_small_segment": 0,
         **({} if metres is None else {"resolution": 100 * metres}),  # cm
     }
-
-
-def _of_floats(card: ModelCard) -> ModelCard:
-    return replace(card, dtype="float32")
 
 
 def _take_layer(graph: onnx.GraphProto, card: ModelCard) -> None:

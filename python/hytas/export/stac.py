@@ -56,7 +56,7 @@ def stac_item(model: SensorModel, folder: Path, card: ModelCard) -> dict[str, An
         "end_datetime": _ALWAYS[1],
         "description": f"A classifier of pixels by hytas {card.version}",
         "eo:bands": _bands(card),
-        "mlm:name": f"hytas {_words(card)}",
+        "mlm:name": f"hytas model for {len(card.class_ids)} classes from {card.bands} bands",
         "mlm:architecture": space,
         "mlm:tasks": [task],
         "mlm:framework": "ONNX",
@@ -81,10 +81,6 @@ def stac_item(model: SensorModel, folder: Path, card: ModelCard) -> dict[str, An
         "links": [],
         "assets": assets,
     }
-
-
-def _words(card: ModelCard) -> str:
-    return f"model for {len(card.class_ids)} classes from {card.bands} bands"
 
 
 def _bands(card: ModelCard) -> list[dict[str, Any]]:

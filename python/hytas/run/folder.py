@@ -204,7 +204,8 @@ class RunFolder:
     def __enter__(self) -> "RunFolder":
         if self.path.exists() and not self.path.is_dir():
             raise InputError("out", self.path, "is a file", "name a folder")
-        if self.path.exists() and not self.config.exists() and self._holds_foreign_files():
+        inside = self.path.iterdir() if self.path.exists() else ()
+        if not self.config.exists() and any(not item.name.startswith(".") for item in inside):
             rule = "holds files but no run (no config.json)"
             raise InputError("out", self.path, rule, "name a new or an empty folder")
         self.path.mkdir(parents=True, exist_ok=True)
@@ -248,9 +249,6 @@ class RunFolder:
         inner._remove_leftovers()
         return inner
 
-    def _holds_foreign_files(self) -> bool:
-        return any(not item.name.startswith(".") for item in self.path.iterdir())
-
     def claim(self, config: RunConfig, scene: LabelledData) -> None:
         """Write `config` into a new folder, or check that the folder has the same configuration.
 
@@ -271,7 +269,7 @@ class RunFolder:
         digests = file_digests(config.space, config.budget, *further)
         # Compared by name only, because files may move; the digests identify them.
         files = [[Path(path).name, digest] for path, digest in digests.items()]
-        versions = _versions()
+        versions = {name: version(name) for name in ("hytas", "torch", "numpy", "scikit-learn")}
         if self.config.exists():
             self._check_plugins(config)
             stored, fingerprint = self.read_config()
@@ -424,10 +422,6 @@ def _moved(config: RunConfig) -> RunConfig:
     digests = sorted({name_and_digest(one)[1] for one in config.plugins})
     object.__setattr__(moved, "plugins", digests)
     return moved
-
-
-def _versions() -> dict[str, str]:
-    return {name: version(name) for name in ("hytas", "torch", "numpy", "scikit-learn")}
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:

@@ -85,7 +85,10 @@ def run_facts(
         layers=layers,
         pixels=Pixels.load(folder.pixels) if folder.pixels.exists() else None,
         samples=Samples.load(folder.samples) if folder.samples.exists() else None,
-        curves={seed: _curve(folder, seed) for seed in seeds[:MOST_CURVES]},
+        curves={
+            seed: read_json(folder.of_seed(seed).metrics)["training"]
+            for seed in seeds[:MOST_CURVES]
+        },
         times=all_times(folder),
         cost=run_cost(folder, config),
         model=_model(folder.onnx) if folder.onnx.exists() else None,
@@ -265,15 +268,6 @@ def _units(config: RunConfig) -> Mapping[str, str]:
         return open_space(config.space, ())[0].cost_units
     except InputError:  # a space file that is not there any more
         return {}
-
-
-def _curve(folder: RunFolder, seed: int) -> dict[str, Any]:
-    training: dict[str, Any] = read_json(_seed_folder(folder, seed).metrics)["training"]
-    return training
-
-
-def _seed_folder(folder: RunFolder, seed: int) -> RunFolder:
-    return RunFolder(folder.path / f"seed-{seed}")
 
 
 def _shortened(folder: RunFolder, config: RunConfig) -> list[str]:

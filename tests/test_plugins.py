@@ -96,7 +96,7 @@ def test_a_strategy_gets_only_new_candidates_that_fit(tmp_path: Path) -> None:
     plugins.load([str(written(tmp_path, NETWORK, SCORES, ANNEALER))])
     feasible, notes = fits("1500-params"), []
     found = searched(tmp_path / "a.sqlite", feasible, notes, generations=50)
-    widths = [one["width"] for one, _ in found]
+    widths = [one["hidden"] for one, _ in found]
     assert sorted(widths) == [8, 16, 24, 32, 40, 48]  # all that fit, each once, then it ends
     assert len(notes) == 1
     assert "do not fit the budget 1500-params" in notes[0]
@@ -130,8 +130,8 @@ def test_a_strategy_that_does_not_repeat_itself_is_refused(tmp_path: Path) -> No
     ("asked", "rule"),
     [
         ([], "must return a list of 1 to 2"),
-        ([{"width": 8}] * 3, "must return a list of 1 to 2"),
-        ([{"width": 9}], "no architecture of my-mlp"),
+        ([{"hidden": 8}] * 3, "must return a list of 1 to 2"),
+        ([{"hidden": 9}], "no architecture of my-mlp"),
         ([{}], "no architecture of my-mlp"),
     ],
 )
@@ -173,7 +173,7 @@ def test_workers_need_no_file(workers: str, package: str, tmp_path: Path, monkey
     path = written(tmp_path, NETWORK, SCORES)
     plugins.load([str(path)])
     path.unlink()
-    architectures = [{"space": "my-mlp", "width": width} for width in (8, 16, 24)]
+    architectures = [{"space": "my-mlp", "hidden": width} for width in (8, 16, 24)]
     expected = scorer().score(architectures)
     with open_workers(workers) as opened, with_workers(scorer(), opened) as spread:
         found = spread.score(architectures)

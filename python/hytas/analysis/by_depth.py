@@ -18,7 +18,7 @@ LEAST_NETWORKS = 20
 def by_depth(
     architectures: Sequence[Mapping[str, Any]], accuracy: Floats, resamples: int, seed: int
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return the values that the best networks have in each layer (AutoFormer and S3, figures 1).
+    """Return the values that the best networks have in each layer, as AutoFormer's supplementary.
 
     A network without a layer is left out there. So a deep layer compares deep networks only.
 

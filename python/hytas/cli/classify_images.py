@@ -13,7 +13,7 @@ from hytas.cli.progress import bar, echo
 from hytas.errors import InputError, one_line
 
 if TYPE_CHECKING:
-    from hytas.data.images.image_set import Read
+    from hytas.data.samples import Read
     from hytas.deploy import DeployedModel
 
 SUFFIX = ".csv"

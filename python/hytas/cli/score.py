@@ -16,8 +16,8 @@ CHUNK = 16  # architectures between two writes, where this process alone scores
 @click.option(
     "--archs",
     required=True,
-    help="Architectures: CSV with columns depth, embed_dim, num_heads, mlp_ratio (space hytas), "
-    "or JSON lines (any space).",
+    help="Architectures: JSON lines, or CSV with a column for each gene and a column space; "
+    "without it, they are of the space hytas.",
 )
 @click.option("--proxy", default="snip,dss", show_default=True, help="Proxies, comma-separated.")
 @click.option(
@@ -78,6 +78,8 @@ def score(
     scene = config.load_scene()
     chosen, data = choose_device(device), prepare_scene(config, scene)
     _check_genes(archs, architectures, data.shape, space)
+    for name in {gene for one in architectures for gene in one} & set(map(str, specs)):
+        raise InputError("proxy", name, "is also a gene: the table would have it in two columns")
     batch = patches_for_proxies(data, specs, config.seed)
     inherited = _inherited(config, data, chosen, space or space_of(architectures[0]))
     evaluator = Evaluator(
@@ -95,9 +97,11 @@ def score(
     with ScoreTable(out, evaluator.names, architectures, decisive, combinations, kept) as table:
         if config.data == "synthetic":
             click.echo("scoring on the embedded synthetic scene", err=True)
-        _score_rest(evaluator, workers, architectures, table)
+        reason = _score_rest(evaluator, workers, architectures, table)
         failed = table.finish()
     click.echo(f"{len(architectures)} architectures scored, {failed} with a failed score: {out}")
+    if reason:
+        click.echo(f"first failure: {reason}", err=True)
 
 
 def _inherited(config: Any, data: Any, device: Any, space: str) -> Any | None:
@@ -152,15 +156,19 @@ def _check_genes(
 
 def _score_rest(
     evaluator: Any, workers: str | None, architectures: list[dict[str, Any]], table: Any
-) -> None:
+) -> str:
+    """Score the architectures that the table lacks; return the first reason of a failure, or ""."""
     from hytas.proxies import with_workers
     from hytas.search import score_parts
 
-    started, first = time.monotonic(), table.done
+    started, first, reason = time.monotonic(), table.done, ""
     if first:
         click.echo(f"resuming: {first} of {len(architectures)} are scored already", err=True)
     with with_workers(evaluator, workers) as scorer:
         for results in score_parts(scorer, architectures[first:], CHUNK):
             table.append(architectures[table.done : table.done + len(results)], results)
+            failed = (f"{name}: {why}" for one in results for name, why in one["reasons"].items())
+            reason = reason or next(failed, "")
             rate = (table.done - first) / max(time.monotonic() - started, 1e-9)
             click.echo(f"{table.done}/{len(architectures)}, {rate:.1f}/s", err=True)
+    return reason

@@ -161,7 +161,7 @@ def _print_family(members: "list[Member]") -> None:
 @options.device_option
 @options.json_option
 def rank(folder: str, budgets: tuple[str, ...], count: int, device: str, as_json: bool) -> None:
-    """Compare inherited weights with cheap rivals as ranks of subnets (AutoFormer's table 1).
+    """Compare inherited weights with cheap rivals as ranks of subnets (AutoFormer, supplementary).
 
     Each subnet is trained alone by the supernet's recipe, which takes as long as COUNT final
     trainings. The same command again goes on where it was stopped.

@@ -1,7 +1,8 @@
 """Where tokens lie, as attention sees it: relative positions, and windows of a grid.
 
-Sources: AutoFormer (Chen et al., ICCV 2021), after Wu et al. (iRPE, ICCV 2021): two tables each for
-keys and values. Swin (Liu et al., ICCV 2021): a bias for each head, windows that are shifted.
+Sources: AutoFormer (Chen et al., ICCV 2021), after Shaw et al. (NAACL 2018), in two dimensions: two
+tables each for keys and values. Swin (Liu et al., ICCV 2021): a bias for each head, and shifted
+windows.
 """
 
 import torch

@@ -78,7 +78,9 @@ class RunFolder:
     )
     architecture = Artefact("architecture.json", "the genes of the winner", "race", ("recipe",))
     recipe = Artefact(
-        "recipe.json", "the name of its recipe: `full`, `plain` or `unwhitened`", "race"
+        "recipe.json",
+        "its recipe: the preset that won the race, such as `full`; with `minutes` its length",
+        "race",
     )
     evaluations = Artefact(
         "evaluations.sqlite",

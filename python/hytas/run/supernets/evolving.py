@@ -74,7 +74,7 @@ def evolve_space(
     error, and changes the choices. It ends where a round changes nothing, or after `rounds`. What
     is done lies in a folder next to `out`, from which the same call goes on.
 
-    Source: S3 (Chen et al., NeurIPS 2021), sections 3.2 and 3.3.
+    Source: S3 (Chen et al., NeurIPS 2021).
 
     Args:
         config: with the space, a budget and `supernet_settings`.

@@ -1,4 +1,4 @@
-"""Compare how well inherited weights and cheap proxies rank subnets (AutoFormer's table 1)."""
+"""Compare how well inherited weights (AutoFormer, supplementary) and proxies rank subnets."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

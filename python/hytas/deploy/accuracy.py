@@ -14,11 +14,8 @@ def check_truth(truth: npt.NDArray[np.int32], card: ModelCard) -> None:
     """Refuse a ground truth without any class of the model."""
     if not _known(truth, card).any():
         classes = ", ".join(map(str, np.unique(truth[truth != 0])[:20])) or "none"
-        known = ", ".join(map(str, card.class_ids))
-        raise InputError(
-            "labels",
-            rule=f"classes {classes} in the map; the model knows {known}",
-        )
+        ids = ", ".join(map(str, card.class_ids))
+        raise InputError("labels", rule=f"classes {classes} in the map; the model knows {ids}")
 
 
 def measure(

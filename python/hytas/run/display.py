@@ -132,8 +132,8 @@ class Display(Report):
         self._count, self._work, self._share, self._left = "", "", 0.0, ""
         if name not in COMPARED:
             self._best, self._references = "", {}
-        known = not self._plan or name in self._plan
-        if known and not self._console.is_terminal and not self._notebook:
+        planned = not self._plan or name in self._plan
+        if planned and not self._console.is_terminal and not self._notebook:
             self._print(f"{self._title()} ...")
         self._last = time.monotonic()
         self._refresh(force=True)

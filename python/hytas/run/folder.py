@@ -346,11 +346,11 @@ class RunFolder:
         return self.path / f"fold-{fold}.safetensors"
 
     def forget_training(self, *, records: bool = False) -> None:
-        """Remove the checkpoints of the final training and of its folds, and records if asked.
+        """Remove the temporary files, which are those of the final training; records if asked.
 
         The winner's own checkpoint goes last: as long as it exists, the recipe cannot change.
         """
-        paths = [*self.fold_checkpoints, *self.checkpoints]
+        paths = self._temporary()
         paths.sort(key=lambda path: path == self.checkpoint)
         if records:
             paths = [*self.records, *paths]
@@ -369,8 +369,12 @@ class RunFolder:
 
     def training_began(self) -> bool:
         """Return whether a file exists that the recipe decided after the race."""
-        trained = [*self.checkpoints, *self.fold_checkpoints, *self.records]
-        return self.weights.exists() or bool(trained)
+        return self.weights.exists() or bool([*self._temporary(), *self.records])
+
+    def _temporary(self) -> list[Path]:
+        return [
+            path for each in ARTEFACTS.values() if each.temporary for path in each.paths(self.path)
+        ]
 
     def read_config(self) -> tuple[RunConfig, str]:
         """Return the folder's configuration and the fingerprint of its scene.

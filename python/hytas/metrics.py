@@ -61,10 +61,7 @@ def accuracy_report(
 
 
 def calibration(
-    truth: ArrayLike,
-    predicted: ArrayLike,
-    probabilities: ArrayLike,
-    bins: int = CALIBRATION_BINS,
+    truth: ArrayLike, predicted: ArrayLike, probabilities: ArrayLike, bins: int = CALIBRATION_BINS
 ) -> dict[str, Any]:
     """Return the expected calibration error (ECE): the gap between confidence and accuracy.
 

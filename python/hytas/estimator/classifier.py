@@ -192,10 +192,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
             model, given = self._model(), given_cube(cube)
             model.check_scene(given.cube.shape[2], given.wavelengths)
             rows = probability_rows(
-                model,
-                given.cube,
-                nodata=given.nodata,
-                smooth="none" if given.are_spectra else None,
+                model, given.cube, nodata=given.nodata, smooth="none" if given.are_spectra else None
             )
             probabilities = np.stack(list(rows))
         probabilities[probabilities.max(axis=2) == 0] = np.nan

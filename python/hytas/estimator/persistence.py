@@ -99,9 +99,6 @@ def write_format(
     trained = load_weights(weights)
     pixels = np.flatnonzero(scene.labels)
     evidence = Evidence(
-        trained.sensor_model(),
-        scene.reader(trained.card.patch_size),
-        pixels,
-        scene.targets(pixels),
+        trained.sensor_model(), scene.reader(trained.card.patch_size), pixels, scene.targets(pixels)
     )
     return export_file(path, trained.card, name, evidence, force=force)

@@ -130,11 +130,7 @@ def _terms(file: Mapping[str, Any]) -> list[Term]:
 
 
 def profile(
-    card: ModelCard,
-    *,
-    threads: int = 1,
-    batch: int = 1,
-    progress: Progress | None = None,
+    card: ModelCard, *, threads: int = 1, batch: int = 1, progress: Progress | None = None
 ) -> dict[str, Any]:
     """Measure networks of the card's search space on this device, and fit formulas to their times.
 

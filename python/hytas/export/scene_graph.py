@@ -92,11 +92,7 @@ def export_scene(model: SensorModel, path: str | Path, card: ModelCard) -> Path:
 
 
 def to_scene_onnx(
-    model: SensorModel,
-    card: ModelCard,
-    *,
-    piece: int | None = None,
-    half: bool = False,
+    model: SensorModel, card: ModelCard, *, piece: int | None = None, half: bool = False
 ) -> onnx.ModelProto:
     """Return the ONNX model that `export_scene` writes.
 

@@ -38,9 +38,7 @@ def export_program(model: SensorModel, path: str | Path, card: ModelCard) -> Pat
     example, buffer = _example(model, card), io.BytesIO()
     with quiet(), torch.no_grad():
         program = torch.export.export(
-            inference_copy(model),
-            (example,),
-            dynamic_shapes=({0: torch.export.Dim("N", min=1)},),
+            inference_copy(model), (example,), dynamic_shapes=({0: torch.export.Dim("N", min=1)},)
         )
         for node in program.graph.nodes:
             node.meta.pop("stack_trace", None)  # it contains paths of this machine

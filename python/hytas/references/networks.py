@@ -17,13 +17,7 @@ from hytas.models.spectralformer import SpectralFormer
 from hytas.references.task import Fit, Progress, Task
 from hytas.references.training import Plan, seeded, shape_of, test, train
 
-HYTAS = {
-    "space": "hytas",
-    "depth": 7,
-    "embed_dim": 112,
-    "num_heads": [4] * 7,
-    "mlp_ratio": [4] * 7,
-}
+HYTAS = {"space": "hytas", "depth": 7, "embed_dim": 112, "num_heads": [4] * 7, "mlp_ratio": [4] * 7}
 
 TURNS: tuple[Callable[[NDArray[np.float32]], NDArray[np.float32]], ...] = (
     np.fliplr,
@@ -67,8 +61,7 @@ def hytas(task: Task, progress: Progress) -> Fit:
     """
     scaling = task.fit_scaling("minmax")
     network = seeded(
-        task,
-        lambda: build_network(HYTAS, shape_of(task, scaling), drop_path=0.1, seed=task.seed),
+        task, lambda: build_network(HYTAS, shape_of(task, scaling), drop_path=0.1, seed=task.seed)
     )
     optimizer = torch.optim.AdamW(network.parameters(), lr=3.1e-4, weight_decay=5e-3)
     # Five processes with batch 64 share whole multiples of 256 pixels; the others are dropped.

@@ -61,10 +61,7 @@ class Results:
                 run["method"], run["seed"], run["test"]["OA"]
         except (KeyError, TypeError, ValueError):
             raise InputError(
-                "out",
-                path,
-                "holds no results of reference methods",
-                hint="name another file",
+                "out", path, "holds no results of reference methods", hint="name another file"
             ) from None
         differing = [
             f"{name.replace('_', ' ')} {self.setting.get(name)} (there {setting.get(name)})"

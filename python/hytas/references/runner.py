@@ -9,14 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.data import (
-    LabelledData,
-    Scene,
-    Split,
-    SplitSettings,
-    make_split,
-    takes_split_options,
-)
+from hytas.data import LabelledData, Scene, Split, SplitSettings, make_split, takes_split_options
 from hytas.deploy.smoothing import RADIUS, Smoothing, around, smooth_pixels
 from hytas.metrics import accuracy_report, mean_and_deviation, summarise
 from hytas.references.classical import thinned

@@ -20,12 +20,7 @@ Groups = list[NDArray[np.int64]]
 
 
 def explain_run(
-    run: str | Path,
-    config: RunConfig,
-    *,
-    groups: int = 20,
-    samples: int = 300,
-    repeats: int = 3,
+    run: str | Path, config: RunConfig, *, groups: int = 20, samples: int = 300, repeats: int = 3
 ) -> dict[str, Any]:
     """Explain the trained model of a run on its test samples; see `hytas.analysis.explanation`.
 

@@ -41,11 +41,7 @@ class ReferenceFits:
     """
 
     def __init__(
-        self,
-        data: LabelledData,
-        settings: ReferenceSettings,
-        workers: WorkersLike,
-        parallel: bool,
+        self, data: LabelledData, settings: ReferenceSettings, workers: WorkersLike, parallel: bool
     ) -> None:
         self._data, self._settings, self._workers = data, settings, workers
         self._parallel = parallel

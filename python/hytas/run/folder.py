@@ -38,15 +38,10 @@ class RunFolder:
     """
 
     report = Artefact(
-        "report.html",
-        "all of the run on one page; it loads nothing from the internet",
-        "report",
+        "report.html", "all of the run on one page; it loads nothing from the internet", "report"
     )
     onnx = Artefact(
-        "model.onnx",
-        "the model: raw pixels in, class probabilities out",
-        "export",
-        ("weights",),
+        "model.onnx", "the model: raw pixels in, class probabilities out", "export", ("weights",)
     )
     torchscript = Artefact("model.pt", "the same model for torch", "export", ("weights",))
     weights = Artefact(

@@ -256,10 +256,7 @@ class PreparedSpectra(PreparedData):
 
 
 def prepare_scene(
-    config: RunConfig,
-    scene: LabelledData,
-    split: Split | None = None,
-    start: Start | None = None,
+    config: RunConfig, scene: LabelledData, split: Split | None = None, start: Start | None = None
 ) -> PreparedData:
     """Split and scale a scene, or a set of images, as `config` says.
 

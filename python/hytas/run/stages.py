@@ -14,12 +14,7 @@ from hytas.run.choosing.searching import race_stage, search_stage, shorten_train
 from hytas.run.context import Run, RunContext
 from hytas.run.delivering.comparing import references_stage
 from hytas.run.delivering.control import control_stage
-from hytas.run.delivering.files import (
-    export_stage,
-    further_formats,
-    map_stage,
-    predictions_stage,
-)
+from hytas.run.delivering.files import export_stage, further_formats, map_stage, predictions_stage
 from hytas.run.delivering.reporting import report_stage
 from hytas.run.final.seeds import copy_choice, seeds_stage
 from hytas.run.final.stage import are_recorded, folds_stage, train_stage

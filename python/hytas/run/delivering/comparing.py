@@ -14,12 +14,7 @@ import numpy.typing as npt
 from hytas.data import Split
 from hytas.errors import InputError
 from hytas.metrics import compare_predictions
-from hytas.references import (
-    CLASSICAL,
-    bounded_split,
-    figures_of_test,
-    title_of,
-)
+from hytas.references import CLASSICAL, bounded_split, figures_of_test, title_of
 from hytas.results import WINNER
 from hytas.run.choosing.votes import MOST_TRAIN as MOST_FOR_VOTES
 from hytas.run.config import RunConfig

@@ -167,10 +167,7 @@ def predictions_stage(run: Run) -> None:
         return reader(test[numbers])
 
     probabilities = classify_images(
-        deployed,
-        read,
-        len(test),
-        lambda done, total: run.report.pixels("classify", done, total),
+        deployed, read, len(test), lambda done, total: run.report.pixels("classify", done, total)
     )
     targets = samples.targets(test)
     labels = [samples.class_names[target] for target in targets]

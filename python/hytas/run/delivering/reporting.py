@@ -60,10 +60,7 @@ def _told(runs: Sequence[str | Path]) -> Iterator[None]:
 
 
 def _report(
-    runs: Sequence[str | Path],
-    out: str | Path,
-    moved: Mapping[str, Sequence[str]],
-    report: Report,
+    runs: Sequence[str | Path], out: str | Path, moved: Mapping[str, Sequence[str]], report: Report
 ) -> None:
     folders = [RunFolder(path) for path in runs]
     first, _ = folders[0].read_config()
@@ -77,10 +74,7 @@ def _report(
     if idle:
         name = next(name for name, paths in moved.items() if paths)
         raise InputError(
-            name,
-            " ".join(moved[name]),
-            "no run here needs its scene",
-            hint="leave out the option",
+            name, " ".join(moved[name]), "no run here needs its scene", hint="leave out the option"
         )
     for folder in folders:
         if Path(out).resolve() == folder.report.resolve():

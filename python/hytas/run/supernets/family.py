@@ -289,12 +289,7 @@ def _member_of(run: Run, row: dict[str, str]) -> Member:
 def _write_family(run: Run, supernet: Supernet, members: Sequence[Member]) -> None:
     """Write the table, the chart, the weights and the slices of a family."""
     folder = run.folder
-    files = [
-        folder.family,
-        folder.family_picture,
-        folder.family_weights,
-        folder.family_slices,
-    ]
+    files = [folder.family, folder.family_picture, folder.family_weights, folder.family_slices]
     folder.manifest.forget(files)
     cost = run.context.space.cost_names[0]
     members = sorted(members, key=lambda each: each.costs[cost])

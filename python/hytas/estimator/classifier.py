@@ -39,7 +39,7 @@ from hytas.types import Array
 
 
 class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore[misc]
-    """Search, train and export a transformer for a labelled cube, as `hytas-search` does.
+    """Search, train and export a transformer for a labelled cube, as `hytas search` does.
 
     A sample is a pixel with its neighbours. So the input is the whole cube (H, W, bands), and the
     target is a label map (H, W) with 0 for unlabelled pixels. `fit` trains on every labelled pixel
@@ -60,7 +60,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
         Args:
             cube: (H, W, bands), raw values of the sensor, of any real type; or an
                 `xarray.DataArray` with the dimensions y, x and band, whose wavelengths, bad bands
-                and no-data value are taken, too; or the pixels of `hytas.BlockSplit.samples`.
+                and no-data value are taken, too; or the pixels of `hytas.BlockSplit.samples`;
                 or spectra (n, bands) that are no pixels. `predict` and `score` accept all of these
                 as well.
             labels: (H, W) class ids, 0 unlabelled, also as a `DataArray`; or (n,), one id for each

@@ -131,7 +131,8 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
             object.__setattr__(self, "proxy", "width" if races else "dss")
         proxies = ",".join(map(str, parse_proxies(self.proxy)))
         object.__setattr__(self, "proxy", proxies)
-        if images and self.self_training == effort.self_training:  # filled before the data were
+        # It was filled before the data were given.
+        if images and self.self_training == effort.self_training:
             object.__setattr__(self, "self_training", None)
         presets, settings = read_presets(self.presets)
         if not presets:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hytas.race import diverse, relatives, size_classes, size_of
+from hytas.race import diverse, size_classes
 from hytas.search import Evaluation
 
 
@@ -63,52 +63,29 @@ def test_finalists_are_of_every_size_however_good_the_proxy_finds_large_ones() -
     assert np.bincount(some).tolist() == [6, 1, 1]
 
 
-def test_finalists_of_the_largest_sizes_alone() -> None:
-    ranked = [sized(place, 900 - 100 * place, patch=place) for place in range(9)]
-    assert [one.id for one in diverse(ranked, 4, (1,))] == [0, 1, 2, 3]
-    # Where there are fewer large ones, smaller ones follow.
-    assert [one.id for one in diverse(ranked, 6, (1,))] == [0, 1, 2, 3, 4, 5]
-
-
-KINDS = [(mixer, gate, patch) for mixer in ("conv3", "none") for gate in "ny" for patch in (5, 7)]
-
-
-def test_relatives_differ_from_a_leader_in_one_gene() -> None:
-    """The first leader gives the first relative, the second one the second."""
+def test_kinds_that_won_before_have_a_third_of_the_places() -> None:
+    """The best candidate of each, with the largest patches; the others are of many kinds."""
+    kinds = [("attention", "no"), ("none", "yes"), ("conv5", "yes"), ("conv3", "yes")]
     ranked = [
-        sized(place, 1000 - place, mixer=mixer, gate=gate, patch=patch, embed_dim=80)
-        for place, (mixer, gate, patch) in enumerate(KINDS)
+        sized(
+            100 * place + 10 * patch + at,
+            1000 - at,
+            tokens="pixel",
+            pixel_mixer=mixer,
+            pixel_gate=gate,
+            pooling="mean",
+            patch=patch,
+            pixel_depth=1,
+            embed_dim=80 - at,
+        )
+        for at in range(2)
+        for patch in (1, 3, 5, 7)
+        for place, (mixer, gate) in enumerate(kinds)
     ]
-    leaders = [ranked[3], ranked[4]]  # (conv3, y, 7) and (none, n, 5)
-    found = relatives(leaders, {3, 4}, ranked, 4)
-    # (conv3, n, 7), (conv3, n, 5), (conv3, y, 5), (none, n, 7): one gene from the leader whose turn
-    # it is, the best rank first.
-    assert [one.id for one in found] == [1, 0, 2, 5]
-
-
-def test_of_the_kind_of_a_leader_there_are_relatives_of_every_size() -> None:
-    sizes = (1000, 400, 200, 50)
-    ranked = [
-        sized(10 * place + at, size - place, mixer=mixer, gate=gate, patch=patch)
-        for place, (mixer, gate, patch) in enumerate(KINDS)
-        for at, size in enumerate(sizes)
-    ]
-    found = relatives([ranked[0]], {0}, ranked, 8)
-    number = dict(
-        zip((one.id for one in ranked), size_classes(list(map(size_of, ranked))), strict=True)
-    )
-    assert sorted(number[one.id] for one in found[:6]) == [0, 0, 0, 1, 2, 3]
-    # The smaller ones are of the leader's kind: it has no other relative that is nearer.
-    assert [one.id for one in found if number[one.id]] == [
-        1,
-        2,
-        3,
-        *[each.id for each in found[6:]],
-    ]
-
-
-def test_without_relatives_other_candidates_follow_by_rank() -> None:
-    ranked = [evaluation(place, embed_dim=10 + place) for place in range(6)]
-    assert [one.id for one in relatives([ranked[1]], {0, 1}, ranked, 3)] == [2, 3, 4]
-    assert [one.id for one in relatives([], {0, 1}, ranked, 2)] == [2, 3]
-    assert [one.id for one in relatives([ranked[0]], set(range(6)), ranked, 2)] == []
+    first = {370, 270, 170, 350, 250, 150}  # conv3, conv5 and none: with 7 x 7 and 5 x 5 pixels
+    assert first <= {one.id for one in diverse(ranked, 18)}
+    # Of few finalists, the first of the portfolio.
+    assert {370, 270} <= {one.id for one in diverse(ranked, 6)}
+    # A candidate of a smaller class does not take such a place.
+    small = [replace(one, costs={"params": 400}) if one.id == 370 else one for one in ranked]
+    assert 371 in {one.id for one in diverse(small, 6)}

@@ -1,7 +1,7 @@
 """The race: successive halving of finalists on validation pixels."""
 
 from hytas.race.events import RaceProgress, RungEnd, RungRow
-from hytas.race.finalists import diverse, kinds_of, relatives
+from hytas.race.finalists import diverse, kinds_of
 from hytas.race.race import race
 from hytas.race.rankings import DEFAULT_RANKING, RANKINGS, default_ranking, find_ranking
 from hytas.race.results import Racer, RungResult, results_by_racer, rung_results
@@ -35,7 +35,6 @@ __all__ = [
     "plan_rungs",
     "race",
     "race_scores",
-    "relatives",
     "results_by_racer",
     "rung_results",
     "size_classes",

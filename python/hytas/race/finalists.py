@@ -1,8 +1,7 @@
-"""Choose the finalists: diverse candidates first, then relatives of those that lead."""
+"""Choose the finalists: some of kinds that won before, the others diverse."""
 
-import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -12,31 +11,35 @@ from hytas.spaces.genes import active, is_depth
 
 Genes = tuple[tuple[str, Any], ...]
 
-RELATIVES = 3
-"""One of so many finalists is chosen when the others have ended their first training."""
-LEADERS = 3
-"""Finalists whose relatives join."""
+PORTFOLIO = tuple(
+    {"tokens": "pixel", "pixel_mixer": mixer, "pixel_gate": "yes", "pooling": "mean"}
+    for mixer in ("conv3", "conv5", "none", "attention")
+)
+"""Kinds of networks of `hytas-wide` that won races on several scenes: docs/log.md."""
+PATCHES = 2
+"""Values of the gene `patch`, the largest first, that each kind of the portfolio has."""
+PORTFOLIO_SHARE = 3
+"""One of so many finalists is of the portfolio, at most."""
 
 
-def diverse(
-    ranked: Sequence[Evaluation], count: int, weights: Sequence[int] = WEIGHTS
-) -> list[Evaluation]:
-    """Choose `count` finalists, so that sizes, values of genes and pairs of values have a share.
+def diverse(ranked: Sequence[Evaluation], count: int) -> list[Evaluation]:
+    """Choose `count` finalists of a portfolio, of every size and of many kinds.
 
-    Size classes have fixed shares (`hytas.race.size_classes`). The next finalist is of the class
-    that is furthest below its share. The share of a value or a pair is its share among the
-    candidates: kinds of networks that the search samples often are among the finalists, and rare
-    ones too. Embedding width, depth and genes of single layers do not count: within a size class
-    the rank decides. Inactive genes do not count either. Within a class, the next finalist is the
-    candidate whose values and pairs are, in their mean, furthest below their shares so far; of
-    equals, that of the best rank. Two finalists differ in a global gene as long as there are such
-    candidates.
+    A portfolio of kinds that won races on other scenes comes first: of each the candidate of the
+    best rank in the largest size class (Feurer et al., Auto-Sklearn 2.0, JMLR 2022).
+
+    For the others, size classes have fixed shares (`hytas.race.size_classes`). The next finalist is
+    of the class that is furthest below its share. The share of a value or a pair of values is its
+    share among the candidates: kinds of networks that the search samples often are among the
+    finalists, and rare ones too. Embedding width, depth and genes of single layers do not count:
+    within a size class the rank decides. Inactive genes do not count either. Within a class, the
+    next finalist is the candidate whose values and pairs are, in their mean, furthest below their
+    shares so far; of equals, that of the best rank. Two finalists differ in a global gene as long
+    as there are such candidates.
 
     Args:
         ranked: the best first.
         count: of the finalists; all of `ranked` if there are fewer.
-        weights: finalists of each size class, relative to the others, the largest class first. A
-            class beyond them has some only if the others have no more candidates.
 
     Returns:
         The finalists, the best first.
@@ -45,16 +48,12 @@ def diverse(
     kinds = [_values_and_pairs(item.architecture) for item in ranked]
     share = Counter(kind for row in kinds for kind in row)
     classes = size_classes([size_of(item) for item in ranked])
-    chosen: list[int] = []
-    taken: Counter[Any] = Counter()
-    sizes: Counter[int] = Counter()
-
-    def filled(size: int) -> tuple[float, int]:
-        return (sizes[size] / weights[size] if size < len(weights) else math.inf), size
-
+    chosen = _portfolio(ranked, classes, min(count, len(ranked)) // PORTFOLIO_SHARE)
+    taken: Counter[Any] = Counter(kind for rank in chosen for kind in kinds[rank])
+    sizes: Counter[int] = Counter(classes[rank] for rank in chosen)
     while len(chosen) < min(count, len(ranked)):
         free = [rank for rank in range(len(ranked)) if rank not in chosen]
-        size = min({classes[rank] for rank in free}, key=filled)
+        size = min({classes[rank] for rank in free}, key=lambda k: (sizes[k] / WEIGHTS[k], k))
         free = [rank for rank in free if classes[rank] == size]
         seen = {genes[rank] for rank in chosen}
         fresh = [rank for rank in free if genes[rank] not in seen]
@@ -68,56 +67,17 @@ def diverse(
     return [ranked[rank] for rank in sorted(chosen)]
 
 
-def relatives(
-    leaders: Sequence[Evaluation],
-    racing: Collection[int],
-    ranked: Sequence[Evaluation],
-    count: int,
-) -> list[Evaluation]:
-    """Choose `count` candidates that are like the leaders of a first rung, of every size.
-
-    Size classes have fixed shares (`hytas.race.size_classes`). Each of the first `LEADERS` leaders
-    gives a relative in turn: the candidate that differs least from it, in one global gene at most
-    next to sizes and heads; of equals, that of the best rank.
-
-    Args:
-        leaders: the finalists so far that did not fail, the best first.
-        racing: the numbers of all finalists so far.
-        ranked: candidates of the search, the best first.
-        count: of the relatives. Where there are fewer, other candidates follow by rank.
-    """
-    classes = size_classes([size_of(item) for item in ranked])
-    structures = [structure(item.architecture) for item in ranked]
-    raced = {
-        (of, size)
-        for item, of, size in zip(ranked, structures, classes, strict=True)
-        if item.id in racing
-    }
-    leading = [structure(item.architecture) for item in leaders[:LEADERS]]
-    chosen: list[Evaluation] = []
-    sizes: Counter[int] = Counter()
-    while len(chosen) < count:
-        near = [
-            (place, len(set(structures[rank]) ^ set(leading[place])), rank)
-            for place in range(len(leading))
-            for rank in range(len(ranked))
-            if (structures[rank], classes[rank]) not in raced
-            and len(set(structures[rank]) ^ set(leading[place])) <= 2
-        ]
-        if not near:
-            break
-        size = min({classes[rank] for *_, rank in near}, key=lambda k: (sizes[k] / WEIGHTS[k], k))
-        turn = sizes[size] % len(leading)
-        _, _, best = min(
-            (one for one in near if classes[one[2]] == size),
-            key=lambda one: ((one[0] - turn) % len(leading), *one[1:]),
-        )
-        chosen.append(ranked[best])
-        raced.add((structures[best], size))
-        sizes[size] += 1
-    taken = {*racing, *(one.id for one in chosen)}
-    others = [one for one in ranked if one.id not in taken]
-    return [*chosen, *others[: count - len(chosen)]]
+def _portfolio(ranked: Sequence[Evaluation], classes: Sequence[int], count: int) -> list[int]:
+    """Return the ranks of the first `count` candidates of the portfolio, large patches first."""
+    large = [rank for rank, size in enumerate(classes) if size == min(classes)]
+    patches = sorted({ranked[rank].architecture.get("patch", 0) for rank in large}, reverse=True)
+    chosen = []
+    for patch in patches[:PATCHES]:
+        for kind in PORTFOLIO:
+            wanted = {**kind, "patch": patch}.items()
+            found = (rank for rank in large if wanted <= ranked[rank].architecture.items())
+            chosen += [rank for rank in [next(found, None)] if rank is not None]
+    return chosen[:count]
 
 
 def global_genes(architecture: Mapping[str, Any]) -> Genes:

@@ -9,14 +9,7 @@ from numpy.typing import NDArray
 
 from hytas.errors import InputError, is_out_of_memory
 from hytas.race.events import RaceProgress, RungEnd, RungRow
-from hytas.race.finalists import (
-    RELATIVES,
-    Genes,
-    describe_genes,
-    diverse,
-    kinds_of,
-    relatives,
-)
+from hytas.race.finalists import Genes, describe_genes, diverse, kinds_of
 from hytas.race.front import front_order
 from hytas.race.rankings import Ranking, find_ranking
 from hytas.race.results import Key, Racer, RungResult, best_of_each, key_of, rung_results
@@ -30,7 +23,7 @@ from hytas.race.rungs import (
     promoted,
 )
 from hytas.race.scores import RaceScore, best_first, race_scores
-from hytas.race.size_classes import SHARES, WEIGHTS, size_classes, size_of
+from hytas.race.size_classes import SHARES, size_classes, size_of
 from hytas.race.task import RaceTask
 from hytas.race.trials import RacePixels, Trial, run_trials, share_pixels
 from hytas.search import Evaluation, EvaluationStore, MethodVote, Training
@@ -55,17 +48,14 @@ def race(
 ) -> Racer:
     """Return the winner of successive halving among diverse finalists, and its recipe.
 
-    Finalists are of many kinds and sizes (`hytas.race.diverse`). In the first rung they are
-    trained by the first recipe. Where no finalists vote, these are two thirds of them, of the
-    largest sizes. Then candidates join that are like the best of these, of all sizes
-    (`hytas.race.relatives`), and are trained as long. The better half is trained by each further
-    recipe that makes a difference to it (`RaceTask.recipes_for`). A finalist keeps its best
-    recipe. The best of each size class is promoted unless it is far behind
-    (`hytas.race.rungs.promoted`). Each rung continues the trainings of the rung before
-    (`hytas.race.plan_rungs`). A finalist is trained once for each fold. Early rungs, of many
-    finalists, take only the folds that they need (`RaceTask.folds_of`). The last rung takes all
-    folds and compares finalists pixel by pixel: a finalist that is behind by more than chance does
-    not win (`hytas.race.rungs.choose_winner`).
+    Finalists are of all sizes (`hytas.race.diverse`), and the best of each size class is promoted
+    unless it is far behind (`hytas.race.rungs.promoted`). In the first rung each finalist is
+    trained by the first recipe, and the better half by each further recipe that makes a difference
+    to it (`RaceTask.recipes_for`). A finalist keeps its best recipe. Each rung continues the
+    trainings of the rung before (`hytas.race.plan_rungs`). A finalist is trained once for each
+    fold. Early rungs, of many finalists, take only the folds that they need (`RaceTask.folds_of`).
+    The last rung takes all folds and compares finalists pixel by pixel: a finalist that is behind
+    by more than chance does not win (`hytas.race.rungs.choose_winner`).
 
     The validation score of a finalist is the mean over its rungs so far, weighted with their
     lengths and folds: early rungs favour networks that learn fast, and on an easy scene late rungs
@@ -104,22 +94,19 @@ def race(
         OSError: a worker that trained was lost.
     """
     ranking = find_ranking(task.ranking)
-    finalists = min(finalists, len(ranked))
-    # Relatives of early leaders would be most of the voters, and agree with each other.
-    joining = 0 if task.unlabelled is not None else finalists // RELATIVES
-    chosen = diverse(ranked, finalists - joining, WEIGHTS[:1] if joining else WEIGHTS)
+    chosen = diverse(ranked, finalists)
     waiting = [Racer(one, name) for one in chosen for name in task.recipes_for(one.architecture)]
     results: dict[Key, list[RungResult]] = {}
     on_cpu, sent = task.device.type == "cpu", task.patch_bytes
     with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent, shared_gpu=task.device) as pool:
         share = len(task.folds) / len(task.all_folds)
-        rungs = plan_rungs(finalists, steps, task.final_steps, share, task.last_finalists)
-        trainings = first_trainings(finalists, len(waiting) * finalists // len(chosen))
+        rungs = plan_rungs(len(chosen), steps, task.final_steps, share, task.last_finalists)
+        trainings = first_trainings(len(chosen), len(waiting))
         events = _Events(task, rungs, trainings, on_training, on_rung)
         classes = size_classes([size_of(one) for one in ranked])
         by_id = {one.id: each for one, each in zip(ranked, classes, strict=True)}
         trainer = _Trainer(
-            task, store, pool, ranking, notify, events, by_id, until, ranked, joining
+            task, store, pool, ranking, notify, events, by_id, until, kinds_of(ranked)
         )
         count = len(waiting)  # each finalist with each recipe
         for rung, following in zip(rungs, [*rungs[1:], None], strict=True):
@@ -237,8 +224,7 @@ class _Trainer:
     events: _Events
     size_classes: Mapping[int, int]
     until: Callable[[], bool] | None
-    candidates: Sequence[Evaluation]
-    joining: int
+    kinds: Mapping[int, Genes]
 
     def is_over(self) -> bool:
         """Return whether the time of the race is over."""
@@ -248,11 +234,6 @@ class _Trainer:
     def votes(self) -> list[MethodVote]:
         """Votes of reference methods on the unlabelled pixels."""
         return self.store.votes() if self.task.unlabelled is not None else []
-
-    @cached_property
-    def kinds(self) -> dict[int, Genes]:
-        """The kind of each candidate."""
-        return kinds_of(self.candidates)
 
     @cached_property
     def pixels(self) -> Shared[RacePixels]:
@@ -282,7 +263,7 @@ class _Trainer:
         trained: list[Racer] = []
         while waiting and not trained:
             running, waiting = waiting[:count], waiting[count:]
-            running = self._train_recipes(running, rung, results)
+            self._train_recipes(running, rung, results)
             scores = race_scores(results, self.ranking, self.votes, self.kinds)
             trained = best_of_each(best_first(running, scores))
         if not trained:
@@ -305,41 +286,27 @@ class _Trainer:
 
     def _train_recipes(
         self, racers: list[Racer], rung: Rung, results: dict[Key, list[RungResult]]
-    ) -> list[Racer]:
+    ) -> None:
         """Train each finalist by its first recipe, and the better of them by their others.
 
-        In the first rung, relatives of the better ones join. The best of each size class is one of
-        those that train by all recipes; in a race for a front, its first ones are.
-
-        Returns:
-            The racers, and those that joined.
+        The best of each size class is one of these; in a race for a front, its first ones are.
         """
         first = best_of_each(racers)
-        join = self.joining if rung.steps == rung.first else 0
-        whole = first_trainings(len(first) + join, len(racers) * (len(first) + join) // len(first))
-        self._train_into(results, first, rung, following=whole - len(first))
-        if join and not self.is_over():
-            leaders = [racer.finalist for racer in self._ranked(first, results)]
-            racing = {racer.finalist.id for racer in first}
-            joined = [
-                Racer(one, name)
-                for one in relatives(leaders, racing, self.candidates, join)
-                for name in self.task.recipes_for(one.architecture)
-            ]
-            further = best_of_each(joined)
-            left = whole - len(first) - len(further)
-            self._train_into(results, further, rung, before=len(first), following=left)
-            racers, first = [*racers, *joined], [*first, *further]
         others = [racer for racer in racers if racer not in first]
+        count = compared_recipes(len(first))
+        following = first_trainings(len(first), len(racers)) - len(first)
+        self._train_into(results, first, rung, following=following)
         if not others or self.is_over():
-            return racers
-        ranked = self._ranked(first, results)
+            return
+        scores = race_scores(results, self.ranking, self.votes, self.kinds)
+        ranked = best_first(first, scores)
+        if self.task.front:
+            ranked = [ranked[at] for at in front_order(self._points(ranked, scores))]
         classes = [self.size_classes[racer.finalist.id] for racer in ranked]
-        better = promoted(classes, compared_recipes(len(first)), [False] * len(ranked))
+        better = promoted(classes, count, [False] * len(ranked))
         worse = {racer.finalist.id for at, racer in enumerate(ranked) if at not in better}
-        wanted = [racer for racer in others if racer.finalist.id not in worse]
-        self._train_into(results, wanted, rung, before=len(first))
-        return racers
+        left = [racer for racer in others if racer.finalist.id not in worse]
+        self._train_into(results, left, rung, before=len(first))
 
     def _train_into(
         self,
@@ -354,16 +321,6 @@ class _Trainer:
         for result in self.train(racers, rung, before=before, following=following):
             shorter = [one for one in results.get(result.key, []) if one.steps < result.steps]
             results[result.key] = [*shorter, result]
-
-    def _ranked(
-        self, racers: Sequence[Racer], results: Mapping[Key, Sequence[RungResult]]
-    ) -> list[Racer]:
-        """Order racers by their scores, or by fronts; those that failed are left out."""
-        scores = race_scores(results, self.ranking, self.votes, self.kinds)
-        ranked = best_first(racers, scores)
-        if self.task.front:
-            ranked = [ranked[at] for at in front_order(self._points(ranked, scores))]
-        return ranked
 
     def _points(
         self, racers: Sequence[Racer], scores: Mapping[Key, RaceScore]
@@ -454,8 +411,7 @@ class _Trainer:
         names = " and ".join([", ".join(recipes[:-1]), recipes[-1]])
         by = f", by the recipes {names}" if len(racers) > finalists else ""
         each = f", on {folds} folds" if folds > 1 else ""
-        several = "s" if finalists > 1 else ""
-        return f"race: {finalists} finalist{several}, {steps} steps each{by}{each}"
+        return f"race: {finalists} finalists, {steps} steps each{by}{each}"
 
     def _stored(self, racers: Iterable[Racer], steps: int, folds: int) -> list[Training]:
         """Return the trainings of this rung that are in the store."""

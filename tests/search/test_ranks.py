@@ -13,6 +13,8 @@ def test_a_kind_is_labels_and_depths() -> None:
     assert kind_of(genes("a", 1, 8)) == kind_of(genes("a", 1, 64))
     assert kind_of(genes("a", 1, 8)) != kind_of(genes("b", 1, 8))
     assert kind_of(genes("a", 1, 8)) != kind_of(genes("a", 2, 8))
+    assert kind_of(genes("a", 1, 8), depths=False) == kind_of(genes("a", 2, 8), depths=False)
+    assert kind_of(genes("a", 1, 8), depths=False) != kind_of(genes("b", 1, 8), depths=False)
     # Genes of layers that are not there say nothing.
     absent = {"band_depth": 0, "band_mixer": "conv3"}
     assert kind_of(genes("a", 1, 8) | absent) == kind_of(genes("a", 1, 8) | {"band_depth": 0})

@@ -247,19 +247,3 @@ def test_completion_is_offered() -> None:
     assert found == ["--class-field", "--class-names"]
     assert [item.value for item in complete.get_completions([], "cla")] == ["classify"]
     assert isinstance(group, click.Group)
-
-
-@pytest.mark.parametrize(
-    ("given", "proxy"),
-    [
-        ({}, "width"),
-        ({"proxy": "snip"}, "snip"),
-        ({"space": "hytas"}, "dss"),
-        ({"finalists": 1}, "dss"),  # no race compares what the proxy cannot
-        ({"pareto": "params,score"}, "dss"),
-        ({"pareto": "params,accuracy"}, "width"),
-        ({"data": "digits"}, "dss"),
-    ],
-)
-def test_the_default_proxy_is_that_of_the_space(given: dict[str, Any], proxy: str) -> None:
-    assert RunConfig(**given).proxy == proxy

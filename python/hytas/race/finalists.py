@@ -15,7 +15,9 @@ PORTFOLIO = tuple(
     {"tokens": "pixel", "pixel_mixer": mixer, "pixel_gate": "yes", "pooling": "mean"}
     for mixer in ("conv3", "conv5", "none", "attention")
 )
-"""Kinds of networks of `hytas-wide` that won races on several scenes: docs/log.md."""
+"""Kinds of networks of `hytas-wide` that won most races: docs/log.md."""
+DEPTHS = ("band_depth", "pixel_depth")
+"""Of these kinds, networks of few layers won."""
 PATCHES = 2
 """Values of the gene `patch`, the largest first, that each kind of the portfolio has."""
 PORTFOLIO_SHARE = 3
@@ -25,8 +27,9 @@ PORTFOLIO_SHARE = 3
 def diverse(ranked: Sequence[Evaluation], count: int) -> list[Evaluation]:
     """Choose `count` finalists of a portfolio, of every size and of many kinds.
 
-    A portfolio of kinds that won races on other scenes comes first: of each the candidate of the
-    best rank in the largest size class (Feurer et al., Auto-Sklearn 2.0, JMLR 2022).
+    A portfolio of kinds that won races before comes first: of each the candidate of the largest
+    size class with the fewest layers, and of these that of the best rank (Feurer et al.,
+    Auto-Sklearn 2.0, JMLR 2022).
 
     For the others, size classes have fixed shares (`hytas.race.size_classes`). The next finalist is
     of the class that is furthest below its share. The share of a value or a pair of values is its
@@ -69,15 +72,16 @@ def diverse(ranked: Sequence[Evaluation], count: int) -> list[Evaluation]:
 
 def _portfolio(ranked: Sequence[Evaluation], classes: Sequence[int], count: int) -> list[int]:
     """Return the ranks of the first `count` candidates of the portfolio, large patches first."""
+    genes = [item.architecture for item in ranked]
     large = [rank for rank, size in enumerate(classes) if size == min(classes)]
-    patches = sorted({ranked[rank].architecture.get("patch", 0) for rank in large}, reverse=True)
-    chosen = []
-    for patch in patches[:PATCHES]:
-        for kind in PORTFOLIO:
-            wanted = {**kind, "patch": patch}.items()
-            found = (rank for rank in large if wanted <= ranked[rank].architecture.items())
-            chosen += [rank for rank in [next(found, None)] if rank is not None]
-    return chosen[:count]
+    large.sort(key=lambda rank: sum(v for k, v in genes[rank].items() if k in DEPTHS))
+    patches = sorted({genes[rank].get("patch", 0) for rank in large}, reverse=True)
+    wanted = [{**kind, "patch": patch} for patch in patches[:PATCHES] for kind in PORTFOLIO]
+    firsts = (
+        next((rank for rank in large if kind.items() <= genes[rank].items()), None)
+        for kind in wanted
+    )
+    return [rank for rank in firsts if rank is not None][:count]
 
 
 def global_genes(architecture: Mapping[str, Any]) -> Genes:

@@ -125,10 +125,6 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         for name, value in values.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
-        if self.proxy is None:
-            scored = "score" in (self.pareto or "").split(",")
-            races = self.space == DEFAULT_SPACE and self.finalists != 1 and not scored
-            object.__setattr__(self, "proxy", "width" if races else "dss")
         proxies = ",".join(map(str, parse_proxies(self.proxy)))
         object.__setattr__(self, "proxy", proxies)
         # It was filled before the data were given.

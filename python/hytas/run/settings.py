@@ -301,10 +301,9 @@ class SearchSettings:
         example="hytas-wide",
     )
     proxy: str = setting(
-        OF_EFFORT,
+        "dss",
         "Training-free score. With several, all are recorded and the first one leads the search.",
         "Budget and search",
-        usual="width if finalists of hytas-wide race, else dss",
         estimator=True,
     )
     effort: str = setting(

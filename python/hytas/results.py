@@ -20,8 +20,16 @@ RESULTS = (
 """Parts of `metrics.json` that the JSON form of an outcome repeats."""
 
 
+class Decision:
+    """A dataclass of facts on a decision."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(Decision):
     """The temperature of a model, and how it was fitted.
 
     Attributes:
@@ -44,10 +52,6 @@ class Calibration:
     reason: str = ""
     unlabelled: int = 0
     agreement: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return asdict(self)
 
     def describe(self) -> str:
         """Return one line for the user."""
@@ -72,7 +76,7 @@ class Calibration:
 
 
 @dataclass(frozen=True)
-class SmoothingChoice:
+class SmoothingChoice(Decision):
     """How maps are smoothed, and why.
 
     Attributes:
@@ -94,10 +98,6 @@ class SmoothingChoice:
     ECE_before: float | None = None
     ECE_after: float | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return asdict(self)
-
     def describe(self) -> str:
         """Return one line for the user."""
         accuracies = ""
@@ -111,7 +111,7 @@ class SmoothingChoice:
 
 
 @dataclass(frozen=True)
-class SelfTraining:
+class SelfTraining(Decision):
     """Whether a model is trained further with unlabelled pixels, and why.
 
     Attributes:
@@ -125,10 +125,6 @@ class SelfTraining:
     OA_before: float | None = None
     OA_after: float | None = None
     reason: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return asdict(self)
 
     def describe(self) -> str:
         """Return one line for the user."""

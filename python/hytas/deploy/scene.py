@@ -151,35 +151,16 @@ def _on_pixels(cube: Any, whole: ClassMap, model: DeployedModel) -> ClassMap:
 
 
 def classify_whole(
-    model: DeployedModel,
-    cube: Rows,
-    *,
-    nodata: float | None = None,
-    tile_rows: int | None = None,
-    smooth: str | None = None,
-    unknown: float | None = None,
-    progress: Progress | None = None,
-    scaled: bool = False,
+    model: DeployedModel, cube: Rows, *, progress: Progress | None = None, **options: Any
 ) -> ClassMap:
     """Classify every pixel of a cube, without a look at its value range.
 
-    Arguments that are not listed are those of `classify_scene`.
-
     Args:
-        scaled: whether the cube was scaled by itself already, where the model needs that.
+        options: of `classify_strips`.
     """
     height, width = cube.shape[:2]
     result = ClassMap(np.zeros((height, width), np.int32), np.zeros((height, width), np.float32))
-    strips = classify_strips(
-        model,
-        cube,
-        nodata=nodata,
-        tile_rows=tile_rows,
-        smooth=smooth,
-        unknown=unknown,
-        scaled=scaled,
-    )
-    for strip in strips:
+    for strip in classify_strips(model, cube, **options):
         rows = slice(strip.top, strip.top + len(strip.labels))
         result.labels[rows], result.confidence[rows] = strip.labels, strip.confidence
         if progress is not None:
@@ -201,7 +182,10 @@ def classify_strips(
     """Classify a cube from `first_row` on, one tile of full rows after another.
 
     Smoothing reads 2 r rows around a strip, so reading begins 2 r rows before
-    `first_row`. Arguments and errors are those of `classify_whole`.
+    `first_row`. Arguments that are not listed, and errors, are those of `classify_scene`.
+
+    Args:
+        scaled: whether the cube was scaled by itself already, where the model needs that.
     """
     height, width, bands = cube.shape
     smoothing, is_unknown = chosen_smoothing(model, smooth), unknown_ground(model, unknown)

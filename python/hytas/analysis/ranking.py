@@ -31,15 +31,11 @@ LEAST = 20  # networks that a range must hold for a rank correlation to have a m
 FIGURES = ("spearman", "kendall", "top1_gain", "top10_gain")
 
 
-def analyse_tables(
-    tables: Sequence[RankingTable],
-    *,
-    seeds: int = 5,
-    rank_means: Sequence[Sequence[str]] = RANK_MEANS,
-    predictor_sizes: Sequence[int] = PREDICTOR_SIZES,
-    progress: Callable[[str], None] = lambda _: None,
-) -> dict[str, Any]:
+def analyse_tables(tables: Sequence[RankingTable], **options: Any) -> dict[str, Any]:
     """Return `analyse_table` of each table, means over tables, and how scores transfer.
+
+    Args:
+        options: of `analyse_table`.
 
     Returns:
         "tables"; "mean" and "predictors": score or predictor -> kind, number of tables, group ->
@@ -47,16 +43,7 @@ def analyse_tables(
         the training-free score that is best on the others (if there is one), and the figures of
         this score and of depth-embed on this table.
     """
-    reports = [
-        analyse_table(
-            table,
-            seeds=seeds,
-            rank_means=rank_means,
-            predictor_sizes=predictor_sizes,
-            progress=progress,
-        )
-        for table in tables
-    ]
+    reports = [analyse_table(table, **options) for table in tables]
     return {
         "tables": reports,
         "mean": _mean_over_tables([report["scores"] for report in reports]),

@@ -1,16 +1,11 @@
 """What a command prints: results on standard output, progress on standard error."""
 
-import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Self
 
 import click
 
 from hytas.errors import escaped
-
-LOG_SECONDS = 5.0
 
 
 def echo(text: str) -> None:
@@ -28,44 +23,6 @@ def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
         )
         for row in cells
     ]
-
-
-class Live:
-    """One line that changes in place on a terminal; a line now and then in a log."""
-
-    def __init__(self) -> None:
-        self._live = sys.stderr.isatty()
-        self._shown = False
-        self._last = 0.0
-        self._work = ""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def line(self, text: str) -> None:
-        """Print a fact on a line of its own."""
-        self.close()
-        click.echo(escaped(text), err=True)
-
-    def show(self, work: str, text: str) -> None:
-        """Show how far `work` is; a log always keeps its first line."""
-        now, text = time.monotonic(), escaped(text)
-        if self._live:
-            click.echo(f"\r\x1b[2K{text}", nl=False, err=True)
-            self._shown = True
-        elif work != self._work or now - self._last >= LOG_SECONDS:
-            click.echo(text, err=True)
-            self._last = now
-        self._work = work
-
-    def close(self) -> None:
-        """End the line, so that its last state stays readable."""
-        if self._shown:
-            click.echo("", err=True)
-            self._shown = False
 
 
 @contextmanager

@@ -1,16 +1,22 @@
 """`hytas references`: fit the methods that a searched network has to beat, on the same pixels."""
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hytas.cli import options
-from hytas.cli.progress import Live, aligned, echo
-from hytas.errors import InputError
+from hytas.cli.progress import aligned, echo
+from hytas.errors import InputError, escaped
 from hytas.files import check_folder
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+LOG_SECONDS = 5.0
 
 
 @click.command(cls=options.PanelCommand)
@@ -67,6 +73,8 @@ def references(
 
     chosen = parse_methods(methods)
     _check(out, {"seeds": seeds, "network_steps": network_steps})
+    from rich.console import Console
+
     from hytas.data import as_scene
     from hytas.run import RunConfig
     from hytas.run.context import choose_device
@@ -80,8 +88,8 @@ def references(
         decisive.make_split(scene, number)
     used = str(choose_device(device)) if any(METHODS[name].device for name in chosen) else "cpu"
     results = Results(out, decisive.setting(scene))
-    console = Live()
-    try:
+    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    with console.status("") as status:
         fits = run_references(
             scene,
             decisive,
@@ -89,12 +97,10 @@ def references(
             numbers,
             results,
             device=used,
-            progress=_shower(console),
-            line=console.line,
+            progress=_shower(console, status.update),
+            line=lambda text: console.print(escaped(text)),
             workers=workers,
         )
-    finally:
-        console.close()
     echo(json.dumps(fits, indent=1, allow_nan=False) if as_json else _text(fits))
 
 
@@ -106,10 +112,20 @@ def _check(out: Path | None, counts: Mapping[str, int | None]) -> None:
             raise InputError(name, value, "must be 1 or more")
 
 
-def _shower(console: Live) -> Callable[[str, int, str, int, int], None]:
+def _shower(
+    console: "Console", update: Callable[[str], None]
+) -> Callable[[str, int, str, int, int], None]:
+    last = ("", 0.0)
+
     def show(method: str, seed: int, work: str, done: int, total: int) -> None:
-        fit = f"{method}, seed {seed}"
-        console.show(fit, f"{fit}: {work}" + (f" {done}/{total}" if total > 1 else ""))
+        nonlocal last
+        fit, now = f"{method}, seed {seed}", time.monotonic()
+        text = escaped(f"{fit}: {work}" + (f" {done}/{total}" if total > 1 else ""))
+        if console.is_terminal:
+            update(text)
+        elif fit != last[0] or now - last[1] >= LOG_SECONDS:  # a log keeps the first line of a fit
+            console.print(text)
+            last = fit, now
 
     return show
 

@@ -41,13 +41,14 @@ def proxies(name: str | None, as_json: bool) -> None:
         return
     width = max(map(len, [*PROXIES, *COMBINATIONS]))
     for each in chosen:
-        data = "data" if PROXIES[each].needs_data else "-"
-        click.echo(f"{each:<{width}}  {data:<4}  {PROXIES[each].summary}")
+        proxy = PROXIES[each]
+        needs = "supernet" if proxy.needs_supernet else "data" if proxy.needs_data else "-"
+        click.echo(f"{each:<{width}}  {needs:<8}  {proxy.summary}")
     for each, function in COMBINATIONS.items():
-        click.echo(f"{each:<{width}}  {'-':<4}  {summary(function)}")
+        click.echo(f"{each:<{width}}  {'-':<8}  {summary(function)}")
     click.echo(
-        "\ndata: the proxy needs labelled patches. `hytas proxies NAME` shows "
-        "formula, source, options."
+        "\ndata: the proxy needs labelled patches; supernet: and the weights of one. "
+        "`hytas proxies NAME` shows formula, source, options."
     )
 
 

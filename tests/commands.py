@@ -1,4 +1,4 @@
-"""The commands, each in a process of its own, as a user runs them."""
+"""The commands, as a user runs them: in this process, or each in a process of its own."""
 
 import io
 import multiprocessing
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 import traces
+from hytas.data.readers import guard
 from hytas.references import classical
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -64,6 +66,21 @@ def run_copy(
     return subprocess.CompletedProcess(["hytas", *arguments], child.exitcode, *texts)
 
 
+def run_here(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run `hytas ARGUMENTS` in this process, if it is quick, refused, or not about processes."""
+    from hytas.cli.main import run
+
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err), chdir(cwd or Path.cwd()):
+        try:
+            run(list(map(str, arguments)))
+        except SystemExit as left:
+            status = left.code if isinstance(left.code, int) else 1
+    return subprocess.CompletedProcess(
+        ["hytas", *arguments], status, out.getvalue(), err.getvalue()
+    )
+
+
 def start_copy(
     *arguments: object,
     out: Path,
@@ -106,6 +123,7 @@ def _run(
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
     if traces.VARIABLE in os.environ:
         save_time(pytest.MonkeyPatch())
+        guard.GUARD.apart = False  # this process reads one file, and a child would import it all
     for name, value in quick.items():  # reference methods as the tests have them
         setattr(classical, name, value)
     run(arguments)

@@ -6,13 +6,15 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-import traces
-from commands import Run, run_copy, save_time
-from hytas.references import classical
+if TYPE_CHECKING:
+    from commands import Run
 
+# The process that distributes the tests loads this file before its workers start, so imports of
+# torch are in the fixtures.
 Once = Callable[[str, Callable[[Path], None]], Path]
 
 # A shell without job control starts its background jobs deaf to Ctrl-C, and their children inherit
@@ -32,6 +34,8 @@ def shared() -> Path:
 @pytest.fixture(scope="session", autouse=True)
 def quick_references() -> Iterator[None]:
     """A small forest, and an SVM that chooses among two widths: every run fits them."""
+    from hytas.references import classical
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classical, "TREES", 10)
         patch.setattr(classical, "COSTS", (100.0,))
@@ -71,6 +75,9 @@ def saved_time(common: Path) -> Iterator[None]:
 
     With HYTAS_TRACE_ANEW set, as in the nightly run, each network is traced and each file synced.
     """
+    import traces
+    from commands import save_time
+
     with pytest.MonkeyPatch.context() as patch:
         if not os.environ.get("HYTAS_TRACE_ANEW"):
             (common / "traces").mkdir(exist_ok=True)
@@ -80,6 +87,16 @@ def saved_time(common: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def hytas() -> Run:
+def hytas() -> "Run":
     """Run `hytas ARGUMENTS` in a process of its own."""
+    from commands import run_copy
+
     return run_copy
+
+
+@pytest.fixture(scope="session")
+def here() -> "Run":
+    """Run `hytas ARGUMENTS` in this process."""
+    from commands import run_here
+
+    return run_here

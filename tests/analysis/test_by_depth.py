@@ -47,11 +47,11 @@ def test_layers_of_few_networks_are_left_out() -> None:
     assert not by_depth(architectures[:10], np.arange(10.0), 20, 0)
 
 
-def test_the_command_shows_it(hytas: Run, tmp_path: Path) -> None:
+def test_the_command_shows_it(here: Run, tmp_path: Path) -> None:
     table = write_random_table(tmp_path / "noise.csv", networks=60)
     figures = tmp_path / "figures"
     given = ("--tables", table, "--by-depth", "--resamples", "20", "--figures", figures)
-    done = hytas("analyse", "genes", *given)
+    done = here("analyse", "genes", *given)
     assert done.returncode == 0, done.stderr
     assert "num_heads by depth, accuracy" in done.stdout
     assert "in the best networks by accuracy, compared with all networks," in done.stdout

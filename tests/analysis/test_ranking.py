@@ -353,17 +353,17 @@ def test_means_and_the_choice_made_on_other_tables(write: Write) -> None:
 # The command, as a user runs it.
 
 
-def test_command_prints_tables_and_json(write: Write, hytas: Run) -> None:
+def test_command_prints_tables_and_json(write: Write, here: Run) -> None:
     one, two = write(networks(60), "indian.csv"), write(networks(60, 1), "pavia.csv")
     quick = ("--predictor-sizes", "20", "--seeds", 2, "--rank-mean", "snip,depth")
-    done = hytas("analyse", "ranking", "--tables", one, two, *quick)
+    done = here("analyse", "ranking", "--tables", one, two, *quick)
     assert done.returncode == 0, done.stderr
     assert "mean of indian, pavia" in done.stdout
     assert "rank-mean(snip,depth)" in done.stdout
     assert "extra-trees 20" in done.stdout
     assert re.search(r"^snip +1\.000/1\.000", done.stdout, re.MULTILINE)
     assert re.search(r"^random +-?\.[0-9]{3}/-?\.[0-9]{3}", done.stdout, re.MULTILINE)
-    done = hytas("analyse", "ranking", "--tables", one.parent, *quick, "--json")
+    done = here("analyse", "ranking", "--tables", one.parent, *quick, "--json")
     found = json.loads(done.stdout)
     assert [table["name"] for table in found["tables"]] == ["indian", "pavia"]
     assert found["mean"]["snip"]["all"]["spearman"] == pytest.approx(1.0)
@@ -381,9 +381,9 @@ def test_command_prints_tables_and_json(write: Write, hytas: Run) -> None:
     ],
 )
 def test_bad_input_is_one_line_and_status_2(
-    arguments: tuple[object, ...], words: str, write: Write, hytas: Run
+    arguments: tuple[object, ...], words: str, write: Write, here: Run
 ) -> None:
-    done = hytas("analyse", "ranking", "--tables", write(networks(12)), *arguments)
+    done = here("analyse", "ranking", "--tables", write(networks(12)), *arguments)
     assert done.returncode == 2, (done.stdout, done.stderr)
     lines = [line for line in done.stderr.splitlines() if line.startswith("error:")]
     assert len(lines) == 1, done.stderr

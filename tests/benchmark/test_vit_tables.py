@@ -77,15 +77,15 @@ def test_parameters_are_those_that_were_published() -> None:
     assert cost(architecture, ImageShape(3, 1000, 224), "params") == 6_776_776
 
 
-def test_the_command_writes_a_table_that_others_read(hytas: Run, bench: Path) -> None:
+def test_the_command_writes_a_table_that_others_read(here: Run, bench: Path) -> None:
     out = bench.parent / "pit.csv"
-    done = hytas("benchmark", "fetch", bench, "--accuracy", "c100_kd_acc", "--out", out)
+    done = here("benchmark", "fetch", bench, "--accuracy", "c100_kd_acc", "--out", out)
     assert done.returncode == 0, done.stderr
     assert "4 networks of pit-tiny" in done.stdout
-    done = hytas("analyse", "ranking", "--tables", out, "--predictor-sizes", "0")
+    done = here("analyse", "ranking", "--tables", out, "--predictor-sizes", "0")
     assert done.returncode == 0, done.stderr
     assert "params" in done.stdout
-    done = hytas("benchmark", "fetch", "nats", "--out", out)
+    done = here("benchmark", "fetch", "nats", "--out", out)
     assert done.returncode == 2
     assert "vit-bench-101-pit" in done.stderr
 

@@ -18,7 +18,7 @@ from hytas.data import load_scene
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.export import export_formats
 
-from commands import run_copy  # isort: skip
+from commands import run_here  # isort: skip
 
 BANDS = 24
 
@@ -47,7 +47,7 @@ def classify(model: Path, table: pd.DataFrame, *more: object) -> tuple[dict, lis
     path = model.with_name("table.csv")
     table.to_csv(path, index=False)
     out = model.with_name("classes.csv")
-    done = run_copy("classify", model, path, "--out", out, "--json", *more)
+    done = run_here("classify", model, path, "--out", out, "--json", *more)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), list(csv.DictReader(out.read_text().splitlines()))
 
@@ -79,7 +79,7 @@ def test_columns_without_wavelengths(table: pd.DataFrame, tmp_path: Path) -> Non
     assert [row["class"] for row in rows] == [row["class"] for row in wanted]
     assert "bands by their order: b0, b1" in report["notes"][-1]
     plain.drop(columns="b7").to_csv(tmp_path / "table.csv", index=False)
-    done = run_copy("classify", path, tmp_path / "table.csv", "--out", tmp_path / "out.csv")
+    done = run_here("classify", path, tmp_path / "table.csv", "--out", tmp_path / "out.csv")
     assert done.returncode != 0
     assert "and the model takes 24" in done.stderr
 
@@ -90,7 +90,7 @@ def test_what_is_refused(table: pd.DataFrame, tmp_path: Path) -> None:
     table.to_csv(source, index=False)
     before = source.read_bytes()
     for more in ([], ["--out", source]):
-        done = run_copy("classify", path, source, *more, cwd=tmp_path)
+        done = run_here("classify", path, source, *more, cwd=tmp_path)
         assert done.returncode != 0
         assert "is also a file of the scene" in done.stderr
     assert source.read_bytes() == before
@@ -98,18 +98,18 @@ def test_what_is_refused(table: pd.DataFrame, tmp_path: Path) -> None:
     far[[name for name in table if name.endswith("nm")]] *= 50
     report, _ = classify(path, far)
     assert "another unit" in report["notes"][-1]
-    done = run_copy("classify", path, tmp_path / "table.csv", "--strict", "--out", "o.csv")
+    done = run_here("classify", path, tmp_path / "table.csv", "--strict", "--out", "o.csv")
     assert done.returncode != 0
     assert "another unit" in done.stderr
 
 
 def test_a_table_is_inspected(table: pd.DataFrame, tmp_path: Path) -> None:
     table.drop(columns="7").assign(plot="a").to_csv(tmp_path / "table.csv", index=False)
-    done = run_copy("inspect", tmp_path / "table.csv", "--json")
+    done = run_here("inspect", tmp_path / "table.csv", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["rows"], found["wavelengths"]) == (len(table), "400.0 to 1000.0 nm")
     assert found["bands"].startswith("24 columns of numbers: 400 nm")
-    done = run_copy("inspect", tmp_path / "table.csv", "--bands", "1-3")
+    done = run_here("inspect", tmp_path / "table.csv", "--bands", "1-3")
     assert "is for scenes" in done.stderr
     assert "crop, 4 values" in found["other columns"]

@@ -240,30 +240,30 @@ def test_stop_after_the_search_then_train(scene: Path, tmp_path: Path, hytas: Ru
     assert all(Path(figures["file"]).is_file() for figures in further.values())
 
 
-def test_export_finds_a_scene_that_was_moved(tmp_path: Path, hytas: Run) -> None:
+def test_export_finds_a_scene_that_was_moved(tmp_path: Path, hytas: Run, here: Run) -> None:
     cube, labels = small_scene()
-    for folder in ("here", "there"):
+    for folder in ("first", "there"):
         (tmp_path / folder).mkdir()
         np.save(tmp_path / folder / "cube.npy", cube)
         np.save(tmp_path / folder / "gt.npy", labels)
-    here, there, out = tmp_path / "here", tmp_path / "there", tmp_path / "run"
-    data = ["--data", here / "cube.npy", "--labels", here / "gt.npy"]
+    first, there, out = tmp_path / "first", tmp_path / "there", tmp_path / "run"
+    data = ["--data", first / "cube.npy", "--labels", first / "gt.npy"]
     done = hytas("search", *data, "--budget", "6K-params", "--out", out, *TINY_SEARCH)
     assert done.returncode == 0, done.stderr
-    np.save(here / "other.npy", np.where(labels == 2, 0, labels))
-    done = hytas("export", out, "--labels", here / "other.npy")
+    np.save(first / "other.npy", np.where(labels == 2, 0, labels))
+    done = here("export", out, "--labels", first / "other.npy")
     assert done.returncode == 2
     assert f"error: RUN {out}: belongs to another scene" in done.stderr
-    (here / "gt.npy").unlink()
-    done = hytas("export", out)
+    (first / "gt.npy").unlink()
+    done = here("export", out)
     assert done.returncode == 2
     assert "no such file" in done.stderr
-    done = hytas("export", here)
-    assert f"error: {here}: is not a run folder: it holds no config.json" in done.stderr
-    (here / "cube.npy").unlink()
-    done = hytas("export", out, "--data", "cube.npy", "--labels", "gt.npy", cwd=there)
+    done = here("export", first)
+    assert f"error: {first}: is not a run folder: it holds no config.json" in done.stderr
+    (first / "cube.npy").unlink()
+    done = here("export", out, "--data", "cube.npy", "--labels", "gt.npy", cwd=there)
     assert done.returncode == 0, done.stderr
-    done = hytas("export", out)  # from anywhere
+    done = here("export", out)  # from anywhere
     assert done.returncode == 0, done.stderr
 
 

@@ -278,7 +278,7 @@ def test_a_file_that_ends_the_child_is_read_once(
     small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(guard, "_CHILD", child("import os; os.abort()"))
+        patched.setattr(guard, "CHILD", child("import os; os.abort()"))
         refused(lambda: open_file(small), "crashes")
     refused(lambda: load_cube(small), "crashes")
     small.write_bytes(small.read_bytes() + b"0")  # another state of the file is another file
@@ -310,7 +310,7 @@ def test_a_child_that_does_not_come_through(
     small: Path, monkeypatch: pytest.MonkeyPatch, work: str, words: str
 ) -> None:
     monkeypatch.setattr(
-        guard, "_CHILD", child(work).replace("child.serve", "child.CPU_SECONDS=0;child.serve")
+        guard, "CHILD", child(work).replace("child.serve", "child.CPU_SECONDS=0;child.serve")
     )
     monkeypatch.setattr(guard, "WALL_SECONDS", 4.0)
     refused(lambda: open_file(small), str(small), words)
@@ -318,7 +318,7 @@ def test_a_child_that_does_not_come_through(
 
 def test_memory_of_the_child_is_limited(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = "return ({'error': 'ValueError', 'text': 'much'}, None) if bytearray(2**30) else None"
-    monkeypatch.setattr(guard, "_CHILD", child(work))
+    monkeypatch.setattr(guard, "CHILD", child(work))
     refused(lambda: open_file(small), "truncated or corrupt")
 
 
@@ -327,22 +327,22 @@ def test_one_child_reads_all_files_and_ends_when_it_is_idle(
 ) -> None:
     real = child("return real(request)", IDLE_SECONDS=0.5)
     monkeypatch.setattr(
-        guard, "_CHILD", real.replace("def respond", "real = child.respond\ndef respond")
+        guard, "CHILD", real.replace("def respond", "real = child.respond\ndef respond")
     )
     open_file(small)
-    first = guard.GUARD._child
+    first = guard.GUARD.child
     assert load_cube(small).cube.shape == (4, 5, 6)
-    assert guard.GUARD._child is first
+    assert guard.GUARD.child is first
     assert first is not None
     assert first.wait() == 0
     assert load_cube(small).cube.shape == (4, 5, 6)
-    assert guard.GUARD._child is not first
+    assert guard.GUARD.child is not first
 
 
 def test_files_are_read_where_no_process_can_be_started(
     small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guard, "_CHILD", "import no_such_module")
+    monkeypatch.setattr(guard, "CHILD", "import no_such_module")
     np.testing.assert_array_equal(load_cube(small).cube, np.ones((4, 5, 6)))
 
 
@@ -350,7 +350,7 @@ def test_the_system_s_errors_come_through_the_child(
     small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     error = "{'error': 'OSError', 'errno': 13, 'text': 'Permission denied', 'file': 'x'}"
-    monkeypatch.setattr(guard, "_CHILD", child(f"return {error}, None"))
+    monkeypatch.setattr(guard, "CHILD", child(f"return {error}, None"))
     with pytest.raises(PermissionError):
         open_file(small)
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import warnings
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +52,11 @@ def test_classify_imports_no_torch(exported: Exported, scene: Path, tmp_path: Pa
 
 
 def test_classify_says_how_right_and_how_fast(
-    exported: Exported, scene: Path, tmp_path: Path, hytas: Run
+    exported: Exported, scene: Path, tmp_path: Path, here: Run
 ) -> None:
     out = tmp_path / "map.png"
     truth = scene.with_name("gt.mat")
-    done = hytas("classify", exported.onnx, scene, "--out", out, "--labels", truth, "--json")
+    done = here("classify", exported.onnx, scene, "--out", out, "--labels", truth, "--json")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     expected = exported.probabilities(exported.patches()).argmax(1)
@@ -65,26 +66,26 @@ def test_classify_says_how_right_and_how_fast(
     assert report["pixels_per_second"] > 0
     assert report["provider"] == "CPUExecutionProvider"
     assert out.read_bytes()[:4] == b"\x89PNG"
-    plain = hytas("classify", exported.onnx, scene, "--out", out, "--labels", truth)
+    plain = here("classify", exported.onnx, scene, "--out", out, "--labels", truth)
     assert f"OA {accuracy:.4f}" in plain.stdout
     assert "17 x 23 pixels, 24 bands" in plain.stdout
 
 
 def test_classify_names_fill_that_nobody_declared(
-    exported: Exported, tmp_path: Path, hytas: Run
+    exported: Exported, tmp_path: Path, here: Run
 ) -> None:
     cube = exported.scene.cube.copy()
     cube[:, :2] = 65535
     savemat(tmp_path / "filled.mat", {"cube": cube})
     command = ("classify", exported.onnx, tmp_path / "filled.mat", "--out", tmp_path / "map.npy")
-    done = hytas(*command)
+    done = here(*command)
     assert done.returncode == 0, done.stderr
     assert "note      32 pixels in 16 of 17 rows hold 65535 in most bands" in done.stdout
-    assert "note" not in hytas(*command, "--nodata", 65535).stdout
+    assert "note" not in here(*command, "--nodata", 65535).stdout
 
 
 def test_classify_refuses_in_one_line(
-    exported: Exported, scene: Path, tmp_path: Path, hytas: Run
+    exported: Exported, scene: Path, tmp_path: Path, here: Run
 ) -> None:
     other = tmp_path / "other.mat"
     savemat(other, {"cube": np.zeros((8, 9, 30), np.uint16) + 1})
@@ -96,7 +97,7 @@ def test_classify_refuses_in_one_line(
         ((scene, scene), "not an ONNX"),
         ((exported.onnx, scene, "--provider", "npu"), "--provider npu: must be one of"),
     ):
-        done = hytas("classify", *arguments, "--out", out)
+        done = here("classify", *arguments, "--out", out)
         assert (done.returncode, done.stdout) == (2, ""), done
         assert done.stderr.startswith("error: ")
         assert message in done.stderr
@@ -119,17 +120,17 @@ def test_classify_refuses_in_one_line(
     ],
 )
 def test_options_that_cannot_apply_are_refused(
-    options: tuple[object, ...], words: str, exported: Exported, scene: Path, tmp_path, hytas: Run
+    options: tuple[object, ...], words: str, exported: Exported, scene: Path, tmp_path, here: Run
 ) -> None:
     out = tmp_path / "map.npy"
-    done = hytas("classify", exported.onnx, scene, "--out", out, *options)
+    done = here("classify", exported.onnx, scene, "--out", out, *options)
     assert (done.returncode, out.exists()) == (2, False)
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_labels_without_data_cost_only_the_accuracy(
-    exported: Exported, scene: Path, tmp_path: Path, hytas: Run
+    exported: Exported, scene: Path, tmp_path: Path, here: Run
 ) -> None:
     cube = exported.scene.cube.copy()
     cube[:5] = 65535
@@ -139,65 +140,65 @@ def test_labels_without_data_cost_only_the_accuracy(
     savemat(tmp_path / "gt.mat", {"gt": labels})
     out = tmp_path / "map.npy"
     where = ["--out", out, "--labels", tmp_path / "gt.mat", "--nodata", 65535]
-    done = hytas("classify", exported.onnx, tmp_path / "partly.mat", *where)
+    done = here("classify", exported.onnx, tmp_path / "partly.mat", *where)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: --labels: none of the 1 labelled pixels holds data\n"
     assert set(np.unique(np.load(out)[5:])) <= set(exported.card.class_ids)
 
 
 def test_inspect_a_model_a_scene_and_a_folder(
-    exported: Exported, scene: Path, tmp_path: Path, hytas: Run
+    exported: Exported, scene: Path, tmp_path: Path, here: Run
 ) -> None:
     counts = list(exported.scene.class_counts().values())
-    model = json.loads(hytas("inspect", exported.onnx, "--json").stdout)
+    model = json.loads(here("inspect", exported.onnx, "--json").stdout)
     assert model["input"] == "patches (N, 5, 5, 24) uint16"
     assert model["bands kept"] == "23 of 24"
     assert model["classes"] == {"grass": 3, "gravel": 4, "roof": 9, "water": 200}
     assert model["bytes"] == exported.onnx.stat().st_size
     assert model["sha256"] == hashlib.sha256(exported.onnx.read_bytes()).hexdigest()
-    with_labels = hytas("inspect", scene, "--labels", scene.with_name("gt.mat"), "--json")
+    with_labels = here("inspect", scene, "--labels", scene.with_name("gt.mat"), "--json")
     found = json.loads(with_labels.stdout)
     assert (found["size"], found["bands"], found["type"]) == ("17 x 23 pixels", 24, "uint16")
     assert found["class ids"] == [3, 4, 9, 200]
     assert found["values"].startswith(f"{exported.scene.cube.min()} to ")
-    bare = hytas("inspect", scene)
+    bare = here("inspect", scene)
     assert "--labels" in bare.stdout
     assert bare.returncode == 0
-    labels = json.loads(hytas("inspect", scene.with_name("gt.mat"), "--json").stdout)
+    labels = json.loads(here("inspect", scene.with_name("gt.mat"), "--json").stdout)
     assert (labels["what"], labels["unlabelled"]) == ("label map", 0)
     assert labels["classes"] == dict(zip(["3", "4", "9", "200"], counts, strict=True))
-    embedded = json.loads(hytas("inspect", "synthetic", "--json").stdout)
+    embedded = json.loads(here("inspect", "synthetic", "--json").stdout)
     assert embedded["labelled pixels"] > 0
     assert "problems" not in embedded
     # Options of the cube alone do not need labels, and are checked.
-    marked = hytas("inspect", scene, "--nodata", 7)
+    marked = here("inspect", scene, "--nodata", 7)
     assert (marked.returncode, "17 x 23 pixels" in marked.stdout) == (0, True)
-    assert hytas("inspect", scene, "--bands", "2-5").returncode == 0
+    assert here("inspect", scene, "--bands", "2-5").returncode == 0
     for option, value, words in (
         ("--nodata", 70000, "nodata 70000"),
         ("--bands", "500-600", "bands"),
         ("--unlabelled", 5, "holds no label map"),
     ):
-        wrong = hytas("inspect", scene, option, value)
+        wrong = here("inspect", scene, option, value)
         assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)
         assert words in wrong.stderr
-    empty = hytas("inspect", tmp_path)
+    empty = here("inspect", tmp_path)
     assert empty.returncode == 2
     assert "is not a run folder" in empty.stderr
     (tmp_path / "metrics.json").write_text('{"OA": 0.5}')
-    folder = json.loads(hytas("inspect", tmp_path, "--json").stdout)
+    folder = json.loads(here("inspect", tmp_path, "--json").stdout)
     assert folder["metrics"] == {"OA": 0.5}
     assert folder["files"] == {"metrics.json": 11}
 
 
-def test_doctor_always_answers(hytas: Run) -> None:
-    done = hytas("doctor", "--json")
+def test_doctor_always_answers(here: Run) -> None:
+    done = here("doctor", "--json")
     assert done.returncode == 0
     found = json.loads(done.stdout)
     assert found["cores"] >= 1
     assert "cpu" in found["onnxruntime"]["working"]
     assert found["packages"]["torch"]
-    assert hytas("doctor").returncode == 0
+    assert here("doctor").returncode == 0
 
 
 def test_doctor_asks_for_one_runtime_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,8 +206,12 @@ def test_doctor_asks_for_one_runtime_of_two(monkeypatch: pytest.MonkeyPatch) -> 
 
     from hytas.cli import doctor
 
-    here = {"onnxruntime-gpu": None}
-    monkeypatch.setattr(doctor, "_version", lambda name: here.get(name, "1.0"))
+    def version(name: str) -> str:
+        if name == "onnxruntime-gpu":
+            raise PackageNotFoundError
+        return "1.0"
+
+    monkeypatch.setattr(doctor, "version", version)
     absent = next(
         line for line in CliRunner().invoke(doctor.doctor).stdout.splitlines() if "absent" in line
     )
@@ -234,13 +239,13 @@ def test_doctor_tells_of_two_runtimes(monkeypatch: pytest.MonkeyPatch) -> None:
 
     from hytas.cli import doctor
 
-    monkeypatch.setattr(doctor, "_version", lambda name: "1.28.0")
+    monkeypatch.setattr(doctor, "version", lambda name: "1.28.0")
     found = json.loads(CliRunner().invoke(doctor.doctor, ["--json"]).stdout)
     assert any("overwrite each other" in problem for problem in found["problems"])
 
 
 def test_a_picture_is_a_ground_truth(
-    exported: Exported, scene: Path, tmp_path: Path, hytas: Run
+    exported: Exported, scene: Path, tmp_path: Path, here: Run
 ) -> None:
     names = exported.scene.class_names
     levels = [0, *(40 * (len(names) - i) for i in range(len(names)))]
@@ -251,31 +256,31 @@ def test_a_picture_is_a_ground_truth(
         for pairs in (zip(levels[1:], order, strict=True) for order in (names, names[::-1]))
     )
     arguments = ["classify", exported.onnx, scene, "--out", tmp_path / "map.npy", "--json"]
-    expected = json.loads(hytas(*arguments, "--labels", scene.with_name("gt.mat")).stdout)
+    expected = json.loads(here(*arguments, "--labels", scene.with_name("gt.mat")).stdout)
     truth = ["--labels", tmp_path / "gt.png", "--class-names"]
-    found = json.loads(hytas(*arguments, *truth, right).stdout)
+    found = json.loads(here(*arguments, *truth, right).stdout)
     assert found["accuracy"] == expected["accuracy"]
-    wrong = json.loads(hytas(*arguments, *truth, turned).stdout)
+    wrong = json.loads(here(*arguments, *truth, turned).stdout)
     assert wrong["accuracy"]["OA"] < found["accuracy"]["OA"]
-    done = hytas(*arguments, *truth[:2])
+    done = here(*arguments, *truth[:2])
     assert done.returncode == 2
     assert "are not among the classes" in done.stderr
     assert "name the class of each colour with --class-names" in done.stderr
 
 
 def test_classify_draws_what_it_confuses(
-    exported: Exported, scene: Path, tmp_path: Path, hytas: Run
+    exported: Exported, scene: Path, tmp_path: Path, here: Run
 ) -> None:
     picture, truth = tmp_path / "confusion.svg", scene.with_name("gt.mat")
     arguments = ["classify", exported.onnx, scene, "--out", tmp_path / "map.npy"]
-    done = hytas(*arguments, "--labels", truth, "--confusion", picture)
+    done = here(*arguments, "--labels", truth, "--confusion", picture)
     assert done.returncode == 0, done.stderr
     assert "gravel" in picture.read_text()
     for wrong, message in (
         (["--confusion", tmp_path / "c.png"], "needs the ground truth; name it with --labels"),
         (["--labels", truth, "--confusion", tmp_path / "c.tif"], "must end in one of .png, .svg"),
     ):
-        done = hytas(*arguments, *wrong)
+        done = here(*arguments, *wrong)
         assert (done.returncode, done.stdout) == (2, "")
         assert message in done.stderr
 
@@ -284,7 +289,6 @@ def test_classify_tells_once_what_no_font_has(
     exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fonts, "installed_fonts", tuple)  # as if nothing were installed
-    fonts._font_of.cache_clear()
     graph = onnx.load(exported.onnx)
     names = ("水田", "grass", "roof", "water")
     set_card(graph, dataclasses.replace(exported.card, class_names=names))
@@ -417,9 +421,9 @@ def test_a_run_s_folder_is_a_model(exported: Exported, scene: Path, tmp_path: Pa
     ("out", "words"), [("map.png", "must end in .tif"), ("map.tif", "has no lookup table")]
 )
 def test_classify_refuses_a_grid_that_is_not_there(
-    exported: Exported, scene: Path, tmp_path: Path, out: str, words: str, hytas: Run
+    exported: Exported, scene: Path, tmp_path: Path, out: str, words: str, here: Run
 ) -> None:
-    done = hytas("classify", exported.onnx, scene, "--ortho", "--out", tmp_path / out)
+    done = here("classify", exported.onnx, scene, "--ortho", "--out", tmp_path / out)
     assert done.returncode == 2
     assert words in done.stderr
     assert not (tmp_path / out).exists()

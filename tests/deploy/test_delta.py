@@ -86,14 +86,14 @@ def pair(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> tuple[
 
 
 def test_both_programs_make_the_same_file(
-    pair: tuple[Path, Path], tmp_path: Path, onboard: Run, hytas: Run
+    pair: tuple[Path, Path], tmp_path: Path, onboard: Run, here: Run
 ) -> None:
     old, new = pair
     delta = tmp_path / "new.delta"
-    done = hytas("update", "make", old, new, "--out", delta)
+    done = here("update", "make", old, new, "--out", delta)
     assert done.returncode == 0, done.stderr
     assert delta.stat().st_size < 0.2 * new.stat().st_size
-    done = hytas("update", "apply", old, delta, "--out", tmp_path / "there.onnx")
+    done = here("update", "apply", old, delta, "--out", tmp_path / "there.onnx")
     assert done.returncode == 0, done.stderr
     done = onboard("--update", delta, old, tmp_path / "here.onnx")
     assert done.returncode == 0, done.stderr
@@ -102,11 +102,11 @@ def test_both_programs_make_the_same_file(
 
 
 def test_a_rounded_delta_says_that_nothing_checked_it(
-    pair: tuple[Path, Path], tmp_path: Path, hytas: Run
+    pair: tuple[Path, Path], tmp_path: Path, here: Run
 ) -> None:
     old, new = pair
     for rounding in ("none", "4bit"):
-        done = hytas("update", "make", old, new, "--round", rounding, "--out", tmp_path / rounding)
+        done = here("update", "make", old, new, "--round", rounding, "--out", tmp_path / rounding)
         assert done.returncode == 0, done.stderr
         assert ("not checked" in done.stdout) == (rounding == "4bit")
     made = apply_delta(old.read_bytes(), (tmp_path / "4bit").read_bytes())
@@ -114,14 +114,14 @@ def test_a_rounded_delta_says_that_nothing_checked_it(
 
 
 def test_a_delta_for_another_model_is_refused(
-    pair: tuple[Path, Path], tmp_path: Path, onboard: Run, hytas: Run
+    pair: tuple[Path, Path], tmp_path: Path, onboard: Run, here: Run
 ) -> None:
     old, new = pair
     delta = tmp_path / "new.delta"
     delta.write_bytes(make_delta(old.read_bytes(), new.read_bytes()))
     found = hashlib.sha256(new.read_bytes()).hexdigest()
     for done in (
-        hytas("update", "apply", new, delta, "--out", tmp_path / "there.onnx"),
+        here("update", "apply", new, delta, "--out", tmp_path / "there.onnx"),
         onboard("--update", delta, new, tmp_path / "here.onnx"),
     ):
         assert done.returncode == 2
@@ -213,7 +213,7 @@ def forged(old: bytes, new: bytes, tail: bytes, packed: bool = True) -> bytes:
     ],
 )
 def test_damaged_deltas_are_refused(
-    damage: str, words: str, pair: tuple[Path, Path], tmp_path: Path, onboard: Run, hytas: Run
+    damage: str, words: str, pair: tuple[Path, Path], tmp_path: Path, onboard: Run, here: Run
 ) -> None:
     old, new = pair
     before, after = old.read_bytes(), new.read_bytes()
@@ -243,11 +243,11 @@ def test_damaged_deltas_are_refused(
 
 
 def test_outputs_are_files_of_their_own(
-    pair: tuple[Path, Path], tmp_path: Path, onboard: Run, hytas: Run
+    pair: tuple[Path, Path], tmp_path: Path, onboard: Run, here: Run
 ) -> None:
     old, new = pair
     before = old.read_bytes()
-    done = hytas("update", "make", old, new, "--out", old)
+    done = here("update", "make", old, new, "--out", old)
     assert done.returncode == 2
     assert "is also an input" in done.stderr
     delta = tmp_path / "new.delta"
@@ -256,6 +256,6 @@ def test_outputs_are_files_of_their_own(
     assert done.returncode == 2
     assert "is also an input" in done.stderr
     assert old.read_bytes() == before
-    done = hytas("update", "make", old, delta, "--out", tmp_path / "x.delta")
+    done = here("update", "make", old, delta, "--out", tmp_path / "x.delta")
     assert done.returncode == 2
     assert "is not an ONNX file" in done.stderr

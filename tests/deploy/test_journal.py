@@ -9,7 +9,7 @@ import pytest
 from small_model import Exported
 from test_rasters import write_cube
 
-from commands import run_copy
+from commands import run_here
 from hytas.deploy.journal import Journal, open_journal
 from hytas.deploy.scene import Strip
 
@@ -95,7 +95,7 @@ def test_the_command_says_that_it_classified_rows_again(
 
     scene = write_cube(tmp_path / "scene", exported.scene.cube, "bil", "<")
     whole, out = tmp_path / "whole.npy", tmp_path / "map.npy"
-    assert run_copy("classify", exported.onnx, scene, "--out", whole).returncode == 0
+    assert run_here("classify", exported.onnx, scene, "--out", whole).returncode == 0
     append, arguments = Journal.append, [str(exported.onnx), str(scene), "--tile-rows", "4"]
 
     def stopping(journal: Journal, strip: Strip) -> None:

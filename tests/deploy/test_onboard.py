@@ -11,7 +11,7 @@ from onboard_program import Run
 from small_model import Exported, small_scene
 from test_rasters import holed, write_cube
 
-from commands import run_copy
+from commands import run_here
 from hytas.data import open_file
 from hytas.data.readers.envi import fields_of
 from hytas.data.wavelengths import items_of
@@ -59,7 +59,7 @@ def test_the_same_map_to_the_byte(
         header.write("; a remark = 1\n")
         header.write('coordinate  system string = {LOCAL_CS["a",\n UNIT["m",1]]}\n')
     model = exported.files["onnx-scene"]
-    there = run_copy("classify", model, scene, "--out", tmp_path / "there.hdr", "--threads", 1)
+    there = run_here("classify", model, scene, "--out", tmp_path / "there.hdr", "--threads", 1)
     assert there.returncode == 0, there.stderr
     here = onboard(model, scene, tmp_path / "here.hdr")
     assert here.returncode == 0, here.stderr
@@ -85,7 +85,7 @@ def test_the_same_map_where_the_scene_has_another_mark_for_no_data(
         )
         header = scene.read_text().replace("value = 9999", f"value = {mark}")
         scene.write_text(header)
-        there = run_copy("classify", model, scene, "--out", tmp_path / "there.hdr", "--threads", 1)
+        there = run_here("classify", model, scene, "--out", tmp_path / "there.hdr", "--threads", 1)
         assert there.returncode == 0, there.stderr
         here = onboard(model, scene, tmp_path / "here.hdr")
         assert here.returncode == 0, here.stderr
@@ -108,7 +108,7 @@ def test_smoothed_lines_are_those_of_classify(
             model, more = exported.files["onnx-scene"], ("--smooth", smooth, "--confidence")
             there, here = (tmp_path / f"{side}-{smooth}.hdr" for side in ("there", "here"))
             sure = {path: path.with_name(f"sure-{path.name}") for path in (there, here)}
-            done = run_copy("classify", model, scene, "--out", there, *more, sure[there])
+            done = run_here("classify", model, scene, "--out", there, *more, sure[there])
             assert done.returncode == 0, done.stderr
             done = onboard(model, scene, here, *more, sure[here])
             assert done.returncode == 0, done.stderr
@@ -278,7 +278,7 @@ def test_every_card_gives_the_header_that_classify_writes(
         models["uint16"], tmp_path / "model.onnx", class_ids=ids, class_names=names
     )
     scene = write_cube(tmp_path / "scene", models["uint16"].scene.cube, "bil", "<")
-    there = run_copy("classify", model, scene, "--out", tmp_path / "there.hdr", "--threads", 1)
+    there = run_here("classify", model, scene, "--out", tmp_path / "there.hdr", "--threads", 1)
     assert there.returncode == 0, there.stderr
     here = onboard(model, scene, tmp_path / "here.hdr")
     assert here.returncode == 0, here.stderr

@@ -136,7 +136,7 @@ def with_choice(exported: Exported, path: Path, method: str | None) -> Path:
     return path
 
 
-def test_the_card_decides_unless_asked(exported: Exported, tmp_path: Path, hytas: Run) -> None:
+def test_the_card_decides_unless_asked(exported: Exported, tmp_path: Path, here: Run) -> None:
     scene = write_cube(tmp_path / "scene", exported.scene.cube, "bip", "<")
     maps = {}
     for name, method, asked in (
@@ -147,7 +147,7 @@ def test_the_card_decides_unless_asked(exported: Exported, tmp_path: Path, hytas
     ):
         model = with_choice(exported, tmp_path / f"{name}.onnx", method)
         out, sure = tmp_path / f"{name}.npy", tmp_path / f"{name}.tif"
-        done = hytas("classify", model, scene, "--out", out, "--confidence", sure, "--json", *asked)
+        done = here("classify", model, scene, "--out", out, "--confidence", sure, "--json", *asked)
         assert done.returncode == 0, done.stderr
         smooth = json.loads(done.stdout)["smooth"]
         maps[name] = (smooth, np.load(out).tobytes(), sure.read_bytes())

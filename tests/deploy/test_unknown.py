@@ -12,7 +12,7 @@ from scipy.special import softmax
 from small_model import Exported, small_model, small_scene
 from test_rasters import holed, write_cube
 
-from commands import run_copy
+from commands import run_here
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.unknown import SHARES, UnknownGround
 from hytas.errors import InputError
@@ -83,7 +83,7 @@ def test_the_same_pixels_in_python_and_on_board(
 ) -> None:
     scene = write_cube(tmp_path / "scene", holed(told.scene.cube), "bil", "<")
     model, more = told.files["onnx-scene"], ("--smooth", smooth, "--unknown", SHARE)
-    there = run_copy("classify", model, scene, "--out", tmp_path / "there.hdr", *more)
+    there = run_here("classify", model, scene, "--out", tmp_path / "there.hdr", *more)
     assert there.returncode == 0, there.stderr
     here = onboard(model, scene, tmp_path / "here.hdr", *more)
     assert here.returncode == 0, here.stderr
@@ -91,7 +91,7 @@ def test_the_same_pixels_in_python_and_on_board(
     assert found == (tmp_path / "there.img").read_bytes()
     unknown = np.frombuffer(found, np.uint8) == 0
     assert 0.1 < unknown.mean() < 0.6
-    patches = run_copy("classify", told.onnx, scene, "--out", tmp_path / "patches.npy", *more)
+    patches = run_here("classify", told.onnx, scene, "--out", tmp_path / "patches.npy", *more)
     assert patches.returncode == 0, patches.stderr
     assert np.array_equal(np.load(tmp_path / "patches.npy").ravel() == 0, unknown)
 

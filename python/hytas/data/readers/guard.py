@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -33,18 +34,25 @@ BYTES_PER_SECOND = 5e6
 """Slowest reading that is waited for."""
 _TOO_MUCH = "reading it takes too much time or memory"
 _OF_GDAL = ("GDAL_", "OGR_", "CPL_", "no_proxy", "NO_PROXY")
-_CHILD = (
+CHILD = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from hytas.data.readers.child import serve; serve()"
 )
+"""The program of the child; its argument is the module path."""
 
 
 class Guard:
-    """A child process that reads files; made again when it has ended."""
+    """A child process that reads files; made again when it has ended.
+
+    Attributes:
+        apart: whether a child reads; else this process does, without the limits of a child.
+        child: the process, if there is one.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._child: subprocess.Popen[bytes] | None = None
+        self.apart = True
+        self.child: subprocess.Popen[bytes] | None = None
         self._owner = 0
         self._fatal: dict[tuple[Any, ...], str] = {}
 
@@ -131,12 +139,14 @@ class Guard:
 
     def _running(self) -> subprocess.Popen[bytes] | None:
         """Return the child, started if it is not there; None where no process can be started."""
-        if self._child is not None and self._owner == os.getpid():
-            return self._child
+        if not self.apart:
+            return None
+        if self.child is not None and self._owner == os.getpid():
+            return self.child
         # One thread is enough; a pool of threads is slow to start.
         few = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         kept = {name: text for name, text in os.environ.items() if not name.startswith(_OF_GDAL)}
-        command = [sys.executable, "-c", _CHILD, json.dumps(sys.path)]
+        command = [sys.executable, "-c", CHILD, json.dumps(sys.path)]
         try:
             child = subprocess.Popen(
                 command,
@@ -148,7 +158,7 @@ class Guard:
             )
         except OSError:
             return None
-        self._child, self._owner = child, os.getpid()
+        self.child, self._owner = child, os.getpid()
         assert child.stdout is not None
         try:
             receive(child.stdout.fileno(), WALL_SECONDS)
@@ -158,7 +168,7 @@ class Guard:
         return child
 
     def _stop(self) -> None:
-        child, self._child = self._child, None
+        child, self.child = self.child, None
         if child is None or self._owner != os.getpid():
             return
         child.kill()
@@ -175,7 +185,7 @@ class Guard:
 
     def forget(self) -> None:
         """Leave the child to the parent of a process that was forked."""
-        self._lock, self._child = threading.Lock(), None
+        self._lock, self.child = threading.Lock(), None
 
 
 GUARD = Guard()
@@ -205,7 +215,9 @@ def _exchange(
 def _here(request: dict[str, Any]) -> tuple[dict[str, Any], Array | None]:
     from hytas.data.readers.child import respond
 
-    return respond(request)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # as in the child
+        return respond(request)
 
 
 def _state(path: str) -> tuple[Any, ...]:

@@ -1,9 +1,10 @@
 """`torch.onnx.export` for tests: networks of one structure are traced once in a session.
 
-Tracing takes most of the time of a small run, and its result depends on the weights only through
-the values of the initializers. `HYTAS_TRACES` names the folder of the traced graphs, which all
-processes of a session share; without it each network is traced anew. torch's table of operators,
-which it makes again for each graph, is made once in a process.
+Tracing takes most of the time of a small run. Its result depends on the weights only through the
+values of the initializers, and on the temperature through one constant. `HYTAS_TRACES` names the
+folder of the traced graphs, which all processes of a session share; without it each network is
+traced anew. torch's table of operators, which it makes again for each graph, is made once in a
+process.
 """
 
 import hashlib
@@ -16,15 +17,23 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx_ir
 import pytest
 import torch
+from onnx import numpy_helper
 from torch import nn
 from torch.onnx._internal.exporter._registration import ONNXRegistry
 from torch.utils import _pytree as tree
 
+from hytas.export.reduced import HalfModel
+from hytas.export.scene_graph import StripModel
+from hytas.models import SensorModel
+
 VARIABLE = "HYTAS_TRACES"
+MARK = float(np.float32(0.7182818))
+"""Stands for the temperature in a graph that is kept."""
 _EXPORT: Callable[..., Any] = torch.onnx.export
 operators = cache(ONNXRegistry.from_torchlib)
 
@@ -47,16 +56,26 @@ def export_once(
         options: of `torch.onnx.export`.
     """
     folder = os.environ.get(VARIABLE)
-    key = _key(model, example, options) if folder else None
-    if folder is None or key is None:
+    if folder is None:
         return _EXPORT(model, example, optimize=optimize, **options)
-    path = Path(folder) / f"{key}.onnx"
-    if not path.exists():
-        program = _EXPORT(model, example, optimize=False, **options)
-        part = path.with_suffix(f".{os.getpid()}")
-        part.write_bytes(program.model_proto.SerializeToString())
-        part.replace(path)
-    graph = onnx_ir.serde.deserialize_model(onnx.load(path))
+    temperatures = {
+        part: part.temperature
+        for part in model.modules()
+        if isinstance(part, SensorModel | StripModel | HalfModel) and part.temperature != 1.0
+    }
+    try:
+        for part in temperatures:
+            part.temperature = MARK
+        path = _traced(model, example, Path(folder), options)
+    finally:
+        for part, temperature in temperatures.items():
+            part.temperature = temperature
+    if path is None:
+        return _EXPORT(model, example, optimize=optimize, **options)
+    loaded = onnx.load(path)
+    for temperature in set(temperatures.values()):
+        _set_temperature(loaded, temperature)
+    graph = onnx_ir.serde.deserialize_model(loaded)
     program = torch.onnx.ONNXProgram(graph, None)  # type: ignore[arg-type]
     weights = dict(model.named_parameters()) | dict(model.named_buffers())
     program.apply_weights(
@@ -65,6 +84,39 @@ def export_once(
     if optimize:
         program.optimize()
     return program
+
+
+def _traced(model: nn.Module, example: Any, folder: Path, options: dict[str, Any]) -> Path | None:
+    """Return the file of the graph of a model, traced if there is none; None if it has no key."""
+    key = _key(model, example, options)
+    if key is None:
+        return None
+    path = folder / f"{key}.onnx"
+    if not path.exists():
+        program = _EXPORT(model, example, optimize=False, **options)
+        part = path.with_suffix(f".{os.getpid()}")
+        part.write_bytes(program.model_proto.SerializeToString())
+        part.replace(path)
+    return path
+
+
+def _set_temperature(graph: onnx.ModelProto, temperature: float) -> None:
+    """Write the temperature into the constants that have the value of `MARK`."""
+    constants = [
+        attribute.t
+        for node in graph.graph.node
+        if node.op_type == "Constant"
+        for attribute in node.attribute
+        if attribute.name == "value"
+    ]
+    changed = 0
+    for constant in (*constants, *graph.graph.initializer):
+        values = numpy_helper.to_array(constant)
+        if values.dtype == np.float32 and values.size == 1 and values.item() == MARK:
+            new = np.full_like(values, temperature)
+            constant.CopyFrom(numpy_helper.from_array(new, constant.name))
+            changed += 1
+    assert changed <= 1  # the part of a scene graph that all pixels share has none
 
 
 class _Structure(pickle.Pickler):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,18 @@ from small_model import CONVOLVED, small_model, small_scene, wide_architecture
 
 from hytas.data import PatchReader
 from hytas.errors import InputError
-from hytas.export import Evidence, ExportError, export_checked
-from hytas.export.qgis import TILE, as_deepness
+from hytas.export import Evidence, ExportError, export_checked, qgis
+from hytas.export.qgis import as_deepness
+
+TILE = 48
+"""Side of a tile here; that of a file for users is larger."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _small_tiles() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(qgis, "TILE", TILE)
+        yield
 
 
 class Deepness:
@@ -67,7 +78,7 @@ def exported(
     scene = small_scene(dtype, height=TILE + 40, width=TILE + 9)
     model, card = small_model(scene, wide_architecture(*CONVOLVED))
     card = dataclasses.replace(card, pixel_metres=30.0)
-    pixels = np.arange(0, scene.labels.size, 50)
+    pixels = np.arange(0, scene.labels.size, 25)
     evidence = Evidence(model, scene.reader(card.patch_size), pixels, scene.targets(pixels))
     found = export_checked(folder, card, ["qgis"], evidence)["qgis"]
     return scene, card, evidence, found, folder
@@ -100,10 +111,11 @@ def test_a_file_of_another_model_is_refused(
     exported: tuple[Any, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, card, evidence, _, _ = exported
-    from hytas.export import formats, qgis
+    from hytas.export import formats
 
     def drift(model: Any, path: Path, card: Any) -> Path:
-        return qgis.export_qgis(small_model(small_scene("uint16", bands=24))[0], path, card)
+        other, _ = small_model(small_scene("uint16", height=9), wide_architecture(*CONVOLVED))
+        return qgis.export_qgis(other, path, card)
 
     changed = formats.FORMATS["qgis"]._replace(write=drift)
     monkeypatch.setitem(formats.FORMATS, "qgis", changed)

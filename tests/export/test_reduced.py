@@ -12,7 +12,14 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from small_model import Exported, small_model, small_scene, wide_architecture
+from small_model import (
+    CONVOLVED,
+    SHALLOW,
+    Exported,
+    small_model,
+    small_scene,
+    wide_architecture,
+)
 
 from hytas.deploy import DeployedModel
 from hytas.export import FORMATS, Evidence, ExportError, export_checked, export_formats
@@ -42,7 +49,7 @@ def written(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> dic
 def gated(tmp_path_factory: pytest.TempPathFactory) -> Exported:
     """A network of gated convolutions."""
     scene = small_scene()
-    model, card = small_model(scene, wide_architecture("series", "mean", "conv3", "yes"))
+    model, card = small_model(scene, wide_architecture("series", *CONVOLVED[1:]))
     folder = tmp_path_factory.mktemp("gated")
     return Exported(scene, model, card, folder, export_formats(model, folder, card, ["onnx"]))
 
@@ -122,6 +129,7 @@ def test_the_program_carries_its_card_and_no_path(written: dict[str, dict]) -> N
             assert b"/hytas/models" not in archive.read(member), member
 
 
+@pytest.mark.slow
 def test_the_program_runs_in_a_process_that_has_torch_alone(
     exported: Exported, written: dict[str, dict], tmp_path: Path
 ) -> None:
@@ -158,17 +166,20 @@ def fragile(tmp_path_factory: pytest.TempPathFactory) -> Exported:
     return Exported(scene, model, card, tmp_path_factory.mktemp("fragile"), {})
 
 
-def test_a_model_that_breaks_is_refused_with_its_figures(fragile: Exported) -> None:
+def test_a_model_that_breaks_is_refused_with_its_figures_and_others_are_written(
+    fragile: Exported,
+) -> None:
     name = "onnx-int8"
     target = fragile.folder / FORMATS[name].file
     target.write_text("an earlier file")
     with pytest.raises(ExportError) as refusal:
-        export_checked(fragile.folder, fragile.card, [name], evidence_of(fragile))
+        export_checked(fragile.folder, fragile.card, [name, "onnx"], evidence_of(fragile))
     assert (refusal.value.argument, refusal.value.value) == ("formats", name)
+    assert refusal.value.written["onnx"]["labels_changed"] == 0
     figures = r"\d+\.\d+ % of 391 labels agree and OA goes from 0\.\d+ to 0\.\d+"
     assert re.search(figures, refusal.value.rule)
     assert target.read_text() == "an earlier file"
-    assert [path.name for path in fragile.folder.iterdir()] == [target.name]
+    assert {path.name for path in fragile.folder.iterdir()} == {target.name, "model.onnx"}
     target.unlink()
 
 
@@ -180,15 +191,6 @@ def test_force_writes_it_marked(fragile: Exported) -> None:
     path = Path(found["onnx-int8"]["file"])
     assert DeployedModel.load(path, "cpu").card.forced
     path.unlink()
-
-
-def test_a_refused_format_does_not_stop_the_others(fragile: Exported, tmp_path: Path) -> None:
-    names = ["onnx-int8", "onnx"]
-    with pytest.raises(ExportError) as refusal:
-        export_checked(tmp_path, fragile.card, names[::-1], evidence_of(fragile))
-    assert refusal.value.value == "onnx-int8"
-    assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]
-    assert refusal.value.written["onnx"]["labels_changed"] == 0
 
 
 @pytest.mark.parametrize("kind", ["onnx-w8", "onnx-scene-w8", "onnx-scene-fp16"])
@@ -204,15 +206,16 @@ def test_small_files_for_an_uplink(exported: Exported, written: dict[str, dict],
 
 def test_files_that_take_float32(exported: Exported, tmp_path: Path) -> None:
     """For runtimes without the sensor's type, here uint16."""
-    names = ["onnx", "pt2", "onnx-scene-w8"]
-    found = export_checked(tmp_path, exported.card, names, evidence_of(exported), taken="float32")
+    names, (model, card) = ["onnx", "pt2", "onnx-w8"], small_model(exported.scene, SHALLOW)
+    evidence = evidence_of(Exported(exported.scene, model, card, tmp_path, {}))
+    found = export_checked(tmp_path, card, names, evidence, taken="float32")
     assert {Path(one["file"]).name for one in found.values()} == {
         "model.f32.onnx",
         "model.f32.pt2",
-        "scene.w8.f32.onnx",
+        "model.w8.f32.onnx",
     }
     assert found["onnx"]["labels_changed"] == found["pt2"]["labels_changed"] == 0
-    for name in ("onnx", "onnx-scene-w8"):
+    for name in ("onnx", "onnx-w8"):
         assert DeployedModel.load(found[name]["file"], "cpu").card.dtype == "float32"
 
 

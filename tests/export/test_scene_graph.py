@@ -70,7 +70,7 @@ def test_pieces_of_every_size_give_the_same_bits() -> None:
     scene = small_scene("int16", height=6, width=2 * CHUNK + 7)
     model, card = small_model(scene, wide_architecture(*CONVOLVED))
     maps = []
-    for piece in (8, 40, 2 * CHUNK):
+    for piece in (8, 2 * CHUNK):
         graph = to_scene_onnx(model, card, piece=piece).SerializeToString()
         deployed = DeployedModel.from_bytes(graph, f"piece {piece}", "cpu", threads=1)
         maps.append(deployed.run_tile(scene.cube))

@@ -36,10 +36,12 @@ def test_a_graph_with_other_weights_is_that_of_its_network(
     def kept() -> int:
         return len(list(Path(os.environ[traces.VARIABLE]).iterdir()))
 
+    model.temperature = 0.6
     first = exported()
     with torch.no_grad():
         for weights in model.parameters():
             weights.mul_(0.9)
+    model.temperature = 0.8
     before = kept()
     second = exported()
     assert kept() == before

@@ -28,7 +28,8 @@ CONFIG = RunConfig(
     strategy="supernet",
     population=4,
     generations=2,
-    finalists=3,
+    finalists=2,
+    presets="full,plain",
     race_steps=2,
     patch_size=3,
     split="random",
@@ -38,16 +39,33 @@ CONFIG = RunConfig(
 )
 
 
+DECIDED = ("architecture.json", "supernet/supernet.safetensors", "weights.safetensors")
+
+
+@pytest.fixture(scope="module")
+def whole(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes]]:
+    """The folder of a run up to its final training, and the files that the run decides."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    trained(CONFIG, scene, folder)
+    return folder, [(folder / name).read_bytes() for name in DECIDED]
+
+
 @pytest.mark.parametrize("worth", [2.0, -1.0])
 def test_the_better_weights_ship(
-    worth: float, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    worth: float,
+    scene: Scene,
+    whole: tuple[Path, list[bytes]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    folder, _ = whole
+    for path in (folder / "weights.safetensors", *folder.glob("held-out-*.npz")):
+        path.unlink(missing_ok=True)
     monkeypatch.setattr(InheritedScore, "__call__", lambda self, architecture: worth)
-    weights = load_weights(trained(CONFIG, scene, tmp_path / "run").weights)
-    inner = tmp_path / "run" / "supernet"
+    weights = load_weights(trained(CONFIG, scene, folder).weights)
+    inner = folder / "supernet"
     assert weights.card.architecture == read_json(inner / "architecture.json")
     assert 3_000 <= count_parameters(weights.network) <= 12_000
-    with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
+    with EvaluationStore(folder / "evaluations.sqlite") as store:
         assert len({item.steps for item in store.trainings()}) == 1
         kinds = [kind_of(item.architecture) for item in store.evaluations()]
     chosen = kind_of(weights.card.architecture)
@@ -70,7 +88,10 @@ class KillError(Exception):
 
 
 def test_interrupted_equals_uninterrupted(
-    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scene: Scene,
+    whole: tuple[Path, list[bytes]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("hytas.train.loop.CHECKPOINT_SECONDS", 0.0)
 
@@ -79,14 +100,12 @@ def test_interrupted_equals_uninterrupted(
             if epoch.epoch == 3:  # of the supernet alone
                 raise KillError
 
-    trained(CONFIG, scene, tmp_path / "whole")
     with pytest.raises(KillError):
         trained(CONFIG, scene, tmp_path / "run", Killer())
     assert not (tmp_path / "run" / "architecture.json").exists()
     trained(CONFIG, scene, tmp_path / "run")
-    for name in ("architecture.json", "supernet/supernet.safetensors", "weights.safetensors"):
-        first, second = ((tmp_path / each / name).read_bytes() for each in ("whole", "run"))
-        assert first == second, name
+    for name, content in zip(DECIDED, whole[1], strict=True):
+        assert (tmp_path / "run" / name).read_bytes() == content, name
 
 
 def test_a_race_of_one_has_no_kinds(scene: Scene, tmp_path: Path) -> None:

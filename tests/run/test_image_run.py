@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,10 @@ from hytas.deploy import DeployedModel
 from hytas.errors import InputError
 from hytas.export import FORMATS
 from hytas.run import Outcome, RunConfig, export_run, run_pipeline
+from hytas.run.context import open_run
+from hytas.run.delivering.comparing import references_stage
+from hytas.run.folder import read_json
+from hytas.run.progress import Silent
 from hytas.run.weights import load_weights
 from hytas.supernet import Supernet
 from hytas.train import Recipe
@@ -57,6 +60,16 @@ def folder(images: ImageSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
         (place / name).mkdir(exist_ok=True)
         Image.fromarray(values).save(place / name / f"{number}.png")
     return place
+
+
+class Lines(Silent):
+    """A report that keeps its lines."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def line(self, text: str) -> None:
+        self.found.append(text)
 
 
 def hytas(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -145,11 +158,12 @@ def test_an_svm_and_a_forest_stand_beside_the_winner(finished: Outcome, images: 
 
 
 def test_large_images_have_no_svm_and_the_run_says_so(tmp_path: Path) -> None:
-    large = textures(each=4, side=40)
-    config = replace(CONFIG, finalists=1, recipe=Recipe(epochs=1))
-    found = run_pipeline(config, large, tmp_path / "run", device="cpu").metrics
-    assert found is not None
-    assert found["references"]["reason"].startswith("images of 40 x 40 pixels have 4800 values")
+    large, lines = textures(each=4, side=40), Lines()
+    with open_run(tmp_path / "run", CONFIG, large, "cpu", lines) as run:
+        references_stage(run)
+        found = read_json(run.folder.references)
+    assert found["reason"].startswith("images of 40 x 40 pixels have 4800 values")
+    assert lines.found[-1].startswith("no reference methods: images of 40 x 40 pixels")
 
 
 def test_the_report_shows_images_and_the_worst_errors(finished: Outcome) -> None:

@@ -135,14 +135,28 @@ def always(*_: object) -> SelfTraining:
     return SelfTraining(True, 15, 0.5, 0.8)
 
 
-@pytest.fixture
-def apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing forbids self-training, as if the test pixels lay apart."""
+def lie_apart(patch: pytest.MonkeyPatch) -> None:
+    """Let nothing forbid self-training, as if the test pixels lay apart."""
 
     def reason(context: RunContext) -> str:
         return "self_training none was asked for" if context.config.self_training == "none" else ""
 
-    monkeypatch.setattr(RunContext, "no_self_training", property(reason))
+    patch.setattr(RunContext, "no_self_training", property(reason))
+
+
+@pytest.fixture
+def apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing forbids self-training."""
+    lie_apart(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def whole(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    """A run up to its final training, which self-trains and was not stopped."""
+    with pytest.MonkeyPatch.context() as patch:
+        lie_apart(patch)
+        patch.setattr(decide, "choose_self_training", always)
+        return trained(CONFIG, scene, tmp_path_factory.mktemp("runs") / "whole")
 
 
 @pytest.mark.usefixtures("apart")
@@ -150,11 +164,10 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> None:
     "at", [*(pytest.param(at, marks=pytest.mark.slow) for at in (3, 4)), 13, 24]
 )
 def test_a_kill_leaves_the_same_weights_and_repeats_no_epoch(
-    at: int, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    at: int, scene: Scene, whole: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of five folds has two epochs and two rounds of one epoch; so has the final training."""
     monkeypatch.setattr(decide, "choose_self_training", always)
-    whole = trained(CONFIG, scene, tmp_path / "whole")
     begun: list[int] = []
     epoch = loop.train_epoch
 
@@ -254,20 +267,20 @@ def test_what_is_decided_is_done_and_written(
 
 
 @pytest.mark.usefixtures("apart")
-@pytest.mark.parametrize("chosen", [True, False])
 def test_a_network_with_validation_pixels_of_its_own_is_compared_itself(
-    chosen: bool, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = replace(CONFIG, final_training_on="train", train_per_class=24)
     plain = trained(replace(config, self_training="none"), scene, tmp_path / "none")
-    monkeypatch.setattr(
-        decide, "choose_self_training", lambda *_: SelfTraining(chosen, 15, 0.5, 0.6)
-    )
-    found = load_weights(trained(config, scene, tmp_path / "run").weights)
-    weights, others = found.network.state_dict(), load_weights(plain.weights).network.state_dict()
-    same = all(torch.equal(weights[name], others[name]) for name in weights)
-    assert same is not chosen
-    assert len(found.training["self_training_rounds"]) == (2 if chosen else 0)
+    others = load_weights(plain.weights).network.state_dict()
+    for chosen in (True, False):
+        choice = SelfTraining(chosen, 15, 0.5, 0.6)
+        monkeypatch.setattr(decide, "choose_self_training", lambda *_, choice=choice: choice)
+        found = load_weights(trained(config, scene, tmp_path / str(chosen)).weights)
+        weights = found.network.state_dict()
+        same = all(torch.equal(weights[name], others[name]) for name in weights)
+        assert same is not chosen
+        assert len(found.training["self_training_rounds"]) == (2 if chosen else 0)
 
 
 def test_what_is_asked_is_checked() -> None:

@@ -12,10 +12,11 @@ from hytas.race.front import non_dominated
 from hytas.run import RunConfig, run_pipeline
 from hytas.train import Recipe
 from refusals import refuses
+from tiny import SPACE
 
 CONFIG = RunConfig(
-    budget="300K-params",
-    space="hytas",
+    budget="10K-params",
+    space=SPACE,
     proxy="params",
     pareto="params,accuracy",
     population=8,

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
+from commands import Run
 from hytas.data import load_scene, make_split
 from hytas.data.datasets import PUBLISHED, SCENES, RemoteFile, digest, fetch, locate
 from hytas.errors import InputError
@@ -274,3 +275,19 @@ def test_every_address_is_secure_and_every_known_checksum_is_whole():
             if file.checksum is not None:
                 method, value = file.checksum.split(":")
                 assert len(value) == {"git": 40, "sha256": 64}[method]
+
+
+def test_the_command_lists_the_scenes_and_what_is_downloaded(
+    here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYTAS_CACHE", str(tmp_path))
+    listed = json.loads(here("scenes", "--json").stdout)
+    assert [one["name"] for one in listed] == list(SCENES)
+    assert not any(one["here"] for one in listed)
+    for name in listed[0]["files"]:
+        (tmp_path / name).touch()
+    assert [one["here"] for one in json.loads(here("scenes", "--json").stdout)].count(True) == 1
+    lines = here("scenes").stdout.splitlines()
+    assert lines[0].split() == ["name", "split", "downloaded", "files"]
+    assert lines[1].split()[0] == listed[0]["name"]
+    assert lines[-1] == f"downloads go to {tmp_path}"

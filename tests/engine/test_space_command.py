@@ -3,6 +3,8 @@
 import json
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -309,3 +311,25 @@ def test_a_published_network_is_printed_by_its_name(capsys: pytest.CaptureFixtur
         "--network vit: must be one of autoformer-t, "
         in hytas(capsys, "show", "s3", "--network", "vit")[2]
     )
+
+
+def test_evolve_passes_its_options_on_and_prints_errors(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[Any, ...]] = []
+
+    def evolve(config: Any, scene: Any, out: str, **given: Any) -> SimpleNamespace:
+        calls.append((config, out, given))
+        errors = [SimpleNamespace(E=error, T=0.5) for error in (0.25, 0.125)]
+        return SimpleNamespace(before=errors[0], after=errors[1], at_random=None)
+
+    monkeypatch.setattr("hytas.run.evolve_space", evolve)
+    out = str(tmp_path / "evolved.json")
+    given = ("--budget", "20K..200K-params", "--out", out, "--steps", "2", "--subnets", "17")
+    code, text, _ = hytas(capsys, "evolve", *given, "--training-steps", "9", "--device", "cpu")
+    assert code == 0
+    ((config, written, passed),) = calls
+    assert (config.budget, config.recipe.steps, written) == ("20K..200K-params", 9, out)
+    assert (passed["rounds"], passed["settings"].subnets, passed["device"]) == (2, 17, "cpu")
+    assert "0.2500  0.5000" in text
+    assert f"hytas search --space {out} --control hytas-wide" in text

@@ -1,6 +1,7 @@
 """The rules of the house that a reader would otherwise have to trust."""
 
 import ast
+import re
 import resource
 import subprocess
 import sys
@@ -138,6 +139,15 @@ def test_pictures_alone_draw() -> None:
         }
         draws = any(name.startswith("PIL.Image") and name != "PIL.Image" for name in names)
         assert not draws or path.is_relative_to(PACKAGE / "pictures"), path
+
+
+def test_tests_leave_private_names_alone() -> None:
+    """So that the inside of a module may change without its tests."""
+    imports = r"from hytas[\w.]* import (\([^)]*|[^\n(]*)\b_(?!engine\b)[a-zA-Z]"
+    patches = r"setattr\([^()\"']*[\"'](hytas\.[\w.]*\.)?_[a-zA-Z]"
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(f"{imports}|{patches}", text), path
 
 
 def test_help_is_quick() -> None:

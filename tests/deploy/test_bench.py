@@ -2,10 +2,10 @@
 
 import dataclasses
 import json
-import subprocess
-import sys
+import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,8 @@ from click.testing import CliRunner, Result
 from small_model import CONVOLVED, Exported, small_model, small_scene, wide_architecture
 
 from hytas._engine import Feasible, SearchSpace
-from hytas.cli.bench import _text
 from hytas.cli.bench import bench as command
-from hytas.deploy.bench import ROUNDS, Setting, _reason, bench, repeat, settings_of
+from hytas.deploy.bench import ROUNDS, Setting, bench, repeat, settings_of
 from hytas.errors import InputError
 from hytas.export.latency import conditions, predict, profile, time_models
 from hytas.export.onnx_file import set_card
@@ -36,7 +35,7 @@ def test_every_setting_is_measured_in_turn(
         times = [slow * setting.batch * (1 + call / 100) for call in range(11)]
         return {"ms": times, "cpu_ms": times, "pixels": setting.batch, "peak_mb": 9, "run_mb": 1}
 
-    monkeypatch.setattr("hytas.deploy.bench._measure_apart", answer)
+    monkeypatch.setattr("hytas.deploy.bench.measure_apart", answer)
     settings = settings_of(exported.onnx, batches=(1, 10))
     small, large = bench(settings)
     assert order == [1, 10] * ROUNDS
@@ -210,12 +209,15 @@ def test_the_table_of_figures_is_readable(
 
 
 @pytest.mark.parametrize("graph", ["scene", "smooth-scene"])
-def test_scene_graphs_are_measured_in_rows(graph: str) -> None:
-    runs = [made_up_run(Setting("m.onnx", "hytas.deploy.bench", "cpu", 1, 4, 0.1))]
-    runs[0]["provider"] = "cpu"
-    text = _text({"model": "m.onnx", "graph": graph, "precision": "float32", "runs": runs})
-    first, head = text.splitlines()[:2]
-    assert first == f"m.onnx: {graph} graph, float32, in tiles 64 pixels wide"
+def test_scene_graphs_are_measured_in_rows(
+    graph: str, exported: Exported, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = SimpleNamespace(card=dataclasses.replace(exported.card, graph=graph))
+    monkeypatch.setattr("hytas.deploy.DeployedModel.load", lambda *_: loaded)
+    done = run_bench(monkeypatch, exported.onnx)
+    assert done.exit_code == 0, done.output
+    first, head = done.output.splitlines()[:2]
+    assert first == f"{exported.onnx}: {graph} graph, float32, in tiles 64 pixels wide"
     assert "rows" in head.split()
 
 
@@ -308,10 +310,13 @@ def test_what_bench_refuses(exported: Exported) -> None:
         assert message in str(done.exception)
 
 
-def test_why_a_measurement_failed(exported: Exported) -> None:
+def test_why_a_measurement_failed(
+    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     setting = dataclasses.replace(settings_of(exported.onnx)[0], batch=10**13)
     with pytest.raises(InputError, match=r"at batch 10{13} and 1 thread\(s\) failed: Unable to al"):
         bench([setting])
-    killed = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
-    done = subprocess.run([sys.executable, "-c", killed], capture_output=True, text=True)
-    assert _reason(done) == "signal 9 ended it: is there too little memory?"
+    (tmp_path / "killed.py").write_text("import os; os.kill(os.getpid(), 9)")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(InputError, match=r"failed: signal 9 ended it: is there too little memory"):
+        bench([dataclasses.replace(setting, runtime="killed")])

@@ -168,10 +168,26 @@ def test_a_pickle_predicts_and_exports(
     content = pickle.dumps(fitted)
     again = pickle.loads(content)
     assert np.array_equal(again.predict(halves[0]), fitted.predict(halves[0]))
-    assert again.export(tmp_path / "model.onnx")["bytes"] == len(fitted._content)
+    files = [one.export(tmp_path / f"{one is again}.onnx")["file"] for one in (fitted, again)]
+    assert Path(files[0]).read_bytes() == Path(files[1]).read_bytes()
     with refuses("as_format", "torchscript", "needs the scene and the run"):
         again.export(tmp_path / "model.pt")
     assert halves[0].tobytes()[:2000] not in content
+
+
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "export"])
+def test_every_method_names_its_arguments(
+    method: str, fitted: HSIClassifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise InputError("scene", rule="has no bands", hint="give `provider` or `force`")
+
+    model = pickle.loads(pickle.dumps(fitted))  # it opens its model anew
+    monkeypatch.setattr(DeployedModel, "from_bytes", fail)
+    monkeypatch.setattr("hytas.estimator.classifier.write_onnx", fail)
+    arguments = ["m.onnx"] if method == "export" else [[[[1, 2]]]]
+    with refuses("cube", rule="has no bands; give `device` or `force`"):
+        getattr(model, method)(*arguments)
 
 
 def test_a_cube_is_read_in_any_type_that_holds_its_values(

@@ -1,27 +1,15 @@
 """Refusals of the estimator name arguments of Python."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
-from hytas.deploy import DeployedModel
 from hytas.errors import InputError
 from hytas.estimator import HSIClassifier
 from hytas.estimator.arguments import PARAMETERS, python_arguments
 from hytas.run import RunConfig
 from refusals import refuses
-
-
-@pytest.mark.parametrize("method", ["predict", "predict_proba", "export"])
-def test_every_method_names_its_arguments(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise InputError("scene", rule="has no bands", hint="give `provider` or `force`")
-
-    model = HSIClassifier()
-    model.classes_, model._content, model._deployed, model.outcome_ = [1, 2], b"", None, None
-    monkeypatch.setattr(DeployedModel, "from_bytes", fail)
-    monkeypatch.setattr("hytas.estimator.classifier.write_onnx", fail)
-    arguments = ["m.onnx"] if method == "export" else [[[[1, 2]]]]
-    with refuses("cube", rule="has no bands; give `device` or `force`"):
-        getattr(model, method)(*arguments)
 
 
 def test_rows_of_a_cube_get_a_hint() -> None:
@@ -40,9 +28,21 @@ def test_the_kind_of_error_stays() -> None:
         raise OwnError("out", "a", "is a file")
 
 
-def test_the_parameters_are_settings_of_a_run() -> None:
+def test_the_parameters_are_settings_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given = {"strategy": "local", "race_steps": 7, "smooth": "none", "validation_fraction": 0.3}
-    config = HSIClassifier(**given)._config(HSIClassifier(**given).get_params(), 3)
+    started: list[RunConfig] = []
+
+    def start(config: RunConfig, *_: object, **__: object) -> None:
+        started.append(config)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hytas.estimator.classifier.run_pipeline", start)
+    labels = np.repeat([1, 2], 32).reshape(8, 8)
+    with pytest.raises(KeyboardInterrupt):
+        HSIClassifier(**given, work_dir=tmp_path / "run").fit(np.ones((8, 8, 4)), labels)
+    (config,) = started
     split = {"validation_fraction": config.split.validation_fraction}
     assert {name: getattr(config, name, split.get(name)) for name in given} == given
     assert HSIClassifier().get_params().keys() == PARAMETERS.keys()

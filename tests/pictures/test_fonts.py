@@ -22,20 +22,15 @@ def legend(*names: str) -> Legend:
     return Legend(range(1, len(names) + 1), names, [(9 * i, 200, 90) for i in range(len(names))])
 
 
-def forget() -> None:
-    for function in (fonts.installed_fonts, fonts._font_of):
-        function.cache_clear()
-
-
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The only folder of installed fonts; it is empty, whatever this machine has."""
     installed = tmp_path / "fonts"
     installed.mkdir()
     monkeypatch.setattr(fonts, "FOLDERS", (str(installed),))
-    forget()
+    fonts.installed_fonts.cache_clear()
     yield installed
-    forget()
+    fonts.installed_fonts.cache_clear()
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
@@ -95,10 +90,9 @@ def test_an_installed_font_that_has_the_characters_is_taken(
     small.write_bytes(plain.path.getvalue())
     large = fonts.own_font()
     monkeypatch.setattr(fonts, "own_font", lambda: str(small))
-    forget()
     assert font_note(["aÄb"]) is not None
     shutil.copy(large, folder)
-    forget()
+    fonts.installed_fonts.cache_clear()
     assert font_note(["aÄb"]) is None
     installed = str(folder / Path(large).name)
     assert fonts.pieces("aÄb") == [(str(small), "a"), (installed, "Ä"), (str(small), "b")]
@@ -106,19 +100,18 @@ def test_an_installed_font_that_has_the_characters_is_taken(
 
 def test_a_damaged_font_is_passed_over(folder: Path) -> None:
     (folder / "broken.ttf").write_bytes(b"no font")
-    forget()
+    fonts.installed_fonts.cache_clear()
     assert font_note(["水"]) is not None
 
 
 def test_a_box_of_the_last_resort_is_no_letter(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = folder / "boxes.ttf"
-    shutil.copy(fonts.own_font(), path)
-    assert fonts._has(str(path), "a")
-    monkeypatch.setattr(fonts, "_BOXES", ("dejavu",))
-    for function in (fonts._box, fonts._has):
-        function.cache_clear()
-    assert not fonts._has(str(path), "a")
-    for function in (fonts._box, fonts._has):
-        function.cache_clear()
+    shutil.copy(fonts.own_font(), folder / "boxes.ttf")
+    monkeypatch.setattr(fonts, "own_font", lambda: str(folder / "none.ttf"))
+    monkeypatch.setattr(fonts, "BOXES", ("dejavu",))
+    assert font_note(["a"]) is not None
+    shutil.copy(folder / "boxes.ttf", folder / "letters.ttf")
+    monkeypatch.setattr(fonts, "BOXES", ())
+    fonts.installed_fonts.cache_clear()
+    assert font_note(["a"]) is None

@@ -78,7 +78,7 @@ def test_every_proxy_of_a_batch_is_that_of_each_network(
     networks = [architecture, *others(architecture)]
     init = "own" if number % 3 == 0 else "pool"
     scorer = Evaluator(ALL, shape, batch=batch, seed=3, precision=precision, init=init)
-    together = scorer._measure(networks, scorer.specs, scorer.setting)
+    together = scorer.measure(networks, scorer.specs, scorer.setting)
     for one, values in zip(networks, together, strict=True):
         (alone,) = scorer.score_batch([one])
         assert not alone["reasons"]
@@ -143,5 +143,5 @@ def test_a_batch_keeps_to_the_memory_of_activations(wide_shape, wide_batch, monk
     scorer = Evaluator("snip", wide_shape, batch=wide_batch)
     assert scorer.batches([WIDE[0]] * 3) == [[0], [1], [2]]
     with pytest.raises(TooLargeError):
-        scorer._measure([WIDE[0]] * 3, scorer.specs, scorer.setting)
+        scorer.measure([WIDE[0]] * 3, scorer.specs, scorer.setting)
     assert all(math.isfinite(each["scores"]["snip"]) for each in scorer.score_batch([WIDE[0]] * 3))

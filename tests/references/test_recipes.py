@@ -67,8 +67,8 @@ def test_gscvit_trains_as_released(
     assert plan.schedule(0.0) == plan.schedule(0.99) == 1.0
 
 
-def test_gscvit_divides_all_bands_by_one_range(task: Task) -> None:
-    scaled = task.spectra(task.train, networks._one_range(task))
+def test_gscvit_divides_all_bands_byone_range(task: Task) -> None:
+    scaled = task.spectra(task.train, networks.one_range(task))
     raw = task.spectra(task.train, task.fit_scaling("minmax"))
     np.testing.assert_allclose(scaled.mean(axis=0), 0.0, atol=1e-6)
     rows, columns = np.unravel_index(task.train, (20, 12))
@@ -78,10 +78,10 @@ def test_gscvit_divides_all_bands_by_one_range(task: Task) -> None:
     np.testing.assert_allclose(np.ptp(raw, axis=0), 1.0, rtol=1e-5)
 
 
-def test_half_of_the_patches_are_flipped_or_turned() -> None:
+def test_half_of_the_patches_areflipped_or_turned() -> None:
     patch = np.arange(18, dtype=np.float32).reshape(3, 3, 2)
     many = np.repeat(patch[None], 2000, axis=0)
-    found = networks._flipped_or_turned(many.copy(), np.random.default_rng(0))
+    found = networks.flipped_or_turned(many.copy(), np.random.default_rng(0))
     ways = [patch, patch[:, ::-1], patch[::-1], *(np.rot90(patch, turns) for turns in (1, 2, 3))]
     shares = [float((found == way).all(axis=(1, 2, 3)).mean()) for way in ways]
     assert sum(shares) == 1.0

@@ -116,7 +116,7 @@ def test_fits_ahead_of_their_stage_give_the_same(
         ahead.begin(wanted[:3])
         ahead.begin(wanted[:3])  # not twice
         with monkeypatch.context() as patch:
-            patch.setattr(ahead, "_now", lambda *_: iter(()))
+            patch.setattr(fits, "open_workers", None)  # no fit is begun now
             begun = list(ahead.results(wanted[:3]))
         assert not active_children()  # no one waits for them any more
         for one, other in zip([*begun, *ahead.results(wanted[3:])], expected, strict=True):
@@ -186,10 +186,10 @@ def test_the_winner_below_is_said_before_the_test(finished: Path, told: Told) ->
 def test_what_to_try_depends_on_the_run(changed: dict[str, Any], side: int, tried: str) -> None:
     facts = {"pixels": 40, "OA": {"winner": 0.5, "svm": 0.75, "rf": 0.5}, "below": ["svm"]}
     titles = {name: method.title for name, method in METHODS.items()}
-    line = comparing._verdict(facts, replace(CONFIG, **changed), side, titles)
+    line = comparing.verdict_of(facts, replace(CONFIG, **changed), side, titles)
     assert line.startswith("warning: the winner is below SVM (RBF) on spectra: OA on 40 held-out")
     assert tried in line
-    assert "warning" not in comparing._verdict({**facts, "below": []}, CONFIG, side, titles)
+    assert "warning" not in comparing.verdict_of({**facts, "below": []}, CONFIG, side, titles)
 
 
 @pytest.mark.parametrize(("lead", "below"), [(1, []), (2, ["svm"])])

@@ -20,8 +20,8 @@ from hytas.manifest import Manifest
 from hytas.models import InputShape, build_network
 from hytas.run import Outcome, RunConfig, export_run, run_pipeline, weights
 from hytas.run.artefacts import AGAIN
-from hytas.run.delivering.findings import _layers
-from hytas.run.folder import ARTEFACTS
+from hytas.run.delivering.findings import run_facts
+from hytas.run.folder import ARTEFACTS, RunFolder
 from hytas.run.progress import Silent
 from hytas.run.weights import load_weights
 from hytas.tensors import read_tensors, write_tensors
@@ -312,12 +312,14 @@ def test_a_forged_architecture_beside_weights_takes_no_memory(
     [{"embed_dim": -1}, {"mlp_ratio": [-1]}, {"num_heads": [0]}, {"embed_dim": 0}, {"space": []}],
 )
 def test_genes_that_no_network_has_are_a_note_of_the_report(
-    whole: Path, change: dict[str, Any]
+    whole: Path, change: dict[str, Any], tmp_path: Path
 ) -> None:
     genes = {**json.loads((whole / "architecture.json").read_text()), **change}
-    layers, (note,) = _layers(genes, InputShape(14, 5, 5, 3))
-    assert layers == []
-    assert note.startswith("The layers are not shown: ")
+    shutil.copy(whole / "config.json", tmp_path)
+    (tmp_path / "architecture.json").write_text(json.dumps(genes))
+    facts = run_facts(RunFolder(tmp_path), shape=InputShape(14, 5, 5, 3))
+    assert facts.layers == []
+    assert any(note.startswith("The layers are not shown: ") for note in facts.notes)
 
 
 @pytest.mark.parametrize(

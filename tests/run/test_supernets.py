@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from hytas._engine import SearchSpace, builtin_space_text
-from hytas.cli.score import _inherited
 from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
 from hytas.run import (
@@ -24,14 +23,17 @@ from hytas.run import (
     run_pipeline,
     train_supernet,
 )
+from hytas.run.context import RunContext
 from hytas.run.folder import read_json
 from hytas.run.prepared import prepare_scene
 from hytas.run.supernets.family import folder_names
+from hytas.run.supernets.sharing import inherited_score
 from hytas.run.supernets.subnet_ranks import RIVALS
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
 from hytas.search.ranks import spearman
-from hytas.supernet import Supernet, SupernetSettings
+from hytas.spaces import open_space
+from hytas.supernet import InheritedScore, Supernet, SupernetSettings
 from hytas.train import Recipe
 from refusals import refuses
 
@@ -183,12 +185,17 @@ def test_architectures_of_a_space_file_are_scored_by_its_supernet(
     config: RunConfig, scene: Scene, trained: Path, family: list[Member]
 ) -> None:
     """As `hytas score --space FILE --supernet` does."""
-    scoring = replace(config, supernet=str(trained / "supernet.safetensors"))
-    data, device = prepare_scene(config, scene), torch.device("cpu")
-    found = _inherited(scoring, data, device, config.space)
+    data = prepare_scene(config, scene)
+
+    def inherited(space: str) -> InheritedScore:
+        opened, _ = open_space(space, offered=data.shape.variables())
+        context = RunContext(config, data, opened, None, torch.device("cpu"))
+        return inherited_score(context, trained / "supernet.safetensors")
+
+    found = inherited(config.space)
     assert found.figures(family[0].architecture)["probability"] == family[0].probability
     with pytest.raises(InputError, match="was trained in another space"):
-        _inherited(scoring, data, device, family[0].architecture["space"])
+        inherited(family[0].architecture["space"])
 
 
 @pytest.mark.parametrize(

@@ -28,17 +28,23 @@ class Runs:
         bounds = [("params", 0, 5)]
         if budget:
             bounds.append((f"latency@{table}", 0, int(float(budget) * 1e6)))
-        feasible = SimpleNamespace(budget=SimpleNamespace(bounds=bounds))
+        context = SimpleNamespace(
+            feasible=SimpleNamespace(budget=SimpleNamespace(bounds=bounds)),
+            config=SimpleNamespace(recipes={"whole": None}),
+            network=lambda architecture, _: architecture["number"],
+            data=SimpleNamespace(preprocessing=None, scene=None, shape=None),
+        )
         self.run: Any = SimpleNamespace(
-            context=SimpleNamespace(feasible=feasible),
+            context=context,
             folder=RunFolder(folder),
             report=SimpleNamespace(line=self.lines.append),
         )
 
-    def time(self, models: list[int], *, threads: int, batch: int) -> list[float]:
+    def time(self, models: list[Any], *, threads: int, batch: int) -> list[float]:
         assert (threads, batch) == (2, 8)
-        self.asked += models
-        return [self.times[number] for number in models]
+        numbers = [number for number, _ in models]
+        self.asked += numbers
+        return [self.times[number] for number in numbers]
 
 
 @pytest.fixture
@@ -46,7 +52,10 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def made(budget: str, times: list[float]) -> Runs:
         found = Runs(tmp_path, budget, times)
         monkeypatch.setattr(timing, "time_models", found.time)
-        monkeypatch.setattr(timing, "_model", lambda run, one: one.id)
+        monkeypatch.setattr(
+            timing, "SensorModel", lambda number, _: SimpleNamespace(eval=lambda: number)
+        )
+        monkeypatch.setattr(timing, "describe", lambda *_: None)
         return found
 
     return made

@@ -1,6 +1,7 @@
 """The loop of ask, score and tell: right winner, exact resume, failures ranked last."""
 
 import math
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -155,7 +156,7 @@ def test_finished_search_is_not_searched_again(tmp_path: Path) -> None:
 def test_a_store_that_lost_an_evaluation_is_told(tmp_path: Path) -> None:
     with EvaluationStore(tmp_path / "store.sqlite") as store:
         search(feasible(), Scorer(), fitness, SETTINGS, store)
-        with store._transaction() as connection:
+        with sqlite3.connect(store.path) as connection:
             connection.execute("DELETE FROM evaluations WHERE id = 7")
         message = "damaged: of the 48 candidates that the search scored, number 7 is missing"
         with pytest.raises(InputError, match=message):

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -194,7 +195,7 @@ def test_damage_is_told_wherever_it_lies(tmp_path: Path) -> None:
                     told += str(error).startswith(f"{path}: damaged")
     assert told >= 3
     path.write_bytes(whole)
-    with EvaluationStore(path) as store, store._transaction() as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE evaluations SET scores = '[1' WHERE id = 7")
     with (
         EvaluationStore(path) as store,

@@ -174,7 +174,7 @@ def test_a_failed_capture_trains_by_the_usual_steps(
     reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected, _ = trained(CONV, RECIPE, pixels(27, 0))
-    monkeypatch.setattr(captured, "_can_be_captured", lambda *_: True)
+    monkeypatch.setattr(captured, "can_be_captured", lambda *_: True)
     monkeypatch.setattr(ResidentSteps, "capture", capture_fails(reason))
     with pytest.warns(RuntimeWarning, match=f"cannot be a CUDA graph here .*{reason}") as warned:
         weights, _ = trained(CONV, RECIPE, pixels(27, 0))
@@ -185,19 +185,30 @@ def test_a_failed_capture_trains_by_the_usual_steps(
 
 def test_a_capture_leaves_all_values_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = steps_of(CONV, RECIPE)
-    before = [value.detach().clone() for value in steps._values()]
+    other = steps_of(CONV, RECIPE)
+    captures = 0
 
     def warmed(self: ResidentSteps, work: Callable[[], None]) -> Callable[[], None]:
+        nonlocal captures
+        captures += 1
         self.step_in_epoch.zero_()
         work()
         return work
 
-    monkeypatch.setattr(ResidentSteps, "_graph", warmed)
+    monkeypatch.setattr(ResidentSteps, "graph", warmed)
     steps.capture()
-    assert sorted(steps._replays) == [captured.EVALUATION, 3, 8]
-    for value, expected in zip(steps._values(), before, strict=True):
-        assert torch.equal(value, expected)
+    assert captures == 3  # batches of 8 and of 3, and the evaluation
     assert all(weight.grad is None for weight in steps.state.weights.values())
+    for _ in range(2):  # before the first epoch, and after it
+        for name in ("weights", "average"):
+            for key, value in getattr(other.state, name).items():
+                assert torch.equal(getattr(steps.state, name)[key], value)
+        for key, expected in other.state.moments.items():
+            assert torch.equal(steps.state.moments[key].mean, expected.mean)
+            assert torch.equal(steps.state.moments[key].square, expected.square)
+            assert torch.equal(steps.state.moments[key].steps, expected.steps)
+        assert steps.epoch() == other.epoch()
+    assert steps.evaluate() == other.evaluate()
 
 
 def test_a_class_of_another_package_must_say_that_it_is_repeatable() -> None:
@@ -214,7 +225,7 @@ def test_a_cpu_takes_the_usual_steps() -> None:
     given = steps.learner, steps.state, steps.course, pixels(9, 1)
     assert captured_steps(*given) is None
     cuda = replace(steps.course, device=torch.device("cuda"))
-    assert captured._can_be_captured(given[0], cuda, given[3])  # all but the device allows it
+    assert captured.can_be_captured(given[0], cuda, given[3])  # all but the device allows it
     for recipe in (
         Recipe(optimiser="sgd"),
         Recipe(rand_augment=2),
@@ -222,4 +233,4 @@ def test_a_cpu_takes_the_usual_steps() -> None:
         Recipe(epochs=3),
     ):
         course = replace(cuda, recipe=recipe, schedule=recipe.schedule(27))
-        assert not captured._can_be_captured(given[0], course, given[3])
+        assert not captured.can_be_captured(given[0], course, given[3])

@@ -57,7 +57,7 @@ def bench(
     results: list[dict[str, Any]] = [{} for _ in settings]
     for turn in range(ROUNDS):
         for index, setting in enumerate(settings):
-            result = _measure_apart(setting)
+            result = measure_apart(setting)
             times[index].append(result["ms"])
             busy[index] += result["cpu_ms"]
             results[index] = result
@@ -87,7 +87,7 @@ def _summarise(
     }
 
 
-def _measure_apart(setting: Setting) -> dict[str, Any]:
+def measure_apart(setting: Setting) -> dict[str, Any]:
     """Run `main` of the runtime's module in a fresh process."""
     command = [sys.executable, "-m", setting.runtime, json.dumps(asdict(setting))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

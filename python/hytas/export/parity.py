@@ -161,7 +161,7 @@ def check_parity(
         outputs = {name: run(patches) for name, run in runs.items()}
         for name, output in outputs.items():
             largest[name] = max(largest[name], largest_gap(output, expected))
-            changed[name] += _changed_labels(output, expected)
+            changed[name] += changed_labels(output, expected)
         first = next(iter(outputs.values()))
         predicted.append(first.argmax(1))
         confidence.append(first.max(1).astype(np.float32))
@@ -173,7 +173,7 @@ def check_parity(
     return Parity(len(joined), differences, joined, sure, unsure)
 
 
-def _changed_labels(output: Array, expected: Array) -> int:
+def changed_labels(output: Array, expected: Array) -> int:
     """Count pixels with another most probable class, without ties that float32 cannot decide.
 
     In a tie, torch's probabilities of the two classes differ by less than rounding errors. Then

@@ -23,7 +23,7 @@ FOLDERS = (
 )
 """Where fonts are installed, on Linux and macOS."""
 _SUFFIXES = (".ttf", ".otf", ".ttc")
-_BOXES = ("last resort", "lastresort", "notdef", "bmp fallback")
+BOXES = ("last resort", "lastresort", "notdef", "bmp fallback")
 """Parts of the names of fonts that have a box for every character."""
 _STYLES = ("bold", "italic", "oblique", "light", "thin", "black", "condensed", "mono")
 _ABSENT = "\uffff"
@@ -68,7 +68,7 @@ def _box(path: str) -> tuple[tuple[int, int], bytes] | None:
     try:
         font = open_font(path, 24)
         name = str(font.getname()[0]).lower()
-        return None if any(part in name for part in _BOXES) else _drawn(font, _ABSENT)
+        return None if any(part in name for part in BOXES) else _drawn(font, _ABSENT)
     except OSError:
         return None
 
@@ -91,9 +91,13 @@ def _leaves_ink(sign: str) -> bool:
     return unicodedata.category(sign) not in ("Zs", "Cf", "Mn")
 
 
-@functools.cache
 def _font_of(sign: str) -> str | None:
-    return next((path for path in (own_font(), *installed_fonts()) if _has(path, sign)), None)
+    return _first_with(sign, (own_font(), *installed_fonts()))
+
+
+@functools.cache
+def _first_with(sign: str, paths: tuple[str, ...]) -> str | None:
+    return next((path for path in paths if _has(path, sign)), None)
 
 
 def pieces(text: str) -> list[tuple[str, str]]:

@@ -177,7 +177,7 @@ class Evaluator:
         started = time.perf_counter()
         measured: list[dict[str, float]] | None = None
         try:
-            measured = self._measure(architectures, self.specs, self.setting)
+            measured = self.measure(architectures, self.specs, self.setting)
         except Exception as error:
             short = isinstance(error, TooLargeError) or is_out_of_memory(one_line(error))
         if measured is None:
@@ -212,7 +212,7 @@ class Evaluator:
         started = time.perf_counter()
         failure = None
         try:
-            (values,) = self._measure([architecture], self.specs, self.setting)
+            (values,) = self.measure([architecture], self.specs, self.setting)
             for name, value in values.items():
                 record_score(result, name, self._rescued(architecture, name, value))
         except Exception as error:
@@ -249,7 +249,7 @@ class Evaluator:
             reason: str | None = failure
             if short or len(self.specs) > 1:
                 try:
-                    (values,) = self._measure([architecture], [spec], setting)
+                    (values,) = self.measure([architecture], [spec], setting)
                     value = self._rescued(architecture, str(spec), values[str(spec)])
                     record_score(result, str(spec), value)
                     reason = None
@@ -260,7 +260,7 @@ class Evaluator:
                 result["scores"][str(spec)] = float("nan")
                 result["reasons"][str(spec)] = reason
 
-    def _measure(
+    def measure(
         self,
         architectures: Sequence[Mapping[str, Any]],
         specs: Sequence[ProxySpec],

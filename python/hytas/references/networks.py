@@ -111,16 +111,16 @@ def gscvit(task: Task, progress: Progress) -> Fit:
     Source: Zhao et al., IEEE TGRS 62, 2024, and its released code. Their training pixels are
     drawn at random, so their figures are for other pixels.
     """
-    scaling = _one_range(task)
+    scaling = one_range(task)
     network = seeded(task, lambda: GSCViT(shape_of(task, scaling)))
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.05)
     steps = task.steps or 200 * math.ceil(len(task.train) / 128)
-    plan = Plan(steps, 128, lambda _: 1.0, rest=True, augment=_flipped_or_turned)
+    plan = Plan(steps, 128, lambda _: 1.0, rest=True, augment=flipped_or_turned)
     train(network, optimizer, task, scaling, plan, progress)
     return test(network, task, scaling, steps, progress)
 
 
-def _one_range(task: Task) -> Preprocessing:
+def one_range(task: Task) -> Preprocessing:
     """Return a scaling that takes each band's mean away and divides all bands by one range.
 
     The range is that of all values. Both come from the training pixels, in the released code from
@@ -132,7 +132,7 @@ def _one_range(task: Task) -> Preprocessing:
     return replace(centred, scale=np.full_like(centred.scale, whole))
 
 
-def _flipped_or_turned(
+def flipped_or_turned(
     patches: NDArray[np.float32], generator: np.random.Generator
 ) -> NDArray[np.float32]:
     """Flip half of the patches (n, P, P, bands) left to right or upside down, or turn them."""

@@ -40,7 +40,7 @@ def captured_steps(
 
     A failed capture, also for lack of memory, leaves the state as it was, and a warning.
     """
-    if len(state.history) >= course.epochs or not _can_be_captured(learner, course, validation):
+    if len(state.history) >= course.epochs or not can_be_captured(learner, course, validation):
         return None
     try:
         steps = ResidentSteps(learner, state, course, validation)
@@ -58,7 +58,8 @@ def captured_steps(
     return steps
 
 
-def _can_be_captured(learner: Learner, course: Course, validation: LabelledPixels) -> bool:
+def can_be_captured(learner: Learner, course: Course, validation: LabelledPixels) -> bool:
+    """Return whether a training runs on one GPU, from tensors there, and long enough to pay."""
     recipe, training = course.recipe, course.training
     return (
         course.device.type == "cuda"
@@ -170,11 +171,11 @@ class ResidentSteps:
         before = [value.detach().clone() for value in changed]
         try:
             for size in set(self.sizes):
-                self._replays[size] = self._graph(partial(self.step, size))
+                self._replays[size] = self.graph(partial(self.step, size))
             for subnet in self.learner.watched():
                 subnet.network.eval()
             if self.evaluated:
-                self._replays[EVALUATION] = self._graph(self.evaluation)
+                self._replays[EVALUATION] = self.graph(self.evaluation)
         finally:
             with torch.no_grad():
                 for value, saved in zip(changed, before, strict=True):
@@ -192,7 +193,7 @@ class ResidentSteps:
             values += subnet.network.buffers()
         return values
 
-    def _graph(self, work: Callable[[], None]) -> Callable[[], None]:
+    def graph(self, work: Callable[[], None]) -> Callable[[], None]:
         """Return what replays the operations of `work`."""
         current = torch.cuda.current_stream(self.course.device)
         warming = torch.cuda.Stream(self.course.device)  # type: ignore[no-untyped-call]

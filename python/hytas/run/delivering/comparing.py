@@ -101,7 +101,7 @@ def _validate(run: Run) -> dict[str, Any]:
     facts |= accuracies_of({name: np.concatenate(parts) for name, parts in right.items()})
     titles = {name: title_of(name, data.scene) for name in CLASSICAL}
     side = data.patch_side(model.card.architecture)
-    return {**facts, "verdict": _verdict(facts, run.context.config, side, titles, data.unit)}
+    return {**facts, "verdict": verdict_of(facts, run.context.config, side, titles, data.unit)}
 
 
 def _voted(run: Run, records: Sequence[HeldOut]) -> dict[tuple[str, bytes], npt.NDArray[np.int64]]:
@@ -201,7 +201,7 @@ def _test(run: Run) -> dict[str, Any]:
     }
 
 
-def _verdict(
+def verdict_of(
     facts: Mapping[str, Any],
     config: RunConfig,
     side: int,

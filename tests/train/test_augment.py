@@ -71,6 +71,17 @@ def test_illumination_is_one_factor_of_the_raw_values_of_a_patch() -> None:
     assert float((factors[:, 0] - 1.0).abs().max()) < 1.2
 
 
+def test_light_and_noise_are_those_of_one_step_after_the_other() -> None:
+    patches, dark = torch.randn(5, 3, 3, 4), torch.randn(4)
+    recipe = replace(STILL, illumination=0.3, brightness=0.2, band_noise=0.1)
+    draws = generator()
+    light, factor, offset = (torch.randn(5, 1, 1, 1, generator=draws) for _ in range(3))
+    noise = torch.empty_like(patches).normal_(0.0, 0.1, generator=draws)
+    lit = (patches - dark) * (1.0 + 0.3 * light) + dark
+    expected = lit * (1.0 + 0.2 * factor) + 0.2 * offset + noise
+    torch.testing.assert_close(augment(patches, recipe, generator(), dark), expected)
+
+
 def test_without_augmentation_nothing_changes() -> None:
     patches = torch.randn(5, 3, 3, 4)
     assert torch.equal(augment(patches, STILL, generator()), patches)

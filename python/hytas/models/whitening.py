@@ -22,6 +22,9 @@ DEVIATION = 0.5
 FLAT = 1e-6
 """Deviation under which inputs are all alike and there is nothing to whiten; scaled ones have 1."""
 
+TOGETHER = 512
+"""Pixels whose products are summed at once."""
+
 
 @torch.no_grad()
 def whiten_embedding(network: nn.Module, patches: Tensor, seed: int) -> None:
@@ -55,18 +58,21 @@ def whitening(patches: Tensor, outputs: int, seed: int) -> tuple[Tensor, Tensor]
     Returns:
         Weight (outputs, bands) and bias (outputs,); None where all pixels are alike.
     """
-    spectra = patches.flatten(0, 2).double().cpu().numpy()
+    spectra = patches.flatten(0, 2).float().cpu().numpy()
     generator = torch.Generator().manual_seed(seed)
     return _whitening(spectra, outputs, generator) if len(spectra) else None
 
 
 def _whitening(
-    inputs: NDArray[np.float64], outputs: int, generator: torch.Generator
+    inputs: NDArray[np.float32], outputs: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor] | None:
     """Return weight (outputs, inputs) and bias (outputs,); None where all inputs are alike."""
-    mean = inputs.mean(0)
-    centred = inputs - mean
-    variance, directions = np.linalg.eigh(centred.T @ centred / len(inputs))
+    mean = inputs.mean(0, dtype=np.float64)
+    scatter = np.zeros((len(mean), len(mean)))
+    for start in range(0, len(inputs), TOGETHER):  # in parts that stay in the cache
+        centred = inputs[start : start + TOGETHER] - mean
+        scatter += centred.T @ centred
+    variance, directions = np.linalg.eigh(scatter / len(inputs))
     kept = min(outputs, inputs.shape[1])
     deviation = np.sqrt(np.maximum(variance[::-1][:kept], 0.0))
     if deviation[0] < FLAT * (1.0 + np.abs(mean).max()):

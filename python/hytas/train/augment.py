@@ -1,6 +1,7 @@
 """Random changes of a batch that keep its classes, and mixup, which mixes them."""
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -63,18 +64,13 @@ def augment(
         patches = _taken(patches, places)
     if recipe.rand_augment:
         patches = rand_augment(patches, recipe.rand_augment, recipe.magnitude, generator)
-    if recipe.illumination:
-        # In raw values this is one factor: the same ground under more or less light.
-        centre = torch.zeros((), device=patches.device) if dark is None else dark
-        factor = 1.0 + recipe.illumination * normal(count, 1, 1, 1)
-        patches = (patches - centre).mul_(factor).add_(centre)
-    if recipe.brightness:
-        factor = 1.0 + recipe.brightness * normal(count, 1, 1, 1)
-        patches = (patches * factor).add_(recipe.brightness * normal(count, 1, 1, 1))
+    factor, offset = _light(patches, recipe, normal, dark)
     if recipe.band_noise:
         noise = torch.empty(patches.shape, device=generator.device)
         noise = noise.normal_(0.0, recipe.band_noise, generator=generator).to(patches.device)
-        patches = noise.add_(patches)
+        patches = noise.add_(offset).addcmul_(patches, factor)
+    elif recipe.illumination or recipe.brightness:
+        patches = torch.addcmul(offset, patches, factor)
     if recipe.band_dropout:
         share = recipe.band_dropout * _uniform(generator, count, 1, 1, 1)
         kept = _uniform(generator, count, 1, 1, patches.shape[-1]) >= share
@@ -82,6 +78,24 @@ def augment(
     if recipe.erasing:
         patches = erase(patches, recipe.erasing, generator)
     return patches
+
+
+def _light(
+    patches: Tensor, recipe: Recipe, normal: Callable[..., Tensor], dark: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Return factor (N, 1, 1, 1) and offset (N, 1, 1, 1 or bands) of the values of patches."""
+    count = len(patches)
+    factor = torch.ones(count, 1, 1, 1, device=patches.device)
+    offset = torch.zeros_like(factor)
+    if recipe.illumination:
+        # In raw values this is one factor: the same ground under more or less light.
+        factor += recipe.illumination * normal(count, 1, 1, 1)
+        offset = offset if dark is None else dark * (1.0 - factor)
+    if recipe.brightness:
+        brighter = 1.0 + recipe.brightness * normal(count, 1, 1, 1)
+        factor, offset = factor * brighter, offset * brighter
+        offset += recipe.brightness * normal(count, 1, 1, 1)
+    return factor, offset
 
 
 def _taken(patches: Tensor, places: Tensor) -> Tensor:
@@ -183,7 +197,7 @@ def mix(
     if cut:
         mixed, share = _with_rectangle(patches, others, float(share), generator)
     else:
-        mixed = (share * patches).add_(others.mul_(1.0 - share))
+        mixed = others.lerp_(patches, share)
     return mixed, share * targets + (1.0 - share) * targets.index_select(0, order)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import repeat
 from typing import Protocol, Self
 
@@ -50,8 +51,15 @@ class Subnet:
 
     def __call__(self, weights: Mapping[str, Tensor], patches: Tensor) -> Tensor:
         """Return the logits (N, C) for scaled patches (N, P, P, bands)."""
-        logits: Tensor = functional_call(self.network, self.cut(weights), (patches,))
+        if all(weights.get(name) is value for name, value in self._own.items()):
+            logits: Tensor = self.network(patches)
+        else:
+            logits = functional_call(self.network, self.cut(weights), (patches,))
         return logits
+
+    @cached_property
+    def _own(self) -> Weights:
+        return dict(self.network.named_parameters())
 
 
 class Learner(Protocol):

@@ -154,11 +154,11 @@ def _train(
     keep: bool,
 ) -> TrainingResult:
     training, recipe, device, epochs = course.training, course.recipe, course.device, course.epochs
-    if recipe.whitened:
-        learner.prepare(_some_patches(training, course.seed), course.seed)
-    state = TrainingState.of(learner.weights)
-    cover(learner, state, learner.watched())
     with course.processes.copy_of(checkpoint) as kept:
+        if recipe.whitened and kept is None:
+            learner.prepare(_some_patches(training, course.seed), course.seed)
+        state = TrainingState.of(learner.weights)
+        cover(learner, state, learner.watched())
         if kept is not None:
             load_checkpoint(kept, state, learner)
     captured = captured_steps(learner, state, course, validation)

@@ -67,7 +67,7 @@ class Leaves:
             put(name, self.state.weights[name], leaf)
             put(name, whole.mean, part.mean)
             put(name, whole.square, part.square)
-            self._average(name, recipe)
+        self._average(names, recipe)
 
     @torch.no_grad()
     def step_together(self, recipe: Recipe, rate: Tensor, decay: Tensor) -> None:
@@ -118,7 +118,8 @@ class Leaves:
             weight_decay=decay,
             eps=EPSILON,
             maximize=False,
-            fused=True if isinstance(rate, Tensor) else None,
+            # The fused kernel of a CPU reads memory from end to end.
+            fused=all(self.values[name].is_contiguous() for name in names) or None,
         )
 
     def _sgd(
@@ -138,13 +139,21 @@ class Leaves:
         for name in names:
             moments[name].steps += 1
 
-    def _average(self, name: str, recipe: Recipe) -> None:
-        """Move the average towards the leaf."""
-        leaf, full = self.values[name], self.state.average[name]
-        step = float(self.state.moments[name].steps) - 1.0
-        average = cut(name, full, leaf.shape)
-        average.lerp_(leaf, 1.0 - ema_decay(recipe, step))
-        put(name, full, average)
+    def _average(self, names: Sequence[str], recipe: Recipe) -> None:
+        """Move the averages towards the leaves."""
+        groups: dict[float, list[str]] = {}
+        for name in names:
+            step = float(self.state.moments[name].steps) - 1.0
+            groups.setdefault(ema_decay(recipe, step), []).append(name)
+        for decay, group in groups.items():
+            leaves, wholes = ([of[n] for n in group] for of in (self.values, self.state.average))
+            averages = [
+                cut(name, whole, leaf.shape)
+                for name, whole, leaf in zip(group, wholes, leaves, strict=True)
+            ]
+            torch._foreach_lerp_(averages, leaves, 1.0 - decay)
+            for name, whole, average in zip(group, wholes, averages, strict=True):
+                put(name, whole, average)
 
 
 def ema_decay(recipe: Recipe, step: float) -> float:

@@ -88,7 +88,9 @@ def backward(
     patches, targets = patches[rows], targets[rows]
     total = torch.zeros((), device=course.device)
     for subnet in subnets:
-        network = subnet.network.train()
+        network = subnet.network
+        if not network.training:  # it visits all modules
+            network.train()
         aligning = Alignment(network) if recipe.alignment else nullcontext()
         with aligning as aligned, part_of_batch(rows, count):
             logits = subnet(values, patches)

@@ -25,7 +25,7 @@ CONFIG = RunConfig(
     train_per_class=12,
     recipe=Recipe(steps=8, batch_size=8),
 )
-DECIDED = ("architecture.json", "recipe.json", "split.npz", "references.json", "pareto.csv")
+DECIDED = ("architecture.json", "recipe.json", "split.npz")
 TRAINED = ("weights.safetensors", "held-out-*.npz", "model.onnx", "map.png")
 
 

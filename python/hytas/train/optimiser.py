@@ -118,8 +118,7 @@ class Leaves:
             weight_decay=decay,
             eps=EPSILON,
             maximize=False,
-            # The fused kernel of a CPU reads memory from end to end.
-            fused=all(self.values[name].is_contiguous() for name in names) or None,
+            fused=isinstance(rate, Tensor) or all(_is_fused(self.values[n]) for n in names) or None,
         )
 
     def _sgd(
@@ -154,6 +153,14 @@ class Leaves:
             torch._foreach_lerp_(averages, leaves, 1.0 - decay)
             for name, whole, average in zip(group, wholes, averages, strict=True):
                 put(name, whole, average)
+
+
+def _is_fused(leaf: Tensor) -> bool:
+    """Return whether the fused kernel of a CPU, which reads memory from end to end, may change it.
+
+    That of a GPU would need the steps to be counted there.
+    """
+    return leaf.is_cpu and leaf.is_contiguous()
 
 
 def ema_decay(recipe: Recipe, step: float) -> float:

@@ -134,6 +134,8 @@ class Evaluator:
 
         Batches depend on the architectures alone, so scores do not depend on the workers.
         """
+        if (least := LEAST_BATCH.get(self.device.type)) is None:
+            return [[index] for index in range(len(architectures))]
         kinds: dict[Hashable, list[int]] = {}
         sizes: dict[int, float] = {}
         for index, architecture in enumerate(architectures):
@@ -143,8 +145,7 @@ class Evaluator:
         batches: list[list[int]] = []
         for indices in kinds.values():
             room = self.setting.memory / max(1.0, samples * max(sizes[index] for index in indices))
-            alone = len(indices) < LEAST_BATCH.get(self.device.type, len(architectures) + 1)
-            size = 1 if alone else max(1, min(MOST_BATCH, int(room)))
+            size = 1 if len(indices) < least else max(1, min(MOST_BATCH, int(room)))
             batches += [indices[start : start + size] for start in range(0, len(indices), size)]
         return batches
 

@@ -1,10 +1,10 @@
 """Agreement of finalists with a vote on unlabelled pixels.
 
 Networks of different kinds err in different places, so their majority is right more often than most
-of them. A finalist that agrees with the majority is likely to generalise. The vote covers thousands
-of pixels, also far from the few validation pixels. But a vote prefers the middle: of finalists with
-patches of 3, 5 and 7 pixels, those with 5 agree most. So agreement does not decide alone. No label
-is read.
+of them. A finalist that agrees with the majority is likely to generalise. The vote covers up to a
+thousand pixels, also far from the few validation pixels. But a vote prefers the middle: of
+finalists with patches of 3, 5 and 7 pixels, those with 5 agree most. So agreement does not decide
+alone. No label is read.
 
 Reference methods may vote, too: an SVM and a random forest, which see single spectra. On some
 scenes they are better than most finalists, and on others far worse. So a method votes unless the

@@ -55,7 +55,7 @@ def race(
     trainings of the rung before (`hytas.race.plan_rungs`). A finalist is trained once for each
     fold. Early rungs, of many finalists, take only the folds that they need (`RaceTask.folds_of`).
     The last rung takes all folds and compares finalists pixel by pixel: a finalist that is behind
-    by more than chance does not win (`hytas.race.rungs.choose_winner`).
+    by more than two standard deviations of chance does not win (`hytas.race.rungs.choose_winner`).
 
     The validation score of a finalist is the mean over its rungs so far, weighted with their
     lengths and folds: early rungs favour networks that learn fast, and on an easy scene late rungs

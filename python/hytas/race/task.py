@@ -36,8 +36,8 @@ class RaceTask:
         folds: flat indices of training and of validation pixels, for each fold; at least one.
             Early rungs, of many finalists, take the first ones (`folds_of`).
         further: additional folds of the last rung, so that most labelled pixels validate once.
-        prefer: "accurate" or "small": the finalist that wins among those within chance of each
-            other.
+        prefer: "accurate" or "small": the finalist that wins among those within a standard
+            deviation of chance of the first.
         recipes: name -> recipe of the final training. A rung takes all of it but the length.
         seed: of every training.
         device: of the training.

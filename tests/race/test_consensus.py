@@ -251,20 +251,3 @@ def test_the_targets_of_pixels_without_a_label_decide_nothing(store: EvaluationS
             winners.append(race(voting(targets), ranked(4), own, finalists=4, steps=3, workers=1))
             winners.append(without_time(own))
     assert winners[:2] == winners[2:]
-
-
-def test_a_second_network_of_a_kind_votes_after_the_first_of_each(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Alike networks would outvote the others."""
-    monkeypatch.setattr(consensus, "VOTERS", 3)
-    scores = {(0, "plain"): 0.9, (1, "plain"): 0.8, (2, "full"): 0.7, (3, "plain"): 0.6}
-    kinds = {0: "conv", 1: "attention", 2: "attention", 3: "none"}
-    assert weights_of(scores, kinds) == {(0, "plain"): 3, (1, "plain"): 2, (3, "plain"): 1}
-    monkeypatch.setattr(consensus, "VOTERS", 4)
-    assert list(weights_of(scores, kinds)) == list(scores)  # in the order of their scores
-    monkeypatch.setattr(consensus, "VOTERS", 2)
-    alike = {A: result(0, 0.5, 0, 0), B: result(1, 0.5, 1, 1), C: result(2, 0.5, 1, 1)}
-    known = {A: 0.9, B: 0.8, C: 0.7}
-    numbers = {A[0]: "conv", B[0]: "attention", C[0]: "attention"}
-    assert agreements(alike, known, kinds=numbers)[A] == 1.0

@@ -83,9 +83,15 @@ def test_kinds_that_won_before_have_a_third_of_the_places() -> None:
         for place, (mixer, gate) in enumerate(kinds)
     ]
     first = {370, 270, 170, 350, 250, 150}  # conv3, conv5 and none: with 7 x 7 and 5 x 5 pixels
-    assert first <= {one.id for one in diverse(ranked, 18)}
+    assert first <= {one.id for one in diverse(ranked, 18, portfolio=True)}
     # Of few finalists, the first of the portfolio.
-    assert {370, 270} <= {one.id for one in diverse(ranked, 6)}
+    assert {370, 270} <= {one.id for one in diverse(ranked, 6, portfolio=True)}
+    # One of more layers and better rank does not take such a place.
+    deep = replace(ranked[-1], id=999, architecture={**ranked[-1].architecture, "pixel_depth": 2})
+    assert 370 in {one.id for one in diverse([deep, *ranked], 6, portfolio=True)}
+    # A list of patches, one a layer, is of no kind of the portfolio.
+    listed = [replace(one, architecture={**one.architecture, "patch": [7]}) for one in ranked]
+    assert len(diverse(listed, 6, portfolio=True)) == 6
     # A candidate of a smaller class does not take such a place.
     small = [replace(one, costs={"params": 400}) if one.id == 370 else one for one in ranked]
-    assert 371 in {one.id for one in diverse(small, 6)}
+    assert 371 in {one.id for one in diverse(small, 6, portfolio=True)}

@@ -90,3 +90,27 @@ def test_each_size_is_compared_with_the_winner_after_as_many_steps(
     assert row == rows[1]
     assert line.startswith("90 parameters, 9% of the winner's: accuracy")
     assert smaller_finalists(rows[1:]) == []
+
+
+def test_a_racer_of_the_semifinal_is_compared_on_its_folds() -> None:
+    """It trained as long as those of the last rung, on the first of their folds."""
+
+    def result(number: int, folds: int, right: np.ndarray) -> RungResult:
+        return RungResult((number, "plain"), 20, folds, figures(0.5), 0.0, "", (), right)
+
+    candidates = [of_size(0, 1000), of_size(1, 90), of_size(2, 80)]
+    results = {
+        (0, "plain"): [result(0, 5, flags(10, pixels=500))],
+        (1, "plain"): [result(1, 5, flags(20, pixels=500))],
+        (2, "plain"): [result(2, 1, flags(12))],
+    }
+    # Its score is of other pixels: it is not ahead of a racer of the last rung.
+    scores = {
+        key: RaceScore(value, value) for key, value in zip(results, (0.9, 0.8, 0.99), strict=True)
+    }
+    (winner, smaller) = size_rows(candidates, results, scores, (0, "plain"))
+    assert (winner.finalist, winner.pixels, smaller.finalist, smaller.pixels) == (0, 500, 1, 500)
+    del results[1, "plain"], scores[1, "plain"]
+    (_, smaller) = size_rows(candidates, results, scores, (0, "plain"))
+    assert (smaller.finalist, smaller.pixels) == (2, 100)
+    assert (smaller.accuracy, smaller.winner_accuracy) == (0.88, 0.9)

@@ -69,7 +69,7 @@ def shown(terminal: bool, width: int = 80) -> str:
         display.stage("race")
         display.training(RaceProgress(1, 2, 1, 6, 60, 900, (RACER, 0.9)))
         rows = (RungRow(RACER, 0.9, 0.8, True), RungRow(RACER, None, 0.1, False))
-        display.rung(RungEnd(1, 2, 60, rows))
+        display.rung(RungEnd(1, 2, 60, 3, rows))
     return text.getvalue()
 
 
@@ -92,7 +92,7 @@ def test_a_log_has_plain_lines() -> None:
     assert "\x1b" not in text
     assert "stage 1 of 3, search ...\n" in text
     assert "stage 2 of 3, race ...\n" in text
-    assert "rung 1 of 2: 60 steps each" in text
+    assert "rung 1 of 2: 60 steps each, on 3 folds" in text
 
 
 def test_details_and_warnings_of_libraries_are_in_the_log_of_a_run(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from hytas.race import (
     rung_results,
 )
 from hytas.run import SILENT, RunConfig, prepared, run_pipeline
-from hytas.run.choosing.searching import finalist_count, first_steps, race_task
+from hytas.run.choosing.searching import finalist_count, first_steps, race_task, ranked_evaluations
 from hytas.run.context import open_run, prepare
 from hytas.run.final.decide import Conditions, decide
 from hytas.run.final.train import hold_out
@@ -290,3 +290,18 @@ def test_labels_of_test_pixels_change_no_confidence() -> None:
     assert found[0] == found[1]
     assert found[0].calibration.agreement is not None
     assert np.isin(split.test, records[0].unlabelled).any()
+
+
+@pytest.mark.parametrize(("proxy", "first"), [("width", 0), ("params", 1)])
+def test_width_ranks_across_depths_and_other_proxies_in_each(
+    proxy: str, first: int, tmp_path: Path
+) -> None:
+    """By most proxies deeper networks have larger scores, whether they are better or not."""
+    context = prepare(replace(RACE, proxy=proxy), fixed_scene(), CPU)
+    rows = [(1, 3.0), (2, 2.0), (2, 1.0)]  # the wide one has one layer
+    with EvaluationStore(tmp_path / "evaluations.sqlite") as store:
+        store.add(
+            Evaluation(n, 0, {"space": "s", "depth": depth}, {"params": 9}, {proxy: value}, {}, 0.0)
+            for n, (depth, value) in enumerate(rows)
+        )
+        assert ranked_evaluations(context, store)[0].id == first

@@ -201,7 +201,7 @@ def test_of_many_labelled_pixels_a_round_takes_some(scene: Scene) -> None:
 
 def test_what_forbids_it(scene: Scene, run_of_three: Path) -> None:
     context = prepare(CONFIG, scene, CPU)
-    assert context.no_self_training == "test pixels lie among labelled ones"
+    assert context.no_self_training == "the split is not spatially disjoint"
     blocks = replace(context.data.split, kind="blocks")
     apart = replace(context, data=replace(context.data, split=blocks))
     assert apart.no_self_training == ""
@@ -264,23 +264,6 @@ def test_what_is_decided_is_done_and_written(
     page = (tmp_path / "run" / "report.html").read_text()
     assert "The model was trained further with unlabelled pixels." in page
     assert "are right before such a training and 80.0 % after it." in page
-
-
-@pytest.mark.usefixtures("apart")
-def test_a_network_with_validation_pixels_of_its_own_is_compared_itself(
-    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = replace(CONFIG, final_training_on="train", train_per_class=24)
-    plain = trained(replace(config, self_training="none"), scene, tmp_path / "none")
-    others = load_weights(plain.weights).network.state_dict()
-    for chosen in (True, False):
-        choice = SelfTraining(chosen, 15, 0.5, 0.6)
-        monkeypatch.setattr(decide, "choose_self_training", lambda *_, choice=choice: choice)
-        found = load_weights(trained(config, scene, tmp_path / str(chosen)).weights)
-        weights = found.network.state_dict()
-        same = all(torch.equal(weights[name], others[name]) for name in weights)
-        assert same is not chosen
-        assert len(found.training["self_training_rounds"]) == (2 if chosen else 0)
 
 
 def test_what_is_asked_is_checked() -> None:

@@ -72,11 +72,11 @@ def _decisions(results: Results) -> Iterator[str]:
     smoothing, further, calibration = results.smoothing, results.self_training, results.calibration
     if smoothing is not None:
         was = "are smoothed" if results.is_smoothed else "are not smoothed"
-        both = _both(results.is_smoothed, smoothing.pixels, smoothing.OA_raw, smoothing.OA_smoothed)
+        both = _both(smoothing.pixels, smoothing.OA_raw, smoothing.OA_smoothed)
         yield f"maps {was}{both}"
     if further is not None and further.pixels:
         was = "is used" if further.used else "is not used"
-        both = _both(further.used, further.pixels, further.OA_before, further.OA_after)
+        both = _both(further.pixels, further.OA_before, further.OA_after)
         yield f"self-training {was}{both}"
     if calibration.reason:
         yield f"the confidence is not calibrated: {calibration.reason}"
@@ -88,12 +88,10 @@ def _decisions(results: Results) -> Iterator[str]:
         )
 
 
-def _both(used: bool, pixels: int, without: float | None, with_it: float | None) -> str:
+def _both(pixels: int, without: float | None, with_it: float | None) -> str:
     if without is None or with_it is None:
         return ""
-    chance = not used and with_it > without
-    on = "gain within chance" if chance else f"{pixels:,} validation pixels"
-    return f": {without:.4f} without, {with_it:.4f} with ({on})"
+    return f": {without:.4f} without, {with_it:.4f} with ({pixels:,} validation pixels)"
 
 
 def _accuracy(results: Results) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The race: successive halving of finalists on validation pixels."""
 
 from hytas.race.events import RaceProgress, RungEnd, RungRow
-from hytas.race.finalists import diverse, kinds_of
+from hytas.race.finalists import diverse
 from hytas.race.race import race
 from hytas.race.rankings import DEFAULT_RANKING, RANKINGS, default_ranking, find_ranking
 from hytas.race.results import Racer, RungResult, results_by_racer, rung_results
@@ -31,7 +31,6 @@ __all__ = [
     "default_ranking",
     "diverse",
     "find_ranking",
-    "kinds_of",
     "plan_rungs",
     "race",
     "race_scores",

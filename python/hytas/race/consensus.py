@@ -16,7 +16,7 @@ Disagreement, ICLR 2022. Measurements: docs/log.md.
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 import numpy as np
@@ -26,28 +26,14 @@ from hytas.race.results import Key, RungResult
 from hytas.search import MethodVote, unpack_classes
 
 VOTERS = 6
-"""Racers that vote: those of the best validation score, of as many kinds as there are."""
+"""Racers that vote: those of the best validation score. Two may be one finalist by two recipes."""
 
 Shares = NDArray[np.float64]
 
 
-def weights_of(
-    scores: Mapping[Key, float], kinds: Mapping[int, Hashable] | None = None
-) -> dict[Key, float]:
-    """Return the weight of each racer that votes: its rank among the voters; the last one has 1.
-
-    Args:
-        scores: of racers; larger is better.
-        kinds: finalist -> kind. The best racer of each kind votes before a second one of any: alike
-            networks err in the same places, and would outvote others.
-    """
-    ranked = sorted(scores, key=lambda key: -scores[key])
-    firsts: dict[Hashable, Key] = {}
-    for key in ranked:
-        firsts.setdefault(key if kinds is None else kinds[key[0]], key)
-    others = [key for key in ranked if key not in firsts.values()]
-    chosen = [*firsts.values(), *others][:VOTERS]
-    best = [key for key in ranked if key in chosen]
+def weights_of(scores: Mapping[Key, float]) -> dict[Key, float]:
+    """Return the weight of each racer that votes: its rank among the voters; the last one has 1."""
+    best = sorted(scores, key=lambda key: -scores[key])[:VOTERS]
     return {key: float(len(best) - rank) for rank, key in enumerate(best)}
 
 
@@ -74,7 +60,6 @@ def agreements(
     results: Mapping[Key, RungResult],
     scores: Mapping[Key, float],
     method_votes: Sequence[MethodVote] = (),
-    kinds: Mapping[int, Hashable] | None = None,
 ) -> dict[Key, float]:
     """Return the share of pixels at which each racer predicts the class with most votes.
 
@@ -85,7 +70,6 @@ def agreements(
         scores: validation scores of the same racers; larger is better.
         method_votes: of reference methods. Each method has almost half the weight of all racers
             that vote, unless these are ahead of it by more than chance.
-        kinds: finalist -> kind (`weights_of`).
 
     Returns:
         Key -> agreement in 0..1; of a racer with several folds the mean. Empty if predictions of
@@ -96,8 +80,7 @@ def agreements(
         return {}
     # Scores of fewer folds are of other pixels.
     most = max(result.folds for result in results.values())
-    equal = {key: scores[key] for key in results if results[key].folds == most}
-    weights = weights_of(equal, kinds)
+    weights = weights_of({key: scores[key] for key in results if results[key].folds == most})
     votes: list[tuple[float, Sequence[bytes]]] = [
         (weight, results[key].predictions) for key, weight in weights.items()
     ]

@@ -54,10 +54,12 @@ class RungEnd(NamedTuple):
         rung: number of the rung, from 1.
         rungs: of the race.
         steps: optimiser steps of a training up to here.
+        folds: that each finalist is trained on.
         rows: finalists of the rung, the best first.
     """
 
     rung: int
     rungs: int
     steps: int
+    folds: int
     rows: tuple[RungRow, ...]

@@ -1,7 +1,7 @@
 """Choose the finalists: some of kinds that won before, the others diverse."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -16,20 +16,18 @@ PORTFOLIO = tuple(
     for mixer in ("conv3", "conv5", "none", "attention")
 )
 """Kinds of networks of `hytas-wide` that won most races: docs/log.md."""
-DEPTHS = ("band_depth", "pixel_depth")
-"""Of these kinds, networks of few layers won."""
 PATCHES = 2
 """Values of the gene `patch`, the largest first, that each kind of the portfolio has."""
 PORTFOLIO_SHARE = 3
 """One of so many finalists is of the portfolio, at most."""
 
 
-def diverse(ranked: Sequence[Evaluation], count: int) -> list[Evaluation]:
-    """Choose `count` finalists of a portfolio, of every size and of many kinds.
+def diverse(ranked: Sequence[Evaluation], count: int, portfolio: bool = False) -> list[Evaluation]:
+    """Choose `count` finalists of every size and of many kinds.
 
-    A portfolio of kinds that won races before comes first: of each the candidate of the largest
-    size class with the fewest layers, and of these that of the best rank (Feurer et al.,
-    Auto-Sklearn 2.0, JMLR 2022).
+    With `portfolio`, a third at most are of kinds that won races before: of each the candidate of
+    the largest size class with the fewest layers, and of these that of the best rank (Feurer et
+    al., Auto-Sklearn 2.0, JMLR 2022).
 
     For the others, size classes have fixed shares (`hytas.race.size_classes`). The next finalist is
     of the class that is furthest below its share. The share of a value or a pair of values is its
@@ -43,6 +41,7 @@ def diverse(ranked: Sequence[Evaluation], count: int) -> list[Evaluation]:
     Args:
         ranked: the best first.
         count: of the finalists; all of `ranked` if there are fewer.
+        portfolio: whether kinds that won before come first.
 
     Returns:
         The finalists, the best first.
@@ -51,7 +50,8 @@ def diverse(ranked: Sequence[Evaluation], count: int) -> list[Evaluation]:
     kinds = [_values_and_pairs(item.architecture) for item in ranked]
     share = Counter(kind for row in kinds for kind in row)
     classes = size_classes([size_of(item) for item in ranked])
-    chosen = _portfolio(ranked, classes, min(count, len(ranked)) // PORTFOLIO_SHARE)
+    first = min(count, len(ranked)) // PORTFOLIO_SHARE if portfolio else 0
+    chosen = _portfolio(ranked, classes, first)
     taken: Counter[Any] = Counter(kind for rank in chosen for kind in kinds[rank])
     sizes: Counter[int] = Counter(classes[rank] for rank in chosen)
     while len(chosen) < min(count, len(ranked)):
@@ -72,13 +72,18 @@ def diverse(ranked: Sequence[Evaluation], count: int) -> list[Evaluation]:
 
 def _portfolio(ranked: Sequence[Evaluation], classes: Sequence[int], count: int) -> list[int]:
     """Return the ranks of the first `count` candidates of the portfolio, large patches first."""
-    genes = [item.architecture for item in ranked]
-    large = [rank for rank, size in enumerate(classes) if size == min(classes)]
-    large.sort(key=lambda rank: sum(v for k, v in genes[rank].items() if k in DEPTHS))
-    patches = sorted({genes[rank].get("patch", 0) for rank in large}, reverse=True)
+    genes = [dict(global_genes(item.architecture)) for item in ranked]
+    largest = min(classes, default=0)
+    fitting = [
+        rank
+        for rank, size in enumerate(classes)
+        if size == largest and any(kind.items() <= genes[rank].items() for kind in PORTFOLIO)
+    ]
+    fitting.sort(key=lambda rank: genes[rank].get("pixel_depth", 0))
+    patches = sorted({genes[rank].get("patch", 0) for rank in fitting}, reverse=True)
     wanted = [{**kind, "patch": patch} for patch in patches[:PATCHES] for kind in PORTFOLIO]
     firsts = (
-        next((rank for rank in large if kind.items() <= genes[rank].items()), None)
+        next((rank for rank in fitting if kind.items() <= genes[rank].items()), None)
         for kind in wanted
     )
     return [rank for rank in firsts if rank is not None][:count]
@@ -97,16 +102,6 @@ def describe_genes(architecture: dict[str, Any]) -> str:
 
 def _mean(values: list[float]) -> float:
     return sum(values) / max(1, len(values))
-
-
-def kinds_of(candidates: Iterable[Evaluation]) -> dict[int, Genes]:
-    """Return the structure of each candidate, by its number."""
-    return {one.id: structure(one.architecture) for one in candidates}
-
-
-def structure(architecture: Mapping[str, Any]) -> Genes:
-    """Return the active global genes but sizes and numbers of heads, by name."""
-    return tuple(one for one in _values(architecture) if not one[0].endswith("heads"))
 
 
 def _values(architecture: Mapping[str, Any]) -> Genes:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hytas.errors import InputError, is_out_of_memory
 from hytas.race.events import RaceProgress, RungEnd, RungRow
-from hytas.race.finalists import Genes, describe_genes, diverse, kinds_of
+from hytas.race.finalists import describe_genes, diverse
 from hytas.race.front import front_order
 from hytas.race.rankings import Ranking, find_ranking
 from hytas.race.results import Key, Racer, RungResult, best_of_each, key_of, rung_results
@@ -94,7 +94,8 @@ def race(
         OSError: a worker that trained was lost.
     """
     ranking = find_ranking(task.ranking)
-    chosen = diverse(ranked, finalists)
+    # A vote prefers the middle: where two patches of each kind race, it took the smaller one.
+    chosen = diverse(ranked, finalists, portfolio=task.unlabelled is None)
     waiting = [Racer(one, name) for one in chosen for name in task.recipes_for(one.architecture)]
     results: dict[Key, list[RungResult]] = {}
     on_cpu, sent = task.device.type == "cpu", task.patch_bytes
@@ -105,9 +106,7 @@ def race(
         events = _Events(task, rungs, trainings, on_training, on_rung)
         classes = size_classes([size_of(one) for one in ranked])
         by_id = {one.id: each for one, each in zip(ranked, classes, strict=True)}
-        trainer = _Trainer(
-            task, store, pool, ranking, notify, events, by_id, until, kinds_of(ranked)
-        )
+        trainer = _Trainer(task, store, pool, ranking, notify, events, by_id, until)
         count = len(waiting)  # each finalist with each recipe
         for rung, following in zip(rungs, [*rungs[1:], None], strict=True):
             try:
@@ -144,6 +143,7 @@ class _Events:
         self._on_training, self._on_rung = on_training, on_rung
         self._rungs, self._number = rungs, 0
         self._steps: list[int] = []
+        self._folds: list[int] = []
         self._best: tuple[Racer, float] | None = None
         self._trained = self._trainings = 0
         folds_before = steps_before = 0
@@ -152,6 +152,7 @@ class _Events:
             resumed = min(folds, folds_before)  # trainings that continue from a checkpoint
             each = folds * rung.steps - resumed * steps_before
             self._steps.append((rung.finalists if number else racers) * each)
+            self._folds.append(folds)
             folds_before, steps_before = folds, rung.steps
 
     def begin(self, rung: Rung, trainings: int, trained: int) -> None:
@@ -159,6 +160,10 @@ class _Events:
         number = self._rungs.index(rung)
         if number != self._number:
             self._best = None
+        if number and self._rungs[number - 1].steps == rung.steps:
+            # Its first folds are those of the rung before, which trained as long.
+            again = trainings * self._folds[number - 1] // self._folds[number]
+            trainings, trained = trainings - again, max(0, trained - again)
         self._number, self._trainings, self._trained = number, trainings, trained
         self._send()
 
@@ -193,7 +198,15 @@ class _Events:
             for rank, racer in enumerate(ranked)
         )
         rung = self._rungs[self._number]
-        self._on_rung(RungEnd(self._number + 1, len(self._rungs), rung.steps, tuple(rows)))
+        self._on_rung(
+            RungEnd(
+                self._number + 1,
+                len(self._rungs),
+                rung.steps,
+                self._folds[self._number],
+                tuple(rows),
+            )
+        )
 
     def _send(self, ended: Training | None = None) -> None:
         before, this = sum(self._steps[: self._number]), self._steps[self._number]
@@ -224,7 +237,6 @@ class _Trainer:
     events: _Events
     size_classes: Mapping[int, int]
     until: Callable[[], bool] | None
-    kinds: Mapping[int, Genes]
 
     def is_over(self) -> bool:
         """Return whether the time of the race is over."""
@@ -264,7 +276,7 @@ class _Trainer:
         while waiting and not trained:
             running, waiting = waiting[:count], waiting[count:]
             self._train_recipes(running, rung, results)
-            scores = race_scores(results, self.ranking, self.votes, self.kinds)
+            scores = race_scores(results, self.ranking, self.votes)
             trained = best_of_each(best_first(running, scores))
         if not trained:
             return [], 0
@@ -298,7 +310,7 @@ class _Trainer:
         self._train_into(results, first, rung, following=following)
         if not others or self.is_over():
             return
-        scores = race_scores(results, self.ranking, self.votes, self.kinds)
+        scores = race_scores(results, self.ranking, self.votes)
         ranked = best_first(first, scores)
         if self.task.front:
             ranked = [ranked[at] for at in front_order(self._points(ranked, scores))]

@@ -10,7 +10,7 @@ from hytas.types import Mask
 REDUCTION_FACTOR = 2
 """The reduction factor of successive halving."""
 FEW_FINALISTS = 6
-"""A rung of at most this many finalists is followed by the last one."""
+"""A rung of at most this many finalists is followed by a semifinal or the last one."""
 LEAST_FINALISTS = 2
 """Least number of finalists in the last rung."""
 SEMIFINALISTS = 4
@@ -18,7 +18,7 @@ SEMIFINALISTS = 4
 LEAST_COMPARED = 4
 """Least number of finalists that a first rung trains by each recipe."""
 LAST_SHARE = 0.75
-"""Length of the last rung, as a share of the final training; less where further folds join."""
+"""Length of semifinal and last rung, of the final training; less where further folds join."""
 LEAST_LAST = 100
 """Least number of optimiser steps in the last rung, if the final training is as long."""
 PREFERENCES = ("accurate", "small")
@@ -28,8 +28,8 @@ class Rung(NamedTuple):
     """A rung of the race.
 
     Attributes:
-        finalists: number of finalists; the last rung may have more, of smaller size classes
-            (`promoted`).
+        finalists: number of finalists; semifinal and last rung may have more, of smaller size
+            classes (`promoted`).
         steps: optimiser steps of a training, including the rungs before.
         first: steps of the first rung.
         before: steps from which on the learning rate falls; None if it stays at its peak.
@@ -54,8 +54,9 @@ def plan_rungs(
 
     No rung trains longer than the final training. In the last rung the learning rate falls, so its
     finalists are compared as they would end. It is shorter where further folds join it: a whole
-    training on each fold would take too long. There more finalists train as long on the folds so
-    far, and the best of these on the further ones.
+    training on each fold would take too long. There a semifinal precedes it, of `SEMIFINALISTS`,
+    which train as long on the folds so far; the last rung trains the best of these on the further
+    folds, too.
 
     Args:
         finalists: of the first rung.

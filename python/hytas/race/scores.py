@@ -1,7 +1,7 @@
 """The scores that a race ranks its racers by."""
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
@@ -39,7 +39,6 @@ def race_scores(
     results: Mapping[Key, Sequence[RungResult]],
     ranking: Ranking,
     method_votes: Sequence[MethodVote] = (),
-    kinds: Mapping[int, Hashable] | None = None,
 ) -> dict[Key, RaceScore]:
     """Return the score of each racer that did not fail.
 
@@ -47,11 +46,10 @@ def race_scores(
         results: key -> results of the rungs so far, of all racers.
         ranking: of `hytas.race.RANKINGS`.
         method_votes: of reference methods, on the same unlabelled pixels.
-        kinds: finalist -> kind (`hytas.race.consensus.weights_of`).
     """
     scores = {key: validation_score(rungs, ranking) for key, rungs in results.items()}
     trained = {key: score for key, score in scores.items() if score > -math.inf}
-    agreed = agreements({key: results[key][-1] for key in trained}, trained, method_votes, kinds)
+    agreed = agreements({key: results[key][-1] for key in trained}, trained, method_votes)
     if not agreed:
         return {key: RaceScore(score, score) for key, score in trained.items()}
     return {

@@ -65,7 +65,8 @@ def size_rows(
 ) -> list[SizeRow]:
     """Compare the best racer of each size class with the winner, the largest class first.
 
-    The best racer is that with the longest rung; of several, that with the best score.
+    The best racer is that with the longest rung, on most folds; of several, that with the best
+    score.
 
     Args:
         candidates: of the search.
@@ -76,7 +77,12 @@ def size_rows(
     params = {one.id: size_of(one) for one in candidates}
     classes = dict(zip(params, size_classes(list(params.values())), strict=True))
     best: dict[int, Key] = {}
-    for key in sorted(scores, key=lambda key: (results[key][-1].steps, scores[key].value, -key[0])):
+
+    def rank(key: Key) -> tuple[int, int, float, int]:
+        last = results[key][-1]
+        return last.steps, last.folds, scores[key].value, -key[0]
+
+    for key in sorted(scores, key=rank):
         best[classes[key[0]]] = key
     best[classes[winner[0]]] = winner
     of_winner = {rung.steps: rung.right for rung in results[winner]}

@@ -131,8 +131,8 @@ def run_trials(
 def rung_schedule(rung: Rung, recipe: Recipe, pixels: int) -> Schedule:
     """Return the schedule of a rung.
 
-    The learning rate stays at its peak, so the next rung can continue. In the last rung it falls,
-    beginning at the end of the rung before.
+    The learning rate stays at its peak, so the next rung can continue. In the semifinal and
+    the last rung it falls, beginning at the end of the rung before.
 
     Args:
         rung: of `plan_rungs`.

@@ -77,7 +77,7 @@ class RunContext:
         if reason := self.data.no_self_training(trained) or self.origin.no_self_training:
             return reason
         # Little is left to learn from neighbours: it was used in none of 20 runs (docs/log.md).
-        return "" if self.data.split.spatially_disjoint else "test pixels lie among labelled ones"
+        return "" if self.data.split.spatially_disjoint else "the split is not spatially disjoint"
 
     def folds(self, enough: int = ENOUGH_PIXELS) -> list[tuple[Pixels, Pixels]]:
         """Return pairs of pixels: those that a network trains on, and those held out from it.

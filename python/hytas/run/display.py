@@ -266,8 +266,9 @@ def rung_table(rung: RungEnd, width: int) -> "RenderableType":
     from rich.text import Text
 
     last = rung.rung == rung.rungs
+    on_folds = f", on {rung.folds} folds" if rung.folds > 1 else ""
     table = Table(
-        title=f"rung {rung.rung} of {rung.rungs}: {rung.steps:,} steps each",
+        title=f"rung {rung.rung} of {rung.rungs}: {rung.steps:,} steps each{on_folds}",
         title_justify="left",
         title_style="bold",
         box=None,

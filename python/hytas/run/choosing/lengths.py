@@ -149,7 +149,9 @@ def shorter_training(
     steps = fitting_steps(most, rate, load, run.pace.left())
     plan = read_plan(run) | {"steps": [steps, most]}
     if folds is not None:
-        plan |= {"folds": [folds, len(task.folds)], "self_training": [0, ROUNDS]}
+        plan |= {"folds": [folds, len(task.folds)]}
+        if not run.context.no_self_training:
+            plan |= {"self_training": [0, ROUNDS]}
     write_json(run.folder.pace, plan)
     run.folder.manifest.record([run.folder.pace])
     if text := shortened({name: plan[name] for name in plan if name in FINAL}):

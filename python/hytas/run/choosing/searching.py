@@ -22,7 +22,6 @@ from hytas.race import (
     Racer,
     RaceTask,
     find_ranking,
-    kinds_of,
     race,
     race_scores,
     results_by_racer,
@@ -223,10 +222,8 @@ def shorten_training(run: Run) -> None:
 def _show_ladder(run: Run, task: RaceTask, store: EvaluationStore, winner: Racer) -> None:
     """Log how smaller networks compare with the winner; notify of the smallest that is as good."""
     results = results_by_racer(store.trainings())
-    candidates = store.evaluations()
-    kinds = kinds_of(candidates)
-    scores = race_scores(results, find_ranking(task.ranking), store.votes(), kinds)
-    smaller = smaller_finalists(size_rows(candidates, results, scores, winner.key))
+    scores = race_scores(results, find_ranking(task.ranking), store.votes())
+    smaller = smaller_finalists(size_rows(store.evaluations(), results, scores, winner.key))
     for _, line in smaller:
         run.report.line(line)
     as_good = [line for row, line in smaller if row.verdict == "as good"]

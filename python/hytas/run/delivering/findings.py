@@ -19,7 +19,6 @@ from hytas.proxies import fitness, parse_proxies
 from hytas.race import (
     RANKINGS,
     RungResult,
-    kinds_of,
     race_scores,
     results_by_racer,
     size_rows,
@@ -183,7 +182,7 @@ def _finalists(
     """Return the trained finalists: the longest rung first, then the best score."""
     places = {item.id: at for at, item in enumerate(stored.evaluations)}
     racers = results_by_racer(item for item in stored.trainings if item.id in places)
-    scores = race_scores(racers, ranking, stored.votes, kinds_of(stored.evaluations))
+    scores = race_scores(racers, ranking, stored.votes)
 
     def order(key: Key) -> tuple[bool, int, int, float, int]:
         last, score = racers[key][-1], scores.get(key)
@@ -221,7 +220,7 @@ def _sizes(
     own = None if winner is None else (stored.evaluations[winner].id, preset)
     if own not in racers:
         return []
-    scores = race_scores(racers, ranking, stored.votes, kinds_of(stored.evaluations))
+    scores = race_scores(racers, ranking, stored.votes)
     return [row._asdict() for row in size_rows(stored.evaluations, racers, scores, own)]
 
 

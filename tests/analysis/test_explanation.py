@@ -52,6 +52,14 @@ def test_the_planted_band_and_pixel_rank_first(side: int) -> None:
     assert not found.attention
 
 
+def test_probabilities_are_calibrated() -> None:
+    network, data, groups = Planted(0, 0, 5), samples(1, 12), neighbouring(np.arange(12), 6)
+    found = explain(network, data, groups, temperature=2.0)
+    value = np.abs(data.patches(data.pixels)[:, 0, 0, 5])
+    assert found.probability == pytest.approx(np.mean(1 / (1 + np.exp(-8 * value / 2))))
+    assert found.accuracy == explain(network, data, groups).accuracy
+
+
 @pytest.mark.parametrize("of", ["scene", "images"])
 def test_attention_is_that_of_the_layers(of: str) -> None:
     genes = {"depth": 2, "embed_dim": 32, "num_heads": [3, 4], "mlp_ratio": [1, 1]}

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hytas.models.layers import attention_observed
+from hytas.models.layers import attention_observed, probabilities
 from hytas.models.network import Network
 from hytas.models.streams import TokenStream
 from hytas.train import LabelledPixels
@@ -80,6 +80,7 @@ def explain(
     labelled: LabelledPixels,
     groups: Sequence[NDArray[np.int64]],
     *,
+    temperature: float = 1.0,
     repeats: int = 3,
     seed: int = 0,
 ) -> Explanation:
@@ -90,6 +91,7 @@ def explain(
     Args:
         labelled: samples that it did not train on, all of which are read at once.
         groups: bands of each group, as places among those of a patch.
+        temperature: divisor of the logits, which calibrates probabilities.
         repeats: random exchanges of each part; their mean counts.
     """
     network = network.cpu().eval()
@@ -98,11 +100,11 @@ def explain(
         patches = network.seen(patches)
     size = patches.shape[1]
     side = size if size % 2 or size <= MOST_CELLS else MOST_CELLS
-    gradient = _gradient(network, patches, targets)
+    gradient = _gradient(network, patches, targets, temperature)
     of_bands = [(slice(None), slice(None), torch.from_numpy(group)) for group in groups]
     edges = np.array_split(torch.arange(size), side)
     of_cells = [(rows[:, None], columns, slice(None)) for rows in edges for columns in edges]
-    worth = _Worth(network, patches, targets, repeats, seed)
+    worth = _Worth(network, patches, targets, temperature, repeats, seed)
     return Explanation(
         len(targets),
         *worth.whole,
@@ -117,9 +119,16 @@ class _Worth:
     """Measures parts of patches (N, P, P, bands) by permutation."""
 
     def __init__(
-        self, network: nn.Module, patches: Tensor, targets: Tensor, repeats: int, seed: int
+        self,
+        network: nn.Module,
+        patches: Tensor,
+        targets: Tensor,
+        temperature: float,
+        repeats: int,
+        seed: int,
     ) -> None:
         self.network, self.patches, self.targets = network, patches, targets
+        self.temperature = temperature
         generator = np.random.default_rng(seed)
         self.orders = [generator.permutation(len(targets)) for _ in range(repeats)]
         self.whole = self._reached(patches)
@@ -137,18 +146,20 @@ class _Worth:
     @torch.no_grad()
     def _reached(self, patches: Tensor) -> tuple[float, float]:
         logits = torch.cat([self.network(part) for part in _batches(patches)])
-        true = logits.softmax(1).gather(1, self.targets[:, None])
+        true = probabilities(logits, self.temperature).gather(1, self.targets[:, None])
         right = (logits.argmax(1) == self.targets).double().mean()
         return float(right), float(true.double().mean())
 
 
-def _gradient(network: nn.Module, patches: Tensor, targets: Tensor) -> Tensor:
+def _gradient(
+    network: nn.Module, patches: Tensor, targets: Tensor, temperature: float
+) -> Tensor:
     """Return (P, P, bands): the mean |gradient * (value - mean)| over samples."""
     deviation = patches - patches.mean(0)
     total = torch.zeros(patches.shape[1:], dtype=torch.float64)
     for at in range(0, len(patches), BATCH):
         part = patches[at : at + BATCH].clone().requires_grad_()
-        true = network(part).log_softmax(1).gather(1, targets[at : at + BATCH, None])
+        true = (network(part) / temperature).log_softmax(1).gather(1, targets[at : at + BATCH, None])
         (slope,) = torch.autograd.grad(true.sum(), part)
         total += (slope * deviation[at : at + BATCH]).abs().double().sum(0)
     return total / len(patches)

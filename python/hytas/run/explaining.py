@@ -57,7 +57,12 @@ def explain_run(
         pixels = np.sort(drawn)
     chosen = neighbouring(data.preprocessing.bands, groups)
     explanation = explain(
-        model.network, data.labelled(pixels), chosen, repeats=repeats, seed=config.seed
+        model.network,
+        data.labelled(pixels),
+        chosen,
+        temperature=model.card.temperature,
+        repeats=repeats,
+        seed=config.seed,
     )
     stride = int(model.card.architecture.get("band_stride", 1))
     return {

@@ -4,8 +4,10 @@ import hashlib
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from scipy.io import savemat
 
 from hytas.cli.inspect import inspect
 from hytas.errors import InputError
@@ -14,8 +16,8 @@ from hytas.manifest import Manifest
 from refusals import refuses  # isort: skip
 
 
-def looked_at(path: Path) -> Result:
-    return CliRunner().invoke(inspect, [str(path), "--json"])
+def looked_at(path: Path, *options: str) -> Result:
+    return CliRunner().invoke(inspect, [str(path), *options, "--json"])
 
 
 @pytest.mark.parametrize(
@@ -119,3 +121,38 @@ def test_files_of_another_form_are_no_run(tmp_path: Path, name: str, values: obj
     (tmp_path / f"{name}.json").write_text(json.dumps(values))
     done = CliRunner().invoke(inspect, [str(tmp_path)])
     assert done.exit_code == 0 or isinstance(done.exception, InputError), done.exception
+
+
+def test_arrays_that_could_be_cube_and_labels_are_listed(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).integers(1, 99, (6, 5, 4)).astype(np.uint8)
+    classes = np.tile(np.arange(5) // 2, (6, 1)).astype(np.uint8)
+    path = tmp_path / "two.mat"
+    savemat(path, {"cube": values, "raw": values, "gt": classes, "mask": classes // 2})
+    found = json.loads(looked_at(path).stdout)
+    assert found["could be the cube"] == "cube, raw (name one with --cube-key)"
+    assert found["could be labels"] == "gt, mask (name one with --labels-key)"
+    assert len(found["problems"]) == 1
+    assert "several cubes" in found["problems"][0]
+    chosen = json.loads(looked_at(path, "--cube-key", "raw", "--labels-key", "gt").stdout)
+    assert chosen["labelled pixels"] == 18
+    assert not {"could be the cube", "could be labels", "problems"} & chosen.keys()
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "note"),
+    [
+        ("row,column,class\n1,2,3\n4,5,6\n", "polygons or points", "columns column and row;"),
+        ("lon;lat;crop\n1.5;2;rye\n", "polygons or points", "columns lon and lat;"),
+        ("x,y,class,b1,b2\n1,2,3,4,5\n", "table", "if x and y are positions"),
+        ("x,y,450.5,460\n1,2,4,5\n", "table", "if x and y are positions"),
+        ("class,b1,b2\n3,4,5\n", "table", ""),
+    ],
+)
+def test_points_and_spectra_are_told_apart(
+    tmp_path: Path, text: str, what: str, note: str
+) -> None:
+    path = tmp_path / "some.csv"
+    path.write_text(text)
+    found = json.loads(looked_at(path).stdout)
+    assert found["what"] == what
+    assert note in found["notes"][-1]

@@ -24,8 +24,9 @@ Lines = Callable[[Mapping[str, Any]], list[str]]
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--labels", type=click.Path(path_type=Path), help="Ground truth of a scene.")
+@options.setting_options(more=("cube_key", "axes", "bands", "nodata", "labels_key"))
 @options.setting_options(
-    more=("bands", "axes", "class_field", "labels_crs", "unlabelled", "zero_is_a_class", "nodata")
+    more=("class_field", "labels_crs", "unlabelled", "zero_is_a_class", "class_names")
 )
 @options.plugin_option(expose_value=False)
 @options.json_option
@@ -44,12 +45,12 @@ def inspect(path: Path, as_json: bool, **reading: Any) -> None:
 def _reader(path: Path, given: Mapping[str, Any]) -> tuple[Callable[[], Finding], Lines]:
     """Return the functions that describe the path, and that write the description for people."""
     from hytas.data import is_scene_folder
-    from hytas.data.spectra.columns import SUFFIXES, describe_columns
+    from hytas.data.spectra.columns import SUFFIXES
 
     if path.suffix.lower() in SUFFIXES and path.is_file():
         for name, value in given.items():
             raise InputError(name, value, f"is for scenes, and {path} is a table")
-        return (lambda: describe_columns(path)), _lines
+        return (lambda: _table(path)), _lines
     is_model = path.suffix.lower() == ".onnx"
     if not is_model and (not path.is_dir() or is_scene_folder(path)):
         return (lambda: _scene(path, given)), _lines
@@ -59,6 +60,32 @@ def _reader(path: Path, given: Mapping[str, Any]) -> tuple[Callable[[], Finding]
     if is_model:
         return (lambda: _model(path)), _lines
     return (lambda: describe_run(path)), lines_of_run
+
+
+def _table(path: Path) -> Finding:
+    """Describe a file of columns: points that label a scene, or spectra."""
+    from hytas.data.labels.points_csv import position_columns
+    from hytas.data.spectra.columns import describe_columns, has_numbered_columns
+
+    is_text = path.suffix.lower() in (".csv", ".tsv")
+    position = position_columns(path) if is_text else None
+    if position is None:
+        return describe_columns(path)
+    names = " and ".join(position)
+    if has_numbered_columns(path):
+        table = describe_columns(path)
+        table["notes"].append(
+            f"taken for spectra, as columns have numbered names; if {names} are positions of "
+            "labels in a scene, give the file to --labels"
+        )
+        return table
+    points = describe_shapes(path)
+    assert points is not None  # the suffix is that of a format
+    points["notes"].append(
+        f"taken for points that label a scene, by the columns {names}; a table of spectra has "
+        "bands with numbered names, such as 450.5 or b1"
+    )
+    return points
 
 
 def _model(path: Path) -> Finding:
@@ -111,7 +138,8 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
     from hytas.data import load_scene, open_file
     from hytas.data.patches import sample_spectra
 
-    if not given and (shapes := describe_shapes(path)) is not None:
+    layer = given.get("labels_key")
+    if given.keys() <= {"labels_key"} and (shapes := describe_shapes(path, layer)) is not None:
         return shapes
     facts: Finding = {"what": "scene", "path": str(path)}
     if path.suffix.lower() == ".png" and (labels := describe_labels(path)) is not None:
@@ -120,13 +148,13 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
         contents = open_file(path, "path")
         variables = [str(each) for each in (*contents.variables, *contents.further)]
         facts |= {"format": contents.format, "variables": variables}
-        facts |= _product(contents)
+        facts |= _product(contents) | _candidates(contents, given)
     try:
         scene = load_scene(path, **given)
     except InputError as error:
         if given and not _lacks_labels_alone(path, given):
             raise
-        return facts | _unlabelled(path, error.render(_option), given.get("axes"))
+        return facts | _unlabelled(path, error.render(_option), given)
     facts |= {
         "size": f"{scene.height} x {scene.width} pixels",
         "bands": scene.bands,
@@ -168,16 +196,33 @@ def _product(contents: "Contents") -> Finding:
     return {key: value for key, value in facts.items() if value is not None}
 
 
+def _candidates(contents: "Contents", given: Mapping[str, Any]) -> Finding:
+    """Return the arrays of a file that could be its cube and its labels, if there are several."""
+    from hytas.data.cube import cubes_in
+    from hytas.data.labels.find import maps_in
+
+    of_option = {
+        "cube_key": [each for each in cubes_in(contents) if each.kind == "number"],
+        "labels_key": [] if "labels" in given else maps_in(contents),
+    }
+    words = {"cube_key": "could be the cube", "labels_key": "could be labels"}
+    return {
+        words[name]: f"{', '.join(each.name for each in arrays)} (name one with {_option(name)})"
+        for name, arrays in of_option.items()
+        if len(arrays) > 1 and name not in given
+    }
+
+
 def _lacks_labels_alone(path: Path, given: Mapping[str, Any]) -> bool:
     """Return whether a scene that cannot be read lacks labels, and the options are not at fault."""
     from hytas.data import check_nodata, load_scene, open_cube, parse_bands
 
-    if given.keys() - {"bands", "nodata", "axes"}:  # the others say how to read labels
+    if given.keys() - {"bands", "nodata", "axes", "cube_key"}:  # the others say how to read labels
         return False
     try:
         load_scene(path)
     except InputError:
-        cube = open_cube(path, axes=given.get("axes"))
+        cube = open_cube(path, given.get("cube_key"), axes=given.get("axes"))
         if "bands" in given:
             parse_bands(given["bands"], cube.shape[2])
         if "nodata" in given:
@@ -186,19 +231,22 @@ def _lacks_labels_alone(path: Path, given: Mapping[str, Any]) -> bool:
     return False
 
 
-def _unlabelled(path: Path, reason: str, axes: str | None) -> Finding:
+def _unlabelled(path: Path, reason: str, given: Mapping[str, Any]) -> Finding:
     """Describe a file that is not a labelled scene: its cube, if it holds one."""
     import numpy as np
 
-    from hytas.data import empty_pixels, open_cube
+    from hytas.data import empty_pixels, open_cube, open_file
+    from hytas.data.cube import cubes_in
 
     try:
-        cube = open_cube(path, axes=axes)
+        cube = open_cube(path, given.get("cube_key"), axes=given.get("axes"))
         notes = [*cube.notes, *empty_pixels(cube)]
     except InputError as error:
-        if (labels := describe_labels(path)) is not None:
+        has_cube = bool(cubes_in(open_file(path, "path")))
+        if not has_cube and (labels := describe_labels(path)) is not None:
             return labels
-        return {"problems": list(dict.fromkeys([reason, error.render(_option)]))}
+        more = [] if error.rule in reason else [error.render(_option)]
+        return {"problems": [reason, *more]}
     return {
         "size": f"{cube.shape[0]} x {cube.shape[1]} pixels",
         "bands": cube.shape[2],

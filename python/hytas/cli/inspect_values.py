@@ -26,8 +26,12 @@ def describe_range(pixels: "Array", nodata: float | None) -> str | None:
     return f"{least} to {most}; first to last percentile {low} to {high}, of {values.size} sampled"
 
 
-def describe_shapes(path: Path) -> dict[str, Any] | None:
-    """Return fields and values of a file of polygons or points; None for another file."""
+def describe_shapes(path: Path, layer: str | None = None) -> dict[str, Any] | None:
+    """Return fields and values of a file of polygons or points; None for another file.
+
+    Args:
+        layer: of a GeoPackage with several.
+    """
     from collections import Counter
 
     from hytas.data.labels.formats import format_of, read_shapes
@@ -36,7 +40,7 @@ def describe_shapes(path: Path) -> dict[str, Any] | None:
     if format_of(path) is None:
         return None
     try:
-        shapes = read_shapes(path, LabelOptions())
+        shapes = read_shapes(path, LabelOptions(layer))
     except InputError as error:
         raise InputError("path", path, error.rule, error.hint) from error
     fields = {}

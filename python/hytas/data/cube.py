@@ -240,9 +240,7 @@ def find_cube(
             rule = f"{variable} is not a cube; three axes are needed"
             raise InputError(argument, contents.path, rule)
         return variable
-    cubes = [each for each in contents.variables if _is_cube(each)]
-    # One line of a cube has the shape of a map with a leading axis of one.
-    cubes = cubes or [each for each in contents.variables if _is_one_line(each)]
+    cubes = cubes_in(contents)
     numeric = [each for each in cubes if each.kind == "number"]
     if len(numeric) > 1:
         fitting = [
@@ -267,6 +265,13 @@ def find_cube(
         "bands)"
     )
     raise InputError(argument, contents.path, rule)
+
+
+def cubes_in(contents: Contents) -> list[Variable]:
+    """Return the arrays that may be the cube by their shapes, numeric or not."""
+    cubes = [each for each in contents.variables if _is_cube(each)]
+    # One line of a cube has the shape of a map with a leading axis of one.
+    return cubes or [each for each in contents.variables if _is_one_line(each)]
 
 
 def _sizes(variable: Variable) -> tuple[dict[str, int], Shape]:

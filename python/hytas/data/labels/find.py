@@ -65,8 +65,7 @@ def find_maps(
         names = _keys(options.key)
         label_maps = [contents.get(name, argument) for name in names]
     else:
-        maps = [v for v in contents.variables if v.kind == "number" and _is_map(v, shape)]
-        maps = maps or [v for v in contents.variables if _is_picture(v)]
+        maps = maps_in(contents, shape)
         label_maps = _split_pair(maps) or _fitting(maps, contents, shape, grid, argument)
     if (
         options.zero_is_a_class
@@ -86,6 +85,12 @@ def find_maps(
     names_of_maps = listed(label_maps)
     rule = f"holds several maps ({names_of_maps})"
     raise InputError(argument, str(contents.path), rule, "name one with `labels_key`")
+
+
+def maps_in(contents: Contents, shape: tuple[int, ...] | None = None) -> list[Variable]:
+    """Return the arrays that may be label maps by their shapes."""
+    maps = [v for v in contents.variables if v.kind == "number" and _is_map(v, shape)]
+    return maps or [v for v in contents.variables if _is_picture(v)]
 
 
 def _keys(key: str) -> list[str]:

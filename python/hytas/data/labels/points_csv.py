@@ -1,5 +1,6 @@
 """CSV of points: a header, then a position and a class a line."""
 
+import csv
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,9 @@ from hytas.data.labels.shapes import Points, Shapes, check_amount
 from hytas.data.limits import listed
 from hytas.errors import InputError
 from hytas.files import read_csv
+
+MOST_HEADER = 2**16
+"""Characters of a header that are read."""
 
 # The columns of a position: first across, then down; and whether they are pixels.
 _PIXELS = (("column", "row"), ("col", "row"), ("sample", "line"))
@@ -28,23 +32,44 @@ def read(path: Path, options: LabelOptions) -> Shapes:
     import shapely
 
     text = path.read_text(encoding="utf-8-sig", errors="replace")
-    first = text.lstrip().partition("\n")[0]
-    delimiter = max("\t;,", key=first.count)
-    columns, rows = read_csv(path, text, delimiter=delimiter)
+    columns, rows = read_csv(path, text, delimiter=_delimiter(_first_line(text)))
     check_amount(len(rows))
+    if (position := _position(columns)) is None:
+        rule = "has no positions: columns x and y, lon and lat, or row and column needed"
+        raise InputError("labels", str(path), rule, f"it has {listed(columns)}")
+    names, crs = position
+    pixels = crs is None
+    places = _places(rows, names) + (0.5 if pixels else 0.0)
+    others = [name for name in columns if name not in names]
+    fields = {name: [_value(row.get(name)) for _, row in rows] for name in others}
+    return Shapes("CSV", shapely.points(places), fields, crs, pixels)
+
+
+def position_columns(path: Path) -> tuple[str, str] | None:
+    """Return the columns of a position in a CSV file, across and down; None if it has none."""
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        first = _first_line(file.read(MOST_HEADER))
+    columns = [name.strip() for name in next(csv.reader([first], delimiter=_delimiter(first)), ())]
+    position = _position(columns)
+    return None if position is None else position[0]
+
+
+def _first_line(text: str) -> str:
+    return text.lstrip().partition("\n")[0].rstrip("\r")
+
+
+def _delimiter(first: str) -> str:
+    return max("\t;,", key=first.count)
+
+
+def _position(columns: Sequence[str]) -> tuple[tuple[str, str], str | None] | None:
+    """Return the columns of a position, and its coordinate system, which is None for pixels."""
     lower = {name.lower(): name for name in columns}
     for pairs, crs in ((_PIXELS, None), (_DEGREES, "EPSG:4326"), (_MAP, "")):
-        for pair in pairs:
-            if set(pair) <= set(lower):
-                names = lower[pair[0]], lower[pair[1]]
-                pixels = pairs is _PIXELS
-                places = _places(rows, names) + (0.5 if pixels else 0.0)
-                others = [name for name in columns if name not in names]
-                fields = {name: [_value(row.get(name)) for _, row in rows] for name in others}
-                return Shapes("CSV", shapely.points(places), fields, crs, pixels)
-    column_names = listed(columns)
-    rule = "has no positions: columns x and y, lon and lat, or row and column needed"
-    raise InputError("labels", str(path), rule, f"it has {column_names}")
+        for across, down in pairs:
+            if across in lower and down in lower:
+                return (lower[across], lower[down]), crs
+    return None
 
 
 def _places(rows: Sequence[tuple[int, dict[Any, Any]]], names: tuple[str, str]) -> Points:

@@ -1,6 +1,7 @@
 """Files of columns, by pandas: CSV, TSV and Parquet."""
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from hytas.errors import InputError
 from hytas.types import Array, Floats
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
+_NUMBERED = r"([^\W\d]*[ _]?)\d+(?:[.,]\d+)?(?: ?nm)?"
 SHOWN = 12
 """Names of columns in a message, at most."""
 
@@ -72,6 +74,14 @@ def _bands(frame: Any, others: Sequence[str]) -> tuple[list[str], Floats | None,
         elif wavelengths is None:
             notes.append(f"names of bands are no wavelengths: {why}")
     return bands, wavelengths, notes
+
+
+def has_numbered_columns(path: Path) -> bool:
+    """Return whether a file has two columns with names of bands, such as 450.5, b1 or band_2."""
+    stems = Counter(
+        match[1] for name in frame_of(path).columns if (match := re.fullmatch(_NUMBERED, name))
+    )
+    return max(stems.values(), default=0) >= 2
 
 
 def describe_columns(path: Path) -> dict[str, Any]:

@@ -71,6 +71,21 @@ def test_classify_says_how_right_and_how_fast(
     assert "17 x 23 pixels, 24 bands" in plain.stdout
 
 
+def test_classify_lists_the_files_that_it_wrote(
+    exported: Exported, scene: Path, tmp_path: Path, here: Run
+) -> None:
+    outputs = ("--out", tmp_path / "map.tif", "--confidence", tmp_path / "sure.tif")
+    done = here("classify", exported.onnx, scene, *outputs, "--json")
+    assert done.returncode == 0, done.stderr
+    written = [Path(name).name for name in json.loads(done.stdout)["written"]]
+    assert written == ["map.tif", "map.tif.aux.xml", "map.qml", "sure.tif"]
+    assert {path.name for path in tmp_path.iterdir()} == set(written)
+    lines = here("classify", exported.onnx, scene, *outputs).stdout.splitlines()
+    assert lines[-4:] == [f"written   {tmp_path / written[0]}"] + [
+        f"          {tmp_path / name}" for name in written[1:]
+    ]
+
+
 def test_classify_names_fill_that_nobody_declared(
     exported: Exported, tmp_path: Path, here: Run
 ) -> None:
@@ -96,6 +111,7 @@ def test_classify_refuses_in_one_line(
         ((tmp_path / "none.onnx", scene), "none.onnx: no such file"),
         ((scene, scene), "not an ONNX"),
         ((exported.onnx, scene, "--provider", "npu"), "--provider npu: must be one of"),
+        ((exported.onnx, scene, "--resample"), "makes floating-point values, and "),
     ):
         done = here("classify", *arguments, "--out", out)
         assert (done.returncode, done.stdout) == (2, ""), done

@@ -196,6 +196,12 @@ def _classify(
         if (confidence := chosen["confidence"]) is not None:
             write_confidence(confidence, result, deployed.card, inputs.extras)
             report["confidence"] = str(confidence)
+    report["written"] = [
+        str(file)
+        for argument, path in inputs.outputs.items()
+        for file in files_of(path, argument)
+        if file.exists()
+    ]
     return report
 
 
@@ -421,5 +427,5 @@ def _text(report: dict[str, Any]) -> str:
             lines.append(
                 f"          {accuracy['unknown']} labelled pixels of classes unknown to the model"
             )
-    lines.append(f"written   {report['out']}")
-    return "\n".join(lines)
+    first, *others = report["written"]
+    return "\n".join([*lines, f"written   {first}", *(f"          {file}" for file in others)])

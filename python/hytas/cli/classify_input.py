@@ -63,6 +63,13 @@ def resampled(source: Source, model: "DeployedModel", name: str, nodata: float |
     from hytas.data import MappedCube, Resampling
 
     card = model.card
+    if card.numpy_dtype.kind != "f":
+        raise InputError(
+            "resample",
+            rule=f"makes floating-point values, and {model.path} takes {card.dtype}",
+            hint="train the model on a floating-point copy of its scene, or on several scenes "
+            "with `resample`",
+        )
     for where, waves in ((name, source.wavelengths), (str(model.path), card.wavelengths)):
         if waves is None:
             raise InputError("resample", rule=f"{where} has no wavelengths to resample by")

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 from made_up import HOSTILE, NAMES, candidates, facts, metrics, with_references, with_seeds
 
+from hytas.data.splits.settings import KINDS
 from hytas.errors import InputError
 from hytas.report import render, write_report
 from hytas.report.charts import MOST_POINTS
 from hytas.report.layers import LAYERS
-from hytas.report.words import next_steps
+from hytas.report.words import about_split, next_steps
 
 LINKS = ("src", "href", "action", "data", "srcset", "poster", "xlink:href")
 
@@ -180,6 +181,24 @@ def test_what_smoothing_does_is_said() -> None:
     found["smoothing"] |= {"method": "none", "reason": "too few pixels"}
     text = Reader(render([facts(metrics=found)])).text
     assert "The map is not smoothed: too few pixels." in text
+
+
+def test_each_calibration_error_says_which_map_it_is_of() -> None:
+    found = with_references(metrics())
+    found["test"]["ECE"], found["smoothed"]["ECE"] = 0.01, 0.3
+    page = render([facts(metrics=found)])
+    text = Reader(page).text
+    assert "calibration error 0.3000 of the smoothed map" in text
+    assert "0.0100 without smoothing, as drawn; that of the smoothed map is 0.3000." in text
+    assert "it is 30.0 % off on average" in text
+    found["test"]["ECE"], found["smoothed"]["ECE"] = 0.3, 0.01
+    assert "Do not take the confidence" not in Reader(render([facts(metrics=found)])).text
+
+
+def test_each_kind_of_split_is_explained() -> None:
+    for kind in KINDS[1:]:  # `auto` becomes another one
+        assert "of kind" not in " ".join(about_split({"kind": kind}))
+    assert "guard band" in about_split({"kind": "polygons"})[0]
 
 
 def test_a_model_below_a_reference_method_is_warned_of() -> None:

@@ -176,7 +176,8 @@ def _tiles(run: RunFacts) -> list[tuple[str, str, str]]:
             points, title = lead
             tiles.append(("points above the better reference", f"{points:+.1f}", title))
         if "ECE" in of_map:
-            tiles.append(("calibration error", figure(of_map["ECE"]), ""))
+            remark = "of the smoothed map" if results.is_smoothed else ""
+            tiles.append(("calibration error", figure(of_map["ECE"]), remark))
     limits = {name: high for name, _, high in run.bounds if high}
     titles = {"params": "parameters", "macs": "multiply-accumulates"}
     for name in dict.fromkeys([*SHOWN_COSTS, *limits]):

@@ -27,6 +27,8 @@ def about_split(split: Mapping[str, Any], words: str = "pixels") -> list[str]:
         "random": "The split is random.",
         "blocks": "The split is by blocks with a guard band between them.",
         "folds": "The split is one fold of blocks with a guard band between them.",
+        "polygons": "Whole polygons train or test, with a guard band between them.",
+        "groups": "Whole groups train or test.",
     }
     kind, test = split.get("kind", "?"), int(split.get("test", 0))
     sentences = [
@@ -213,11 +215,12 @@ def next_steps(run: RunFacts) -> list[tuple[str, str]]:
                 "",
             )
         )
-    if (run.metrics["test"].get("ECE") or 0) > _UNSURE:
+    error = (run.metrics["test"] if run.results is None else run.results.of_map).get("ECE") or 0
+    if error > _UNSURE:
         steps.append(
             (
-                "Do not take the confidence for a probability: it is "
-                f"{share(run.metrics['test']['ECE'])} off on average.",
+                f"Do not take the confidence for a probability: it is {share(error)} off on "
+                "average.",
                 "",
             )
         )

@@ -207,6 +207,9 @@ def test_values_are_checked_as_options_are(tmp_path: Path, configured: Any) -> N
         configured("--config", tmp_path / "none.toml")
     with pytest.raises(InputError, match=r"write_config=.*: the folder .* does not exist"):
         configured("--budget", "1M-params", "--write-config", tmp_path / "a" / "b.toml")
+    table = tmp_path / "none.json"
+    with pytest.raises(InputError, match=rf"budget=.*: no such file: {table}"):
+        configured("--budget", f"3ms-latency@{table}", "--write-config", tmp_path / "run.toml")
     scene = tmp_path / "scene.mat"
     scene.write_bytes(b"a cube")
     with refuses("write_config", scene, "must end in .toml"):

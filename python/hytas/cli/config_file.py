@@ -18,6 +18,7 @@ from hytas.files import check_folder, parse_json, write_text
 from hytas.run.config import GROUPS, RunConfig
 from hytas.run.settings import EFFORTS
 from hytas.settings import Setting, settings_of
+from hytas.spaces.budgets import is_space_file, parse_budget
 
 if TYPE_CHECKING:
     from hytas.train import Recipe
@@ -232,6 +233,12 @@ def write_config(path: Path, config: RunConfig, **further: str | None) -> None:
     if path.suffix.lower() != ".toml":
         raise InputError("write_config", path, "must end in .toml")
     check_folder(path, "write_config")
+    tables = parse_budget(config.budget).tables if config.budget else []
+    for table in tables:
+        if not Path(table).is_file():
+            raise InputError("budget", config.budget, f"no such file: {table}")
+    if is_space_file(config.space) and not Path(config.space).is_file():
+        raise InputError("space", config.space, "no such file")
     tables = config.to_dict()
     if tables["race"]["race_epochs"] is not None:
         del tables["race"]["race_steps"]

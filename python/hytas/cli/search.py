@@ -85,7 +85,9 @@ def search(
     if write_config is not None:
         save_config(write_config, config, out=out, device=device)
         name = shlex.quote(str(write_config))
-        click.echo(f"{write_config}: written; hytas search --config {name} runs it")
+        click.echo(
+            f"{write_config}: written, no scene was read; hytas search --config {name} runs it"
+        )
         return
     _run(config, out, device, workers, console, as_json)
 

@@ -148,9 +148,7 @@ def test_arrays_that_could_be_cube_and_labels_are_listed(tmp_path: Path) -> None
         ("class,b1,b2\n3,4,5\n", "table", ""),
     ],
 )
-def test_points_and_spectra_are_told_apart(
-    tmp_path: Path, text: str, what: str, note: str
-) -> None:
+def test_points_and_spectra_are_told_apart(tmp_path: Path, text: str, what: str, note: str) -> None:
     path = tmp_path / "some.csv"
     path.write_text(text)
     found = json.loads(looked_at(path).stdout)

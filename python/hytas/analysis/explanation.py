@@ -151,15 +151,14 @@ class _Worth:
         return float(right), float(true.double().mean())
 
 
-def _gradient(
-    network: nn.Module, patches: Tensor, targets: Tensor, temperature: float
-) -> Tensor:
+def _gradient(network: nn.Module, patches: Tensor, targets: Tensor, temperature: float) -> Tensor:
     """Return (P, P, bands): the mean |gradient * (value - mean)| over samples."""
     deviation = patches - patches.mean(0)
     total = torch.zeros(patches.shape[1:], dtype=torch.float64)
     for at in range(0, len(patches), BATCH):
         part = patches[at : at + BATCH].clone().requires_grad_()
-        true = (network(part) / temperature).log_softmax(1).gather(1, targets[at : at + BATCH, None])
+        logits = network(part) / temperature
+        true = logits.log_softmax(1).gather(1, targets[at : at + BATCH, None])
         (slope,) = torch.autograd.grad(true.sum(), part)
         total += (slope * deviation[at : at + BATCH]).abs().double().sum(0)
     return total / len(patches)

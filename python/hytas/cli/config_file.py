@@ -233,10 +233,10 @@ def write_config(path: Path, config: RunConfig, **further: str | None) -> None:
     if path.suffix.lower() != ".toml":
         raise InputError("write_config", path, "must end in .toml")
     check_folder(path, "write_config")
-    tables = parse_budget(config.budget).tables if config.budget else []
-    for table in tables:
-        if not Path(table).is_file():
-            raise InputError("budget", config.budget, f"no such file: {table}")
+    latencies = parse_budget(config.budget).tables if config.budget else []
+    for latency in latencies:
+        if not Path(latency).is_file():
+            raise InputError("budget", config.budget, f"no such file: {latency}")
     if is_space_file(config.space) and not Path(config.space).is_file():
         raise InputError("space", config.space, "no such file")
     tables = config.to_dict()

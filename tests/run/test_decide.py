@@ -124,28 +124,31 @@ def maps_of(right: np.ndarray) -> Maps:
 
 
 @pytest.mark.parametrize(
-    ("gained", "lost", "used", "words"),
+    ("disjoint", "gained", "lost", "used", "words"),
     [
-        (5, 3, True, "is used: OA on 100 validation pixels 0.7200 without and 0.7400 with"),
-        (0, 0, True, "is used: OA on 100 validation pixels 0.7200 without and 0.7200 with"),
-        (2, 3, False, "is not used: OA on 100 validation pixels 0.7200 without and 0.7100"),
+        (True, 5, 3, True, "is used: OA on 100 validation pixels 0.7200 without and 0.7400 with"),
+        (True, 0, 0, True, "is used: OA on 100 validation pixels 0.7200 without and 0.7200 with"),
+        (True, 2, 3, False, "is not used: OA on 100 validation pixels 0.7200 without and 0.7100"),
+        (False, 12, 2, True, "is used: OA on 100 validation pixels 0.7200 without and 0.8200 with"),
+        (False, 5, 3, False, "with it; no more than chance would give"),
+        (False, 0, 0, False, "no more than chance would give"),
     ],
 )
 def test_held_out_pixels_decide_on_self_training(
-    gained: int, lost: int, used: bool, words: str
+    disjoint: bool, gained: int, lost: int, used: bool, words: str
 ) -> None:
     before = np.arange(100) < 72
     after = before.copy()
     after[72 : 72 + gained] = True
     after[:lost] = False
-    choice = choose_self_training("auto", maps_of(before), maps_of(after))
+    choice = choose_self_training("auto", disjoint, maps_of(before), maps_of(after))
     assert choice.used is used
     assert words in choice.describe()
 
 
 def test_few_pixels_decide_nothing() -> None:
     nine = np.zeros(9, bool)
-    choice = choose_self_training("auto", maps_of(nine), maps_of(~nine))
+    choice = choose_self_training("auto", True, maps_of(nine), maps_of(~nine))
     assert not choice.used
     assert choice.reason == "9 validation pixels; at least 10 are needed"
 
@@ -155,8 +158,8 @@ def test_accuracies_are_those_of_maps_as_they_will_be() -> None:
     raw, better = maps_of(np.arange(100) < 60), maps_of(np.arange(100) < 80)
     best = maps_of(np.arange(100) < 90)
     before, after = raw._replace(smoothed=best.raw), better._replace(smoothed=better.raw)
-    assert choose_self_training("none", before, after).used
-    assert not choose_self_training("auto", before, after).used
+    assert choose_self_training("none", True, before, after).used
+    assert not choose_self_training("auto", True, before, after).used
 
 
 def record(right: int, sure: float = 2.0, after: int | None = None, pixels: int = 40) -> HeldOut:

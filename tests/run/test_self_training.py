@@ -15,6 +15,7 @@ from hytas.models import build_network
 from hytas.results import SelfTraining
 from hytas.run import RunConfig, RunFolder, run_pipeline
 from hytas.run.context import RunContext, prepare
+from hytas.run.delivering.findings import run_facts
 from hytas.run.final import decide, self_training, tasks
 from hytas.run.final.records import HeldOut
 from hytas.run.final.self_training import round_recipe, with_soft_labels
@@ -202,6 +203,9 @@ def test_of_many_labelled_pixels_a_round_takes_some(scene: Scene) -> None:
 def test_what_forbids_it(scene: Scene, run_of_three: Path) -> None:
     context = prepare(CONFIG, scene, CPU)
     assert context.no_self_training == "the split is not spatially disjoint"
+    # Without test pixels of its own, the model may be for pixels that lie apart.
+    own = replace(context.data.split, test=context.data.split.train)
+    assert replace(context, data=replace(context.data, split=own)).no_self_training == ""
     blocks = replace(context.data.split, kind="blocks")
     apart = replace(context, data=replace(context.data, split=blocks))
     assert apart.no_self_training == ""
@@ -261,6 +265,11 @@ def test_what_is_decided_is_done_and_written(
     assert further["calibration"] == outcome.metrics["calibration"]
     told = outcome.metrics["references"]["validation"]
     assert told["OA"]["winner"] == pytest.approx((after.argmax(axis=1) == truth).mean())
+    # A run is only read for its page: another process may be writing.
+    unfinished = tmp_path / "run" / "seed-1" / ".weights.safetensors.1234.abcd"
+    unfinished.touch()
+    run_facts(RunFolder(tmp_path / "run"))
+    assert unfinished.exists()
     page = (tmp_path / "run" / "report.html").read_text()
     assert "The model was trained further with unlabelled pixels." in page
     assert "are right before such a training and 80.0 % after it." in page

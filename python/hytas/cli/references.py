@@ -88,7 +88,7 @@ def references(
         decisive.make_split(scene, number)
     used = str(choose_device(device)) if any(METHODS[name].device for name in chosen) else "cpu"
     results = Results(out, decisive.setting(scene))
-    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
     with console.status("") as status:
         fits = run_references(
             scene,

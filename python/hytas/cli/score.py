@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hytas.cli import options
-from hytas.errors import InputError, reason_of
+from hytas.errors import InputError, escaped, reason_of
 
 CHUNK = 16  # architectures between two writes, where this process alone scores
 
@@ -62,7 +62,7 @@ def score(
     The table keeps the other columns of a CSV file, such as OA, unless a score has their name. A
     combination ranks the architectures of the file against each other, once all are scored.
     """
-    from hytas.proxies import Evaluator, parse_proxies
+    from hytas.proxies import Evaluator, base_proxies, parse_proxies
     from hytas.proxies.score_table import ScoreTable
     from hytas.run import RunConfig
     from hytas.run.choosing.searching import patches_for_proxies
@@ -78,7 +78,8 @@ def score(
     scene = config.load_scene()
     chosen, data = choose_device(device), prepare_scene(config, scene)
     _check_genes(archs, architectures, data.shape, space)
-    for name in {gene for one in architectures for gene in one} & set(map(str, specs)):
+    names = {*map(str, specs), *(spec.name for spec in base_proxies(specs))}
+    for name in {gene for one in architectures for gene in one} & names:
         raise InputError("proxy", name, "is also a gene: the table would have it in two columns")
     batch = patches_for_proxies(data, specs, config.seed)
     inherited = _inherited(config, data, chosen, space or space_of(architectures[0]))
@@ -101,7 +102,7 @@ def score(
         failed = table.finish()
     click.echo(f"{len(architectures)} architectures scored, {failed} with a failed score: {out}")
     if reason:
-        click.echo(f"first failure: {reason}", err=True)
+        click.echo(f"first failure: {escaped(str(reason))}", err=True)
 
 
 def _inherited(config: Any, data: Any, device: Any, space: str) -> Any | None:

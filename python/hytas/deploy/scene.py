@@ -110,6 +110,7 @@ def classify_scene(
         unknown: the share of held-out pixels, 0.001 to 0.5, whose score is higher than that of all
             pixels with a class: the others are of no class of the model and get class 0. None
             gives every pixel with data a class.
+        progress: called after each tile with the rows done and all rows.
 
     Raises:
         InputError: the band count or the wavelengths differ, the scene is smaller than a patch, the
@@ -151,16 +152,35 @@ def _on_pixels(cube: Any, whole: ClassMap, model: DeployedModel) -> ClassMap:
 
 
 def classify_whole(
-    model: DeployedModel, cube: Rows, *, progress: Progress | None = None, **options: Any
+    model: DeployedModel,
+    cube: Rows,
+    *,
+    nodata: float | None = None,
+    tile_rows: int | None = None,
+    smooth: str | None = None,
+    unknown: float | None = None,
+    progress: Progress | None = None,
+    scaled: bool = False,
 ) -> ClassMap:
     """Classify every pixel of a cube, without a look at its value range.
 
+    Arguments that are not listed are those of `classify_scene`.
+
     Args:
-        options: of `classify_strips`.
+        scaled: whether the cube was scaled by itself already, where the model needs that.
     """
     height, width = cube.shape[:2]
     result = ClassMap(np.zeros((height, width), np.int32), np.zeros((height, width), np.float32))
-    for strip in classify_strips(model, cube, **options):
+    strips = classify_strips(
+        model,
+        cube,
+        nodata=nodata,
+        tile_rows=tile_rows,
+        smooth=smooth,
+        unknown=unknown,
+        scaled=scaled,
+    )
+    for strip in strips:
         rows = slice(strip.top, strip.top + len(strip.labels))
         result.labels[rows], result.confidence[rows] = strip.labels, strip.confidence
         if progress is not None:

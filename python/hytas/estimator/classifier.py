@@ -51,7 +51,10 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
     Attributes:
         classes_: (C,) class ids, in the labels' type; of spectra their labels, also texts.
         n_features_in_: bands of the cube.
+        architecture_: the winner, a plain mapping.
         outcome_: `hytas.Outcome` of the run. Its accuracy is on the pixels that `fit` got.
+        run_dir_: folder of the run, a `pathlib.Path`.
+        seed_: the seed used; drawn if `random_state` is None.
     """
 
     def fit(self, cube: Any, labels: Any, groups: Any = None) -> Self:

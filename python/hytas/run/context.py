@@ -76,8 +76,11 @@ class RunContext:
         trained, _ = self.final_pixels
         if reason := self.data.no_self_training(trained) or self.origin.no_self_training:
             return reason
+        split = self.data.split
+        if split.spatially_disjoint or np.isin(split.test, split.train_and_validation).all():
+            return ""  # without test pixels of its own, the model may be for pixels that lie apart
         # Little is left to learn from neighbours: it was used in none of 20 runs (docs/log.md).
-        return "" if self.data.split.spatially_disjoint else "the split is not spatially disjoint"
+        return "the split is not spatially disjoint"
 
     def folds(self, enough: int = ENOUGH_PIXELS) -> list[tuple[Pixels, Pixels]]:
         """Return pairs of pixels: those that a network trains on, and those held out from it.

@@ -147,6 +147,7 @@ def train_architecture(
 
     Args:
         architecture: its genes, with its space.
+        config: without a budget, which is not checked.
         device: cpu, cuda or auto.
 
     Raises:

@@ -85,7 +85,7 @@ def run_facts(
         pixels=Pixels.load(folder.pixels) if folder.pixels.exists() else None,
         samples=Samples.load(folder.samples) if folder.samples.exists() else None,
         curves={
-            seed: read_json(folder.of_seed(seed).metrics)["training"]
+            seed: read_json(RunFolder(folder.path / f"seed-{seed}").metrics)["training"]
             for seed in seeds[:MOST_CURVES]
         },
         times=all_times(folder),

@@ -40,6 +40,7 @@ class Conditions(NamedTuple):
         smooth: "auto", "guided" or "none", as the user asked.
         kept_smoothing: the method of the model that the run began with, which "auto" keeps; or
             None.
+        disjoint: whether the split is spatially disjoint.
         no_self_training: why the run cannot train with unlabelled pixels; or "".
         folds: networks that were trained for their record; 0 if the record is the winner's.
         pixels: labelled pixels that could be held out.
@@ -47,6 +48,7 @@ class Conditions(NamedTuple):
 
     smooth: str = "auto"
     kept_smoothing: str | None = None
+    disjoint: bool = True
     no_self_training: str = ""
     folds: int = 0
     pixels: int = 0
@@ -248,19 +250,23 @@ def _better(maps: Maps) -> tuple[str, str]:
     return ("guided" if after < before else "none"), why
 
 
-def choose_self_training(smooth: str, before: Maps, after: Maps) -> SelfTraining:
-    """Use self-training unless it loses held-out pixels.
+def choose_self_training(smooth: str, disjoint: bool, before: Maps, after: Maps) -> SelfTraining:
+    """Use self-training unless it loses held-out pixels; or if it gains more than chance would.
 
     Args:
         smooth: how maps are smoothed, "auto", "guided" or "none"; such maps are compared.
+        disjoint: whether the split is spatially disjoint: then it is used unless it loses a pixel.
+            Else it must gain more pixels than chance (`hytas.metrics.compare_predictions`).
         before, after: of the same networks without and with it, on the same pixels.
     """
     pixels = len(before.targets)
     if pixels < LEAST_PIXELS:
         return SelfTraining(False, reason=_too_few(pixels))
     old, new = (maps.right(choose_smoothing(smooth, maps).method) for maps in (before, after))
-    used = bool(new.sum() >= old.sum())
-    return SelfTraining(used, pixels, float(old.mean()), float(new.mean()))
+    gained, lost, beyond_chance = compare_predictions(old, new)
+    used = gained >= lost if disjoint else beyond_chance
+    reason = "" if used or gained < lost else "no more than chance would give"
+    return SelfTraining(used, pixels, float(old.mean()), float(new.mean()), reason)
 
 
 def _too_few(pixels: int) -> str:
@@ -279,7 +285,7 @@ def _decide_self_training(
         temperature = calibrate(records, self_trained, conditions).temperature
         return _maps(records, self_trained, smoother, temperature)
 
-    return choose_self_training(conditions.smooth, maps(False), maps(True))
+    return choose_self_training(conditions.smooth, conditions.disjoint, maps(False), maps(True))
 
 
 def _maps(

@@ -202,6 +202,7 @@ def decide_for(run: Run) -> Decisions:
     conditions = Conditions(
         smooth=context.config.smooth,
         kept_smoothing=context.origin.smoothing,
+        disjoint=context.data.split.spatially_disjoint,
         no_self_training=run.no_self_training,
         folds=0 if context.holds_out_validation else len(folds),
         pixels=pixels,

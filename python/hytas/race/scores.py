@@ -12,13 +12,13 @@ from hytas.search import MethodVote
 
 
 def validation_score(results: Sequence[RungResult], ranking: Ranking) -> float:
-    """Return the mean score of a racer's rungs, weighted with their steps on all folds.
+    """Return the mean score of a racer's rungs, weighted with their steps; -inf if one failed.
 
-    A rung on five folds validates five times the pixels. The score is -inf if a rung failed.
+    Without a vote they weigh by their folds, too: five folds validate five times the pixels. With
+    one, the vote covers other pixels, and the rungs weigh as where it was measured (docs/log.md).
     """
-    return fmean(
-        [one.score(ranking) for one in results], [one.steps * one.folds for one in results]
-    )
+    weights = [one.steps * (1 if one.predictions else one.folds) for one in results]
+    return fmean([one.score(ranking) for one in results], weights)
 
 
 class RaceScore(NamedTuple):

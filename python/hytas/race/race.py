@@ -58,12 +58,12 @@ def race(
     by more than two standard deviations of chance does not win (`hytas.race.rungs.choose_winner`).
 
     The validation score of a finalist is the mean over its rungs so far, weighted with their
-    lengths (`hytas.race.validation_score`): early rungs favour networks that learn fast, and on an easy scene late rungs
-    no longer separate good networks (Ru et al., Speedy Performance Estimation for Neural
-    Architecture Search, NeurIPS 2021). If the task has unlabelled pixels, the finalists of the
-    best validation scores vote on them, with the reference methods whose votes are in the store.
-    Agreement with the vote counts as much as the validation score (`hytas.race.consensus`). No
-    test label is read.
+    lengths (`hytas.race.validation_score`): early rungs favour networks that learn fast, and on an
+    easy scene late rungs no longer separate good networks (Ru et al., Speedy Performance
+    Estimation for Neural Architecture Search, NeurIPS 2021). If the task has unlabelled pixels,
+    the finalists of the best validation scores vote on them, with the reference methods whose
+    votes are in the store. Agreement with the vote counts as much as the validation score
+    (`hytas.race.consensus`). No test label is read.
 
     With `task.front` those are promoted that no other beats in costs and score
     (`hytas.race.front`), and more of them reach the last rung. The most accurate of these wins.

@@ -208,7 +208,8 @@ def test_files_that_take_float32(exported: Exported, tmp_path: Path) -> None:
     """For runtimes without the sensor's type, here uint16."""
     names, (model, card) = ["onnx", "pt2", "onnx-w8"], small_model(exported.scene, SHALLOW)
     evidence = evidence_of(Exported(exported.scene, model, card, tmp_path, {}))
-    found = export_checked(tmp_path, card, names, evidence, taken="float32")
+    # Forced: how many labels eight bits change in this random network is not the question.
+    found = export_checked(tmp_path, card, names, evidence, taken="float32", force=True)
     assert {Path(one["file"]).name for one in found.values()} == {
         "model.f32.onnx",
         "model.f32.pt2",

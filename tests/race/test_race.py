@@ -391,24 +391,24 @@ def test_a_race_reports_its_trainings_and_the_end_of_each_rung(store: Evaluation
 
 
 def test_the_last_rung_takes_folds_of_its_own(store: EvaluationStore, tmp_path: Path) -> None:
-    folds, folder = race_task(3).folds, tmp_path / "race"
+    folds, folder = race_task(4).folds, tmp_path / "race"
     task = replace(race_task(1, epochs=8, folder=folder), further=folds[1:])
     ends: list[RungEnd] = []
     progress: list[RaceProgress] = []
     race(task, ranked(5), store, on_rung=ends.append, on_training=progress.append, **FIVE)
     early, semifinal, late = (end.steps for end in ends)
     assert semifinal == late > early
-    assert [end.folds for end in ends] == [1, 1, 3]
-    # The last rung has four trainings to do, and progress does not jump where it begins.
+    assert [end.folds for end in ends] == [1, 1, 4]
+    # The last rung has six trainings to do, and progress does not jump where it begins.
     last = [one for one in progress if one.rung == 3]
-    assert [(one.trained, one.trainings) for one in last] == [(n, 4) for n in range(5)]
+    assert [(one.trained, one.trainings) for one in last] == [(n, 6) for n in range(7)]
     before = [one for one in progress if one.rung == 2]
     assert before[-1].steps == last[0].steps < last[-1].steps == last[-1].all_steps
     trained = Counter((item.steps, item.fold) for item in store.trainings())
     # Four train on the first fold; two of these also on the further ones.
-    assert trained == {(early, 0): 5, (late, 0): 4, (late, 1): 2, (late, 2): 2}
+    assert trained == {(early, 0): 5, (late, 0): 4, **{(late, fold): 2 for fold in (1, 2, 3)}}
     held = sum(len(held_out) for _, held_out in folds)
-    last = [item for item in results(store) if item.steps == late and item.folds == 3]
+    last = [item for item in results(store) if item.steps == late and item.folds == 4]
     assert [len(item.right) for item in last] == [held, held]
     for item in last:
         assert item.right.mean() == pytest.approx(item.figures["accuracy"])

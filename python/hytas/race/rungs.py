@@ -15,6 +15,8 @@ LEAST_FINALISTS = 2
 """Least number of finalists in the last rung."""
 SEMIFINALISTS = 4
 """Finalists of the rung before the last one, if that has more folds: they train as long."""
+SEMIFINAL_SHARE = 0.25
+"""Most folds of a semifinal, as a share of those of the last rung: more would take too long."""
 LEAST_COMPARED = 4
 """Least number of finalists that a first rung trains by each recipe."""
 LAST_SHARE = 0.75
@@ -54,9 +56,9 @@ def plan_rungs(
 
     No rung trains longer than the final training. In the last rung the learning rate falls, so its
     finalists are compared as they would end. It is shorter where further folds join it: a whole
-    training on each fold would take too long. There a semifinal precedes it, of `SEMIFINALISTS`,
-    which train as long on the folds so far; the last rung trains the best of these on the further
-    folds, too.
+    training on each fold would take too long. There a semifinal precedes it, of `SEMIFINALISTS`
+    (if few folds validated so far), which train as long on the folds so far; the last rung trains
+    the best of these on the further folds, too.
 
     Args:
         finalists: of the first rung.
@@ -78,7 +80,8 @@ def plan_rungs(
         least = LEAST_LAST if final_steps else 0
         longest = max(REDUCTION_FACTOR * steps, round(LAST_SHARE * share * final_steps), least)
         longest = int(min(longest, limit))
-        if share < 1 and last < (semifinalists := min(finalists, SEMIFINALISTS)):
+        semifinalists = min(finalists, SEMIFINALISTS)
+        if share <= SEMIFINAL_SHARE and semifinalists > last:
             rungs.append(Rung(semifinalists, longest, first, steps))
         rungs.append(Rung(min(finalists, last), longest, first, steps, all_folds=True))
     return rungs

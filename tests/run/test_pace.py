@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from hytas.cli.train import train
 from hytas.data import Scene
-from hytas.race import RungEnd
+from hytas.race import RungEnd, plan_rungs
 from hytas.run import Report, RunConfig, read_run, run_pipeline
 from hytas.run.pace import Lengths, Load, Pace, Rate, fitting_lengths, fitting_steps, race_seconds
 from hytas.train import Recipe
@@ -64,6 +64,15 @@ def test_lengths_fit_their_time_at_any_rate(speed: float) -> None:
     assert all(own <= most for own, most in zip(lengths, MOST, strict=True))
     assert race_seconds(task(2), lengths, rate, load) <= 300 or lengths[:2] == (2, 10)
     assert lengths.steps * rate.step * load.shares <= 200 or lengths.steps == 50
+
+
+def test_the_last_rung_takes_the_time_of_its_further_folds() -> None:
+    """Four finalists of 100 steps; the same to 200 steps; two of these on four further folds."""
+    further = task()
+    further.all_folds, further.folds_of = [None] * 5, lambda rung: 5 if rung.all_folds else 1
+    seconds = race_seconds(further, Lengths(4, 100, 1000), Rate(1.0), Load(1, 16, 1.0))
+    semifinal = plan_rungs(4, 100, 1000, 0.2)[1].steps
+    assert seconds == 100 + (semifinal - 100) + semifinal
 
 
 def test_with_much_time_nothing_is_shorter() -> None:

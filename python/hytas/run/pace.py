@@ -133,6 +133,8 @@ def race_seconds(task: RaceTask, lengths: Lengths, rate: Rate, load: Load) -> fl
             racers = first_trainings(racers, racers * load.recipes)
         folds = task.folds_of(rung)
         continued = 0 if before.steps == 0 else min(folds, task.folds_of(before))
+        if rung.steps == before.steps:  # the folds of the rung before need no more steps
+            folds, continued = folds - continued, 0
         steps = (folds * rung.steps - continued * before.steps) / folds
         calls = math.ceil(racers * folds / load.workers)
         total += calls * (steps * rate.step + rate.rest)

@@ -5,23 +5,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from one_candidate import CONFIG
 
 from hytas.data import Scene
-from hytas.run import RunConfig, run_pipeline
+from hytas.run import run_pipeline
 from hytas.search import EvaluationStore
 from hytas.train import Recipe
-from tiny import SPACE
 
-CONFIG = RunConfig(
-    space=SPACE,
-    budget="2K..8K-params",
+RACE = replace(
+    CONFIG,
     proxy="dss,snip",
     population=6,
     generations=2,
     finalists=4,
     race_steps=2,
-    patch_size=3,
-    split="random",
     train_per_class=12,
     recipe=Recipe(steps=8, batch_size=8),
 )
@@ -31,7 +28,7 @@ TRAINED = ("weights.safetensors", "held-out-*.npz", "model.onnx", "map.png")
 
 def outcome(scene: Scene, out: Path, workers: int) -> tuple[list[Any], dict[str, bytes]]:
     """Candidates and trainings of a run without their times, and its files by name."""
-    run_pipeline(CONFIG, scene, out, device="cpu", workers=workers)
+    run_pipeline(RACE, scene, out, device="cpu", workers=workers)
     with EvaluationStore(out / "evaluations.sqlite") as store:
         kept = [*store.evaluations(), *store.trainings()]
     files = [path for name in (*DECIDED, *TRAINED) for path in out.glob(name)]
@@ -41,7 +38,7 @@ def outcome(scene: Scene, out: Path, workers: int) -> tuple[list[Any], dict[str,
 @pytest.mark.slow
 def test_two_workers_decide_and_train_as_one_does(scene: Scene, tmp_path: Path) -> None:
     alone, files = outcome(scene, tmp_path / "one", 1)
-    assert len(alone) > 12 + 2 * CONFIG.finalists
+    assert len(alone) > 12 + 2 * RACE.finalists
     assert {"architecture.json", "held-out-0.npz", "model.onnx", "map.png"} <= files.keys()
     parallel, same = outcome(scene, tmp_path / "two", 2)
     assert parallel == alone

@@ -79,7 +79,7 @@ def _portfolio(ranked: Sequence[Evaluation], classes: Sequence[int], count: int)
         for rank, size in enumerate(classes)
         if size == largest and any(kind.items() <= genes[rank].items() for kind in PORTFOLIO)
     ]
-    fitting.sort(key=lambda rank: genes[rank].get("pixel_depth", 0))
+    fitting.sort(key=lambda rank: sum(v for name, v in genes[rank].items() if is_depth(name)))
     patches = sorted({genes[rank].get("patch", 0) for rank in fitting}, reverse=True)
     wanted = [{**kind, "patch": patch} for patch in patches[:PATCHES] for kind in PORTFOLIO]
     firsts = (

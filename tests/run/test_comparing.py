@@ -18,7 +18,7 @@ from hytas.references import METHODS, ReferenceSettings, Results, bounded_split,
 from hytas.run import RunFolder, export_run, fits, run_pipeline
 from hytas.run.context import open_run
 from hytas.run.delivering import comparing
-from hytas.run.final.records import HeldOut
+from hytas.run.final.held_out import HeldOut
 from hytas.run.progress import SILENT, Silent
 from hytas.train import Recipe
 

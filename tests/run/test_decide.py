@@ -16,7 +16,7 @@ from hytas.run.final.decide import (
     decide,
     expected_accuracy,
 )
-from hytas.run.final.records import HeldOut
+from hytas.run.final.held_out import HeldOut
 from hytas.temperature import fit_temperature
 
 

@@ -16,7 +16,7 @@ from hytas.manifest import Manifest
 from hytas.run import RunConfig, run_pipeline
 from hytas.run.context import choose_device, open_run, prepare
 from hytas.run.final import stage, tasks
-from hytas.run.final.records import HeldOut
+from hytas.run.final.held_out import HeldOut
 from hytas.run.prepared import prepare_scene
 from hytas.run.progress import Silent
 from hytas.run.stages import FOLDS, TRAIN, plan_of, run_stages

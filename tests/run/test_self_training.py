@@ -17,7 +17,7 @@ from hytas.run import RunConfig, RunFolder, run_pipeline
 from hytas.run.context import RunContext, prepare
 from hytas.run.delivering.findings import run_facts
 from hytas.run.final import decide, self_training, tasks
-from hytas.run.final.records import HeldOut
+from hytas.run.final.held_out import HeldOut
 from hytas.run.final.self_training import round_recipe, with_soft_labels
 from hytas.run.prepared import PreparedScene, prepare_scene
 from hytas.run.start import Start

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         train_architecture,
     )
     from hytas.run.progress import SILENT, Report
-    from hytas.run.records import RunRecords, read_run
+    from hytas.run.reading import RunRecords, read_run
     from hytas.run.settings import EFFORTS
     from hytas.run.supernets.evolving import Evolved, evolve_space
     from hytas.run.supernets.family import Member, export_family, train_supernet
@@ -53,7 +53,7 @@ __getattr__ = lazy(
             "train_architecture",
         ),
         "progress": ("SILENT", "Report"),
-        "records": ("RunRecords", "read_run"),
+        "reading": ("RunRecords", "read_run"),
         "settings": ("EFFORTS",),
         "supernets.evolving": ("Evolved", "evolve_space"),
         "supernets.family": ("Member", "export_family", "train_supernet"),

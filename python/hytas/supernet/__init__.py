@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from hytas.supernet.inherited import InheritedScore, Judge
     from hytas.supernet.learner import SupernetLearner
     from hytas.supernet.settings import METHODS, UNIFORM, SupernetSettings
-    from hytas.supernet.space_error import EvolutionSettings
+    from hytas.supernet.space_quality import EvolutionSettings
     from hytas.supernet.weights import Supernet
 
 __all__ = [
@@ -28,7 +28,7 @@ __getattr__ = lazy(
         "inherited": ("InheritedScore", "Judge"),
         "learner": ("SupernetLearner",),
         "settings": ("METHODS", "UNIFORM", "SupernetSettings"),
-        "space_error": ("EvolutionSettings",),
+        "space_quality": ("EvolutionSettings",),
         "weights": ("Supernet",),
     },
 )

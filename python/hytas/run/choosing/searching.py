@@ -31,8 +31,8 @@ from hytas.race import (
     smaller_finalists,
 )
 from hytas.run.choosing.front import write_front, write_trained_front
+from hytas.run.choosing.latency import within_latency
 from hytas.run.choosing.lengths import keep_plan, read_plan, shorter_training, within_minutes
-from hytas.run.choosing.timing import within_latency
 from hytas.run.choosing.votes import begin_votes, record_votes
 from hytas.run.context import Run, RunContext
 from hytas.run.folder import read_json, write_json

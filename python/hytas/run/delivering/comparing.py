@@ -19,7 +19,7 @@ from hytas.results import WINNER
 from hytas.run.choosing.votes import MOST_TRAIN as MOST_FOR_VOTES
 from hytas.run.config import RunConfig
 from hytas.run.context import Run
-from hytas.run.final.records import HeldOut
+from hytas.run.final.held_out import HeldOut
 from hytas.run.fits import Wanted
 from hytas.run.folder import read_json, write_json
 from hytas.run.weights import CALIBRATION, SELF_TRAINING, load_weights

@@ -13,7 +13,7 @@ from hytas.export import describe
 from hytas.model_card import ModelCard
 from hytas.run.context import Run, RunContext
 from hytas.run.final.decide import LEAST_PIXELS, Conditions, Decisions, decide
-from hytas.run.final.records import HeldOut
+from hytas.run.final.held_out import HeldOut
 from hytas.run.final.self_training import self_train
 from hytas.run.final.tasks import complete_all
 from hytas.run.final.train import FinalTask, fit, forget_damaged

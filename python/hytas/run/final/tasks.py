@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from hytas.data import Scene
 from hytas.files import atomic_write
-from hytas.run.final.records import HeldOut
+from hytas.run.final.held_out import HeldOut
 from hytas.run.final.self_training import ROUNDS, SHARE, is_complete, self_train
 from hytas.run.final.train import FinalTask, Progress, fit, forget_damaged, hold_out, observe
 from hytas.run.prepared import PreparedData

@@ -12,7 +12,7 @@ from torch import nn
 
 from hytas.errors import InputError
 from hytas.machine import one_thread_on_cpu
-from hytas.run.final.records import HeldOut
+from hytas.run.final.held_out import HeldOut
 from hytas.run.prepared import PreparedData
 from hytas.tensors import read_facts, read_tensors
 from hytas.train import Epoch, LabelledPixels, Recipe, TrainingResult, logits_of, train

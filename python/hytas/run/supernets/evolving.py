@@ -24,13 +24,13 @@ from hytas.spaces import open_space
 from hytas.spaces.keys import stable_hash
 from hytas.spaces.opening import with_values
 from hytas.supernet import Supernet
-from hytas.supernet.space_error import (
+from hytas.supernet.space_quality import (
     EvolutionSettings,
-    SpaceError,
+    SpaceQuality,
     Step,
     choice_errors,
     propose,
-    space_error,
+    space_quality,
 )
 
 TRIED = 500
@@ -52,9 +52,9 @@ class Evolved:
     """
 
     path: Path
-    before: SpaceError
-    after: SpaceError
-    at_random: SpaceError | None
+    before: SpaceQuality
+    after: SpaceQuality
+    at_random: SpaceQuality | None
     steps: list[list[Step]]
 
 
@@ -141,18 +141,18 @@ def _errors(
     return inner, drawn, np.array([1.0 - score(architecture) for architecture in drawn])
 
 
-def _estimate(run: Run, space: str, name: str, settings: EvolutionSettings) -> SpaceError:
-    error = space_error(_errors(run, space, name, settings)[2], settings.top)
+def _estimate(run: Run, space: str, name: str, settings: EvolutionSettings) -> SpaceQuality:
+    error = space_quality(_errors(run, space, name, settings)[2], settings.top)
     run.report.line(f"{name}: E {error.E:.4f}, T {error.T:.4f}")
     return error
 
 
 def _round(
     run: Run, space: str, name: str, settings: EvolutionSettings
-) -> tuple[SpaceError, list[Step]]:
+) -> tuple[SpaceQuality, list[Step]]:
     """E and T of a space, and the steps that its errors ask for."""
     inner, drawn, errors = _errors(run, space, name, settings)
-    error = space_error(errors, settings.top)
+    error = space_quality(errors, settings.top)
     run.report.line(f"{name}: E {error.E:.4f}, T {error.T:.4f}")
     taken: list[Step] = []
     for gene in inner.context.space.genes:
@@ -212,7 +212,7 @@ def _write_space(run: Run, space: str, name: str, steps: list[Step]) -> str:
     return str(path.resolve())
 
 
-def _at_random(run: Run, evolved: str, settings: EvolutionSettings) -> SpaceError | None:
+def _at_random(run: Run, evolved: str, settings: EvolutionSettings) -> SpaceQuality | None:
     """E and T of the first space, pruned at random to the size of the evolved one."""
     config, shape = run.context.config, run.context.data.shape
 
@@ -246,9 +246,9 @@ def _said(step: Step) -> str:
 def _history(
     config: RunConfig,
     scene: LabelledData,
-    before: SpaceError,
-    after: SpaceError,
-    at_random: SpaceError | None,
+    before: SpaceQuality,
+    after: SpaceQuality,
+    at_random: SpaceQuality | None,
     steps: list[list[Step]],
 ) -> str:
     lines = [f"round {n}: {'; '.join(map(_said, taken))}" for n, taken in enumerate(steps, start=1)]

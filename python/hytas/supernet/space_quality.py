@@ -1,4 +1,4 @@
-"""S3: the error of a search space, the part of each choice in it, and the next space.
+"""S3: the quality of a search space, the part of each choice in it, and the next space.
 
 Source: Chen et al., Searching the Search Space of Vision Transformer, NeurIPS 2021. The paper
 publishes neither its thresholds nor its steps; those here are parameters, with a reason for each.
@@ -60,17 +60,17 @@ class EvolutionSettings:
         return asdict(self)
 
 
-class SpaceError(NamedTuple):
+class SpaceQuality(NamedTuple):
     """E, the mean error of random subnets of a space, and T, that of the best of them."""
 
     E: float
     T: float
 
 
-def space_error(errors: NDArray[np.float64], top: float) -> SpaceError:
+def space_quality(errors: NDArray[np.float64], top: float) -> SpaceQuality:
     """Return E and T of errors (N,) of random subnets; T is the mean of a share `top`."""
     best = np.sort(errors)[: max(1, round(top * len(errors)))]
-    return SpaceError(float(errors.mean()), float(best.mean()))
+    return SpaceQuality(float(errors.mean()), float(best.mean()))
 
 
 def choice_errors(

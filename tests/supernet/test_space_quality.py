@@ -7,7 +7,7 @@ import pytest
 
 from hytas.errors import InputError
 from hytas.supernet import EvolutionSettings
-from hytas.supernet.space_error import choice_errors, propose, slope, space_error
+from hytas.supernet.space_quality import choice_errors, propose, slope, space_quality
 
 SETTINGS = EvolutionSettings()
 
@@ -18,9 +18,9 @@ def always(gene: str, values: list[Any]) -> bool:
 
 def test_mean_error_and_that_of_the_best() -> None:
     errors = np.array([0.5, 0.1, 0.3, 0.2, 0.4] * 4)
-    found = space_error(errors, 0.1)
+    found = space_quality(errors, 0.1)
     assert tuple(found) == pytest.approx((0.3, 0.1))
-    assert space_error(errors[:3], 0.05).T == 0.1  # one at least
+    assert space_quality(errors[:3], 0.05).T == 0.1  # one at least
 
 
 def test_a_choice_counts_by_its_share_of_the_layers() -> None:

@@ -296,6 +296,15 @@ def test_the_columns_of_candidates_are_those_of_the_search() -> None:
     assert columns["scores"]["dss"][3] is None
 
 
+def test_folds_are_shown_where_finalists_were_validated_on_several_numbers() -> None:
+    whole = facts()
+    assert '<th scope="col">folds</th>' not in render([whole])
+    more = [replace(item, folds=5 if item.won else 1) for item in whole.finalists]
+    text = render([facts(finalists=more)])
+    assert '<td data-title="folds">5</td>' in text
+    assert '<td data-title="folds">1</td>' in text
+
+
 def test_agreement_with_a_vote_is_shown_where_there_was_one() -> None:
     whole = facts()
     text = Reader(render([whole])).text

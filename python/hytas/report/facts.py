@@ -43,6 +43,7 @@ class Finalist:
         ranked_by: its figure in the last ranking of the race; None if it failed.
         agreement: with the vote on pixels without a known label; None if there was none.
         reason: why it failed; empty if it did not.
+        folds: that validated its longest training.
     """
 
     place: int
@@ -53,6 +54,7 @@ class Finalist:
     agreement: float | None
     seconds: float
     reason: str
+    folds: int = 1
 
 
 @dataclass(frozen=True)

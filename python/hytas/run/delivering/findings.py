@@ -206,6 +206,7 @@ def _finalists(
                 score and score.agreement,
                 sum(result.seconds for result in results),
                 next((result.reason for result in results if result.reason), ""),
+                results[-1].folds,
             )
         )
     return finalists

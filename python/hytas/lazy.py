@@ -1,19 +1,24 @@
 """Imports on first use, so that `import hytas` is fast and optional packages may be missing."""
 
+import ast
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from hytas.errors import InputError
 
 
-def lazy(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package.
+def lazy(package: str, file: str) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a package: it imports a name when the name is first used.
 
     Args:
-        modules: module, as the package calls it -> the public names that it holds.
+        file: source of the package. What it imports for type checkers, in its block of
+            `TYPE_CHECKING`, are the names.
     """
-    homes = {name: f"{package}.{module}" for module, names in modules.items() for name in names}
+    blocks = [node for node in ast.parse(Path(file).read_bytes()).body if isinstance(node, ast.If)]
+    imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
+    homes = {name.name: node.module or "" for node in imports for name in node.names}
 
     def attribute(name: str) -> Any:
         if name not in homes:

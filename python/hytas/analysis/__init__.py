@@ -10,10 +10,4 @@ if TYPE_CHECKING:
 
 __all__ = ["RankingTable", "analyse_table", "analyse_tables", "read_table", "read_tables"]
 
-__getattr__ = lazy(
-    __name__,
-    {
-        "ranking": ("analyse_table", "analyse_tables"),
-        "tables": ("RankingTable", "read_table", "read_tables"),
-    },
-)
+__getattr__ = lazy(__name__, __file__)

@@ -43,20 +43,4 @@ __all__ = [
     "train_supernet",
 ]
 
-__getattr__ = lazy(
-    __name__,
-    {
-        "config": ("RunConfig",),
-        "folder": ("RunFolder",),
-        "pipeline": (
-            *("Outcome", "describe_architecture", "export_run", "run_pipeline"),
-            "train_architecture",
-        ),
-        "progress": ("SILENT", "Report"),
-        "reading": ("RunRecords", "read_run"),
-        "settings": ("EFFORTS",),
-        "supernets.evolving": ("Evolved", "evolve_space"),
-        "supernets.family": ("Member", "export_family", "train_supernet"),
-        "supernets.subnet_ranks": ("Rank", "rank_subnets"),
-    },
-)
+__getattr__ = lazy(__name__, __file__)

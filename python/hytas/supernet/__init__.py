@@ -22,13 +22,4 @@ __all__ = [
     "SupernetSettings",
 ]
 
-__getattr__ = lazy(
-    __name__,
-    {
-        "inherited": ("InheritedScore", "Judge"),
-        "learner": ("SupernetLearner",),
-        "settings": ("METHODS", "UNIFORM", "SupernetSettings"),
-        "space_quality": ("EvolutionSettings",),
-        "weights": ("Supernet",),
-    },
-)
+__getattr__ = lazy(__name__, __file__)

@@ -60,27 +60,4 @@ __all__ = [
     "usual_settings",
 ]
 
-__getattr__ = lazy(
-    __name__,
-    {
-        "logits": ("logits_of",),
-        "augmented": ("augmented_accuracy",),
-        "learner": ("Learner", "Subnet", "Weights"),
-        "loop": ("DivergedError", "TrainingResult", "train", "train_weights"),
-        "pixels": ("LabelledPixels",),
-        "presets": (
-            "PRESETS",
-            "USUAL_IMAGE_PRESETS",
-            "USUAL_PRESETS",
-            "distinct",
-            "read_presets",
-            "recipes_of",
-            "usual_settings",
-        ),
-        "processes": ("ALONE", "LostProcessError", "Processes", "leads", "open_processes"),
-        "rate": ("usual_rate",),
-        "recipe": ("Recipe",),
-        "schedule": ("Schedule",),
-        "state": ("Epoch",),
-    },
-)
+__getattr__ = lazy(__name__, __file__)

@@ -160,9 +160,8 @@ def search(
     """
     evolution = _resume(feasible, settings, store, notify)
     latest = _Latest(fitness)
-    values_before = np.empty(
-        0
-    )  # the fitness of the first candidates of `done`, as the strategy knows it
+    # The fitness of the first candidates of `done`, as the strategy knows it.
+    values_before = np.empty(0)
     done = {item.id: item for item in store.evaluations()}
     lost = [number for number in range(evolution.evaluated) if number not in done]
     if lost:
@@ -202,7 +201,8 @@ def search(
             # A fitness may depend on all candidates, as a mean of ranks does.
             numbers = np.array(list(done))
             moved = (numbers >= 0) & (numbers < evolution.evaluated)
-            moved[: len(values_before)] &= ~_same(values[: len(values_before)], values_before)
+            old = values[: len(values_before)]
+            moved[: len(old)] &= (old != values_before) & ~(np.isnan(old) & np.isnan(values_before))
             order = np.argsort(numbers)
             indices = order[np.searchsorted(numbers, ids, sorter=order)]
             evolution.tell(ids, _objectives(indices, values, items, settings))
@@ -225,12 +225,6 @@ class _Latest:
         if len(items) != len(self._values):
             self._values = np.fromiter(self._fitness(list(items)), np.float64, len(items))
         return self._values
-
-
-def _same(one: Values, other: Values) -> npt.NDArray[np.bool_]:
-    """Return which fitnesses are the same; two failed ones are."""
-    same: npt.NDArray[np.bool_] = (one == other) | (np.isnan(one) & np.isnan(other))
-    return same
 
 
 def _objectives(

@@ -3,17 +3,23 @@
 A damaged row raises ValueError, TypeError or LookupError.
 """
 
+import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hytas.files import parse_json
 from hytas.search.ranks import kind_of
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Record = TypeVar("Record", bound="DataclassInstance")
 
 
 @dataclass(frozen=True)
@@ -110,50 +116,18 @@ class FinalTraining:
     test_kappa: float
 
 
-def read_evaluation(row: tuple[Any, ...]) -> Evaluation:
-    """Return a row of `evaluations` as a candidate."""
-    architecture, costs, scores, reasons = map(_object, row[2:6])
-    for name, cost in costs.items():
-        _whole(cost, name)
-    number, generation = _whole(row[0], "id"), _whole(row[1], "generation")
-    seconds = _number(row[6], "seconds")
-    return Evaluation(number, generation, architecture, costs, _numbers(scores), reasons, seconds)
+def read_row(kind: type[Record], row: Sequence[Any]) -> Record:
+    """Return a row of a table as a record, whose fields are the columns in their order."""
+    columns = zip(fields(kind), row, strict=True)
+    return kind(*(_field(value, each.type, each.name) for each, value in columns))
 
 
-def read_final_training(row: tuple[Any, ...]) -> FinalTraining:
-    """Return a row of `final_trainings` as a final training."""
-    names = ("seed", "epochs", "pixels", "test_oa", "test_aa", "test_kappa")
-    counts = [_whole(value, name) for name, value in zip(names, row[1:4], strict=False)]
-    figures = [_number(value, name) for name, value in zip(names[3:], row[4:7], strict=True)]
-    return FinalTraining(_object(row[0]), counts[0], counts[1], counts[2], *figures)
-
-
-def read_training(row: tuple[Any, ...]) -> Training:
-    """Return a row of `trainings` as a training."""
-    names = ("id", "steps", "fold", "pixels")
-    number, steps, fold, pixels = (
-        _whole(value, name) for name, value in zip(names, (row[0], *row[2:5]), strict=True)
+def row_of(record: "DataclassInstance") -> tuple[Any, ...]:
+    """Return a record as a row of its table: objects as JSON."""
+    values = (getattr(record, each.name) for each in fields(record))
+    return tuple(
+        json.dumps(finite_or_null(value)) if isinstance(value, dict) else value for value in values
     )
-    figures, seconds = _numbers(_object(row[5])), _number(row[6], "seconds")
-    for name, value in (("recipe", row[1]), ("reason", row[7])):
-        if not isinstance(value, str):
-            raise TypeError(f"{name} is {value!r}, a text needed")
-    for name, value in (("classes", row[8]), ("right", row[9])):
-        if not isinstance(value, bytes):
-            raise TypeError(f"{name} is {str(value)[:40]!r}; bytes are needed")
-    return Training(number, row[1], steps, fold, pixels, figures, seconds, row[7], *row[8:10])
-
-
-def read_vote(row: tuple[Any, ...]) -> MethodVote:
-    """Return a row of `ballots` as a vote."""
-    method, *numbers, predictions, held_out = row
-    names = ("fold", "pixels", "right")
-    fold, pixels, right = (_whole(value, name) for name, value in zip(names, numbers, strict=True))
-    if not (
-        isinstance(method, str) and isinstance(predictions, bytes) and isinstance(held_out, bytes)
-    ):
-        raise TypeError(f"method {str(method)[:40]!r}: a text, and classes in bytes, are needed")
-    return MethodVote(method, fold, pixels, right, predictions, held_out)
 
 
 def pack_classes(classes: NDArray[np.int64]) -> bytes:
@@ -177,33 +151,31 @@ def unpack_flags(packed: bytes, count: int) -> NDArray[np.bool_]:
     return flags[:count] if len(flags) >= count else flags[:0]
 
 
-def _object(text: Any) -> dict[str, Any]:
-    """Return the JSON object in a column of text."""
-    values = parse_json(text, "a column") if isinstance(text, str) else text
+def finite_or_null(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace NaN and infinity by null, as JSON does not have them."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in values.items()
+    }
+
+
+_PLAIN = {int: "a whole number", float: "a number", str: "a text", bytes: "bytes"}
+
+
+def _field(value: Any, kind: Any, name: str) -> Any:
+    """Return the value of a field of this type; null among numbers of an object becomes NaN."""
+    if kind in _PLAIN:
+        kinds = (int, float) if kind is float else kind
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            raise TypeError(f"{name} is {str(value)[:40]!r}; {_PLAIN[kind]} needed")
+        return value
+    values = parse_json(value, "a column") if isinstance(value, str) else value
     if not isinstance(values, dict):
         raise TypeError(f"{str(values)[:40]!r} is not a JSON object")
-    return values
-
-
-def _whole(value: Any, name: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{name} is {str(value)[:40]!r}; a whole number is needed")
-    return value
-
-
-def _number(value: Any, name: str) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TypeError(f"{name} is {str(value)[:40]!r}; a number is needed")
-    return value
-
-
-def finite_or_null(values: Mapping[str, float]) -> dict[str, float | None]:
-    """Replace NaN and infinity by null, as JSON does not have them."""
-    return {name: value if math.isfinite(value) else None for name, value in values.items()}
-
-
-def _numbers(values: Mapping[str, float | None]) -> dict[str, float]:
-    """Return the numbers that `finite_or_null` wrote; null becomes NaN."""
+    inner = get_args(kind)[1]
+    if inner is Any:
+        return values
     return {
-        name: math.nan if value is None else _number(value, name) for name, value in values.items()
+        key: math.nan if each is None and inner is float else _field(each, inner, key)
+        for key, each in values.items()
     }

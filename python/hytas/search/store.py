@@ -1,10 +1,10 @@
 """Keep every candidate of a run in one SQLite file, which survives a kill at any moment."""
 
-import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,11 +15,8 @@ from hytas.search.records import (
     FinalTraining,
     MethodVote,
     Training,
-    finite_or_null,
-    read_evaluation,
-    read_final_training,
-    read_training,
-    read_vote,
+    read_row,
+    row_of,
 )
 
 Row = TypeVar("Row")
@@ -177,63 +174,39 @@ class EvaluationStore:
         Genes keep their order, so that a resumed run writes the same bytes as one that never
         stopped.
         """
-        rows = [
-            (
-                item.id,
-                item.generation,
-                json.dumps(item.architecture),
-                json.dumps(item.costs),
-                json.dumps(finite_or_null(item.scores)),
-                json.dumps(item.reasons),
-                item.seconds,
-            )
-            for item in evaluations
-        ]
-        self._put("evaluations", rows)
+        self._put("evaluations", map(row_of, evaluations))
 
     def evaluations(self) -> list[Evaluation]:
         """Return all candidates, in the order in which the engine proposed them."""
-        return self._read("evaluations", "id", read_evaluation)
+        return self._read("evaluations", "id", partial(read_row, Evaluation))
 
     def add_training(self, training: Training) -> None:
         """Add a training; one of the same architecture, recipe, length and fold is replaced."""
-        row = (
-            training.id,
-            training.recipe,
-            training.steps,
-            training.fold,
-            training.pixels,
-            json.dumps(finite_or_null(training.figures)),
-            training.seconds,
-            training.reason,
-            training.predictions,
-            training.right,
-        )
-        self._put("trainings", [row])
+        self._put("trainings", [row_of(training)])
 
     def trainings(self) -> list[Training]:
         """Return all trainings, the shortest first."""
-        return self._read("trainings", "steps, id, recipe, fold", read_training)
+        return self._read("trainings", "steps, id, recipe, fold", partial(read_row, Training))
 
     def replace_votes(self, votes: Iterable[MethodVote]) -> None:
         """Replace all votes of reference methods."""
         with self._transaction() as connection:
             connection.execute("DELETE FROM ballots")
             for vote in votes:
-                connection.execute("INSERT INTO ballots VALUES (?,?,?,?,?,?)", astuple(vote))
+                connection.execute("INSERT INTO ballots VALUES (?,?,?,?,?,?)", row_of(vote))
 
     def votes(self) -> list[MethodVote]:
         """Return the votes of reference methods, by method and fold."""
-        return self._read("ballots", "method, fold", read_vote)
+        return self._read("ballots", "method, fold", partial(read_row, MethodVote))
 
     def add_final_training(self, training: FinalTraining) -> None:
         """Add a final training; it replaces one with the same architecture and seed."""
-        architecture = json.dumps(training.architecture, sort_keys=True)
-        self._put("final_trainings", [(architecture, *astuple(training)[1:])])
+        architecture = dict(sorted(training.architecture.items()))
+        self._put("final_trainings", [row_of(replace(training, architecture=architecture))])
 
     def final_trainings(self) -> list[FinalTraining]:
         """Return all final trainings, by seed."""
-        return self._read("final_trainings", "seed, architecture", read_final_training)
+        return self._read("final_trainings", "seed, architecture", partial(read_row, FinalTraining))
 
     def save_state(self, state: bytes) -> None:
         """Keep the engine's state."""

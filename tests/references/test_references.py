@@ -266,14 +266,6 @@ def test_results_resume_and_refuse_other_settings(scene: Scene, tmp_path: Path) 
         Results(path, setting)
 
 
-def test_files_of_the_former_name_resume(scene: Scene, tmp_path: Path) -> None:
-    path, setting = tmp_path / "baselines.json", SETTINGS.setting(scene)
-    whole = run_references(scene, SETTINGS, ["rf"], [0], Results(path, setting))
-    path.write_text(path.read_text().replace('"hytas": "references"', '"hytas": "baselines"'))
-    assert '"hytas": "baselines"' in path.read_text()
-    assert whole == run_references(scene, SETTINGS, ["rf"], [0], Results(path, setting))
-
-
 def _keep(path: Path, first: int, start: Any) -> None:
     results = Results(path, {"scene": "one"})
     start.wait()

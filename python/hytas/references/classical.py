@@ -78,6 +78,7 @@ def _choose(
     progress: Progress,
 ) -> tuple[float, float, float | None]:
     """Return C, gamma and their cross-validated accuracy; default values if there are no folds."""
+    from sklearn.model_selection import PredefinedSplit, cross_val_predict
     from sklearn.svm import SVC
 
     if len(targets) > MOST_TO_CHOOSE_ON:
@@ -98,17 +99,10 @@ def _choose(
     for index, (width, cost) in enumerate((w, c) for w in WIDTHS for c in COSTS):
         progress("choose C and gamma", index, total)
         machine = SVC(C=cost, gamma=width * unit, cache_size=500)
-        right = sum(
-            int(
-                (
-                    machine.fit(spectra[~part], targets[~part]).predict(spectra[part])
-                    == targets[part]
-                ).sum()
-            )
-            for part in parts
-        )
-        if right / len(targets) > best[2]:
-            best = (cost, width * unit, right / len(targets))
+        predicted = cross_val_predict(machine, spectra, targets, cv=PredefinedSplit(fold))
+        share = float((predicted == targets).mean())
+        if share > best[2]:
+            best = (cost, width * unit, share)
     return best
 
 

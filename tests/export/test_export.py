@@ -38,8 +38,8 @@ def test_the_files_agree_with_torch_on_every_pixel(exported: Exported) -> None:
     assert len(np.unique(expected)) >= 3  # or equal labels would say little
     assert parity.pixels == 17 * 23
     assert np.array_equal(parity.predicted, expected)
-    assert set(parity.differences) == {"onnx", "torchscript"}
-    assert all(found.largest < 1e-5 for found in parity.differences.values())
+    assert set(parity.formats) == {"onnx", "torchscript"}
+    assert all(one["max_difference"] < 1e-5 for one in parity.formats.values())
     assert json.loads(json.dumps(parity.to_dict()))["formats"]["onnx"]["labels_changed"] == 0
 
 

@@ -13,14 +13,13 @@ from hytas.export.formats import (
     file_of,
 )
 from hytas.export.onnx_file import export_onnx
-from hytas.export.parity import Difference, ExportError, Parity, check_parity
+from hytas.export.parity import ExportError, Parity, check_parity
 from hytas.export.torch_files import export_torchscript
 
 __all__ = [
     "FILES",
     "FORMATS",
     "INPUTS",
-    "Difference",
     "Evidence",
     "ExportError",
     "Parity",

@@ -99,8 +99,7 @@ class Evidence:
 
 def judge_exact(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
     """Check a file of full precision: probabilities within 1e-4 of torch's, and the same labels."""
-    parity = check_parity(evidence.model, {name: path}, evidence.batches())
-    return {"pixels": parity.pixels, **parity.to_dict()["formats"][name]}
+    return dict(check_parity(evidence.model, {name: path}, evidence.batches()).formats[name])
 
 
 def judge_c(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:

@@ -51,43 +51,27 @@ def refused(
 
 
 @dataclass(frozen=True)
-class Difference:
-    """The difference of one exported file from torch.
-
-    Attributes:
-        largest: largest absolute difference of a probability.
-        changed: pixels whose most probable class differs.
-    """
-
-    largest: float
-    changed: int
-
-
-@dataclass(frozen=True)
 class Parity:
     """The result of `check_parity`.
 
     Attributes:
+        formats: format -> the figures of its file, those of `compared`.
         predicted: (pixels,) predicted class indices of the first format.
         confidence: (pixels,) probabilities of these classes in the first format.
         uncalibrated: (pixels,) probabilities of torch's predicted classes at temperature 1.
     """
 
     pixels: int
-    differences: Mapping[str, Difference]
+    formats: Mapping[str, Mapping[str, Any]]
     predicted: npt.NDArray[np.int64]
     confidence: npt.NDArray[np.float32]
     uncalibrated: npt.NDArray[np.float32]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, without the predictions."""
-        return {
-            "pixels": self.pixels,
-            "formats": {
-                name: {"max_difference": value.largest, "labels_changed": value.changed}
-                for name, value in self.differences.items()
-            },
-        }
+        keys = ("max_difference", "labels_changed")
+        formats = {name: {key: one[key] for key in keys} for name, one in self.formats.items()}
+        return {"pixels": self.pixels, "formats": formats}
 
 
 def _run_of(module: Callable[[torch.Tensor], torch.Tensor]) -> Run:
@@ -166,11 +150,9 @@ def check_parity(
         predicted.append(first.argmax(1))
         confidence.append(first.max(1).astype(np.float32))
     joined = np.concatenate(predicted)
-    differences = {name: Difference(largest[name], changed[name]) for name in runs}
-    for name in runs:
-        compared(name, len(joined), largest[name], changed[name])
+    figures = {name: compared(name, len(joined), largest[name], changed[name]) for name in runs}
     sure, unsure = np.concatenate(confidence), np.concatenate(uncalibrated)
-    return Parity(len(joined), differences, joined, sure, unsure)
+    return Parity(len(joined), figures, joined, sure, unsure)
 
 
 def changed_labels(output: Array, expected: Array) -> int:

@@ -21,7 +21,7 @@ from hytas.data import mirror
 from hytas.errors import InputError
 from hytas.export.evidence import SCENE_ROWS, Evidence
 from hytas.export.onnx_file import save
-from hytas.export.parity import TIE, compared, largest_gap, open_torch
+from hytas.export.parity import changed_labels, compared, largest_gap, open_torch
 from hytas.export.scene_graph import scene_graph
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel
@@ -128,9 +128,7 @@ def judge_qgis(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
         expected = reference(evidence.across(line * width + inner))
         probabilities = scores[0, :, line, inner]
         largest = max(largest, largest_gap(probabilities, expected))
-        places = np.arange(len(inner))
-        lead = expected.max(1) - expected[places, probabilities.argmax(1)]
-        changed += int((lead > TIE).sum())
+        changed += changed_labels(probabilities, expected)
     count = len(np.unique(lines)) * len(inner)
     return compared(name, count, largest, changed)
 

@@ -37,39 +37,31 @@ _BENCH = (
 )
 
 
+_OOD_SHA256 = {
+    "tiny": "5e07b49782d4f808c81fa565bcff5432293f832b8822224469f69edb380a1e70",
+    "small": "d70fb30822848d71ce88efcff071973dce7f2256bc1a5eb663fcc138ca6ee789",
+    "base": "b7ab49e1411c890f4372a50552c98b7589e75e66b4b42274738a1e07e2cc03ff",
+}
+_BENCH_SHA256 = {
+    "autoformer": "712ad277546d9f7f565ce07885be7e0b98dcd8d0724fdd1120f595b517436eca",
+    "autoformer_2": "05f5df6a41f338fb5f47eafebfc8758c75e451606856b278ccda1c60b26e7bca",
+    "pit": "bdda89841d4105f99ab759e3243e7a2402929ba7a8430dac12a50256aa533bb2",
+}
+
+
 def _file(folder: str, name: str, checksum: str) -> RemoteFile:
     return RemoteFile(name, (f"{folder}/{name}",), f"sha256:{checksum}")
 
 
 VIT_TABLES: dict[str, RemoteFile] = {
-    "ood-vit-nas-tiny": _file(
-        _OOD,
-        "1k_Vit_Architecture_from_AutoFM_tiny.json",
-        "5e07b49782d4f808c81fa565bcff5432293f832b8822224469f69edb380a1e70",
-    ),
-    "ood-vit-nas-small": _file(
-        _OOD,
-        "1k_Vit_Architecture_from_AutoFM_small.json",
-        "d70fb30822848d71ce88efcff071973dce7f2256bc1a5eb663fcc138ca6ee789",
-    ),
-    "ood-vit-nas-base": _file(
-        _OOD,
-        "1k_Vit_Architecture_from_AutoFM_base.json",
-        "b7ab49e1411c890f4372a50552c98b7589e75e66b4b42274738a1e07e2cc03ff",
-    ),
-    "vit-bench-101-autoformer": _file(
-        _BENCH,
-        "gt_autoformer.pth",
-        "712ad277546d9f7f565ce07885be7e0b98dcd8d0724fdd1120f595b517436eca",
-    ),
-    "vit-bench-101-autoformer-2": _file(
-        _BENCH,
-        "gt_autoformer_2.pth",
-        "05f5df6a41f338fb5f47eafebfc8758c75e451606856b278ccda1c60b26e7bca",
-    ),
-    "vit-bench-101-pit": _file(
-        _BENCH, "gt_pit.pth", "bdda89841d4105f99ab759e3243e7a2402929ba7a8430dac12a50256aa533bb2"
-    ),
+    **{
+        f"ood-vit-nas-{size}": _file(_OOD, f"1k_Vit_Architecture_from_AutoFM_{size}.json", checksum)
+        for size, checksum in _OOD_SHA256.items()
+    },
+    **{
+        f"vit-bench-101-{space.replace('_', '-')}": _file(_BENCH, f"gt_{space}.pth", checksum)
+        for space, checksum in _BENCH_SHA256.items()
+    },
 }
 """Name of a table -> its file."""
 SUFFIXES = (".json", ".pth")

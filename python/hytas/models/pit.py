@@ -82,7 +82,7 @@ class PoolingTransformer(Network):
         side = shape.overlapping_grid
         sides = [side, (side - 1) // 2 + 1, ((side - 1) // 2) // 2 + 1]
         widths = [base_dim * heads for heads in num_heads]
-        self.patch_embed = PatchEmbedding(shape.channels, shape.patch_size, shape.stride, widths[0])
+        self.patch_embed = PatchEmbedding(shape, widths[0], overlapping=True)
         self.entry = Entry(side * side, widths[0])
         self.stages = nn.ModuleList()
         self.pools = nn.ModuleList(

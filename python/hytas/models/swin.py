@@ -79,9 +79,7 @@ class WindowTransformer(Network):
         drop: Drop = NO_DROP,
     ) -> None:
         super().__init__()
-        self.patch_embed = PatchEmbedding(
-            shape.channels, shape.patch_size, shape.patch_size, embed_dim
-        )
+        self.patch_embed = PatchEmbedding(shape, embed_dim)
         self.embed_norm = LayerNorm(embed_dim)
         self.stages = nn.ModuleList()
         self.merges = nn.ModuleList()

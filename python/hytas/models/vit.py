@@ -19,13 +19,15 @@ class PatchEmbedding(nn.Module):
     """A token for each patch of an image: a linear map of its pixels.
 
     Args:
-        stride: pixels from one patch to the next; the rest at the right and below is not read.
         embed_dim: width E of a token.
+        overlapping: whether patches lie the shape's `stride` apart. The rest at the right and below
+            is not read.
     """
 
-    def __init__(self, channels: int, patch_size: int, stride: int, embed_dim: int) -> None:
+    def __init__(self, shape: ImageShape, embed_dim: int, overlapping: bool = False) -> None:
         super().__init__()
-        self.project = nn.Conv2d(channels, embed_dim, patch_size, stride)
+        stride = shape.stride if overlapping else shape.patch_size
+        self.project = nn.Conv2d(shape.channels, embed_dim, shape.patch_size, stride)
 
     def forward(self, images: Tensor) -> Tensor:
         """(N, H, W, channels) -> (N, T, E), row by row."""
@@ -60,9 +62,7 @@ class VisionTransformer(Network):
             raise InputError("pooling", pooling, f"must be one of {', '.join(POOLINGS)}")
         side = shape.grid
         read = slice(0, 1) if pooling == CLASS else slice(1, None)
-        self.patch_embed = PatchEmbedding(
-            shape.channels, shape.patch_size, shape.patch_size, embed_dim
-        )
+        self.patch_embed = PatchEmbedding(shape, embed_dim)
         self.stream = TokenStream((side, side), embed_dim, layers, False, drop, read)
         self.norm = LayerNorm(embed_dim)
         self.head = nn.Linear(embed_dim, shape.classes)

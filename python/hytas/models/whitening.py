@@ -10,7 +10,6 @@ not whitened: measured, they lose by it (docs/log.md).
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hytas.models.network import as_network
@@ -56,17 +55,11 @@ def whitening(patches: Tensor, outputs: int, seed: int) -> tuple[Tensor, Tensor]
         patches: scaled (N, P, P, bands).
 
     Returns:
-        Weight (outputs, bands) and bias (outputs,); None where all pixels are alike.
+        Weight (outputs, bands) and bias (outputs,); None where pixels are all alike or none.
     """
-    spectra = patches.flatten(0, 2).float().cpu().numpy()
-    generator = torch.Generator().manual_seed(seed)
-    return _whitening(spectra, outputs, generator) if len(spectra) else None
-
-
-def _whitening(
-    inputs: NDArray[np.float32], outputs: int, generator: torch.Generator
-) -> tuple[Tensor, Tensor] | None:
-    """Return weight (outputs, inputs) and bias (outputs,); None where all inputs are alike."""
+    inputs = patches.flatten(0, 2).float().cpu().numpy()
+    if not len(inputs):
+        return None
     mean = inputs.mean(0, dtype=np.float64)
     scatter = np.zeros((len(mean), len(mean)))
     for start in range(0, len(inputs), TOGETHER):  # in parts that stay in the cache
@@ -79,6 +72,7 @@ def _whitening(
         return None
     divisor = np.maximum(deviation, FLOOR * deviation[0])
     whitened = directions[:, ::-1][:, :kept].T / divisor[:, None]
+    generator = torch.Generator().manual_seed(seed)
     rotation = torch.linalg.qr(
         torch.randn(outputs, outputs, generator=generator, dtype=torch.float64)
     ).Q[:, :kept]

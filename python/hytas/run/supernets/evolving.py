@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,7 +106,7 @@ def evolve_space(
             space = _write_space(run, space, f"round-{number + 2}", taken)
         settled = len(errors) > len(steps)
         name = f"round-{len(steps) + 1}"
-        after = errors[-1] if settled else _estimate(run, space, name, settings)
+        after = errors[-1] if settled else _estimate(run, space, name, settings).quality
         at_random = _at_random(run, space, settings)
         about = _history(config, scene, errors[0], after, at_random, steps)
         write_text(out, with_values(space, {}, about))
@@ -129,31 +129,32 @@ def _trained(run: Run, space: str, name: str) -> tuple[Run, Supernet]:
     return inner, load_supernet(inner.context, inner.folder.supernet)
 
 
-def _errors(
-    run: Run, space: str, name: str, settings: EvolutionSettings
-) -> tuple[Run, list[dict[str, Any]], NDArray[np.float64]]:
-    """Subnets drawn from a space inside the budget, and their errors on validation pixels."""
+class _Estimate(NamedTuple):
+    """The quality of a space, from the errors (n,) of drawn subnets on validation pixels."""
+
+    inner: Run
+    drawn: list[dict[str, Any]]
+    errors: NDArray[np.float64]
+    quality: SpaceQuality
+
+
+def _estimate(run: Run, space: str, name: str, settings: EvolutionSettings) -> _Estimate:
     inner, supernet = _trained(run, space, name)
     score, feasible = score_with(inner.context, supernet), inner.context.feasible
     assert feasible is not None
     seed = stable_hash(run.context.config.seed, "space error")
     drawn = feasible.space.unpack(feasible.sample(settings.subnets, seed, "choices"))
-    return inner, drawn, np.array([1.0 - score(architecture) for architecture in drawn])
-
-
-def _estimate(run: Run, space: str, name: str, settings: EvolutionSettings) -> SpaceQuality:
-    error = space_quality(_errors(run, space, name, settings)[2], settings.top)
-    run.report.line(f"{name}: E {error.E:.4f}, T {error.T:.4f}")
-    return error
+    errors = np.array([1.0 - score(architecture) for architecture in drawn])
+    quality = space_quality(errors, settings.top)
+    run.report.line(f"{name}: E {quality.E:.4f}, T {quality.T:.4f}")
+    return _Estimate(inner, drawn, errors, quality)
 
 
 def _round(
     run: Run, space: str, name: str, settings: EvolutionSettings
 ) -> tuple[SpaceQuality, list[Step]]:
     """E and T of a space, and the steps that its errors ask for."""
-    inner, drawn, errors = _errors(run, space, name, settings)
-    error = space_quality(errors, settings.top)
-    run.report.line(f"{name}: E {error.E:.4f}, T {error.T:.4f}")
+    inner, drawn, errors, quality = _estimate(run, space, name, settings)
     taken: list[Step] = []
     for gene in inner.context.space.genes:
         values = gene["values"]
@@ -169,7 +170,7 @@ def _round(
         if step is not None:
             taken.append(step)
             run.report.line(f"  {_said(step)}")
-    return error, taken
+    return quality, taken
 
 
 def _is_possible(run: Run, space: str, values: Mapping[str, list[Any]]) -> bool:
@@ -236,7 +237,7 @@ def _at_random(run: Run, evolved: str, settings: EvolutionSettings) -> SpaceQual
         write_text(path, with_values(config.space, values))
         if size(str(path)) <= wanted:
             break
-    return _estimate(run, str(path.resolve()), "random", settings)
+    return _estimate(run, str(path.resolve()), "random", settings).quality
 
 
 def _said(step: Step) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hytas.run.choosing import timing
+from hytas.run.choosing import latency
 from hytas.run.folder import RunFolder
 from hytas.search import Evaluation
 
@@ -51,11 +51,11 @@ class Runs:
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def made(budget: str, times: list[float]) -> Runs:
         found = Runs(tmp_path, budget, times)
-        monkeypatch.setattr(timing, "time_models", found.time)
+        monkeypatch.setattr(latency, "time_models", found.time)
         monkeypatch.setattr(
-            timing, "SensorModel", lambda number, _: SimpleNamespace(eval=lambda: number)
+            latency, "SensorModel", lambda number, _: SimpleNamespace(eval=lambda: number)
         )
-        monkeypatch.setattr(timing, "describe", lambda *_: None)
+        monkeypatch.setattr(latency, "describe", lambda *_: None)
         return found
 
     return made
@@ -68,28 +68,28 @@ def ids(found: list[Evaluation]) -> list[int]:
 def test_slow_finalists_leave_and_others_take_their_place(runs: Any) -> None:
     given = runs("1.0", [0.5, 1.5, 0.9, 1.1, 0.2, 0.1])
     ranked = [candidate(number) for number in range(6)]
-    assert ids(timing.within_latency(given.run, ranked, 2)) == [0, 2]
+    assert ids(latency.within_latency(given.run, ranked, 2)) == [0, 2]
     assert given.asked == [0, 1, 2, 3]
     assert "1 of them take longer and leave the race" in given.lines[0]
 
 
 def test_a_candidate_is_timed_once(runs: Any) -> None:
     ranked = [candidate(number) for number in range(2)]
-    first = timing.within_latency(runs("1.0", [0.5, 1.5]).run, ranked, 2)
+    first = latency.within_latency(runs("1.0", [0.5, 1.5]).run, ranked, 2)
     again = runs("1.0", [9.0, 9.0])
-    assert ids(timing.within_latency(again.run, ranked, 2)) == ids(first) == [0]
+    assert ids(latency.within_latency(again.run, ranked, 2)) == ids(first) == [0]
     assert again.asked == []
 
 
 def test_other_budgets_time_nothing(runs: Any) -> None:
     given = runs("", [9.0])
-    assert ids(timing.within_latency(given.run, [candidate(0)], 1)) == [0]
+    assert ids(latency.within_latency(given.run, [candidate(0)], 1)) == [0]
     assert given.asked == []
 
 
 def test_if_none_is_fast_enough_all_race(runs: Any) -> None:
     given = runs("1.0", [2.0] * 9)
     ranked = [candidate(number) for number in range(9)]
-    assert ids(timing.within_latency(given.run, ranked, 2)) == list(range(9))
+    assert ids(latency.within_latency(given.run, ranked, 2)) == list(range(9))
     assert given.asked == list(range(8))
     assert "no candidate keeps the latency" in given.lines[-1]

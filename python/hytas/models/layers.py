@@ -10,15 +10,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 DEVIATION = 0.02
 """Of tokens and linear maps, as ViT and HyTAS start."""
+WIDE = 5
+"""Side of the largest kernel of a depthwise convolution."""
 
 _WRITTEN_OUT = ContextVar("attention written out", default=False)
 _OBSERVER: ContextVar[Callable[[Tensor], None] | None] = ContextVar("observer", default=None)
@@ -160,13 +163,59 @@ def depthwise(channels: int, kernel: int, axes: int) -> nn.Conv1d | nn.Conv2d:
     return kind(channels, channels, kernel, padding=kernel // 2, groups=channels)
 
 
-def over_grid(convolution: nn.Module, tokens: Tensor, grid: Sequence[int]) -> Tensor:
+def over_grid(convolution: nn.Conv1d | nn.Conv2d, tokens: Tensor, grid: Sequence[int]) -> Tensor:
     """Convolve tokens (N, T, E) over the grid that they lie on, row by row; T is its size."""
     laid = tokens.transpose(1, 2).reshape(tokens.shape[0], -1, *grid)
     if laid.is_cuda:  # torch's own kernels; of other layouts cuDNN plans each new shape for 0.1 s
         laid = laid.contiguous()
-    mixed: Tensor = convolution(laid)
+    training = convolution.training and torch.is_grad_enabled() and convolution.weight.requires_grad
+    wide = convolution.kernel_size[0] == WIDE and min(grid) > WIDE // 2
+    if training and wide and laid.device.type == "cpu":
+        weights = convolution.weight, convolution.bias
+        mixed: Tensor = _WideKernel.apply(laid, *weights)  # type: ignore[no-untyped-call]
+    else:
+        mixed = convolution(laid)
     return mixed.flatten(2).transpose(1, 2)
+
+
+class _WideKernel(torch.autograd.Function):
+    """A depthwise convolution by a kernel of `WIDE`, or `WIDE` x `WIDE`, for training on a CPU.
+
+    oneDNN's depthwise gradient of weights has at most three columns; for more, it computes 16 times
+    as much. So the two outer columns get theirs by themselves.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """(N, E, *grid) -> (N, E, *grid)."""
+        ctx.save_for_backward(inputs, weight)
+        convolve = F.conv1d if weight.ndim == 3 else F.conv2d
+        return convolve(inputs, weight, bias, padding=WIDE // 2, groups=len(weight))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the gradients of inputs, weight and bias."""
+        inputs, weight = ctx.saved_tensors
+        if grad.ndim == 3:  # along one axis: a grid of one column
+            column = inputs[..., None], weight[..., None], grad[..., None]
+            of_inputs, of_weight = _gradient("inputs", *column), _gradient("weight", *column)
+            return of_inputs[..., 0], of_weight[..., 0], grad.sum((0, 2))
+        left = _gradient("weight", inputs[..., :-2], weight[..., :1], grad[..., 2:])
+        centre = _gradient("weight", inputs, weight[..., 1:4], grad)
+        right = _gradient("weight", inputs[..., 2:], weight[..., 4:], grad[..., :-2])
+        of_weight = torch.cat([left, centre, right], 3)
+        return _gradient("inputs", inputs, weight, grad), of_weight, grad.sum((0, 2, 3))
+
+
+def _gradient(of: str, inputs: Tensor, weight: Tensor, grad: Tensor) -> Tensor:
+    """Return torch's gradient of the inputs (N, E, H, W), or of the weight (E, 1, h, w)."""
+    padding, groups = [side // 2 for side in weight.shape[2:]], len(weight)
+    setting = [groups], [1, 1], padding, [1, 1], False, [0, 0], groups
+    wanted = [of == "inputs", of == "weight", False]
+    gradients = torch.ops.aten.convolution_backward(grad, inputs, weight, *setting, wanted)
+    gradient: Tensor = gradients[0] if of == "inputs" else gradients[1]
+    return gradient
 
 
 class LayerNorm(nn.LayerNorm):

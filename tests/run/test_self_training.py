@@ -1,6 +1,7 @@
 """Self-training: what it trains on, a kill, and that it helps."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from hytas.run.context import RunContext, prepare
 from hytas.run.delivering.findings import run_facts
 from hytas.run.final import decide, self_training, tasks
 from hytas.run.final.held_out import HeldOut
-from hytas.run.final.self_training import round_recipe, with_soft_labels
+from hytas.run.final.self_training import round_recipe, self_train, with_soft_labels
+from hytas.run.final.train import FinalTask, fit
 from hytas.run.prepared import PreparedScene, prepare_scene
 from hytas.run.start import Start
 from hytas.run.weights import load_weights
@@ -189,6 +191,44 @@ def test_a_kill_leaves_the_same_weights_and_repeats_no_epoch(
         assert one.read_bytes() == other.read_bytes()
     assert not list(run.path.glob("*self-training*"))
     assert not run.checkpoint.exists()
+
+
+def test_with_more_time_a_training_goes_on_until_its_self_training_begins(
+    scene: Scene, tmp_path: Path
+) -> None:
+    data, _ = prepared(scene)
+    learnt, lines = data.split.train, list[str]()
+    past = FinalTask(
+        prepared(scene)[1],
+        data.labelled(data.split.train_and_validation),
+        learnt,
+        learnt[:0],
+        Recipe(epochs=32, batch_size=8),
+        seed=0,
+        device=CPU,
+        checkpoint=tmp_path / "training.safetensors",
+        one_thread=True,
+        deadline=0.0,
+        self_trains=True,
+    )
+    assert past.epochs() == (0, 32)
+    assert len(fit(past).history) == 1
+    first = {name: value.clone() for name, value in past.network.state_dict().items()}
+    assert [len(each.history) for each in self_train(past, data, lines.append)] == [1, 1]
+    assert past.epochs() == (32, 32)
+    lines.clear()
+    longer = replace(past, network=prepared(scene)[1], deadline=math.inf)
+    assert len(fit(longer, line=lines.append).history) == 1
+    assert lines == ["the training stays at 1 of 32 epochs: its self-training has begun"]
+    weights = longer.network.state_dict()
+    assert all(torch.equal(weights[name], value) for name, value in first.items())
+    # The last round goes on; the one before it has been followed.
+    assert [len(each.history) for each in self_train(longer, data, lines.append)] == [1, 2]
+    # Nothing is left of rounds that followed a training which begins again.
+    longer.checkpoint.write_bytes(b"damaged")
+    longer.forget_damaged(lines.append)
+    assert len(fit(replace(longer, network=prepared(scene)[1])).history) == 32
+    assert [len(each.history) for each in self_train(longer, data, lines.append)] == [2, 2]
 
 
 def test_of_many_labelled_pixels_a_round_takes_some(scene: Scene) -> None:

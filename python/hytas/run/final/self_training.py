@@ -19,7 +19,7 @@ from torch import nn
 
 from hytas.errors import InputError
 from hytas.models.layers import probabilities
-from hytas.run.final.train import FinalTask, Progress, forget_damaged
+from hytas.run.final.train import FinalTask, Progress
 from hytas.run.prepared import PreparedScene
 from hytas.tensors import read_facts
 from hytas.train import LabelledPixels, Recipe, TrainingResult, logits_of, train
@@ -68,8 +68,8 @@ def self_train(
         # Another seed in each round: other pixels, and other noise on the labelled ones.
         seed = int(np.random.SeedSequence([task.seed, number]).generate_state(1)[0])
         most = recipe.steps * recipe.batch_size
-        forget_damaged(checkpoint, line)
-        ended = is_complete(checkpoint)
+        task.forget_damaged(line, number)
+        ended = is_complete(checkpoint) or task.is_followed(number)
         with task.threads():
             pixels = with_soft_labels(
                 None if ended else task.network, data, task.trained, most, seed, task.device
@@ -89,7 +89,7 @@ def self_train(
                 checkpoint=checkpoint,
                 keep=True,
                 progress=progress,
-                deadline=task.deadline,
+                deadline=0.0 if ended else task.deadline,
             )
         results.append(result)
     return results

@@ -16,7 +16,7 @@ from hytas.run.final.decide import LEAST_PIXELS, Conditions, Decisions, decide
 from hytas.run.final.held_out import HeldOut
 from hytas.run.final.self_training import self_train
 from hytas.run.final.tasks import complete_all
-from hytas.run.final.train import FinalTask, fit, forget_damaged
+from hytas.run.final.train import FinalTask, fit
 from hytas.run.folder import read_json
 from hytas.run.weights import CALIBRATION, SELF_TRAINING, SMOOTHING, TrainedModel, save_weights
 from hytas.train import DivergedError
@@ -166,11 +166,11 @@ def train_stage(run: Run) -> None:
     context, data = run.context, run.context.data
     decisions = decide_for(run)
     task = replace(winner_task(run), self_trains=decisions.self_training.used)
-    forget_damaged(task.checkpoint, run.report.line)
+    task.forget_damaged(run.report.line)
     with _free_recipe(run):
         if data.trains_in_parallel and not context.holds_out_validation:
             complete_all([task], data, run.training_workers, "the final training", run.report)
-        result = fit(task, run.report.epoch)
+        result = fit(task, run.report.epoch, run.report.line)
         rounds = []
         if task.self_trains:
             rounds = self_train(task, data.as_scene, run.report.line, run.report.epoch)

@@ -12,7 +12,7 @@ from hytas.data import Scene
 from hytas.files import atomic_write
 from hytas.run.final.held_out import HeldOut
 from hytas.run.final.self_training import ROUNDS, SHARE, is_complete, self_train
-from hytas.run.final.train import FinalTask, Progress, fit, forget_damaged, hold_out, observe
+from hytas.run.final.train import FinalTask, Progress, fit, hold_out, observe
 from hytas.run.prepared import PreparedData
 from hytas.run.progress import Report
 from hytas.train import DivergedError, LabelledPixels
@@ -72,7 +72,7 @@ def complete_all(
         OSError: a worker was lost.
     """
     for task in tasks:
-        forget_damaged(task.checkpoint, report.line)
+        task.forget_damaged(report.line)
     if all(task.held_out is None and _is_over(task) for task in tasks):
         return [None] * len(tasks)
     sent, on_cpu = tasks[0].labelled.patch_bytes, tasks[0].device.type == "cpu"
@@ -125,7 +125,7 @@ def complete(task: FinalTask, data: PreparedData, progress: Progress | None = No
         lines.append(
             f"calibration: training on {len(task.trained)} pixels, to measure confidence on others"
         )
-    fit(task, progress or (lambda _: None))
+    fit(task, progress or (lambda _: None), lines.append)
     record = None
     if task.held_out is not None:
         voting = data.pixels_that_vote(task.seed)

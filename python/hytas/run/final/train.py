@@ -65,6 +65,25 @@ class FinalTask:
         """Return the checkpoint of a round of self-training that follows."""
         return self.checkpoint.with_stem(f"{self.checkpoint.stem}-self-training-{number}")
 
+    def is_followed(self, number: int = -1) -> bool:
+        """Return whether the next round of self-training has begun after a training.
+
+        The round began with its weights. So the training stays as long as it is, also if the run
+        goes on with more minutes.
+
+        Args:
+            number: of the round that may be followed; -1 is the first training.
+        """
+        own = self.checkpoint if number < 0 else self.round_checkpoint(number)
+        return self.self_trains and own.exists() and self.round_checkpoint(number + 1).exists()
+
+    def forget_damaged(self, line: Callable[[str], None], number: int = -1) -> None:
+        """Remove the checkpoint of a training if it is damaged, and the round after one without."""
+        own = self.checkpoint if number < 0 else self.round_checkpoint(number)
+        forget_damaged(own, line)
+        if not own.exists():
+            self.round_checkpoint(number + 1).unlink(missing_ok=True)
+
     def forget_checkpoints(self) -> None:
         """Remove its checkpoints; the first training's goes last, as it fixes the recipe."""
         rounds = self.round_checkpoint(0).name.replace("-0.", "-*.")
@@ -74,7 +93,7 @@ class FinalTask:
     def epochs(self) -> tuple[int, int]:
         """Return how many epochs the training is through, and how many it has at most.
 
-        A training that ended early is through all of them.
+        A training that ended early, or that self-training follows, is through all of them.
         """
         epochs = self.recipe.schedule(len(self.trained)).epochs
         try:
@@ -82,17 +101,27 @@ class FinalTask:
             done, best = len(facts["history"]), int(facts["best_epoch"])
         except (OSError, InputError, KeyError, TypeError, ValueError):
             return 0, epochs
-        return (epochs if done - best >= self.recipe.patient_epochs(epochs) else done), epochs
+        ended = done - best >= self.recipe.patient_epochs(epochs) or self.is_followed()
+        return (epochs if ended else done), epochs
 
 
-def fit(task: FinalTask, progress: Progress = lambda _: None) -> TrainingResult:
+def fit(
+    task: FinalTask,
+    progress: Progress = lambda _: None,
+    line: Callable[[str], None] = lambda _: None,
+) -> TrainingResult:
     """Train the task's network in place, or read what an earlier training of it left.
+
+    Args:
+        progress: called with each epoch.
+        line: receives a line for the log where a training does not go on.
 
     Raises:
         DivergedError: the loss or the logits are not finite any more.
     """
+    followed = task.is_followed()
     with task.threads():
-        return train(
+        result = train(
             task.network,
             task.labelled.subset(task.trained),
             task.labelled.subset(task.watched),
@@ -102,8 +131,12 @@ def fit(task: FinalTask, progress: Progress = lambda _: None) -> TrainingResult:
             checkpoint=task.checkpoint,
             keep=True,
             progress=progress,
-            deadline=task.deadline,
+            deadline=0.0 if followed else task.deadline,
         )
+    done, epochs = len(result.history), task.recipe.epochs_for(len(task.trained))
+    if followed and min(epochs, result.best_epoch + task.recipe.patient_epochs(epochs)) > done:
+        line(f"the training stays at {done} of {epochs} epochs: its self-training has begun")
+    return result
 
 
 def forget_damaged(checkpoint: Path, line: Callable[[str], None]) -> None:

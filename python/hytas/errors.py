@@ -93,6 +93,10 @@ def check_unicode(argument: str, text: str) -> None:
         raise InputError(f"{argument} {text!r}: must be Unicode, without lone surrogates") from None
 
 
+class SlowerWarning(RuntimeWarning):
+    """Work goes on, and takes longer than it might; a run says it once."""
+
+
 def is_out_of_memory(failure: str) -> bool:
     """Return whether `one_line` of an error reports that Python, torch or a GPU lacks memory.
 

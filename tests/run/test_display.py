@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from hytas.errors import SlowerWarning
 from hytas.race import RaceProgress, Racer, RungEnd, RungRow
 from hytas.run.display import Display, Rate, about, duration
 from hytas.run.progress import SILENT, logged
@@ -103,10 +104,13 @@ def test_details_and_warnings_of_libraries_are_in_the_log_of_a_run(tmp_path: Pat
         with warnings.catch_warnings():
             warnings.simplefilter("always")
             warnings.warn("a worker stopped", UserWarning, stacklevel=1)
+            for reason in ("this", "that"):  # a person sees it once
+                warnings.warn(f"slow by {reason}", SlowerWarning, stacklevel=1)
     assert warnings.showwarning is usual
     lines = (tmp_path / "run.log").read_text().splitlines()
     assert [line.partition("  ")[2] for line in lines] == [
         "stage: race",
         "a detail\\x1b[2J",
         "UserWarning: a worker stopped",
+        "slow by this",
     ]

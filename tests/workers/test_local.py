@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from hytas.errors import InputError
+from hytas.errors import InputError, SlowerWarning
 from hytas.workers import (
     OneByOne,
     Shared,
@@ -99,6 +100,20 @@ def test_calls_that_were_begun_give_their_results_when_these_are_read() -> None:
         os.kill(process, signal.SIGKILL)
         with pytest.raises(OSError, match="worker processes was killed"):
             begin_often(workers)
+
+
+def test_what_makes_a_call_slower_reaches_the_driver() -> None:
+    with Processes(1) as workers:
+        with pytest.warns(SlowerWarning, match="no graph here") as warned:
+            assert list(workers.run(slower, [(1,)], 1)) == [1]
+        assert len(warned) == 1
+
+
+def slower(number: int) -> int:
+    warnings.warn("of a library", UserWarning, stacklevel=1)
+    for _ in range(2):
+        warnings.warn("no graph here", SlowerWarning, stacklevel=1)
+    return number
 
 
 def begin_often(workers: Processes) -> None:

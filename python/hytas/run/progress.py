@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from hytas.errors import escaped
+from hytas.errors import SlowerWarning, escaped
 from hytas.race import RaceProgress, RungEnd
 from hytas.search import SearchProgress
 from hytas.train import Epoch
@@ -84,7 +84,7 @@ class Logged(Report):
     """Writes details and notices to a log file, and passes all events on."""
 
     def __init__(self, report: Report, log: TextIO) -> None:
-        self._report, self._log = report, log
+        self._report, self._log, self._slower = report, log, False
         for name in EVENTS:
             if name not in ("stage", "line", "notice"):
                 setattr(self, name, getattr(report, name))
@@ -108,8 +108,15 @@ class Logged(Report):
         self._log.write(f"{now}  {escaped(text)}\n")
 
     def warning(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-        """Write a warning of a library; takes the place of `warnings.showwarning`."""
-        self._write(f"{category.__name__}: {message}")
+        """Write a warning of a library; takes the place of `warnings.showwarning`.
+
+        Notify of what hytas itself warns of, once.
+        """
+        if not issubclass(category, SlowerWarning):
+            self._write(f"{category.__name__}: {message}")
+        elif not self._slower:
+            self._slower = True
+            self.notice(str(message))
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hytas.errors import one_line
+from hytas.errors import SlowerWarning, one_line
 from hytas.models import Network
 from hytas.settings import settings_of
 from hytas.train.augment import random_order
@@ -49,7 +49,7 @@ def captured_steps(
         warnings.warn(
             f"a training step cannot be a CUDA graph here ({one_line(error)}); it runs one "
             "operation at a time, which is slower",
-            RuntimeWarning,
+            SlowerWarning,
             stacklevel=2,
         )
         for moments in state.moments.values():

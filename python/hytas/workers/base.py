@@ -5,6 +5,7 @@ import os
 import platform
 import socket
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -13,10 +14,10 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import islice
 from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 from uuid import uuid4
 
-from hytas.errors import InputError
+from hytas.errors import InputError, SlowerWarning
 from hytas.plugins import carried
 
 T = TypeVar("T")
@@ -84,9 +85,24 @@ SPENT = Spent()
 """The sum of all calls that this process has read the results of."""
 
 
+class Result(NamedTuple, Generic[T]):
+    """What a call in another process gives.
+
+    Attributes:
+        value: that it returned.
+        seconds, cpu: that it took, and seconds of processors.
+        slower: what a `SlowerWarning` said; or "".
+    """
+
+    value: T
+    seconds: float
+    cpu: float
+    slower: str = ""
+
+
 @dataclass(frozen=True)
 class Timed(Generic[T]):
-    """A function that also returns the seconds and CPU seconds of a call."""
+    """A function whose calls return a `Result`."""
 
     work: Callable[..., T]
 
@@ -94,19 +110,27 @@ class Timed(Generic[T]):
     def __name__(self) -> str:
         return self.work.__name__
 
-    def __call__(self, *job: Any) -> tuple[T, float, float]:
+    def __call__(self, *job: Any) -> Result[T]:
         """Call `work`."""
         began, cpu = time.monotonic(), time.process_time()
-        value = self.work(*job)
-        return value, time.monotonic() - began, time.process_time() - cpu
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", SlowerWarning)
+            value = self.work(*job)
+        slower = [str(one.message) for one in caught if one.category is SlowerWarning]
+        for one in caught:
+            if one.category is not SlowerWarning:
+                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        seconds = time.monotonic() - began
+        return Result(value, seconds, time.process_time() - cpu, "".join(slower[:1]))
 
 
-def counted(timed: tuple[T, float, float], *, here: bool) -> T:
-    """Return the value of a timed call, and add its seconds to `SPENT`; `here` is this machine."""
-    value, seconds, cpu = timed
-    SPENT.cpu += cpu
-    SPENT.away += 0.0 if here else seconds
-    return value
+def counted(result: Result[T], *, here: bool) -> T:
+    """Return the value of a call, and add its seconds to `SPENT`; `here` is this machine."""
+    SPENT.cpu += result.cpu
+    SPENT.away += 0.0 if here else result.seconds
+    if result.slower:
+        warnings.warn(result.slower, SlowerWarning, stacklevel=2)
+    return result.value
 
 
 class Workers(ABC):
@@ -199,7 +223,7 @@ class ExecutorWorkers(Workers):
 
     def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
         """Call `work` with each of the jobs; twice `count` of them are under way or wait."""
-        rest, ahead = iter(jobs), deque[Future[tuple[T, float, float]]]()
+        rest, ahead = iter(jobs), deque[Future[Result[T]]]()
         timed = carried(Timed(work))
 
         def submit() -> None:

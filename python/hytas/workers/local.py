@@ -27,7 +27,7 @@ from typing import Any, Generic, TypeVar, cast
 from cloudpickle import dumps
 
 from hytas.plugins import carried
-from hytas.workers.base import ExecutorWorkers, Job, Shared, Timed, Workers, counted, once
+from hytas.workers.base import ExecutorWorkers, Job, Result, Shared, Timed, Workers, counted, once
 
 PRELOADED = ["torch", "hytas.proxies.evaluator", "hytas.race.task", "hytas.train.loop"]
 THREADS = [f"{name}_NUM_THREADS" for name in ("OMP", "MKL", "OPENBLAS", "BLIS", "NUMEXPR")]
@@ -133,7 +133,7 @@ class Processes(Workers):
             )
         return self._executor
 
-    def _result(self, call: Future[tuple[Any, float, float]]) -> Any:
+    def _result(self, call: Future[Result[Any]]) -> Any:
         try:
             return counted(call.result(), here=True)
         except BrokenProcessPool:

@@ -13,6 +13,7 @@ from hytas.plugins import carried
 from hytas.workers.base import (
     Facts,
     Job,
+    Result,
     Shared,
     Timed,
     Workers,
@@ -116,7 +117,7 @@ class SlurmWorkers(Workers):
         self._jobs = submitted
         for job in submitted:
             try:
-                timed, error, host = job.result()
+                result, error, host = job.result()
             except UncompletedJobError as lost:
                 raise OSError(
                     f"workers slurm: job {job.job_id} was lost: {one_line(lost)}"
@@ -124,7 +125,7 @@ class SlurmWorkers(Workers):
             _print_output(job, host)
             if error is not None:
                 raise error
-            yield counted(cast("tuple[T, float, float]", timed), here=False)
+            yield counted(cast("Result[T]", result), here=False)
 
 
 def _print_output(job: Any, host: str) -> None:
@@ -135,7 +136,7 @@ def _print_output(job: Any, host: str) -> None:
 
 def _outcome(
     driver: Facts, work: Callable[..., T], job: Job
-) -> tuple[tuple[T, float, float] | None, Exception | None, str]:
+) -> tuple[Result[T] | None, Exception | None, str]:
     """Call `work`; return an error as a value, with the host's name."""
     here = facts_here()
     try:

@@ -18,7 +18,7 @@ from hytas.train import (
     Processes,
     Recipe,
     TrainingResult,
-    train_weights,
+    train,
 )
 
 SHAPE = InputShape(bands=6, classes=3, patch_size=3)
@@ -67,7 +67,7 @@ def trained(
         seed=3,
         drop=Drop(recipe.drop_path, recipe.dropout),
     )
-    result = train_weights(
+    result = train(
         learner,
         pixels(24, 0),
         pixels(12, 1),

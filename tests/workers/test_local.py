@@ -76,7 +76,7 @@ def test_processes_share_the_arrays_of_a_file() -> None:
     with open_workers(2) as workers:
         shared = workers.share(value)
         found = list(workers.run(facts_of, [(shared,), (shared,)], 2))
-        path = shared.path  # type: ignore[attr-defined]
+        path = Path(shared.key)  # type: ignore[attr-defined]
         assert path.exists()
     assert found == [(45.0, 2.0, 0, False, 1)] * 2
     assert not path.exists()

@@ -1,7 +1,8 @@
 """Training-free scores of architectures. Names and options need no torch; `Evaluator` does."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from hytas.lazy import lazy
 from hytas.proxies.spec import (
     ProxySpec,
     Scores,
@@ -33,13 +34,4 @@ __all__ = [
     "with_workers",
 ]
 
-_LAZY = {"Evaluator": "evaluator", "proxy_batch": "evaluator", "with_workers": "parallel"}
-
-
-def __getattr__(name: str) -> Any:
-    """Import names that need torch on first use."""
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f".{_LAZY[name]}", __name__), name)
+__getattr__ = lazy(__name__, __file__)

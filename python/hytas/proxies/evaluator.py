@@ -86,7 +86,9 @@ class Evaluator:
         init: str = INITS[0],
         inherited: Inherited | None = None,
     ) -> None:
-        _check_choices(precision=precision, init=init)
+        for name, value, allowed in (("precision", precision, PRECISIONS), ("init", init, INITS)):
+            if value not in allowed:
+                raise InputError(name, value, f"must be one of {', '.join(allowed)}")
         self.requested = parse_proxies(proxies)
         self.specs = base_proxies(self.requested)
         if inherited is None and any(spec.proxy.needs_supernet for spec in self.specs):
@@ -173,25 +175,24 @@ class Evaluator:
         return any(spec.proxy.needs_data for spec in self.specs)
 
     def _score_together(self, architectures: Sequence[Mapping[str, Any]]) -> list[Scores]:
-        if len(architectures) == 1:
-            return [self._score_one(architectures[0])]
-        started = time.perf_counter()
-        measured: list[dict[str, float]] | None = None
+        started, failure, short = time.perf_counter(), "", False
+        results: list[Scores] = [_no_scores() for _ in architectures]
         try:
             measured = self.measure(architectures, self.specs, self.setting)
+            for architecture, values, result in zip(architectures, measured, results, strict=True):
+                for name, value in values.items():
+                    record_score(result, name, self._rescued(architecture, name, value))
         except Exception as error:
-            short = isinstance(error, TooLargeError) or is_out_of_memory(one_line(error))
-        if measured is None:
+            failure = one_line(error)
+            short = isinstance(error, TooLargeError) or is_out_of_memory(failure)
+        # Outside the handler, because the error's traceback keeps the tensors of the failed pass.
+        if failure:
             _release(self.device)
-            size = len(architectures) // 2 if short else 1
-            parts = [architectures[n : n + size] for n in range(0, len(architectures), size)]
-            return [each for part in parts for each in self._score_together(part)]
-        results: list[Scores] = []
-        for architecture, values in zip(architectures, measured, strict=True):
-            result: Scores = {"scores": {}, "seconds": 0.0, "reasons": {}}
-            for name, value in values.items():
-                record_score(result, name, self._rescued(architecture, name, value))
-            results.append(result)
+            if len(architectures) > 1:
+                size = len(architectures) // 2 if short else 1
+                parts = [architectures[n : n + size] for n in range(0, len(architectures), size)]
+                return [each for part in parts for each in self._score_together(part)]
+            results = [self._score_one_by_one(architectures[0], failure)]
         seconds = (time.perf_counter() - started) / len(architectures)
         for result in results:
             result["seconds"] = seconds
@@ -208,23 +209,6 @@ class Evaluator:
             memory=activation_memory(self.device),
         )
 
-    def _score_one(self, architecture: Mapping[str, Any]) -> Scores:
-        result: Scores = {"scores": {}, "seconds": 0.0, "reasons": {}}
-        started = time.perf_counter()
-        failure = None
-        try:
-            (values,) = self.measure([architecture], self.specs, self.setting)
-            for name, value in values.items():
-                record_score(result, name, self._rescued(architecture, name, value))
-        except Exception as error:
-            failure = one_line(error)
-        # Outside the handler, because the error's traceback keeps the tensors of the failed pass.
-        if failure is not None:
-            _release(self.device)
-            self._score_one_by_one(architecture, result, failure)
-        result["seconds"] = time.perf_counter() - started
-        return result
-
     def _rescued(self, architecture: Mapping[str, Any], name: str, value: float) -> float:
         """Return a score; one outside the range of float32 is computed again in float64."""
         spec = next(spec for spec in self.specs if str(spec) == name)
@@ -237,11 +221,9 @@ class Evaluator:
         except Exception:
             return value  # keep the first result and its reason
 
-    def _score_one_by_one(
-        self, architecture: Mapping[str, Any], result: Scores, failure: str
-    ) -> None:
+    def _score_one_by_one(self, architecture: Mapping[str, Any], failure: str) -> Scores:
         """Score by each proxy alone, so that only the failing proxies have no score."""
-        setting = self.setting
+        setting, result = self.setting, _no_scores()
         # GPU libraries word out-of-memory errors differently.
         short = is_out_of_memory(failure) or self.device.type == "cuda"
         if short:  # again, with activations that are recomputed
@@ -260,6 +242,7 @@ class Evaluator:
                 _release(self.device)
                 result["scores"][str(spec)] = float("nan")
                 result["reasons"][str(spec)] = reason
+        return result
 
     def measure(
         self,
@@ -374,11 +357,8 @@ def _activations(architecture: Mapping[str, Any], shape: Shape) -> float:
     return 4.0 * 6.0 * cost(architecture, shape, "macs") / width
 
 
-def _check_choices(**values: str) -> None:
-    allowed = {"precision": PRECISIONS, "init": INITS}
-    for name, value in values.items():
-        if value not in allowed[name]:
-            raise InputError(name, value, f"must be one of {', '.join(allowed[name])}")
+def _no_scores() -> Scores:
+    return {"scores": {}, "seconds": 0.0, "reasons": {}}
 
 
 def _release(device: torch.device) -> None:

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 from hytas.lazy import lazy
 
 if TYPE_CHECKING:
-    from hytas.train.augmented import augmented_accuracy
+    from hytas.train.evaluation import augmented_accuracy, logits_of
     from hytas.train.learner import Learner, Subnet, Weights
-    from hytas.train.logits import logits_of
-    from hytas.train.loop import DivergedError, TrainingResult, train, train_weights
+    from hytas.train.loop import DivergedError, TrainingResult, train
     from hytas.train.pixels import LabelledPixels
     from hytas.train.presets import (
         PRESETS,
@@ -55,7 +54,6 @@ __all__ = [
     "read_presets",
     "recipes_of",
     "train",
-    "train_weights",
     "usual_rate",
     "usual_settings",
 ]

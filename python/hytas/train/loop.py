@@ -49,62 +49,16 @@ class TrainingResult:
         return {
             "best_epoch": self.best_epoch,
             "stopped_early": self.stopped_early,
-            "history": [_without_time(epoch) for epoch in self.history],
+            # Without the time, so that a resumed training repeats them exactly.
+            "history": [
+                {name: value for name, value in asdict(epoch).items() if name != "seconds"}
+                for epoch in self.history
+            ],
         }
 
 
 def train(
-    network: nn.Module,
-    training: LabelledPixels,
-    validation: LabelledPixels,
-    recipe: Recipe,
-    *,
-    seed: int,
-    device: torch.device | str = "cpu",
-    schedule: Schedule | None = None,
-    checkpoint: Path | None = None,
-    keep: bool = False,
-    progress: Callable[[Epoch], None] = lambda _: None,
-    deadline: float = math.inf,
-) -> TrainingResult:
-    """Train `network` in place; it ends with the averaged weights of its best validation epoch.
-
-    If epochs differ by less than `LEAST_GAIN`, the earlier one is the best. Without validation
-    pixels the last epoch is the best.
-
-    The randomness of an epoch depends on (seed, epoch) only. So, on the same machine, a training
-    that resumes from its checkpoint gives the same result as one that never stopped.
-
-    Args:
-        network: maps scaled patches (N, P, P, bands) to logits (N, C).
-        schedule: length and learning rates; None is the recipe's.
-        checkpoint: file written after epochs (at most every few seconds) and resumed from.
-        keep: write the checkpoint at the end as well, for a longer training to go on from.
-        progress: called with each new epoch.
-        deadline: by `time.time()`; the training ends with the epoch in which it passes.
-
-    Raises:
-        DivergedError: loss or logits are not finite any more.
-        InputError: `checkpoint` does not belong to this network.
-    """
-    network.to(torch.device(device))
-    return train_weights(
-        OneNetwork(network),
-        training,
-        validation,
-        recipe,
-        seed=seed,
-        device=device,
-        schedule=schedule,
-        checkpoint=checkpoint,
-        keep=keep,
-        progress=progress,
-        deadline=deadline,
-    )
-
-
-def train_weights(
-    learner: Learner,
+    trained: nn.Module | Learner,
     training: LabelledPixels,
     validation: LabelledPixels,
     recipe: Recipe,
@@ -118,21 +72,33 @@ def train_weights(
     processes: Processes = ALONE,
     deadline: float = math.inf,
 ) -> TrainingResult:
-    """Train the weights of a network, or those that many networks share; see `train`.
+    """Train a network in place, or the weights that many networks share.
+
+    The weights end as the moving average of the best validation epoch. If epochs differ by less
+    than `LEAST_GAIN`, the earlier one is the best. Without validation pixels the last is the best.
+
+    The randomness of an epoch depends on (seed, epoch) only. So, on the same machine, a training
+    that resumes from its checkpoint gives the same result as one that never stopped.
 
     Args:
-        learner: its weights, on `device`, end as the average of the best epoch.
-        checkpoint: of the first process; the others give None.
+        trained: a network that maps scaled patches (N, P, P, bands) to logits (N, C); or a learner
+            of shared weights, which are on `device`.
+        schedule: length and learning rates; None is the recipe's.
+        checkpoint: file written after epochs (at most every few seconds) and resumed from; of
+            several processes, the first one's.
+        keep: write the checkpoint at the end as well, for a longer training to go on from.
+        progress: called with each new epoch.
         processes: that train the same weights together, with the same other arguments. Each works
             on its part of every batch, and they add their gradients.
-        deadline: as of `train`.
+        deadline: by `time.time()`; the training ends with the epoch in which it passes.
 
     Raises:
-        DivergedError: the training leaves the range of numbers.
-        InputError: `checkpoint` is not one of this learner.
+        DivergedError: loss or logits are not finite any more.
+        InputError: `checkpoint` does not belong to these weights.
         LostProcessError: another of the processes has ended.
     """
     device = torch.device(device)
+    learner = OneNetwork(trained.to(device)) if isinstance(trained, nn.Module) else trained
     devices = [device] if device.type == "cuda" else []
     # Some faster kernels of a GPU give other results in every run. The caller's random generators,
     # of the CPU and of this device, keep their states.
@@ -234,10 +200,3 @@ def _is_best(state: TrainingState, record: Epoch) -> bool:
     if not state.best_epoch:
         return True
     return record.score >= state.history[state.best_epoch - 1].score + LEAST_GAIN
-
-
-def _without_time(epoch: Epoch) -> dict[str, Any]:
-    """Return an epoch's figures that a resumed training repeats exactly."""
-    values = asdict(epoch)
-    del values["seconds"]
-    return values

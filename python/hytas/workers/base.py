@@ -8,8 +8,9 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import islice
@@ -47,6 +48,23 @@ class Pickled(Generic[T]):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, value=once(state["token"], lambda: state["value"]))
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded(Generic[T]):
+    """A shared value that each worker loads once.
+
+    Attributes:
+        key: of the value.
+        load: returns it; in a worker, too.
+    """
+
+    key: str
+    load: Callable[[], T]
+
+    def get(self) -> T:
+        """Return the value."""
+        return once(self.key, self.load)
 
 
 _MOST_CACHED = 8
@@ -244,6 +262,20 @@ class ExecutorWorkers(Workers):
         finally:
             for future in ahead:
                 future.cancel()
+
+
+@contextmanager
+def environment(settings: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of the environment, for processes that begin in the context."""
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            del os.environ[name]
+            if value is not None:
+                os.environ[name] = value
 
 
 Facts = dict[str, str]

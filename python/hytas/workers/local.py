@@ -12,22 +12,31 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from multiprocessing import connection, forkserver, parent_process
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar
 
 from cloudpickle import dumps
 
 from hytas.plugins import carried
-from hytas.workers.base import ExecutorWorkers, Job, Result, Shared, Timed, Workers, counted, once
+from hytas.workers.base import (
+    ExecutorWorkers,
+    Job,
+    Loaded,
+    Result,
+    Shared,
+    Timed,
+    Workers,
+    counted,
+    environment,
+)
 
 PRELOADED = ["torch", "hytas.proxies.evaluator", "hytas.race.task", "hytas.train.loop"]
 THREADS = [f"{name}_NUM_THREADS" for name in ("OMP", "MKL", "OPENBLAS", "BLIS", "NUMEXPR")]
@@ -77,7 +86,7 @@ class Processes(Workers):
                 file.seek(-file.tell() % ALIGNED, os.SEEK_CUR)
                 parts.append((file.tell(), len(part)))
                 file.write(part)
-        return _Mapped(Path(file.name), parts)
+        return Loaded(file.name, partial(_read, file.name, parts))
 
     def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
         """Call `work` with each of the jobs.
@@ -188,22 +197,12 @@ def start_device(name: str) -> None:
     float((ones @ ones).sum())
 
 
-@dataclass(frozen=True)
-class _Mapped(Generic[T]):
-    """A value in a file: the offsets and lengths of its pickle and arrays."""
-
-    path: Path
-    parts: list[tuple[int, int]]
-
-    def get(self) -> T:
-        """Return the value, whose arrays all processes share."""
-        return once(str(self.path), self._read)
-
-    def _read(self) -> T:
-        with self.path.open("rb") as file:
-            whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        text, *buffers = (whole[start : start + size] for start, size in self.parts)
-        return cast("T", pickle.loads(text, buffers=buffers))  # this process's parent wrote it
+def _read(path: str, parts: Sequence[tuple[int, int]]) -> Any:
+    """Return the value in a file, whose arrays all processes share; parts are (offset, bytes)."""
+    with Path(path).open("rb") as file:
+        whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    text, *buffers = (whole[start : start + size] for start, size in parts)
+    return pickle.loads(text, buffers=buffers)  # this process's parent wrote it
 
 
 class _Process(ForkServerProcess):
@@ -238,30 +237,19 @@ def _nameless_main() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-@contextmanager
-def _for_workers() -> Iterator[None]:
+def _for_workers() -> AbstractContextManager[None]:
     """Set the environment of processes of one thread; it acts on processes that begin anew."""
-    settings = dict.fromkeys(THREADS, "1")
-    if "GLIBC_TUNABLES" not in os.environ:
-        tunables = (f"glibc.malloc.{name}={value}" for name, value in ALLOCATOR.items())
-        settings["GLIBC_TUNABLES"] = ":".join(tunables)
-    before = {name: os.environ.get(name) for name in settings}
-    os.environ.update(settings)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            del os.environ[name]
-            if value is not None:
-                os.environ[name] = value
+    tunables = (f"glibc.malloc.{name}={value}" for name, value in ALLOCATOR.items())
+    allocator = os.environ.get("GLIBC_TUNABLES", ":".join(tunables))
+    return environment({**dict.fromkeys(THREADS, "1"), "GLIBC_TUNABLES": allocator})
 
 
-def _begin(environment: dict[str, str]) -> None:
+def _begin(variables: dict[str, str]) -> None:
     """Prepare a worker process.
 
     It takes the environment of its parent, ignores Ctrl-C, and ends when its parent ends.
     """
-    os.environ.update(environment)
+    os.environ.update(variables)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     assert parent is not None

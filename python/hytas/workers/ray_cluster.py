@@ -5,19 +5,19 @@ import re
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast
+from functools import partial
+from typing import Any, TypeVar
 
 from hytas.errors import InputError, one_line
 from hytas.workers.base import (
     ExecutorWorkers,
     Facts,
     Job,
+    Loaded,
     Shared,
     check_facts,
+    environment,
     facts_here,
-    once,
 )
 
 T = TypeVar("T")
@@ -25,20 +25,8 @@ RETRIES = 10
 """Number of retries of a call whose worker is lost."""
 HERE = "local"  # Ray's name for a cluster that starts on this machine
 CONNECT_SECONDS = 10
+ATTEMPTS = "RAY_gcs_server_port_wait_time_s"
 ADDRESS = re.compile(r"(ray://)?(?P<host>[^\s/:@\[\]]+|\[[0-9a-fA-F:.]+\]):(?P<port>[0-9]{1,5})")
-
-
-@dataclass(frozen=True, eq=False)
-class InStore(Generic[T]):
-    """A value in Ray's object store."""
-
-    reference: Any
-
-    def get(self) -> T:
-        """Return the value; a worker fetches it once."""
-        import ray
-
-        return once(self.reference.hex(), lambda: cast("T", ray.get(self.reference)))
 
 
 class RayExecutor(Executor):
@@ -133,7 +121,8 @@ class RayWorkers(ExecutorWorkers):
 
     def share(self, value: T) -> Shared[T]:
         """Put a value into the object store."""
-        return InStore(self._ray.put(value))
+        reference = self._ray.put(value)
+        return Loaded(reference.hex(), partial(_fetched, reference))
 
     def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
         """Call `work` with each of the jobs.
@@ -185,7 +174,9 @@ def _connect(ray: Any, address: str) -> None:
         if named:
             # Ray itself would try for twenty minutes.
             socket.create_connection(named, CONNECT_SECONDS).close()
-        with _one_attempt() if named else nullcontext():
+        # One attempt to reach the head node (40 s), not twenty.
+        attempts = {} if named is None else {ATTEMPTS: os.environ.get(ATTEMPTS, "1")}
+        with environment(attempts):
             ray.init(
                 address=address,
                 include_dashboard=False if address == HERE else None,
@@ -198,19 +189,6 @@ def _connect(ray: Any, address: str) -> None:
         raise InputError(
             "workers", "ray", f"no cluster answers at {address}: {one_line(error)}{hint}"
         ) from None
-
-
-@contextmanager
-def _one_attempt() -> Iterator[None]:
-    """Let Ray try to reach the head node once (40 s), not twenty times."""
-    name = "RAY_gcs_server_port_wait_time_s"
-    before = os.environ.get(name)
-    os.environ.setdefault(name, "1")
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
 
 
 def _check_nodes(ray: Any) -> None:
@@ -234,6 +212,13 @@ def _check_nodes(ray: Any) -> None:
             "workers", "ray", f"a machine cannot run hytas: {one_line(error)}"
         ) from None
     check_facts(facts, "ray")
+
+
+def _fetched(reference: Any) -> Any:
+    """Return a value of Ray's object store."""
+    import ray
+
+    return ray.get(reference)
 
 
 def _call(

@@ -3,9 +3,9 @@
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 from hytas.errors import InputError, one_line
@@ -13,6 +13,7 @@ from hytas.plugins import carried
 from hytas.workers.base import (
     Facts,
     Job,
+    Loaded,
     Result,
     Shared,
     Timed,
@@ -20,7 +21,6 @@ from hytas.workers.base import (
     check_facts,
     counted,
     facts_here,
-    once,
 )
 
 T = TypeVar("T")
@@ -36,17 +36,6 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "memory": ("mem_gb", float),
     "time": ("timeout_min", int),
 }
-
-
-@dataclass(frozen=True)
-class InFile(Generic[T]):
-    """A value in a file of the shared folder."""
-
-    path: Path
-
-    def get(self) -> T:
-        """Return the value; a worker reads it once."""
-        return once(str(self.path), lambda: cast("T", _load(self.path)))
 
 
 class SlurmWorkers(Workers):
@@ -98,7 +87,7 @@ class SlurmWorkers(Workers):
         path.parent.mkdir(parents=True, exist_ok=True)
         self._shared.append(path)
         path.write_bytes(cloudpickle.dumps(value))
-        return InFile(path)
+        return Loaded(str(path), partial(_load, path))
 
     def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
         """Submit all jobs as one array, and yield their results.

@@ -28,7 +28,6 @@ from hytas.train import (
     Recipe,
     TrainingResult,
     train,
-    train_weights,
 )
 
 
@@ -104,7 +103,7 @@ def _fitted(
     """The trained supernet of a run, and its history."""
     config, data = context.config, context.data
     supernet = Supernet.new(context.space.name, data.shape, config.seed, context.device)
-    result = train_weights(
+    result = train(
         _learner(context, supernet, recipe),
         data.labelled(data.split.train),
         data.labelled(data.split.validation),

@@ -17,6 +17,7 @@ from hytas.data import (
     synthetic_scene,
 )
 from hytas.errors import InputError
+from refusals import refuses
 
 
 @settings(max_examples=40, deadline=None)
@@ -142,6 +143,28 @@ def test_band_selection():
     for text in ("", "0-3", "3-1", "1-9", "a", "1-", "-3", "1--3", "2,2", "1-4,3", "1.5"):
         with pytest.raises(InputError, match="bands="):
             parse_bands(text, 8)
+
+
+def test_band_selection_by_wavelengths():
+    waves = np.array([400.0, 700, 1400, 1000, 1900, 2500])  # in the order of two sensors
+    assert parse_bands("400-900nm, 1000nm-1900 nm", 6, waves).tolist() == [0, 1, 2, 3, 4]
+    assert parse_bands("6,400-700NM,650.5-750nm", 6, waves, (0,)).tolist() == [1, 5]
+    for text, rule in (
+        ("900-950nm", "holds no band; the bands lie at 400.0 to 2500.0 nm"),
+        ("900-400nm", "run upwards"),
+        ("400nm", "range of wavelengths such as 400-900nm"),
+        ("390-410nm", "marked as bad"),
+        ("1,300-800nm,2", "names a band twice"),
+    ):
+        with refuses("bands", text, rule):
+            parse_bands(text, 6, waves, (0,))
+    with refuses("bands", "400-900nm", "are not known; give numbers of bands"):
+        parse_bands("400-900nm", 6)
+    scene = scene_from_arrays(
+        np.arange(96).reshape(4, 4, 6), np.arange(16).reshape(4, 4) % 3, wavelengths=waves
+    )
+    scaling = Preprocessing.fit_scene(scene, np.arange(16), bands="400-900nm")
+    assert scaling.bands.tolist() == [0, 1]
 
 
 def test_synthetic_scene():

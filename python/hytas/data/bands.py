@@ -1,17 +1,21 @@
 """Choose the bands of a cube to use."""
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from hytas.errors import InputError
-from hytas.types import Array, Mask
+from hytas.types import Array, Floats, Mask
 
 Bands = npt.NDArray[np.int64]
+_WAVES = re.compile(r"(\d+\.?\d*)(?: ?nm)? ?- ?(\d+\.?\d*) ?nm", re.IGNORECASE)
 
 
-def select_bands(bands: str | None, bad_bands: Sequence[int], count: int) -> Bands:
+def select_bands(
+    bands: str | None, bad_bands: Sequence[int], count: int, wavelengths: Floats | None = None
+) -> Bands:
     """Return the bands to start from: a selection, or all bands except the bad ones.
 
     Args:
@@ -22,7 +26,7 @@ def select_bands(bands: str | None, bad_bands: Sequence[int], count: int) -> Ban
         Indices from 0, ascending.
     """
     if bands is not None:
-        return parse_bands(bands, count)
+        return parse_bands(bands, count, wavelengths, bad_bands)
     return np.setdiff1d(np.arange(count), np.asarray(bad_bands, dtype=np.int64))
 
 
@@ -60,28 +64,62 @@ def format_bands(bands: Bands) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ends)
 
 
-def parse_bands(text: str, count: int) -> Bands:
-    """Read a selection such as "1-103,110-148": band numbers from 1, ranges with both ends.
+def parse_bands(
+    text: str,
+    count: int,
+    wavelengths: Floats | None = None,
+    bad_bands: Sequence[int] = (),
+) -> Bands:
+    """Read a selection such as "1-103,110-148" or "400-1340nm,1460-1790nm".
+
+    Numbers of bands count from 1. Ranges have both ends; those of wavelengths leave out bad bands.
+
+    Args:
+        wavelengths: (count,) in nm; None if the scene names none.
+        bad_bands: indices from 0.
 
     Returns:
         Indices from 0, ascending.
 
     Raises:
-        InputError: a part is not a number or a range, is outside 1..count, or runs backwards, or a
-            band is named twice.
+        InputError: a part is not a number or a range, is outside 1..count, runs backwards, or
+            holds no band; a number is named twice; or wavelengths are not known.
     """
     kept: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
+    for part in (each.strip() for each in text.split(",")):
+        if part.lower().endswith("nm"):
+            within = _within(part, text, wavelengths)
+            kept += np.setdiff1d(within, [*bad_bands, *kept]).tolist()
+            continue
+        first, dash, last = part.partition("-")
         try:
             start, stop = int(first), int(last if dash else first)
         except ValueError:
-            rule = f"{part.strip()!r} is not a band number or a range such as 1-103"
+            rule = f"{part!r} is not a band number, or a range such as 1-103 or 400-900nm"
             raise InputError("bands", text, rule) from None
         if not 1 <= start <= stop <= count:
-            rule = f"{part.strip()!r} must run upwards within 1 to {count}"
-            raise InputError("bands", text, rule)
+            raise InputError("bands", text, f"{part!r} must run upwards within 1 to {count}")
         kept.extend(range(start - 1, stop))
+    if not kept:
+        raise InputError("bands", text, "all bands in these ranges are marked as bad")
     if len(set(kept)) < len(kept):
         raise InputError("bands", text, "names a band twice")
     return np.array(sorted(kept), dtype=np.int64)
+
+
+def _within(part: str, text: str, wavelengths: Floats | None) -> Bands:
+    """Return the bands whose centres lie in a range of wavelengths, ends included."""
+    match = _WAVES.fullmatch(part)
+    if match is None:
+        raise InputError("bands", text, f"{part!r} is not a range of wavelengths such as 400-900nm")
+    if wavelengths is None:
+        rule = f"{part!r} is a range of wavelengths, and those of the bands are not known"
+        raise InputError("bands", text, rule, "give numbers of bands, such as 1-103")
+    low, high = float(match[1]), float(match[2])
+    if low > high:
+        raise InputError("bands", text, f"{part!r} must run upwards")
+    within = np.flatnonzero((wavelengths >= low) & (wavelengths <= high))
+    if not within.size:
+        ends = f"{wavelengths.min():.1f} to {wavelengths.max():.1f} nm"
+        raise InputError("bands", text, f"{part!r} holds no band; the bands lie at {ends}")
+    return within

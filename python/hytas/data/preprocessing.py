@@ -80,6 +80,7 @@ class Preprocessing:
         method: str = "standard",
         bands: str | None = None,
         bad_bands: Sequence[int] = (),
+        wavelengths: Floats | None = None,
         nodata: float | None = None,
         least: int = 2,
     ) -> Self:
@@ -90,6 +91,7 @@ class Preprocessing:
             method: "standard" (zero mean, unit deviation) or "minmax" (0 to 1).
             bands: a selection that `parse_bands` reads; None means all bands except the bad ones.
             bad_bands: indices to leave out if there is no selection.
+            wavelengths: (B,) in nm, for a selection by wavelengths; or None.
             nodata: the no-data value; a band is fitted on the other values.
             least: bands that must be left.
 
@@ -103,7 +105,7 @@ class Preprocessing:
         if spectra.shape[0] == 0:
             rule = "there are none to train on; scaling needs at least one"
             raise InputError("pixels", rule=rule)
-        chosen = select_bands(bands, bad_bands, count)
+        chosen = select_bands(bands, bad_bands, count, wavelengths)
         values = spectra[:, chosen].astype(np.float64)
         empty = np.zeros(values.shape, np.bool_) if nodata is None else values == nodata
         finite_values = finite(values)
@@ -155,6 +157,7 @@ class Preprocessing:
             method=method,
             bands=bands,
             bad_bands=scene.bad_bands,
+            wavelengths=scene.wavelengths,
             nodata=scene.nodata,
             least=scene.least_bands,
         )

@@ -9,7 +9,7 @@ import numpy as np
 from hytas.data.labels.maps import LabelMap
 from hytas.data.palette import Palette, palette
 from hytas.data.patches import Part
-from hytas.types import Array, Pixels
+from hytas.types import Array, Floats, Pixels
 
 Read = Callable[[Pixels], Array]
 """Numbers of samples (n,) -> their raw values (n, side, side, bands)."""
@@ -28,6 +28,7 @@ class Samples(ABC):
     class_names: tuple[str, ...]
     class_ids: tuple[int, ...]
     class_colours: tuple[tuple[int, int, int], ...] | None
+    wavelengths: Floats | None
     nodata: float | None = None
 
     has_map: ClassVar[bool] = False

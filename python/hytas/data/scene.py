@@ -193,7 +193,8 @@ def scene_from_arrays(
     check_cube(cube, "data")
     maps = _checked_maps(cube, labels, train, test, map_names)
     nodata = as_stored(nodata, cube.dtype)
-    joined, valid, remarks = _masked(cube, maps, nodata, (bands, bad_bands))
+    waves = wavelengths_of(wavelengths, cube.shape[2])
+    joined, valid, remarks = _masked(cube, maps, nodata, (bands, bad_bands), waves)
     digest = _digest(cube, np.float32)
     return Scene(
         name=name,
@@ -203,7 +204,7 @@ def scene_from_arrays(
         test=joined.test,
         class_names=numbered(_names(class_names, joined)),
         class_ids=joined.ids,
-        wavelengths=wavelengths_of(wavelengths, cube.shape[2]),
+        wavelengths=waves,
         valid=valid,
         sources=tuple(sources),
         cube_digest=digest,
@@ -221,11 +222,12 @@ def _masked(
     maps: list[tuple[str, Array]],
     nodata: float | None,
     selection: tuple[str | None, Sequence[int]],
+    wavelengths: Floats | None,
 ) -> tuple[Labels, Mask, tuple[str, ...]]:
     """Return the joined maps without empty pixels, which pixels (H, W) hold data, and notes."""
     labelled = np.logical_or.reduce([values != 0 for _, values in maps])
     alive = measured_bands(cube, labelled, nodata)
-    used = np.intersect1d(select_bands(*selection, cube.shape[2]), alive)
+    used = np.intersect1d(select_bands(*selection, cube.shape[2], wavelengths), alive)
     empty = ~valid_mask(cube, nodata, used)
     maps, emptied = _without(empty, maps)
     joined = join(maps)

@@ -258,9 +258,9 @@ class DataSettings:
     )
     bands: str | None = setting(
         None,
-        "Bands to use. Dead bands are always dropped.",
+        "Bands to use, by their numbers or their wavelengths. Dead bands are always dropped.",
         "Scene",
-        example="1-103,110-148",
+        example="1-103,110-148 or 400-1340nm,1460-1790nm",
         estimator=True,
     )
     scaling: str = setting(

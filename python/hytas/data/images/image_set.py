@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hytas.data.labels.maps import LabelMap
 from hytas.data.samples import Read, Samples
 from hytas.errors import InputError
-from hytas.types import Array, Mask
+from hytas.types import Array, Floats, Mask
 
 MOST_FITTED = 2**22
 """Values of training images, at most, that their scaling is fitted on."""
@@ -43,10 +43,10 @@ class ImageSet(Samples):
     files: tuple[str, ...]
     notes: tuple[str, ...] = ()
     class_colours: tuple[tuple[int, int, int], ...] | None = None
+    wavelengths: Floats | None = None
 
     kind: ClassVar[str] = "pixel values"
     least_bands: ClassVar[int] = 1
-    wavelengths: ClassVar[None] = None
     fwhm: ClassVar[None] = None
     pixel_metres: ClassVar[None] = None
 

@@ -45,8 +45,6 @@ class Kind(NamedTuple):
         is_checked: whether the file has checksums, so that damage can be seen.
         types: of the values that it can hold.
         bands: that it can hold; None for any number.
-        is_turned: whether its bands are not the last axis, and neither format nor labels of one
-            column tell so.
     """
 
     format: str
@@ -55,7 +53,6 @@ class Kind(NamedTuple):
     is_checked: bool = False
     types: tuple[str, ...] = ("int16", "float32", "uint8")
     bands: int | None = None
-    is_turned: bool = False
 
 
 def write_envi(path: Path, cube: np.ndarray, interleave: str, order: str, extra: str = "") -> None:
@@ -295,8 +292,8 @@ KINDS: dict[str, Kind] = {
     "npy-big-endian": Kind("NumPy npy", _npy_big_endian),
     **_ENVI,
     "h5": Kind("HDF5", _hdf5, _ARRAYS | _says("nodata"), is_checked=True),
-    "h5-bands-first": Kind("HDF5", _hdf5_bands_first, is_turned=True),
-    "h5-named": Kind("HDF5", _hdf5_named, is_turned=True),
+    "h5-bands-first": Kind("HDF5", _hdf5_bands_first),
+    "h5-named": Kind("HDF5", _hdf5_named),
     "nc4": Kind("NetCDF-4", _netcdf4, _ALL | _ARRAYS),
     "nc3": Kind("NetCDF-3", _netcdf3("y", "x", "z"), _says("nodata"), types=("int16", "float32")),
     "nc3-bands": Kind("NetCDF-3", _netcdf3("bands", "y", "x"), types=("int16", "float32")),
@@ -309,12 +306,8 @@ KINDS: dict[str, Kind] = {
     "tiff-tiles": Kind("GeoTIFF", _tifffile(tile=(16, 16), compression="zlib")),
     "tiff-planes-tiles": Kind("GeoTIFF", _tifffile(**_SEPARATE, tile=(16, 16))),
     "tiff-big-endian": Kind("GeoTIFF", _tifffile(byteorder=">", compression="zlib")),
-    "tiff-pages": Kind("GeoTIFF", _tifffile(pages=True), is_turned=True),
-    "tiff-pages-zip": Kind(
-        "GeoTIFF",
-        _tifffile(pages=True, compression="zlib"),
-        is_turned=True,
-    ),
+    "tiff-pages": Kind("GeoTIFF", _tifffile(pages=True)),
+    "tiff-pages-zip": Kind("GeoTIFF", _tifffile(pages=True, compression="zlib")),
     "bigtiff": Kind("GeoTIFF", _tifffile(bigtiff=True)),
     "geotiff": Kind("GeoTIFF", _gdal("GTiff", "tif"), _ALL),
     "gdal-envi": Kind("ENVI BSQ", _gdal("ENVI", "img"), _RASTER),

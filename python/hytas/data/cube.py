@@ -207,6 +207,10 @@ def cube_in(
         facts, notes = band_facts(contents, variable, roles.band)
     remarks = [*contents.notes, *notes, *([] if roles.note is None else [roles.note])]
     cube = FileCube(contents, variable, roles, facts, tuple(remarks), argument)
+    if cube.shape[2] == 1 and not roles.is_settled:
+        rule = f"{variable} has one band; a scene needs at least 2"
+        hint = "if its bands are on another axis, name the axes with `axes`"
+        raise InputError(argument, contents.path, rule, hint)
     if cube.shape[2] < 2 or 0 in cube.shape:
         shape = " x ".join(map(str, cube.shape))
         rule = f"its cube is {shape}: pixels with at least 2 bands are needed"
@@ -270,7 +274,7 @@ def find_cube(
 def cubes_in(contents: Contents) -> list[Variable]:
     """Return the arrays that may be the cube by their shapes, numeric or not."""
     cubes = [each for each in contents.variables if _is_cube(each)]
-    # One line of a cube has the shape of a map with a leading axis of one.
+    # A cube of one line or one column has the shape of a map with a further axis.
     return cubes or [each for each in contents.variables if _is_one_line(each)]
 
 
@@ -291,7 +295,7 @@ def _is_cube(variable: Variable) -> bool:
 
 def _is_one_line(variable: Variable) -> bool:
     named, shape = _sizes(variable)
-    return len(shape) == 3 and "band" not in named and shape[0] == 1 and min(shape[1:]) > 1
+    return len(shape) == 3 and "band" not in named and shape.count(1) == 1
 
 
 def _is_flat(variable: Variable) -> bool:

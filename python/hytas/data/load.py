@@ -179,7 +179,11 @@ def _read(data: Named, labels: Sequence[Any], options: SceneOptions) -> Scene:
         others = [open_file(path, "labels") for path in labels] or [contents]
     shapes = map_shapes(others[0]) if others else ()
     variable = find_cube(contents, options.cube_key, "data", shapes)
-    cube = cube_in(contents, variable, "data", axes=options.axes)
+    if not labels and options.labels.key is None:  # a cube of one line looks like a map
+        rest = tuple(each for each in contents.variables if each is not variable)
+        others = [replace(contents, variables=rest)]
+    shapes = map_shapes(others[0]) if others else ()
+    cube = cube_in(contents, variable, "data", axes=options.axes, maps=shapes)
     if others:
         label_maps = _maps(others, cube, options.labels)
         # Without names, the label map shows which axis holds the bands.
@@ -234,11 +238,8 @@ def _maps(others: Sequence[Contents], cube: FileCube, options: LabelOptions) -> 
     contents, variable = cube.contents, cube.variable
     kept = tuple(variable.shape[axis] for axis in cube_axes(variable))
     shape = cube.shape if cube.axes.is_settled else kept
-    if others[0] is not contents:
+    if others[0].path != contents.path:
         return of_rasters(others, options, shape, cube.grid if is_placed(cube.grid) else None)
-    if options.key is None and not map_shapes(contents):
-        path = str(contents.path)
-        raise InputError("data", path, "holds no label map", "name its file with `labels`")
     return of_rasters(others, options, shape, None, argument="data")
 
 

@@ -18,6 +18,9 @@ from hytas.types import Array, Mask
 PICTURES = ("PNG", "BMP")
 """Formats in which the colours of a palette are the classes, unless its first one is black."""
 
+NO_MAP = "holds no label map"
+"""Rule that a file with a cube alone breaks, if labels are needed."""
+
 # Pairs of names of a training and a test map, in lower case.
 SPLIT_NAMES = (
     ("tr", "te"),
@@ -109,7 +112,7 @@ def _is_picture(variable: Variable) -> bool:
 def map_shapes(contents: Contents) -> list[tuple[int, int]]:
     """Return the height and width of each array that may be a label map, numeric or not."""
     planes = (_plane(each) for each in contents.variables if each.kind != "other" or not each.shape)
-    return [plane for plane in planes if plane is not None and min(plane) > 1]
+    return [plane for plane in planes if plane is not None]
 
 
 def _plane(variable: Variable) -> tuple[int, int] | None:
@@ -133,11 +136,13 @@ def _fitting(
     argument: str,
 ) -> list[Variable]:
     if not maps:
-        names = listed(contents.variables)
         unfit = [v for v in contents.variables if _plane(v) is not None and v.kind == "text"]
         if unfit:
             require_number(unfit[0], contents, argument)
-        raise InputError(argument, str(contents.path), f"has no label map; it holds {names}")
+        rule, hint = f"has no label map; it holds {listed(contents.variables)}", ""
+        if argument == "data":
+            rule, hint = NO_MAP, "name its file with `labels`"
+        raise InputError(argument, str(contents.path), rule, hint)
     matches = [v for v in maps if shape is None or _fits(v, shape, grid)]
     if not matches and shape is not None:
         names = listed(maps)

@@ -4,7 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reader_files import KINDS, TRANSFORM, Facts, kinds_that_say, write_raster
+import rasterio
+import tifffile
+from rasterio.control import GroundControlPoint
+from reader_files import KINDS, TRANSFORM, Facts, kinds_that_say, write_envi, write_raster
 
 from hytas.data import load_cube, load_scene, open_cube, scene_from_arrays
 from refusals import refuses
@@ -60,8 +63,8 @@ def test_windows_equal_slices(folder: Path, name: str, dtype: str) -> None:
 @pytest.mark.parametrize("size", [(9, 11), (1, 40), (24, 1)])
 @pytest.mark.parametrize("name", KINDS)
 def test_a_scene_is_that_of_its_arrays(folder: Path, name: str, size: tuple[int, int]) -> None:
-    if size[1] == 1 and KINDS[name].is_turned:
-        pytest.skip("its axes cannot be told")
+    if size[1] == 1 and name.startswith("tiff-pages"):
+        pytest.skip("the writer joins pages of one column into one page")
     cube = made(name, *size)
     labels = np.random.default_rng(1).choice(np.array([0, 2, 5, 7], np.uint8), size)
     np.save(folder / "gt.npy", labels)
@@ -133,6 +136,48 @@ def test_damage_is_seen_where_there_are_checksums(folder: Path, name: str) -> No
     largest.write_bytes(data)
     with refuses("scene", rule="truncated or corrupt"):
         load_cube(path)
+
+
+@pytest.mark.parametrize("name", ["tiff-zip", "tiff-planes-zip", "tiff-tiles", "tiff-pages-zip"])
+def test_one_changed_bit_of_a_deflated_tiff_is_seen(folder: Path, name: str) -> None:
+    cube = made(name)
+    path = KINDS[name].write(folder, cube, Facts())
+    data = path.read_bytes()
+    with tifffile.TiffFile(path) as file:
+        offset, size = file.pages[0].dataoffsets[0], file.pages[0].databytecounts[0]
+    for place in np.linspace(offset + 2, offset + size - 1, 9, dtype=int):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :])
+        with refuses("scene", rule="truncated or corrupt"):
+            load_cube(path)
+
+
+def test_a_warning_of_damaged_pixels_refuses_them(folder: Path) -> None:
+    cube = np.zeros((10, 50, 2), np.uint8)
+    path = write_raster(folder / "cube.tif", cube, Facts(), compress="packbits")
+    data = bytearray(path.read_bytes())
+    with tifffile.TiffFile(path) as file:
+        end = file.pages[0].dataoffsets[0] + file.pages[0].databytecounts[0]
+    data[end - 2] = 0x81  # a run of 128 values, more than are left in the last row
+    path.write_bytes(data)
+    with refuses("scene", rule="truncated or corrupt.*PackBits"):
+        load_cube(path)
+
+
+def test_scales_and_control_points_that_are_not_used_give_a_note(folder: Path) -> None:
+    path = write_raster(folder / "cube.tif", made("geotiff"), Facts())
+    with rasterio.open(path, "r+") as file:
+        file.scales = [1e-4] * file.count
+    assert "its scale of values" in open_cube(path).notes[0]
+    corners = [GroundControlPoint(row, column, column, row) for row in (0, 9) for column in (0, 11)]
+    with rasterio.open(path, "r+") as file:
+        file.gcps = corners, rasterio.CRS.from_epsg(4326)
+    cube = open_cube(path)
+    assert "its ground control points are not used" in cube.notes[1]
+    assert not cube.grid.is_placed
+    gains = f"data gain values = {{{', '.join(['0.5'] * 6)}}}\n"
+    for extra in (gains, "reflectance scale factor = 10000\n"):
+        write_envi(folder / "cube.img", made("geotiff"), "bil", "<", extra)
+        assert "its scale of values" in open_cube(folder / "cube.img").notes[0]
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,13 @@ Only the driver of the format opens a file. A raster whose pixels lie in a file 
 refused, so that no file can make hytas read another one.
 """
 
+import itertools
 import json
+import logging
 import re
 import struct
 import warnings
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -60,6 +63,7 @@ def read(path: Path, driver: str, name: str) -> Contents:
         facts = envi.header_facts(fields, dataset.count)
         colours = dict(facts.class_colours) or _palette(dataset)
         bands, notes = _with_items(dataset, facts.bands, "wavelength" in fields)
+        notes += tuple(_unused(dataset, fields))
         unmarked = _variable(dataset, path.stem, partial(_values, str(path), driver))
         nodata_values = dataset.nodatavals
         has_mask = [flag.name for flag in dataset.mask_flag_enums[0]] == ["per_dataset"]
@@ -194,7 +198,66 @@ def _values(path: str, driver: str, key: Key) -> Array:
     with settings():
         dataset = _dataset(path, driver, Path(where).stat().st_mtime_ns)
         window = ((rows.start, rows.stop), (columns.start, columns.stop))
-        return np.asarray(dataset.read(list(range(bands.start + 1, bands.stop + 1)), window=window))
+        numbers = range(bands.start + 1, bands.stop + 1)
+        with _strict():
+            values = np.asarray(dataset.read(list(numbers), window=window))
+        # GDAL does not compare the sums.
+        if getattr(dataset.compression, "name", "") == "deflate":
+            _check_sums(Path(where), dataset, numbers, window)
+        return values
+
+
+@contextmanager
+def _strict() -> Iterator[None]:
+    """Turn warnings of GDAL, of which damaged pixels are the cause, into errors.
+
+    Raises:
+        ValueError: there is a warning or an error.
+    """
+    texts: list[str] = []
+    handler, log = logging.Handler(logging.WARNING), logging.getLogger("rasterio")
+    handler.emit = lambda record: texts.append(record.getMessage())  # type: ignore[method-assign]
+    level, log.propagate = log.level, False
+    log.setLevel(logging.WARNING)
+    log.addHandler(handler)
+    try:
+        yield
+    except Exception as error:  # rasterio's says only that there is a cause
+        raise ValueError(str(error.__cause__ or error)) from None
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+        log.propagate = True
+    if texts:
+        raise ValueError(texts[0])
+
+
+def _check_sums(
+    path: Path, dataset: Any, bands: Sequence[int], window: tuple[tuple[int, int], ...]
+) -> None:
+    """Compare the checksums of the compressed blocks of a TIFF in a window.
+
+    Raises:
+        ValueError: one differs.
+    """
+    places = [
+        range(start // size, -(-stop // size))
+        for (start, stop), size in zip(window, dataset.block_shapes[0], strict=True)
+    ]
+    of_bands = bands if dataset.interleaving.name == "band" else bands[:1]
+    with path.open("rb") as file:
+        for band, y, x in itertools.product(of_bands, *places):
+            offset, size = (
+                dataset.get_tag_item(f"BLOCK_{name}_{x}_{y}", "TIFF", bidx=band)
+                for name in ("OFFSET", "SIZE")
+            )
+            if offset is None or size is None:  # a block that is left out
+                continue
+            file.seek(int(offset))
+            try:
+                zlib.decompressobj().decompress(file.read(int(size)))
+            except zlib.error as error:
+                raise ValueError(f"a block of pixels is damaged: {error}") from None
 
 
 def _mask(path: str, driver: str, key: Key) -> Array:
@@ -349,6 +412,18 @@ def _with_items(
     if listed is not None:
         facts = replace(facts, wavelengths=own.wavelengths, fwhm=own.fwhm)
     return facts if own.good is None else replace(facts, good=own.good), tuple(notes)
+
+
+def _unused(dataset: Any, fields: Mapping[str, str]) -> Iterator[str]:
+    """Yield a note on each fact of a raster that changes neither its values nor its place."""
+    scales = {*zip(dataset.scales, dataset.offsets, strict=True)} - {(1.0, 0.0)}
+    if scales or "reflectance scale factor" in fields:
+        yield "its scale of values (such as reflectance) is not applied: values are as stored"
+    if dataset.gcps[0]:
+        yield (
+            "its ground control points are not used, so it has no place: gdalwarp makes a raster "
+            "on a map grid"
+        )
 
 
 def _listed(

@@ -1,5 +1,6 @@
 """Bad input is refused in one line that names the argument, the value and the rule."""
 
+import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -49,6 +50,13 @@ def test_text_named_mat(tmp_path, text):
 def test_other_files(tmp_path):
     (tmp_path / "scene.txt").write_text("hello")
     assert "has no format that hytas reads (MATLAB v7.3, NumPy" in refused(tmp_path / "scene.txt")
+    for member, hint in (("xl/workbook.xml", "save the sheet as CSV"), ("a.shp", "unpack it")):
+        with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+            archive.writestr(member, "")
+        assert f"without arrays of NumPy; {hint}" in refused(tmp_path / "a.zip")
+    (tmp_path / "a.sli").write_bytes(bytes(80))
+    (tmp_path / "a.hdr").write_text("ENVI\nfile type = ENVI Spectral Library\n")
+    assert "is a spectral library" in refused(tmp_path / "a.hdr")
 
 
 @pytest.mark.parametrize(("at", "value"), [(128, 77), (144, 99), (160, 10), (188, 4), (184, 40)])

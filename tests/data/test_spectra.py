@@ -60,6 +60,24 @@ def test_a_file_of_columns_is_read(suffix: str, tmp_path: Path) -> None:
     assert "18 groups" in table.describe(20)
 
 
+def test_columns_of_one_stem_are_the_bands(tmp_path: Path) -> None:
+    table = frame().rename(columns={f"{wave:g} nm": f"R_{wave:g}" for wave in WAVES})
+    table.insert(0, "id", range(len(table)))
+    table.to_csv(tmp_path / "a.csv", index=False)
+    loaded = of_frame(tmp_path / "a.csv")
+    np.testing.assert_allclose(loaded.wavelengths, WAVES)
+    np.testing.assert_allclose(loaded.cube[:, 0], values()[0], rtol=1e-6)
+    assert "columns that are no bands: id, moisture, field" in loaded.notes
+    table[table.columns[::-1]].to_csv(tmp_path / "turned.csv", index=False)
+    rows = read_rows(tmp_path / "turned.csv", len(WAVES), WAVES.tolist())
+    np.testing.assert_allclose(rows.values, values()[0], rtol=1e-6)
+    counted = {f"R_{wave:g}": f"b{number}" for number, wave in enumerate(WAVES, start=1)}
+    table.rename(columns=counted).to_csv(tmp_path / "b.csv", index=False)
+    loaded = of_frame(tmp_path / "b.csv")
+    assert loaded.wavelengths is None
+    np.testing.assert_allclose(loaded.cube[:, 0], values()[0], rtol=1e-6)
+
+
 def test_files_as_spreadsheets_write_them(tmp_path: Path) -> None:
     table = frame()
     plain = tmp_path / "a.csv"
@@ -76,6 +94,12 @@ def test_files_as_spreadsheets_write_them(tmp_path: Path) -> None:
         np.testing.assert_allclose(loaded.cube, expected.cube, rtol=1e-6)
         np.testing.assert_allclose(loaded.wavelengths, expected.wavelengths)
         assert loaded.class_names == CROPS
+    rows = plain.read_text().splitlines()
+    plain.write_text("\n".join([rows[0], *(f"{row}," for row in rows[1:])]))
+    np.testing.assert_array_equal(of_frame(plain, group_column="field").cube, expected.cube)
+    plain.write_text("\n".join([rows[0], *(f"{row},7" for row in rows[1:])]))
+    with refuses("data", plain, "a value more than its first line names"):
+        of_frame(plain)
     table["crop"] = "Dünger"
     table.to_csv(plain, index=False, encoding="cp1252")
     with refuses("data", plain, "is no text in UTF-8"):
@@ -168,6 +192,7 @@ def test_arrays_with_a_list_of_labels_are_a_table(form: str, tmp_path: Path) -> 
     np.testing.assert_array_equal(table.cube[:, 0], spectra)
     assert table.class_names == ("0", "1", "2")  # 0 is a class
     assert "understood as a table" in table.notes[0]
+    assert "0 is a class: if it marks rows without a label" in table.notes[1]
 
 
 def test_the_named_lists_of_a_file_find_their_array(tmp_path: Path) -> None:

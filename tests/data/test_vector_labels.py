@@ -89,6 +89,9 @@ def test_numbers_are_ids(tmp_path: Path) -> None:
     loaded = load_scene(header, path, unlabelled=255)
     assert loaded.class_ids == (3, 7)
     assert any("2 shapes of class 0 or the unlabelled class" in note for note in loaded.notes)
+    texts = [(shape, {"Class": str(fields["class"])}) for shape, fields in features]
+    as_texts = load_scene(header, geojson(tmp_path / "texts.json", texts), class_field="class")
+    assert as_texts.class_ids == (3, 7, 255)
     one_more = load_scene(header, path, zero_is_a_class=True)
     assert one_more.class_ids == (1, 4, 8, 256)
     assert one_more.class_names == ("label 0", "label 3", "label 7", "label 255")
@@ -109,6 +112,9 @@ def test_points(tmp_path: Path) -> None:
         for (column, row), name in places.items()
     ]
     path.write_text("crop,x,y\n" + "\n".join(rows))
+    np.testing.assert_array_equal(load_scene(header, path).labels, expected)
+    commas = "crop;x;y\n" + "\n".join(rows).replace(",", ";").replace(".", ",")
+    path.write_text(commas)
     np.testing.assert_array_equal(load_scene(header, path).labels, expected)
     points = [
         ({"type": "MultiPoint", "coordinates": utm([(c + 0.5, r + 0.5)])[:1]}, {"crop": name})

@@ -32,14 +32,15 @@ def read(path: Path, options: LabelOptions) -> Shapes:
     import shapely
 
     text = path.read_text(encoding="utf-8-sig", errors="replace")
-    columns, rows = read_csv(path, text, delimiter=_delimiter(_first_line(text)))
+    delimiter = _delimiter(_first_line(text))
+    columns, rows = read_csv(path, text, delimiter=delimiter)
     check_amount(len(rows))
     if (position := _position(columns)) is None:
         rule = "has no positions: columns x and y, lon and lat, or row and column needed"
         raise InputError("labels", str(path), rule, f"it has {listed(columns)}")
     names, crs = position
     pixels = crs is None
-    places = _places(rows, names) + (0.5 if pixels else 0.0)
+    places = _places(rows, names, "." if delimiter == "," else ",") + (0.5 if pixels else 0.0)
     others = [name for name in columns if name not in names]
     fields = {name: [_value(row.get(name)) for _, row in rows] for name in others}
     return Shapes("CSV", shapely.points(places), fields, crs, pixels)
@@ -72,11 +73,14 @@ def _position(columns: Sequence[str]) -> tuple[tuple[str, str], str | None] | No
     return None
 
 
-def _places(rows: Sequence[tuple[int, dict[Any, Any]]], names: tuple[str, str]) -> Points:
+def _places(
+    rows: Sequence[tuple[int, dict[Any, Any]]], names: tuple[str, str], decimal: str
+) -> Points:
+    """Return positions (n, 2); `decimal` may stand for a point, as in many spreadsheets."""
     places = np.full((len(rows), 2), np.nan)
     for place, (line, row) in zip(places, rows, strict=True):
-        with suppress(TypeError, ValueError):  # the place is then not finite
-            place[:] = [float(row[name]) for name in names]
+        with suppress(AttributeError, ValueError):  # the place is then not finite
+            place[:] = [float(row[name].replace(decimal, ".")) for name in names]
         if not np.isfinite(place).all():
             raise InputError(
                 rule=f"line {line}: {names[0]} {row[names[0]]!r}, {names[1]} {row[names[1]]!r} "

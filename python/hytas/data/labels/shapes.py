@@ -92,9 +92,10 @@ def find_field(fields: Mapping[str, Sequence[Any]], wanted: str | None) -> str:
     """Return the name of the field that holds the classes."""
     names = list(fields)
     if wanted is not None:
-        if wanted not in names:
+        alike = [name for name in names if name.lower() == wanted.lower()]
+        if wanted not in names and len(alike) != 1:
             raise InputError("class_field", wanted, "no such field", _holds(names))
-        return wanted
+        return wanted if wanted in names else alike[0]
     usual = [name for name in names if name.lower() in CLASS_FIELDS]
     others = [name for name in names if name.lower() not in COLOUR_FIELDS]
     candidates = usual or others

@@ -165,6 +165,8 @@ def _classes(
         several = f" (and {len(empty) - 1} more)" if len(empty) > 1 else ""
         rule = f"shape {empty[0]}{several} has no class in the field {printable(name)}"
         raise InputError("labels", rule=rule, hint="give it one, or remove the shape")
+    if not (class_ids or {}).keys() >= {*given_values} and all(map(_is_number, given_values)):
+        given_values = [int(value) for value in given_values]  # a table may hold ids as texts
     values = [_class_of(value, name, number) for number, value in enumerate(given_values, start=1)]
     if all(isinstance(value, int) for value in values):
         plus = int(options.zero_is_a_class)
@@ -184,6 +186,10 @@ def _classes(
         ids = [numbers[text] for text in texts]
         names = {numbers[text]: text for text in texts}
     return _Classes(np.array(ids, np.int64), names, _colours(fields, ids, name), notes)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10
 
 
 def _class_of(value: Any, name: str, number: int) -> int | str:

@@ -67,6 +67,9 @@ def header_of(path: Path) -> Path | None:
 
 def data_of(header: Path, suffixes: Sequence[str] = DATA_SUFFIXES) -> Path:
     """Return the data file of a header."""
+    if "library" in fields_of(header).get("file type", "").lower():
+        rule = "is a spectral library, in which a row is a spectrum and not a line of pixels"
+        raise InputError(rule=rule, hint="write its spectra as CSV, with a column of labels")
     stem = header.with_suffix("").name
     endings = ("", *suffixes, *(suffix.upper() for suffix in suffixes))
     data_files = [path for end in endings if (path := header.with_name(stem + end)).is_file()]

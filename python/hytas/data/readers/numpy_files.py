@@ -10,6 +10,7 @@ import numpy as np
 
 from hytas.data.limits import bytes_of, check_count
 from hytas.data.record import Contents, Key, Raw, Variable
+from hytas.errors import InputError
 from hytas.types import Array
 
 MOST_HEADER = 2**16
@@ -36,6 +37,10 @@ def read_npz(path: Path) -> Contents:
     variables = []
     with zipfile.ZipFile(path) as archive:
         members = [item for item in archive.infolist() if item.filename.endswith(".npy")]
+        if archive.namelist() and not members:
+            is_book = "xl/workbook.xml" in archive.namelist()
+            hint = "save the sheet as CSV" if is_book else "unpack it, and name the file in it"
+            raise InputError(rule="is a zip archive without arrays of NumPy", hint=hint)
         check_count(len(members), "arrays")
         for member in members:
             with archive.open(member) as stream:

@@ -111,7 +111,8 @@ def open_file(path: Named, argument: str = "data") -> Contents:
         rule = f"has no ENVI header next to it: looked for {path.name}.hdr and {path.stem}.hdr"
         raise InputError(argument, path, rule)
     format_names = ", ".join(dict.fromkeys(entry.name for entry in FORMATS))
-    raise InputError(argument, path, f"has no format that hytas reads ({format_names})")
+    rule = f"has no format that hytas reads ({format_names})"
+    raise InputError(argument, path, rule, "GDAL may convert it: gdal_translate FILE scene.tif")
 
 
 def is_scene_folder(path: Path) -> bool:

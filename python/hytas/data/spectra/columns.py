@@ -3,7 +3,7 @@
 import csv
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,11 @@ from hytas.errors import InputError
 from hytas.types import Array, Floats
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
-_NUMBERED = r"([^\W\d]*[ _]?)\d+(?:[.,]\d+)?(?: ?nm)?"
+_NUMBERED = re.compile(r"((?:.*[^\d.,])?\.?)(\d+(?:[.,]\d+)?)(?: ?nm)?", re.IGNORECASE)
+_WAVES = ("", "x", "wl")
+"""Stems of names that are wavelengths in any unit."""
+_LEAST_NM, _MOST_NM = 200.0, 5500.0
+"""Numbers in names such as R450 are wavelengths if they lie in this range."""
 SHOWN = 12
 """Names of columns in a message, at most."""
 
@@ -29,7 +33,8 @@ def read_columns(path: Path, labels: Any, options: SceneOptions) -> Parts:
         raise InputError("labels", labels, "a table has its labels", "name `label_column`")
     frame = frame_of(path)
     header = list(frame.columns)
-    column_names = some_of(sorted(header, key=lambda name: wave_of(name) is not None))
+    named = waves_in(header)
+    column_names = some_of(sorted(header, key=lambda name: name in named))
     if label is None:
         raise InputError("label_column", rule="missing", hint=f"{path.name} has {column_names}")
     for argument, name in (("label_column", label), ("group_column", group)):
@@ -61,8 +66,9 @@ def read_columns(path: Path, labels: Any, options: SceneOptions) -> Parts:
 
 def _bands(frame: Any, others: Sequence[str]) -> tuple[list[str], Floats | None, list[str]]:
     numeric = [name for name in others if frame[name].dtype.kind in "iufb"]
-    waves = {name: wave for name in numeric if (wave := wave_of(name)) is not None}
-    bands, wavelengths = numeric, None
+    waves, wavelengths = waves_in(numeric), None
+    numbered = {name for each in by_stem(numeric).values() if len(each) > 1 for name in each}
+    bands = [name for name in numeric if name in numbered] or numeric
     notes: list[str] = []
     if len(waves) >= 2:
         bands = list(waves)
@@ -78,10 +84,30 @@ def _bands(frame: Any, others: Sequence[str]) -> tuple[list[str], Floats | None,
 
 def has_numbered_columns(path: Path) -> bool:
     """Return whether a file has two columns with names of bands, such as 450.5, b1 or band_2."""
-    stems = Counter(
-        match[1] for name in frame_of(path).columns if (match := re.fullmatch(_NUMBERED, name))
-    )
-    return max(stems.values(), default=0) >= 2
+    return max(map(len, by_stem(frame_of(path).columns).values()), default=0) >= 2
+
+
+def by_stem(names: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Return numbered names and their numbers by their stem, such as "b" of b1 and b2."""
+    stems: dict[str, dict[str, float]] = {}
+    for name in names:
+        if (match := _NUMBERED.fullmatch(name)) is not None:
+            stems.setdefault(match[1], {})[name] = float(match[2].replace(",", "."))
+    return stems
+
+
+def waves_in(names: Iterable[str]) -> dict[str, float]:
+    """Return the names that are wavelengths, and these: 450.5, X450, 450 nm, or R450 and the like.
+
+    Names of another stem count if all their numbers can be nanometres.
+    """
+    stems = {stem.lower(): numbers for stem, numbers in by_stem(names).items() if len(numbers) > 1}
+    for stem in _WAVES:
+        if stem in stems:
+            return stems[stem]
+    most = max(stems.values(), key=len, default={})
+    is_nm = most and min(most.values()) >= _LEAST_NM and max(most.values()) <= _MOST_NM
+    return most if is_nm else {}
 
 
 def describe_columns(path: Path) -> dict[str, Any]:
@@ -115,6 +141,10 @@ def frame_of(path: Path) -> Any:
         raise InputError("data", path, "Parquet needs pyarrow", hint) from None
     if not len(frame):
         raise InputError("data", path, "has no rows")
+    if not isinstance(frame.index, pandas.RangeIndex) and not parquet:  # it took the first column
+        if not frame.iloc[:, -1].isna().all():
+            raise InputError("data", path, "its rows have a value more than its first line names")
+        frame = frame.reset_index().iloc[:, :-1].set_axis(frame.columns, axis=1)
     names = [str(name).strip() for name in frame.columns]
     for name, count in Counter(names).items():
         if count > 1:
@@ -153,23 +183,16 @@ def _read_text(path: Path) -> Any:
 
 
 def refuse_text(argument: str, path: Path, frame: Any) -> None:
-    named = frame[[name for name in frame.columns if wave_of(name) is not None]]
+    import pandas
+
+    named = frame[list(waves_in(frame.columns))]
     texts = [name for name in named.columns if named[name].dtype.kind not in "iufb"]
     numeric = len(named.columns) - len(texts)
     if texts and len(named.columns) > 1 and numeric < max(2, len(texts)):
-        values = named[texts[0]].dropna().tolist() or [None]
-        odd = next((one for one in values if wave_of(str(one)) is None), values[0])
+        values = named[texts[0]].dropna()
+        numbers = pandas.to_numeric(values.astype(str).str.replace(",", "."), errors="coerce")
+        odd = next(iter([*values[numbers.isna()], *values]), None)
         raise InputError(argument, path, f"{texts[0]} holds {odd!r}, which is no number")
-
-
-def wave_of(name: str) -> float | None:
-    """Return the number in the name of a column, such as 450.5, "X450" or "450 nm"."""
-    text = name.strip().lower().removesuffix("nm").strip().removeprefix("x").removeprefix("wl")
-    try:
-        value = float(text.lstrip("_").replace(",", "."))
-    except ValueError:
-        return None
-    return value if np.isfinite(value) else None
 
 
 def some_of(names: Sequence[str]) -> str:

@@ -1,6 +1,5 @@
 """Read tables: to train on, with their labels, or to classify."""
 
-import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,12 +13,13 @@ from hytas.data.record import reading
 from hytas.data.spectra import arrays
 from hytas.data.spectra.columns import (
     SUFFIXES,
+    by_stem,
     frame_of,
     numbers_of,
     read_columns,
     refuse_text,
     some_of,
-    wave_of,
+    waves_in,
 )
 from hytas.data.spectra.table import Spectra, table_of
 from hytas.data.wavelengths import nanometres
@@ -109,8 +109,8 @@ def read_rows(
     frame = frame_of(path)
     numeric = [name for name in frame.columns if frame[name].dtype.kind in "iufb"]
     refuse_text("scene", path, frame[[one for one in frame.columns if one not in no_bands]])
-    waves = [name for name in numeric if wave_of(name) is not None]
-    numbers = [wave_of(name) for name in waves]
+    numbered = waves_in(numeric)
+    waves, numbers = list(numbered), list(numbered.values())
     centres = nanometres(numbers)[0] if len(waves) >= 2 else None
     if centres is None and len(waves) > card_bands:  # one that is no band spoils their unit
         centres = np.array(numbers, np.float64)
@@ -140,11 +140,7 @@ def _counted(
 ) -> list[str]:
     """Return the only columns of a table that can be the bands of a model without wavelengths."""
     kept = [name for name in numeric if name not in no_bands]
-    stems: dict[str, list[str]] = {}
-    for name in kept:
-        if (numbered := re.fullmatch(r"(.*?)\d+", name)) is not None:
-            stems.setdefault(numbered[1], []).append(name)
-    for columns in (waves, kept, *stems.values()):
+    for columns in (waves, kept, *by_stem(kept).values()):
         if len(columns) == count:
             return list(columns)
     bands = waves if len(waves) >= 2 else kept

@@ -140,6 +140,8 @@ def _classes(
     ids[~missing] = numbers + 1
     lost = int(missing.sum())
     notes = [f"{lost} rows without a label are not used"] if lost else []
+    if "0" in classes.astype(str) and len(classes) > 2:
+        notes.append("0 is a class: if it marks rows without a label, set unlabelled to 0")
     return ids, [str(one) for one in classes], notes
 
 

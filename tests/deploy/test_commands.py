@@ -17,6 +17,7 @@ import pytest
 import rasterio
 from click.testing import CliRunner
 from PIL import Image
+from rasterio.warp import reproject
 from scipy.io import savemat
 from small_model import Exported
 from test_rasters import opened, write_cube
@@ -349,7 +350,13 @@ def test_classify_on_the_map_grid_of_a_product(exported: Exported, tmp_path: Pat
         assert done.exit_code == 0, done.output
     for name in ("", "sure-"):
         with opened(tmp_path / f"{name}plain.tif") as plain:
-            expected = plain.read(1)[rows, columns]
+            values = plain.read(1)
+            expected = values[rows, columns]
+            points, system = plain.gcps
+            grid = {"dst_transform": rasterio.Affine(0.1, 0, -0.05, 0, 0.1, -0.05)}
+            grid |= {"dst_crs": system, "destination": np.zeros_like(values)}
+            placed, _ = reproject(values, src_crs=system, gcps=points, **grid)
+            np.testing.assert_array_equal(placed, values)
         with rasterio.open(tmp_path / f"{name}ortho.tif") as ortho:
             np.testing.assert_array_equal(ortho.read(1), expected)
             assert ortho.transform == rasterio.Affine(0.1, 0.0, 20.0, 0.0, -0.1, 40.0)

@@ -1,6 +1,7 @@
 """Write class maps and confidences as GeoTIFF or ENVI rasters with rasterio, strip by strip."""
 
 import errno
+import itertools
 import re
 import warnings
 from collections.abc import Callable
@@ -21,6 +22,8 @@ from hytas.model_card import ModelCard
 
 _LARGEST_TABLE = 4096
 _CACHE_MEGABYTES = 32
+_CONTROL_POINTS = 20
+"""Ground control points along each side of a raster in sensor geometry."""
 _IN_A_LIST = str.maketrans(",{}", ";()")
 """Characters that a name in an ENVI list cannot hold -> their substitutes."""
 
@@ -116,6 +119,8 @@ def _write(
         profile["transform"] = rasterio.Affine(*grid.transform)
     if grid is not None and grid.system is not None:
         profile["crs"] = grid.system
+    if grid is not None and grid.transform is None and options["driver"] == "GTiff":
+        profile |= _control_points(grid)
     # ENVI's driver looks for the header that it has written, in the folder.
     limits = {"GDAL_CACHEMAX": _CACHE_MEGABYTES, "GDAL_DISABLE_READDIR_ON_OPEN": "TRUE"}
     with gdal(**limits), warnings.catch_warnings():
@@ -132,6 +137,23 @@ def _write(
             raise OSError(
                 errno.EIO, f"not written ({' '.join(str(error).split())})", str(path)
             ) from (error)
+
+
+def _control_points(grid: Grid) -> dict[str, Any]:
+    """Return ground control points of pixels in sensor geometry, by which gdalwarp places them."""
+    if grid.location is None:
+        return {}
+    control, (x, y) = library("rasterio.control", "out", "a GeoTIFF"), grid.location.read()
+    places = (
+        np.unique(np.linspace(0, size - 1, _CONTROL_POINTS).astype(int)).tolist()
+        for size in (grid.height, grid.width)
+    )
+    points = [
+        control.GroundControlPoint(row + 0.5, column + 0.5, x[row, column], y[row, column])
+        for row, column in itertools.product(*places)
+        if np.isfinite(x[row, column] + y[row, column])
+    ]
+    return {"gcps": points, "crs": grid.place_crs} if points else {}
 
 
 def _by_blocks(

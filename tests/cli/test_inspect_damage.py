@@ -138,6 +138,23 @@ def test_arrays_that_could_be_cube_and_labels_are_listed(tmp_path: Path) -> None
     assert not {"could be the cube", "could be labels", "problems"} & chosen.keys()
 
 
+def test_files_without_labels_are_described(tmp_path: Path) -> None:
+    band = np.arange(99).reshape(9, 11, 1)
+    np.save(tmp_path / "band.npy", band)
+    found = json.loads(looked_at(tmp_path / "band.npy").stdout)
+    assert found["what"] == "label map"
+    assert len(found["classes"]) == 64
+    assert "98 different numbers" in found["notes"][0]
+    cube = np.random.default_rng(0).integers(100, 900, (9, 11, 6)).astype(np.int16)
+    cube[2] = -9999
+    np.save(tmp_path / "cube.npy", cube)
+    found = json.loads(looked_at(tmp_path / "cube.npy").stdout)
+    assert "11 pixels hold -9999" in found["notes"][1]
+    assert found["problems"] == [
+        f"--data {tmp_path / 'cube.npy'}: holds no label map; name its file with --labels"
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "what", "note"),
     [

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Finding = dict[str, Any]
 Lines = Callable[[Mapping[str, Any]], list[str]]
+_OF_CUBE = {"bands", "nodata", "axes", "cube_key"}
+"""Options that say nothing about labels."""
 
 
 @click.command()
@@ -136,6 +138,7 @@ def _ends(card: "ModelCard") -> tuple[str, str]:
 
 def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
     from hytas.data import load_scene, open_file
+    from hytas.data.labels.find import NO_MAP
     from hytas.data.patches import sample_spectra
 
     layer = given.get("labels_key")
@@ -152,7 +155,8 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
     try:
         scene = load_scene(path, **given)
     except InputError as error:
-        if given and not _lacks_labels_alone(path, given):
+        lacks_labels = error.rule == NO_MAP and given.keys() <= _OF_CUBE
+        if given and not lacks_labels:
             raise
         return facts | _unlabelled(path, error.render(_option), given)
     facts |= {
@@ -188,7 +192,8 @@ def _product(contents: "Contents") -> Finding:
     bad = () if bands is None else bands.bad_bands
     place = None
     if grid is not None and grid.is_placed:
-        place = "on a map grid" if grid.epsg is None else f"EPSG:{grid.epsg}"
+        system = ", no coordinate system named" if grid.system is None else ""
+        place = f"on a map grid{system}" if grid.epsg is None else f"EPSG:{grid.epsg}"
     elif grid is not None and grid.location is not None:
         table = "" if grid.location.lookup is None else ", with a lookup table to a map grid"
         place = f"sensor geometry, latitudes and longitudes{table}"
@@ -213,40 +218,35 @@ def _candidates(contents: "Contents", given: Mapping[str, Any]) -> Finding:
     }
 
 
-def _lacks_labels_alone(path: Path, given: Mapping[str, Any]) -> bool:
-    """Return whether a scene that cannot be read lacks labels, and the options are not at fault."""
-    from hytas.data import check_nodata, load_scene, open_cube, parse_bands
-
-    if given.keys() - {"bands", "nodata", "axes", "cube_key"}:  # the others say how to read labels
-        return False
-    try:
-        load_scene(path)
-    except InputError:
-        cube = open_cube(path, given.get("cube_key"), axes=given.get("axes"))
-        if "bands" in given:
-            parse_bands(given["bands"], cube.shape[2])
-        if "nodata" in given:
-            check_nodata(given["nodata"], cube.dtype)
-        return True
-    return False
-
-
 def _unlabelled(path: Path, reason: str, given: Mapping[str, Any]) -> Finding:
     """Describe a file that is not a labelled scene: its cube, if it holds one."""
     import numpy as np
 
-    from hytas.data import empty_pixels, open_cube, open_file
+    from hytas.data import (
+        check_nodata,
+        empty_pixels,
+        open_cube,
+        open_file,
+        parse_bands,
+        undeclared_in_rows,
+    )
+    from hytas.data.axes import map_axes
     from hytas.data.cube import cubes_in
 
     try:
         cube = open_cube(path, given.get("cube_key"), axes=given.get("axes"))
         notes = [*cube.notes, *empty_pixels(cube)]
+        notes += undeclared_in_rows(cube, cube.nodata, np.arange(cube.shape[2]))
     except InputError as error:
-        has_cube = bool(cubes_in(open_file(path, "path")))
-        if not has_cube and (labels := describe_labels(path)) is not None:
+        may_be_map = all(map_axes(each) is not None for each in cubes_in(open_file(path, "path")))
+        if may_be_map and (labels := describe_labels(path)) is not None:
             return labels
         more = [] if error.rule in reason else [error.render(_option)]
         return {"problems": [reason, *more]}
+    if "bands" in given:
+        parse_bands(given["bands"], cube.shape[2], cube.wavelengths, cube.bad_bands)
+    if "nodata" in given:
+        check_nodata(given["nodata"], cube.dtype)
     return {
         "size": f"{cube.shape[0]} x {cube.shape[1]} pixels",
         "bands": cube.shape[2],

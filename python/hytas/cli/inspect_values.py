@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 MOST_VALUES = 10
 """Values of a field that are shown, the most frequent first."""
+MOST_CLASSES = 64
+"""Classes of a label map that are shown."""
 
 
 def describe_range(pixels: "Array", nodata: float | None) -> str | None:
@@ -73,7 +75,7 @@ def describe_labels(path: Path) -> dict[str, Any] | None:
         labels = of_rasters([open_file(path, "labels")], LabelOptions(), None, None)
     except InputError:
         return None
-    maps = {}
+    maps, notes = {}, list(labels.notes)
     for name, values in labels.maps:
         ids, counts = np.unique(values, return_counts=True)
         classes = {
@@ -81,8 +83,14 @@ def describe_labels(path: Path) -> dict[str, Any] | None:
             for number, count in zip(ids, counts, strict=True)
             if number
         }
+        if len(classes) > MOST_CLASSES:
+            notes.append(
+                f"{name} holds {len(classes)} different numbers, of which {MOST_CLASSES} are "
+                "listed: is it a band of an image?"
+            )
+            classes = dict(list(classes.items())[:MOST_CLASSES])
         size = f"{values.shape[0]} x {values.shape[1]} pixels"
         unlabelled = int(counts[ids == 0].sum())
         maps[name] = {"size": size, "classes": classes, "unlabelled": unlabelled}
     whole = next(iter(maps.values())) if len(maps) == 1 else {"maps": maps}
-    return {"what": "label map", **whole, "notes": list(labels.notes)}
+    return {"what": "label map", **whole, "notes": notes}

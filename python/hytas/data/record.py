@@ -122,7 +122,7 @@ class Variable:
         return cls.of_type(name, array.shape, array.dtype, array.__getitem__, **facts)
 
     def __str__(self) -> str:
-        shape = " x ".join(map(str, self.shape))
+        shape = " x ".join(map(str, self.shape)) or "one"
         return f"{printable(self.name)} ({shape} {printable(self.dtype)})"
 
     def values(self) -> Array:

@@ -45,11 +45,11 @@ def test_two_files_with_any_names(mat, cube, labels):
 
 def test_one_file_with_cube_and_labels_and_other_things(mat, cube, labels):
     path = mat(
-        x=cube, y=labels, note="text", scalar=3, row=np.arange(6.0), wavelength=np.arange(6) + 1
+        x=cube, y=labels, note="text", scalar=3, row=np.arange(6.0), wavelength=np.arange(6) + 0.5
     )
     scene = load_scene(path)
     assert_same(scene, cube, labels)
-    np.testing.assert_allclose(scene.wavelengths, 1000.0 * (np.arange(6) + 1))
+    np.testing.assert_allclose(scene.wavelengths, 1000.0 * (np.arange(6) + 0.5))
 
 
 def test_split_layout(mat, cube, labels):
@@ -260,6 +260,8 @@ def test_no_data_values_of_envi(tmp_path: Path, text: str, mark: float | None) -
         ("{500, nan}", "Nanometers", "positive finite numbers are needed"),
         ("{5, 6}", "furlong", "their unit is furlong: nm, um"),
         ("{10000, 20000}", "", "they name no unit, and 10000 to 20000 may be several"),
+        ("{1, 2}", "Index", "they name no unit, and 1 to 2 may be numbers of bands"),
+        ("{500, 500}", "nm", "they are all equal"),
     ],
 )
 def test_unusable_wavelengths_are_told(
@@ -276,6 +278,7 @@ def test_unusable_wavelengths_are_told(
     [
         ("{0.5, 0.8,}", "Micrometers"),
         ("[0.5 0.8]", "Nanometers"),
+        ("{500, 800}", "Micrometers"),
         ("{500 nm, 800 nm}", ""),
         ("{5e-7, 8.0E-7}", "m"),
         ("{5000, 8000}", "Angstroms"),
@@ -288,6 +291,8 @@ def test_wavelengths_of_any_unit_are_in_nm(tmp_path: Path, listed: str, units: s
     fields = CUBE | {"wavelengths": listed, "wavelength units": units}
     cube = open_cube(write_envi(tmp_path / "s", fields, bytes(24)))
     np.testing.assert_allclose(cube.wavelengths, [500, 800])
+    is_guess = (listed, units) in (("[0.5 0.8]", "Nanometers"), ("{500, 800}", "Micrometers"))
+    assert [f"and not as {units}" in note for note in cube.notes] == [True] * is_guess
 
 
 @pytest.mark.parametrize(

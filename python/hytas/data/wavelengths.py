@@ -31,7 +31,7 @@ _TRUE, _FALSE = {"true", "t", "yes", "y", "good"}, {"false", "f", "no", "n", "ba
 
 
 def nanometres(values: Any, unit: str | None = None) -> tuple[Floats | None, str]:
-    """Return wavelengths in nm, or None and the reason why they cannot be used.
+    """Return wavelengths in nm and a note on a guess, or None and why they cannot be used.
 
     Args:
         values: (B,) numbers, or their texts, which may name a unit each.
@@ -42,8 +42,10 @@ def nanometres(values: Any, unit: str | None = None) -> tuple[Floats | None, str
         return None, "positive finite numbers are needed"
     if not numbers.size:
         return None, "the list is empty"
+    if numbers.size > 1 and numbers.min() == numbers.max():
+        return None, "they are all equal"
     convert, reason = _conversion(own or unit or "", numbers)
-    return (None, reason) if convert is None else (convert(numbers), "")
+    return None if convert is None else convert(numbers), reason
 
 
 def band_facts(
@@ -66,9 +68,9 @@ def band_facts(
         reason = f"{len(listed)} values for {bands} bands"
         if len(listed) == bands:
             wavelengths, reason = nanometres(listed, unit)
-        if wavelengths is None:
-            notes.append(f"its wavelengths are not used: {reason}")
-        elif widths_listed is not None:
+        if reason:
+            notes.append(f"its wavelengths {'are not used: ' * (wavelengths is None)}{reason}")
+        if wavelengths is not None and widths_listed is not None:
             fwhm = widths(widths_listed, wavelengths, listed, widths_unit)
             if fwhm is None:
                 notes.append("its band widths (fwhm) are not used: one number a band is needed")
@@ -183,17 +185,21 @@ def _conversion(unit: str, values: Floats) -> tuple[Callable[[Floats], Floats] |
     name = _plain(unit)
     if name in _WAVENUMBERS:
         return (lambda each: 1e7 / each), ""
-    if name in _UNITS:
-        # Headers often say nanometers of values in micrometers.
-        if _UNITS[name] == 1.0 and values.max() < 100:
-            return (lambda each: each * 1e3), ""
-        return (lambda each: each * _UNITS[name]), ""
+    low, high = float(values.min()), float(values.max())
+    factor = _UNITS.get(name)
+    # Headers often say nanometers of values in micrometers, and the other way round.
+    if (factor == 1.0 and high < 100) or (factor == 1e3 and low >= _SAFE_NM[0]):
+        other, by = ("um", 1e3) if factor == 1.0 else ("nm", 1.0)
+        return (lambda each: each * by), f"are read as {other}, and not as {unit}"
+    if factor is not None:
+        return (lambda each: each * factor), ""
     if name not in _NO_UNIT:
         return None, f"their unit is {unit}: nm, um, mm, cm, m, Angstrom or 1/cm are known"
-    low, high = float(values.min()), float(values.max())
-    for (least, most), factor in ((_SAFE_NM, 1.0), (_SAFE_UM, 1e3), (_SAFE_M, 1e9)):
+    if high >= 1 and high < _SAFE_NM[0] and not (values % 1).any():
+        return None, f"they name no unit, and {low:g} to {high:g} may be numbers of bands"
+    for (least, most), by in ((_SAFE_NM, 1.0), (_SAFE_UM, 1e3), (_SAFE_M, 1e9)):
         if least <= low and high <= most:
-            return (lambda each, by=factor: each * by), ""
+            return (lambda each, by=by: each * by), ""
     return None, f"they name no unit, and {low:g} to {high:g} may be several"
 
 

@@ -95,7 +95,7 @@ def _difference(own: Grid, cube: Grid) -> str:
     if cube.transform is None:
         return "from a map grid to sensor geometry"
     if not own.is_same_system(cube):
-        return f"from {_system(own)} to {_system(cube)}"
+        return f"from {system_name(own)} to {system_name(cube)}"
     assert own.transform is not None
     ends = own.pixels(*cube.coordinates([0.0, cube.width], [0.0, cube.height]))
     (column, last_column), (row, last_row) = (each.tolist() for each in ends)
@@ -116,7 +116,8 @@ def _pixels(count: float, what: str) -> str:
     return f"{number} {what}{'' if number in ('1', '-1') else 's'}"
 
 
-def _system(grid: Grid) -> str:
+def system_name(grid: Grid) -> str:
+    """Return the code of a grid's coordinate system, or its text, cut if it is long."""
     if grid.epsg is not None:
         return f"EPSG:{grid.epsg}"
     return printable(grid.place_crs or "no system")[:60]
@@ -124,4 +125,4 @@ def _system(grid: Grid) -> str:
 
 def _where(grid: Grid) -> str:
     left, bottom, right, top = (f"{each:.8g}" for each in grid.bounds or ())
-    return f"x {left} to {right}, y {bottom} to {top} in {_system(grid)}"
+    return f"x {left} to {right}, y {bottom} to {top} in {system_name(grid)}"

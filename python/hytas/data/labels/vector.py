@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.grid import Grid, crs_of, epsg_of, in_system
+from hytas.data.labels.align import system_name
 from hytas.data.labels.burn import Burner, check_rings
 from hytas.data.labels.formats import files_of, read_shapes
 from hytas.data.labels.maps import LabelMap, LabelMaps
@@ -288,7 +289,7 @@ def _nothing_inside(shapes: Shapes, grid: Grid) -> InputError:
     low_x, low_y, high_x, high_y = shapely.total_bounds(shapes.geometries).tolist()
     if not np.isfinite(low_x):
         return InputError("labels", rule="its shapes have no coordinates")
-    where = "column and row" if shapes.in_pixels else printable(grid.place_crs or "its coordinates")
+    where = "column and row" if shapes.in_pixels else system_name(grid)
     return InputError(
         "labels",
         rule=f"no shape lies in the scene: in {where} they span {low_x:.8g} to {high_x:.8g} and "

@@ -540,8 +540,9 @@ def _one_band(path: Path) -> Contents:
 
 def _check_like(first: Variable, other: Variable, path: Path) -> None:
     if first.shape != other.shape:
-        rule = f"{path.name} has {other.shape[1]} x {other.shape[2]} pixels, others more"
-        raise InputError(rule=rule)
+        sizes = [f"{each.shape[1]} x {each.shape[2]}" for each in (other, first)]
+        rule = f"{path.name} has {sizes[0]} pixels, and {first.name} {sizes[1]}"
+        raise InputError(rule=rule, hint="bring the bands onto one grid, such as by gdalwarp -tr")
     if first.grid is not None and other.grid is not None and not first.grid.is_same(other.grid):
         raise InputError(rule=f"{path.name} lies on another grid than the other bands")
 

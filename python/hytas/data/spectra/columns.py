@@ -66,20 +66,12 @@ def read_columns(path: Path, labels: Any, options: SceneOptions) -> Parts:
 
 def _bands(frame: Any, others: Sequence[str]) -> tuple[list[str], Floats | None, list[str]]:
     numeric = [name for name in others if frame[name].dtype.kind in "iufb"]
-    waves, wavelengths = waves_in(numeric), None
+    if waves := waves_in(numeric):
+        wavelengths, why = nanometres(list(waves.values()))
+        notes = [] if wavelengths is not None else [f"names of bands are no wavelengths: {why}"]
+        return list(waves), wavelengths, notes
     numbered = {name for each in by_stem(numeric).values() if len(each) > 1 for name in each}
-    bands = [name for name in numeric if name in numbered] or numeric
-    notes: list[str] = []
-    if len(waves) >= 2:
-        bands = list(waves)
-        numbers = list(waves.values())
-        wavelengths, why = nanometres(numbers)
-        counted = np.array_equal(np.diff(numbers), np.ones(len(numbers) - 1)) and min(numbers) < 2
-        if counted:
-            wavelengths = None
-        elif wavelengths is None:
-            notes.append(f"names of bands are no wavelengths: {why}")
-    return bands, wavelengths, notes
+    return [name for name in numeric if name in numbered] or numeric, None, []
 
 
 def has_numbered_columns(path: Path) -> bool:

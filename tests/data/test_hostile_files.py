@@ -20,7 +20,7 @@ import tifffile
 import xarray
 from scipy.io import savemat
 
-from hytas.data import load_cube, load_maps, load_scene, open_cube, open_file
+from hytas.data import Grid, labels_on_grid, load_cube, load_scene, open_cube, open_file
 from hytas.data.readers import guard
 from hytas.errors import InputError
 
@@ -85,11 +85,12 @@ def test_compressed_matlab_matrices_that_make_no_sense(tmp_path: Path) -> None:
 
 def test_matlab_v4_sizes_that_lead_backwards(tmp_path: Path) -> None:
     savemat(tmp_path / "a.mat", {"gt": np.ones((3, 4))}, format="4")
-    assert load_maps(tmp_path / "a.mat")[0][0] == "gt"
+    grid = Grid(None, None, 3, 4)
+    assert labels_on_grid(tmp_path / "a.mat", grid).maps[0][0] == "gt"
     data = bytearray((tmp_path / "a.mat").read_bytes())
     struct.pack_into("<ii", data, 4, -1, 3)
     (tmp_path / "a.mat").write_bytes(data)
-    refused(lambda: load_maps(tmp_path / "a.mat"))
+    refused(lambda: labels_on_grid(tmp_path / "a.mat", grid))
 
 
 def test_two_matlab_variables_of_one_name(tmp_path: Path) -> None:
@@ -98,7 +99,8 @@ def test_two_matlab_variables_of_one_name(tmp_path: Path) -> None:
     (tmp_path / "a.mat").write_bytes(data.replace(b"\1\0\1\0d", b"\1\0\1\0c"))
     contents = open_file(tmp_path / "a.mat")
     assert [variable.name for variable in contents.variables] == ["c", "c"]
-    refused(lambda: load_maps(tmp_path / "a.mat"), "holds an array of shape (3, 4, 2)")
+    grid = Grid(None, None, 3, 4)
+    refused(lambda: labels_on_grid(tmp_path / "a.mat", grid), "holds an array of shape (3, 4, 2)")
 
 
 def test_hdf5_groups_in_groups_without_end(tmp_path: Path) -> None:

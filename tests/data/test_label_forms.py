@@ -8,7 +8,7 @@ import rasterio
 from PIL import Image
 
 from hytas import RunConfig
-from hytas.data import labels_on_grid, load_maps, load_scene, scene_from_arrays
+from hytas.data import labels_on_grid, load_scene, scene_from_arrays
 from hytas.data.grid import Grid
 from hytas.errors import InputError
 
@@ -206,7 +206,7 @@ class TestPictures:
             class_ids={"grass": 1, "roof": 5, "water": 3},
         )
         np.testing.assert_array_equal(named.maps[0][1], np.array([0, 5, 1, 3])[truth])
-        ((_, plain),) = load_maps(tmp_path / "a.png")
+        ((_, plain),) = labels_on_grid(tmp_path / "a.png", Grid(None, None, 9, 11)).maps
         np.testing.assert_array_equal(plain, truth)
 
 

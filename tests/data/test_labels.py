@@ -5,7 +5,7 @@ import pytest
 from scipy.io import savemat
 
 from hytas import RunConfig
-from hytas.data import load_maps, load_scene
+from hytas.data import Grid, labels_on_grid, load_scene
 from hytas.data.synthetic import synthetic_scene
 from hytas.errors import InputError
 
@@ -32,7 +32,8 @@ def test_the_users_mark_is_unlabelled_as_0_is(write, mark, dtype):
     scene = RunConfig(data=str(path), unlabelled=mark).load_scene()
     assert np.array_equal(scene.labels, expected)
     assert scene.notes == ()
-    ((_, values),) = load_maps(path, shape=scene.cube.shape, unlabelled=mark)
+    grid = Grid(None, None, *scene.labels.shape)
+    ((_, values),) = labels_on_grid(path, grid, unlabelled=mark).maps
     assert np.array_equal(values, expected)
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hytas.data import (
     PatchReader,
     Preprocessing,
-    extract_patches,
     palette,
     parse_bands,
     scene_from_arrays,
@@ -32,7 +31,7 @@ def test_patches_against_padding(seed, half, extra, dtype):
     height, width = size + extra[0], size + extra[1]
     cube = np.random.default_rng(seed).integers(0, 255, (height, width, 3)).astype(dtype)
     padded = np.pad(cube, ((half, half), (half, half), (0, 0)), mode="reflect")
-    patches = extract_patches(cube, np.arange(height * width), size)
+    patches = PatchReader(cube, size)(np.arange(height * width))
     assert patches.dtype == cube.dtype
     for pixel, patch in enumerate(patches):
         row, column = divmod(pixel, width)
@@ -42,18 +41,18 @@ def test_patches_against_padding(seed, half, extra, dtype):
 def test_patches_of_a_bands_first_memory_order(cube):
     turned = np.ascontiguousarray(cube.transpose(2, 0, 1)).transpose(1, 2, 0)
     pixels = np.array([0, 50, 98])
-    np.testing.assert_array_equal(PatchReader(turned, 5)(pixels), extract_patches(cube, pixels, 5))
+    np.testing.assert_array_equal(PatchReader(turned, 5)(pixels), PatchReader(cube, 5)(pixels))
     assert PatchReader(cube, 3)([]).shape == (0, 3, 3, 6)
 
 
 def test_patch_arguments(cube):
     for size in (0, -1, 2, 6):
         with pytest.raises(InputError, match=f"patch_size={size}: must be odd"):
-            extract_patches(cube, [0], size)
+            PatchReader(cube, size)([0])
     with pytest.raises(InputError, match="11: is larger than the scene of 9 x 11"):
-        extract_patches(cube, [0], 11)
+        PatchReader(cube, 11)([0])
     with pytest.raises(InputError, match="must be 0 to 98"):
-        extract_patches(cube, [0, 99], 3)
+        PatchReader(cube, 3)([0, 99])
 
 
 @pytest.mark.parametrize("method", ["standard", "minmax"])
@@ -151,8 +150,8 @@ def test_band_selection_by_wavelengths():
     assert parse_bands("6,400-700NM,650.5-750nm", 6, waves, (0,)).tolist() == [1, 5]
     for text, rule in (
         ("900-950nm", "holds no band; the bands lie at 400.0 to 2500.0 nm"),
-        ("900-400nm", "run upwards"),
-        ("400nm", "range of wavelengths such as 400-900nm"),
+        ("900-400nm", "that runs upwards"),
+        ("400nm", "range of wavelengths that runs upwards, such as 400-900nm"),
         ("390-410nm", "marked as bad"),
         ("1,300-800nm,2", "names a band twice"),
     ):

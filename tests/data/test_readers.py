@@ -14,7 +14,6 @@ from scipy.io import savemat
 
 from hytas.data import (
     load_cube,
-    load_maps,
     load_scene,
     open_cube,
     open_file,
@@ -23,6 +22,7 @@ from hytas.data import (
 )
 from hytas.data.readers.envi import fields_of
 from hytas.errors import InputError
+from refusals import refuses
 
 
 def assert_same(scene, cube, labels):
@@ -202,10 +202,17 @@ def test_contents_name_what_a_file_holds_without_reading(mat, cube, labels):
     assert [str(v) for v in contents.variables] == ["c (9 x 11 x 6 int16)", "gt (9 x 11 uint8)"]
 
 
-def test_load_maps(mat, labels):
-    ((name, values),) = load_maps(mat(gt=labels))
-    assert name == "gt"
-    np.testing.assert_array_equal(values, labels)
+def test_axes_of_one_column_or_line(tmp_path, cube):
+    column = np.moveaxis(cube[:, :1], 2, 0)  # bands, rows, 1
+    np.save(tmp_path / "a.npy", column)
+    with refuses("scene", rule="if another axis holds bands, name them with `axes`"):
+        load_cube(tmp_path / "a.npy")
+    np.testing.assert_array_equal(load_cube(tmp_path / "a.npy", axes="band,y,x").cube, cube[:, :1])
+    np.savez(tmp_path / "a.npz", cube=column, wavelength=np.linspace(400, 900, 6))
+    np.testing.assert_array_equal(load_cube(tmp_path / "a.npz").cube, cube[:, :1])
+    np.save(tmp_path / "line.npy", cube[:1])
+    with refuses("data", rule="holds no label map"):
+        load_scene(tmp_path / "line.npy")
 
 
 def test_real_scenes(real: Path):

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hytas.data import load_maps, load_scene
+from hytas.data import Grid, labels_on_grid, load_scene
 from hytas.errors import InputError
 from hytas.run import RunConfig
 
@@ -26,7 +26,8 @@ def test_zero_becomes_a_class(target: Path) -> None:
     assert scene.class_names == ("label 0", "label 1")
     assert scene.class_ids == (1, 2)
     assert any(note.startswith("0 is a class: ids in maps") for note in scene.notes)
-    ((name, values),) = load_maps(target, unlabelled=255, zero_is_a_class=True)
+    options = {"unlabelled": 255, "zero_is_a_class": True}
+    ((name, values),) = labels_on_grid(target, Grid(None, None, *gt.shape), **options).maps
     assert name == "gt"
     np.testing.assert_array_equal(values, scene.labels)
 

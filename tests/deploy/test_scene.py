@@ -8,7 +8,7 @@ import pytest
 import xarray
 from small_model import Exported, small_scene
 
-from hytas.data import Scene, extract_patches
+from hytas.data import PatchReader, Scene
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.accuracy import measure
 from hytas.deploy.outputs import Extras, smallest, write_map
@@ -54,7 +54,7 @@ def test_tiles_mirror_as_patches_do(margin: int) -> None:
         tile = read_tile(cube, top, bottom, margin)
         assert tile.shape == (bottom - top + 2 * margin, 9 + 2 * margin, 2)
         for row in range(top, bottom):
-            patches = extract_patches(cube, row * 9 + np.arange(9), side)
+            patches = PatchReader(cube, side)(row * 9 + np.arange(9))
             for column in range(9):
                 window = tile[row - top : row - top + side, column : column + side]
                 assert np.array_equal(window, patches[column])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from hytas.data import Preprocessing, Scene, extract_patches, scene_from_arrays
+from hytas.data import PatchReader, Preprocessing, Scene, scene_from_arrays
 from hytas.deploy.smoothing import Smoothing
 from hytas.export import describe, export_formats
 from hytas.model_card import ModelCard
@@ -72,7 +72,7 @@ class Exported:
 
     def patches(self, count: int | None = None) -> np.ndarray[Any, Any]:
         pixels = np.arange(self.scene.labels.size)[:count]
-        return extract_patches(self.scene.cube, pixels, self.card.patch_size)
+        return PatchReader(self.scene.cube, self.card.patch_size)(pixels)
 
     def probabilities(self, patches: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         with torch.no_grad():

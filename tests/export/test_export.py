@@ -13,7 +13,7 @@ import pytest
 import torch
 from small_model import SHALLOW, Exported, small_model, small_scene
 
-from hytas.data import extract_patches
+from hytas.data import PatchReader
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.export import (
@@ -123,7 +123,7 @@ def test_no_data_counts_as_the_centre_of_its_band(tmp_path: Path) -> None:
     centres = np.zeros(card.bands, np.float32)
     centres[model.scaling.bands] = model.scaling.offset
     centred = np.where(missing == -9999, centres, missing.astype(np.float32))
-    patches = extract_patches(centred, np.arange(scene.labels.size), card.patch_size)
+    patches = PatchReader(centred, card.patch_size)(np.arange(scene.labels.size))
     with torch.no_grad():
         wanted = model(torch.from_numpy(patches)).numpy()
     ids = np.asarray(card.class_ids)[wanted.argmax(axis=1)].reshape(scene.labels.shape)
@@ -137,7 +137,7 @@ def test_no_data_counts_as_the_centre_of_its_band(tmp_path: Path) -> None:
         DeployedModel.load(files.pop("onnx-scene"), "cpu"), missing, nodata=-9999
     )
     assert np.array_equal(tiles.labels, found.labels)
-    whole = extract_patches(missing, np.arange(scene.labels.size), card.patch_size)
+    whole = PatchReader(missing, card.patch_size)(np.arange(scene.labels.size))
     check_parity(model, files, [whole])
 
 

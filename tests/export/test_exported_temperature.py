@@ -10,7 +10,7 @@ import pytest
 import torch
 from small_model import SHALLOW, small_model, small_scene
 
-from hytas.data import extract_patches
+from hytas.data import PatchReader
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError
 from hytas.export import check_parity, export_formats
@@ -18,7 +18,7 @@ from hytas.export.parity import open_exported
 from hytas.model_card import ModelCard
 
 SCENE = small_scene()
-PATCHES = extract_patches(SCENE.cube, np.arange(0, SCENE.labels.size, 5), 5)
+PATCHES = PatchReader(SCENE.cube, 5)(np.arange(0, SCENE.labels.size, 5))
 
 
 COOLED = 0.5
@@ -67,7 +67,7 @@ def test_every_patch_format_divides_its_logits(name: str, tmp_path: Path) -> Non
 def test_the_scene_graph_divides_its_logits(tmp_path: Path) -> None:
     labels, confidence = predictions(tmp_path, COOLED, "onnx-scene")
     inner = np.arange(SCENE.labels.size).reshape(SCENE.labels.shape)[2:10, 2:12]
-    plain = plain_probabilities(extract_patches(SCENE.cube, inner.ravel(), 5))
+    plain = plain_probabilities(PatchReader(SCENE.cube, 5)(inner.ravel()))
     expected = plain ** (1 / COOLED)
     expected /= expected.sum(1, keepdims=True)
     ids = np.asarray(small_model(SCENE, SHALLOW)[1].class_ids)[plain.argmax(1)]

@@ -12,7 +12,7 @@ import torch
 from small_model import small_model, small_scene
 
 import traces
-from hytas.data import extract_patches
+from hytas.data import PatchReader
 from hytas.export import export_formats
 from hytas.export.onnx_file import to_onnx
 
@@ -23,7 +23,7 @@ def test_a_graph_with_other_weights_is_that_of_its_network(
 ) -> None:
     scene = small_scene()
     model, card = small_model(scene)
-    patches = extract_patches(scene.cube, np.arange(0, 300, 7), 5)
+    patches = PatchReader(scene.cube, 5)(np.arange(0, 300, 7))
 
     def exported() -> onnx.ModelProto:
         graph = to_onnx(model, card)

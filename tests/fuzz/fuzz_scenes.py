@@ -27,7 +27,8 @@ from fuzz_mutator import Sample
 from PIL import Image
 from scipy.io import netcdf_file, savemat
 
-from hytas.data import load_cube, load_maps, load_scene, open_cube, open_file
+from hytas.cli.inspect_values import describe_labels
+from hytas.data import load_cube, load_scene, open_cube, open_file
 from hytas.errors import InputError
 
 _HEIGHT, _WIDTH, _BANDS = 7, 6, 5
@@ -38,8 +39,7 @@ def look(path: Path) -> None:
     str(open_file(path).variables)
     with suppress(InputError):
         load_scene(path)
-    with suppress(InputError):
-        load_maps(path)
+    describe_labels(path)
     with suppress(InputError):
         load_cube(path)
     cube = open_cube(path)

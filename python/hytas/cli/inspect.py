@@ -67,14 +67,14 @@ def _reader(path: Path, given: Mapping[str, Any]) -> tuple[Callable[[], Finding]
 def _table(path: Path) -> Finding:
     """Describe a file of columns: points that label a scene, or spectra."""
     from hytas.data.labels.points_csv import position_columns
-    from hytas.data.spectra.columns import describe_columns, has_numbered_columns
+    from hytas.data.spectra.columns import by_stem, describe_columns, frame_of
 
     is_text = path.suffix.lower() in (".csv", ".tsv")
     position = position_columns(path) if is_text else None
     if position is None:
         return describe_columns(path)
     names = " and ".join(position)
-    if has_numbered_columns(path):
+    if any(len(numbered) > 1 for numbered in by_stem(frame_of(path).columns).values()):
         table = describe_columns(path)
         table["notes"].append(
             f"taken for spectra, as columns have numbered names; if {names} are positions of "

@@ -12,7 +12,7 @@ from hytas.data.join import check_same_bands, join_scenes
 from hytas.data.labels.maps import LabelMaps
 from hytas.data.labels.names import read_class_names
 from hytas.data.labels.read import label_files, labels_on_grid
-from hytas.data.load import Cube, load_cube, load_maps, load_scene
+from hytas.data.load import Cube, load_cube, load_scene
 from hytas.data.location import Location, Lookup, Orthorectified
 from hytas.data.mapped import MappedCube, OwnScaling, Resampling
 from hytas.data.no_data import check_nodata, undeclared_in_rows, valid_mask
@@ -22,7 +22,6 @@ from hytas.data.patches import (
     PatchReader,
     check_patch_side,
     check_patch_size,
-    extract_patches,
     mirror,
 )
 from hytas.data.preprocessing import Preprocessing
@@ -91,7 +90,6 @@ __all__ = [
     "check_same_bands",
     "check_seed",
     "empty_pixels",
-    "extract_patches",
     "farthest_band",
     "holds_images",
     "is_scene_folder",
@@ -100,7 +98,6 @@ __all__ = [
     "labels_on_grid",
     "load_cube",
     "load_images",
-    "load_maps",
     "load_scene",
     "load_scenes",
     "make_image_split",

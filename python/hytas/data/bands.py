@@ -101,7 +101,7 @@ def parse_bands(
             raise InputError("bands", text, f"{part!r} must run upwards within 1 to {count}")
         kept.extend(range(start - 1, stop))
     if not kept:
-        raise InputError("bands", text, "all bands in these ranges are marked as bad")
+        raise InputError("bands", text, "names only bands that are marked as bad")
     if len(set(kept)) < len(kept):
         raise InputError("bands", text, "names a band twice")
     return np.array(sorted(kept), dtype=np.int64)
@@ -110,14 +110,13 @@ def parse_bands(
 def _within(part: str, text: str, wavelengths: Floats | None) -> Bands:
     """Return the bands whose centres lie in a range of wavelengths, ends included."""
     match = _WAVES.fullmatch(part)
-    if match is None:
-        raise InputError("bands", text, f"{part!r} is not a range of wavelengths such as 400-900nm")
+    if match is None or float(match[1]) > float(match[2]):
+        rule = f"{part!r} must be a range of wavelengths that runs upwards, such as 400-900nm"
+        raise InputError("bands", text, rule)
     if wavelengths is None:
         rule = f"{part!r} is a range of wavelengths, and those of the bands are not known"
         raise InputError("bands", text, rule, "give numbers of bands, such as 1-103")
     low, high = float(match[1]), float(match[2])
-    if low > high:
-        raise InputError("bands", text, f"{part!r} must run upwards")
     within = np.flatnonzero((wavelengths >= low) & (wavelengths <= high))
     if not within.size:
         ends = f"{wavelengths.min():.1f} to {wavelengths.max():.1f} nm"

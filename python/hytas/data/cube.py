@@ -207,14 +207,11 @@ def cube_in(
         facts, notes = band_facts(contents, variable, roles.band)
     remarks = [*contents.notes, *notes, *([] if roles.note is None else [roles.note])]
     cube = FileCube(contents, variable, roles, facts, tuple(remarks), argument)
-    if cube.shape[2] == 1 and not roles.is_settled:
-        rule = f"{variable} has one band; a scene needs at least 2"
-        hint = "if its bands are on another axis, name the axes with `axes`"
-        raise InputError(argument, contents.path, rule, hint)
     if cube.shape[2] < 2 or 0 in cube.shape:
         shape = " x ".join(map(str, cube.shape))
         rule = f"its cube is {shape}: pixels with at least 2 bands are needed"
-        raise InputError(argument, contents.path, rule)
+        hint = "" if roles.is_settled else "if another axis holds bands, name them with `axes`"
+        raise InputError(argument, contents.path, rule, hint)
     return cube
 
 

@@ -1,5 +1,6 @@
 """The pixels of a scene or a label map, and where they lie on the earth."""
 
+import logging
 import math
 from collections.abc import Sequence
 from contextlib import suppress
@@ -24,6 +25,7 @@ SAME_PIXELS = 0.01
 METRES_OF_DEGREE = 111_320.0
 """Of a meridian."""
 
+_SILENT = logging.NullHandler()
 WGS_84 = "EPSG:4326"
 """System of latitude and longitude."""
 
@@ -186,10 +188,9 @@ def gdal(**options: Any) -> Any:
 
     Messages of GDAL and PROJ stay off standard error in it.
     """
-    import logging
-
     rasterio = library("rasterio", "grid", "a place on the earth")
-    logging.getLogger("rasterio").setLevel(logging.CRITICAL)
+    logging.getLogger("rasterio").propagate = False
+    logging.getLogger("rasterio").addHandler(_SILENT)
     safe = {
         "GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR",
         "GDAL_PAM_ENABLED": "NO",

@@ -5,9 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from hytas.data.axes import cube_axes
 from hytas.data.cube import FileCube, cube_in, find_cube, open_cube, valid_pixels
 from hytas.data.data_array import ArrayCube, cube_of, is_data_array
@@ -264,24 +261,3 @@ def load_cube(
         opened.grid,
         (*opened.notes, *masked),
     )
-
-
-def load_maps(
-    path: str | Path,
-    labels_key: str | None = None,
-    shape: tuple[int, ...] | None = None,
-    unlabelled: Given | None = None,
-    zero_is_a_class: bool = False,
-) -> list[tuple[str, npt.NDArray[np.int64]]]:
-    """Read the label map, or the training and the test map, of a raster, with the file's ids.
-
-    `labels_on_grid` reads labels of any form on the pixels of a cube.
-
-    Args:
-        labels_key: the map's name, or two names "training,test".
-        shape: of the cube, to find the map that fits; None accepts any map.
-        unlabelled: as for `load_scene`.
-        zero_is_a_class: as for `load_scene`.
-    """
-    options = LabelOptions(labels_key, parse_unlabelled(unlabelled), zero_is_a_class)
-    return list(of_rasters([open_file(path, "labels")], options, shape, None).maps)

@@ -117,15 +117,6 @@ class PatchReader:
         return borders[:, :1], borders[:, 1:2], borders[:, 2:]
 
 
-def extract_patches(cube: Array, pixels: npt.ArrayLike, patch_size: int) -> Array:
-    """Return the patches (N, P, P, B) of a cube around flat pixel indices (N,).
-
-    Raises:
-        InputError: a patch size that does not fit the cube, or a pixel outside it.
-    """
-    return PatchReader(cube, patch_size)(pixels)
-
-
 def mirror(index: npt.NDArray[np.int64], size: Any) -> npt.NDArray[np.int64]:
     """Mirror indices outside 0..`size` - 1 back inside, as 'reflect' of numpy.pad does.
 

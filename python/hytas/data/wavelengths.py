@@ -20,7 +20,7 @@ _UNITS = {
 }
 _WAVENUMBERS = {"1/cm", "cm-1", "cm^-1", "cm**-1", "wavenumber", "reciprocal centimeter"}
 _NO_UNIT = {"", "unknown", "index", "none", "1", "n/a"}
-_SAFE_NM, _SAFE_UM, _SAFE_M = (200.0, 5500.0), (0.2, 20.0), (2e-7, 2e-5)
+SAFE_NM, _SAFE_UM, _SAFE_M = (200.0, 5500.0), (0.2, 20.0), (2e-7, 2e-5)
 """Values in these ranges are wavelengths of optical sensors in that unit, and in no other."""
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _DESCRIPTION = re.compile(
@@ -188,16 +188,16 @@ def _conversion(unit: str, values: Floats) -> tuple[Callable[[Floats], Floats] |
     low, high = float(values.min()), float(values.max())
     factor = _UNITS.get(name)
     # Headers often say nanometers of values in micrometers, and the other way round.
-    if (factor == 1.0 and high < 100) or (factor == 1e3 and low >= _SAFE_NM[0]):
+    if (factor == 1.0 and high < 100) or (factor == 1e3 and low >= SAFE_NM[0]):
         other, by = ("um", 1e3) if factor == 1.0 else ("nm", 1.0)
         return (lambda each: each * by), f"are read as {other}, and not as {unit}"
     if factor is not None:
         return (lambda each: each * factor), ""
     if name not in _NO_UNIT:
         return None, f"their unit is {unit}: nm, um, mm, cm, m, Angstrom or 1/cm are known"
-    if high >= 1 and high < _SAFE_NM[0] and not (values % 1).any():
+    if high >= 1 and high < SAFE_NM[0] and not (values % 1).any():
         return None, f"they name no unit, and {low:g} to {high:g} may be numbers of bands"
-    for (least, most), by in ((_SAFE_NM, 1.0), (_SAFE_UM, 1e3), (_SAFE_M, 1e9)):
+    for (least, most), by in ((SAFE_NM, 1.0), (_SAFE_UM, 1e3), (_SAFE_M, 1e9)):
         if least <= low and high <= most:
             return (lambda each, by=by: each * by), ""
     return None, f"they name no unit, and {low:g} to {high:g} may be several"

@@ -217,8 +217,6 @@ def _strict() -> Iterator[None]:
     texts: list[str] = []
     handler, log = logging.Handler(logging.WARNING), logging.getLogger("rasterio")
     handler.emit = lambda record: texts.append(record.getMessage())  # type: ignore[method-assign]
-    level, log.propagate = log.level, False
-    log.setLevel(logging.WARNING)
     log.addHandler(handler)
     try:
         yield
@@ -226,8 +224,6 @@ def _strict() -> Iterator[None]:
         raise ValueError(str(error.__cause__ or error)) from None
     finally:
         log.removeHandler(handler)
-        log.setLevel(level)
-        log.propagate = True
     if texts:
         raise ValueError(texts[0])
 

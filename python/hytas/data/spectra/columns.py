@@ -12,7 +12,7 @@ import numpy as np
 from hytas.data.options import SceneOptions
 from hytas.data.record import reading
 from hytas.data.spectra.table import Parts
-from hytas.data.wavelengths import nanometres
+from hytas.data.wavelengths import SAFE_NM, nanometres
 from hytas.errors import InputError
 from hytas.types import Array, Floats
 
@@ -20,8 +20,6 @@ SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
 _NUMBERED = re.compile(r"((?:.*[^\d.,])?\.?)(\d+(?:[.,]\d+)?)(?: ?nm)?", re.IGNORECASE)
 _WAVES = ("", "x", "wl")
 """Stems of names that are wavelengths in any unit."""
-_LEAST_NM, _MOST_NM = 200.0, 5500.0
-"""Numbers in names such as R450 are wavelengths if they lie in this range."""
 SHOWN = 12
 """Names of columns in a message, at most."""
 
@@ -74,11 +72,6 @@ def _bands(frame: Any, others: Sequence[str]) -> tuple[list[str], Floats | None,
     return [name for name in numeric if name in numbered] or numeric, None, []
 
 
-def has_numbered_columns(path: Path) -> bool:
-    """Return whether a file has two columns with names of bands, such as 450.5, b1 or band_2."""
-    return max(map(len, by_stem(frame_of(path).columns).values()), default=0) >= 2
-
-
 def by_stem(names: Iterable[str]) -> dict[str, dict[str, float]]:
     """Return numbered names and their numbers by their stem, such as "b" of b1 and b2."""
     stems: dict[str, dict[str, float]] = {}
@@ -98,8 +91,7 @@ def waves_in(names: Iterable[str]) -> dict[str, float]:
         if stem in stems:
             return stems[stem]
     most = max(stems.values(), key=len, default={})
-    is_nm = most and min(most.values()) >= _LEAST_NM and max(most.values()) <= _MOST_NM
-    return most if is_nm else {}
+    return most if all(SAFE_NM[0] <= number <= SAFE_NM[1] for number in most.values()) else {}
 
 
 def describe_columns(path: Path) -> dict[str, Any]:

@@ -172,7 +172,7 @@ def test_a_data_array_gives_a_map_on_its_grid(exported: Exported, deployed: Depl
 def test_a_data_array_keeps_its_no_data_value_and_wavelengths(
     exported: Exported, deployed: DeployedModel
 ) -> None:
-    array = as_data_array(exported.scene)
+    array = as_data_array(exported.scene).copy()
     array[:, 3, 4] = 9999
     array.attrs["_FillValue"] = 9999
     assert np.argwhere(classify_scene(deployed, array).labels.values == 0).tolist() == [[3, 4]]

@@ -238,6 +238,13 @@ def test_a_configuration_names_the_plug_ins_that_it_uses(tmp_path: Path) -> None
     assert RunConfig().plugins == []
 
 
+def test_a_ranking_that_fails_is_refused_before_any_work(tmp_path: Path) -> None:
+    text = SCORES.replace('figures["accuracy"]', 'figures["acuracy"]')
+    with refuses("ranking", "worse-of-two", "KeyError: 'acuracy'"):
+        plugins.load([str(written(tmp_path, text))])
+        RunConfig(ranking="worse-of-two")
+
+
 def test_an_estimator_takes_plug_ins(tmp_path: Path) -> None:
     path = written(tmp_path, SCORES)
     settings = {"proxy": "logit-spread", "ranking": "worse-of-two", "plugins": [str(path)]}

@@ -1,7 +1,9 @@
-"""Weights by name: how a parameter of a small network is cut from that of the largest.
+"""Weight entanglement: how a parameter of a small network is cut from that of the largest.
 
 `slice_of` has one rule for each parameter. It serves the initial weights of proxies and the subnets
 of a supernet. A network runs with the mapping name -> tensor by `torch.func.functional_call`.
+AutoFormer's code takes every third row for q, k and v, but not of their bias: its checkpoints do
+not fit here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -86,11 +86,11 @@ def dss(layer: LayerRecord) -> Tensor:
     """Nuclear norms nuc(g) nuc(w) over attention matrices, |g * w| over MLP weights.
 
     Source: TF-TAS (Zhou et al., CVPR 2022), Algorithm 1, g the gradient of the sum of the logits of
-    a patch of ones. The matrices are the layers' own weights: q, k and v stacked as one (3q, E)
-    matrix, and the projection. Direction: larger is better. Data: none. Shape: gradients and
-    weights (out, in) to a scalar. Cost: one forward and one backward pass of one patch, and four
-    nuclear norms a layer. Option `layers=all` adds the patch embedding and the head as |g * w|, as
-    the HyTAS code does; `sign` the sign step.
+    a patch of ones, in eval mode. The matrices are the layers' own weights: q, k and v stacked as
+    one (3q, E) matrix, and the projection. Direction: larger is better. Data: none. Shape:
+    gradients and weights (out, in) to a scalar. Cost: one forward and one backward pass of one
+    patch, and four nuclear norms a layer. Option `layers=all` adds the patch embedding and the head
+    as |g * w|, as the HyTAS code does; `sign` the sign step.
     """
     if layer.kind in MSA:
         of_grad, of_weight = layer.norms

@@ -7,7 +7,7 @@ larger is better. `hytas.race.trials` measures the figures, and the store keeps 
 from collections.abc import Callable, Mapping
 from statistics import fmean
 
-from hytas.errors import InputError
+from hytas.errors import InputError, one_line
 from hytas.plugins import brought_by, fill
 
 Ranking = Callable[[Mapping[str, float]], float]
@@ -33,7 +33,7 @@ def accuracy(figures: Mapping[str, float]) -> float:
 
 def mean(figures: Mapping[str, float]) -> float:
     """Return the mean of accuracy, augmented accuracy and probability."""
-    return fmean(figures[name] for name in ("accuracy", "augmented_accuracy", "probability"))
+    return fmean(figures[name] for name in FIGURES)
 
 
 RANKINGS: dict[str, Ranking] = {
@@ -42,7 +42,21 @@ RANKINGS: dict[str, Ranking] = {
     "probability": probability,
     "mean": mean,
 }
-fill("ranking", RANKINGS)
+FIGURES = ("accuracy", "augmented_accuracy", "probability")
+
+
+def _tried(name: str, ranking: Ranking) -> Ranking:
+    """Refuse a ranking that fails on the figures of a finalist before any work is done."""
+    try:
+        float(ranking(dict.fromkeys(FIGURES, 0.5)))
+    except Exception as error:  # of a user's code
+        rule = f"must give a number for figures ({type(error).__name__}: {one_line(error)})"
+        hint = f"the figures are {', '.join(FIGURES)}"
+        raise InputError("ranking", name, rule, hint) from None
+    return ranking
+
+
+fill("ranking", RANKINGS, _tried)
 DEFAULT_RANKING = "augmented-accuracy"
 
 

@@ -16,8 +16,9 @@ class SupernetSettings:
 
     method: str = setting(
         METHODS[0],
-        "Subnets of a step: one drawn subnet (uniform; AutoFormer, Algorithm 1); or the largest, "
-        "the smallest and two drawn ones, their gradients added (sandwich; S3, Algorithm 1).",
+        "Subnets of a step: one drawn subnet (uniform; AutoFormer, Algorithm 1); or the largest "
+        "and the smallest of 1000 drawn ones and two more, their gradients added (sandwich; S3, "
+        "Algorithm 1).",
         rule=OneOf(METHODS),
     )
     uniform: str = setting(

@@ -1,4 +1,4 @@
-"""A supernet: one set of weights by name, of which every architecture's network is a slice."""
+"""A supernet: one set of weights by name, of which every network is a slice (entanglement)."""
 
 from __future__ import annotations
 

@@ -79,7 +79,9 @@ def c_source(model: SensorModel, card: ModelCard, name: str) -> str:
     body = re.sub(r"\bscaled\b", _SCALED, function[1]).splitlines()
     packed = pack([declared, call, *body], "workspace")
     whole = _function(card, name, packed, model.temperature)
-    before = _without_unused(_UNUSED.sub("", text[: function.start()]), function[1])
+    used = set(re.findall(r"\bweight\w+", function[1]))  # and no constants such as shapes
+    before = _UNUSED.sub("", text[: function.start()])
+    before = _CONSTANT.sub(lambda one: one[0] if one[2] in used else "", before)
     text = before + _scaling(model, card, name, seen) + whole + text[function.end() :]
     network = sum(
         _BYTES.get(kind, 4) * values_of(size) for kind, _, size in _CONSTANT.findall(text)
@@ -103,12 +105,6 @@ def _seen(model: SensorModel, card: ModelCard) -> tuple[int, ...]:
 
 def _dimensions(shape: Sequence[int]) -> str:
     return "".join(f"[{size}]" for size in shape)
-
-
-def _without_unused(text: str, body: str) -> str:
-    """Drop constants that the function's body does not pass on, such as shapes."""
-    used = set(re.findall(r"\bweight\w+", body))
-    return _CONSTANT.sub(lambda one: one[0] if one[2] in used else "", text)
 
 
 def _function(card: ModelCard, name: str, packed: Packed, temperature: float) -> str:
@@ -171,11 +167,6 @@ def _literal(value: float) -> str:
     return f"{float(value).hex()}f"
 
 
-def _c_type(card: ModelCard) -> str:
-    types = {"float16": "_Float16", "float32": "float", "float64": "double"}
-    return types.get(card.dtype, f"{card.dtype}_t")
-
-
 def _generated(model: SensorModel, card: ModelCard, seen: Sequence[int]) -> str:
     """Return what emx-onnx-cgen writes for the network behind the scaling."""
     if importlib.util.find_spec("emx_onnx_cgen") is None:
@@ -206,7 +197,8 @@ def _generated(model: SensorModel, card: ModelCard, seen: Sequence[int]) -> str:
 
 
 def _header(card: ModelCard, name: str, floats: int, constants: int) -> str:
-    kind, guard = _c_type(card), f"{name.upper()}_MODEL_H"
+    types = {"float16": "_Float16", "float32": "float", "float64": "double"}
+    kind, guard = types.get(card.dtype, f"{card.dtype}_t"), f"{name.upper()}_MODEL_H"
     about = "" if card.nodata is None else f"\n   Value of no data: {card.nodata:g}."
     return f"""/* A model of hytas {card.version}: compile with -O3, link with -lm.{about} */
 #ifndef {guard}

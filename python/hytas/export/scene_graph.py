@@ -51,17 +51,14 @@ class TileModel(nn.Module):
 
     def __init__(self, model: SensorModel) -> None:
         super().__init__()
-        self.scaling, self.dtype = model.scaling, _dtype_of(model.network)
+        dtypes = (each.dtype for each in model.network.parameters())
+        self.scaling, self.dtype = model.scaling, next(dtypes, torch.float32)
         self.pixels = as_network(model.network, "scene graph").strips().pixels
 
     def forward(self, tile: Tensor) -> Tensor:
         """Map (rows, columns, sensor bands) float32 to (rows, columns, features)."""
         features: Tensor = self.pixels(self.scaling(tile).to(self.dtype))
         return features
-
-
-def _dtype_of(network: nn.Module) -> torch.dtype:
-    return next((each.dtype for each in network.parameters()), torch.float32)
 
 
 class StripModel(nn.Module):

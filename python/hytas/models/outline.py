@@ -8,7 +8,7 @@ that a network does not have is one of zeros, which is the identity.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from math import isqrt, prod
 from typing import Any, NamedTuple
 
@@ -263,7 +263,9 @@ class Frame:
             return None
         if name not in self._real:
             parts = [outline.get(name) for outline in self.outlines]
-            sizes = [(0, 0) if part is None else _matrix(part.size) for part in parts]
+            sizes = [
+                (0, 0) if part is None else (part.size[0], prod(part.size[1:])) for part in parts
+            ]
             outputs, inputs = torch.tensor(sizes, device=device).unbind(1)
             self._real[name] = Real(outputs, inputs, self._columns(name, device))
         return self._real[name]
@@ -292,14 +294,14 @@ class Frame:
         for name, module in self.network.named_modules():
             if isinstance(module, Attention):
                 _, module.heads, module.head_dim = self.layouts[f"{name}.qkv.weight"][0]
-                dims = self._sizes(f"{name}.qkv.weight", lambda layout: layout[0][2], 1)
+                dims = self._sizes(f"{name}.qkv.weight", lambda layout: layout[0][2])
                 if len(set(dims)) == 1:
                     module.scale = dims[0] ** -0.5
                 else:
                     scales = torch.tensor([d**-0.5 for d in dims], device=device, dtype=dtype)
                     differing.append((module, "scale", scales))
             elif isinstance(module, LayerNorm):
-                widths = self._sizes(f"{name}.weight", lambda layout: layout[0][0], 1)
+                widths = self._sizes(f"{name}.weight", lambda layout: layout[0][0])
                 module.width = None
                 if set(widths) != {self.layouts[f"{name}.weight"][0][0]}:
                     widths_of = torch.tensor(widths, device=device, dtype=dtype)
@@ -308,14 +310,8 @@ class Frame:
                 module.groups = self.size(f"{name}.weight")[0]
         return differing
 
-    def _sizes(self, name: str, read: Any, absent: int) -> list[int]:
-        return [
-            read(outline[name].layout) if name in outline else absent for outline in self.outlines
-        ]
-
-
-def _matrix(size: torch.Size) -> tuple[int, int]:
-    return size[0], prod(size[1:])
+    def _sizes(self, name: str, read: Callable[[Layout], int]) -> list[int]:
+        return [read(one[name].layout) if name in one else 1 for one in self.outlines]
 
 
 def _is_depthwise(module: nn.Module) -> bool:

@@ -102,10 +102,11 @@ def run_references(
     for method in methods:
         stored = [results.get(method, seed) for seed in seeds]
         runs = [run for run in stored if run]
+        smoothed: list[Any] = [run.get("smoothed") for run in runs]
         summaries[method] = {
             "title": METHODS[method].title,
             **summarise([run["test"] for run in runs]),
-            "smoothed": _summary_of_smoothed(runs),
+            "smoothed": None if None in smoothed else summarise(smoothed),  # images have no map
             "seconds": mean_and_deviation([run["seconds"] for run in runs]),
             "runs": runs,
         }
@@ -115,12 +116,6 @@ def run_references(
         "splits": [_facts(splits[seed]) for seed in seeds],
         "methods": summaries,
     }
-
-
-def _summary_of_smoothed(runs: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """The same with smoothed maps; None for images."""
-    reports = [run.get("smoothed") for run in runs]
-    return None if None in reports else summarise([one for one in reports if one is not None])
 
 
 def _fits(
@@ -220,7 +215,10 @@ def fit_method(
     )
     if not (smoothed and isinstance(scene, Scene) and scene.has_map):
         return METHODS[method].load()(task, progress)
-    task = _with_neighbours(scene, split, task)
+    valid = scene.valid_mask(task.fit_scaling(None).bands)
+    valid.flat[split.test] = True
+    # Smoothing also reads the predictions around the test pixels.
+    task = replace(task, test=around(split.test, valid, 2 * RADIUS))
     return _of_test(scene, split, task, METHODS[method].load()(task, progress))
 
 
@@ -292,13 +290,6 @@ def figures_by_scene(
             report = accuracy_report(truth, predicted[inside], scene.class_names, sure)
         figures.append({"name": part.name, "learnt": part.trains, "test": report})
     return figures
-
-
-def _with_neighbours(scene: Scene, split: Split, task: Task) -> Task:
-    """Return the task with all pixels to predict that smoothing reads around those of the test."""
-    valid = scene.valid_mask(task.fit_scaling(None).bands)
-    valid.flat[split.test] = True
-    return replace(task, test=around(split.test, valid, 2 * RADIUS))
 
 
 def _of_test(scene: Scene, split: Split, task: Task, fit: Fit) -> Fit:

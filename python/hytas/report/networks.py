@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from hytas.spaces.genes import active, describe_kind, is_depth
+from hytas.spaces.genes import active, describe_kind, gene_text, is_depth
 
 _BAR, _GAP, _TALL = 9, 3, 30
 _MOST_RATIO = 4.0
@@ -59,7 +59,9 @@ def draw(architecture: Mapping[str, Any]) -> Drawing:
             x = round(start + place * (_BAR + _GAP), 1)
             bars.append((x, round(foot - height, 1), float(_BAR), height, kind))
     width = max((bar[0] + _BAR for bar in bars), default=start) + 2
-    text = ", ".join(f"{name} {_shown(value)}" for name, value in genes.items() if name != "space")
+    text = ", ".join(
+        f"{name} {gene_text(value)}" for name, value in genes.items() if name != "space"
+    )
     return Drawing(round(width, 1), round(side, 1), bars, _label(genes), text)
 
 
@@ -111,7 +113,3 @@ def _number(text: str) -> float | int | None:
         with suppress(ValueError):
             return kind(text)
     return None
-
-
-def _shown(value: Any) -> str:
-    return "-".join(map(str, value)) or "none" if isinstance(value, list) else str(value)

@@ -31,6 +31,7 @@ from hytas.run.stages import (
 from hytas.run.times import run_cost
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
+from hytas.spaces.genes import gene_text
 from hytas.workers import WorkersLike, load_server
 
 
@@ -255,11 +256,10 @@ def _finish(run: Run, plan: Plan) -> None:
 
 def describe_architecture(architecture: dict[str, Any]) -> str:
     """Return the genes on one line, with lists such as 3-4-4."""
-    parts = []
-    for name, value in architecture.items():
-        text = "-".join(map(str, value)) if isinstance(value, list) else value
-        parts.append(f"{name} {text}" if name != "space" else f"{text}:")
-    return " ".join(parts)
+    return " ".join(
+        f"{value}:" if name == "space" else f"{name} {gene_text(value)}"
+        for name, value in architecture.items()
+    )
 
 
 def _introduce(run: Run, stages: Sequence[Stage]) -> None:

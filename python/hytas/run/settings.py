@@ -1,7 +1,7 @@
 """The settings of a run, in groups. `RunConfig` holds them all."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from hytas.data.splits.make import check_seed
 from hytas.data.splits.validation import MOST_FOLDS
 from hytas.deploy.smoothing import METHODS as SMOOTHERS
 from hytas.errors import InputError
-from hytas.settings import MOST, SCALE_BY, OneOf, counted, listed, plain_if_one, setting, that
+from hytas.settings import MOST, SCALE_BY, OneOf, Rule, counted, listed, plain_if_one, setting, that
 from hytas.supernet.settings import SupernetSettings
 
 FRONT_STRATEGIES = tuple(name for name, facts in strategies().items() if facts["several_scores"])
@@ -58,12 +58,13 @@ OF_DATA: Any = None
 """Default of a setting that the kind of the data decides: a scene, or images."""
 
 
-def _one_or_more(name: str, value: Any) -> Any:
-    return plain_if_one(value)
+def _by(form: Callable[[Any], Any]) -> Rule:
+    """Return the rule of a value whose plain form `form` returns."""
+    return lambda name, value: form(value)
 
 
-def _several(name: str, value: Any) -> Any:
-    return listed(value)
+_SEVERAL = _by(listed)
+_AT_MOST = that(lambda value: 0 <= value <= MOST, f"must be 0 to {MOST}")
 
 
 def _nodata(name: str, value: float) -> float | None:
@@ -71,14 +72,6 @@ def _nodata(name: str, value: float) -> float | None:
         hint = "infinite values always mean no data"
         raise InputError(name, value, "must be finite, or NaN for none", hint)
     return None if math.isnan(value) else value
-
-
-def _class_names(name: str, value: Any) -> str:
-    return class_names_text(read_class_names(value))
-
-
-def _unlabelled(name: str, value: Any) -> int | str | None:
-    return parse_unlabelled(value).given
 
 
 def _patch_side(name: str, value: int) -> int:
@@ -92,12 +85,6 @@ def _trackers(name: str, value: Any) -> Any:
         if one not in TRACKERS:
             raise InputError(name, one, f"must be one of {', '.join(TRACKERS)}")
     return tuple(dict.fromkeys(names))
-
-
-def _factor(name: str, value: float) -> float:
-    if not 0 <= value <= MOST:
-        raise InputError(name, value, f"must be 0 to {MOST}")
-    return value
 
 
 def _seed(name: str, value: int) -> int:
@@ -129,7 +116,7 @@ class DataSettings:
         "file, `digits` or `textures`.",
         "Scene",
         most_used=True,
-        rule=_one_or_more,
+        rule=_by(plain_if_one),
     )
     labels: str | Sequence[str] | None = setting(
         None,
@@ -137,21 +124,21 @@ class DataSettings:
         "GeoPackage, Shapefile, CSV, ENVI ROI). Of several scenes, one for each, in order.",
         "Labels",
         most_used=True,
-        rule=_one_or_more,
+        rule=_by(plain_if_one),
         only="scenes",
     )
     test_data: Sequence[str] = setting(
         (),
         "Scenes that are never trained on, and are reported separately.",
         "Scene",
-        rule=_several,
+        rule=_SEVERAL,
         only="scenes",
     )
     test_labels: Sequence[str] = setting(
         (),
         "Files of their labels, if these are other files; one for each, in order.",
         "Labels",
-        rule=_several,
+        rule=_SEVERAL,
     )
     resample: bool = setting(
         False,
@@ -210,7 +197,7 @@ class DataSettings:
         None,
         "Another label of unlabelled pixels, besides 0; or their colour in a picture.",
         "Labels",
-        rule=_unlabelled,
+        rule=_by(lambda value: parse_unlabelled(value).given),
         example="#ffffff",
         metavar="NUMBER OR COLOUR",
         only="scenes",
@@ -225,7 +212,7 @@ class DataSettings:
         None,
         "Names of classes by their number in the file, or a CSV file of numbers and names.",
         "Labels",
-        rule=_class_names,
+        rule=_by(lambda value: class_names_text(read_class_names(value))),
         example="1=corn,2=soy",
         estimator=True,
         only="scenes",
@@ -366,14 +353,14 @@ class SearchSettings:
         None,
         "Children of a generation by mutation.",
         "Budget and search",
-        rule=that(lambda value: 0 <= value <= MOST, f"must be 0 to {MOST}"),
+        rule=_AT_MOST,
         usual="half of `population`",
     )
     crossover: int | None = setting(
         None,
         "Children of a generation by crossover.",
         "Budget and search",
-        rule=that(lambda value: 0 <= value <= MOST, f"must be 0 to {MOST}"),
+        rule=_AT_MOST,
         usual="half of `population`",
     )
     start_with: Sequence[str] = setting(
@@ -381,7 +368,7 @@ class SearchSettings:
         "Files of known architectures that are candidates, too, such as the architecture.json of "
         "another run.",
         "Budget and search",
-        rule=_several,
+        rule=_SEVERAL,
     )
     pareto: str | None = setting(
         None,
@@ -506,16 +493,16 @@ class FinalSettings:
         475.0,
         "Grams of CO2e for a kWh, for the report; the default is the mean of the world (IEA 2019).",
         "Running",
-        rule=_factor,
+        rule=_AT_MOST,
     )
     cpu_watts: float = setting(
         12.0,
         "Power of a busy core of a processor, for the report; the default is that of Green "
         "Algorithms. To count cooling, too, multiply it by the PUE of your data centre.",
         "Running",
-        rule=_factor,
+        rule=_AT_MOST,
     )
-    gpu_watts: float = setting(200.0, "Power of a GPU, for the report.", "Running", rule=_factor)
+    gpu_watts: float = setting(200.0, "Power of a GPU, for the report.", "Running", rule=_AT_MOST)
     track: Sequence[str] = setting(
         (),
         "Write the events of the run for TensorBoard, or log them with MLflow (docs/how-to/"

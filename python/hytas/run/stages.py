@@ -122,10 +122,6 @@ def _architecture_is_chosen(run: Run) -> bool:
     return run.folder.architecture.exists()
 
 
-def _is_trained(run: Run) -> bool:
-    return run.folder.weights.exists()
-
-
 # The store grows until the race has a winner.
 SEARCH = Stage("search", search_stage, done=_architecture_is_chosen)
 RACE = Stage("race", race_stage, ("evaluations",), ("evaluations",), done=_architecture_is_chosen)
@@ -134,7 +130,11 @@ TRAIN = Stage("final training", train_stage, ("architecture",))
 # The strategy "supernet" races kinds, and trains the winner only if inherited weights are worse.
 KIND = Stage("race", choose_by_supernet, ("evaluations",), ("evaluations",), done=RACE.done)
 INHERIT = Stage(
-    "inheritance", inherit_if_better, ("architecture",), ("weights", "records"), done=_is_trained
+    "inheritance",
+    inherit_if_better,
+    ("architecture",),
+    ("weights", "records"),
+    done=lambda run: run.folder.weights.exists(),
 )
 FOLDS_IF_TRAINED = Stage(
     "training on folds", folds_stage, ("architecture",), done=are_recorded_or_inherited

@@ -68,7 +68,9 @@ class TensorBoard(Tracker):
 
         self._writer: Any = SummaryWriter(self.place(folder))
         if not any(folder.glob(f"{FOLDER}/*.0")):
-            self._writer.add_text("settings", _table(config))
+            rows = [f"| {name} | {value} |" for name, value in _settings(config).items()]
+            table = "\n".join(["| setting | value |", "|---|---|", *rows])
+            self._writer.add_text("settings", table)
 
     @staticmethod
     def place(folder: Path) -> str:
@@ -313,8 +315,3 @@ def _public(text: str) -> str:
 def _settings(config: RunConfig) -> dict[str, str]:
     named = {name: getattr(config, name) for name in settings_of(RunConfig)}
     return {name: str(value) for name, value in named.items() if value not in (None, (), [])}
-
-
-def _table(config: RunConfig) -> str:
-    rows = [f"| {name} | {value} |" for name, value in _settings(config).items()]
-    return "\n".join(["| setting | value |", "|---|---|", *rows])

@@ -194,21 +194,10 @@ def search(
             if until():
                 break
         if not exhausted and all(number in done for number in ids.tolist()):
-            items = list(done.values())
-            values = latest(items)
+            values = latest(done.values())
             if len(values) >= ENOUGH_FAILED and np.isnan(values).all():
                 break  # the others would have no score either
-            # A fitness may depend on all candidates, as a mean of ranks does.
-            numbers = np.array(list(done))
-            moved = (numbers >= 0) & (numbers < evolution.evaluated)
-            old = values[: len(values_before)]
-            moved[: len(old)] &= (old != values_before) & ~(np.isnan(old) & np.isnan(values_before))
-            order = np.argsort(numbers)
-            indices = order[np.searchsorted(numbers, ids, sorter=order)]
-            evolution.tell(ids, _objectives(indices, values, items, settings))
-            if moved.any():
-                rows = _objectives(np.flatnonzero(moved), values, items, settings)
-                evolution.rescore(numbers[moved], rows)
+            _tell(evolution, ids, done, values, values_before, settings)
             values_before = values
             store.save_state(evolution.state())
     front = [done[number] for number in evolution.front()[0].tolist()]
@@ -225,6 +214,34 @@ class _Latest:
         if len(items) != len(self._values):
             self._values = np.fromiter(self._fitness(list(items)), np.float64, len(items))
         return self._values
+
+
+def _tell(
+    strategy: Strategy,
+    ids: npt.NDArray[np.int64],
+    done: Mapping[int, Evaluation],
+    values: Values,
+    before: Values,
+    settings: SearchSettings,
+) -> None:
+    """Tell a strategy the scores of a generation, and those of older candidates that moved.
+
+    A fitness may depend on all candidates, as a mean of ranks does.
+
+    Args:
+        values: of all candidates.
+        before: of the first of them, as the strategy knows it.
+    """
+    items, numbers = list(done.values()), np.array(list(done))
+    moved = (numbers >= 0) & (numbers < strategy.evaluated)
+    old = values[: len(before)]
+    moved[: len(old)] &= (old != before) & ~(np.isnan(old) & np.isnan(before))
+    order = np.argsort(numbers)
+    indices = order[np.searchsorted(numbers, ids, sorter=order)]
+    strategy.tell(ids, _objectives(indices, values, items, settings))
+    if moved.any():
+        rows = _objectives(np.flatnonzero(moved), values, items, settings)
+        strategy.rescore(numbers[moved], rows)
 
 
 def _objectives(
@@ -283,7 +300,11 @@ def _scored(
                 generation,
                 architecture,
                 feasible.space.cost(architecture),
-                {name: _score_of(value) for name, value in result["scores"].items()},
+                # As the store returns them: a score that is not finite has failed.
+                {
+                    name: float(value) if math.isfinite(value) else math.nan
+                    for name, value in result["scores"].items()
+                },
                 dict(result["reasons"]),
                 float(result["seconds"]),
             )
@@ -291,16 +312,8 @@ def _scored(
         ]
 
 
-def _score_of(value: float) -> float:
-    """Return a score as the store returns it; a score that is not finite has failed."""
-    return float(value) if math.isfinite(value) else math.nan
-
-
 def _result(
-    done: Mapping[int, Evaluation],
-    fitness: _Latest,
-    front: Sequence[Evaluation],
-    exhausted: bool,
+    done: Mapping[int, Evaluation], fitness: _Latest, front: Sequence[Evaluation], exhausted: bool
 ) -> SearchResult:
     items = list(done.values())
     values = dict(zip(done, fitness(items).tolist(), strict=True))

@@ -10,14 +10,7 @@ from typing import Any, TypeVar
 
 from hytas.errors import InputError
 from hytas.files import legible
-from hytas.search.records import (
-    Evaluation,
-    FinalTraining,
-    MethodVote,
-    Training,
-    read_row,
-    row_of,
-)
+from hytas.search.records import Evaluation, FinalTraining, MethodVote, Training, read_row, row_of
 
 Row = TypeVar("Row")
 

@@ -31,6 +31,11 @@ def active(architecture: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def gene_text(value: Any) -> str:
+    """Return the value of a gene as text; lists have hyphens: "3-4-4"."""
+    return "-".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
+
+
 _TOKENS = {
     "band": "bands",
     "pixel": "pixels",

@@ -1,6 +1,7 @@
 """The subnets of a supernet that the training loop trains in each step."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import torch
@@ -52,7 +53,8 @@ class SupernetLearner:
 
     def prepare(self, patches: Tensor, seed: int) -> None:
         """Whiten the largest pixel embedding; those of subnets are slices of it."""
-        for subnet in self._watched_first():
+        others = map(self._subnet, self._draw("whitened", 64))
+        for subnet in chain(self._watched, others):  # until one has a pixel embedding
             network = as_network(subnet.network, "recipe whitened")
             project = network.pixel_projection
             if project is None:
@@ -113,8 +115,3 @@ class SupernetLearner:
         name = self.feasible.space.cost_names[0]
         costs = [self.feasible.space.cost(architecture)[name] for architecture in drawn]
         return [self._subnet(drawn[costs.index(end)]) for end in (max(costs), min(costs))]
-
-    def _watched_first(self) -> Iterator[Subnet]:
-        """Yield subnets until one has a pixel embedding, if any is likely to."""
-        yield from self._watched
-        yield from map(self._subnet, self._draw("whitened", 64))

@@ -130,9 +130,11 @@ def show(measured: Mapping[str, Any]) -> Section:
             ]
             heads = ("score", *(f"{band} ({groups[band]['networks']})" for band in bands))
             grids.append(Grid(f"{table}: Spearman's rho among networks of one size", heads, rows))
+        # The largest number of networks lies in the middle bands.
+        drawn = (ALL, *(bands[-3:-1] if len(bands) > 3 else bands[:2]))
         series = {
             group: {n: groups[group]["scores"].get(n, {}).get("spearman") for n in order}
-            for group in (ALL, *_bands_to_draw(bands))
+            for group in drawn
         }
         about = f"Spearman's rho of {len(order)} scores on {table}; the table has the numbers"
         svg = draw_intervals(series, "Spearman's rho with accuracy")
@@ -144,11 +146,6 @@ def show(measured: Mapping[str, Any]) -> Section:
         "nothing, one in twenty has an interval without zero by chance.",
     )
     return Section("correlations", TITLE, sentences, grids, figures, notes)
-
-
-def _bands_to_draw(bands: Sequence[str]) -> list[str]:
-    """Return two bands to draw: the largest number of networks lies in the middle ones."""
-    return list(bands[-3:-1]) if len(bands) > 3 else list(bands[:2])
 
 
 def _verdict(table: str, entry: Mapping[str, Any], order: Sequence[str]) -> str:

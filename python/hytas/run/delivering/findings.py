@@ -13,16 +13,9 @@ from hytas.data import Split
 from hytas.deploy.card import read_card
 from hytas.deploy.model_file import examine, read_model
 from hytas.errors import InputError, one_line
-from hytas.model_card import ModelCard
 from hytas.models.counting import counted_layers
 from hytas.proxies import fitness, parse_proxies
-from hytas.race import (
-    RANKINGS,
-    RungResult,
-    race_scores,
-    results_by_racer,
-    size_rows,
-)
+from hytas.race import RANKINGS, RungResult, race_scores, results_by_racer, size_rows
 from hytas.race.rankings import Ranking
 from hytas.race.results import Key
 from hytas.references import METHODS
@@ -36,6 +29,7 @@ from hytas.run.times import all_times, run_cost
 from hytas.run.weights import shape_of
 from hytas.search import Evaluation, EvaluationStore, MethodVote, Training
 from hytas.spaces import open_space
+from hytas.spaces.genes import gene_text
 from hytas.spaces.shape import Shape
 
 MOST_CURVES = 4
@@ -58,7 +52,9 @@ def run_facts(
     candidates = _candidates(stored.evaluations, config, architecture)
     winner = None if candidates is None else candidates.winner
     costs = stored.evaluations[winner].costs if winner is not None else {}
-    card = _card(folder.onnx) if folder.onnx.exists() and architecture else None
+    card = None
+    if folder.onnx.exists() and architecture:
+        card = read_card(examine(read_model(folder.onnx), folder.onnx), folder.onnx)
     shape = shape or (None if card is None else shape_of(card))
     layers, unknown = _layers(architecture, shape)
     preset = str(read_json(folder.recipe).get("preset", "")) if folder.recipe.exists() else ""
@@ -161,7 +157,7 @@ def _candidates(
         ids=[item.id for item in evaluations],
         generations=[item.generation for item in evaluations],
         genes={
-            name: [_text(item.architecture.get(name)) for item in evaluations] for name in genes
+            name: [gene_text(item.architecture.get(name)) for item in evaluations] for name in genes
         },
         costs={
             name: np.array([item.costs[name] for item in evaluations], np.float64)
@@ -170,10 +166,6 @@ def _candidates(
         scores=scores,
         winner=places[0] if places else None,
     )
-
-
-def _text(value: Any) -> str:
-    return "-".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
 
 
 def _finalists(
@@ -252,10 +244,6 @@ def _explanation(folder: RunFolder) -> tuple[Section | None, list[str]]:
         return explained_section(read_json(folder.explanation)), []
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return None, [f"{folder.explanation.name} is damaged; `hytas explain` writes it again"]
-
-
-def _card(model: Path) -> ModelCard:
-    return read_card(examine(read_model(model), model), model)
 
 
 def _scene_name(config: RunConfig) -> str:

@@ -122,13 +122,6 @@ def _same_settings(run: Run, rounds: int, settings: EvolutionSettings) -> None:
     run.report.line(f"at most {rounds} rounds of {settings.subnets} subnets")
 
 
-def _trained(run: Run, space: str, name: str) -> tuple[Run, Supernet]:
-    inner = run.inside(name, replace(run.context.config, space=space))
-    if not inner.folder.supernet.exists():
-        supernet_stage(inner)
-    return inner, load_supernet(inner.context, inner.folder.supernet)
-
-
 class _Estimate(NamedTuple):
     """The quality of a space, from the errors (n,) of drawn subnets on validation pixels."""
 
@@ -139,7 +132,10 @@ class _Estimate(NamedTuple):
 
 
 def _estimate(run: Run, space: str, name: str, settings: EvolutionSettings) -> _Estimate:
-    inner, supernet = _trained(run, space, name)
+    inner = run.inside(name, replace(run.context.config, space=space))
+    if not inner.folder.supernet.exists():
+        supernet_stage(inner)
+    supernet = load_supernet(inner.context, inner.folder.supernet)
     score, feasible = score_with(inner.context, supernet), inner.context.feasible
     assert feasible is not None
     seed = stable_hash(run.context.config.seed, "space error")
@@ -176,6 +172,7 @@ def _round(
 def _is_possible(run: Run, space: str, values: Mapping[str, list[Any]]) -> bool:
     """Whether a space with these choices has networks inside the budget, with each new choice."""
     config, shape = run.context.config, run.context.data.shape
+    before = {gene["name"]: gene["values"] for gene in run.context.space.genes}
     try:
         _, budget = open_space(space, config.budget or "", offered=shape.variables())
         text = with_values(space, values)
@@ -186,7 +183,7 @@ def _is_possible(run: Run, space: str, values: Mapping[str, list[Any]]) -> bool:
         drawn = opened.unpack(feasible.sample(TRIED, 0, "choices"))
         supernet = Supernet.new(opened.name, shape, config.seed)
         for name, wanted in values.items():
-            for value in set(map(repr, wanted)) - set(map(repr, _values(run, name))):
+            for value in set(map(repr, wanted)) - set(map(repr, before[name])):
                 having = [each for each in drawn if value in map(repr, _listed(each[name]))]
                 if len(having) < BUILT:
                     return False
@@ -197,10 +194,6 @@ def _is_possible(run: Run, space: str, values: Mapping[str, list[Any]]) -> bool:
     except (InputError, ValueError, RuntimeError):
         return False
     return True
-
-
-def _values(run: Run, gene: str) -> list[Any]:
-    return next(list(each["values"]) for each in run.context.space.genes if each["name"] == gene)
 
 
 def _listed(value: Any) -> list[Any]:

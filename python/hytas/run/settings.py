@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -104,6 +105,15 @@ def _ranking(name: str) -> None:
     find_ranking(name)
 
 
+# `setting` with what the settings of a group have in common.
+_scene = partial(setting, panel="Scene", only="scenes")
+_labels = partial(setting, panel="Labels", only="scenes")
+_search = partial(setting, panel="Budget and search")
+_race = partial(setting, panel="Race")
+_training = partial(setting, panel="Training")
+_running = partial(setting, panel="Running")
+
+
 @dataclass(frozen=True)
 class DataSettings:
     """Which scenes or images, and how to read, cut and scale them."""
@@ -118,21 +128,15 @@ class DataSettings:
         most_used=True,
         rule=_by(plain_if_one),
     )
-    labels: str | Sequence[str] | None = setting(
+    labels: str | Sequence[str] | None = _labels(
         None,
         "File of the label map, if it is another file; or of polygons or points (GeoJSON, "
         "GeoPackage, Shapefile, CSV, ENVI ROI). Of several scenes, one for each, in order.",
-        "Labels",
         most_used=True,
         rule=_by(plain_if_one),
-        only="scenes",
     )
-    test_data: Sequence[str] = setting(
-        (),
-        "Scenes that are never trained on, and are reported separately.",
-        "Scene",
-        rule=_SEVERAL,
-        only="scenes",
+    test_data: Sequence[str] = _scene(
+        (), "Scenes that are never trained on, and are reported separately.", rule=_SEVERAL
     )
     test_labels: Sequence[str] = setting(
         (),
@@ -140,73 +144,49 @@ class DataSettings:
         "Labels",
         rule=_SEVERAL,
     )
-    resample: bool = setting(
-        False,
-        "Take other scenes to the bands of the first one, by wavelength.",
-        "Scene",
-        only="scenes",
+    resample: bool = _scene(
+        False, "Take other scenes to the bands of the first one, by wavelength."
     )
-    scale_by: str = setting(
+    scale_by: str = _scene(
         SCALE_BY[0],
         "Scale by the training pixels; or first scale each scene by its own pixels, without "
         "labels, for a model that travels.",
-        "Scene",
         rule=OneOf(SCALE_BY),
-        only="scenes",
     )
-    data_dir: str | None = setting(
-        None, "Folder with the files of a scene that is known by name.", "Scene", only="scenes"
-    )
-    cube_key: str | None = setting(
-        None, "Variable that holds the cube, if several could.", "Scene", only="scenes"
-    )
-    axes: str | None = setting(
+    data_dir: str | None = _scene(None, "Folder with the files of a scene that is known by name.")
+    cube_key: str | None = _scene(None, "Variable that holds the cube, if several could.")
+    axes: str | None = _scene(
         None,
         "Order of the axes of the cube's array.",
-        "Scene",
         example="band,y,x",
         usual="what the file says",
-        only="scenes",
     )
-    labels_key: str | None = setting(
-        None,
-        "Variable that holds the label map; `TRAIN,TEST` for a fixed split.",
-        "Labels",
-        only="scenes",
+    labels_key: str | None = _labels(
+        None, "Variable that holds the label map; `TRAIN,TEST` for a fixed split."
     )
-    label_column: str | None = setting(
-        None, "Column, or variable, of the labels of a table of spectra.", "Labels", only="scenes"
+    label_column: str | None = _labels(
+        None, "Column, or variable, of the labels of a table of spectra."
     )
-    group_column: str | None = setting(
-        None,
-        "Column, or variable, of its groups, such as fields: none lies on two sides.",
-        "Labels",
-        only="scenes",
+    group_column: str | None = _labels(
+        None, "Column, or variable, of its groups, such as fields: none lies on two sides."
     )
-    class_field: str | None = setting(
-        None, "Field of the classes, if `labels` names polygons or points.", "Labels", only="scenes"
+    class_field: str | None = _labels(
+        None, "Field of the classes, if `labels` names polygons or points."
     )
-    labels_crs: str | None = setting(
+    labels_crs: str | None = _labels(
         None,
         "Coordinate system of the polygons or points, if their file names none.",
-        "Labels",
         example="EPSG:32632",
-        only="scenes",
     )
-    unlabelled: int | float | str | None = setting(
+    unlabelled: int | float | str | None = _labels(
         None,
         "Another label of unlabelled pixels, besides 0; or their colour in a picture.",
-        "Labels",
         rule=_by(lambda value: parse_unlabelled(value).given),
         example="#ffffff",
         metavar="NUMBER OR COLOUR",
-        only="scenes",
     )
-    zero_is_a_class: bool = setting(
-        False,
-        "0 is a class, as in a map of 0 and 1. Class ids are then one more than the labels.",
-        "Labels",
-        only="scenes",
+    zero_is_a_class: bool = _labels(
+        False, "0 is a class, as in a map of 0 and 1. Class ids are then one more than the labels."
     )
     class_names: str | Path | Mapping[int | str, str] | None = setting(
         None,
@@ -217,14 +197,12 @@ class DataSettings:
         estimator=True,
         only="scenes",
     )
-    nodata: float | None = setting(
+    nodata: float | None = _scene(
         None,
         "No-data value of the cube.",
-        "Scene",
         rule=_nodata,
         usual="the file's own, if it names one",
         estimator=True,
-        only="scenes",
     )
     resize: int | None = setting(
         None, "Side to bring images to, in pixels.", "Scene", only="images"
@@ -232,16 +210,12 @@ class DataSettings:
     skip_unreadable: bool = setting(
         False, "Leave out image files that cannot be read.", "Scene", only="images"
     )
-    patch_size: int = setting(
-        7, "Side of a patch; odd.", "Scene", rule=_patch_side, estimator=True, only="scenes"
-    )
-    band_group: int = setting(
+    patch_size: int = _scene(7, "Side of a patch; odd.", rule=_patch_side, estimator=True)
+    band_group: int = _scene(
         3,
         "Neighbouring bands in one token; an odd number.",
-        "Scene",
         rule=that(lambda bands: bands >= 1 and bands % 2 == 1, "must be odd and 1 or more"),
         estimator=True,
-        only="scenes",
     )
     bands: str | None = setting(
         None,
@@ -263,124 +237,92 @@ class DataSettings:
 class SearchSettings:
     """Under which budget, where, by which scores and for how long to search."""
 
-    budget: str | None = setting(
+    budget: str | None = _search(
         None,
         "What the model may cost; several limits with commas between them.",
-        "Budget and search",
         most_used=True,
         example="2M-params, 1.5M..2M-params or 500M-macs",
         option=False,  # the commands have their own, which repeats
     )
-    space: str = setting(
+    space: str = _search(
         OF_DATA,
         "Search space: a built-in one, or a file. `hytas` is the paper's space, with one token for "
         "each band.",
-        "Budget and search",
         usual="hytas-wide; for images autoformer-mini",
         estimator=True,
     )
-    control: str | None = setting(
+    control: str | None = _search(
         None,
         "Another space in which the same search and trainings are done, in the folder `control` of "
         "the run; its figures are reported next to those of `space`. For an evolved space, the one "
         "that it comes from. The run takes as long again.",
-        "Budget and search",
         example="hytas-wide",
     )
-    proxy: str = setting(
+    proxy: str = _search(
         "dss",
         "Training-free score. With several, all are recorded and the first one leads the search.",
-        "Budget and search",
         estimator=True,
     )
-    effort: str = setting(
+    effort: str = _search(
         "normal",
         "How long to search and train; other settings of length win over it. On two CPU cores and "
         "a scene like Indian Pines quick takes 2 minutes, normal 5 to 15, thorough an hour.",
-        "Budget and search",
         most_used=True,
         rule=OneOf(tuple(EFFORTS)),
         estimator=True,
     )
-    minutes: float | None = setting(
+    minutes: float | None = _search(
         None,
         "About how long the whole run takes, from start to report. Search, race and trainings are "
         "shortened to fit, and stopped with their best network when their time is over. Export and "
         "reference methods are not stopped once they began. The run never does more than `effort`, "
         "`population`, `finalists` and other settings of length allow.",
-        "Budget and search",
         rule=that(lambda value: 1 <= value <= MOST, f"must be 1 to {MOST}"),
         usual="no limit; with it `effort` is thorough",
         estimator=True,
     )
-    population: int = setting(
-        OF_EFFORT,
-        "Candidates in a generation.",
-        "Budget and search",
-        rule=counted,
-        usual="by `effort`",
-        estimator=True,
+    population: int = _search(
+        OF_EFFORT, "Candidates in a generation.", rule=counted, usual="by `effort`", estimator=True
     )
-    generations: int = setting(
-        OF_EFFORT,
-        "Number of generations.",
-        "Budget and search",
-        rule=counted,
-        usual="by `effort`",
-        estimator=True,
+    generations: int = _search(
+        OF_EFFORT, "Number of generations.", rule=counted, usual="by `effort`", estimator=True
     )
-    strategy: str = setting(
+    strategy: str = _search(
         "evolution",
         "How the engine selects. "
         + " ".join(f"{name}: {facts['about']}." for name, facts in strategies().items())
         + f" {SUPERNET_STRATEGY}: one rung of the race chooses the kind of network, and a supernet "
         "of that kind is trained; its best subnet wins (docs/supernets.md).",
-        "Budget and search",
         rule=OneOf((*strategies(), SUPERNET_STRATEGY), _strategy),
         estimator=True,
     )
-    evolution: str = setting(
+    evolution: str = _search(
         "autoformer",
         "Rates of mutation as published, of depth, of other global genes and of genes of layers: "
         "autoformer .4, .4, .2; s3 .2, .2, .4; hytas .2 each.",
-        "Budget and search",
         rule=OneOf(tuple(mutation_presets())),
     )
-    parents: int = setting(
-        10, "Best candidates that are mutated and crossed.", "Budget and search", rule=counted
+    parents: int = _search(10, "Best candidates that are mutated and crossed.", rule=counted)
+    mutation: int | None = _search(
+        None, "Children of a generation by mutation.", rule=_AT_MOST, usual="half of `population`"
     )
-    mutation: int | None = setting(
-        None,
-        "Children of a generation by mutation.",
-        "Budget and search",
-        rule=_AT_MOST,
-        usual="half of `population`",
+    crossover: int | None = _search(
+        None, "Children of a generation by crossover.", rule=_AT_MOST, usual="half of `population`"
     )
-    crossover: int | None = setting(
-        None,
-        "Children of a generation by crossover.",
-        "Budget and search",
-        rule=_AT_MOST,
-        usual="half of `population`",
-    )
-    start_with: Sequence[str] = setting(
+    start_with: Sequence[str] = _search(
         (),
         "Files of known architectures that are candidates, too, such as the architecture.json of "
         "another run.",
-        "Budget and search",
         rule=_SEVERAL,
     )
-    pareto: str | None = setting(
+    pareto: str | None = _search(
         None,
         "Also find a Pareto front over these axes: with score one of all candidates, by the proxy; "
         "with accuracy one of finalists, which race for it.",
-        "Budget and search",
         example="params,accuracy",
         estimator=True,
     )
-    supernet: str | None = setting(
-        None, "File of a trained supernet, for the proxy `inherited`.", "Budget and search"
-    )
+    supernet: str | None = _search(None, "File of a trained supernet, for the proxy `inherited`.")
     supernet_settings: SupernetSettings | None = setting(
         None, "How the run trains a supernet; None where it trains none.", option=False
     )
@@ -391,18 +333,17 @@ class SearchSettings:
         option=False,  # the commands have their own, which loads them first
         estimator=True,
     )
-    seed: int = setting(0, "Seed of all random numbers.", "Running", rule=_seed)
+    seed: int = _running(0, "Seed of all random numbers.", rule=_seed)
 
 
 @dataclass(frozen=True)
 class RaceSettings:
     """How finalists race: brief trainings, ranked on validation pixels."""
 
-    finalists: int | None = setting(
+    finalists: int | None = _race(
         None,
         "Number of candidates that race: they are trained briefly and ranked on validation pixels. "
         "1 takes the proxy's first choice, without a race.",
-        "Race",
         rule=counted,
         usual="by `effort`; 1 if the split has no validation pixels",
         estimator=True,
@@ -410,21 +351,16 @@ class RaceSettings:
     usual_finalists: int = setting(
         OF_EFFORT, "Number of finalists if `finalists` is None.", rule=counted, option=False
     )
-    race_steps: int = setting(
+    race_steps: int = _race(
         OF_EFFORT,
         "Optimiser steps of the race's first rung. Each rung keeps half of the finalists and "
         "trains twice as long; the last one takes all folds.",
-        "Race",
         rule=counted,
         usual="by `effort`",
         estimator=True,
     )
-    race_epochs: int | None = setting(
-        None,
-        "Epochs of the race's first rung, instead of steps.",
-        "Race",
-        rule=counted,
-        estimator=True,
+    race_epochs: int | None = _race(
+        None, "Epochs of the race's first rung, instead of steps.", rule=counted, estimator=True
     )
     held_out_folds: int = setting(
         OF_EFFORT,
@@ -433,18 +369,16 @@ class RaceSettings:
         rule=counted,
         option=False,
     )
-    ranking: str = setting(
+    ranking: str = _race(
         "auto",
         "What the race ranks finalists by; auto chooses by the kind of validation pixels.",
-        "Race",
         rule=OneOf(("auto", "augmented-accuracy", "accuracy", "probability", "mean"), _ranking),
         estimator=True,
     )
-    prefer: str = setting(
+    prefer: str = _race(
         "accurate",
         "Which finalist wins of those that held-out pixels cannot tell from the best one: the most "
         "accurate, or the smallest.",
-        "Race",
         rule=OneOf(("accurate", "small")),
         estimator=True,
     )
@@ -454,28 +388,25 @@ class RaceSettings:
 class FinalSettings:
     """How the winner is trained, and what follows."""
 
-    final_training_on: str = setting(
+    final_training_on: str = _training(
         "all",
         "Pixels of the final training: all labelled pixels that are not for testing (all), or the "
         "training pixels only (train). With train, validation pixels choose the best epoch.",
-        "Training",
         rule=OneOf(("all", "train")),
         estimator=True,
     )
-    seeds: int = setting(
+    seeds: int = _training(
         1,
         "Number of final trainings, for mean and standard deviation. The first is exported.",
-        "Training",
         most_used=True,
         rule=counted,
         estimator=True,
     )
-    self_training: str | None = setting(
+    self_training: str | None = _training(
         OF_EFFORT,
         "Train the winner further with pixels of the scene that have no label, as validation "
         "pixels decide where test pixels lie apart (auto); or not (none). No label of a test pixel "
         "is read.",
-        "Training",
         rule=OneOf(("auto", "none")),
         usual="auto; with `effort` quick none",
         estimator=True,
@@ -489,42 +420,37 @@ class FinalSettings:
         rule=OneOf(("auto", *SMOOTHERS)),
         estimator=True,
     )
-    co2_per_kwh: float = setting(
+    co2_per_kwh: float = _running(
         475.0,
         "Grams of CO2e for a kWh, for the report; the default is the mean of the world (IEA 2019).",
-        "Running",
         rule=_AT_MOST,
     )
-    cpu_watts: float = setting(
+    cpu_watts: float = _running(
         12.0,
         "Power of a busy core of a processor, for the report; the default is that of Green "
         "Algorithms. To count cooling, too, multiply it by the PUE of your data centre.",
-        "Running",
         rule=_AT_MOST,
     )
-    gpu_watts: float = setting(200.0, "Power of a GPU, for the report.", "Running", rule=_AT_MOST)
-    track: Sequence[str] = setting(
+    gpu_watts: float = _running(200.0, "Power of a GPU, for the report.", rule=_AT_MOST)
+    track: Sequence[str] = _running(
         (),
         "Write the events of the run for TensorBoard, or log them with MLflow (docs/how-to/"
         "events.md): tensorboard, mlflow.",
-        "Running",
         rule=_trackers,
         estimator=True,
     )
     start: str | None = setting(
         None, "Folder of a run whose trained model this one begins with.", option=False
     )
-    teacher: str | None = setting(
+    teacher: str | None = _training(
         None,
         "Folder of a run whose model teaches the winner: the loss is also that of the class which "
         "it predicts for each augmented sample. The recipe's `distillation` is the weight.",
-        "Training",
     )
-    tune: str = setting(
+    tune: str = _training(
         "all",
         "Weights of that model that change: all; or biases, normalisations and the read-out alone, "
         "which gives a small update.",
-        "Training",
         rule=OneOf(("all", "small")),
         option=False,
     )

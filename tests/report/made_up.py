@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from hytas.metrics import accuracy_report, summarise
-from hytas.report import Candidates, Finalist, Layer, Pixels, RunFacts, view_pixels
+from hytas.report import Candidates, Finalist, Pixels, RunFacts, view_pixels
+from hytas.spaces.costs import LayerCost
 
 NAMES = ("grass", "roof & wall", "water")
 HOSTILE = (
@@ -147,8 +148,8 @@ def facts(names: tuple[str, ...] = NAMES, **changed: Any) -> RunFacts:
         candidates=candidates(),
         finalists=finalists(),
         layers=[
-            Layer("embed", "band", "a token a band", 500, 30_000),
-            Layer("head", "", "map", 7, 9),
+            LayerCost("embed", "band", "a token a band", 500, 30_000),
+            LayerCost("head", "", "map", 7, 9),
         ],
         pixels=pixels(),
         path="runs/ip",

@@ -1,7 +1,6 @@
 """The costs of an architecture, counted on its network: in all, or by layer."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,24 +12,8 @@ from hytas.models.layers import PixelEmbedding, SpectralEmbedding
 from hytas.models.network import Network
 from hytas.models.streams import TokenStream
 from hytas.models.table import build_network, count_parameters
+from hytas.spaces.costs import LayerCost
 from hytas.spaces.shape import Shape
-
-
-@dataclass(frozen=True)
-class LayerCost:
-    """One part of a network.
-
-    Attributes:
-        name: of its module; "" for the parameters that belong to no part.
-        stream: the stream of tokens that it is of; "" for what comes after all streams.
-        macs: multiply-accumulates of its matrix products for one patch.
-    """
-
-    name: str
-    stream: str
-    about: str
-    params: int
-    macs: int
 
 
 def counted_cost(architecture: Mapping[str, Any], shape: Shape, name: str) -> float:

@@ -1,6 +1,6 @@
 """Reports of runs and of analyses: values in, one HTML page out that needs no network."""
 
-from hytas.report.facts import Candidates, Figure, Finalist, Grid, Layer, RunFacts, Section
+from hytas.report.facts import Candidates, Figure, Finalist, Grid, RunFacts, Section
 from hytas.report.html import render_sections, write_sections
 from hytas.report.page import render, write_report
 from hytas.report.pixels import ROLES, Pixels, view_pixels
@@ -12,7 +12,6 @@ __all__ = [
     "Figure",
     "Finalist",
     "Grid",
-    "Layer",
     "Pixels",
     "RunFacts",
     "Samples",

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hytas.report.pixels import Pixels
 from hytas.report.samples import Samples
 from hytas.results import Results
+from hytas.spaces.costs import LayerCost
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,20 +58,6 @@ class Finalist:
     folds: int = 1
 
 
-@dataclass(frozen=True)
-class Layer:
-    """A part of the winner: name, stream of tokens, description, parameters, multiply-accumulates.
-
-    The stream of what comes after all streams is "".
-    """
-
-    name: str
-    stream: str
-    about: str
-    params: int
-    macs: int
-
-
 @dataclass(frozen=True, eq=False)
 class RunFacts:
     """The facts of a run; those that are not there yet are empty or None.
@@ -111,7 +98,7 @@ class RunFacts:
     voters: Sequence[str] = ()
     preset: str = ""
     ranking: str = "augmented-accuracy"
-    layers: Sequence[Layer] = ()
+    layers: Sequence[LayerCost] = ()
     pixels: Pixels | None = None
     samples: Samples | None = None
     curves: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +26,9 @@ LEFTOVER = re.compile(r"\.[\w.-]+\.\d+\.\w+")
 # Paths may change; the fingerprint identifies the data.
 WHERE = ("data", "labels", "test_data", "test_labels", "cube_key", "labels_key", "data_dir")
 REPORTED = (*WHERE, *COST_FACTORS, "track")  # these do not change what a run does
+
+
+_internal = partial(Artefact, listed=False)
 
 
 class RunFolder:
@@ -91,14 +95,13 @@ class RunFolder:
         optional=True,
     )
     front_picture = Artefact("pareto.svg", "the same as a chart", "search", optional=True)
-    pace = Artefact(
+    pace = _internal(
         "minutes.json",
         "of a run with `minutes`: candidates, finalists, steps and folds, each with what it would "
         "be without",
         "search",
         repair=FORGOTTEN,
         optional=True,
-        listed=False,
     )
     trained_front = Artefact(
         "front.json",
@@ -106,12 +109,11 @@ class RunFolder:
         "race",
         optional=True,
     )
-    latency = Artefact(
+    latency = _internal(
         "latency.json",
         "of a search under a latency budget: measured times of the finalists",
         "race",
         optional=True,
-        listed=False,
     )
     config = Artefact(
         "config.json",
@@ -129,59 +131,44 @@ class RunFolder:
         "training on folds",
         listed=False,
     )
-    pixels = Artefact(
+    pixels = _internal(
         "pixels.npz",
         "class, confidence and reduced spectrum of each pixel, for the report",
         "map",
         ("onnx",),
-        listed=False,
     )
-    samples = Artefact(
+    samples = _internal(
         "samples.npz",
         "for images: some of the test images, for the report",
         "predictions",
         ("onnx",),
-        listed=False,
         optional=True,
     )
-    log = Artefact(
-        "run.log",
-        "every step of the run with its time, and warnings of libraries",
-        listed=False,
-        recorded=False,
+    log = _internal(
+        "run.log", "every step of the run with its time, and warnings of libraries", recorded=False
     )
-    times = Artefact(
+    times = _internal(
         "times.json",
         "which command did which stage, and what it took: time, CPU seconds, GPU seconds; all "
         "parts of a run that was stopped",
         repair=FORGOTTEN,
-        listed=False,
     )
-    supernet = Artefact(
-        "supernet.safetensors",
-        "of `hytas supernet train`: the shared weights",
-        "supernet",
-        listed=False,
+    supernet = _internal(
+        "supernet.safetensors", "of `hytas supernet train`: the shared weights", "supernet"
     )
-    family = Artefact(
-        "family.csv",
-        "of `hytas supernet export`: the best subnet of each budget",
-        "family",
-        listed=False,
+    family = _internal(
+        "family.csv", "of `hytas supernet export`: the best subnet of each budget", "family"
     )
-    family_picture = Artefact("family.svg", "the same as a chart", "family", listed=False)
-    family_weights = Artefact("family.npz", "the weights of all subnets", "family", listed=False)
-    family_slices = Artefact(
-        "slices.json", "which part of the weights a subnet has", "family", listed=False
-    )
-    explanation = Artefact(
+    family_picture = _internal("family.svg", "the same as a chart", "family")
+    family_weights = _internal("family.npz", "the weights of all subnets", "family")
+    family_slices = _internal("slices.json", "which part of the weights a subnet has", "family")
+    explanation = _internal(
         "explanation.json",
         "of `hytas explain`: importance of bands and neighbours, attention; `report.html` shows it",
         "explanation",
         ("weights",),
         recorded=False,
         optional=True,
-        listed=False,
     )
     checkpoints = Artefacts(
         "checkpoint*.safetensors", "a training that goes on", "final training", temporary=True
@@ -367,9 +354,8 @@ class RunFolder:
         return self.weights.exists() or bool([*self._temporary(), *self.records])
 
     def _temporary(self) -> list[Path]:
-        return [
-            path for each in ARTEFACTS.values() if each.temporary for path in each.paths(self.path)
-        ]
+        paths = [each.paths(self.path) for each in ARTEFACTS.values() if each.temporary]
+        return [path for each in paths for path in each if path.exists()]
 
     def read_config(self) -> tuple[RunConfig, str]:
         """Return the folder's configuration and the fingerprint of its scene.

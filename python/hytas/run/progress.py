@@ -66,10 +66,7 @@ class Report:
         """Show that `done` of `total` pixels went through `work`."""
 
 
-EVENTS = (
-    *("plan", "stage", "line", "notice", "reference", "search", "training", "rung", "epoch"),
-    *("end", "pixels"),
-)
+EVENTS = tuple(name for name in vars(Report) if not name.startswith("_"))
 """The methods of `Report`."""
 
 

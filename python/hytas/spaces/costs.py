@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +16,23 @@ Variables = tuple[tuple[str, int], ...]
 Values = tuple[tuple[str, frozenset[Any]], ...]
 Counter = Callable[[Mapping[str, Any], Shape, str], float]
 """From an architecture, the shape of its inputs and a cost's name to that cost."""
+
+
+@dataclass(frozen=True)
+class LayerCost:
+    """One part of a network.
+
+    Attributes:
+        name: of its module; "" for the parameters that belong to no part.
+        stream: the stream of tokens that it is of; "" for what comes after all streams.
+        macs: multiply-accumulates of its matrix products for one patch.
+    """
+
+    name: str
+    stream: str
+    about: str
+    params: int
+    macs: int
 
 
 def cost(

@@ -19,7 +19,7 @@ from hytas.race import RANKINGS, RungResult, race_scores, results_by_racer, size
 from hytas.race.rankings import Ranking
 from hytas.race.results import Key
 from hytas.references import METHODS
-from hytas.report import Candidates, Finalist, Layer, Pixels, RunFacts, Samples, Section
+from hytas.report import Candidates, Finalist, Pixels, RunFacts, Samples, Section
 from hytas.report.explained import explained_section
 from hytas.run.config import RunConfig
 from hytas.run.delivering.control import note_of_evolved
@@ -29,6 +29,7 @@ from hytas.run.times import all_times, run_cost
 from hytas.run.weights import shape_of
 from hytas.search import Evaluation, EvaluationStore, MethodVote, Training
 from hytas.spaces import open_space
+from hytas.spaces.costs import LayerCost
 from hytas.spaces.genes import gene_text
 from hytas.spaces.shape import Shape
 
@@ -224,16 +225,15 @@ def _with_score(result: RungResult, ranking: Ranking) -> dict[str, float]:
 
 def _layers(
     architecture: Mapping[str, Any] | None, shape: Shape | None
-) -> tuple[list[Layer], list[str]]:
+) -> tuple[list[LayerCost], list[str]]:
     """The layers of the winner; or a note, if this version has other genes than the run."""
     if architecture is None or shape is None:
         return [], []
     try:
-        layers = counted_layers(architecture, shape)
+        return counted_layers(architecture, shape), []
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
         reason = "this version builds no network of such genes"
         return [], [f"The layers are not shown: {reason} ({one_line(error)})"]
-    return [Layer(**asdict(layer)) for layer in layers], []
 
 
 def _explanation(folder: RunFolder) -> tuple[Section | None, list[str]]:

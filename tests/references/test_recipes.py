@@ -20,9 +20,8 @@ from hytas.references.training import Plan, train
 def task() -> Task:
     """A task of 20 x 12 pixels: 120 for training, 3 classes, 6 bands."""
     scene = small_scene()
-    split = ReferenceSettings(SplitSettings("random", train_per_class=40)).make_split(scene, 0)
-    options = {"patch_size": 3, "band_group": 3, "scaling": "standard", "bands": None}
-    return Task.of(scene, split, **options, device="cpu", steps=None)  # type: ignore[arg-type]
+    settings = ReferenceSettings(SplitSettings("random", train_per_class=40), patch_size=3)
+    return Task.of(scene, settings.make_split(scene, 0), settings)
 
 
 def small_scene() -> Scene:

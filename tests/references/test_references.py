@@ -50,16 +50,7 @@ def scene() -> Scene:
 
 
 def task_of(scene: Scene, settings: ReferenceSettings = SETTINGS, seed: int = 0) -> Task:
-    return Task.of(
-        scene,
-        settings.make_split(scene, seed),
-        patch_size=settings.patch_size,
-        band_group=settings.band_group,
-        scaling=settings.scaling,
-        bands=settings.bands,
-        device="cpu",
-        steps=settings.steps,
-    )
+    return Task.of(scene, settings.make_split(scene, seed), settings)
 
 
 def test_spectralformer_has_the_published_size() -> None:
@@ -94,17 +85,7 @@ def test_a_seed_repeats_a_fit_whatever_the_labels_of_the_test(method: str, scene
     labels = scene.labels.copy()
     labels.ravel()[task.test] = 1 + labels.ravel()[task.test] % 3
     split = SETTINGS.make_split(scene, 0)
-    poisoned_scene = dataclasses.replace(scene, labels=labels)
-    poisoned = Task.of(
-        poisoned_scene,
-        split,
-        patch_size=3,
-        band_group=3,
-        scaling="standard",
-        bands=None,
-        device="cpu",
-        steps=3,
-    )
+    poisoned = Task.of(dataclasses.replace(scene, labels=labels), split, SETTINGS)
     fit = METHODS[method].load()(task, lambda *_: None)
     other = METHODS[method].load()(poisoned, lambda *_: None)
     np.testing.assert_array_equal(fit.predicted, other.predicted)
@@ -230,17 +211,8 @@ def test_probabilities_of_a_class_without_training_pixels_are_zero() -> None:
     labels[labels == 2] = 0
     labels[10, 1:4] = 2
     scene = scene_from_arrays(cube, labels)
-    split = ReferenceSettings(split="blocks", block=8, patch_size=1).make_split(scene, 0)
-    task = Task.of(
-        scene,
-        split,
-        patch_size=1,
-        band_group=1,
-        scaling="standard",
-        bands=None,
-        device="cpu",
-        steps=2,
-    )
+    settings = ReferenceSettings(split="blocks", block=8, patch_size=1, band_group=1, steps=2)
+    task = task_of(scene, settings)
     task = dataclasses.replace(
         task, train=task.train[task.targets != 1], targets=task.targets[task.targets != 1]
     )

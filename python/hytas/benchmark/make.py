@@ -18,7 +18,7 @@ from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_run
 from hytas.run.folder import read_json, write_json
 from hytas.run.progress import SILENT, Report
-from hytas.search import Evaluation, EvaluationStore, score_parts
+from hytas.search import EvaluationStore, scored
 from hytas.workers import WorkersLike
 
 CARD = "benchmark.json"
@@ -135,20 +135,10 @@ def _score(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore) ->
     )
     number = len(done)
     with with_workers(evaluator, run.workers, run.report.line) as scorer:
-        for results in score_parts(scorer, drawn[number:], CHUNK):
-            store.add(
-                Evaluation(
-                    at,
-                    0,
-                    drawn[at],
-                    run.context.space.cost(drawn[at]),
-                    dict(result["scores"]),
-                    dict(result["reasons"]),
-                    float(result["seconds"]),
-                )
-                for at, result in enumerate(results, start=number)
-            )
-            number += len(results)
+        missing = list(enumerate(drawn))[number:]
+        for evaluations in scored(context.space, scorer, 0, missing, CHUNK):
+            store.add(evaluations)
+            number += len(evaluations)
             run.report.line(f"scored {number} of {len(drawn)} networks")
 
 

@@ -2,7 +2,6 @@
 
 from hytas.references.results import Results
 from hytas.references.runner import (
-    ReferenceSettings,
     bounded_split,
     figures_by_scene,
     figures_of_test,
@@ -10,7 +9,7 @@ from hytas.references.runner import (
     run_references,
 )
 from hytas.references.table import CLASSICAL, METHODS, parse_methods, title_of
-from hytas.references.task import Fit, Task
+from hytas.references.task import Fit, ReferenceSettings, Task
 
 __all__ = [
     "CLASSICAL",

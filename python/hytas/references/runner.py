@@ -2,58 +2,21 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.data import LabelledData, Scene, Split, SplitSettings, make_split, takes_split_options
+from hytas.data import LabelledData, Scene, Split
 from hytas.deploy.smoothing import RADIUS, Smoothing, around, smooth_pixels
 from hytas.metrics import accuracy_report, mean_and_deviation, summarise
 from hytas.references.classical import thinned
 from hytas.references.results import Results
 from hytas.references.table import METHODS
-from hytas.references.task import Fit, Progress, Task
+from hytas.references.task import Fit, Progress, ReferenceSettings, Task
 from hytas.workers import Shared, WorkersLike, open_workers
-
-
-@takes_split_options
-@dataclass(frozen=True)
-class ReferenceSettings:
-    """Settings of a fit besides its method and seed: the split, and options for patches.
-
-    The fields of `split` can be given directly: `ReferenceSettings(split="blocks", block=8)`.
-    """
-
-    split: SplitSettings = field(default_factory=SplitSettings)
-    patch_size: int = 7
-    band_group: int = 3
-    bands: str | None = None
-    scaling: str = "standard"
-    steps: int | None = None
-
-    @classmethod
-    def of(cls, config: Any, steps: int | None = None) -> Self:
-        """Return the settings that the configuration of a run has, which are called the same."""
-        names = cls.__dataclass_fields__.keys() - {"steps"}
-        return cls(**{name: getattr(config, name) for name in names}, steps=steps)
-
-    def make_split(self, scene: Scene, seed: int) -> Split:
-        """Return the split of `seed`.
-
-        Raises:
-            InputError: the settings do not fit the scene.
-        """
-        return make_split(scene, self.split, seed=seed, patch_size=self.patch_size)
-
-    def setting(self, scene: Scene) -> dict[str, Any]:
-        """Return the setting for `Results`: the scene, and all settings that decide a fit."""
-        own = {item.name: getattr(self, item.name) for item in fields(self)}
-        decisive = {**own, **self.split.options()}
-        del decisive["validation_fraction"]  # validation pixels are training pixels here
-        return {"scene": scene.fingerprint, **decisive}
 
 
 def run_references(
@@ -203,16 +166,7 @@ def fit_method(
     Raises:
         InputError: the training pixels have fewer than two classes, or the settings do not fit.
     """
-    task = Task.of(
-        scene,
-        split,
-        patch_size=scene.side_of(settings.patch_size),
-        band_group=settings.band_group,
-        scaling=settings.scaling,
-        bands=settings.bands,
-        device=device,
-        steps=settings.steps,
-    )
+    task = Task.of(scene, split, settings, device)
     if not (smoothed and isinstance(scene, Scene) and scene.has_map):
         return METHODS[method].load()(task, progress)
     valid = scene.valid_mask(task.fit_scaling(None).bands)

@@ -1,19 +1,64 @@
 """The input and the result of a reference method."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.data import LabelledData, Preprocessing, Split
+from hytas.data import (
+    LabelledData,
+    Preprocessing,
+    Scene,
+    Split,
+    SplitSettings,
+    make_split,
+    takes_split_options,
+)
 from hytas.data.samples import Read
 from hytas.errors import InputError
 from hytas.types import Pixels
 
 Progress = Callable[[str, int, int], None]
 """Called with the current work, how much of it is done, and the total."""
+
+
+@takes_split_options
+@dataclass(frozen=True)
+class ReferenceSettings:
+    """Settings of a fit besides its method and seed: the split, and options for patches.
+
+    The fields of `split` can be given directly: `ReferenceSettings(split="blocks", block=8)`.
+    """
+
+    split: SplitSettings = field(default_factory=SplitSettings)
+    patch_size: int = 7
+    band_group: int = 3
+    bands: str | None = None
+    scaling: str = "standard"
+    steps: int | None = None
+
+    @classmethod
+    def of(cls, config: Any, steps: int | None = None) -> Self:
+        """Return the settings that the configuration of a run has, which are called the same."""
+        names = cls.__dataclass_fields__.keys() - {"steps"}
+        return cls(**{name: getattr(config, name) for name in names}, steps=steps)
+
+    def make_split(self, scene: Scene, seed: int) -> Split:
+        """Return the split of `seed`.
+
+        Raises:
+            InputError: the settings do not fit the scene.
+        """
+        return make_split(scene, self.split, seed=seed, patch_size=self.patch_size)
+
+    def setting(self, scene: Scene) -> dict[str, Any]:
+        """Return the setting for `Results`: the scene, and all settings that decide a fit."""
+        own = {item.name: getattr(self, item.name) for item in fields(self)}
+        decisive = {**own, **self.split.options()}
+        del decisive["validation_fraction"]  # validation pixels are training pixels here
+        return {"scene": scene.fingerprint, **decisive}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,18 +97,9 @@ class Task:
 
     @classmethod
     def of(
-        cls,
-        scene: LabelledData,
-        split: Split,
-        *,
-        patch_size: int,
-        band_group: int,
-        scaling: str,
-        bands: str | None,
-        device: str,
-        steps: int | None,
+        cls, scene: LabelledData, split: Split, settings: ReferenceSettings, device: str = "cpu"
     ) -> "Task":
-        """Return the task for a split of a scene.
+        """Return the task for a split of a scene; the split of the settings is not used.
 
         Raises:
             InputError: the training pixels have fewer than two classes, or the selection of bands
@@ -77,10 +113,12 @@ class Task:
             )
 
         def fit_scaling(method: str | None) -> Preprocessing:
+            chosen = method or settings.scaling
             return Preprocessing.fit_scene(
-                scene, train, method=method or scaling, bands=bands, seed=split.seed
+                scene, train, method=chosen, bands=settings.bands, seed=split.seed
             )
 
+        patch_size = scene.side_of(settings.patch_size)
         groups = None if scene.groups is None else scene.groups.ravel()[train].astype(np.int64)
         return cls(
             scene.reader(patch_size),
@@ -90,10 +128,10 @@ class Task:
             split.test,
             scene.classes,
             patch_size,
-            band_group,
+            settings.band_group,
             split.seed,
             device,
-            steps,
+            settings.steps,
             fit_scaling,
             groups,
         )

@@ -6,6 +6,7 @@ from hytas.search.driver import (
     SearchResult,
     SearchSettings,
     score_parts,
+    scored,
     search,
 )
 from hytas.search.records import (
@@ -33,6 +34,7 @@ __all__ = [
     "pack_classes",
     "pack_flags",
     "score_parts",
+    "scored",
     "search",
     "unpack_classes",
     "unpack_flags",

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hytas._engine import Feasible
+from hytas._engine import Feasible, SearchSpace
 from hytas.errors import InputError
 from hytas.search.records import Evaluation
 from hytas.search.store import EvaluationStore
@@ -172,7 +172,9 @@ def search(
             hint="choose another folder",
         )
     given = [(-1 - number, one) for number, one in enumerate(start_with)]
-    for fresh in _scored(feasible, scorer, -1, [p for p in given if p[0] not in done], len(given)):
+    for fresh in scored(
+        feasible.space, scorer, -1, [p for p in given if p[0] not in done], len(given)
+    ):
         store.add(fresh)
         done.update((item.id, item) for item in fresh)
     clock = _Clock(settings, len(done))
@@ -187,7 +189,7 @@ def search(
             raise InputError("strategy", settings.strategy, REPEATABLE)
         if hasattr(scorer, "expect"):
             scorer.expect(settings.evaluations - len(done))
-        for fresh in _scored(feasible, scorer, generation, missing, settings.chunk):
+        for fresh in scored(feasible.space, scorer, generation, missing, settings.chunk):
             store.add(fresh)
             done.update((item.id, item) for item in fresh)
             progress(clock.progress(generation, done, latest, getattr(scorer, "workers", 1)))
@@ -285,13 +287,14 @@ def _resume(
         raise InputError(store.path, rule=str(error)) from None
 
 
-def _scored(
-    feasible: Feasible,
+def scored(
+    space: SearchSpace,
     scorer: Scorer,
     generation: int,
     numbered: Sequence[tuple[int, Architecture]],
     chunk: int,
 ) -> Iterator[list[Evaluation]]:
+    """Yield numbered architectures with their scores, a part at a time."""
     rest = iter(numbered)
     for results in score_parts(scorer, [architecture for _, architecture in numbered], chunk):
         yield [
@@ -299,7 +302,7 @@ def _scored(
                 number,
                 generation,
                 architecture,
-                feasible.space.cost(architecture),
+                space.cost(architecture),
                 # As the store returns them: a score that is not finite has failed.
                 {
                     name: float(value) if math.isfinite(value) else math.nan

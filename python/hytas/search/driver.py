@@ -171,10 +171,8 @@ def search(
             f"{lost[0]} is missing",
             hint="choose another folder",
         )
-    given = [(-1 - number, one) for number, one in enumerate(start_with)]
-    for fresh in scored(
-        feasible.space, scorer, -1, [p for p in given if p[0] not in done], len(given)
-    ):
+    given = [(-1 - number, one) for number, one in enumerate(start_with) if -1 - number not in done]
+    for fresh in scored(feasible.space, scorer, -1, given, len(given)):
         store.add(fresh)
         done.update((item.id, item) for item in fresh)
     clock = _Clock(settings, len(done))

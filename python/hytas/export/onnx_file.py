@@ -1,9 +1,13 @@
 """Write a model as one ONNX file that takes raw pixels in the cube's element type."""
 
+import contextlib
 import copy
 import hashlib
 import io
+import logging
 import pickle
+import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -18,13 +22,13 @@ from torch import nn
 
 from hytas.deploy.model_file import OPSETS, checksum_of
 from hytas.errors import InputError
-from hytas.export.quiet import quiet
 from hytas.files import atomic_write
 from hytas.model_card import CHECKSUM, IMAGE, ModelCard
 from hytas.models import SensorModel
 from hytas.models.layers import attention_written_out
 
 OPSET = 20
+_TALKATIVE = ("torch.onnx", "torch.export", "torch._export", "onnxscript", "onnx_ir", "root")
 _ANY_SIZE = 2**62
 _KEPT = 4
 _TRACED: dict[tuple[object, ...], bytes] = {}
@@ -205,6 +209,26 @@ def _key(model: nn.Module, example: Any, settings: Any) -> tuple[object, ...] | 
     digest = hashlib.sha256(file.getvalue()).digest()
     # A class by itself, because a notebook may define another of the same name.
     return digest, repr(settings), *(type(part).forward for part in model.modules())
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep messages about internals of torch and onnxscript off the user's terminal."""
+    loggers = [logging.getLogger(name) for name in _TALKATIVE]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with (
+            warnings.catch_warnings(),
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+        ):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def _trace(

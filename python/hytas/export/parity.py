@@ -12,8 +12,7 @@ import torch
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError
 from hytas.export.c_source import open_c
-from hytas.export.onnx_file import inference_copy
-from hytas.export.quiet import quiet
+from hytas.export.onnx_file import inference_copy, quiet
 from hytas.models import SensorModel
 from hytas.models.layers import probabilities
 from hytas.types import Array

@@ -12,8 +12,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 
-from hytas.export.onnx_file import finish, inference_copy, kind_of, patch_graph, to_onnx
-from hytas.export.quiet import quiet
+from hytas.export.onnx_file import finish, inference_copy, kind_of, patch_graph, quiet, to_onnx
 from hytas.export.scene_graph import to_scene_onnx
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import torch
 
-from hytas.export.onnx_file import example_patches, inference_copy
-from hytas.export.quiet import quiet
+from hytas.export.onnx_file import example_patches, inference_copy, quiet
 from hytas.files import atomic_write
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel

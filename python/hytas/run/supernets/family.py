@@ -31,7 +31,7 @@ from hytas.run.supernets.sharing import (
 )
 from hytas.spaces import with_files
 from hytas.supernet import InheritedScore, Supernet
-from hytas.supernet.family import family_weights, save_family_weights, slice_table
+from hytas.supernet.slice_table import family_weights, save_family_weights, slice_table
 from hytas.train import LostProcessError, Processes, open_processes
 
 SUPERNET = Stage("supernet", supernet_stage)

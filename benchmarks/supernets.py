@@ -29,7 +29,7 @@ from hytas.run.choosing.searching import race_stage, search_stage
 from hytas.run.context import Run, open_run
 from hytas.run.folder import read_json
 from hytas.run.progress import SILENT
-from hytas.run.supernets.sharing import load_supernet, probability_of, score_with, train_alone
+from hytas.run.supernets.stage import load_supernet, probability_of, score_with, train_alone
 from hytas.run.supernets.strategy import FOLDER, choose_by_supernet
 from hytas.supernet import InheritedScore, Judge, Supernet, SupernetLearner, SupernetSettings
 from hytas.train import LabelledPixels, Recipe, Subnet

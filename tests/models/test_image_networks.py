@@ -14,8 +14,8 @@ from hytas.errors import InputError
 from hytas.models import InputShape, as_network, build_network, count_parameters
 from hytas.models.counting import counted_cost
 from hytas.models.positions import RelativePositions, WindowAttention
-from hytas.models.slices import full_sizes, slice_of
 from hytas.models.table import NETWORKS
+from hytas.models.weight_sharing import full_sizes, slice_of
 from hytas.spaces import open_space
 from hytas.spaces.published import PUBLISHED
 from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape

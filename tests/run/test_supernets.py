@@ -27,7 +27,7 @@ from hytas.run.context import RunContext
 from hytas.run.folder import read_json
 from hytas.run.prepared import prepare_scene
 from hytas.run.supernets.family import folder_names
-from hytas.run.supernets.sharing import inherited_score
+from hytas.run.supernets.stage import inherited_score
 from hytas.run.supernets.subnet_ranks import RIVALS
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore

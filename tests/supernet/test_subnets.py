@@ -9,7 +9,7 @@ from torch import nn
 from hytas._engine import Feasible
 from hytas.errors import InputError
 from hytas.models import NETWORKS, InputShape, build_network, count_parameters
-from hytas.models.slices import full_sizes
+from hytas.models.weight_sharing import full_sizes
 from hytas.spaces import open_space
 from hytas.spaces.shape import ImageShape
 from hytas.supernet import Supernet

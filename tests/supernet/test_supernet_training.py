@@ -11,7 +11,7 @@ from small_supernet import RECIPE, SHAPE, feasible, pixels, trained
 from torch import Tensor
 
 from hytas.models.blocks import Drop
-from hytas.models.slices import slice_of
+from hytas.models.weight_sharing import slice_of
 from hytas.supernet import InheritedScore, Supernet, SupernetLearner, SupernetSettings
 from hytas.train import Epoch, Subnet, train
 from hytas.train.optimiser import Leaves

@@ -19,9 +19,9 @@ from hytas.models.blocks import NO_DROP
 from hytas.models.layers import Attention, Initializer, LayerNorm
 from hytas.models.network import Network
 from hytas.models.numberless import Made, without_numbers
-from hytas.models.slices import CENTRE, GRID, rules_of
 from hytas.models.streams import initializer_of
 from hytas.models.table import LARGEST, NETWORKS, free_genes
+from hytas.models.weight_sharing import CENTRE, GRID, rules_of
 from hytas.spaces import space_of
 from hytas.spaces.genes import is_depth
 from hytas.spaces.shape import Shape

@@ -1,8 +1,9 @@
 """Initial weights of many networks at the price of one: slices of a pool that the seed fixes.
 
 The pool holds every parameter at the size of the space's largest network. A network's parameters
-are cut from it by `hytas.models.slices`, so two networks differ in their genes, not in luck: what
-they share starts equal. The HyTAS paper does the same: it slices the initial weights of a supernet.
+are cut from it by `hytas.models.weight_sharing`, so two networks differ in their genes, not in
+luck: what they share starts equal. The HyTAS paper does the same: it slices the initial weights of
+a supernet.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from hytas.models.blocks import NO_DROP
 from hytas.models.layers import DEVIATION, Initializer
 from hytas.models.network import Network
 from hytas.models.outline import Frame, Outline, Outlines, Part, Real, Slot
-from hytas.models.slices import THIRDS, full_sizes, rules_of, slice_of
 from hytas.models.table import NETWORKS, build_network, check_data
+from hytas.models.weight_sharing import THIRDS, full_sizes, rules_of, slice_of
 from hytas.proxies.kinds import linear_weights
 from hytas.spaces.keys import architecture_key, stable_hash
 from hytas.spaces.names import space_of

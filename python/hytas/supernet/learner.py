@@ -11,7 +11,7 @@ from hytas._engine import Feasible
 from hytas.errors import InputError
 from hytas.models.blocks import NO_DROP, Drop
 from hytas.models.network import as_network
-from hytas.models.slices import full_sizes
+from hytas.models.weight_sharing import full_sizes
 from hytas.models.whitening import whitening
 from hytas.spaces.keys import stable_hash
 from hytas.supernet.settings import SupernetSettings

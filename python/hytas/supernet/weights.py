@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from hytas.errors import InputError
 from hytas.models.blocks import NO_DROP, Drop
 from hytas.models.network import Network
-from hytas.models.slices import full_sizes
 from hytas.models.table import NETWORKS
+from hytas.models.weight_sharing import full_sizes
 from hytas.proxies import check_architecture
 from hytas.proxies.initial import Pool, Source
 from hytas.spaces import space_of

@@ -12,7 +12,7 @@ from torch.func import functional_call
 
 from hytas.errors import InputError
 from hytas.models import whiten_embedding
-from hytas.models.slices import slice_of
+from hytas.models.weight_sharing import slice_of
 
 Weights = dict[str, Tensor]
 """Name of a parameter -> its tensor."""

@@ -7,7 +7,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from hytas.models.slices import slice_of
+from hytas.models.weight_sharing import slice_of
 
 Run = tuple[int, int]
 """The first of some neighbouring places along an axis, and the one after the last."""

@@ -39,7 +39,7 @@ from hytas.run.folder import read_json, write_json
 from hytas.run.pace import RACE_ENDS, SEARCH_ENDS
 from hytas.run.prepared import PreparedData
 from hytas.run.settings import SUPERNET_STRATEGY
-from hytas.run.supernets.sharing import inherited_score
+from hytas.run.supernets.stage import inherited_score
 from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
 from hytas.search.ranks import rank_in_kinds
 from hytas.spaces.architectures import read_architectures

@@ -19,7 +19,7 @@ from hytas.run.context import Run, choose_device, open_run, prepare
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.progress import SILENT, Report
 from hytas.run.stages import EXPORT, MAP, SEARCH, TRAIN, Stage, repair, run_stages
-from hytas.run.supernets.sharing import (
+from hytas.run.supernets.stage import (
     check_supernet,
     help_train,
     inherit_weights,

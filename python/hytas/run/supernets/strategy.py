@@ -16,7 +16,7 @@ from hytas.run.choosing.searching import (
 from hytas.run.context import Run
 from hytas.run.final.stage import are_recorded
 from hytas.run.folder import read_json, write_json
-from hytas.run.supernets.sharing import (
+from hytas.run.supernets.stage import (
     are_inherited,
     check_supernet,
     inherit_weights,

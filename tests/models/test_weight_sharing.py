@@ -12,7 +12,7 @@ from hytas._engine import Feasible, SearchSpace
 from hytas.errors import InputError
 from hytas.models import NETWORKS, InputShape, count_parameters
 from hytas.models.blocks import NO_DROP
-from hytas.models.slices import full_sizes, slice_of
+from hytas.models.weight_sharing import full_sizes, slice_of
 from hytas.spaces.costs import cost
 from hytas.spaces.shape import ImageShape
 

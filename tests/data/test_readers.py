@@ -202,6 +202,18 @@ def test_contents_name_what_a_file_holds_without_reading(mat, cube, labels):
     assert [str(v) for v in contents.variables] == ["c (9 x 11 x 6 int16)", "gt (9 x 11 uint8)"]
 
 
+def test_the_cube_has_as_many_bands_as_wavelengths(tmp_path, cube, labels):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["site/quality"], file["site/data"] = cube[:, :, :3], cube
+        file["site/data"].attrs["Scale_Factor"] = 10000.0
+        file["site/wavelength"] = np.linspace(400, 900, 6)
+    np.save(tmp_path / "gt.npy", labels)
+    scene = load_scene(tmp_path / "a.h5", tmp_path / "gt.npy")
+    assert_same(scene, cube, labels)
+    assert "its scale of values" in scene.notes[0]
+    assert scene.notes[1] == "the cube is site/data (9 x 11 x 6 int16)"
+
+
 def test_axes_of_one_column_or_line(tmp_path, cube):
     column = np.moveaxis(cube[:, :1], 2, 0)  # bands, rows, 1
     np.save(tmp_path / "a.npy", column)

@@ -222,16 +222,10 @@ def _unlabelled(path: Path, reason: str, given: Mapping[str, Any]) -> Finding:
     """Describe a file that is not a labelled scene: its cube, if it holds one."""
     import numpy as np
 
-    from hytas.data import (
-        check_nodata,
-        empty_pixels,
-        open_cube,
-        open_file,
-        parse_bands,
-        undeclared_in_rows,
-    )
+    from hytas.data import empty_pixels, open_cube, open_file, parse_bands
     from hytas.data.axes import map_axes
     from hytas.data.cube import cubes_in
+    from hytas.data.no_data import check_nodata, undeclared_in_rows
 
     try:
         cube = open_cube(path, given.get("cube_key"), axes=given.get("axes"))

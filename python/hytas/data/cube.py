@@ -206,6 +206,8 @@ def cube_in(
     with reading(argument, contents.path, f"{contents.format} file"):
         facts, notes = band_facts(contents, variable, roles.band)
     remarks = [*contents.notes, *notes, *([] if roles.note is None else [roles.note])]
+    if len(cubes_in(contents)) > 1:
+        remarks.append(f"the cube is {variable}")
     cube = FileCube(contents, variable, roles, facts, tuple(remarks), argument)
     if cube.shape[2] < 2 or 0 in cube.shape:
         shape = " x ".join(map(str, cube.shape))
@@ -232,7 +234,8 @@ def find_cube(
 ) -> Variable:
     """Return the variable of the cube: the named one, or the only one with three axes.
 
-    If there are several, it is the only one that has two axes of a map of the shapes `maps`.
+    If there are several, it is the only one with as many bands as there are wavelengths, or that
+    has two axes of a map of the shapes `maps`.
     """
     if key is not None:
         variable = contents.get(key, argument)
@@ -244,10 +247,12 @@ def find_cube(
     cubes = cubes_in(contents)
     numeric = [each for each in cubes if each.kind == "number"]
     if len(numeric) > 1:
-        fitting = [
-            each for each in numeric if any(are_axes_of(shape, _sizes(each)[1]) for shape in maps)
-        ]
-        numeric = fitting if len(fitting) == 1 else numeric
+        sizes = {each.name: _sizes(each)[1] for each in numeric}
+        for fitting in (
+            [each for each in numeric if {*list_lengths(contents, each)} & {*sizes[each.name]}],
+            [each for each in numeric if any(are_axes_of(map_, sizes[each.name]) for map_ in maps)],
+        ):
+            numeric = fitting if len(fitting) == 1 else numeric
     if len(numeric) > 1:
         names = listed(numeric)
         rule = f"it holds several cubes ({names})"

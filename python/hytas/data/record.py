@@ -19,6 +19,8 @@ from hytas.data.limits import bytes_of, check_inflated, listed, printable
 from hytas.errors import InputError
 from hytas.types import Array, Floats, Mask
 
+UNSCALED = "its scale of values (such as reflectance) is not applied: values are as stored"
+"""Note on a file whose values are used without the scale that it names."""
 Key = tuple[slice, ...]
 """A part of an array: one slice for each dimension, with start and stop inside the array."""
 

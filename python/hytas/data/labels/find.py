@@ -65,28 +65,23 @@ def find_maps(
         grid: of the cube, if it has a place; a map with a place may then have any shape.
     """
     if options.key is not None:
-        names = _keys(options.key)
-        label_maps = [contents.get(name, argument) for name in names]
+        label_maps = named = [contents.get(name, argument) for name in _keys(options.key)]
     else:
         maps = maps_in(contents, shape)
-        label_maps = _split_pair(maps) or _fitting(maps, contents, shape, grid, argument)
-    if (
-        options.zero_is_a_class
-        and len(label_maps) == 2
-        and (options.key or _split_pair(label_maps))
-    ):
-        both = " and ".join(printable(variable.name) for variable in label_maps)
+        named = _split_pair(maps)
+        label_maps = named or _fitting(maps, contents, shape, grid, argument)
+    if options.zero_is_a_class and len(named) == 2:
+        both = " and ".join(printable(variable.name) for variable in named)
         rule = f"needs a single label map, not {both}, where 0 is ambiguous"
         raise InputError("zero_is_a_class", rule=rule)
     loaded = [_raw_map(variable, contents, argument) for variable in label_maps]
-    if options.key is not None or _split_pair(label_maps) or len(loaded) == 1:
+    if named or len(loaded) == 1:
         return loaded
     fit = [raw for raw in loaded if _may_be_ground_truth(raw, options)]
     if len(fit) == 1:
         return fit
     # Only the user can choose one of several maps.
-    names_of_maps = listed(label_maps)
-    rule = f"holds several maps ({names_of_maps})"
+    rule = f"holds several maps ({listed(label_maps)})"
     raise InputError(argument, str(contents.path), rule, "name one with `labels_key`")
 
 

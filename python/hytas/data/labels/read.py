@@ -151,7 +151,7 @@ def _classes(
         if WHITE in colours.values() and all((each > 0).all() for each in maps):
             notes.append(
                 "#ffffff is read as a class: if it marks unlabelled pixels, set unlabelled to "
-                "#ffffff"
+                "'#ffffff'"
             )
     else:
         options.refuse_colour(source.path)

@@ -12,7 +12,7 @@ import numpy as np
 
 from hytas.data.limits import MOST_VARIABLES, check_count, listed, printable
 from hytas.data.readers import netcdf
-from hytas.data.record import Contents, Key, Variable, kind_of, plain
+from hytas.data.record import UNSCALED, Contents, Key, Variable, kind_of, plain
 from hytas.errors import InputError
 from hytas.lazy import library
 from hytas.types import Array
@@ -41,7 +41,9 @@ def read(path: Path) -> Contents:
                 )
         size = file.id.get_filesize()
         variables = tuple(_variable(path, name, item, size) for name, item in datasets.items())
-        return Contents(path, "HDF5", variables, attributes=_attributes(file))
+        is_scaled = any("scale_factor" in map(str.lower, each.attributes) for each in variables)
+        notes = (UNSCALED,) if is_scaled else ()
+        return Contents(path, "HDF5", variables, notes, attributes=_attributes(file))
 
 
 def read_matlab(path: Path) -> Contents:

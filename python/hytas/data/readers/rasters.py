@@ -24,7 +24,7 @@ from hytas.data.axes import PAGE
 from hytas.data.grid import Grid, gdal
 from hytas.data.limits import bytes_of, check_count
 from hytas.data.readers import envi
-from hytas.data.record import BandFacts, Contents, Key, Variable
+from hytas.data.record import UNSCALED, BandFacts, Contents, Key, Variable
 from hytas.data.wavelengths import band_facts, band_items, in_descriptions, nanometres
 from hytas.errors import InputError
 from hytas.lazy import library
@@ -414,7 +414,7 @@ def _unused(dataset: Any, fields: Mapping[str, str]) -> Iterator[str]:
     """Yield a note on each fact of a raster that changes neither its values nor its place."""
     scales = {*zip(dataset.scales, dataset.offsets, strict=True)} - {(1.0, 0.0)}
     if scales or "reflectance scale factor" in fields:
-        yield "its scale of values (such as reflectance) is not applied: values are as stored"
+        yield UNSCALED
     if dataset.gcps[0]:
         yield (
             "its ground control points are not used, so it has no place: gdalwarp makes a raster "

@@ -103,7 +103,8 @@ def is_out_of_memory(failure: str) -> bool:
     Also whether a GPU lets no second process use it.
     """
     memory = ("MemoryError", "out of memory", "ALLOC_FAILED", "can't allocate memory")
-    return any(words in failure for words in (*memory, "busy or unavailable"))
+    others = ("busy or unavailable", "could not create a primitive")  # the latter by oneDNN
+    return any(words in failure for words in (*memory, *others))
 
 
 def one_line(error: BaseException) -> str:

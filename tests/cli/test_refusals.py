@@ -263,6 +263,7 @@ class OutOfMemoryError(RuntimeError):
         RuntimeError("CUDA error: out of memory"),
         RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
         RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+        RuntimeError("could not create a primitive"),
     ],
 )
 def test_memory_that_runs_out_is_one_line(

@@ -18,6 +18,7 @@ from hytas.errors import InputError
 from hytas.export import FORMATS
 from hytas.manifest import Manifest
 from hytas.models import count_parameters
+from hytas.proxies import PROXIES
 from hytas.run import RunConfig, RunFolder, export_run, run_pipeline
 from hytas.run.context import prepare
 from hytas.run.final import train as final_train
@@ -61,6 +62,26 @@ def test_every_proxy_asked_for_is_recorded(scene: Scene, tmp_path: Path) -> None
     best = max(items, key=lambda item: item.scores["snip"])
     assert outcome.architecture == best.architecture
     assert all(item.scores["params"] == item.costs["params"] for item in items)
+
+
+def test_a_search_says_why_candidates_got_no_score(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of_one_layer(architecture: dict[str, Any], *_: object) -> float:
+        if architecture["depth"] > 1:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+        return float(architecture["embed_dim"])
+
+    monkeypatch.setitem(PROXIES, "random", replace(PROXIES["random"], function=of_one_layer))
+    lines: list[str] = []
+    monkeypatch.setattr(Silent, "line", lambda _, text: lines.append(text))
+    config = replace(SEARCH_ONLY, proxy="random")
+    outcome = run_pipeline(config, scene, tmp_path / "run", device="cpu", report=Silent())
+    assert outcome.architecture["depth"] == 1
+    (line,) = (line for line in lines if "architectures got no score" in line)
+    assert line.endswith(
+        "the first reason: RuntimeError: DefaultCPUAllocator: can't allocate memory"
+    )
 
 
 def test_rank_mean_leads_by_the_mean_rank(scene: Scene, tmp_path: Path) -> None:

@@ -140,12 +140,13 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
             start_with=known_architectures(context),
             until=lambda: "candidates" in kept or run.pace.is_over(SEARCH_ENDS),
         )
+        failed = store.evaluations() if result.failed else []
     if run.pace.limited and result.evaluated < settings.evaluations and not result.exhausted:
         keep_plan(run, candidates=(result.evaluated, settings.evaluations))
     if result.exhausted:
         report.line(f"every architecture that fits was scored: {result.evaluated}")
-    if result.failed:
-        reasons = (why for item in store.evaluations() for why in item.reasons.values())
+    if failed:
+        reasons = (why for item in failed for why in item.reasons.values())
         report.line(
             f"{result.failed} of {result.evaluated} architectures got no score; the first reason: "
             f"{next(reasons, 'not known')}"

@@ -74,11 +74,7 @@ class ScoreTable:
         self._keys = [self._row_genes(architecture) for architecture in architectures]
         keys = "\n".join(architecture_key(architecture) for architecture in architectures)
         digest = hashlib.sha256(keys.encode()).hexdigest()
-        self.card = {
-            **setting,
-            "proxies": [*self.names, *combined],
-            "architectures": digest,
-        }
+        self.card = {**setting, "proxies": [*self.names, *combined], "architectures": digest}
         if others:
             text = json.dumps(self._kept)
             self.card["columns"] = hashlib.sha256(text.encode()).hexdigest()

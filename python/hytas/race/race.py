@@ -345,11 +345,7 @@ class _Trainer:
         return np.array(rows, np.float64)
 
     def _kept(
-        self,
-        right: Sequence[Mask],
-        racers: Sequence[Racer],
-        rung: Rung,
-        following: Rung | None,
+        self, right: Sequence[Mask], racers: Sequence[Racer], rung: Rung, following: Rung | None
     ) -> list[int]:
         """Return the ranks of the racers that are promoted; after the last rung, of the winner."""
         small = self.task.prefer == "small"

@@ -46,11 +46,7 @@ class Rung(NamedTuple):
 
 
 def plan_rungs(
-    finalists: int,
-    steps: int,
-    final_steps: int,
-    share: float = 1.0,
-    last: int = LEAST_FINALISTS,
+    finalists: int, steps: int, final_steps: int, share: float = 1.0, last: int = LEAST_FINALISTS
 ) -> list[Rung]:
     """Plan the rungs of a race, the first one first.
 

@@ -18,14 +18,7 @@ from hytas.race.rungs import Rung
 from hytas.race.task import RaceTask
 from hytas.search import Training, pack_classes, pack_flags
 from hytas.tensors import read_tensors
-from hytas.train import (
-    LabelledPixels,
-    Recipe,
-    Schedule,
-    augmented_accuracy,
-    logits_of,
-    train,
-)
+from hytas.train import LabelledPixels, Recipe, Schedule, augmented_accuracy, logits_of, train
 from hytas.workers import OneByOne, Shared, Workers
 
 

@@ -77,11 +77,7 @@ def open_strategy(
 
 
 def check_strategy(name: str, built_in: Sequence[str]) -> None:
-    """Refuse a strategy that is neither known nor brought by a plug-in.
-
-    Raises:
-        InputError: naming the strategies, and the plug-in that would bring it.
-    """
+    """Refuse a strategy that is neither known nor brought by a plug-in."""
     if name not in (names := [*built_in, *STRATEGIES]):
         rule = f"must be one of {', '.join(names)}"
         raise InputError("strategy", name, rule, brought_by("strategy", name))

@@ -18,13 +18,7 @@ if TYPE_CHECKING:
         recipes_of,
         usual_settings,
     )
-    from hytas.train.processes import (
-        ALONE,
-        LostProcessError,
-        Processes,
-        leads,
-        open_processes,
-    )
+    from hytas.train.processes import ALONE, LostProcessError, Processes, leads, open_processes
     from hytas.train.rate import usual_rate
     from hytas.train.recipe import Recipe
     from hytas.train.schedule import Schedule

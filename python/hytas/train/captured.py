@@ -206,9 +206,6 @@ class ResidentSteps:
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self.generator)
         # A capture that fails leaves its own stream as the current one.
-        with (
-            torch.cuda.stream(current),
-            torch.cuda.graph(graph, capture_error_mode="thread_local"),
-        ):
+        with torch.cuda.stream(current), torch.cuda.graph(graph, capture_error_mode="thread_local"):
             work()
         return graph.replay

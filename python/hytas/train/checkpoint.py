@@ -22,10 +22,7 @@ def save_checkpoint(path: Path, state: TrainingState) -> None:
     for name, moments in state.moments.items():
         for part in MOMENTS:
             tensors[f"{part}.{name}"] = getattr(moments, part)
-    facts = {
-        "history": [asdict(epoch) for epoch in state.history],
-        "best_epoch": state.best_epoch,
-    }
+    facts = {"history": [asdict(epoch) for epoch in state.history], "best_epoch": state.best_epoch}
     write_tensors(path, tensors, facts)
 
 

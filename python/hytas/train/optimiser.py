@@ -96,11 +96,7 @@ class Leaves:
         return Moments(cut(name, whole.mean, size), cut(name, whole.square, size), whole.steps)
 
     def _adamw(
-        self,
-        names: Sequence[str],
-        moments: dict[str, Moments],
-        rate: float | Tensor,
-        decay: float,
+        self, names: Sequence[str], moments: dict[str, Moments], rate: float | Tensor, decay: float
     ) -> None:
         if not names:
             return

@@ -177,9 +177,7 @@ class Recipe:
         0.0, "Weight of HyLITE's global-local alignment (`hytas.train.alignment`).", rule=AMOUNT
     )
     patience: float = setting(
-        0.3,
-        "Stop if validation did not improve for this fraction of the epochs.",
-        rule=PROBABILITY,
+        0.3, "Stop if validation did not improve for this fraction of the epochs.", rule=PROBABILITY
     )
 
     def __post_init__(self) -> None:

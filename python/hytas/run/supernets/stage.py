@@ -20,15 +20,7 @@ from hytas.run.folder import read_json
 from hytas.run.weights import CALIBRATION, TRAINING, TrainedModel, save_weights
 from hytas.supernet import InheritedScore, Supernet, SupernetLearner
 from hytas.tensors import read_facts
-from hytas.train import (
-    ALONE,
-    DivergedError,
-    Epoch,
-    Processes,
-    Recipe,
-    TrainingResult,
-    train,
-)
+from hytas.train import ALONE, DivergedError, Epoch, Processes, Recipe, TrainingResult, train
 
 
 def check_supernet(context: RunContext) -> None:

@@ -30,6 +30,7 @@ def test_missing_folder_and_empty_file(tmp_path):
 def test_missing_labels_file_is_named_as_such(mat, cube, tmp_path):
     assert refused(mat(c=cube), tmp_path / "gt.mat").endswith("no such file")
     assert "holds no label map; name its file with labels" in refused(mat(c=cube))
+    assert "has no label map; it holds c" in refused(mat(c=cube), mat(c=cube))
 
 
 def test_labels_of_text_are_told_from_none(cube, labels, tmp_path):
@@ -54,6 +55,9 @@ def test_other_files(tmp_path):
         with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
             archive.writestr(member, "")
         assert f"without arrays of NumPy; {hint}" in refused(tmp_path / "a.zip")
+    (tmp_path / "a.mat").write_text("version https://git-lfs.github.com/spec/v1\n")
+    assert refused(tmp_path / "a.mat").endswith("a Git LFS pointer to the file; run: git lfs pull")
+    assert "must be a path or a list of paths" in refused(np.zeros((3, 3, 3)))
     (tmp_path / "a.sli").write_bytes(bytes(80))
     (tmp_path / "a.hdr").write_text("ENVI\nfile type = ENVI Spectral Library\n")
     assert "is a spectral library" in refused(tmp_path / "a.hdr")

@@ -270,7 +270,8 @@ def find_cube(
         f"is not a scene: it holds {names}, but no numeric cube with three axes (height, width, "
         "bands)"
     )
-    raise InputError(argument, contents.path, rule)
+    hint = "if its maps are bands, join them (xarray: to_dataarray)" if len(flat) > 2 else ""
+    raise InputError(argument, contents.path, rule, hint)
 
 
 def cubes_in(contents: Contents) -> list[Variable]:

@@ -182,7 +182,11 @@ def _read(data: Named, labels: Sequence[Any], options: SceneOptions) -> Scene:
     shapes = map_shapes(others[0]) if others else ()
     cube = cube_in(contents, variable, "data", axes=options.axes, maps=shapes)
     if others:
-        label_maps = _maps(others, cube, options.labels)
+        kept = tuple(variable.shape[axis] for axis in cube_axes(variable))
+        shape = cube.shape if cube.axes.is_settled else kept
+        grid = cube.grid if labels and is_placed(cube.grid) else None
+        argument = "labels" if labels else "data"
+        label_maps = of_rasters(others, options.labels, shape, grid, argument=argument)
         # Without names, the label map shows which axis holds the bands.
         size = label_maps.maps[0][1].shape
         cube = cube_in(contents, variable, "data", axes=options.axes, maps=(size,))
@@ -229,15 +233,6 @@ def _scene_of_array(data: Any, labels: Any, options: SceneOptions) -> Scene:
     label_maps = labels_of(labels, options.labels, cube.grid)
     sources = () if is_data_array(labels) else (str(labels),)
     return _scene_of(cube, label_maps, options, str(data.name or "scene"), sources)
-
-
-def _maps(others: Sequence[Contents], cube: FileCube, options: LabelOptions) -> LabelMaps:
-    contents, variable = cube.contents, cube.variable
-    kept = tuple(variable.shape[axis] for axis in cube_axes(variable))
-    shape = cube.shape if cube.axes.is_settled else kept
-    if others[0].path != contents.path:
-        return of_rasters(others, options, shape, cube.grid if is_placed(cube.grid) else None)
-    return of_rasters(others, options, shape, None, argument="data")
 
 
 def load_cube(

@@ -117,7 +117,8 @@ def _in_the_scene(shapes: Shapes, crs: str | None, grid: Grid) -> Shapes:
         raise InputError("labels", rule=rule, hint=hint)
     if target is None:
         rule = f"is in {printable(source)}, and the scene names no coordinate system"
-        raise InputError("labels", rule=rule)
+        hint = "gdal_edit.py -a_srs names one in a raster, and spatial_ref in a DataArray"
+        raise InputError("labels", rule=rule, hint=hint)
     return replace(shapes, geometries=_reprojected(shapes.geometries, source, target))
 
 

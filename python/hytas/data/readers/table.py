@@ -88,6 +88,9 @@ def open_file(path: Named, argument: str = "data") -> Contents:
     Raises:
         InputError: the file is missing, has no known format, or is broken.
     """
+    if not isinstance(path, str | Path | list | tuple):
+        rule = "must be a path or a list of paths; scene_from_arrays takes arrays"
+        raise InputError(argument, type(path).__name__, rule)
     if not isinstance(path, str | Path):
         return _files(tuple(map(Path, path)), argument)
     path = Path(path)
@@ -103,6 +106,8 @@ def open_file(path: Named, argument: str = "data") -> Contents:
         head = file.read(1024)
     if not head:
         raise InputError(argument, path, "is empty (0 bytes)")
+    if head.startswith(b"version https://git-lfs"):
+        raise InputError(argument, path, "is a Git LFS pointer to the file", "run: git lfs pull")
     for entry in (*OWN.values(), *FORMATS):
         if entry.matches(head, path):
             with reading(argument, path, f"{entry.name} file"):

@@ -44,9 +44,6 @@ def layer_scores(
         shape: bands, classes and patch size of the scene.
         spec: of a proxy that needs no labelled patches, such as dss or synflow.
         seed: of the initial weights.
-
-    Raises:
-        InputError: the proxy needs labelled patches, or reads no pass.
     """
     if spec.members or spec.proxy.pass_name != ONES:
         raise InputError("proxy", spec.name, "it has no scores of single layers")

@@ -261,9 +261,6 @@ def start_of(
         init: "pool", slices of the pool; "own", draws of each architecture's own.
         outlines: of this shape, a cache for several calls.
         labelled: whether the networks get labelled patches (`kind_of`).
-
-    Raises:
-        InputError: no network belongs to the architecture's space.
     """
     space, pooled = space_of(architectures[0]), init == "pool"
     check_data(space, shape)

@@ -87,11 +87,7 @@ class Tally:
         self.parts[part] = self.parts[part] + value if part in self.parts else value
 
     def scores(self) -> list[float]:
-        """Return the score of each network.
-
-        Raises:
-            InputError: the networks have none of the layers that the proxy reads.
-        """
+        """Return the score of each network."""
         choice = self.spec.options.get("parts", "sum")
         wanted = {"msa", "mlp"} if choice == "log" else {choice} - {"sum"}
         if not self.parts or not wanted <= self.parts.keys():

@@ -18,9 +18,6 @@ class Alignment:
     Args:
         network: whose `token_streams` with a class token are watched; while they are, their last
             layers compute all tokens.
-
-    Raises:
-        InputError: the network has no such stream.
     """
 
     def __init__(self, network: nn.Module) -> None:

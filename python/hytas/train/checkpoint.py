@@ -27,11 +27,7 @@ def save_checkpoint(path: Path, state: TrainingState) -> None:
 
 
 def load_checkpoint(path: Path, state: TrainingState, learner: Learner) -> None:
-    """Bring `state` and the weights of its learner to where `save_checkpoint` left them.
-
-    Raises:
-        InputError: the file is damaged, or no checkpoint of this learner.
-    """
+    """Bring `state` and the weights of its learner to where `save_checkpoint` left them."""
     facts, tensors = read_tensors(path)
     parts: dict[str, dict[str, torch.Tensor]] = {part: {} for part in (*PARTS, *MOMENTS)}
     try:

@@ -21,9 +21,6 @@ def runs_of(name: str, full: torch.Size, wanted: torch.Size) -> tuple[tuple[Run,
         name: of the parameter.
         full: its full size.
         wanted: the size of the slice.
-
-    Raises:
-        InputError: there is no such slice.
     """
     numbers = slice_of(name, torch.arange(full.numel()).view(full), wanted)
     runs = []

@@ -298,9 +298,6 @@ def check_facts(workers: Iterable[Facts], backend: str, driver: Facts | None = N
         workers: facts of the workers.
         backend: their backend, for the message.
         driver: facts that they must have; None takes those of this process.
-
-    Raises:
-        InputError: naming the host, the package and both versions.
     """
     driver = driver or facts_here()
     for facts in workers:

@@ -81,10 +81,6 @@ class RayWorkers(ExecutorWorkers):
         address: `ray://host:port`, `host:port` or "auto"; None takes `RAY_ADDRESS`, or starts Ray
             on this machine.
         gpus: GPUs that each call needs.
-
-    Raises:
-        InputError: Ray is not installed, no cluster is at the address, or a worker has another
-            version of hytas, torch or Python.
     """
 
     def __init__(self, address: str | None = None, gpus: int = 0) -> None:
@@ -151,11 +147,7 @@ class RayWorkers(ExecutorWorkers):
 
 
 def parse_address(address: str) -> tuple[str, int] | None:
-    """Return the host and the port of an address; None without a host, such as "auto".
-
-    Raises:
-        InputError: Ray does not accept the form.
-    """
+    """Return the host and the port of an address; None without a host, such as "auto"."""
     if address in ("", "auto", HERE):
         return None
     match = ADDRESS.fullmatch(address)

@@ -45,9 +45,6 @@ class SlurmWorkers(Workers):
         settings: `NAME=VALUE` with commas between them: the names of `SETTINGS`; `jobs`, the
             number of parallel jobs; `folder` of calls and results; `cluster`, one of `CLUSTERS`, of
             which "local" starts processes here and "debug" runs calls in this process.
-
-    Raises:
-        InputError: submitit is not installed, a setting is unknown, or Slurm is unavailable.
     """
 
     def __init__(self, settings: str) -> None:
@@ -136,11 +133,7 @@ def _outcome(
 
 
 def parse_settings(text: str) -> dict[str, Any]:
-    """Return the settings of a text such as "partition=gpu,cpus=8,time=60".
-
-    Raises:
-        InputError: a part is not NAME=VALUE, or the name or the value does not fit.
-    """
+    """Return the settings of a text such as "partition=gpu,cpus=8,time=60"."""
     types: dict[str, Callable[[str], Any]] = {"folder": str, "jobs": int, "cluster": str}
     types |= {name: read for name, (_, read) in SETTINGS.items()}
     settings: dict[str, Any] = {}

@@ -113,12 +113,9 @@ def read_tables(paths: Sequence[str | Path], **options: Any) -> list[RankingTabl
     for file in files:
         name = table_name(file)
         if name in named:
-            raise InputError(
-                "tables",
-                file,
-                f"has the same name as {named[name]}, and a table is named by its file",
-                hint="rename one",
-            )
+            rule = f"has the same name as {named[name]}, and a table is named by its file"
+            hint = "rename one"
+            raise InputError("tables", file, rule, hint)
         named[name] = file
     headers = {file: set(_header(file)) for file in files}
     return [read_table(file, **_own(options, headers[file], headers.values())) for file in files]
@@ -245,11 +242,9 @@ def _fractions(path: Path, accuracy: Floats, notes: list[str]) -> Floats:
     if accuracy.min() >= 0 and accuracy.max() <= 100 and small <= MOST_COLLAPSED:
         notes.append(f"{TARGET} is in percent")
         return accuracy / 100.0
-    raise InputError(
-        path,
-        rule=f"{TARGET} goes from {accuracy.min():g} to {accuracy.max():g}",
-        hint="must all be fractions (0 to 1), or all percent (0 to 100)",
-    )
+    rule = f"{TARGET} goes from {accuracy.min():g} to {accuracy.max():g}"
+    hint = "must all be fractions (0 to 1), or all percent (0 to 100)"
+    raise InputError(path, rule=rule, hint=hint)
 
 
 def _oriented(scores: dict[str, Floats]) -> dict[str, Floats]:

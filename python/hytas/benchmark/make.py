@@ -100,12 +100,9 @@ def draw(feasible: Feasible, number: int, seed: int, uniform: str) -> list[dict[
         if len(first) >= number:
             return feasible.space.unpack(genomes[sorted(first.values())[:number]])
         draws *= 2
-    raise InputError(
-        "networks",
-        number,
-        f"the budget has no more than about {len(first)} architectures",
-        hint="ask for fewer, or for a larger budget",
-    )
+    rule = f"the budget has no more than about {len(first)} architectures"
+    hint = "ask for fewer, or for a larger budget"
+    raise InputError("networks", number, rule, hint)
 
 
 def _check_card(run: Run, uniform: str) -> None:

@@ -206,12 +206,9 @@ class Benchmark:
             )
         key = architecture_key(genes_only(architecture))
         if key not in self._numbers:
-            raise InputError(
-                "architecture",
-                key,
-                f"is not in the table {self.name}",
-                hint="`nearest` finds one that is",
-            )
+            rule = f"is not in the table {self.name}"
+            hint = "`nearest` finds one that is"
+            raise InputError("architecture", key, rule, hint)
         return self._numbers[key]
 
     def _column(self, metric: str, seed: int | None) -> Floats:

@@ -234,10 +234,8 @@ def conditions(table: Mapping[str, Any]) -> tuple[int, int]:
     read = stated.get if isinstance(stated, dict) else lambda name, usual: 0
     values = [read("threads", 1), read("batch", 1)]
     if not all(type(value) is int and value > 0 for value in values):
-        raise InputError(
-            "latency_table",
-            rule=f'"conditions" is {json.dumps(stated)}',
-            hint='must hold "threads" and "batch", whole numbers of 1 or more',
-        )
+        rule = f'"conditions" is {json.dumps(stated)}'
+        hint = 'must hold "threads" and "batch", whole numbers of 1 or more'
+        raise InputError("latency_table", rule=rule, hint=hint)
     threads, batch = values
     return threads, batch

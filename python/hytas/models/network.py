@@ -74,11 +74,9 @@ class Network(nn.Module):
         Raises:
             InputError: the network shares nothing between the patches of a scene.
         """
-        raise InputError(
-            "scene_graph",
-            rule=f"a {type(self).__name__} has no embedding that the patches of a tile share",
-            hint="export the patch graph",
-        )
+        rule = f"a {type(self).__name__} has no embedding that the patches of a tile share"
+        hint = "export the patch graph"
+        raise InputError("scene_graph", rule=rule, hint=hint)
 
 
 def small_parameters(network: nn.Module) -> set[str]:
@@ -101,9 +99,7 @@ def as_network(network: nn.Module, purpose: str) -> Network:
         InputError: it does not; the message names its class and `purpose`.
     """
     if not isinstance(network, Network):
-        raise InputError(
-            purpose,
-            rule=f"a {type(network).__name__} does not say what it can do",
-            hint="networks of a search space derive from hytas.models.Network",
-        )
+        rule = f"a {type(network).__name__} does not say what it can do"
+        hint = "networks of a search space derive from hytas.models.Network"
+        raise InputError(purpose, rule=rule, hint=hint)
     return network

@@ -215,12 +215,9 @@ def build_network(
     check_data(str(space), shape)
     for gene, value in architecture.items():
         if isinstance(value, list) and len(value) > MOST_LAYERS:
-            raise InputError(
-                "architecture",
-                gene,
-                f"{len(value)} layers",
-                hint=f"a network has at most {MOST_LAYERS}",
-            )
+            rule = f"{len(value)} layers"
+            hint = f"a network has at most {MOST_LAYERS}"
+            raise InputError("architecture", gene, rule, hint)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed GPUs, too
         return NETWORKS[space](architecture, shape, Drop(drop_path, dropout))

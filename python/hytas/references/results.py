@@ -69,10 +69,7 @@ class Results:
             if self.setting.get(name) != setting.get(name)
         ]
         if differing:
-            raise InputError(
-                "out",
-                path,
-                f"belongs to another setting: {'; '.join(differing)}",
-                hint="name another file or repeat its settings",
-            )
+            rule = f"belongs to another setting: {'; '.join(differing)}"
+            hint = "name another file or repeat its settings"
+            raise InputError("out", path, rule, hint)
         return runs

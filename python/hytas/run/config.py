@@ -94,11 +94,8 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         _ = self.files  # refuses lists of other lengths
         self._check_supernet()
         if self.start is not None and self.recipe.whitened:
-            raise InputError(
-                "recipe",
-                "whitened=yes",
-                "a training that begins with a model keeps its embedding: must be no",
-            )
+            rule = "a training that begins with a model keeps its embedding: must be no"
+            raise InputError("recipe", "whitened=yes", rule)
         if self.start is None and self.tune != RunConfig.tune:
             raise InputError("tune", self.tune, "is for a training that begins with a model")
         self._check_pareto()

@@ -240,12 +240,9 @@ def open_feasible(config: RunConfig, shape: Shape) -> tuple[SearchSpace, Feasibl
     check_data(space.name, shape)
     for name in config.minimised:
         if name not in space.cost_names:
-            raise InputError(
-                "pareto",
-                config.pareto,
-                f"{name!r} is not a cost of {space.name}",
-                hint=f"choose from {', '.join(space.cost_names)}",
-            )
+            rule = f"{name!r} is not a cost of {space.name}"
+            hint = f"choose from {', '.join(space.cost_names)}"
+            raise InputError("pareto", config.pareto, rule, hint)
     try:
         return space, Feasible(space, budget) if config.budget else None
     except ValueError as error:
@@ -296,11 +293,9 @@ def _keep_split(folder: RunFolder, split: Split, report: Report) -> None:
         return
     if folder.manifest.fault(folder.split) is not None:
         folder.split.unlink()
-        raise InputError(
-            folder.split,
-            rule=f"{fault}; it cannot be made again, because this version draws another split",
-            hint="put a copy back, or choose another folder",
-        )
+        rule = f"{fault}; it cannot be made again, because this version draws another split"
+        hint = "put a copy back, or choose another folder"
+        raise InputError(folder.split, rule=rule, hint=hint)
     report.line(f"{folder.split.name}: {fault}: made again")
 
 

@@ -377,11 +377,9 @@ class RunFolder:
 
     def _whole_config(self) -> dict[str, Any]:
         if fault := self.manifest.fault(self.config):
-            raise InputError(
-                self.config,
-                rule=f"{fault}; it cannot be made again from other files",
-                hint="put a copy back, or choose another folder",
-            )
+            rule = f"{fault}; it cannot be made again from other files"
+            hint = "put a copy back, or choose another folder"
+            raise InputError(self.config, rule=rule, hint=hint)
         return read_json(self.config)
 
 

@@ -70,11 +70,9 @@ def check_store(folder: RunFolder, report: Report) -> None:
         with EvaluationStore(store) as opened:  # of a stage that was stopped
             fault = opened.fault()
     if fault is not None:
-        raise InputError(
-            store,
-            rule=f"{fault}; it cannot be made again from other files",
-            hint="put a copy back, or delete it to go on without the scores of the search",
-        )
+        rule = f"{fault}; it cannot be made again from other files"
+        hint = "put a copy back, or delete it to go on without the scores of the search"
+        raise InputError(store, rule=rule, hint=hint)
 
 
 def check_trained(folder: RunFolder) -> None:

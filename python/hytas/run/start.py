@@ -132,21 +132,14 @@ class Start:
         fingerprints = {one.get("fingerprint") for one in card.learnt_from}
         for part in scene.parts:
             if not fingerprints.isdisjoint((part.cube_digest, scene.fingerprint)):
-                raise InputError(
-                    "data",
-                    part.name,
-                    f"is a {kind} that the model of {name} was trained on",
-                    _OTHER_SPLIT,
-                )
+                rule = f"is a {kind} that the model of {name} was trained on"
+                raise InputError("data", part.name, rule, _OTHER_SPLIT)
         waves = None if card.wavelengths is None else np.asarray(card.wavelengths)
         check_same_bands(scene, card.bands, waves, name)
         if not np.can_cast(scene.cube.dtype, card.numpy_dtype):
-            raise InputError(
-                "data",
-                scene.name,
-                f"holds {scene.cube.dtype} values, and the model of {name} takes {card.dtype}",
-                "the type must be that of the scene it was trained on",
-            )
+            rule = f"holds {scene.cube.dtype} values, and the model of {name} takes {card.dtype}"
+            hint = "the type must be that of the scene it was trained on"
+            raise InputError("data", scene.name, rule, hint)
         cube = scene.cube.astype(card.numpy_dtype, copy=False)
         if scene.nodata is not None and scene.nodata != card.nodata:
             empty = card.empty_values if card.nodata is None else card.nodata

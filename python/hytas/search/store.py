@@ -97,11 +97,9 @@ class EvaluationStore:
             if version == 0 and (tables or read_only):
                 raise InputError(self.path, rule="not an evaluation store")
             if version not in (0, SCHEMA_VERSION):
-                raise InputError(
-                    self.path,
-                    rule=f"evaluation store of version {version}",
-                    hint=f"this hytas reads version {SCHEMA_VERSION}; choose another folder",
-                )
+                rule = f"evaluation store of version {version}"
+                hint = f"this hytas reads version {SCHEMA_VERSION}; choose another folder"
+                raise InputError(self.path, rule=rule, hint=hint)
             if not read_only:
                 self._connection.execute("PRAGMA journal_mode=WAL")
                 self._connection.execute("PRAGMA synchronous=NORMAL")

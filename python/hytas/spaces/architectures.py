@@ -60,11 +60,9 @@ def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
     needed, names = _needed(lines), _genes_of(lines)
     missing = [name for name in needed if name not in columns]
     if missing:
-        raise InputError(
-            path,
-            rule=f"has no column {missing[0]}",
-            hint=f"needed are {', '.join(needed)}, with commas between them",
-        )
+        rule = f"has no column {missing[0]}"
+        hint = f"needed are {', '.join(needed)}, with commas between them"
+        raise InputError(path, rule=rule, hint=hint)
     twice = [name for name in names if columns.count(name) > 1]
     if twice:
         raise InputError(path, rule=f"has more than one column {twice[0]}")

@@ -79,11 +79,9 @@ def _check_hytas(architecture: Mapping[str, Any]) -> None:
     embed, heads = architecture["embed_dim"], list(architecture["num_heads"])
     ratios, depth = list(architecture["mlp_ratio"]), architecture.get("depth", len(heads))
     if not depth == len(heads) == len(ratios) or depth < 1:
-        raise InputError(
-            "architecture",
-            rule=f"of depth {depth}: {len(heads)} num_heads and {len(ratios)} mlp_ratio",
-            hint="each must have one value a layer",
-        )
+        rule = f"of depth {depth}: {len(heads)} num_heads and {len(ratios)} mlp_ratio"
+        hint = "each must have one value a layer"
+        raise InputError("architecture", rule=rule, hint=hint)
     if not 1 <= embed <= MOST_WEIGHTS:
         raise InputError("embed_dim", embed, f"must be 1 to {MOST_WEIGHTS:.0e}")
     if not all(1 <= head <= embed for head in heads):
@@ -94,12 +92,9 @@ def _check_hytas(architecture: Mapping[str, Any]) -> None:
         )
     weights = sum(4 * embed**2 + 2 * embed * mlp_width(embed, ratio) for ratio in ratios)
     if weights > MOST_WEIGHTS:
-        raise InputError(
-            "embed_dim",
-            embed,
-            f"a network of {weights:.2g} weights",
-            hint=f"at most {MOST_WEIGHTS:.0e} are scored",
-        )
+        rule = f"a network of {weights:.2g} weights"
+        hint = f"at most {MOST_WEIGHTS:.0e} are scored"
+        raise InputError("embed_dim", embed, rule, hint)
 
 
 # search space -> what checks an architecture whose genes may have other values than those that the

@@ -121,11 +121,9 @@ def check_lengths(
 ) -> None:
     """Refuse lists that do not belong together."""
     if len(architectures) != len(proxy_scores):
-        raise InputError(
-            "proxy_scores",
-            rule=f"{len(proxy_scores)} rows for {len(architectures)} architectures",
-            hint="must be one an architecture",
-        )
+        rule = f"{len(proxy_scores)} rows for {len(architectures)} architectures"
+        hint = "must be one an architecture"
+        raise InputError("proxy_scores", rule=rule, hint=hint)
 
 
 def _score(scores: Mapping[str, float], name: str) -> float:

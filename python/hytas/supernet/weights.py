@@ -77,11 +77,9 @@ class Supernet:
             InputError: the architecture is of another space, or its network cannot be sliced.
         """
         if (of := space_of(architecture)) != self.space:
-            raise InputError(
-                "architecture",
-                rule=f"is of the space {of}",
-                hint=f"the supernet is of {self.space}",
-            )
+            rule = f"is of the space {of}"
+            hint = f"the supernet is of {self.space}"
+            raise InputError("architecture", rule=rule, hint=hint)
         check_architecture(architecture)
         with torch.device("meta"):
             network = NETWORKS[self.space](architecture, self.shape, drop)
@@ -164,11 +162,8 @@ def _sliceable(network: nn.Module, space: str) -> Network:
     initializers = network.initializers() if isinstance(network, Network) else {}
     for name, _ in network.named_parameters():
         if name not in initializers:
-            raise InputError(
-                "space",
-                space,
-                f"its network cannot be sliced: `Network.initializers` lacks parameter {name}",
-            )
+            rule = f"its network cannot be sliced: `Network.initializers` lacks parameter {name}"
+            raise InputError("space", space, rule)
     for name, _ in network.named_buffers():
         raise InputError("space", space, f"its network cannot be sliced: {name} is a buffer")
     assert isinstance(network, Network)

@@ -27,11 +27,8 @@ def check_supernet(context: RunContext) -> None:
     """Refuse, before any work, what could not be trained or scored."""
     assert context.feasible is not None
     if not len(context.data.split.validation):
-        raise InputError(
-            "validation_fraction",
-            context.config.split.validation_fraction,
-            "subnets are chosen on validation pixels, and the split has none",
-        )
+        rule = "subnets are chosen on validation pixels, and the split has none"
+        raise InputError("validation_fraction", context.config.split.validation_fraction, rule)
     supernet = Supernet.new(context.space.name, context.data.shape, context.config.seed)
     _learner(context, supernet, context.config.recipe)
 
@@ -114,20 +111,14 @@ def load_supernet(context: RunContext, path: str | Path) -> Supernet:
     supernet = Supernet.load(Path(path))
     facts = supernet.facts
     if supernet.space != context.space.name or supernet.shape != context.data.shape:
-        raise InputError(
-            "supernet",
-            path,
-            f"is of space {supernet.space} with {_shape(supernet.shape)}",
-            hint=f"the run's is {context.space.name} with {_shape(context.data.shape)}",
-        )
+        rule = f"is of space {supernet.space} with {_shape(supernet.shape)}"
+        hint = f"the run's is {context.space.name} with {_shape(context.data.shape)}"
+        raise InputError("supernet", path, rule, hint)
     for name, value in _origin(context).items():
         if name != "genes" and facts.get(name) != value:
-            raise InputError(
-                "supernet",
-                path,
-                f"was trained with another {name}",
-                hint="the run's must be the same",
-            )
+            rule = f"was trained with another {name}"
+            hint = "the run's must be the same"
+            raise InputError("supernet", path, rule, hint)
     choices = facts.get("genes")
     for gene, values in _origin(context)["genes"].items():
         if not isinstance(choices, dict) or any(v not in choices.get(gene, []) for v in values):
@@ -231,12 +222,9 @@ def _check_budget(path: str | Path, budget: str, context: RunContext) -> None:
     for name, lower, upper in bounds:
         low, high = mine.get(name, (None, None))
         if low is None or high is None or low < lower or high > upper:
-            raise InputError(
-                "supernet",
-                path,
-                f"was trained inside {budget}",
-                hint=f"the budget {context.config.budget} reaches beyond it",
-            )
+            rule = f"was trained inside {budget}"
+            hint = f"the budget {context.config.budget} reaches beyond it"
+            raise InputError("supernet", path, rule, hint)
 
 
 def _shape(shape: Any) -> str:

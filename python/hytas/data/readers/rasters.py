@@ -38,6 +38,8 @@ MOST_TAGS = 4096
 _LIKE = (254, 256, 257, 258, 277, 339)
 """Tags of a page: kind of subfile, width, height, bits, samples, and the format of samples."""
 OPEN_FILES = 300
+CHECKED_BLOCKS = 2**16
+"""Blocks of which it is remembered that their checksums are right."""
 _COMPOSED = ("HFA", "PCIDSK", "ISIS3", "PDS4")
 """Drivers of formats whose files may name other files with pixels."""
 _PLAIN = ("EHdr", "PCIDSK", "ISIS3", "PDS4")
@@ -196,64 +198,59 @@ def _values(path: str, driver: str, key: Key) -> Array:
     bands, rows, columns = key
     where = path.split(":", 3)[-1] if path.startswith("GTIFF_DIR:") else path
     with settings():
-        dataset = _dataset(path, driver, Path(where).stat().st_mtime_ns)
+        dataset = _dataset(path, driver, state := Path(where).stat().st_mtime_ns)
         window = ((rows.start, rows.stop), (columns.start, columns.stop))
         numbers = range(bands.start + 1, bands.stop + 1)
-        with _strict():
+        with _strict(driver):
             values = np.asarray(dataset.read(list(numbers), window=window))
         # GDAL does not compare the sums.
-        if getattr(dataset.compression, "name", "") == "deflate":
-            _check_sums(Path(where), dataset, numbers, window)
+        if driver == "GTiff" and getattr(dataset.compression, "name", "") == "deflate":
+            _check_sums(where, state, dataset, numbers, window)
         return values
 
 
 @contextmanager
-def _strict() -> Iterator[None]:
-    """Turn warnings of GDAL, of which damaged pixels are the cause, into errors.
-
-    Raises:
-        ValueError: there is a warning or an error.
-    """
+def _strict(driver: str) -> Iterator[None]:
+    """Raise ValueError for a warning of GDAL about pixels of a TIFF: they are damaged then."""
     texts: list[str] = []
     handler, log = logging.Handler(logging.WARNING), logging.getLogger("rasterio")
     handler.emit = lambda record: texts.append(record.getMessage())  # type: ignore[method-assign]
     log.addHandler(handler)
     try:
         yield
-    except Exception as error:  # rasterio's says only that there is a cause
+    except OSError as error:  # rasterio's says only that there is a cause
         raise ValueError(str(error.__cause__ or error)) from None
     finally:
         log.removeHandler(handler)
-    if texts:
+    if texts and driver == "GTiff":
         raise ValueError(texts[0])
 
 
 def _check_sums(
-    path: Path, dataset: Any, bands: Sequence[int], window: tuple[tuple[int, int], ...]
+    path: str, state: int, dataset: Any, bands: Sequence[int], window: tuple[tuple[int, int], ...]
 ) -> None:
-    """Compare the checksums of the compressed blocks of a TIFF in a window.
-
-    Raises:
-        ValueError: one differs.
-    """
+    """Raise ValueError if the checksum of a compressed block in a window of a TIFF is wrong."""
     places = [
         range(start // size, -(-stop // size))
         for (start, stop), size in zip(window, dataset.block_shapes[0], strict=True)
     ]
     of_bands = bands if dataset.interleaving.name == "band" else bands[:1]
-    with path.open("rb") as file:
-        for band, y, x in itertools.product(of_bands, *places):
-            offset, size = (
-                dataset.get_tag_item(f"BLOCK_{name}_{x}_{y}", "TIFF", bidx=band)
-                for name in ("OFFSET", "SIZE")
-            )
-            if offset is None or size is None:  # a block that is left out
-                continue
-            file.seek(int(offset))
-            try:
-                zlib.decompressobj().decompress(file.read(int(size)))
-            except zlib.error as error:
-                raise ValueError(f"a block of pixels is damaged: {error}") from None
+    for band, y, x in itertools.product(of_bands, *places):
+        names = (f"BLOCK_{name}_{x}_{y}" for name in ("OFFSET", "SIZE"))
+        offset, size = (dataset.get_tag_item(name, "TIFF", bidx=band) for name in names)
+        if offset is not None and size is not None:  # a block may be left out
+            _check_sum(path, state, int(offset), int(size))
+
+
+@lru_cache(maxsize=CHECKED_BLOCKS)
+def _check_sum(path: str, state: int, offset: int, size: int) -> None:
+    with Path(path).open("rb") as file:
+        file.seek(offset)
+        data = file.read(size)
+    try:
+        zlib.decompressobj().decompress(data)
+    except zlib.error as error:
+        raise ValueError(f"a block of pixels is damaged: {error}") from None
 
 
 def _mask(path: str, driver: str, key: Key) -> Array:

@@ -149,7 +149,7 @@ def test_files_without_labels_are_described(tmp_path: Path) -> None:
     cube[2] = -9999
     np.save(tmp_path / "cube.npy", cube)
     found = json.loads(looked_at(tmp_path / "cube.npy").stdout)
-    assert "11 pixels hold -9999" in found["notes"][1]
+    assert "11 sampled pixels hold -9999" in found["notes"][1]
     assert found["problems"] == [
         f"--data {tmp_path / 'cube.npy'}: holds no label map; name its file with --labels"
     ]

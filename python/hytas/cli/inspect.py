@@ -155,8 +155,7 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
     try:
         scene = load_scene(path, **given)
     except InputError as error:
-        lacks_labels = error.rule == NO_MAP and given.keys() <= _OF_CUBE
-        if given and not lacks_labels:
+        if given and not (error.rule == NO_MAP and given.keys() <= _OF_CUBE):
             raise
         return facts | _unlabelled(path, error.render(_option), given)
     facts |= {
@@ -230,7 +229,8 @@ def _unlabelled(path: Path, reason: str, given: Mapping[str, Any]) -> Finding:
     try:
         cube = open_cube(path, given.get("cube_key"), axes=given.get("axes"))
         notes = [*cube.notes, *empty_pixels(cube)]
-        notes += undeclared_in_rows(cube, cube.nodata, np.arange(cube.shape[2]))
+        sample, every = np.concatenate(cube.sampled), np.arange(cube.shape[2])
+        notes += undeclared_in_rows(sample[None], cube.nodata, every, "sampled pixels")
     except InputError as error:
         may_be_map = all(map_axes(each) is not None for each in cubes_in(open_file(path, "path")))
         if may_be_map and (labels := describe_labels(path)) is not None:
@@ -247,7 +247,7 @@ def _unlabelled(path: Path, reason: str, given: Mapping[str, Any]) -> Finding:
         "type": cube.dtype.name,
         "wavelengths": _range(cube.wavelengths),
         "no data": _number(cube.nodata),
-        "values": describe_range(np.concatenate(cube.sampled), cube.nodata),
+        "values": describe_range(sample, cube.nodata),
         "notes": notes,
         "problems": [reason],
     }

@@ -82,12 +82,15 @@ def undeclared(cube: Array, measured: Mask, labelled: Mask, bands: Bands) -> tup
     return _remark(lines, every, "pixels", "labelled pixels")
 
 
-def undeclared_in_rows(cube: Rows, nodata: float | None, bands: Bands) -> tuple[str, ...]:
+def undeclared_in_rows(
+    cube: Rows, nodata: float | None, bands: Bands, seen: str = "pixels"
+) -> tuple[str, ...]:
     """Return the note of `undeclared` for a cube without labels, compared with its other pixels.
 
     Args:
         cube: (H, W, B); a few rows are read, with the first and the last.
         bands: indices of the bands to check.
+        seen: what the pixels are called in the note.
     """
     height, width = cube.shape[:2]
     rows = np.unique(np.linspace(0, height - 1, MOST_ROWS).astype(int))
@@ -100,7 +103,7 @@ def undeclared_in_rows(cube: Rows, nodata: float | None, bands: Bands) -> tuple[
             values = values if nodata is None else values[(values != nodata).any(axis=1)]
             yield values, np.ones(len(values), np.bool_)
 
-    seen = f"pixels in {len(rows)} of {height} rows" if len(rows) < height else "pixels"
+    seen = f"{seen} in {len(rows)} of {height} rows" if len(rows) < height else seen
     return _remark(lines(), every, seen, "the others")
 
 

@@ -1,8 +1,10 @@
-"""The exception for bad input, and functions that write an exception on one line."""
+"""The exception for bad input, a warning, and functions that write an exception on one line."""
 
 import re
 import unicodedata
+import warnings
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from typing import Any, Self
 
 _CONTROLS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -95,6 +97,18 @@ def check_unicode(argument: str, text: str) -> None:
 
 class SlowerWarning(RuntimeWarning):
     """Work goes on, and takes longer than it might; a run says it once."""
+
+
+SLOWER: ContextVar[list[str] | None] = ContextVar("reasons of slower work", default=None)
+"""In a worker, a list for the driver, which warns."""
+
+
+def warn_of_slower_work(reason: str) -> None:
+    """Give a `SlowerWarning`, in the process that a user sees."""
+    if (reasons := SLOWER.get()) is None:
+        warnings.warn(reason, SlowerWarning, stacklevel=3)
+    else:
+        reasons.append(reason)
 
 
 def is_out_of_memory(failure: str) -> bool:

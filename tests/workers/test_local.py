@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from hytas.errors import InputError, SlowerWarning
+from hytas.errors import InputError, SlowerWarning, warn_of_slower_work
 from hytas.workers import (
     OneByOne,
     Shared,
@@ -110,9 +109,8 @@ def test_what_makes_a_call_slower_reaches_the_driver() -> None:
 
 
 def slower(number: int) -> int:
-    warnings.warn("of a library", UserWarning, stacklevel=1)
     for _ in range(2):
-        warnings.warn("no graph here", SlowerWarning, stacklevel=1)
+        warn_of_slower_work("no graph here")
     return number
 
 

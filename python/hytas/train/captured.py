@@ -5,7 +5,6 @@ each of them. A captured graph starts them all at once. For this, a step reads o
 device: the patches, the order of the epoch, the learning rate, and draws of a generator there.
 """
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 
@@ -13,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hytas.errors import SlowerWarning, one_line
+from hytas.errors import one_line, warn_of_slower_work
 from hytas.models import Network
 from hytas.settings import settings_of
 from hytas.train.augment import random_order
@@ -46,11 +45,9 @@ def captured_steps(
         steps = ResidentSteps(learner, state, course, validation)
         steps.capture()
     except RuntimeError as error:
-        warnings.warn(
+        warn_of_slower_work(
             f"a training step cannot be a CUDA graph here ({one_line(error)}); it runs one "
-            "operation at a time, which is slower",
-            SlowerWarning,
-            stacklevel=2,
+            "operation at a time, which is slower"
         )
         for moments in state.moments.values():
             moments.steps = moments.steps.cpu()

@@ -5,7 +5,6 @@ import os
 import platform
 import socket
 import time
-import warnings
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,7 +17,7 @@ from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 from uuid import uuid4
 
-from hytas.errors import InputError, SlowerWarning
+from hytas.errors import SLOWER, InputError, warn_of_slower_work
 from hytas.plugins import carried
 
 T = TypeVar("T")
@@ -109,7 +108,7 @@ class Result(NamedTuple, Generic[T]):
     Attributes:
         value: that it returned.
         seconds, cpu: that it took, and seconds of processors.
-        slower: what a `SlowerWarning` said; or "".
+        slower: why it took longer than it might; or "".
     """
 
     value: T
@@ -131,15 +130,14 @@ class Timed(Generic[T]):
     def __call__(self, *job: Any) -> Result[T]:
         """Call `work`."""
         began, cpu = time.monotonic(), time.process_time()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", SlowerWarning)
+        reasons: list[str] = []
+        token = SLOWER.set(reasons)
+        try:
             value = self.work(*job)
-        slower = [str(one.message) for one in caught if one.category is SlowerWarning]
-        for one in caught:
-            if one.category is not SlowerWarning:
-                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        finally:
+            SLOWER.reset(token)
         seconds = time.monotonic() - began
-        return Result(value, seconds, time.process_time() - cpu, "".join(slower[:1]))
+        return Result(value, seconds, time.process_time() - cpu, "".join(reasons[:1]))
 
 
 def counted(result: Result[T], *, here: bool) -> T:
@@ -147,7 +145,7 @@ def counted(result: Result[T], *, here: bool) -> T:
     SPENT.cpu += result.cpu
     SPENT.away += 0.0 if here else result.seconds
     if result.slower:
-        warnings.warn(result.slower, SlowerWarning, stacklevel=2)
+        warn_of_slower_work(result.slower)
     return result.value
 
 

@@ -113,11 +113,9 @@ class ModelCard:
         _check_values(self)
         for name, values in (("wavelengths", self.wavelengths), ("fwhm", self.fwhm)):
             if values is not None and len(values) != self.bands:
-                raise InputError(
-                    name,
-                    rule=f"{len(values)} for {self.bands} bands",
-                    hint="one for each is needed",
-                )
+                rule = f"{len(values)} for {self.bands} bands"
+                hint = "one for each is needed"
+                raise InputError(name, rule=rule, hint=hint)
 
     @property
     def of_images(self) -> bool:

@@ -111,11 +111,9 @@ class ScoreTable:
         card = self.card_path.open("a+", encoding="utf-8")
         if not lock(card):
             card.close()
-            raise InputError(
-                self.path,
-                rule="another hytas is at work on it",
-                hint="wait for it, or name another file",
-            )
+            rule = "another hytas is at work on it"
+            hint = "wait for it, or name another file"
+            raise InputError(self.path, rule=rule, hint=hint)
         return card
 
     def _card(self) -> dict[str, Any] | None:
@@ -168,11 +166,9 @@ class ScoreTable:
         try:
             scores = [{name: float(row[name] or "nan") for name in self.names} for row in rows]
         except ValueError as error:
-            raise InputError(
-                self.path,
-                rule=str(error),
-                hint="a score must be a number, or empty where it failed",
-            ) from None
+            rule = str(error)
+            hint = "a score must be a number, or empty where it failed"
+            raise InputError(self.path, rule=rule, hint=hint) from None
         for spec in self.combinations:
             for row, value in zip(rows, fitness(spec, scores), strict=True):
                 row[str(spec)] = _score_text(float(value))
@@ -221,11 +217,9 @@ class ScoreTable:
             raise InputError(self.path, rule="exists and is no score table", hint="name another")
         differing = [key for key in self.card if card.get(key) != self.card[key]]
         if differing:
-            raise InputError(
-                self.path,
-                rule=f"holds scores of other {', '.join(differing)}",
-                hint="name another file",
-            )
+            rule = f"holds scores of other {', '.join(differing)}"
+            hint = "name another file"
+            raise InputError(self.path, rule=rule, hint=hint)
         raw = self.path.read_bytes()
         whole = raw[: raw.rfind(b"\n") + 1]
         if len(whole) < len(raw):
@@ -236,9 +230,7 @@ class ScoreTable:
         rows = self._rows()
         for number, (row, genes) in enumerate(zip(rows, self._keys, strict=False), start=1):
             if [row[name] for name in self.genes] != genes:
-                raise InputError(
-                    self.path,
-                    rule=f"row {number} is not of architecture {number}: the table was changed",
-                    hint="name another file",
-                )
+                rule = f"row {number} is not of architecture {number}: the table was changed"
+                hint = "name another file"
+                raise InputError(self.path, rule=rule, hint=hint)
         return len(rows)

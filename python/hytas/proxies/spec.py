@@ -185,12 +185,9 @@ def _check_together(text: str, proxy: Proxy, options: Mapping[str, str]) -> None
         )
     signed = [f"{key}={value}" for key, value in proxy.positive.items() if options[key] != value]
     if options.get("parts") == "log" and signed:
-        raise InputError(
-            "proxy",
-            text,
-            "parts=log takes the logarithm of each part, and these terms have both signs",
-            hint=f"add {', '.join(signed)}",
-        )
+        rule = "parts=log takes the logarithm of each part, and these terms have both signs"
+        hint = f"add {', '.join(signed)}"
+        raise InputError("proxy", text, rule, hint)
 
 
 def _parse_combination(name: str, rest: str) -> ProxySpec:

@@ -24,12 +24,9 @@ class Alignment:
         streams = as_network(network, "recipe alignment").token_streams.values()
         self._streams = [stream for stream in streams if stream.class_token is not None]
         if not self._streams:
-            raise InputError(
-                "recipe",
-                "alignment",
-                f"a {type(network).__name__} has no class token to align",
-                hint="use 0",
-            )
+            rule = f"a {type(network).__name__} has no class token to align"
+            hint = "use 0"
+            raise InputError("recipe", "alignment", rule, hint)
         self._found: list[Tensor] = []
 
     def __enter__(self) -> "Alignment":

@@ -152,11 +152,8 @@ def parse_address(address: str) -> tuple[str, int] | None:
         return None
     match = ADDRESS.fullmatch(address)
     if not match or not 0 < int(match["port"]) < 2**16:
-        raise InputError(
-            "workers",
-            "ray",
-            f"{address!r}: must be ray, ray:auto, ray:HOST:PORT or ray://HOST:PORT",
-        )
+        rule = f"{address!r}: must be ray, ray:auto, ray:HOST:PORT or ray://HOST:PORT"
+        raise InputError("workers", "ray", rule)
     return match["host"].strip("[]"), int(match["port"])
 
 

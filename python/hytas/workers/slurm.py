@@ -140,11 +140,8 @@ def parse_settings(text: str) -> dict[str, Any]:
     for part in filter(None, text.split(",")):
         name, _, value = part.partition("=")
         if not value or name not in types:
-            raise InputError(
-                "workers",
-                "slurm",
-                f"{part!r}: must be NAME=VALUE, the name one of {', '.join(types)}",
-            )
+            rule = f"{part!r}: must be NAME=VALUE, the name one of {', '.join(types)}"
+            raise InputError("workers", "slurm", rule)
         try:
             settings[name] = types[name](value)
         except ValueError:

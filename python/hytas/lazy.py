@@ -12,6 +12,8 @@ from hytas.errors import InputError
 def lazy(package: str, file: str) -> Callable[[str], Any]:
     """Return the `__getattr__` of a package: it imports a name when the name is first used.
 
+    It reads the source of the package, so hytas is installed with its sources, outside archives.
+
     Args:
         file: source of the package. What it imports for type checkers, in its block of
             `TYPE_CHECKING`, are the names.

@@ -24,6 +24,7 @@ WIDE = 5
 """Side of the largest kernel of a depthwise convolution."""
 
 _WRITTEN_OUT = ContextVar("attention written out", default=False)
+_IN_PARTS = ContextVar("gradients of wide kernels in parts", default=False)
 _OBSERVER: ContextVar[Callable[[Tensor], None] | None] = ContextVar("observer", default=None)
 
 
@@ -60,6 +61,20 @@ def attention_written_out(foreign: bool = False) -> Iterator[None]:
             yield
     finally:
         _WRITTEN_OUT.reset(token)
+
+
+@contextmanager
+def wide_kernels_in_parts() -> Iterator[None]:
+    """Compute gradients of wide depthwise kernels on a CPU in parts, in this thread.
+
+    It takes less time while the context lasts. Such gradients have no derivatives, and function
+    transforms of torch do not know them.
+    """
+    token = _IN_PARTS.set(True)
+    try:
+        yield
+    finally:
+        _IN_PARTS.reset(token)
 
 
 @contextmanager
@@ -168,9 +183,9 @@ def over_grid(convolution: nn.Conv1d | nn.Conv2d, tokens: Tensor, grid: Sequence
     laid = tokens.transpose(1, 2).reshape(tokens.shape[0], -1, *grid)
     if laid.is_cuda:  # torch's own kernels; of other layouts cuDNN plans each new shape for 0.1 s
         laid = laid.contiguous()
-    training = convolution.training and torch.is_grad_enabled() and convolution.weight.requires_grad
     wide = convolution.kernel_size[0] == WIDE and min(grid) > WIDE // 2
-    if training and wide and laid.device.type == "cpu":
+    in_parts = _IN_PARTS.get() and laid.device.type == "cpu"
+    if wide and in_parts and torch.is_grad_enabled() and convolution.weight.requires_grad:
         weights = convolution.weight, convolution.bias
         mixed: Tensor = _WideKernel.apply(laid, *weights)  # type: ignore[no-untyped-call]
     else:

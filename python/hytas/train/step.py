@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hytas.models.blocks import part_of_batch
-from hytas.models.layers import probabilities
+from hytas.models.layers import probabilities, wide_kernels_in_parts
 from hytas.train.alignment import Alignment
 from hytas.train.augment import augment, mix
 from hytas.train.learner import Learner, Subnet, Weights
@@ -92,7 +92,7 @@ def backward(
         if not network.training:  # it visits all modules
             network.train()
         aligning = Alignment(network) if recipe.alignment else nullcontext()
-        with aligning as aligned, part_of_batch(rows, count):
+        with aligning as aligned, part_of_batch(rows, count), wide_kernels_in_parts():
             logits = subnet(values, patches)
         loss = F.cross_entropy(
             logits, targets, weight=course.class_weights, label_smoothing=recipe.label_smoothing

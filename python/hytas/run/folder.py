@@ -28,6 +28,7 @@ WHERE = ("data", "labels", "test_data", "test_labels", "cube_key", "labels_key",
 REPORTED = (*WHERE, *COST_FACTORS, "track")  # these do not change what a run does
 
 
+# A file that the summary of a run does not list.
 _internal = partial(Artefact, listed=False)
 
 

@@ -1,5 +1,7 @@
 """The same questions to the reader of every layout of files, by the table in `reader_files.py`."""
 
+import logging
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ from rasterio.control import GroundControlPoint
 from reader_files import KINDS, TRANSFORM, Facts, kinds_that_say, write_envi, write_raster
 
 from hytas.data import load_cube, load_scene, open_cube, scene_from_arrays
+from hytas.data.readers import rasters
 from refusals import refuses
 
 WINDOWS = ((0, 9, 0, 11), (2, 5, 3, 9), (8, 9, 10, 11), (0, 1, 0, 11))
@@ -151,6 +154,21 @@ def test_one_changed_bit_of_a_deflated_tiff_is_seen(folder: Path, name: str) -> 
             load_cube(path)
 
 
+@pytest.mark.parametrize("name", ["tiff-zip", "tiff-planes-zip", "tiff-tiles"])
+def test_no_window_inflates_a_block_again(folder: Path, name: str, monkeypatch) -> None:
+    cube = made(name, 40, 31)
+    path = KINDS[name].write(folder, cube, Facts())
+    started, begin = [], zlib.decompressobj
+    monkeypatch.setattr(zlib, "decompressobj", lambda: started.append(1) or begin())
+    variable = rasters.read(path, "GTiff", "GeoTIFF").variables[0]
+    with tifffile.TiffFile(path) as file:
+        blocks = len(file.pages[0].dataoffsets)
+    started.clear()
+    for row in range(40):
+        variable.read((slice(0, cube.shape[2]), slice(row, row + 1), slice(0, 31)))
+    assert len(started) == blocks
+
+
 def test_a_warning_of_damaged_pixels_refuses_them(folder: Path) -> None:
     cube = np.zeros((10, 50, 2), np.uint8)
     path = write_raster(folder / "cube.tif", cube, Facts(), compress="packbits")
@@ -161,6 +179,15 @@ def test_a_warning_of_damaged_pixels_refuses_them(folder: Path) -> None:
     path.write_bytes(data)
     with refuses("scene", rule="truncated or corrupt.*PackBits"):
         load_cube(path)
+    window = (slice(0, 2), slice(0, 10), slice(0, 50))
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)  # as a program may do that uses hytas
+    try:
+        with pytest.raises(ValueError, match="PackBits"):
+            rasters.read(path, "GTiff", "GeoTIFF").variables[0].read(window)
+        assert logging.root.manager.disable == logging.CRITICAL
+    finally:
+        logging.disable(before)
 
 
 def test_scales_and_control_points_that_are_not_used_give_a_note(folder: Path) -> None:

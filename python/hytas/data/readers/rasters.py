@@ -40,6 +40,8 @@ _LIKE = (254, 256, 257, 258, 277, 339)
 OPEN_FILES = 300
 CHECKED_BLOCKS = 2**16
 """Blocks of which it is remembered that their checksums are right."""
+INFLATED_BYTES = 2**16
+"""Compressed bytes that are inflated at once, to at most 64 MB."""
 _COMPOSED = ("HFA", "PCIDSK", "ISIS3", "PDS4")
 """Drivers of formats whose files may name other files with pixels."""
 _PLAIN = ("EHdr", "PCIDSK", "ISIS3", "PDS4")
@@ -213,15 +215,24 @@ def _values(path: str, driver: str, key: Key) -> Array:
 def _strict(driver: str) -> Iterator[None]:
     """Raise ValueError for a warning of GDAL about pixels of a TIFF: they are damaged then."""
     texts: list[str] = []
-    handler, log = logging.Handler(logging.WARNING), logging.getLogger("rasterio")
+    handler = logging.Handler(logging.WARNING)
     handler.emit = lambda record: texts.append(record.getMessage())  # type: ignore[method-assign]
-    log.addHandler(handler)
+    logs = [logging.getLogger(f"rasterio.{name}") for name in ("_env", "_err")]
+    # The program that uses hytas may have turned logs off.
+    of_all, states = logging.root.manager.disable, [(log.level, log.disabled) for log in logs]
+    for log in logs:
+        log.addHandler(handler)
+        log.level, log.disabled = logging.WARNING, False
+    logging.disable(logging.NOTSET)
     try:
         yield
-    except OSError as error:  # rasterio's says only that there is a cause
+    except OSError as error:  # the text of rasterio's error says only that there is a cause
         raise ValueError(str(error.__cause__ or error)) from None
     finally:
-        log.removeHandler(handler)
+        for log, (level, is_off) in zip(logs, states, strict=True):
+            log.removeHandler(handler)
+            log.level, log.disabled = level, is_off
+        logging.disable(of_all)
     if texts and driver == "GTiff":
         raise ValueError(texts[0])
 
@@ -244,13 +255,15 @@ def _check_sums(
 
 @lru_cache(maxsize=CHECKED_BLOCKS)
 def _check_sum(path: str, state: int, offset: int, size: int) -> None:
+    inflated = zlib.decompressobj()
     with Path(path).open("rb") as file:
         file.seek(offset)
-        data = file.read(size)
-    try:
-        zlib.decompressobj().decompress(data)
-    except zlib.error as error:
-        raise ValueError(f"a block of pixels is damaged: {error}") from None
+        try:
+            while size > 0 and not inflated.eof and (data := file.read(min(size, INFLATED_BYTES))):
+                inflated.decompress(data)
+                size -= len(data)
+        except zlib.error as error:
+            raise ValueError(f"a block of pixels is damaged: {error}") from None
 
 
 def _mask(path: str, driver: str, key: Key) -> Array:

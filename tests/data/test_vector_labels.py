@@ -38,6 +38,7 @@ from hytas.data import Grid, labels_on_grid, load_scene, make_split
 from hytas.data.labels.burn import Burner, crossing
 from hytas.data.readers import guard
 from hytas.errors import InputError
+from refusals import refuses
 
 
 @pytest.mark.parametrize("kind", ["geojson", "gpkg", "gpkg-z", "shp", "fgb"])
@@ -92,6 +93,11 @@ def test_numbers_are_ids(tmp_path: Path) -> None:
     texts = [(shape, {"Class": str(fields["class"])}) for shape, fields in features]
     as_texts = load_scene(header, geojson(tmp_path / "texts.json", texts), class_field="class")
     assert as_texts.class_ids == (3, 7, 255)
+    texts = [
+        (shape, {"Class": text}) for (shape, _), text in zip(features, ["01", *"123"], strict=True)
+    ]
+    as_names = load_scene(header, geojson(tmp_path / "texts.json", texts), class_field="class")
+    assert as_names.class_names == ("01", "1", "2", "3")
     one_more = load_scene(header, path, zero_is_a_class=True)
     assert one_more.class_ids == (1, 4, 8, 256)
     assert one_more.class_names == ("label 0", "label 3", "label 7", "label 255")
@@ -115,7 +121,12 @@ def test_points(tmp_path: Path) -> None:
     np.testing.assert_array_equal(load_scene(header, path).labels, expected)
     commas = "crop;x;y\n" + "\n".join(rows).replace(",", ";").replace(".", ",")
     path.write_text(commas)
-    np.testing.assert_array_equal(load_scene(header, path).labels, expected)
+    loaded = load_scene(header, path)
+    np.testing.assert_array_equal(loaded.labels, expected)
+    assert any("are read as decimal points" in note for note in loaded.notes)
+    path.write_text("crop;row;column\na;0,000;1,000\nb;2,000;5\n")
+    with refuses("labels", rule="position '.,000', which is a decimal or a thousand; write it"):
+        load_scene(header, path)
     points = [
         ({"type": "MultiPoint", "coordinates": utm([(c + 0.5, r + 0.5)])[:1]}, {"crop": name})
         for (c, r), name in places.items()

@@ -1,6 +1,7 @@
 """CSV of points: a header, then a position and a class a line."""
 
 import csv
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,8 @@ from hytas.files import read_csv
 MOST_HEADER = 2**16
 """Characters of a header that are read."""
 
+_THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+")
+
 # The columns of a position: first across, then down; and whether they are pixels.
 _PIXELS = (("column", "row"), ("col", "row"), ("sample", "line"))
 _DEGREES = (("lon", "lat"), ("longitude", "latitude"))
@@ -32,18 +35,19 @@ def read(path: Path, options: LabelOptions) -> Shapes:
     import shapely
 
     text = path.read_text(encoding="utf-8-sig", errors="replace")
-    delimiter = _delimiter(_first_line(text))
-    columns, rows = read_csv(path, text, delimiter=delimiter)
+    columns, rows = read_csv(path, text, delimiter=_delimiter(_first_line(text)))
     check_amount(len(rows))
     if (position := _position(columns)) is None:
         rule = "has no positions: columns x and y, lon and lat, or row and column needed"
         raise InputError("labels", str(path), rule, f"it has {listed(columns)}")
     names, crs = position
     pixels = crs is None
-    places = _places(rows, names, "." if delimiter == "," else ",") + (0.5 if pixels else 0.0)
+    places = _places(rows, names) + (0.5 if pixels else 0.0)
     others = [name for name in columns if name not in names]
     fields = {name: [_value(row.get(name)) for _, row in rows] for name in others}
-    return Shapes("CSV", shapely.points(places), fields, crs, pixels)
+    has_commas = any("," in row[name] for _, row in rows for name in names)
+    notes = ("commas in its positions are read as decimal points",) if has_commas else ()
+    return Shapes("CSV", shapely.points(places), fields, crs, pixels, notes=notes)
 
 
 def position_columns(path: Path) -> tuple[str, str] | None:
@@ -73,10 +77,14 @@ def _position(columns: Sequence[str]) -> tuple[tuple[str, str], str | None] | No
     return None
 
 
-def _places(
-    rows: Sequence[tuple[int, dict[Any, Any]]], names: tuple[str, str], decimal: str
-) -> Points:
-    """Return positions (n, 2); `decimal` may stand for a point, as in many spreadsheets."""
+def _places(rows: Sequence[tuple[int, dict[Any, Any]]], names: tuple[str, str]) -> Points:
+    """Return positions (n, 2); a comma may stand for the decimal point, as in spreadsheets."""
+    texts = [str(row[name]).strip() for _, row in rows for name in names]
+    with_comma = [text for text in texts if "," in text]
+    if with_comma and all(_THOUSANDS.fullmatch(text) for text in with_comma):
+        rule = f"has the position {with_comma[0]!r}, which is a decimal or a thousand"
+        raise InputError(rule=rule, hint="write it with a decimal point, or without the comma")
+    decimal = "." if any("." in text for text in texts) else ","
     places = np.full((len(rows), 2), np.nan)
     for place, (line, row) in zip(places, rows, strict=True):
         with suppress(AttributeError, ValueError):  # the place is then not finite

@@ -191,7 +191,8 @@ def _classes(
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10
+    is_short = isinstance(value, str) and value.isdecimal() and len(value) < 10
+    return is_short and str(int(value)) == value
 
 
 def _class_of(value: Any, name: str, number: int) -> int | str:

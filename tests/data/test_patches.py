@@ -147,13 +147,15 @@ def test_band_selection():
 def test_band_selection_by_wavelengths():
     waves = np.array([400.0, 700, 1400, 1000, 1900, 2500])  # in the order of two sensors
     assert parse_bands("400-900nm, 1000nm-1900 nm", 6, waves).tolist() == [0, 1, 2, 3, 4]
+    assert parse_bands("400-900nm,1", 6, waves).tolist() == [0, 1]
     assert parse_bands("6,400-700NM,650.5-750nm", 6, waves, (0,)).tolist() == [1, 5]
     for text, rule in (
         ("900-950nm", "holds no band; the bands lie at 400.0 to 2500.0 nm"),
         ("900-400nm", "that runs upwards"),
-        ("400nm", "range of wavelengths that runs upwards, such as 400-900nm"),
+        ("400nm", "range of wavelengths that runs upwards; such as 400-900nm"),
+        ("0.4-0.6um", "400-900nm; give wavelengths in nm"),
         ("390-410nm", "marked as bad"),
-        ("1,300-800nm,2", "names a band twice"),
+        ("1,300-800nm,1", "names a band twice"),
     ):
         with refuses("bands", text, rule):
             parse_bands(text, 6, waves, (0,))

@@ -277,3 +277,9 @@ def test_bands_that_only_a_test_scene_lacks_are_not_used() -> None:
     marked = replace(strips("b", seed=1), bad_bands=(4,))
     assert join_scenes([strips("a")], [marked]).bad_bands == (4,)
     assert join_scenes([strips("a")], [strips("b", seed=1)]).bad_bands == ()
+
+
+def test_bands_of_joined_scenes_are_chosen_by_wavelengths() -> None:
+    joined = join_scenes([strips("a"), replace(strips("b", seed=1), bad_bands=(1,))])
+    scaling = Preprocessing.fit_scene(joined, np.arange(50), bands="390-610nm,5")
+    assert scaling.bands.tolist() == [0, 2, 4]

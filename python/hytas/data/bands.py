@@ -85,34 +85,34 @@ def parse_bands(
         InputError: a part is not a number or a range, is outside 1..count, runs backwards, or
             holds no band; a number is named twice; or wavelengths are not known.
     """
+    parts = [each.strip() for each in text.split(",")]
+    in_nm = [part for part in parts if part.lower().endswith("nm")]
     kept: list[int] = []
-    for part in (each.strip() for each in text.split(",")):
-        if part.lower().endswith("nm"):
-            within = _within(part, text, wavelengths)
-            kept += np.setdiff1d(within, [*bad_bands, *kept]).tolist()
-            continue
+    for part in (each for each in parts if each not in in_nm):
         first, dash, last = part.partition("-")
         try:
             start, stop = int(first), int(last if dash else first)
         except ValueError:
             rule = f"{part!r} is not a band number, or a range such as 1-103 or 400-900nm"
-            raise InputError("bands", text, rule) from None
+            raise InputError("bands", text, rule, "give wavelengths in nm") from None
         if not 1 <= start <= stop <= count:
             raise InputError("bands", text, f"{part!r} must run upwards within 1 to {count}")
         kept.extend(range(start - 1, stop))
-    if not kept:
-        raise InputError("bands", text, "names only bands that are marked as bad")
     if len(set(kept)) < len(kept):
         raise InputError("bands", text, "names a band twice")
-    return np.array(sorted(kept), dtype=np.int64)
+    for part in in_nm:
+        kept += np.setdiff1d(_within(part, text, wavelengths), bad_bands).tolist()
+    if not kept:
+        raise InputError("bands", text, "names only bands that are marked as bad")
+    return np.unique(np.array(kept, np.int64))
 
 
 def _within(part: str, text: str, wavelengths: Floats | None) -> Bands:
     """Return the bands whose centres lie in a range of wavelengths, ends included."""
     match = _WAVES.fullmatch(part)
     if match is None or float(match[1]) > float(match[2]):
-        rule = f"{part!r} must be a range of wavelengths that runs upwards, such as 400-900nm"
-        raise InputError("bands", text, rule)
+        rule = f"{part!r} must be a range of wavelengths that runs upwards"
+        raise InputError("bands", text, rule, "such as 400-900nm")
     if wavelengths is None:
         rule = f"{part!r} is a range of wavelengths, and those of the bands are not known"
         raise InputError("bands", text, rule, "give numbers of bands, such as 1-103")

@@ -280,6 +280,7 @@ def test_no_data_values_of_envi(tmp_path: Path, text: str, mark: float | None) -
         ("{5, 6}", "furlong", "their unit is furlong: nm, um"),
         ("{10000, 20000}", "", "they name no unit, and 10000 to 20000 may be several"),
         ("{1, 2}", "Index", "they name no unit, and 1 to 2 may be numbers of bands"),
+        ("{1, 2}", "", "they name no unit, and 1 to 2 may be numbers of bands"),
         ("{500, 500}", "nm", "they are all equal"),
     ],
 )

@@ -78,6 +78,37 @@ def test_columns_of_one_stem_are_the_bands(tmp_path: Path) -> None:
     np.testing.assert_allclose(loaded.cube[:, 0], values()[0], rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("names", "bands", "waves"),
+    [
+        ("id wl_0.45 wl_0.55", 2, [450, 550]),
+        ("id WL0.45 wl0.55", 2, [450, 550]),
+        ("id 4.5e-07 5.5e-07", 2, [450, 550]),
+        ("x8 x9 x10 x11", 4, [8000, 9000, 10000, 11000]),
+        ("x1 x2 450 550", 2, [450, 550]),
+        ("x1 x2 R450 R550", 4, None),
+        ("ndvi_2016 ndvi_2017 B2 B3 B4", 5, None),
+        ("id b0 b1 b2 c0 c1", 5, None),
+        ("id 0 1 2 3", 4, None),
+        ("id red nir", 3, None),
+    ],
+)
+def test_names_of_bands(names: str, bands: int, waves: list[float] | None, tmp_path: Path) -> None:
+    path, columns = tmp_path / "a.csv", names.split()
+    cells = np.arange(12 * len(columns)).reshape(12, -1)
+    pd.DataFrame(cells, columns=columns).assign(crop=["a", "b"] * 6).to_csv(path, index=False)
+    table = of_frame(path)
+    assert table.bands == bands
+    np.testing.assert_allclose(table.wavelengths, waves) if waves else None
+    assert (table.wavelengths is None) == (waves is None)
+    stems = {name.rstrip("0123456789.") for name in columns} - {"id", "red", "nir"}
+    noted = "no number is a wavelength" in " ".join(table.notes)
+    assert noted == (waves is None and len(stems) > 1)
+    assert "names of bands" not in " ".join(table.notes)
+    rows = read_rows(path, bands, waves, ["crop"])
+    np.testing.assert_array_equal(rows.values, table.cube[:, 0])
+
+
 def test_files_as_spreadsheets_write_them(tmp_path: Path) -> None:
     table = frame()
     plain = tmp_path / "a.csv"
@@ -94,12 +125,16 @@ def test_files_as_spreadsheets_write_them(tmp_path: Path) -> None:
         np.testing.assert_allclose(loaded.cube, expected.cube, rtol=1e-6)
         np.testing.assert_allclose(loaded.wavelengths, expected.wavelengths)
         assert loaded.class_names == CROPS
-    rows = plain.read_text().splitlines()
-    plain.write_text("\n".join([rows[0], *(f"{row}," for row in rows[1:])]))
-    np.testing.assert_array_equal(of_frame(plain, group_column="field").cube, expected.cube)
-    plain.write_text("\n".join([rows[0], *(f"{row},7" for row in rows[1:])]))
-    with refuses("data", plain, "a value more than its first line names"):
-        of_frame(plain)
+    table.insert(0, "id", np.arange(1, len(table) + 1))  # pandas takes it for an index
+    for first in ("id", "moisture"):
+        table.loc[:, first:].to_csv(plain, index=False)
+        rows = plain.read_text().splitlines()
+        plain.write_text("\n".join([rows[0], *(f"{row}," for row in rows[1:])]))
+        np.testing.assert_array_equal(of_frame(plain, group_column="field").cube, expected.cube)
+        for further in (",7", ",,"):
+            plain.write_text("\n".join([rows[0], *(row + further for row in rows[1:])]))
+            with refuses("data", plain, "more values than the first line has names; name the col"):
+                of_frame(plain)
     table["crop"] = "Dünger"
     table.to_csv(plain, index=False, encoding="cp1252")
     with refuses("data", plain, "is no text in UTF-8"):

@@ -74,7 +74,7 @@ def _table(path: Path) -> Finding:
     if position is None:
         return describe_columns(path)
     names = " and ".join(position)
-    if any(len(numbered) > 1 for numbered in by_stem(frame_of(path).columns).values()):
+    if by_stem(frame_of(path).columns):
         table = describe_columns(path)
         table["notes"].append(
             f"taken for spectra, as columns have numbered names; if {names} are positions of "

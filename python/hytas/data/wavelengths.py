@@ -31,7 +31,7 @@ _TRUE, _FALSE = {"true", "t", "yes", "y", "good"}, {"false", "f", "no", "n", "ba
 
 
 def nanometres(values: Any, unit: str | None = None) -> tuple[Floats | None, str]:
-    """Return wavelengths in nm and a note on a guess, or None and why they cannot be used.
+    """Return wavelengths in nm and a note on a guess; or None and the reason for that.
 
     Args:
         values: (B,) numbers, or their texts, which may name a unit each.
@@ -195,12 +195,17 @@ def _conversion(unit: str, values: Floats) -> tuple[Callable[[Floats], Floats] |
         return (lambda each: each * factor), ""
     if name not in _NO_UNIT:
         return None, f"their unit is {unit}: nm, um, mm, cm, m, Angstrom or 1/cm are known"
-    if high >= 1 and high < SAFE_NM[0] and not (values % 1).any():
+    if are_counted(values):
         return None, f"they name no unit, and {low:g} to {high:g} may be numbers of bands"
     for (least, most), by in ((SAFE_NM, 1.0), (_SAFE_UM, 1e3), (_SAFE_M, 1e9)):
         if least <= low and high <= most:
             return (lambda each, by=by: each * by), ""
     return None, f"they name no unit, and {low:g} to {high:g} may be several"
+
+
+def are_counted(values: Any) -> bool:
+    """Return whether values count from 0 or 1, as numbers of bands do."""
+    return np.array_equal(values, np.arange(len(values)) + (values[0] == 1))
 
 
 def is_unit(unit: str | None) -> bool:

@@ -2,6 +2,7 @@
 
 import csv
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,12 +13,14 @@ import numpy as np
 from hytas.data.options import SceneOptions
 from hytas.data.record import reading
 from hytas.data.spectra.table import Parts
-from hytas.data.wavelengths import SAFE_NM, nanometres
+from hytas.data.wavelengths import SAFE_NM, are_counted, nanometres
 from hytas.errors import InputError
 from hytas.types import Array, Floats
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
-_NUMBERED = re.compile(r"((?:.*[^\d.,])?\.?)(\d+(?:[.,]\d+)?)(?: ?nm)?", re.IGNORECASE)
+_NUMBERED = re.compile(
+    r"((?:.*?[^\d.,])??\.?)(\d+(?:[.,]\d+)?(?:e[-+]\d+)?)(?: ?nm)?", re.IGNORECASE
+)
 _WAVES = ("", "x", "wl")
 """Stems of names that are wavelengths in any unit."""
 SHOWN = 12
@@ -42,7 +45,7 @@ def read_columns(path: Path, labels: Any, options: SceneOptions) -> Parts:
     if label == group:
         raise InputError("group_column", group, "is the label column, too")
     others = [name for name in header if name not in (label, group)]
-    bands, wavelengths, notes = _bands(frame, others)
+    bands, wavelengths, notes = bands_of(numeric_of(frame, others))
     refuse_text("data", path, frame[others])
     if left := [name for name in others if name not in bands]:
         notes.append(f"columns that are no bands: {some_of(left)}")
@@ -62,42 +65,49 @@ def read_columns(path: Path, labels: Any, options: SceneOptions) -> Parts:
     return Parts(values, _values_of(frame[label]), groups, wavelengths, [note, *notes], (path,))
 
 
-def _bands(frame: Any, others: Sequence[str]) -> tuple[list[str], Floats | None, list[str]]:
-    numeric = [name for name in others if frame[name].dtype.kind in "iufb"]
+def bands_of(numeric: Sequence[str]) -> tuple[list[str], Floats | None, list[str]]:
+    """Return which columns of numbers are bands, their wavelengths in nm or None, and notes."""
     if waves := waves_in(numeric):
-        wavelengths, why = nanometres(list(waves.values()))
-        notes = [] if wavelengths is not None else [f"names of bands are no wavelengths: {why}"]
-        return list(waves), wavelengths, notes
-    numbered = {name for each in by_stem(numeric).values() if len(each) > 1 for name in each}
-    return [name for name in numeric if name in numbered] or numeric, None, []
+        numbers = list(waves.values())
+        wavelengths, why = nanometres(numbers)
+        is_note = wavelengths is None and not are_counted(numbers)
+        return list(waves), wavelengths, [f"names of bands are no wavelengths: {why}"] * is_note
+    stems = by_stem(numeric)
+    numbered = {name for names in stems.values() for name in names}
+    note = f"numbered columns of {len(stems)} kinds are bands, and no number is a wavelength"
+    bands = [name for name in numeric if name in numbered] or [*numeric]
+    return bands, None, [note] if len(stems) > 1 else []
 
 
 def by_stem(names: Iterable[str]) -> dict[str, dict[str, float]]:
-    """Return numbered names and their numbers by their stem, such as "b" of b1 and b2."""
+    """Return two numbered names or more, and their numbers, by stem, such as "b" of b1 and b2."""
     stems: dict[str, dict[str, float]] = {}
     for name in names:
         if (match := _NUMBERED.fullmatch(name)) is not None:
-            stems.setdefault(match[1], {})[name] = float(match[2].replace(",", "."))
-    return stems
+            stem = match[1].lower().strip("_ ")
+            stems.setdefault(stem, {})[name] = float(match[2].replace(",", "."))
+    return {stem: numbers for stem, numbers in stems.items() if len(numbers) > 1}
 
 
 def waves_in(names: Iterable[str]) -> dict[str, float]:
     """Return the names that are wavelengths, and these: 450.5, X450, 450 nm, or R450 and the like.
 
-    Names of another stem count if all their numbers can be nanometres.
+    A stem of its own counts if it is the only one and all its numbers can be nanometres.
     """
-    stems = {stem.lower(): numbers for stem, numbers in by_stem(names).items() if len(numbers) > 1}
+    stems = by_stem(names)
+    only = len(stems) == 1
     for stem in _WAVES:
-        if stem in stems:
+        if stem in stems and (only or nanometres(list(stems[stem].values()))[0] is not None):
             return stems[stem]
-    most = max(stems.values(), key=len, default={})
-    return most if all(SAFE_NM[0] <= number <= SAFE_NM[1] for number in most.values()) else {}
+    numbers = next(iter(stems.values())) if only else {}
+    is_safe = all(SAFE_NM[0] <= number <= SAFE_NM[1] for number in numbers.values())
+    return numbers if is_safe else {}
 
 
 def describe_columns(path: Path) -> dict[str, Any]:
     """Return a description of a file of columns, JSON-ready."""
     frame = frame_of(path)
-    bands, wavelengths, notes = _bands(frame, list(frame.columns))
+    bands, wavelengths, notes = bands_of(numeric_of(frame, frame.columns))
     others = {name: frame[name] for name in frame.columns if name not in bands}
     return {
         "what": "table",
@@ -125,10 +135,6 @@ def frame_of(path: Path) -> Any:
         raise InputError("data", path, "Parquet needs pyarrow", hint) from None
     if not len(frame):
         raise InputError("data", path, "has no rows")
-    if not isinstance(frame.index, pandas.RangeIndex) and not parquet:  # it took the first column
-        if not frame.iloc[:, -1].isna().all():
-            raise InputError("data", path, "its rows have a value more than its first line names")
-        frame = frame.reset_index().iloc[:, :-1].set_axis(frame.columns, axis=1)
     names = [str(name).strip() for name in frame.columns]
     for name, count in Counter(names).items():
         if count > 1:
@@ -142,9 +148,11 @@ def _read_text(path: Path) -> Any:
 
     def read(decimal: str) -> Any:
         tab = "\t" if path.suffix.lower() == ".tsv" else None
-        return pandas.read_csv(
-            path, sep=tab, engine="python", encoding="utf-8-sig", decimal=decimal
-        )
+        # Without an index, pandas takes a delimiter at the end of a row, and warns of more.
+        form = {"engine": "python", "encoding": "utf-8-sig", "index_col": False}
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pandas.errors.ParserWarning)
+            return pandas.read_csv(path, sep=tab, decimal=decimal, **form)
 
     def numbers(frame: Any) -> int:
         return sum(kind.kind in "iufb" for kind in frame.dtypes)
@@ -162,6 +170,10 @@ def _read_text(path: Path) -> Any:
     except csv.Error:
         hint = "separate these by commas, semicolons or tabs"
         raise InputError("data", path, "its first line has no names of columns", hint) from None
+    except pandas.errors.ParserWarning:
+        rule = "a row has more values than the first line has names"
+        hint = "name the column of row numbers, or delete it; delete delimiters at the ends of rows"
+        raise InputError("data", path, rule, hint) from None
     except UnicodeDecodeError:
         raise InputError("data", path, "is no text in UTF-8", "save it as CSV UTF-8") from None
 
@@ -191,6 +203,10 @@ def _values_of(column: Any) -> Array:
     if kind == "f" or column.hasnans:
         return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
     return np.asarray(column, f"{kind}8")
+
+
+def numeric_of(frame: Any, names: Iterable[str]) -> list[str]:
+    return [name for name in names if frame[name].dtype.kind in "iufb"]
 
 
 def numbers_of(columns: Any) -> Array:

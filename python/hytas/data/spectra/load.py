@@ -13,9 +13,11 @@ from hytas.data.record import reading
 from hytas.data.spectra import arrays
 from hytas.data.spectra.columns import (
     SUFFIXES,
+    bands_of,
     by_stem,
     frame_of,
     numbers_of,
+    numeric_of,
     read_columns,
     refuse_text,
     some_of,
@@ -107,7 +109,7 @@ def read_rows(
         with reading("scene", path, "array"):
             return Rows(fitting[0].values().reshape(-1, card_bands), None)
     frame = frame_of(path)
-    numeric = [name for name in frame.columns if frame[name].dtype.kind in "iufb"]
+    numeric = numeric_of(frame, frame.columns)
     refuse_text("scene", path, frame[[one for one in frame.columns if one not in no_bands]])
     numbered = waves_in(numeric)
     waves, numbers = list(numbered), list(numbered.values())
@@ -140,7 +142,7 @@ def _counted(
 ) -> list[str]:
     """Return the only columns of a table that can be the bands of a model without wavelengths."""
     kept = [name for name in numeric if name not in no_bands]
-    for columns in (waves, kept, *by_stem(kept).values()):
+    for columns in (bands_of(kept)[0], waves, kept, *by_stem(kept).values()):
         if len(columns) == count:
             return list(columns)
     bands = waves if len(waves) >= 2 else kept

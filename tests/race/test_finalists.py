@@ -95,3 +95,33 @@ def test_kinds_that_won_before_have_a_third_of_the_places() -> None:
     # A candidate of a smaller class does not take such a place.
     small = [replace(one, costs={"params": 400}) if one.id == 370 else one for one in ranked]
     assert 371 in {one.id for one in diverse(small, 6, portfolio=True)}
+
+
+def test_smaller_finalists_are_of_kinds_that_won_before() -> None:
+    """What wins with a smaller budget also races with a larger one."""
+    ranked = [
+        sized(
+            number,
+            params,
+            tokens="pixel",
+            pixel_mixer=mixer,
+            pixel_gate=gate,
+            pooling="mean",
+            patch=7,
+            pixel_depth=1,
+            embed_dim=number,
+        )
+        for number, (params, mixer, gate) in enumerate(
+            (params, mixer, gate)
+            for params in (1000, 300, 200, 50)
+            for gate in ("no", "yes")
+            for mixer in ("attention", "none", "conv5", "conv3")
+        )
+    ]
+
+    def small(portfolio: bool) -> list[tuple[str, str]]:
+        genes = [one.architecture for one in diverse(ranked, 8, portfolio=portfolio)[5:]]
+        return [(one["pixel_mixer"], one["pixel_gate"]) for one in genes]
+
+    assert small(portfolio=True) == [("conv3", "yes")] * 3
+    assert len(set(small(portfolio=False))) == 3

@@ -44,6 +44,9 @@ def test_the_best_of_each_size_goes_on_unless_it_is_far_behind() -> None:
     assert promoted(classes, 2, near, more=1) == [0, 1, 3]
     assert promoted(classes, 2, [*near[:3], True, True, False, True], more=4) == [0, 1, 5]
     assert promoted([2, 0, 3], 1, near[:3], more=1) == [0, 2]
+    # A smaller one of good score takes no place of a larger one, but one that is left.
+    assert promoted([0, 1, 1, 0, 0], 2, near[:5], more=1) == [0, 1, 3]
+    assert promoted([0, 1, 1, 0, 1], 4, near[:5], more=1) == [0, 1, 2, 3]
     assert promoted([0], 2, [False]) == [0]
 
 

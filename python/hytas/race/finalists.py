@@ -19,7 +19,7 @@ PORTFOLIO = tuple(
 PATCHES = 2
 """Values of the gene `patch`, the largest first, that each kind of the portfolio has."""
 PORTFOLIO_SHARE = 3
-"""One of so many finalists is of the portfolio, at most."""
+"""One of so many finalists is of the portfolio and of the largest size class, at most."""
 
 
 def diverse(ranked: Sequence[Evaluation], count: int, portfolio: bool = False) -> list[Evaluation]:
@@ -27,7 +27,8 @@ def diverse(ranked: Sequence[Evaluation], count: int, portfolio: bool = False) -
 
     With `portfolio`, a third at most are of kinds that won races before: of each the candidate of
     the largest size class with the fewest layers, and of these that of the best rank (Feurer et
-    al., Auto-Sklearn 2.0, JMLR 2022).
+    al., Auto-Sklearn 2.0, JMLR 2022). So are all finalists of smaller size classes: what wins with
+    a smaller budget also races with a larger one.
 
     For the others, size classes have fixed shares (`hytas.race.size_classes`). The next finalist is
     of the class that is furthest below its share. The share of a value or a pair of values is its
@@ -50,11 +51,13 @@ def diverse(ranked: Sequence[Evaluation], count: int, portfolio: bool = False) -
     kinds = [_values_and_pairs(item.architecture) for item in ranked]
     share = Counter(kind for row in kinds for kind in row)
     classes = size_classes([size_of(item) for item in ranked])
-    first = min(count, len(ranked)) // PORTFOLIO_SHARE if portfolio else 0
-    chosen = _portfolio(ranked, classes, first)
+    count = min(count, len(ranked))
+    shares = [count * weight // sum(WEIGHTS) for weight in WEIGHTS[1:]]
+    most = [count // PORTFOLIO_SHARE, *shares] if portfolio else []
+    chosen = [rank for size, n in enumerate(most) for rank in _portfolio(ranked, classes, size, n)]
     taken: Counter[Any] = Counter(kind for rank in chosen for kind in kinds[rank])
     sizes: Counter[int] = Counter(classes[rank] for rank in chosen)
-    while len(chosen) < min(count, len(ranked)):
+    while len(chosen) < count:
         free = [rank for rank in range(len(ranked)) if rank not in chosen]
         size = min({classes[rank] for rank in free}, key=lambda k: (sizes[k] / WEIGHTS[k], k))
         free = [rank for rank in free if classes[rank] == size]
@@ -70,14 +73,15 @@ def diverse(ranked: Sequence[Evaluation], count: int, portfolio: bool = False) -
     return [ranked[rank] for rank in sorted(chosen)]
 
 
-def _portfolio(ranked: Sequence[Evaluation], classes: Sequence[int], count: int) -> list[int]:
-    """Return the ranks of the first `count` candidates of the portfolio, large patches first."""
+def _portfolio(
+    ranked: Sequence[Evaluation], classes: Sequence[int], size: int, count: int
+) -> list[int]:
+    """Return the ranks of `count` candidates of a size class at most, large patches first."""
     genes = [dict(global_genes(item.architecture)) for item in ranked]
-    largest = min(classes, default=0)
     fitting = [
         rank
-        for rank, size in enumerate(classes)
-        if size == largest and any(kind.items() <= genes[rank].items() for kind in PORTFOLIO)
+        for rank, own in enumerate(classes)
+        if own == size and any(kind.items() <= genes[rank].items() for kind in PORTFOLIO)
     ]
     fitting.sort(key=lambda rank: sum(v for name, v in genes[rank].items() if is_depth(name)))
     patches = sorted({genes[rank].get("patch", 0) for rank in fitting}, reverse=True)

@@ -356,7 +356,10 @@ class _Trainer:
             return [choose_winner(right, sizes, self.task.prefer)]
         classes = [self.size_classes[racer.finalist.id] for racer in racers]
         behind = [is_far_behind(right[0], each) for each in right]
-        more = 0 if following.before is None else len(SHARES) if small else 1
+        if following.before is not None:
+            more = len(SHARES) if small else 1
+        else:  # measured in whole searches: where finalists vote, in place of others
+            more = len(SHARES) if self.task.unlabelled is None else 0
         return promoted(classes, following.finalists, behind, more=more)
 
     def train(

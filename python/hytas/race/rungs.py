@@ -125,14 +125,15 @@ def promoted(
         classes: size class of each racer, the best racer first.
         count: racers to promote.
         far_behind: whether each racer is far behind the first one.
-        more: number of racers that are promoted in addition to `count`, if they are the best of
-            smaller size classes; 0 promotes them in place of others.
+        more: number of racers, the best of size classes smaller than the first one's, that are
+            promoted in addition to `count` others; 0 promotes them in place of others.
     """
     best = [classes.index(size_class) for size_class in sorted(set(classes))]
     best = sorted(rank for rank in best if not far_behind[rank])
     if more:
         smaller = [rank for rank in best if classes[rank] > classes[0]][:more]
-        return sorted({*range(min(count, len(classes))), *smaller})
+        order = sorted(range(len(classes)), key=lambda rank: classes[rank] > classes[0])
+        return sorted({*order[:count], *smaller})
     chosen = best[:count]
     others = [rank for rank in range(len(classes)) if rank not in chosen]
     return sorted([*chosen, *others[: count - len(chosen)]])

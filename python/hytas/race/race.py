@@ -356,10 +356,13 @@ class _Trainer:
             return [choose_winner(right, sizes, self.task.prefer)]
         classes = [self.size_classes[racer.finalist.id] for racer in racers]
         behind = [is_far_behind(right[0], each) for each in right]
-        if following.before is not None:
-            more = len(SHARES) if small else 1
-        else:  # measured in whole searches: where finalists vote, in place of others
-            more = len(SHARES) if self.task.unlabelled is None else 0
+        if following.before is None:  # measured in whole searches: with a vote, in place of others
+            more = len(SHARES) if self.task.unlabelled is None else None
+        elif small:
+            more = len(SHARES)
+        else:  # all folds take long: there, only a smaller one that is ahead of a larger one
+            is_ahead = max(classes[: following.finalists]) > classes[0]
+            more = int(is_ahead or not following.all_folds)
         return promoted(classes, following.finalists, behind, more=more)
 
     def train(

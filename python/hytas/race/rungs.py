@@ -115,7 +115,7 @@ def is_far_behind(best: Mask, other: Mask) -> bool:
 
 
 def promoted(
-    classes: Sequence[int], count: int, far_behind: Sequence[bool], *, more: int = 0
+    classes: Sequence[int], count: int, far_behind: Sequence[bool], *, more: int | None = None
 ) -> list[int]:
     """Return the ranks of the racers that are promoted to the next rung, in ascending order.
 
@@ -126,11 +126,11 @@ def promoted(
         count: racers to promote.
         far_behind: whether each racer is far behind the first one.
         more: number of racers, the best of size classes smaller than the first one's, that are
-            promoted in addition to `count` others; 0 promotes them in place of others.
+            promoted in addition to `count` others; None promotes them in place of others.
     """
     best = [classes.index(size_class) for size_class in sorted(set(classes))]
     best = sorted(rank for rank in best if not far_behind[rank])
-    if more:
+    if more is not None:
         smaller = [rank for rank in best if classes[rank] > classes[0]][:more]
         order = sorted(range(len(classes)), key=lambda rank: classes[rank] > classes[0])
         return sorted({*order[:count], *smaller})

@@ -89,7 +89,7 @@ class ParallelEvaluator:
         batches = sorted(self._evaluator.batches(architectures), key=len, reverse=True)
         jobs = ((self._shared, [architectures[at] for at in indices]) for indices in batches)
         scores: dict[int, Scores] = {}
-        parts = self._workers.run(score_batch, jobs, len(batches))
+        parts = self._workers.run(score_kind, jobs, len(batches))
         for indices, part in zip(batches, parts, strict=True):
             scores.update(zip(indices, part, strict=True))
         return [scores[at] for at in range(len(architectures))]
@@ -149,3 +149,8 @@ def with_workers(
 def score_batch(shared: Shared[Evaluator], batch: Sequence[Mapping[str, Any]]) -> list[Scores]:
     """Score a batch in a worker."""
     return shared.get().score(batch)
+
+
+def score_kind(shared: Shared[Evaluator], batch: Sequence[Mapping[str, Any]]) -> list[Scores]:
+    """Score networks of one kind together in a worker, whatever memory it has left."""
+    return shared.get().score_batch(batch)

@@ -27,8 +27,8 @@ def diverse(ranked: Sequence[Evaluation], count: int, portfolio: bool = False) -
 
     With `portfolio`, a third at most are of kinds that won races before: of each the candidate of
     the largest size class with the fewest layers, and of these that of the best rank (Feurer et
-    al., Auto-Sklearn 2.0, JMLR 2022). So are all finalists of smaller size classes: what wins with
-    a smaller budget also races with a larger one.
+    al., Auto-Sklearn 2.0, JMLR 2022). So are the finalists of smaller size classes, up to the share
+    of each class: what wins with a smaller budget also races with a larger one.
 
     For the others, size classes have fixed shares (`hytas.race.size_classes`). The next finalist is
     of the class that is furthest below its share. The share of a value or a pair of values is its
@@ -42,7 +42,7 @@ def diverse(ranked: Sequence[Evaluation], count: int, portfolio: bool = False) -
     Args:
         ranked: the best first.
         count: of the finalists; all of `ranked` if there are fewer.
-        portfolio: whether kinds that won before come first.
+        portfolio: whether kinds that won before come first, in each size class.
 
     Returns:
         The finalists, the best first.

@@ -11,6 +11,8 @@ from hytas.errors import InputError, one_line
 from hytas.plugins import brought_by, fill
 
 Ranking = Callable[[Mapping[str, float]], float]
+FIGURES = ("accuracy", "augmented_accuracy", "probability")
+"""Names of the figures of a finalist."""
 
 
 def augmented_accuracy(figures: Mapping[str, float]) -> float:
@@ -42,7 +44,6 @@ RANKINGS: dict[str, Ranking] = {
     "probability": probability,
     "mean": mean,
 }
-FIGURES = ("accuracy", "augmented_accuracy", "probability")
 
 
 def _tried(name: str, ranking: Ranking) -> Ranking:

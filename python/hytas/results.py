@@ -145,6 +145,7 @@ class MethodResult:
     Attributes:
         name: of the method, or `WINNER`.
         held_out: accuracy on held-out pixels; None if there are none.
+        held_out_smoothed: the same in a smoothed map; None without maps.
         test: accuracy report on the test pixels.
         smoothed: the same with smoothing, or None.
         scenes: of each scene "name", "learnt", and "test", its accuracy report or None.
@@ -155,6 +156,7 @@ class MethodResult:
     name: str
     title: str
     held_out: float | None
+    held_out_smoothed: float | None
     test: Report
     smoothed: Report | None
     scenes: Sequence[Mapping[str, Any]] = ()
@@ -285,10 +287,12 @@ def _comparison(metrics: Mapping[str, Any]) -> Comparison | None:
     if not references["methods"] or validation is None:
         return Comparison(references["reason"])
     held_out, methods = validation["OA"], references["methods"]
+    smoothed = validation.get("smoothed", {})
     winner = MethodResult(
         WINNER,
         WINNER,
         held_out.get(WINNER),
+        smoothed.get(WINNER),
         metrics["test"],
         metrics.get("smoothed"),
         metrics.get("scenes") or [],
@@ -298,6 +302,7 @@ def _comparison(metrics: Mapping[str, Any]) -> Comparison | None:
             name,
             one["title"],
             held_out.get(name),
+            smoothed.get(name),
             one["test"],
             one.get("smoothed"),
             one.get("scenes") or [],

@@ -81,7 +81,9 @@ def test_all_are_compared_on_the_pixels_that_calibrate(finished: Path, scene: Sc
     assert found["pixels"] == sum(len(record.pixels) for record in records)
     assert found["folds"] == len(records)
     assert found["OA"]["winner"] == pytest.approx(right / found["pixels"])
-    assert set(found["OA"]) == {"winner", "svm", "rf"}
+    assert set(found["OA"]) == set(found["smoothed"]) == {"winner", "svm", "rf"}
+    metrics = json.loads((finished / "metrics.json").read_text())
+    assert found["smoothed"]["winner"] == pytest.approx(metrics["smoothing"]["OA_smoothed"])
 
 
 def test_no_method_is_fitted_on_pixels_that_it_is_compared_on(
@@ -108,7 +110,7 @@ def test_fits_ahead_of_their_stage_give_the_same(
     scene: Scene, finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     split = make_split(scene, CONFIG.split, patch_size=3)
-    wanted = [fits.Wanted(name, split, smoothed) for name in ("svm", "rf") for smoothed in (0, 1)]
+    wanted = [fits.Wanted(name, split, to) for name in ("svm", "rf") for to in (None, split.test)]
     settings = ReferenceSettings.of(CONFIG)
     with fits.ReferenceFits(scene, settings, 2, True) as later:
         expected = list(later.results(wanted))
@@ -185,7 +187,7 @@ def test_the_winner_below_is_said_before_the_test(finished: Path, told: Told) ->
 )
 def test_what_to_try_depends_on_the_run(changed: dict[str, Any], side: int, tried: str) -> None:
     facts = {"pixels": 40, "OA": {"winner": 0.5, "svm": 0.75, "rf": 0.5}, "below": ["svm"]}
-    titles = {name: method.title for name, method in METHODS.items()}
+    titles = {name: METHODS[name].title for name in ("svm", "rf")}
     line = comparing.verdict_of(facts, replace(CONFIG, **changed), side, titles)
     assert line.startswith("warning: the winner is below SVM (RBF) on spectra: OA on 40 held-out")
     assert tried in line
@@ -197,9 +199,25 @@ def test_a_lead_by_chance_is_no_lead(lead: int, below: list[str]) -> None:
     svm = np.arange(86) < 80
     winner = svm.copy()
     winner[:lead] = False
-    found = comparing.accuracies_of({"winner": winner, "svm": svm, "rf": winner})
+    found = comparing.accuracies_of({"winner": [winner], "svm": [svm], "rf": [winner]})
     assert found["below"] == below
     assert found["OA"]["winner"] == (80 - lead) / 86
+    assert "smoothed" not in found
+
+
+def test_the_map_of_the_winner_is_compared_with_smoothed_references() -> None:
+    raw, better, best = (np.arange(100) < right for right in (60, 80, 90))
+    right = {"winner": [better, better], "svm": [raw, best], "rf": [raw, better]}
+    assert comparing.accuracies_of(right)["below"] == ["svm"]
+    closed = {**right, "winner": [better, best]}
+    assert comparing.accuracies_of(closed, is_smoothed=True)["below"] == []
+    facts = {"pixels": 100, **comparing.accuracies_of(closed)}
+    assert facts["below"] == ["svm"]
+    titles = {"svm": "SVM", "rf": "forest"}
+    for smooth, tried in (("none", "with smooth auto"), ("auto", "with patch size 1")):
+        line = comparing.verdict_of(facts, replace(CONFIG, smooth=smooth, finalists=None), 3, titles)
+        assert "raw and smoothed: winner 0.8000 and 0.9000, SVM 0.6000 and 0.9000" in line
+        assert tried in line
 
 
 def test_a_run_and_the_command_give_the_same_figures(scene: Scene, finished: Path) -> None:

@@ -16,6 +16,7 @@ from hytas.references.classical import thinned
 from hytas.references.results import Results
 from hytas.references.table import METHODS
 from hytas.references.task import Fit, Progress, ReferenceSettings, Task
+from hytas.types import Pixels
 from hytas.workers import Shared, WorkersLike, open_workers
 
 
@@ -120,7 +121,7 @@ def _fit_and_test(
     started = time.perf_counter()
     split = replace(split, test=split.reported)
     fit = fit_method(
-        scene, split, settings, method, smoothed=True, device=device, progress=progress
+        scene, split, settings, method, smoothed=split.test, device=device, progress=progress
     )
     seconds = time.perf_counter() - started
     figures = figures_of_test(scene, split, fit)
@@ -150,7 +151,7 @@ def fit_method(
     settings: ReferenceSettings,
     method: str,
     *,
-    smoothed: bool = False,
+    smoothed: Pixels | None = None,
     device: str = "cpu",
     progress: Progress = lambda *_: None,
 ) -> Fit:
@@ -160,20 +161,23 @@ def fit_method(
         split: whose seed is that of the fit.
         settings: options for scaling and patches; their split is not used.
         method: a name in `METHODS`.
-        smoothed: also smooth the predictions of a scene's test pixels; images have no map.
+        smoothed: flat indices (k,), ascending, of test pixels whose predictions are smoothed, too;
+            images have no map.
         progress: called with the current work, how much of it is done, and the total.
 
     Raises:
         InputError: the training pixels have fewer than two classes, or the settings do not fit.
     """
     task = Task.of(scene, split, settings, device)
-    if not (smoothed and isinstance(scene, Scene) and scene.has_map):
+    if smoothed is None or not (isinstance(scene, Scene) and scene.has_map):
         return METHODS[method].load()(task, progress)
     valid = scene.valid_mask(task.fit_scaling(None).bands)
-    valid.flat[split.test] = True
-    # Smoothing also reads the predictions around the test pixels.
-    task = replace(task, test=around(split.test, valid, 2 * RADIUS))
-    return _of_test(scene, split, task, METHODS[method].load()(task, progress))
+    valid.flat[smoothed] = True
+    near = around(smoothed, valid, 2 * RADIUS)  # smoothing also reads the predictions there
+    task = replace(task, test=np.union1d(split.test, near))
+    fit = METHODS[method].load()(task, progress)
+    chances = _smoothed(scene, task, fit, near)[np.searchsorted(near, smoothed)]
+    return replace(fit.only(np.isin(task.test, split.test)), smoothed=chances)
 
 
 def bounded_split(scene: LabelledData, split: Split, most_train: int, most_test: int) -> Split:
@@ -246,19 +250,17 @@ def figures_by_scene(
     return figures
 
 
-def _of_test(scene: Scene, split: Split, task: Task, fit: Fit) -> Fit:
-    """Return the fit for the test pixels alone, with their probabilities smoothed as a winner's.
+def _smoothed(scene: Scene, task: Task, fit: Fit, pixels: Pixels) -> NDArray[np.float32]:
+    """Return the probabilities (n, C) of tested pixels, smoothed as a winner's.
 
     Where a method has no probabilities, its class has that of 1, as in Kang et al., TGRS 2014.
     """
-    at, scaling = np.searchsorted(task.test, split.test), task.fit_scaling(None)
-    chances = fit.probabilities
+    chances, scaling = fit.probabilities, task.fit_scaling(None)
     if chances is None:
         chances = np.eye(task.classes)[fit.predicted]
     smoothing = Smoothing.fit(scene.cube, scaling, scene.nodata, pixels=scene.training_area)
-    smoothed = smooth_pixels(smoothing, scene.cube, scaling, task.test, chances)[at]
-    probabilities = None if fit.probabilities is None else fit.probabilities[at]
-    return Fit(fit.predicted[at], probabilities, fit.details, smoothed)
+    at = np.searchsorted(task.test, pixels)
+    return smooth_pixels(smoothing, scene.cube, scaling, pixels, chances[at])
 
 
 def _facts(split: Split) -> dict[str, Any]:

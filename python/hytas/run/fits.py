@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from hytas.data import LabelledData, Scene, Split
 from hytas.references import Fit, ReferenceSettings, fit_method
+from hytas.types import Pixels
 from hytas.workers import Shared, WorkersLike, open_workers, spare_processes
 
 if TYPE_CHECKING:
@@ -18,18 +19,19 @@ class Wanted(NamedTuple):
 
     Attributes:
         split: whose seed is that of the fit.
-        smoothed: whether the predictions are also smoothed.
+        smoothed: flat indices of test pixels whose predictions are smoothed, too; or None.
     """
 
     method: str
     split: Split
-    smoothed: bool = False
+    smoothed: Pixels | None = None
 
     @property
     def key(self) -> Hashable:
         """Return what decides the result."""
-        trained, tested = self.split.train_and_validation, self.split.test
-        return self.method, self.smoothed, self.split.seed, trained.tobytes(), tested.tobytes()
+        pixels = self.split.train_and_validation, self.split.test, self.smoothed
+        texts = (None if each is None else each.tobytes() for each in pixels)
+        return self.method, self.split.seed, *texts
 
 
 class ReferenceFits:

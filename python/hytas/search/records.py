@@ -84,7 +84,8 @@ class MethodVote:
         pixels: number of validation pixels of that fold.
         right: number of these that are classified correctly.
         predictions: classes of the unlabelled pixels (`pack_classes`).
-        held_out: classes of the validation pixels.
+        held_out: classes of the validation pixels; then those that a smoothed map has, of the
+            pixels that smoothing is compared on.
     """
 
     method: str

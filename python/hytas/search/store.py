@@ -57,7 +57,7 @@ CREATE TABLE IF NOT EXISTS ballots (  -- votes of reference methods on the same 
     pixels INTEGER NOT NULL,       -- validation pixels of the fold
     right INTEGER NOT NULL,        -- of them, that the method classifies right
     classes BLOB NOT NULL,         -- as in trainings
-    held_out BLOB NOT NULL,        -- the same of the validation pixels
+    held_out BLOB NOT NULL,        -- of the validation pixels; then of a smoothed map
     PRIMARY KEY (method, fold)
 );
 CREATE TABLE IF NOT EXISTS state (

@@ -74,7 +74,9 @@ def _fits(run: Run, task: RaceTask) -> list[tuple[str, int, Wanted]]:
             tested = np.sort(np.concatenate([held_out, _unlabelled(task)]))
             split = replace(data.split, train=learnt, validation=held_out[:0], test=tested)
             split = bounded_split(data.scene, split, MOST_TRAIN, len(tested))
-            fits.append((method, fold, Wanted(method, split)))
+            compared, _ = data.with_neighbours(held_out)
+            wanted = Wanted(method, split, compared if len(compared) else None)
+            fits.append((method, fold, wanted))
     return fits
 
 
@@ -89,5 +91,6 @@ def _vote(run: Run, task: RaceTask, method: str, fold: int, fit: Fit) -> MethodV
         fit.predicted[np.searchsorted(tested, pixels)] for pixels in (held_out, unlabelled)
     )
     right = int((of_held_out == run.context.data.targets(held_out)).sum())
-    packed = pack_classes(of_unlabelled), pack_classes(of_held_out)
+    smoothed = b"" if fit.smoothed is None else pack_classes(fit.smoothed.argmax(axis=1))
+    packed = pack_classes(of_unlabelled), pack_classes(of_held_out) + smoothed
     return MethodVote(method, fold, len(held_out), right, *packed)

@@ -19,12 +19,13 @@ from hytas.results import WINNER
 from hytas.run.choosing.votes import MOST_TRAIN as MOST_FOR_VOTES
 from hytas.run.config import RunConfig
 from hytas.run.context import Run
+from hytas.run.final.decide import maps_of
 from hytas.run.final.held_out import HeldOut
 from hytas.run.fits import Wanted
 from hytas.run.folder import read_json, write_json
-from hytas.run.weights import CALIBRATION, SELF_TRAINING, load_weights
+from hytas.run.weights import CALIBRATION, SELF_TRAINING, SMOOTHING, load_weights
 from hytas.search import EvaluationStore, unpack_classes
-from hytas.types import Mask
+from hytas.types import Mask, Pixels, Smoother
 
 LEAST_OF_ENDING = 0.6
 """Share of the time that a run with `minutes` keeps for its end; with less, no method is fitted.
@@ -74,40 +75,56 @@ def _validate(run: Run) -> dict[str, Any]:
     """Return the accuracy of the winner and of each method on the same held-out pixels."""
     data, model = run.context.data, load_weights(run.folder.weights)
     records = _records(run, model.training)
-    pixels = sum(len(record.pixels) for record in records)
+    has_map = data.smoother is not None
+    judged = [record.compared if has_map else record.pixels for record in records]
+    pixels = sum(map(len, judged))
     facts: dict[str, Any] = {"pixels": pixels, "folds": len(records), "OA": {}, "below": []}
     if not pixels:
         verdict = (
             f"no held-out {data.unit} compare the winner with reference methods before the test"
         )
         return {**facts, "verdict": verdict}
-    self_trained = bool((model.training.get(SELF_TRAINING) or {}).get("used"))
-    winner = [
-        record.final_logits(self_trained)[0].argmax(axis=1) == record.targets for record in records
-    ]
-    voted = _voted(run, records)
+    predictions = _voted(run, records, judged)
     wanted = [(name, at) for at in range(len(records)) for name in CLASSICAL]
-    missing = [each for each in wanted if (each[0], records[each[1]].pixels.tobytes()) not in voted]
-    fits = run.fits.results([Wanted(name, _fold(run, records[at])) for name, at in missing])
-    fitted = dict(zip(missing, fits, strict=True))
-
-    def flags(name: str, at: int) -> Mask:
-        if (fit := fitted.get((name, at))) is not None:
-            return np.asarray(fit.predicted == records[at].targets)
-        return np.asarray(voted[name, records[at].pixels.tobytes()] == records[at].targets)
-
-    right = {name: [flags(name, at) for at in range(len(records))] for name in CLASSICAL}
-    right = {WINNER: winner, **right}
-    facts |= accuracies_of({name: np.concatenate(parts) for name, parts in right.items()})
+    missing = [each for each in wanted if each not in predictions]
+    splits = [_fold(run, *each) for each in zip(records, judged, strict=True)]
+    fits = run.fits.results(
+        [Wanted(name, splits[at], judged[at] if has_map else None) for name, at in missing]
+    )
+    for each, fit in zip(missing, fits, strict=True):
+        smoothed = () if fit.smoothed is None else (fit.smoothed.argmax(axis=1),)
+        predictions[each] = fit.predicted, *smoothed
+    targets = data.targets(np.concatenate(judged))
+    right = {WINNER: _right_of_winner(records, model.training, data.smoother)}
+    for name in CLASSICAL:
+        parts = zip(*(predictions[name, at] for at in range(len(records))), strict=True)
+        right[name] = [np.concatenate(each) == targets for each in parts]
+    is_smoothed = (model.training.get(SMOOTHING) or {}).get("method") == "guided"
+    facts |= accuracies_of(right, is_smoothed=is_smoothed)
     titles = {name: title_of(name, data.scene) for name in CLASSICAL}
     side = data.patch_side(model.card.architecture)
     return {**facts, "verdict": verdict_of(facts, run.context.config, side, titles, data.unit)}
 
 
-def _voted(run: Run, records: Sequence[HeldOut]) -> dict[tuple[str, bytes], npt.NDArray[np.int64]]:
-    """Return what the fits for the votes predict for records; method and pixels are the key.
+def _right_of_winner(
+    records: Sequence[HeldOut], training: Mapping[str, Any], smoother: Smoother | None
+) -> list[Mask]:
+    """Return which pixels of all records the winner has right: raw, and in a smoothed map."""
+    self_trained = bool((training.get(SELF_TRAINING) or {}).get("used"))
+    if smoother is not None:
+        maps = maps_of(records, self_trained, smoother, training[CALIBRATION]["temperature"])
+        return [maps.right("none"), maps.right("guided")]
+    raw = [one.final_logits(self_trained)[0].argmax(axis=1) == one.targets for one in records]
+    return [np.concatenate(raw)]
 
-    A fit holds if it had the same pixels as the network of a record, and none was left out.
+
+def _voted(
+    run: Run, records: Sequence[HeldOut], judged: Sequence[Pixels]
+) -> dict[tuple[str, int], tuple[npt.NDArray[np.int64], ...]]:
+    """Return classes of judged pixels by the fits for the votes, raw and of a smoothed map.
+
+    A fit holds if it had the same pixels as the network of a record, and none was left out. Method
+    and number of the record are the key.
     """
     context, store = run.context, run.folder.evaluations
     if not context.data.polls or not store.exists():
@@ -115,13 +132,16 @@ def _voted(run: Run, records: Sequence[HeldOut]) -> dict[tuple[str, bytes], npt.
     folds = context.folds()
     with EvaluationStore(store, read_only=True) as opened:
         votes = [one for one in opened.votes() if one.fold < len(folds)]
-    predictions = {}
-    for record in records:
+    has_map, predictions = context.data.smoother is not None, {}
+    for at, (record, chosen) in enumerate(zip(records, judged, strict=True)):
         for vote in votes:
             fitted, pixels = folds[vote.fold]
             same = np.array_equal(fitted, record.trained) and np.array_equal(pixels, record.pixels)
-            if same and len(fitted) <= MOST_FOR_VOTES and len(vote.held_out) == 2 * len(pixels):
-                predictions[vote.method, pixels.tobytes()] = unpack_classes(vote.held_out)
+            raw, smoothed = np.split(unpack_classes(vote.held_out), [len(pixels)])
+            complete = len(raw) == len(pixels) and len(smoothed) == (len(chosen) if has_map else 0)
+            if same and complete and len(fitted) <= MOST_FOR_VOTES:
+                classes = (raw[np.searchsorted(pixels, chosen)], smoothed)
+                predictions[vote.method, at] = classes if has_map else classes[:1]
     return predictions
 
 
@@ -135,17 +155,28 @@ def _records(run: Run, training: Mapping[str, Any]) -> list[HeldOut]:
     return records if pixels == training[CALIBRATION]["pixels"] else []
 
 
-def accuracies_of(right: Mapping[str, Mask]) -> dict[str, Any]:
+def accuracies_of(
+    right: Mapping[str, Sequence[Mask]], *, is_smoothed: bool = False
+) -> dict[str, Any]:
     """Return each method's accuracy, and the methods that are ahead of the winner.
 
     Args:
-        right: method -> (n,) which pixels it has right; all methods on the same pixels.
+        right: method -> (n,) which pixels it has right, and (n,) in a smoothed map if there are
+            maps; all methods on the same pixels.
+        is_smoothed: whether the winner's map is smoothed.
 
     Returns:
-        "OA" by method, and in "below" the methods that lead by more than chance (McNemar).
+        "OA" by method, "smoothed" likewise if there are maps, and in "below" the methods whose
+        predictions, raw or smoothed, lead by more than chance over the winner's map (McNemar).
     """
-    ahead = [n for n in CLASSICAL if compare_predictions(right[WINNER], right[n])[2]]
-    return {"OA": {name: float(hits.mean()) for name, hits in right.items()}, "below": ahead}
+    own = right[WINNER][is_smoothed]
+    ahead = [n for n in CLASSICAL if any(compare_predictions(own, one)[2] for one in right[n])]
+    kinds = ("OA", "smoothed")[: len(right[WINNER])]
+    figures = {
+        kind: {name: float(parts[at].mean()) for name, parts in right.items()}
+        for at, kind in enumerate(kinds)
+    }
+    return {**figures, "below": ahead}
 
 
 def _check_size(run: Run) -> None:
@@ -163,11 +194,11 @@ def _bounded(run: Run, split: Split, most_test: int) -> Split:
     return bounded_split(run.context.data.scene, split, int(MOST_TRAIN / longer**0.5), most_test)
 
 
-def _fold(run: Run, record: HeldOut) -> Split:
-    """Return the split that fits a method without held-out pixels, and predicts these."""
-    split, none = run.context.data.split, record.pixels[:0]
-    fold = replace(split, train=record.trained, validation=none, test=record.pixels)
-    return _bounded(run, fold, len(record.pixels))
+def _fold(run: Run, record: HeldOut, pixels: Pixels) -> Split:
+    """Return the split that fits a method without the held-out pixels, and predicts some."""
+    split = run.context.data.split
+    fold = replace(split, train=record.trained, validation=pixels[:0], test=pixels)
+    return _bounded(run, fold, len(pixels))
 
 
 def begin_tests(run: Run) -> None:
@@ -182,7 +213,7 @@ def begin_tests(run: Run) -> None:
 def _tests(run: Run) -> list[Wanted]:
     whole = run.context.data.split
     split = _bounded(run, replace(whole, test=whole.reported), MOST_TEST)
-    return [Wanted(name, split, smoothed=True) for name in CLASSICAL]
+    return [Wanted(name, split, split.test) for name in CLASSICAL]
 
 
 def _test(run: Run) -> dict[str, Any]:
@@ -208,22 +239,31 @@ def verdict_of(
     titles: Mapping[str, str],
     words: str = "pixels",
 ) -> str:
-    accuracies = facts["OA"]
-    figures = ", ".join(f"{titles[name]} {accuracies[name]:.4f}" for name in CLASSICAL)
-    line = f"OA on {facts['pixels']} held-out {words}: winner {accuracies[WINNER]:.4f}, {figures}"
+    kinds = [facts[kind] for kind in ("OA", "smoothed") if kind in facts]
+    raw_and_smoothed = ", raw and smoothed" if len(kinds) > 1 else ""
+    figures = ", ".join(
+        f"{title} {' and '.join(f'{kind[name]:.4f}' for kind in kinds)}"
+        for name, title in {WINNER: WINNER, **titles}.items()
+    )
+    line = f"OA on {facts['pixels']} held-out {words}{raw_and_smoothed}: {figures}"
     if not facts["below"]:
         return line
     names = " and ".join(titles[name] for name in facts["below"])
-    return f"warning: the winner is below {names}: {line}; {_advice(config, side)}"
+    closes = len(kinds) > 1 and all(
+        kind[name] <= kinds[1][WINNER] for kind in kinds for name in facts["below"]
+    )
+    return f"warning: the winner is below {names}: {line}; {_advice(config, side, closes)}"
 
 
-def _advice(config: RunConfig, side: int) -> str:
+def _advice(config: RunConfig, side: int, smoothing_closes: bool) -> str:
     """Return what to try where a method on single spectra beats the winner."""
     if config.start is not None:
         return "try more labels, or a search on both scenes together"
     if config.budget is None:
         return "try a search under a budget, which compares architectures"
-    if config.effort == "quick":
+    if smoothing_closes and config.smooth == "none":
+        change = "smooth auto"
+    elif config.effort == "quick":
         change = "effort normal"
     elif config.finalists == 1:
         change = f"finalists {config.usual_finalists}"

@@ -80,7 +80,7 @@ def decide(
     temperature = calibrate(records, self_training.used, conditions)
     if smoother is None:
         return Decisions(temperature, None, self_training)
-    maps = _maps(records, self_training.used, smoother, temperature.temperature)
+    maps = maps_of(records, self_training.used, smoother, temperature.temperature)
     smoothing = choose_smoothing(conditions.smooth, maps, conditions.kept_smoothing)
     unknown = fit_unknown(records, self_training.used, temperature.temperature)
     return Decisions(temperature, smoothing, self_training, unknown)
@@ -283,12 +283,12 @@ def _decide_self_training(
 
     def maps(self_trained: bool) -> Maps:
         temperature = calibrate(records, self_trained, conditions).temperature
-        return _maps(records, self_trained, smoother, temperature)
+        return maps_of(records, self_trained, smoother, temperature)
 
     return choose_self_training(conditions.smooth, conditions.disjoint, maps(False), maps(True))
 
 
-def _maps(
+def maps_of(
     records: Sequence[HeldOut], self_trained: bool, smoother: Smoother, temperature: float
 ) -> Maps:
     """Return the probabilities of the compared pixels of all records."""

@@ -12,8 +12,10 @@ from torch import nn
 
 from hytas.cli.main import hytas
 from hytas.data import Scene, SplitSettings, scene_from_arrays
+from hytas.models.s2mamba import S2Mamba
 from hytas.references import ReferenceSettings, Task, networks
 from hytas.references.training import Plan, train
+from hytas.spaces.shape import InputShape
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +54,11 @@ def test_s2mamba_trains_as_published(
     assert (len(task.train), plan.steps, plan.batch, plan.rest) == (120, 800, 64, True)
     rates = [plan.schedule(step / plan.steps) for step in range(plan.steps)]
     assert rates == [0.99 ** (1 + step // 2) for step in range(plan.steps)]
+
+
+def test_s2mamba_drops_the_mixture_of_its_branches_as_often_as_values() -> None:
+    mixed = S2Mamba(InputShape(6, 3, 3, 3)).train().skip.dropped(torch.ones(4000, 1, 1))
+    assert float((mixed == 0).float().mean()) == pytest.approx(0.4, abs=0.03)
 
 
 def test_gscvit_trains_as_released(

@@ -16,7 +16,6 @@ WIDTH = 2 * EMBED_DIM
 STATES = 16
 RANK = 4
 DROPOUT = 0.4
-DROP_PATH = 0.1
 LEAST_SHARE = 0.1
 
 
@@ -149,7 +148,7 @@ class SpectralBranch(Branch):
 class S2Mamba(Network):
     """S2Mamba: a layer that scans a patch over its pixels and over its features, and mixes both.
 
-    Width 64, expanded to 128; 16 states; dropout 0.4 and stochastic depth 0.1; patches of 7 x 7.
+    Width 64, expanded to 128; 16 states; dropout and stochastic depth 0.4; patches of 7 x 7.
     The mixture gate weighs the two branches at each pixel; weights under 0.1 become 0. The mean
     over the pixels is read. Where the paper and its released code differ, the code is followed.
     Source: Wang et al., S2Mamba: a spatial-spectral state space model for hyperspectral image
@@ -171,7 +170,7 @@ class S2Mamba(Network):
             _linear(WIDTH, 2),
             nn.Softmax(dim=-1),
         )
-        self.skip = Layer(Drop(path=DROP_PATH))
+        self.skip = Layer(Drop(path=DROPOUT))
         self.norm = nn.LayerNorm(EMBED_DIM)
         self.head = _linear(EMBED_DIM, shape.classes)
 

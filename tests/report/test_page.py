@@ -365,14 +365,17 @@ def test_commands_name_the_scene_as_the_run_did() -> None:
 
 
 def test_the_page_compares_sizes_with_the_winner() -> None:
-    """The smallest network that is as good within chance is named."""
+    """The smallest network that is as good within chance is named, if the winner is larger."""
     names = ("params", "accuracy", "winner_accuracy", "steps", "pixels", "verdict")
     rows = [
+        (196_000, 0.97, 0.97, 480, 695, "as good"),
         (98_000, 0.97, 0.97, 480, 695, "winner"),
         (24_000, 0.968, 0.97, 480, 695, "as good"),
         (9_000, 0.8, 0.92, 240, 139, "below"),
     ]
-    page = render([facts(sizes=[dict(zip(names, row, strict=True)) for row in rows])])
-    assert "24,000 parameters are as good within chance" in page
+    sizes = [dict(zip(names, row, strict=True)) for row in rows]
+    page = render([facts(sizes=sizes)])
+    assert "24,000 parameters, 24 % of the winner's, is as good" in page
+    assert "of the winner's, is as good" not in render([facts(sizes=sizes[:2])])
     assert page.count("below, by more than chance") == 1
     assert "Accuracy against parameters" not in render([facts()])

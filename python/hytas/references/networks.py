@@ -82,9 +82,9 @@ def s2mamba(task: Task, progress: Progress) -> Fit:
     """Train S2Mamba on patches, with the published size and the command that its code names.
 
     The recipe is AdamW at 5e-4 with dropout and stochastic depth 0.4, weight decay 5e-3, batch 64,
-    cross-entropy, and no augmentation. The learning rate falls by a hundredth before each epoch. Training takes 400
-    epochs, 4400 steps on Indian Pines. Fewer steps are the first of these epochs. Bands are
-    standardised, here by the training pixels and there by all pixels.
+    cross-entropy, and no augmentation. The learning rate falls by a hundredth before each epoch.
+    Training takes 400 epochs, 4400 steps on Indian Pines. Fewer steps are the first of these
+    epochs. Bands are standardised, here by the training pixels and there by all pixels.
     Published for Indian Pines: OA .979.
     Source: Wang et al., S2Mamba, IEEE TGRS 2025 (arXiv 2404.18213), and its released code.
     """

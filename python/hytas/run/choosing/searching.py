@@ -229,7 +229,7 @@ def _show_ladder(run: Run, task: RaceTask, store: EvaluationStore, winner: Racer
         run.report.line(line)
     as_good = [line for row, line in smaller if row.verdict == "as good"]
     if as_good and run.context.config.prefer != "small":
-        run.report.notice(f"a smaller network: {as_good[-1]}; prefer=small takes such a one")
+        run.report.notice(f"a smaller network: {as_good[-1]}; prefer small takes the smallest")
 
 
 def hold_race(

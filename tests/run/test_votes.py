@@ -126,6 +126,8 @@ def test_a_ballot_reads_the_labels_of_its_fold_alone(
     for vote, other in zip(votes, again, strict=True):
         if vote.fold == 0:
             assert other.predictions == vote.predictions
+            assert other.held_out == vote.held_out
+            assert len(vote.held_out) == 4 * vote.pixels  # raw, and of a smoothed map
             assert other.right < vote.right / 2  # the labels that count have changed
 
 

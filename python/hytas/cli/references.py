@@ -16,7 +16,7 @@ from hytas.files import check_folder
 if TYPE_CHECKING:
     from rich.console import Console
 
-LOG_SECONDS = 5.0
+LOG_SECONDS = 30.0
 
 
 @click.command(cls=options.PanelCommand)
@@ -115,12 +115,17 @@ def _check(out: Path | None, counts: Mapping[str, int | None]) -> None:
 def _shower(
     console: "Console", update: Callable[[str], None]
 ) -> Callable[[str, int, str, int, int], None]:
-    last = ("", 0.0)
+    from hytas.run.display import Rate, about
+
+    last, work_of_rate, rate = ("", 0.0), "", Rate()
 
     def show(method: str, seed: int, work: str, done: int, total: int) -> None:
-        nonlocal last
+        nonlocal last, work_of_rate, rate
         fit, now = f"{method}, seed {seed}", time.monotonic()
-        text = escaped(f"{fit}: {work}" + (f" {done}/{total}" if total > 1 else ""))
+        if f"{fit}: {work}" != work_of_rate:
+            work_of_rate, rate = f"{fit}: {work}", Rate()
+        count = f"{work} {done:,} of {total:,}" if total > 1 else work
+        text = escaped(", ".join(filter(None, [f"{fit}: {count}", about(rate.left(done, total))])))
         if console.is_terminal:
             update(text)
         elif fit != last[0] or now - last[1] >= LOG_SECONDS:  # a log keeps the first line of a fit

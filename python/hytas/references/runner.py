@@ -38,7 +38,7 @@ def run_references(
     pixels. These include the validation pixels, because no method needs validation.
 
     Args:
-        progress: called with method, seed, work, done, total; not with workers.
+        progress: called with method, seed, work, done, total; not with workers elsewhere.
         line: called with each fact for the user.
         workers: that fit in parallel (`hytas.workers.open_workers`), one thread a fit; None
             fits one after another in this process.
@@ -59,7 +59,7 @@ def run_references(
             line(f"seed {seed}: {text}")
     every = [(method, splits[seed]) for method in methods for seed in seeds]
     missing = [(method, split) for method, split in every if not results.get(method, split.seed)]
-    for run in _fits(scene, settings, missing, device, progress, workers):
+    for run in _fits(scene, settings, missing, device, progress, line, workers):
         results.add(run)
         _report_fit(run, line)
     summaries = {}
@@ -88,6 +88,7 @@ def _fits(
     wanted: Sequence[tuple[str, Split]],
     device: str,
     progress: Callable[[str, int, str, int, int], None],
+    line: Callable[[str], None],
     workers: WorkersLike,
 ) -> Iterator[dict[str, Any]]:
     if workers is None:
@@ -97,17 +98,31 @@ def _fits(
         return
     with open_workers(workers, on_cpu=device == "cpu", sent_bytes=scene.cube.nbytes) as pool:
         shared = pool.share(scene)
-        jobs = ((shared, settings, method, split, device) for method, split in wanted)
+        if pool.elsewhere and wanted:
+            line(f"{len(wanted)} fits by {pool.name}; a line follows after each")
+        jobs = (
+            (
+                *(shared, settings, method, split, device),
+                None if pool.elsewhere else partial(progress, method, split.seed),
+            )
+            for method, split in wanted
+        )
         yield from pool.run(_fit_in_worker, jobs, len(wanted))
 
 
 def _fit_in_worker(
-    shared: Shared[Scene], settings: ReferenceSettings, method: str, split: Split, device: str
+    shared: Shared[Scene],
+    settings: ReferenceSettings,
+    method: str,
+    split: Split,
+    device: str,
+    progress: Progress | None,
 ) -> dict[str, Any]:
     from hytas.machine import one_thread_on_cpu  # torch
 
     with one_thread_on_cpu(device):
-        return _fit_and_test(shared.get(), settings, method, split, device, lambda *_: None)
+        quiet = progress or (lambda *_: None)
+        return _fit_and_test(shared.get(), settings, method, split, device, quiet)
 
 
 def _fit_and_test(

@@ -28,7 +28,7 @@ def diverse(ranked: Sequence[Evaluation], count: int, portfolio: bool = False) -
     With `portfolio`, a third at most are of kinds that won races before: of each the candidate of
     the largest size class with the fewest layers, and of these that of the best rank (Feurer et
     al., Auto-Sklearn 2.0, JMLR 2022). So are the finalists of smaller size classes, up to the share
-    of each class: what wins with a smaller budget also races with a larger one.
+    of each class: kinds that win with a smaller budget also race with a larger one.
 
     For the others, size classes have fixed shares (`hytas.race.size_classes`). The next finalist is
     of the class that is furthest below its share. The share of a value or a pair of values is its

@@ -132,15 +132,16 @@ def _voted(
     folds = context.folds()
     with EvaluationStore(store, read_only=True) as opened:
         votes = [one for one in opened.votes() if one.fold < len(folds)]
-    has_map, predictions = context.data.smoother is not None, {}
+    has_map = context.data.smoother is not None
+    predictions: dict[tuple[str, int], tuple[npt.NDArray[np.int64], ...]] = {}
     for at, (record, chosen) in enumerate(zip(records, judged, strict=True)):
         for vote in votes:
             fitted, pixels = folds[vote.fold]
             same = np.array_equal(fitted, record.trained) and np.array_equal(pixels, record.pixels)
-            raw, smoothed = np.split(unpack_classes(vote.held_out), [len(pixels)])
-            complete = len(raw) == len(pixels) and len(smoothed) == (len(chosen) if has_map else 0)
+            complete = len(vote.held_out) == 2 * (len(pixels) + has_map * len(chosen))
             if same and complete and len(fitted) <= MOST_FOR_VOTES:
-                classes = (raw[np.searchsorted(pixels, chosen)], smoothed)
+                raw, smoothed = np.split(unpack_classes(vote.held_out), [len(pixels)])
+                classes = raw[np.searchsorted(pixels, chosen)], smoothed
                 predictions[vote.method, at] = classes if has_map else classes[:1]
     return predictions
 

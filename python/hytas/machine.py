@@ -7,7 +7,31 @@ from typing import Any
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from hytas.errors import InputError
+
 PRECISIONS = ("float32", "bf16", "tf32", "float64")
+
+
+def choose_device(name: str) -> torch.device:
+    """Return the torch device; "auto" uses a GPU if there is one.
+
+    Raises:
+        InputError: this machine has no such device.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    hint = "use cpu or auto"
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InputError("device", name, "torch finds no CUDA device here", hint)
+    try:
+        device = torch.device(name)
+        if device.type == "cuda":
+            torch.cuda.get_device_properties(device)
+        else:
+            torch.empty(0, device=device)
+    except Exception:  # of a dozen classes
+        raise InputError("device", name, "torch finds no such device here", hint) from None
+    return device
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch.utils.backend_registration
 
-from hytas.run.context import choose_device
+from hytas.machine import choose_device
 from refusals import refuses
 
 DEVICE = hasattr(torch.utils.backend_registration, "_setup_privateuseone_for_python_backend")
@@ -19,6 +19,12 @@ def test_cuda_without_a_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with refuses("device", "cuda", "torch finds no CUDA device here; use cpu or auto"):
         choose_device("cuda")
     assert choose_device("auto") == torch.device("cpu")
+
+
+@pytest.mark.parametrize("name", ["cuda:99", "gpu", "vulkan", "", "cpu,cuda", None])
+def test_a_device_that_is_not_here_is_refused(name: str) -> None:
+    with refuses("device", name, "torch finds no such device here; use cpu or auto"):
+        choose_device(name)
 
 
 @pytest.mark.slow

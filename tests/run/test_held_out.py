@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from one_candidate import CONFIG
 
 from hytas.data import Scene, make_split, scene_from_arrays
@@ -14,7 +15,7 @@ from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.manifest import Manifest
 from hytas.run import RunConfig, run_pipeline
-from hytas.run.context import choose_device, open_run, prepare
+from hytas.run.context import open_run, prepare
 from hytas.run.final import stage, tasks
 from hytas.run.final.held_out import HeldOut
 from hytas.run.prepared import prepare_scene
@@ -37,7 +38,7 @@ def records_of(folder: Path) -> list[HeldOut]:
 def test_no_test_pixel_is_recorded_and_no_network_is_asked_for_its_own(
     scene: Scene, finished: Path
 ) -> None:
-    split = prepare(CONFIG, scene, choose_device("cpu")).data.split
+    split = prepare(CONFIG, scene, torch.device("cpu")).data.split
     records = records_of(finished)
     pixels = np.concatenate([record.pixels for record in records])
     assert len(records) == 5

@@ -76,8 +76,8 @@ def references(
     from rich.console import Console
 
     from hytas.data import as_scene
+    from hytas.machine import choose_device
     from hytas.run import RunConfig
-    from hytas.run.context import choose_device
 
     config = RunConfig(seed=seed, **options.absolute_paths(settings))
     scene = as_scene(config.load_scene(), "references")

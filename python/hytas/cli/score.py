@@ -62,11 +62,11 @@ def score(
     The table keeps the other columns of a CSV file, such as OA, unless a score has their name. A
     combination ranks the architectures of the file against each other, once all are scored.
     """
+    from hytas.machine import choose_device
     from hytas.proxies import Evaluator, base_proxies, parse_proxies
     from hytas.proxies.score_table import ScoreTable
     from hytas.run import RunConfig
     from hytas.run.choosing.searching import patches_for_proxies
-    from hytas.run.context import choose_device
     from hytas.run.prepared import prepare_scene
     from hytas.spaces import space_of
     from hytas.spaces.architectures import read_architectures, read_other_columns

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hytas.errors import InputError, is_out_of_memory, one_line
-from hytas.machine import PRECISIONS, arithmetic, one_thread_on_cpu
+from hytas.machine import PRECISIONS, arithmetic, choose_device, one_thread_on_cpu
 from hytas.models.outline import Outlines, kind_of
 from hytas.models.table import build_network, free_genes
 from hytas.proxies.initial import INITS, Pool, start_of
@@ -61,7 +61,7 @@ class Evaluator:
             "rank-mean(snip,dss)" adds its members (`hytas.proxies.fitness` combines them).
         shape: of patches or images, and classes.
         batch: labelled patches, for the proxies that need data; see `proxy_batch`.
-        device: "cpu" or a CUDA device.
+        device: "cpu", a CUDA device, or "auto".
         seed: of the initial weights.
         precision: "float32"; "bf16"; "tf32" on a GPU; "float64", for checks.
         init: "pool", initial weights are slices of the seed's pool; "own", each architecture has
@@ -70,8 +70,8 @@ class Evaluator:
             name.
 
     Raises:
-        InputError: an unknown proxy, missing data or supernet, a batch of another shape, or a
-            setting out of range.
+        InputError: an unknown proxy, missing data or supernet, a batch of another shape, a missing
+            device, or a setting out of range.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Evaluator:
             raise needs_supernet()
         self._inherited = inherited
         self.shape, self.seed, self.precision = shape, seed, precision
-        self.device = torch.device(device)
+        self.device = choose_device(device)
         if precision == "tf32" and self.device.type == "cpu":
             raise InputError("precision", "tf32", "needs a CUDA device", "use float32 or bf16")
         self.init = init

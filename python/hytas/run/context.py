@@ -14,6 +14,7 @@ from torch import nn
 from hytas._engine import Feasible, SearchSpace
 from hytas.data import LabelledData, Split
 from hytas.errors import InputError
+from hytas.machine import choose_device
 from hytas.models import NETWORKS, build_network
 from hytas.models.table import check_data
 from hytas.race import ENOUGH_PIXELS
@@ -216,15 +217,6 @@ class Run:
 def shorter(recipe: Recipe, steps: int) -> Recipe:
     """Return a recipe with so many optimiser steps."""
     return replace(recipe, steps=steps, epochs=None, most_epochs=None)
-
-
-def choose_device(name: str) -> torch.device:
-    """Return the torch device; "auto" uses a GPU if there is one."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise InputError("device", name, "torch finds no CUDA device here", "use cpu or auto")
-    return torch.device(name)
 
 
 def open_feasible(config: RunConfig, shape: Shape) -> tuple[SearchSpace, Feasible | None]:

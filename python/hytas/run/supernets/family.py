@@ -12,10 +12,11 @@ from hytas._engine import Budget
 from hytas.data import LabelledData, Split
 from hytas.errors import InputError
 from hytas.files import atomic_write, write_text
+from hytas.machine import choose_device
 from hytas.pictures import draw_family
 from hytas.run.choosing.searching import race_stage, search_with
 from hytas.run.config import RunConfig
-from hytas.run.context import Run, choose_device, open_run, prepare
+from hytas.run.context import Run, open_run, prepare
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.progress import SILENT, Report
 from hytas.run.stages import EXPORT, MAP, SEARCH, TRAIN, Stage, repair, run_stages

@@ -96,6 +96,17 @@ def test_a_log_has_plain_lines() -> None:
     assert "rung 1 of 2: 60 steps each, on 3 folds" in text
 
 
+def test_a_stage_that_fails_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hytas.run.display.LEAST_SECONDS", 0.0)
+    text = io.StringIO()
+    with pytest.raises(OSError), Display(Console(file=text, width=80)) as display:
+        display.stage("search")
+        display.stage("race")
+        raise OSError
+    assert "search done in 0 s\nrace" in text.getvalue()
+    assert text.getvalue().endswith("race stopped after 0 s\n")
+
+
 def test_details_and_warnings_of_libraries_are_in_the_log_of_a_run(tmp_path: Path) -> None:
     usual = warnings.showwarning
     with logged(SILENT, tmp_path / "run.log") as report:

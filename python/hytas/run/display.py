@@ -105,7 +105,8 @@ class Display(Report):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        self._end_stage("done in" if error is None else "stopped after")
         self.close()
 
     def close(self) -> None:
@@ -243,12 +244,12 @@ class Display(Report):
         else:
             self._handle.update(bundle, raw=True)
 
-    def _end_stage(self) -> None:
+    def _end_stage(self, ended: str = "done in") -> None:
         """Print what a stage took, unless that was next to nothing."""
         seconds = time.monotonic() - self._began
         if self._stage and seconds >= LEAST_SECONDS:
             count = f": {self._count}" if self._count else ""
-            self._print(f"{self._stage} done in {duration(seconds)}{count}")
+            self._print(f"{self._stage} {ended} {duration(seconds)}{count}")
         self._stage = ""
 
     def _print(self, what: "RenderableType") -> None:

@@ -185,7 +185,7 @@ def server_age() -> float:
 def _lost(processes: int) -> OSError:
     return OSError(
         f"one of {processes} worker processes was killed, as where memory runs out: the same "
-        "command goes on, and with OMP_NUM_THREADS=1 it works one after another"
+        "command goes on, and fewer workers need less memory"
     )
 
 

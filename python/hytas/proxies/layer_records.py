@@ -68,6 +68,11 @@ class LayerRecord:
         record.grad = record._own(grad.flatten(2))
         return record
 
+    @property
+    def count(self) -> int:
+        """The number of networks, K."""
+        return len(self.weight) or len(self.products[0].outputs)
+
     @cached_property
     def there(self) -> Tensor | None:
         """Networks that have the layer, (K,) bool; None for all."""

@@ -80,6 +80,9 @@ class Tally:
         if record.kind not in self.kinds:
             return
         value = self.spec.proxy.function(record, **self._options()).double()
+        if value.shape[:1] != (record.count,):
+            rule = f"returned {tuple(value.shape)}, not a value of each network, ({record.count},)"
+            raise InputError("proxy", self.spec.name, rule)
         if record.there is not None:  # padding may give NaN
             there = record.there.view(-1, *[1] * (value.ndim - 1))
             value = torch.where(there, value, 0.0)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hytas.errors import InputError
 from hytas.plugins import brought_by
-from hytas.proxies.table import COMBINATIONS, PROXIES, SYNONYMS, Proxy
+from hytas.proxies.table import COMBINATIONS, CURVATURE, PROXIES, SYNONYMS, Proxy
 from hytas.spaces import space_of
 from hytas.spaces.checks import check_genes
 
@@ -49,6 +49,8 @@ class ProxySpec:
     @property
     def cancels(self) -> bool:
         """Whether its terms have both signs, so that their sum needs more than float32."""
+        if self.proxy.extra == CURVATURE:
+            return True
         return any(self.options[key] != value for key, value in self.proxy.positive.items())
 
     def __str__(self) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import one_candidate
 import pytest
 
+from hytas.cli.inspect_run import describe_run, lines_of_run
 from hytas.cli.summary import print_outcome
 from hytas.data import Scene, make_split, scene_from_arrays
 from hytas.errors import InputError
@@ -271,6 +272,10 @@ def test_metrics_keep_the_figures(
     shown = capsys.readouterr().out
     assert held(finished)["validation"]["below"]  # so the end of the run has the warning
     assert held(finished)["validation"]["verdict"] in shown
+    inspected = lines_of_run(describe_run(finished))
+    assert held(finished)["validation"]["verdict"] in "\n".join(
+        lines_of_run(describe_run(finished))
+    )
     before = (finished / "references.json").read_bytes()
     (finished / "references.json").unlink()
     run_pipeline(CONFIG, scene, finished, device="cpu")

@@ -100,8 +100,14 @@ def _reached(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     if results.smoothed is not None:
         lines.append(("smoothed", _accuracy(results.smoothed)))
     if results.comparison is not None and results.comparison.rows:
-        others = (f"{row.title} {row.test['OA']:.4f}" for row in results.comparison.rows[1:])
-        lines.append(("compared", f"OA on the test {results.unit}: {', '.join(others)}"))
+        others = (
+            f"{row.title} {row.test['OA']:.4f}"
+            + (f", smoothed {row.smoothed['OA']:.4f}" if row.smoothed else "")
+            for row in results.comparison.rows[1:]
+        )
+        lines.append(("compared", f"OA on the test {results.unit}: {'; '.join(others)}"))
+        if results.comparison.below:
+            lines.append(("compared", results.comparison.verdict))
     return [*lines, *(("decided", text) for text in results.decisions()[:-1])]
 
 

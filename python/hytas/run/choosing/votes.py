@@ -41,7 +41,7 @@ def record_votes(run: Run, task: RaceTask, store: EvaluationStore) -> None:
     if not run.context.data.polls:
         return
     votes = store.votes()
-    if not _are_complete(votes, task):
+    if missing := not _are_complete(votes, task):
         run.report.line("SVM and random forest are fitted on the spectra of training pixels")
         fits, votes = _fits(run, task), []
         try:
@@ -57,7 +57,8 @@ def record_votes(run: Run, task: RaceTask, store: EvaluationStore) -> None:
         own = [one for one in votes if one.method == method]
         right, pixels = sum(one.right for one in own), sum(one.pixels for one in own)
         title = title_of(method, run.context.data.scene)
-        run.report.line(f"OA of {title} on {pixels} validation pixels: {right / pixels:.3f}")
+        if missing:
+            run.report.line(f"OA of {title} on {pixels} validation pixels: {right / pixels:.3f}")
         run.report.reference(title, right / pixels, pixels)
 
 

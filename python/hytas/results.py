@@ -163,6 +163,11 @@ class MethodResult:
     pixels: int | None = None
     of_pixels: int | None = None
 
+    @property
+    def best_map(self) -> Report:
+        """Return the accuracy report of its better map, smoothed or not."""
+        return max(self.test, self.smoothed or self.test, key=lambda report: float(report["OA"]))
+
 
 @dataclass(frozen=True, eq=False)
 class Comparison:

@@ -75,7 +75,7 @@ def test_a_run_ends_in_at_most_ten_lines(capsys: pytest.CaptureFixture[str]) -> 
     assert len(lines) <= 10
     assert max(map(len, lines)) <= 80  # no line breaks on a usual terminal
     assert lines[0].startswith("accuracy of the smoothed map 0.9800 on 900 test pixels")
-    # The better reference with smoothing, because the map is smoothed.
+    # The better map of each reference, which is the smoothed one here.
     assert lines[1].startswith("4.0 points above the better of SVM 0.9200, forest 0.9400, smoothed")
     assert "bands 3x3, gated conv3, 2 layers" in lines[2]
     assert "50,000 params (50% of the budget), 420.0 kB" in lines[2]
@@ -100,7 +100,10 @@ def test_a_map_that_is_not_smoothed_has_its_own_accuracy(
     raw = metrics() | {"smoothing": {"method": "none", "pixels": 60}}
     lines = printed(capsys, ended("100K-params", [], raw, params=50_000))
     assert lines[0].startswith("accuracy of the map 0.9500 on 900 test pixels")
-    assert lines[1].startswith("15.0 points above the better of SVM")
+    assert lines[1].startswith("1.0 points above the better of SVM 0.9200, forest 0.9400, smoothed")
+    raw["references"]["methods"]["svm"]["smoothed"] = report(0.7)
+    lines = printed(capsys, ended("100K-params", [], raw, params=50_000))
+    assert lines[1] == "1.0 points above the better of SVM 0.8000, forest 0.9400 smoothed"
 
 
 @pytest.mark.parametrize(

@@ -273,9 +273,7 @@ def test_metrics_keep_the_figures(
     assert held(finished)["validation"]["below"]  # so the end of the run has the warning
     assert held(finished)["validation"]["verdict"] in shown
     inspected = lines_of_run(describe_run(finished))
-    assert held(finished)["validation"]["verdict"] in "\n".join(
-        lines_of_run(describe_run(finished))
-    )
+    assert any(held(finished)["validation"]["verdict"] in line for line in inspected)
     before = (finished / "references.json").read_bytes()
     (finished / "references.json").unlink()
     run_pipeline(CONFIG, scene, finished, device="cpu")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from hytas.cli.progress import echo
-from hytas.results import MethodResult, Results, short_title
+from hytas.results import Results, short_title
 from hytas.run import Outcome, describe_architecture
 from hytas.run.display import duration
 from hytas.spaces.genes import describe_kind
@@ -148,18 +148,16 @@ def _comparison(results: Results) -> Iterator[str]:
         yield comparison.verdict
         return
     methods = comparison.rows[1:]  # after the winner
-    best = max(methods, key=lambda method: _of_map(method, results)["OA"])
-    points = 100 * (results.of_map["OA"] - _of_map(best, results)["OA"])
-    smoothed = ", smoothed" if results.is_smoothed and best.smoothed else ""
+    points = 100 * (results.of_map["OA"] - max(one.best_map["OA"] for one in methods))
     side = "above" if points >= 0 else "below"
+    marks = [" smoothed" * (one.best_map is not one.test) for one in methods]
+    if all(marks):  # one word for both
+        marks = [*[""] * (len(marks) - 1), ", smoothed"]
     others = ", ".join(
-        f"{short_title(one.title)} {_of_map(one, results)['OA']:.4f}" for one in methods
+        f"{short_title(one.title)} {one.best_map['OA']:.4f}{mark}"
+        for one, mark in zip(methods, marks, strict=True)
     )
-    yield f"{abs(points):.1f} points {side} the better of {others}{smoothed}"
-
-
-def _of_map(method: MethodResult, results: Results) -> Mapping[str, Any]:
-    return method.smoothed if results.is_smoothed and method.smoothed else method.test
+    yield f"{abs(points):.1f} points {side} the better of {others}"
 
 
 def _size(outcome: Outcome) -> str:

@@ -75,19 +75,13 @@ def verdict(results: Results) -> str:
 
 
 def lead(results: Results) -> tuple[float, str] | None:
-    """Return the points above the better reference method and its title, or None.
-
-    If the map is smoothed, the references are smoothed as well.
-    """
+    """Return the points above the best map of the reference methods and its title, or None."""
     rows = results.comparison.rows[1:] if results.comparison else ()
     if not rows:
         return None
-    figures = [
-        ((row.smoothed if results.is_smoothed and row.smoothed else row.test)["OA"], row.title)
-        for row in rows
-    ]
-    best, name = max(figures)
-    return 100 * (results.of_map["OA"] - best), name
+    best = max(rows, key=lambda row: float(row.best_map["OA"]))
+    smoothed = "" if best.best_map is best.test else ", smoothed"
+    return 100 * (results.of_map["OA"] - best.best_map["OA"]), best.title + smoothed
 
 
 def about_smoothing(results: Results) -> list[str]:

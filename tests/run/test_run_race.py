@@ -249,6 +249,8 @@ def test_bad_settings_are_refused() -> None:
         replace(RACE, race_steps=0)
     with refuses("race_epochs", 0, "must be 1 or more"):
         replace(RACE, race_epochs=0)
+    with refuses("seeds", 3, "from `seed` 4294967295 on, the last one must be at most 4294967295"):
+        replace(RACE, seed=2**32 - 1, seeds=3)
     with refuses("population", 10**20, "must be at most 1000000000"):
         replace(RACE, population=10**20)
 

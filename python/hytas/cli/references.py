@@ -79,11 +79,11 @@ def references(
     from hytas.machine import choose_device
     from hytas.run import RunConfig
 
-    config = RunConfig(seed=seed, **options.absolute_paths(settings))
+    config = RunConfig(seed=seed, seeds=seeds, **options.absolute_paths(settings))
     scene = as_scene(config.load_scene(), "references")
     decisive = ReferenceSettings.of(config, network_steps)
     numbers = range(seed, seed + seeds)
-    # Fail before the work starts if a split is impossible, or if the last seed is out of range.
+    # Fail before the work starts if a split is impossible.
     for number in reversed(numbers):
         decisive.make_split(scene, number)
     used = str(choose_device(device)) if any(METHODS[name].device for name in chosen) else "cpu"

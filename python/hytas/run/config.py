@@ -88,7 +88,7 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         self._fill()
         check_settings(self)
         object.__setattr__(self, "plugins", with_owners(self.plugins, self._used_names()))
-        check_seed(self.seed + self.seeds - 1)
+        check_seed(self.seed, self.seeds)
         if not self.data:
             raise InputError("data", rule="names no scene to train on")
         _ = self.files  # refuses lists of other lengths

@@ -20,14 +20,20 @@ from hytas.types import Pixels
 DEFAULT_TRAIN_PER_CLASS = 50
 
 
-def check_seed(seed: int) -> None:
+def check_seed(seed: int, seeds: int = 1) -> None:
     """Refuse seeds that some generators do not accept.
+
+    Args:
+        seeds: how many of them, from `seed` on.
 
     Raises:
         InputError: not in 0 to 2^32 - 1, the range of scikit-learn.
     """
     if not 0 <= seed < 2**32:
         raise InputError("seed", seed, f"must be 0 to {2**32 - 1}")
+    if seed + seeds > 2**32:
+        rule = f"from `seed` {seed} on, the last one must be at most {2**32 - 1}"
+        raise InputError("seeds", seeds, rule)
 
 
 def make_split(

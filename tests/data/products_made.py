@@ -101,6 +101,31 @@ _LEVEL = """<?xml version="1.0" encoding="UTF-8"?>
 <backgroundValue>-32768</backgroundValue></specific></level_X>"""
 
 
+def neon(path: Path, height: int = 6, width: int = 5, map_info: str = "", **changed: Any) -> Any:
+    """A NEON tile of 4 bands, of which one lies in water vapour; returns the stored values."""
+    cube = np.random.default_rng(4).integers(1, 9000, (height, width, 4)).astype(np.int16)
+    cube[0, 0] = -9999
+    corner = "UTM, 1.000, 1.000, 257000.000, 4112000.000, 1.0, 1.0, 11, North, WGS-84, units=Meters"
+    made: dict[str, Any] = {
+        "Reflectance_Data": cube,
+        "Metadata/Spectral_Data/Wavelength": np.array([450.0, 800, 1400, 2200], np.float32),
+        "Metadata/Spectral_Data/FWHM": np.full(4, 5.7, np.float32),
+        "Metadata/Coordinate_System/Map_Info": np.bytes_(map_info or f"{corner}, 0"),
+        "Metadata/Coordinate_System/EPSG Code": np.bytes_("32611"),
+        "Metadata/Ancillary_Imagery/Haze_Cloud_Water_Map": np.arange(30).reshape(6, 5) % 3,
+        "Metadata/Ancillary_Imagery/Weather_Quality_Indicator": np.ones((6, 5, 3), np.uint8),
+    }
+    with h5py.File(path, "w") as file:
+        for name, values in (made | changed).items():
+            file[f"SJER/Reflectance/{name}"] = values
+        stored = file["SJER/Reflectance/Reflectance_Data"]
+        stored.attrs["Data_Ignore_Value"] = -9999.0
+        stored.attrs["Scale_Factor"] = 10000.0
+        file["SJER/Reflectance"].attrs["Band_Window_1_Nanometers"] = [1340, 1445]
+        file["SJER/Reflectance"].attrs["Band_Window_2_Nanometers"] = [1790, 1955]
+    return cube
+
+
 def enmap(folder: Path, waves: tuple[float, ...] = (418.4, 550, 900, 1380, 2400)) -> Path:
     """An EnMAP L2A product of 5 bands, the fourth of which is empty; returns its image."""
     image = folder / f"{ENMAP}-SPECTRAL_IMAGE.TIF"

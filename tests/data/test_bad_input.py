@@ -137,6 +137,9 @@ def test_height_and_width_must_agree(mat, cube, labels):
     assert "must have the cube's height and width" in message
     message = refused(mat("a.mat", c=cube), mat("b.mat", gt=labels.T))
     assert "gt (11 x 9 uint8)" in message
+    assert message.endswith("transpose or rotate it")
+    message = refused(mat("a.mat", c=cube), mat("b.mat", gt=labels.reshape(-1, 1)))
+    assert message.endswith("gt is a list: reshape it to 9 x 11")
     message = refused(mat("a.mat", c=cube), mat("b.mat", gt=labels[1:]), labels_key="gt")
     assert "is 8 x 11 and the cube 9 x 11 x 6: height and width must agree" in message
     with pytest.raises(InputError, match="labels='TE': is 8 x 11 and the cube 9 x 11 x 6: height"):

@@ -302,6 +302,26 @@ def test_netcdf_place(tmp_path, cube):
     assert reader.nodata == -9999
 
 
+def test_netcdf_place_of_a_group(tmp_path, cube):
+    """Coordinates and grid mapping of the groups above count, as in products of AVIRIS."""
+    height, width, bands = cube.shape
+    with h5py.File(tmp_path / "c.nc", "w") as file:
+        file["crs"] = 0
+        file["crs"].attrs["crs_wkt"] = WKT
+        file["northing"] = 4100005.0 - 30 * np.arange(height)
+        file["easting"] = 500025.0 + 30 * np.arange(width)
+        file["group/wavelength"] = np.linspace(400, 2500, bands)
+        stored = file.create_dataset("group/reflectance", data=cube.transpose(2, 0, 1))
+        stored.attrs["grid_mapping"] = "crs"
+        for axis, name in enumerate(("group/wavelength", "northing", "easting")):
+            file[name].make_scale(name.rsplit("/", 1)[-1])
+            stored.dims[axis].attach_scale(file[name])
+    reader = open_cube(tmp_path / "c.nc")
+    np.testing.assert_array_equal(reader[:], cube)
+    assert reader.grid.transform == TRANSFORM
+    assert reader.grid.epsg == 32616
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux")
 def test_memory_of_windows_is_bounded(tmp_path):
     """Reading a 240 MB file by windows must not hold it: pages of a kept map would count."""

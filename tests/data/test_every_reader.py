@@ -209,6 +209,12 @@ def test_scales_and_control_points_that_are_not_used_give_a_note(folder: Path) -
     for extra in (gains, "reflectance scale factor = 10000\n"):
         write_envi(folder / "cube.img", made("geotiff"), "bil", "<", extra)
         assert "its scale of values" in open_cube(folder / "cube.img").notes[0]
+    write_envi(
+        folder / "cube.img", made("geotiff"), "bsq", "<", "reflectance scale factor = 1.00\n"
+    )
+    header = folder / "cube.hdr"
+    header.write_text(header.read_text().replace("interleave = bsq\n", ""))
+    assert open_cube(header).notes == ("its header names no interleave: it is read as bsq",)
 
 
 @pytest.mark.parametrize(

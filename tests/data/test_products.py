@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import rasterio
 from click.testing import CliRunner
-from products_made import ENMAP, desis, emit, enmap, pace, prisma
+from products_made import ENMAP, desis, emit, enmap, neon, pace, prisma
 
 from hytas.cli.inspect import inspect
 from hytas.data import Orthorectified, load_cube, load_scene, open_cube, open_file
@@ -271,6 +271,29 @@ def test_hyperion_bad_bands(tmp_path: Path) -> None:
     assert loaded.bad_bands == (0, 3)
 
 
+def test_neon_reflectance(tmp_path: Path) -> None:
+    path = tmp_path / "NEON_D17_SJER_DP3_257000_4112000_reflectance.h5"
+    stored = neon(path)
+    loaded = load_cube(path)
+    assert open_file(path).format == "NEON reflectance (HDF5)"
+    np.testing.assert_allclose(loaded.cube[loaded.valid], stored[loaded.valid] / 1e4, rtol=1e-6)
+    assert loaded.nodata == -9999
+    assert not loaded.valid[0, 0]
+    assert loaded.bad_bands == (2,)
+    np.testing.assert_allclose(loaded.fwhm, 5.7)
+    assert loaded.grid.transform == (1, 0, 257000, 0, -1, 4112000)
+    assert loaded.notes == ("1 pixels with NaN, infinite or no-data values masked",)
+    windows_agree(path)
+    with pytest.raises(InputError, match="holds no label map"):
+        load_scene(path)
+    for map_info in ("UTM, 1, 1, 2, 3, 1, 1, 11, North, WGS-84, units=Meters, 30", "UTM"):
+        neon(path, map_info=map_info)
+        assert load_cube(path).grid.transform is None
+    neon(path, **{"Metadata/Spectral_Data/Wavelength": np.zeros(4)})
+    with pytest.raises(InputError, match="a NEON product needs the list Wavelength"):
+        load_scene(path)
+
+
 def test_other_files_are_read_as_before(tmp_path: Path) -> None:
     path = tmp_path / "own.h5"
     with h5py.File(path, "w", libver="latest") as file:
@@ -290,11 +313,12 @@ def test_other_files_are_read_as_before(tmp_path: Path) -> None:
         (emit, "sensor geometry, latitudes and longitudes, with a lookup table", "4-5"),
         (prisma, "EPSG:32632", None),
         (pace, "sensor geometry, latitudes and longitudes", None),
+        (neon, "EPSG:32611", "3"),
     ],
 )
 def test_inspect_says_what_a_product_is(tmp_path: Path, product, place: str, bad: str) -> None:
-    product(tmp_path / "product.nc")
-    done = CliRunner().invoke(inspect, [str(tmp_path / "product.nc"), "--json"])
+    product(tmp_path / "product.h5")
+    done = CliRunner().invoke(inspect, [str(tmp_path / "product.h5"), "--json"])
     assert done.exit_code == 0, done.output
     description = json.loads(done.output)
     assert description["place"].startswith(place)

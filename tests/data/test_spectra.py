@@ -144,6 +144,33 @@ def test_files_as_spreadsheets_write_them(tmp_path: Path) -> None:
         of_frame(plain)
 
 
+def test_names_of_rows_are_no_band(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    table = pd.DataFrame({"red": np.arange(12) / 7, "nir": 0.5, "crop": ["a", "b"] * 6})
+    rows = table.to_csv(index=False, sep=" ", quoting=csv.QUOTE_NONNUMERIC).splitlines()
+    by_r = "\n".join([rows[0], *(f'"{number}" {row}' for number, row in enumerate(rows[1:], 1))])
+    by_pandas = table.sample(frac=1, random_state=0).to_csv()
+    numbered = table.assign(id=range(1, 13)).to_csv(index=False)
+    for text, left in ((by_r, "row names"), (by_pandas, "row names"), (numbered, "id")):
+        path.write_text(text)
+        loaded = of_frame(path)
+        assert f"columns that are no bands: {left}" in loaded.notes
+        np.testing.assert_allclose(np.sort(loaded.cube[:, 0, 0]), table["red"], rtol=1e-6)
+        assert read_rows(path, 2, None, ["crop"]).values.shape == (12, 2)
+    for doubtful in (by_r.replace('"2"', '"1"'), by_r.replace('"', "")):
+        path.write_text(doubtful)
+        with refuses("data", path, "a row has more values than the first line has names"):
+            of_frame(path)
+    path.write_text(table.set_axis(["x450_5", "x550_25", "crop"], axis=1).to_csv(index=False))
+    assert of_frame(path).wavelengths.tolist() == [450.5, 550.25]
+    path.write_text("\n".join(["0.1,0.2,1", "0.3,0.4,2"] * 6))
+    with refuses("label_column", "crop", "write a line of names above them"):
+        of_frame(path)
+    pytest.importorskip("pyarrow")
+    table.set_index("crop").to_parquet(tmp_path / "a.parquet")
+    assert of_frame(tmp_path / "a.parquet").class_names == ("a", "b")
+
+
 SURVEY = "id;x;y;crop;400;500;600\n" + "".join(
     f"{row};{row};{row};{CROPS[row % 2]};0,{row}1;0,{row}2;0,{row}3\n" for row in range(1, 9)
 )

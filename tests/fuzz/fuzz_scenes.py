@@ -145,6 +145,7 @@ def products() -> list[Sample]:
         _written("scene.h5", lambda path: products_made.prisma(path, "L1")),
         _written("scene.h5", products_made.pace),
         _written("scene.h5", lambda path: products_made.pace(path, "L1B")),
+        _written("scene.h5", products_made.neon),
     ]
 
 

@@ -1,7 +1,9 @@
 """Find the label maps among the variables of a file, by their shapes and names."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations, product
 
 import numpy as np
 
@@ -134,7 +136,8 @@ def _fitting(
         unfit = [v for v in contents.variables if _plane(v) is not None and v.kind == "text"]
         if unfit:
             require_number(unfit[0], contents, argument)
-        rule, hint = f"has no label map; it holds {listed(contents.variables)}", ""
+        rule = f"has no label map; it holds {listed(contents.variables)}"
+        hint = _list_hint(contents.variables, shape)
         if argument == "data":
             rule, hint = NO_MAP, "name its file with `labels`"
         raise InputError(argument, str(contents.path), rule, hint)
@@ -145,8 +148,19 @@ def _fitting(
             f"{names} must have the cube's height and width; the cube is "
             f"{' x '.join(map(str, shape))}"
         )
-        raise InputError(argument, str(contents.path), rule)
+        planes = [plane for plane in map(_plane, maps) if plane is not None]
+        is_turned = any(are_axes_of(plane[::-1], shape) for plane in planes)
+        hint = "it has them in the other order: transpose or rotate it" if is_turned else ""
+        raise InputError(argument, str(contents.path), rule, hint)
     return matches
+
+
+def _list_hint(variables: Sequence[Variable], shape: tuple[int, ...] | None) -> str:
+    """Return what to do with a list of the labels of all pixels of a cube, if there is one."""
+    for each, size in product(variables, combinations(shape or (), 2)):
+        if 0 not in size and max(each.shape, default=0) == math.prod(size) == math.prod(each.shape):
+            return f"{printable(each.name)} is a list: reshape it to {size[0]} x {size[1]}"
+    return ""
 
 
 def _fits(variable: Variable, shape: tuple[int, ...], grid: Grid | None) -> bool:

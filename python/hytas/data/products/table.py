@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from hytas.data.products import dlr, emit, pace, prisma
+from hytas.data.products import dlr, emit, neon, pace, prisma
 from hytas.data.record import Contents
 
 
@@ -18,6 +18,7 @@ PRODUCTS = (
     Product(emit.matches, emit.refine),
     Product(prisma.matches, prisma.refine),
     Product(pace.matches, pace.refine),
+    Product(neon.matches, neon.refine),
     Product(dlr.matches, dlr.refine),
 )
 

@@ -43,7 +43,8 @@ def read(path: Path) -> Contents:
         variables = tuple(_variable(path, name, item, size) for name, item in datasets.items())
         is_scaled = any("scale_factor" in map(str.lower, each.attributes) for each in variables)
         notes = (UNSCALED,) if is_scaled else ()
-        return Contents(path, "HDF5", variables, notes, attributes=_attributes(file))
+        attributes = {**_attributes(file), **_of_groups(file, datasets), **_texts(datasets)}
+        return Contents(path, "HDF5", variables, notes, attributes=attributes)
 
 
 def read_matlab(path: Path) -> Contents:
@@ -169,6 +170,26 @@ def _dims(item: Any) -> list[str]:
         scales = [str(scale.name).rsplit("/", 1)[-1] for scale in dimension.values()]
         names.append(dimension.label or (scales[0] if scales else ""))
     return names
+
+
+def _of_groups(file: Any, datasets: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of the groups that hold cubes, named by their paths."""
+    groups = {name.rpartition("/")[0] for name, item in datasets.items() if item.ndim == 3} - {""}
+    return {
+        f"{group}/{name}": value
+        for group in groups
+        for name, value in _attributes(file[group.encode("utf-8", "surrogateescape")]).items()
+    }
+
+
+def _texts(datasets: Mapping[str, Any]) -> dict[str, str]:
+    """Return the datasets that hold one short text, which are attributes in all but name."""
+    texts = {}
+    for name, item in datasets.items():
+        if _dtype(item).kind in "SO" and item.size == 1 and _stored(item) <= MOST_ATTRIBUTE:
+            with suppress(OSError, TypeError, ValueError, RuntimeError, KeyError):
+                texts[name] = plain(item[()])
+    return {name: text for name, text in texts.items() if isinstance(text, str)}
 
 
 def _attributes(item: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ _AS_STORED = {
     "mask_and_scale": False,
     "decode_times": False,
     "concat_characters": False,
-    "decode_coords": "all",
+    "decode_coords": "coordinates",
     "cache": False,
 }
 _CODECS = "pickle"
@@ -110,12 +110,28 @@ def _contents(
     check_count(sum(len(group.variables) for group in groups.values()), "datasets")
     variables = tuple(
         _variable(group[key], _name(place, str(key)), stored)
-        for place, group in groups.items()
-        for key in group.variables
+        for place, group in ((place, _with_parents(place, groups)) for place in groups)
+        for key in groups[place].variables
     )
     root = groups.get("/")
     attributes = {} if root is None else _plain(root.attrs)
     return Contents(path, name, variables, attributes=attributes)
+
+
+def _with_parents(place: str, groups: Mapping[str, Any]) -> Any:
+    """Return a group with the coordinates and the grid mappings of the groups that hold it (CF)."""
+    group = groups[place]
+    group = group.set_coords([name for name, each in group.variables.items() if not each.dims])
+    for parent in map(str, PurePosixPath(place).parents):
+        above = groups[parent].variables if parent in groups else {}
+        inherited = {
+            name: each
+            for name, each in above.items()
+            if name not in group.variables
+            and (not each.dims or (each.dims == (name,) and group.sizes.get(name) == each.size))
+        }
+        group = group.assign_coords(inherited)
+    return group
 
 
 def _name(group: str, name: str) -> str:

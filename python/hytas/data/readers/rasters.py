@@ -99,7 +99,10 @@ def read_envi(path: Path) -> Contents:
     names = {"y": "y", "x": "x", "b": "band"}
     dims = tuple(names[axis] for axis in envi.INTERLEAVES[layout])
     variable = replace(variable, read=raw.read, raw=raw, dims=dims, shape=raw.shape, block=())
-    return replace(contents, format=f"ENVI {layout.upper()}", variables=(variable,))
+    notes = contents.notes
+    if "interleave" not in envi.fields_of(header) and raw.shape[0] > 1:
+        notes = ("its header names no interleave: it is read as bsq", *notes)
+    return replace(contents, format=f"ENVI {layout.upper()}", variables=(variable,), notes=notes)
 
 
 def is_esri(path: Path) -> bool:
@@ -423,7 +426,8 @@ def _with_items(
 def _unused(dataset: Any, fields: Mapping[str, str]) -> Iterator[str]:
     """Yield a note on each fact of a raster that changes neither its values nor its place."""
     scales = {*zip(dataset.scales, dataset.offsets, strict=True)} - {(1.0, 0.0)}
-    if scales or "reflectance scale factor" in fields:
+    factor = fields.get("reflectance scale factor", "1").strip()
+    if scales or not re.fullmatch(r"1(\.0*)?", factor):
         yield UNSCALED
     if dataset.gcps[0]:
         yield (

@@ -67,6 +67,11 @@ FORMATS = (
 OWN: dict[str, Format] = {}
 """Formats of plug-ins; they come before ours."""
 fill("reader", OWN, lambda name, entry: Format(name, entry[0], entry[1], is_guarded=False))
+_NO_SCENES = (
+    (b"version https://git-lfs", "is a Git LFS pointer to the file", "run: git lfs pull"),
+    (b"# Created by Octave", "is a text file of Octave", "save it with -v7"),
+    (b"\x1f\x8b", "is compressed with gzip", "unpack it: gunzip FILE"),
+)
 _ZARR = (".zgroup", ".zarray", ".zmetadata", "zarr.json")
 
 
@@ -106,8 +111,9 @@ def open_file(path: Named, argument: str = "data") -> Contents:
         head = file.read(1024)
     if not head:
         raise InputError(argument, path, "is empty (0 bytes)")
-    if head.startswith(b"version https://git-lfs"):
-        raise InputError(argument, path, "is a Git LFS pointer to the file", "run: git lfs pull")
+    for magic, rule, hint in _NO_SCENES:
+        if head.startswith(magic):
+            raise InputError(argument, path, rule, hint)
     for entry in (*OWN.values(), *FORMATS):
         if entry.matches(head, path):
             with reading(argument, path, f"{entry.name} file"):
@@ -117,7 +123,10 @@ def open_file(path: Named, argument: str = "data") -> Contents:
         raise InputError(argument, path, rule)
     format_names = ", ".join(dict.fromkeys(entry.name for entry in FORMATS))
     rule = f"has no format that hytas reads ({format_names})"
-    raise InputError(argument, path, rule, "GDAL may convert it: gdal_translate FILE scene.tif")
+    is_text = path.suffix.lower() == ".txt"
+    of_text = "if it is a table of spectra, name it FILE.csv, or with tabs FILE.tsv"
+    hint = of_text if is_text else "GDAL may convert it: gdal_translate FILE scene.tif"
+    raise InputError(argument, path, rule, hint)
 
 
 def is_scene_folder(path: Path) -> bool:

@@ -21,8 +21,13 @@ SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
 _NUMBERED = re.compile(
     r"((?:.*?[^\d.,])??\.?)(\d+(?:[.,]\d+)?(?:e[-+]\d+)?)(?: ?nm)?", re.IGNORECASE
 )
+_OF_MATLAB = re.compile(r"^(x\d+)_(\d+)$")
 _WAVES = ("", "x", "wl")
 """Stems of names that are wavelengths in any unit."""
+ROW_NAMES = "row names"
+"""Column of the names of rows, which R and pandas write before the first column that has a name."""
+_FEW_ROWS = 10
+"""So many whole numbers may be measurements, even if they count."""
 SHOWN = 12
 """Names of columns in a message, at most."""
 
@@ -41,7 +46,9 @@ def read_columns(path: Path, labels: Any, options: SceneOptions) -> Parts:
     for argument, name in (("label_column", label), ("group_column", group)):
         if name is not None and name not in header:
             rule = f"no column of {path.name}, which has {column_names}"
-            raise InputError(argument, name, rule)
+            is_headless = all(_NUMBERED.fullmatch(one) for one in header)
+            hint = "if these are values, write a line of names above them" if is_headless else ""
+            raise InputError(argument, name, rule, hint)
     if label == group:
         raise InputError("group_column", group, "is the label column, too")
     others = [name for name in header if name not in (label, group)]
@@ -83,7 +90,8 @@ def by_stem(names: Iterable[str]) -> dict[str, dict[str, float]]:
     """Return two numbered names or more, and their numbers, by stem, such as "b" of b1 and b2."""
     stems: dict[str, dict[str, float]] = {}
     for name in names:
-        if (match := _NUMBERED.fullmatch(name)) is not None:
+        with_point = _OF_MATLAB.sub(r"\1.\2", name)
+        if (match := _NUMBERED.fullmatch(with_point)) is not None:
             stem = match[1].lower().strip("_ ")
             stems.setdefault(stem, {})[name] = float(match[2].replace(",", "."))
     return {stem: numbers for stem, numbers in stems.items() if len(numbers) > 1}
@@ -130,6 +138,7 @@ def frame_of(path: Path) -> Any:
     try:
         with reading("data", path, "table"):
             frame = pandas.read_parquet(path) if parquet else _read_text(path)
+            frame = frame if frame.index.names == [None] else frame.reset_index()
     except ImportError:
         hint = "pip install 'hytas[parquet]'"
         raise InputError("data", path, "Parquet needs pyarrow", hint) from None
@@ -146,10 +155,10 @@ def _read_text(path: Path) -> Any:
     """Read a file of columns as text, with decimal commas if these make more numbers."""
     import pandas
 
-    def read(decimal: str) -> Any:
+    def read(decimal: str, index: bool | None = False) -> Any:
         tab = "\t" if path.suffix.lower() == ".tsv" else None
         # Without an index, pandas takes a delimiter at the end of a row, and warns of more.
-        form = {"engine": "python", "encoding": "utf-8-sig", "index_col": False}
+        form = {"engine": "python", "encoding": "utf-8-sig", "index_col": index}
         with warnings.catch_warnings():
             warnings.simplefilter("error", pandas.errors.ParserWarning)
             return pandas.read_csv(path, sep=tab, decimal=decimal, **form)
@@ -161,21 +170,45 @@ def _read_text(path: Path) -> Any:
         texts = column.dropna().astype(str)
         return column.dtype.kind == "O" and bool(texts.str.contains(r"\d,\d").any())
 
+    def with_decimals(index: bool | None = False) -> Any:
+        frame = read(".", index)
+        with_commas = any(has_commas(column) for _, column in frame.items())
+        return max(frame, read(",", index), key=numbers) if with_commas else frame
+
     if not path.stat().st_size:
         raise InputError("data", path, "is empty")
     try:
-        frame = read(".")
-        with_commas = any(has_commas(column) for _, column in frame.items())
-        return max(frame, read(","), key=numbers) if with_commas else frame
+        try:
+            frame = with_decimals()
+        except pandas.errors.ParserWarning:
+            frame = with_decimals(index=None)
+            if not _are_row_names(path, frame.index):
+                raise
+            frame = frame.reset_index(names="Unnamed: 0")
+        first = frame.columns[0]
+        if not str(first).startswith("Unnamed: "):  # by pandas
+            return frame
+        return frame.rename(columns={first: ROW_NAMES}).astype({ROW_NAMES: str})
     except csv.Error:
         hint = "separate these by commas, semicolons or tabs"
         raise InputError("data", path, "its first line has no names of columns", hint) from None
-    except pandas.errors.ParserWarning:
+    except (pandas.errors.ParserError, pandas.errors.ParserWarning):
         rule = "a row has more values than the first line has names"
         hint = "name the column of row numbers, or delete it; delete delimiters at the ends of rows"
         raise InputError("data", path, rule, hint) from None
     except UnicodeDecodeError:
         raise InputError("data", path, "is no text in UTF-8", "save it as CSV UTF-8") from None
+
+
+def _are_row_names(path: Path, index: Any) -> bool:
+    """Return whether the values before the first named column are names of rows.
+
+    R writes them in quotes, and never twice. Without quotes, a value at the end of the rows may be
+    the one too many.
+    """
+    with path.open(encoding="utf-8-sig") as file:
+        next(file)
+        return index.nlevels == 1 and bool(index.is_unique) and next(file).startswith('"')
 
 
 def refuse_text(argument: str, path: Path, frame: Any) -> None:
@@ -206,7 +239,14 @@ def _values_of(column: Any) -> Array:
 
 
 def numeric_of(frame: Any, names: Iterable[str]) -> list[str]:
-    return [name for name in names if frame[name].dtype.kind in "iufb"]
+    """Return the columns of numbers, except of those that number the rows."""
+    numeric = [name for name in names if frame[name].dtype.kind in "iufb"]
+    return [name for name in numeric if not _are_numbers_of_rows(frame[name])]
+
+
+def _are_numbers_of_rows(column: Any) -> bool:
+    is_long = column.dtype.kind in "iu" and len(column) >= _FEW_ROWS
+    return is_long and are_counted(np.sort(column.to_numpy()))
 
 
 def numbers_of(columns: Any) -> Array:

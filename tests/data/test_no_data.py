@@ -74,7 +74,10 @@ def test_a_cube_without_labels_is_searched_by_rows():
         "is a no-data value, set nodata to -9999"
     )
     assert undeclared_in_rows(tall, -9999.0, bands) == ()
-    assert undeclared_in_rows(with_border(0.0)[0], None, bands) == ()
+    (note,) = undeclared_in_rows(with_border(0.0)[0], None, bands)
+    assert "48 pixels in 16 of" in note
+    assert note.endswith("set nodata to 0")
+    assert undeclared_in_rows(-with_border(0.0)[0], None, bands) == ()
     (note,) = undeclared_in_rows(cube[:5], None, bands)
     assert note.startswith("15 pixels hold -9999 in most bands")
 

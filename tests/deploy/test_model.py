@@ -222,6 +222,8 @@ def test_another_sensor_is_refused(exported: Exported) -> None:
         deployed.check_scene(103, None, "other")
     with pytest.raises(InputError, match=r"band 3 lies at 552\.2 nm .* at 452\.2 nm"):
         deployed.check_scene(24, trained + 100.0 * (np.arange(24) == 2))
+    with pytest.raises(InputError, match="bands are the model's in another order: sort them"):
+        deployed.check_scene(24, trained[::-1])
     with pytest.raises(InputError, match=r"patches: shape \(2, 7, 7, 24\); the model takes"):
         deployed.predict_patches(np.zeros((2, 7, 7, 24), np.uint16))
     one = dataclasses.replace(deployed.card, bands=1, wavelengths=(550.0,))

@@ -25,6 +25,7 @@ from small_model import Exported, small_scene
 from commands import Run
 from hytas.cli.classify import classify
 from hytas.data.grid import Grid, wkt_of_epsg
+from hytas.data.labels.names import gdal_classes
 from hytas.deploy import ClassMap, DeployedModel, classify_scene
 from hytas.deploy.journal import open_journal
 from hytas.deploy.outputs import Extras, check_place, write_confidence, write_map
@@ -171,6 +172,12 @@ def test_ids_beyond_a_byte_keep_their_colours(exported: Exported, tmp_path: Path
     assert style(tmp_path / "map.qml")[9][0] == "c<&>"
     with opened(tmp_path / "map.tif") as file:
         assert file.colormap(1)[700][:3] == card.palette[3]
+    # Without the category names, the attribute table gives the same.
+    beside = tmp_path / "map.tif.aux.xml"
+    beside.write_text(re.sub("<Category>.*</Category>|<Entry .*/>", "", beside.read_text()))
+    names, colours = gdal_classes(tmp_path / "map.tif")
+    assert names == dict(zip(card.class_ids, card.class_names, strict=True))
+    assert colours == dict(zip(card.class_ids, card.palette, strict=True))
 
 
 def test_envi_classification_as_spectral_reads_it(

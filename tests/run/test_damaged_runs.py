@@ -280,6 +280,18 @@ def test_a_forged_preset_is_named(scene: Scene, run: Path, preset: object) -> No
         again(scene, run)
 
 
+def test_a_recipe_that_minutes_made_shorter_is_made_again(scene: Scene, run: Path) -> None:
+    recipe, plan = run / "recipe.json", run / "minutes.json"
+    shorter = json.loads(recipe.read_text()) | {"steps": 7}
+    for path, content in ((recipe, shorter), (plan, {"steps": [7, 40], "folds": [3, 3]})):
+        path.write_text(json.dumps(content))
+    Manifest(run).record([recipe, plan])
+    recipe.write_text("")
+    _, said = again(scene, run)
+    assert [line.split(": ")[-1] for line in said] == ["made again from weights.safetensors"]
+    assert json.loads(recipe.read_text()) == shorter
+
+
 def test_forged_times_are_one_line(scene: Scene, run: Path) -> None:
     times = json.loads((run / "times.json").read_text())
     times["search"]["seconds"] = []

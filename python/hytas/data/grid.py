@@ -1,6 +1,5 @@
 """The pixels of a scene or a label map, and where they lie on the earth."""
 
-import logging
 import math
 from collections.abc import Sequence
 from contextlib import suppress
@@ -25,7 +24,6 @@ SAME_PIXELS = 0.01
 METRES_OF_DEGREE = 111_320.0
 """Of a meridian."""
 
-_SILENT = logging.NullHandler()
 WGS_84 = "EPSG:4326"
 """System of latitude and longitude."""
 
@@ -186,11 +184,9 @@ class Grid:
 def gdal(**options: Any) -> Any:
     """Return a context in which GDAL lists no folder and uses no network.
 
-    Messages of GDAL and PROJ stay off standard error in it.
+    Messages of GDAL and PROJ go to the logger of rasterio in it, not to standard error.
     """
     rasterio = library("rasterio", "grid", "a place on the earth")
-    logging.getLogger("rasterio").propagate = False
-    logging.getLogger("rasterio").addHandler(_SILENT)
     safe = {
         "GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR",
         "GDAL_PAM_ENABLED": "NO",

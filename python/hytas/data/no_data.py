@@ -87,6 +87,8 @@ def undeclared_in_rows(
 ) -> tuple[str, ...]:
     """Return the note of `undeclared` for a cube without labels, compared with its other pixels.
 
+    Zeros give a note if most other values are above 0: a map shows them as a class.
+
     Args:
         cube: (H, W, B); a few rows are read, with the first and the last.
         bands: indices of the bands to check.
@@ -104,11 +106,15 @@ def undeclared_in_rows(
             yield values, np.ones(len(values), np.bool_)
 
     seen = f"{seen} in {len(rows)} of {height} rows" if len(rows) < height else seen
-    return _remark(lines(), every, seen, "the others")
+    return _remark(lines(), every, seen, "the others", is_zero_odd=True)
 
 
 def _remark(
-    lines: Iterable[tuple[Array, Mask]], every: int, seen: str, others: str
+    lines: Iterable[tuple[Array, Mask]],
+    every: int,
+    seen: str,
+    others: str,
+    is_zero_odd: bool = False,
 ) -> tuple[str, ...]:
     """Return a note on odd values in most bands of the pixels (N, B) of `lines`.
 
@@ -129,6 +135,8 @@ def _remark(
         return ()
     low, high = (float(q) for q in np.quantile(compared.astype(np.float64), (0.001, 0.999)))
     odd = {v: n for v, n in filled.items() if _is_odd(v, low, high, compared.dtype)}
+    if is_zero_odd and 0.0 in filled and np.median(compared) > 0:
+        odd[0.0] = filled[0.0]
     if not odd:
         return ()
     common = sorted(odd, key=lambda value: -odd[value])

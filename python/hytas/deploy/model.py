@@ -244,9 +244,12 @@ class DeployedModel:
         if (farthest := farthest_band(wavelengths, trained)) is None:
             return None
         worst, spacing = farthest
+        is_turned = np.abs(np.sort(wavelengths) - np.sort(trained)).max() <= spacing / 2
+        order = "; its bands are the model's in another order: sort them, as gdal_translate -b does"
         return (
             f"band {worst + 1} lies at {wavelengths[worst]:.1f} nm and that of {self.path} at "
             f"{trained[worst]:.1f} nm: at most one band spacing ({spacing:.1f} nm) is allowed"
+            f"{order if is_turned else ''}"
         )
 
     def fit_dtype(self, values: Array, origin: tuple[int, int] = (0, 0)) -> Array:
@@ -273,6 +276,8 @@ class DeployedModel:
                     rule=f"its values are {values.dtype.newbyteorder('=')} and {self.path} takes "
                     f"{wanted}, which cannot hold {_reason(values[first], wanted)}, the value at "
                     f"{_place(first, origin)}",
+                    hint="give the scene the unit and the type of the training's, such as with "
+                    "gdal_translate -scale -ot",
                 )
         return np.ascontiguousarray(converted)
 

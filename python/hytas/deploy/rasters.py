@@ -200,7 +200,13 @@ def _envi_classes(card: ModelCard) -> str:
 
 
 def _categories(card: ModelCard, coloured: bool) -> str:
-    """Return the names of the classes, and their colours if `coloured`, as GDAL stores them."""
+    """Return names and colours of the classes as GDAL stores them.
+
+    Category names are for older programs; QGIS from 3.30 on and ArcGIS read the attribute table.
+
+    Args:
+        coloured: whether the raster has no colour table of its own.
+    """
     names = category_names(card) if _has_table(card) else []
     lines = [f"      <Category>{escape(name)}</Category>" for name in names]
     lines = ["    <CategoryNames>", *lines, "    </CategoryNames>"]
@@ -209,8 +215,25 @@ def _categories(card: ModelCard, coloured: bool) -> str:
         entries = [f'      <Entry c1="{r}" c2="{g}" c3="{b}" c4="255" />' for r, g, b in table]
         lines += ["    <ColorInterp>Palette</ColorInterp>"]
         lines += ["    <ColorTable>", *entries, "    </ColorTable>"]
-    lines = ["<PAMDataset>", '  <PAMRasterBand band="1">', *lines]
+    lines = ["<PAMDataset>", '  <PAMRasterBand band="1">', *lines, *_attribute_table(card)]
     return "\n".join([*lines, "  </PAMRasterBand>", "</PAMDataset>", ""])
+
+
+def _attribute_table(card: ModelCard) -> list[str]:
+    """Return the lines of an attribute table: types and usages are numbers of GDAL."""
+    columns = (("Value", 0, 5), ("Class", 2, 2), ("Red", 0, 6), ("Green", 0, 7), ("Blue", 0, 8))
+    fields = [
+        f'      <FieldDefn index="{place}"><Name>{name}</Name><Type>{kind}</Type>'
+        f"<Usage>{usage}</Usage></FieldDefn>"
+        for place, (name, kind, usage) in enumerate(columns)
+    ]
+    classes = zip(card.class_ids, card.class_names, card.palette, strict=True)
+    rows = [
+        f'      <Row index="{place}">{"".join(f"<F>{cell}</F>" for cell in cells)}</Row>'
+        for place, cells in enumerate((n, escape(name), *rgb) for n, name, rgb in classes)
+    ]
+    head = '    <GDALRasterAttributeTable tableType="thematic">'
+    return [head, *fields, *rows, "    </GDALRasterAttributeTable>"]
 
 
 def _style(card: ModelCard) -> str:

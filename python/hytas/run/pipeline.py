@@ -118,8 +118,8 @@ def run_pipeline(
         plan = plan_of(run.context, references=references)
         trains = config.recipe.epochs != 0
         stages = (*plan.choosing, *(plan.finishing if trains else ()))
-        _introduce(run, stages)
         repair(run, (*plan.choosing, *plan.finishing))
+        _introduce(run, stages)
         load_server(workers)
         search, *others = plan.choosing
         run_stages([search], run)
@@ -164,8 +164,8 @@ def train_architecture(
     with open_run(out, config, scene, device, report, check, command) as run:
         folder = run.folder
         plan = plan_of(run.context)
-        _introduce(run, plan.finishing)
         repair(run, plan.finishing)
+        _introduce(run, plan.finishing)
         if not folder.architecture.exists():
             write_json(folder.architecture, chosen)
         elif read_json(folder.architecture) != chosen:

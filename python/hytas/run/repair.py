@@ -8,7 +8,7 @@ from typing import Any
 from hytas.errors import InputError
 from hytas.export import FILES
 from hytas.run.artefacts import AGAIN, Artefact
-from hytas.run.folder import ARTEFACTS, RunFolder, write_json
+from hytas.run.folder import ARTEFACTS, RunFolder, read_json, write_json
 from hytas.run.progress import Report
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
@@ -128,12 +128,19 @@ def _restore(folder: RunFolder, path: Path) -> bool:
         if path == folder.architecture:
             chosen = _as_scored(folder, dict(model.card.architecture))
         else:
-            chosen = {"preset": model.training["preset"]}
-    except (InputError, KeyError, TypeError):
+            chosen = {"preset": model.training["preset"], **_shorter_lengths(folder)}
+    except (InputError, KeyError, TypeError, ValueError):
         return False
     write_json(path, chosen)
     folder.manifest.record([path])
     return True
+
+
+def _shorter_lengths(folder: RunFolder) -> dict[str, int]:
+    """Return the lengths of a final training that minutes made shorter."""
+    plan = read_json(folder.pace) if folder.pace.exists() else {}
+    lengths = {name: plan[name] for name in ("steps", "folds") if name in plan}
+    return {name: done for name, (done, most) in lengths.items() if done != most}
 
 
 def _as_scored(folder: RunFolder, architecture: dict[str, Any]) -> dict[str, Any]:

@@ -64,8 +64,8 @@ class RunFolder:
     )
     references = Artefact(
         "references.json",
-        "accuracy of SVM and random forest, on held-out pixels next to the winner, and on test "
-        "pixels",
+        "accuracy of SVM and random forest, raw and smoothed: on held-out pixels next to the "
+        "winner, and on test pixels",
         "reference methods",
         ("weights",),
     )

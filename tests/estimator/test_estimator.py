@@ -319,12 +319,9 @@ def test_arrays_that_are_no_scene(fitted: HSIClassifier, halves: tuple[np.ndarra
 
 
 def test_the_package_does_not_load_it() -> None:
-    code = (
-        "import hytas, sys; before = 'sklearn' in sys.modules; hytas.HSIClassifier;"
-        "print(before, 'sklearn' in sys.modules)"
-    )
+    code = "import hytas, sys; dir(hytas); print('sklearn' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "True"]
+    assert done.stdout == "False\n"
 
 
 def test_progress_goes_to_standard_error(
@@ -368,25 +365,26 @@ def test_score_takes_weights(fitted: HSIClassifier, halves: tuple[np.ndarray, ..
         fitted.score(cube, test, sample_weight=np.ones(3))
 
 
-def test_data_arrays_in_and_out(fitted: HSIClassifier, halves: tuple[np.ndarray, ...]) -> None:
+def test_data_arrays_in_and_out(halves: tuple[np.ndarray, ...]) -> None:
     cube, train, test = halves
+    plain = HSIClassifier(**SMALL).fit(cube, train)
     places = {"y": np.arange(24.0)[::-1], "x": np.arange(30.0)}
     array = xarray.DataArray(cube, places, ("y", "x", "band"), attrs={"_FillValue": -1})
     labels = xarray.DataArray(train, places, ("y", "x"))
-    again = HSIClassifier("40K..60K-params", "dss", **SETTINGS)
+    again = HSIClassifier(**SMALL)
     again.fit(array.transpose("band", "x", "y"), labels.transpose("x", "y"))
     found = again.predict(array)
     assert found.dims == ("y", "x")
     assert found.dtype == np.uint8
     assert found.y.equals(array.y)
-    assert np.array_equal(found.values, fitted.predict(cube))
+    assert np.array_equal(found.values, plain.predict(cube))
     probabilities = again.predict_proba(array)
     assert probabilities.dims == ("y", "x", "class")
     assert probabilities["class"].values.tolist() == [2, 5, 9]
-    assert np.allclose(probabilities.values, fitted.predict_proba(cube), atol=1e-5)
+    assert np.allclose(probabilities.values, plain.predict_proba(cube), atol=1e-5)
     tested = xarray.DataArray(test, places, ("y", "x"))
-    assert again.score(array, tested) == fitted.score(cube, test)
+    assert again.score(array, tested) == plain.score(cube, test)
     shifted = tested.isel(x=slice(3, 30))  # a part of it, on the same grid
-    assert again.score(array, shifted) == fitted.score(cube, np.where(np.arange(30) < 3, 0, test))
+    assert again.score(array, shifted) == plain.score(cube, np.where(np.arange(30) < 3, 0, test))
     with pytest.raises(InputError, match="no pixel of them lies in the cube"):
         again.score(array, tested.assign_coords(x=places["x"] + 300))

@@ -19,15 +19,6 @@ ALL = ",".join(name for name in PROXIES if name != "inherited").replace(
 )
 
 
-def test_any_space_goes_through_every_proxy(wide_shape, wide_batch) -> None:
-    for architecture in WIDE:
-        (result,) = Evaluator(ALL, wide_shape, batch=wide_batch).score([architecture])
-        assert not result["reasons"]
-        assert all(math.isfinite(value) for value in result["scores"].values())
-        network = build_network(architecture, wide_shape)
-        assert result["scores"]["params"] == count_parameters(network)
-
-
 def test_pixels_that_the_network_never_sees_change_nothing(wide_shape, wide_batch) -> None:
     architecture, (patches, labels) = {**WIDE[1], "patch": 3}, wide_batch
     other = patches.clone()
@@ -43,22 +34,26 @@ def test_pixels_that_the_network_never_sees_change_nothing(wide_shape, wide_batc
     assert one == pytest.approx(three, rel=1e-6)
 
 
-def test_score_depends_on_neither_companions_nor_order(wide_shape, wide_batch) -> None:
+def test_every_proxy_scores_any_network_whatever_its_companions(wide_shape, wide_batch) -> None:
     def scored(architectures):
         scorer = Evaluator(ALL, wide_shape, batch=wide_batch, seed=2)
-        return [result["scores"] for result in scorer.score(architectures)]
+        results = scorer.score(architectures)
+        assert not any(result["reasons"] for result in results)
+        return [result["scores"] for result in results]
 
     state = torch.random.get_rng_state()
     alone = [scored([architecture])[0] for architecture in WIDE]
-    mixed = [*WIDE, *({**small, "space": "hytas"} for small in SMALL)]
-    assert scored(mixed[::-1])[::-1][: len(WIDE)] == alone
+    assert scored([SMALL[0], *WIDE[::-1]])[:0:-1] == alone
     assert torch.equal(torch.random.get_rng_state(), state)
+    for architecture, scores in zip(WIDE, alone, strict=True):
+        assert all(math.isfinite(value) for value in scores.values())
+        assert scores["params"] == count_parameters(build_network(architecture, wide_shape))
 
 
 @pytest.mark.parametrize("init", ["pool", "own"])
 def test_seeds_and_inits_move_every_score(init, wide_shape, wide_batch) -> None:
     first, other = (
-        Evaluator(ALL, wide_shape, batch=wide_batch, seed=seed, init=init).score(WIDE[3:])[0]
+        Evaluator(ALL, wide_shape, batch=wide_batch, seed=seed, init=init).score(WIDE[3:4])[0]
         for seed in (0, 1)
     )
     same = {n for n in first["scores"] if first["scores"][n] == other["scores"][n]}

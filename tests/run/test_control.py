@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from one_candidate import CONFIG
+from without_references import run_pipeline
 
 from hytas.data import Scene
 from hytas.report import render
-from hytas.run import run_pipeline
 from hytas.run.delivering.control import EVOLVED
 from hytas.run.delivering.findings import run_facts
 from hytas.run.folder import RunFolder

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import torch
 from one_candidate import CONFIG
+from without_references import run_pipeline
 
 from hytas.data import Scene, make_split, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.manifest import Manifest
-from hytas.run import RunConfig, run_pipeline
+from hytas.run import RunConfig
 from hytas.run.context import open_run, prepare
 from hytas.run.final import stage, tasks
 from hytas.run.final.held_out import HeldOut

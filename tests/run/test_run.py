@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from without_references import run_pipeline
 
 from hytas._engine import builtin_space_text
 from hytas.data import Scene, Split, SplitSettings, overlap_fraction, scene_from_arrays
@@ -19,7 +20,7 @@ from hytas.export import FORMATS
 from hytas.manifest import Manifest
 from hytas.models import count_parameters
 from hytas.proxies import PROXIES
-from hytas.run import RunConfig, RunFolder, export_run, run_pipeline
+from hytas.run import RunConfig, RunFolder, export_run
 from hytas.run.context import prepare
 from hytas.run.final import train as final_train
 from hytas.run.folder import LEFTOVER
@@ -300,7 +301,7 @@ def test_seeds_report_the_spread_and_the_first_ships(scene: Scene, tmp_path: Pat
 
 
 def test_further_seeds_train_the_same_on_any_workers(scene: Scene, tmp_path: Path) -> None:
-    run_pipeline(TRAINED, scene, tmp_path / "1", device="cpu", references=False)
+    run_pipeline(TRAINED, scene, tmp_path / "1", device="cpu")
     shutil.copytree(tmp_path / "1", tmp_path / "2")
     report, weights = Lines(), []
     for workers in ("1", "2"):
@@ -311,7 +312,6 @@ def test_further_seeds_train_the_same_on_any_workers(scene: Scene, tmp_path: Pat
             run,
             device="cpu",
             report=report,
-            references=False,
             workers=workers,
         )
         weights.append((run / "seed-1" / "weights.safetensors").read_bytes())
@@ -469,7 +469,7 @@ def test_without_validation_pixels_the_proxy_chooses(scene: Scene, tmp_path: Pat
 
 def test_exporting_again_keeps_what_the_other_seeds_reached(scene: Scene, tmp_path: Path) -> None:
     config = replace(TRAINED, seeds=2)
-    first = run_pipeline(config, scene, tmp_path / "run", device="cpu")
+    first = run_pipeline(config, scene, tmp_path / "run", device="cpu", references=True)
     trained_elsewhere = {**first.metrics, "device": "cuda"}
     metrics = tmp_path / "run" / "metrics.json"
     metrics.write_text(json.dumps(trained_elsewhere))

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from without_references import run_pipeline
 
 from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
@@ -23,7 +24,7 @@ from hytas.race import (
     race_scores,
     rung_results,
 )
-from hytas.run import SILENT, RunConfig, prepared, run_pipeline
+from hytas.run import SILENT, RunConfig, prepared
 from hytas.run.choosing.searching import finalist_count, first_steps, race_task, ranked_evaluations
 from hytas.run.context import open_run, prepare
 from hytas.run.final.decide import Conditions, decide

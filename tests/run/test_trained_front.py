@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from without_references import run_pipeline
 
 from hytas.data import Scene
 from hytas.race.front import non_dominated
-from hytas.run import RunConfig, run_pipeline
+from hytas.run import RunConfig
 from hytas.train import Recipe
 from refusals import refuses
 from tiny import SPACE

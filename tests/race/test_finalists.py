@@ -52,6 +52,14 @@ def sized(number: int, params: int, **genes: object) -> Evaluation:
     return replace(evaluation(number, **genes), costs={"params": params})
 
 
+def test_known_architectures_race() -> None:
+    ranked = [sized(place, 1000 - place, tokens="pixel", width=place) for place in range(20)]
+    known = [{"space": "s", "tokens": "pixel", "width": 17}]
+    assert 17 not in {one.id for one in diverse(ranked, 4)}
+    assert 17 in {one.id for one in diverse(ranked, 4, known=known)}
+    assert [one.id for one in diverse(ranked, 1, portfolio=True, known=known)] == [17]
+
+
 def test_finalists_are_of_every_size_however_good_the_proxy_finds_large_ones() -> None:
     sizes = [1000 - 8 * place for place in range(100)] + [90, 80, 70]
     ranked = [sized(place, size, width=place) for place, size in enumerate(sizes)]

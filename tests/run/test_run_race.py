@@ -154,6 +154,21 @@ def test_where_test_pixels_lie_apart_a_race_judges_on_pixels_that_lie_apart() ->
         assert np.maximum(rows, columns).min() > 1  # no patch of one holds one of the others
 
 
+def test_known_architectures_race_whatever_their_score(tmp_path: Path) -> None:
+    feasible = prepare(RACE, fixed_scene(), CPU).feasible
+    assert feasible is not None
+    known = [feasible.unrank(number) for number in range(2)]
+    path = tmp_path / "known.json"
+    path.write_text(json.dumps(known))
+    asked = replace(RACE, start_with=[str(path)], finalists=2, race_steps=1)
+    with open_run(tmp_path / "run", asked, fixed_scene(), "cpu", SILENT) as run:
+        run_stages(plan_of(run.context).choosing, run)
+    evaluations, trainings = kept(tmp_path / "run")
+    raced = {training.id for training in trainings}
+    assert {item.id for item in evaluations if item.architecture in known} >= raced
+    assert len(raced) == 2
+
+
 def wide_scene() -> Scene:
     """Three classes in small fields all over the scene."""
     generator = np.random.default_rng(3)

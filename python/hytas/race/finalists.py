@@ -1,7 +1,7 @@
 """Choose the finalists: some of kinds that won before, the others diverse."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -22,7 +22,12 @@ PORTFOLIO_SHARE = 3
 """One of so many finalists is of the portfolio and of the largest size class, at most."""
 
 
-def diverse(ranked: Sequence[Evaluation], count: int, portfolio: bool = False) -> list[Evaluation]:
+def diverse(
+    ranked: Sequence[Evaluation],
+    count: int,
+    portfolio: bool = False,
+    known: Collection[Mapping[str, Any]] = (),
+) -> list[Evaluation]:
     """Choose `count` finalists of every size and of many kinds.
 
     With `portfolio`, a third at most are of kinds that won races before: of each the candidate of
@@ -43,6 +48,7 @@ def diverse(ranked: Sequence[Evaluation], count: int, portfolio: bool = False) -
         ranked: the best first.
         count: of the finalists; all of `ranked` if there are fewer.
         portfolio: whether kinds that won before come first, in each size class.
+        known: architectures that race before all others; of more than `count` those of best rank.
 
     Returns:
         The finalists, the best first.
@@ -54,7 +60,9 @@ def diverse(ranked: Sequence[Evaluation], count: int, portfolio: bool = False) -
     count = min(count, len(ranked))
     shares = [count * weight // sum(WEIGHTS) for weight in WEIGHTS[1:]]
     most = [count // PORTFOLIO_SHARE, *shares] if portfolio else []
-    chosen = [rank for size, n in enumerate(most) for rank in _portfolio(ranked, classes, size, n)]
+    given = [rank for rank, item in enumerate(ranked) if item.architecture in known]
+    won = [rank for size, n in enumerate(most) for rank in _portfolio(ranked, classes, size, n)]
+    chosen = list(dict.fromkeys([*given, *won]))[:count]
     taken: Counter[Any] = Counter(kind for rank in chosen for kind in kinds[rank])
     sizes: Counter[int] = Counter(classes[rank] for rank in chosen)
     while len(chosen) < count:

@@ -1,8 +1,9 @@
 """Successive halving of finalists, which are trained briefly and ranked on validation pixels."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,7 @@ def race(
     *,
     finalists: int,
     steps: int,
+    known: Collection[Mapping[str, Any]] = (),
     workers: WorkersLike = None,
     notify: Notify = lambda _: None,
     on_training: Callable[[RaceProgress], None] = lambda _: None,
@@ -79,6 +81,7 @@ def race(
         store: keeps the trainings.
         finalists: of the first rung; all of `ranked` if there are fewer.
         steps: optimiser steps of the first rung.
+        known: architectures that are finalists before all others.
         workers: that train finalists in parallel (`hytas.workers.open_workers`): a number of
             processes, a text of `workers`, or an executor. None starts one process a core, or as
             many as the memory of a GPU allows.
@@ -95,7 +98,7 @@ def race(
     """
     ranking = find_ranking(task.ranking)
     # A vote prefers the middle: where two patches of each kind race, it took the smaller one.
-    chosen = diverse(ranked, finalists, portfolio=task.unlabelled is None)
+    chosen = diverse(ranked, finalists, task.unlabelled is None, known)
     waiting = [Racer(one, name) for one in chosen for name in task.recipes_for(one.architecture)]
     results: dict[Key, list[RungResult]] = {}
     on_cpu, sent = task.device.type == "cpu", task.patch_bytes

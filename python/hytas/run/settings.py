@@ -311,8 +311,8 @@ class SearchSettings:
     )
     start_with: Sequence[str] = _search(
         (),
-        "Files of known architectures that are candidates, too, such as the architecture.json of "
-        "another run.",
+        "Files of known architectures that are candidates, too, and race, such as the "
+        "architecture.json of a run with a smaller budget.",
         rule=_SEVERAL,
     )
     pareto: str | None = _search(

@@ -252,6 +252,7 @@ def hold_race(
         store,
         finalists=finalists,
         steps=steps,
+        known=[one.architecture for one in store.evaluations() if one.id < 0],  # of `start_with`
         workers=run.training_workers,
         notify=run.report.line,
         on_training=run.report.training,

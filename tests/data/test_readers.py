@@ -9,6 +9,7 @@ import rasterio
 import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rasterio.enums import ColorInterp
 from reader_files import write_v73
 from scipy.io import savemat
 
@@ -58,6 +59,17 @@ def test_split_layout(mat, cube, labels):
     assert_same(scene, cube, labels)
     np.testing.assert_array_equal(scene.train > 0, (labels > 0) & mask)
     np.testing.assert_array_equal(scene.labels, np.maximum(scene.train, scene.test))
+
+
+def test_masks_of_a_split_are_no_maps(mat, cube, labels):
+    """Maps of classes whose names differ by "train" and "test" are a split; masks are not."""
+    mask = np.arange(labels.size).reshape(labels.shape) % 3 == 0
+    scene = load_scene(mat(c=cube, gt=labels, gt_Train=labels * mask, gt_Test=labels * ~mask))
+    np.testing.assert_array_equal(scene.train > 0, (labels > 0) & mask)
+    scene = load_scene(mat(c=cube, gt=labels, train_mask=mask, test_mask=~mask))
+    assert scene.train is None
+    assert scene.notes[0].startswith("not used: train_mask (9 x 11 logical), test_mask (9 x 11 ")
+    assert load_scene(mat(c=cube, gt=labels, latest=mask)).notes == ()
 
 
 def test_split_layout_in_two_files_and_by_key(mat, cube, labels):
@@ -251,7 +263,7 @@ def write_envi(path: Path, fields: dict[str, object], data: bytes) -> Path:
     return header
 
 
-CUBE = {"samples": 4, "lines": 3, "bands": 2, "data type": 1}
+CUBE = {"interleave": "bsq", "samples": 4, "lines": 3, "bands": 2, "data type": 1}
 
 
 def test_envi_data_that_are_too_long_are_refused(tmp_path: Path) -> None:
@@ -516,19 +528,30 @@ def test_structures_in_structures_of_matlab(mat, cube, labels) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
-@pytest.mark.parametrize("where", ["YES", "NO"])
+@pytest.mark.parametrize("where", ["YES", "NO", "alpha"])
 def test_the_mask_of_a_geotiff(tmp_path: Path, cube, labels, where: str) -> None:
     height, width, bands = cube.shape
     mask = np.arange(labels.size).reshape(labels.shape) % 5 > 0
     size = {"height": height, "width": width, "dtype": cube.dtype.name}
+    is_band = where == "alpha"
     with (
-        rasterio.Env(GDAL_TIFF_INTERNAL_MASK=where),
-        rasterio.open(tmp_path / "a.tif", "w", driver="GTiff", count=bands, **size) as file,
+        rasterio.Env(GDAL_TIFF_INTERNAL_MASK="YES" if is_band else where),
+        rasterio.open(
+            tmp_path / "a.tif", "w", driver="GTiff", count=bands + is_band, **size
+        ) as file,
     ):
-        file.write(cube.transpose(2, 0, 1))
-        file.write_mask(mask)
+        file.write(cube.transpose(2, 0, 1), list(range(1, bands + 1)))
+        for band in range(1, bands + 1):
+            file.set_band_description(band, f"X{400 + band / 4}")  # as R's terra
+        if is_band:
+            file.colorinterp = [*file.colorinterp[:-1], ColorInterp.alpha]
+            file.write(255 * mask.astype(cube.dtype), bands + 1)
+        else:
+            file.write_mask(mask)
     np.save(tmp_path / "gt.npy", labels)
     scene = load_scene(tmp_path / "a.tif", tmp_path / "gt.npy")
     np.testing.assert_array_equal(scene.valid, mask)
+    np.testing.assert_array_equal(scene.wavelengths, 400 + np.arange(1, bands + 1) / 4)
+    assert any("its last band is opacity" in note for note in scene.notes) == is_band
     np.testing.assert_array_equal(scene.cube[mask], cube[mask])
     np.testing.assert_array_equal(np.array((0, *scene.class_ids))[scene.labels], labels * mask)

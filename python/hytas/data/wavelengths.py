@@ -27,6 +27,7 @@ _DESCRIPTION = re.compile(
     rf"({_NUMBER.pattern})\s*(nanomet(?:er|re)s?|micromet(?:er|re)s?|microns?|nm|[uµμ]m)\b",
     re.IGNORECASE,
 )
+_BARE = re.compile(rf"\s*X?({_NUMBER.pattern})\s*")
 _TRUE, _FALSE = {"true", "t", "yes", "y", "good"}, {"false", "f", "no", "n", "bad"}
 
 
@@ -122,11 +123,16 @@ def good_bands(values: Any, bands: int) -> tuple[Mask | None, str]:
 def in_descriptions(texts: Sequence[str | None]) -> tuple[list[str] | None, str | None]:
     """Return the wavelengths that descriptions of bands name, such as "410.0 Nanometers".
 
+    Numbers alone, such as those of R's terra, are wavelengths if their unit is sure.
+
     Returns:
         A text for each band and their unit; None and None if one band has no wavelength.
     """
     searched = [_DESCRIPTION.search(text or "") for text in texts]
     matches = [match for match in searched if match is not None]
+    bare = [match[1] for text in texts if (match := _BARE.fullmatch(text or ""))]
+    if bare and len(bare) == len(texts) and nanometres(bare)[0] is not None:
+        return bare, None
     units = {_UNITS[_plain(match[2])]: match[2] for match in matches}
     if len(matches) < len(texts) or len(units) != 1:
         return None, None

@@ -383,7 +383,10 @@ def _paired(data: Listed, labels: Listed, kind: str = "") -> list[Files]:
     scenes, maps = listed(data), listed(labels)
     if maps and len(maps) != len(scenes):
         number = "1 scene" if len(scenes) == 1 else f"{len(scenes)} scenes"
-        hint = f"give one for each `{kind}data`, in the same order"
+        hint = (
+            f"give one for each `{kind}data`, in the same order; a training and a test map of one "
+            "scene lie in one file (`labels_key`)"
+        )
         raise InputError(f"{kind}labels", rule=f"{len(maps)} given for {number}", hint=hint)
     return list(zip(scenes, maps or (None,) * len(scenes), strict=True))
 

@@ -1,6 +1,7 @@
 """Find the label maps among the variables of a file, by their shapes and names."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
@@ -23,15 +24,9 @@ PICTURES = ("PNG", "BMP")
 NO_MAP = "holds no label map"
 """Rule that a file with a cube alone breaks, if labels are needed."""
 
-# Pairs of names of a training and a test map, in lower case.
-SPLIT_NAMES = (
-    ("tr", "te"),
-    ("train", "test"),
-    ("trlabel", "tslabel"),
-    ("train_gt", "test_gt"),
-    ("train_labels", "test_labels"),
-    ("train_map", "test_map"),
-)
+# Pairs of names of a training and a test map, in lower case, besides those of "train" and "test".
+SPLIT_NAMES = (("tr", "te"), ("trlabel", "tslabel"))
+_OF_SPLIT = re.compile(r"(?<![a-z])(train|test)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +79,8 @@ def find_maps(
         return fit
     # Only the user can choose one of several maps.
     rule = f"holds several maps ({listed(label_maps)})"
-    raise InputError(argument, str(contents.path), rule, "name one with `labels_key`")
+    hint = "name one with `labels_key`, or two for training and test, as TRAIN,TEST"
+    raise InputError(argument, str(contents.path), rule, hint)
 
 
 def maps_in(contents: Contents, shape: tuple[int, ...] | None = None) -> list[Variable]:
@@ -178,11 +174,28 @@ def grid_of(variable: Variable) -> Grid | None:
 
 
 def _split_pair(maps: Sequence[Variable]) -> list[Variable]:
-    by_name = {variable.name.rsplit("/", 1)[-1].lower(): variable for variable in maps}
-    for train, test in SPLIT_NAMES:
-        if train in by_name and test in by_name:
+    by_name = {_last_name(variable): variable for variable in maps}
+    # A mask says which pixels train, and not their classes.
+    like_train = [(name, name.replace("train", "test")) for name in by_name if "mask" not in name]
+    for train, test in (*SPLIT_NAMES, *like_train):
+        if train in by_name and test in by_name and train != test:
             return [by_name[train], by_name[test]]
     return []
+
+
+def unused_split(contents: Contents, raws: Sequence[RawMap]) -> list[str]:
+    """Return a note on arrays that are named like a split, if a single other map is used."""
+    others = [each for each in contents.variables if _OF_SPLIT.search(_last_name(each))]
+    if len(raws) > 1 or not others or raws[0].name in [each.name for each in others]:
+        return []
+    return [
+        f"not used: {listed(others)}; a split needs two maps of classes, whose names labels_key "
+        "gives, as TRAIN,TEST"
+    ]
+
+
+def _last_name(variable: Variable) -> str:
+    return variable.name.replace(".", "/").rsplit("/", 1)[-1].lower()
 
 
 def _raw_map(variable: Variable, contents: Contents, argument: str) -> RawMap:

@@ -114,6 +114,7 @@ def of_rasters(
     file_notes = [f"{each.path.name}: {note}" for each in sources for note in each.notes]
     classes = _classes(raws, sources[0], options, argument)
     classes.notes[:0] = file_notes if argument == "labels" else []
+    classes.notes.extend(find.unused_split(sources[0], raws))
     if class_ids is not None:
         classes = _with_class_ids(classes, class_ids, raws[0])
     maps = classes.maps

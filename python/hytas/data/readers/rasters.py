@@ -63,18 +63,22 @@ def read(path: Path, driver: str, name: str) -> Contents:
             _check_size(dataset, path, driver)
         if driver in _COMPOSED:
             _check_files(dataset, path)
-        fields = _fields(dataset, header)
-        facts = envi.header_facts(fields, dataset.count)
+        fields, indexes = _fields(dataset, header), _indexes(dataset)
+        facts = envi.header_facts(fields, len(indexes))
         colours = dict(facts.class_colours) or _palette(dataset)
-        bands, notes = _with_items(dataset, facts.bands, "wavelength" in fields)
+        bands, notes = _with_items(dataset, indexes, facts.bands, "wavelength" in fields)
         notes += tuple(_unused(dataset, fields))
-        unmarked = _variable(dataset, path.stem, partial(_values, str(path), driver))
-        nodata_values = dataset.nodatavals
+        values = partial(_values, str(path), driver)
+        unmarked = _variable(dataset, indexes, path.stem, values)
+        nodata_values, has_alpha = dataset.nodatavals[: len(indexes)], len(indexes) < dataset.count
         has_mask = [flag.name for flag in dataset.mask_flag_enums[0]] == ["per_dataset"]
     # GDAL reads any text of an ENVI header as 0.
     nodata_values = (facts.nodata,) if driver == "ENVI" else nodata_values
     variable = _with_nan(replace(unmarked, bands=bands, stored=path.stat().st_size), nodata_values)
-    if has_mask and not variable.is_colour:
+    if has_alpha:
+        behind = slice(len(indexes), len(indexes) + 1)
+        variable = _masked(variable, lambda key: values((behind, *key[1:]))[0])
+    elif has_mask and not variable.is_colour:
         variable = _masked(variable, partial(_mask, str(path), driver))
     if driver == "GTiff" and variable.shape[0] == 1 and len(pages := like_pages(path)) > 1:
         variable = _stack(path, variable, pages)
@@ -101,7 +105,7 @@ def read_envi(path: Path) -> Contents:
     variable = replace(variable, read=raw.read, raw=raw, dims=dims, shape=raw.shape, block=())
     notes = contents.notes
     if "interleave" not in envi.fields_of(header) and raw.shape[0] > 1:
-        notes = ("its header names no interleave: it is read as bsq", *notes)
+        notes = (*notes, "its header names no interleave: it is read as bsq")
     return replace(contents, format=f"ENVI {layout.upper()}", variables=(variable,), notes=notes)
 
 
@@ -290,10 +294,21 @@ def _masked(variable: Variable, mask: Callable[[Key], Array]) -> Variable:
     return replace(variable, dtype=str(dtype), read=values, size=size)
 
 
-def _variable(dataset: Any, name: str, values: Any) -> Variable:
-    dtype = np.result_type(*(_numpy(text) for text in dataset.dtypes))
-    shape = (dataset.count, dataset.height, dataset.width)
+def _is_colour(dataset: Any) -> bool:
     colours = [each.name for each in dataset.colorinterp]
+    return colours[:3] == ["red", "green", "blue"] and len(colours) <= 4
+
+
+def _indexes(dataset: Any) -> Sequence[int]:
+    """Return the numbers of the bands, except of one of opacity (alpha), which is a mask."""
+    is_last_alpha = dataset.count > 1 and dataset.colorinterp[-1].name == "alpha"
+    indexes: Sequence[int] = dataset.indexes
+    return indexes[:-1] if is_last_alpha and not _is_colour(dataset) else indexes
+
+
+def _variable(dataset: Any, indexes: Sequence[int], name: str, values: Any) -> Variable:
+    dtype = np.result_type(*(_numpy(dataset.dtypes[index - 1]) for index in indexes))
+    shape = (len(indexes), dataset.height, dataset.width)
     return Variable.of_type(
         name,
         shape,
@@ -302,7 +317,7 @@ def _variable(dataset: Any, name: str, values: Any) -> Variable:
         dims=("band", "y", "x"),
         grid=_grid(dataset),
         block=(1, *map(int, dataset.block_shapes[0])),
-        is_colour=colours[:3] == ["red", "green", "blue"] and len(colours) <= 4,
+        is_colour=_is_colour(dataset),
     )
 
 
@@ -403,21 +418,21 @@ def _tags(dataset: Any, band: int = 0, **domain: str) -> dict[str, str]:
 
 
 def _with_items(
-    dataset: Any, facts: BandFacts, has_list: bool
+    dataset: Any, indexes: Sequence[int], facts: BandFacts, has_list: bool
 ) -> tuple[BandFacts, tuple[str, ...]]:
     """Return the facts, with those that each band has of its own where the header has none.
 
     Args:
         has_list: whether the header lists wavelengths, which GDAL then gives to each band as well.
     """
-    items = [_tags(dataset, band) for band in dataset.indexes]
-    imagery = [_tags(dataset, band, ns="IMAGERY") for band in dataset.indexes]
+    items = [_tags(dataset, band) for band in indexes]
+    imagery = [_tags(dataset, band, ns="IMAGERY") for band in indexes]
     listed = unit = None
     if facts.wavelengths is None and not has_list:
         listed, unit = _listed(dataset, items, imagery)
     fwhm = band_items(items, "fwhm") or band_items(imagery, "fwhm_um")
     flags = band_items(items, "bbl", "good", "bad_band_multiplier") if facts.good is None else None
-    own, notes = band_facts(dataset.count, listed, unit, fwhm, flags=flags)
+    own, notes = band_facts(len(indexes), listed, unit, fwhm, flags=flags)
     if listed is not None:
         facts = replace(facts, wavelengths=own.wavelengths, fwhm=own.fwhm)
     return facts if own.good is None else replace(facts, good=own.good), tuple(notes)
@@ -429,6 +444,8 @@ def _unused(dataset: Any, fields: Mapping[str, str]) -> Iterator[str]:
     factor = fields.get("reflectance scale factor", "1").strip()
     if scales or not re.fullmatch(r"1(\.0*)?", factor):
         yield UNSCALED
+    if len(_indexes(dataset)) < dataset.count:
+        yield "its last band is opacity (alpha): where it is 0 there is no data"
     if dataset.gcps[0]:
         yield (
             "its ground control points are not used, so it has no place: gdalwarp makes a raster "
@@ -455,7 +472,7 @@ def _listed(
     texts = band_items(imagery, "central_wavelength_um")
     if texts is not None:
         return texts, "um"
-    return in_descriptions(dataset.descriptions)
+    return in_descriptions(dataset.descriptions[: len(items)])
 
 
 def _palette(dataset: Any) -> dict[int, tuple[int, int, int]]:

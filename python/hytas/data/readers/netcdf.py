@@ -108,10 +108,11 @@ def _contents(
     path: Path, name: str, groups: Mapping[str, Any], stored: Mapping[str, int]
 ) -> Contents:
     check_count(sum(len(group.variables) for group in groups.values()), "datasets")
+    own = {place: list(group.variables) for place, group in groups.items() if group.variables}
     variables = tuple(
         _variable(group[key], _name(place, str(key)), stored)
-        for place, group in ((place, _with_parents(place, groups)) for place in groups)
-        for key in groups[place].variables
+        for place, group in ((place, _with_parents(place, groups)) for place in own)
+        for key in own[place]
     )
     root = groups.get("/")
     attributes = {} if root is None else _plain(root.attrs)

@@ -245,8 +245,9 @@ def numeric_of(frame: Any, names: Iterable[str]) -> list[str]:
 
 
 def _are_numbers_of_rows(column: Any) -> bool:
-    is_long = column.dtype.kind in "iu" and len(column) >= _FEW_ROWS
-    return is_long and are_counted(np.sort(column.to_numpy()))
+    if column.dtype.kind not in "iu" or column.hasnans or len(column) < _FEW_ROWS:
+        return False
+    return are_counted(np.sort(column.to_numpy()))
 
 
 def numbers_of(columns: Any) -> Array:

@@ -50,7 +50,15 @@ def test_text_named_mat(tmp_path, text):
 
 def test_other_files(tmp_path):
     (tmp_path / "scene.txt").write_text("hello")
-    assert "has no format that hytas reads (MATLAB v7.3, NumPy" in refused(tmp_path / "scene.txt")
+    message = refused(tmp_path / "scene.txt")
+    assert "has no format that hytas reads (MATLAB v7.3, NumPy" in message
+    assert message.endswith("name it FILE.csv, or with tabs FILE.tsv")
+    for name, head, hint in (
+        ("a.mat", b"# Created by Octave 8", "-v7"),
+        ("a.gz", b"\x1f\x8b", "E"),
+    ):
+        (tmp_path / name).write_bytes(head)
+        assert refused(tmp_path / name).endswith(hint)
     for member, hint in (("xl/workbook.xml", "save the sheet as CSV"), ("a.shp", "unpack it")):
         with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
             archive.writestr(member, "")

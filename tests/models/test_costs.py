@@ -32,7 +32,7 @@ def macs(network: nn.Module, patches: torch.Tensor) -> int:
 
 
 @pytest.mark.parametrize("name", ["hytas", "hytas-wide", "hytas-tiny"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(shape=SHAPES, seed=st.integers(0, 2**32))
 def test_params_and_macs_are_those_of_the_network(name: str, shape: InputShape, seed: int) -> None:
     space, _ = open_space(name, offered=shape.variables())

@@ -80,15 +80,14 @@ def test_counts_of_the_papers() -> None:
 @pytest.mark.parametrize(("side", "channels", "classes"), [IMAGENET, (37, 5, 7), (8, 1, 10)])
 def test_costs_are_those_of_the_networks(space, side, channels, classes) -> None:
     shape = shape_of(space, side, channels, classes)
-    count = 20 if side == 224 else 5
-    opened, architectures = drawn(space, shape, count)
+    opened, architectures = drawn(space, shape, 8 if side == 224 else 3)
     for place, architecture in enumerate(architectures):
         network = on_meta(architecture, shape)
         costs = opened.cost(architecture)
         assert costs["params"] == count_parameters(network), architecture
         initializers = as_network(network, "test").initializers()
         assert initializers.keys() == dict(network.named_parameters()).keys()
-        if place < 4 and not space.startswith("autoformer"):
+        if place < 2 and not space.startswith("autoformer"):
             assert costs["macs"] == counted_cost(architecture, shape, "macs")
 
 
@@ -110,7 +109,7 @@ def test_a_network_runs_with_slices_of_the_largest(space: str) -> None:
     generator = torch.Generator().manual_seed(0)
     small = space in ("autoformer-mini", "pit-tiny")
     sizes = full_sizes(space, shape)
-    _, architectures = drawn(space, shape, 12 if small else 40)
+    _, architectures = drawn(space, shape, 12)
     full = {n: 0.1 * torch.randn(s, generator=generator) for n, s in sizes.items()} if small else {}
     images = torch.randn(2, 16, 16, 2, generator=generator)
     for architecture in architectures:

@@ -25,6 +25,7 @@ from hytas.references import (
     ReferenceSettings,
     Results,
     Task,
+    checkpoint,
     parse_methods,
     run_references,
 )
@@ -236,6 +237,45 @@ def test_results_resume_and_refuse_other_settings(scene: Scene, tmp_path: Path) 
     path.write_text('{"a": 1}')
     with pytest.raises(InputError, match="holds no results of reference methods"):
         Results(path, setting)
+
+
+@pytest.mark.parametrize("damage", [False, True])
+def test_a_stopped_training_resumes_within_its_fit(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bool
+) -> None:
+    """Dropout, the order of the pixels and the moments of the optimizer go on as if never stopped;
+    a damaged file is left alone."""
+    monkeypatch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0.0)
+    settings = dataclasses.replace(SETTINGS, steps=9, patch_size=7)
+    setting = settings.setting(scene)
+    whole = run_references(scene, settings, ["s2mamba"], [0], Results(None, setting))
+    results = Results(tmp_path / "fits.json", setting)
+    seen: list[int] = []
+
+    def stop_at_six(method: str, seed: int, work: str, done: int, total: int) -> None:
+        seen.append(done)
+        if (work, done) == ("train", 6) and seen.count(6) == 1:
+            raise KeyboardInterrupt
+
+    def run() -> dict[str, Any]:
+        return run_references(scene, settings, ["s2mamba"], [0], results, progress=stop_at_six)
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    kept = results.checkpoint("s2mamba", 0)
+    assert kept is not None
+    assert kept.exists()
+    if damage:
+        content = bytearray(kept.read_bytes())
+        content[-5] ^= 1
+        kept.write_bytes(content)
+    torch.manual_seed(5)
+    again = run()
+    assert seen[7] == (0 if damage else 6)
+    (one,), (other,) = (found["methods"]["s2mamba"]["runs"] for found in (whole, again))
+    assert one["test"] == other["test"]
+    assert one["smoothed"] == other["smoothed"]
+    assert [path.name for path in tmp_path.iterdir() if "checkpoint" in path.name] == []
 
 
 def _keep(path: Path, first: int, start: Any) -> None:

@@ -1,5 +1,6 @@
 """Keep the result of each fit in a JSON file, so that a stopped run can go on."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,10 +37,19 @@ class Results:
                 return run
         return None
 
+    def checkpoint(self, method: str, seed: int) -> Path | None:
+        """Return the file from which the fit of a method and seed resumes; None without results."""
+        if self.path is None:
+            return None
+        setting = hashlib.sha256(json.dumps(self.setting, sort_keys=True).encode()).hexdigest()
+        return self.path.with_name(f"{self.path.name}.{method}-{seed}-{setting[:8]}.checkpoint")
+
     def add(self, run: dict[str, Any]) -> None:
         """Keep a result: `method`, `seed`, `test` (accuracy report), `seconds`, `details`."""
         self.runs.append(run)
         self._write()
+        if (checkpoint := self.checkpoint(run["method"], run["seed"])) is not None:
+            checkpoint.unlink(missing_ok=True)
 
     def _write(self) -> None:
         if self.path is None:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,13 @@ from numpy.typing import NDArray
 
 from hytas.data import LabelledData, Scene, Split
 from hytas.deploy.smoothing import RADIUS, Smoothing, around, smooth_pixels
+from hytas.errors import InputError
 from hytas.metrics import accuracy_report, mean_and_deviation, summarise
 from hytas.references.classical import thinned
 from hytas.references.results import Results
 from hytas.references.table import METHODS
 from hytas.references.task import Fit, Progress, ReferenceSettings, Task
+from hytas.tensors import read_facts
 from hytas.types import Pixels
 from hytas.workers import Shared, WorkersLike, open_workers
 
@@ -58,7 +61,11 @@ def run_references(
         for text in (splits[seed].describe(), *splits[seed].notes):
             line(f"seed {seed}: {text}")
     every = [(method, splits[seed]) for method in methods for seed in seeds]
-    missing = [(method, split) for method, split in every if not results.get(method, split.seed)]
+    missing = [
+        (method, split, results.checkpoint(method, split.seed))
+        for method, split in every
+        if not results.get(method, split.seed)
+    ]
     for run in _fits(scene, settings, missing, device, progress, line, workers):
         results.add(run)
         _report_fit(run, line)
@@ -85,16 +92,16 @@ def run_references(
 def _fits(
     scene: Scene,
     settings: ReferenceSettings,
-    wanted: Sequence[tuple[str, Split]],
+    wanted: Sequence[tuple[str, Split, Path | None]],
     device: str,
     progress: Callable[[str, int, str, int, int], None],
     line: Callable[[str], None],
     workers: WorkersLike,
 ) -> Iterator[dict[str, Any]]:
     if workers is None:
-        for method, split in wanted:
+        for method, split, checkpoint in wanted:
             advance = partial(progress, method, split.seed)
-            yield _fit_and_test(scene, settings, method, split, device, advance)
+            yield _fit_and_test(scene, settings, method, split, checkpoint, device, advance)
         return
     with open_workers(workers, on_cpu=device == "cpu", sent_bytes=scene.cube.nbytes) as pool:
         shared = pool.share(scene)
@@ -102,10 +109,10 @@ def _fits(
             line(f"{len(wanted)} fits by {pool.name}; a line follows after each")
         jobs = (
             (
-                *(shared, settings, method, split, device),
+                *(shared, settings, method, split, checkpoint if pool.sees_files else None, device),
                 None if pool.elsewhere else partial(progress, method, split.seed),
             )
-            for method, split in wanted
+            for method, split, checkpoint in wanted
         )
         yield from pool.run(_fit_in_worker, jobs, len(wanted))
 
@@ -115,6 +122,7 @@ def _fit_in_worker(
     settings: ReferenceSettings,
     method: str,
     split: Split,
+    checkpoint: Path | None,
     device: str,
     progress: Progress | None,
 ) -> dict[str, Any]:
@@ -122,7 +130,7 @@ def _fit_in_worker(
 
     with one_thread_on_cpu(device):
         quiet = progress or (lambda *_: None)
-        return _fit_and_test(shared.get(), settings, method, split, device, quiet)
+        return _fit_and_test(shared.get(), settings, method, split, checkpoint, device, quiet)
 
 
 def _fit_and_test(
@@ -130,13 +138,18 @@ def _fit_and_test(
     settings: ReferenceSettings,
     method: str,
     split: Split,
+    checkpoint: Path | None,
     device: str,
     progress: Progress,
 ) -> dict[str, Any]:
-    started = time.perf_counter()
+    started = time.perf_counter() - _seconds_before(checkpoint)
     split = replace(split, test=split.reported)
     fit = fit_method(
-        scene, split, settings, method, smoothed=split.test, device=device, progress=progress
+        *(scene, split, settings, method),
+        smoothed=split.test,
+        device=device,
+        checkpoint=checkpoint,
+        progress=progress,
     )
     seconds = time.perf_counter() - started
     figures = figures_of_test(scene, split, fit)
@@ -147,6 +160,14 @@ def _fit_and_test(
         "seconds": round(seconds, 3),
         "details": dict(fit.details),
     }
+
+
+def _seconds_before(checkpoint: Path | None) -> float:
+    """Return the seconds that a fit took before it was stopped."""
+    try:
+        return 0.0 if checkpoint is None else float(read_facts(checkpoint)["seconds"])
+    except (InputError, OSError, KeyError, TypeError, ValueError):
+        return 0.0
 
 
 def _report_fit(run: Mapping[str, Any], line: Callable[[str], None]) -> None:
@@ -168,6 +189,7 @@ def fit_method(
     *,
     smoothed: Pixels | None = None,
     device: str = "cpu",
+    checkpoint: Path | None = None,
     progress: Progress = lambda *_: None,
 ) -> Fit:
     """Fit a method to the training and validation pixels of a split; predict its test pixels.
@@ -178,12 +200,13 @@ def fit_method(
         method: a name in `METHODS`.
         smoothed: flat indices (k,), ascending, of test pixels whose predictions are smoothed, too;
             images have no map.
+        checkpoint: file from which the training of a network resumes; None keeps nothing.
         progress: called with the current work, how much of it is done, and the total.
 
     Raises:
         InputError: the training pixels have fewer than two classes, or the settings do not fit.
     """
-    task = Task.of(scene, split, settings, device)
+    task = replace(Task.of(scene, split, settings, device), checkpoint=checkpoint)
     if smoothed is None or not (isinstance(scene, Scene) and scene.has_map):
         return METHODS[method].load()(task, progress)
     valid = scene.valid_mask(task.fit_scaling(None).bands)

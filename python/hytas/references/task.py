@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -79,6 +80,7 @@ class Task:
         fit_scaling: function of a method of scaling ("standard", "minmax", None for the configured
             one); it returns the scaling, fitted on the training pixels.
         groups: numbers (n,) of the groups of training pixels that no fold may divide, or None.
+        checkpoint: file from which the training of a network resumes, or None.
     """
 
     read: Read
@@ -94,6 +96,7 @@ class Task:
     steps: int | None
     fit_scaling: Callable[[str | None], Preprocessing]
     groups: Pixels | None = None
+    checkpoint: Path | None = None
 
     @classmethod
     def of(

@@ -13,6 +13,7 @@ from hytas.data import Preprocessing
 from hytas.machine import arithmetic
 from hytas.models import InputShape, check_band_group, count_parameters
 from hytas.models.layers import probabilities
+from hytas.references.checkpoint import TrainingState
 from hytas.references.task import Fit, Progress, Task
 
 TEST_BATCH = 128
@@ -57,17 +58,22 @@ def train(
     plan: Plan,
     progress: Progress,
 ) -> None:
-    """Train with a plan; the seed of the task decides the order of the pixels."""
+    """Train with a plan; the seed of the task decides the order of the pixels.
+
+    A training that resumes from the checkpoint of its task gives the same result as one that
+    never stopped, on the same machine.
+    """
     peaks = [group["lr"] for group in optimizer.param_groups]
     generator = np.random.default_rng(task.seed)
-    order = np.empty(0, dtype=np.int64)
+    state = TrainingState(task.checkpoint, network, optimizer, generator)
+    state.resume()
     size = min(plan.batch, len(task.train))
     network.train()
-    for step in range(plan.steps):
+    for step in range(state.step, plan.steps):
         progress("train", step, plan.steps)
-        if len(order) < (1 if plan.rest else size):
-            order = generator.permutation(len(task.train))
-        chosen, order = order[:size], order[size:]
+        if len(state.order) < (1 if plan.rest else size):
+            state.order = generator.permutation(len(task.train))
+        chosen, state.order = state.order[:size], state.order[size:]
         for group, peak in zip(optimizer.param_groups, peaks, strict=True):
             group["lr"] = peak * plan.schedule(step / plan.steps)
         read = plan.augment(task.patches(task.train[chosen], scaling), generator)
@@ -78,6 +84,8 @@ def train(
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
+        state.step = step + 1
+        state.keep()
 
 
 @torch.inference_mode()

@@ -269,6 +269,13 @@ def test_the_named_lists_of_a_file_find_their_array(tmp_path: Path) -> None:
     assert load_scene(path, group_column="plot").class_names == ("0", "1", "2")
 
 
+@pytest.mark.parametrize("first", ["sep=;\n", '"sep=;"\r\n', "\ufeffsep=;\r\n"])
+def test_tables_for_excel_name_their_separator(tmp_path: Path, first: str) -> None:
+    text = frame().to_csv(index=False, sep=";", decimal=",")
+    (tmp_path / "a.csv").write_text(first + text, encoding="utf-8")
+    np.testing.assert_allclose(of_frame(tmp_path / "a.csv").cube[:, 0], values()[0], rtol=1e-6)
+
+
 def test_missing_values_of_pandas(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     table = frame().convert_dtypes()

@@ -363,6 +363,20 @@ def test_bad_input_is_one_line_and_status_2(
     assert "Traceback" not in done.stderr
 
 
+def test_an_interrupt_says_whether_anything_is_kept(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hytas.references.run_references", interrupted)
+    command = ("references", "--data", file, *QUICK, "--methods", "rf")
+    for out, words in (((), "nothing is kept"), (("--out", tmp_path / "a.json"), "to go on")):
+        done = run_here(*command, *out)
+        assert done.returncode == 130
+        assert words in done.stderr
+
+
 FOUR = (*QUICK, "--methods", "rf", "--seeds", 4, "--json")
 
 

@@ -89,18 +89,24 @@ def references(
     used = str(choose_device(device)) if any(METHODS[name].device for name in chosen) else "cpu"
     results = Results(out, decisive.setting(scene))
     console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
-    with console.status("") as status:
-        fits = run_references(
-            scene,
-            decisive,
-            chosen,
-            numbers,
-            results,
-            device=used,
-            progress=_shower(console, status.update),
-            line=lambda text: console.print(escaped(text)),
-            workers=workers,
-        )
+    try:
+        with console.status("") as status:
+            fits = run_references(
+                scene,
+                decisive,
+                chosen,
+                numbers,
+                results,
+                device=used,
+                progress=_shower(console, status.update),
+                line=lambda text: console.print(escaped(text)),
+                workers=workers,
+            )
+    except KeyboardInterrupt:
+        if out is not None:
+            raise
+        click.echo("interrupted: nothing is kept; a command with --out can go on", err=True)
+        raise SystemExit(130) from None
     echo(json.dumps(fits, indent=1, allow_nan=False) if as_json else _text(fits))
 
 

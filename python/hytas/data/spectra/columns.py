@@ -22,6 +22,8 @@ _NUMBERED = re.compile(
     r"((?:.*?[^\d.,])??\.?)(\d+(?:[.,]\d+)?(?:e[-+]\d+)?)(?: ?nm)?", re.IGNORECASE
 )
 _OF_MATLAB = re.compile(r"^(x\d+)_(\d+)$")
+_SEPARATOR = re.compile(r'"?sep=(.)"?\r?\n')
+"""First line of tables that are written for Excel."""
 _WAVES = ("", "x", "wl")
 """Stems of names that are wavelengths in any unit."""
 ROW_NAMES = "row names"
@@ -157,11 +159,12 @@ def _read_text(path: Path) -> Any:
 
     def read(decimal: str, index: bool | None = False) -> Any:
         tab = "\t" if path.suffix.lower() == ".tsv" else None
+        sep, skipped = (declared[1], 1) if declared else (tab, 0)
         # Without an index, pandas takes a delimiter at the end of a row, and warns of more.
         form = {"engine": "python", "encoding": "utf-8-sig", "index_col": index}
         with warnings.catch_warnings():
             warnings.simplefilter("error", pandas.errors.ParserWarning)
-            return pandas.read_csv(path, sep=tab, decimal=decimal, **form)
+            return pandas.read_csv(path, sep=sep, skiprows=skipped, decimal=decimal, **form)
 
     def numbers(frame: Any) -> int:
         return sum(kind.kind in "iufb" for kind in frame.dtypes)
@@ -177,6 +180,8 @@ def _read_text(path: Path) -> Any:
 
     if not path.stat().st_size:
         raise InputError("data", path, "is empty")
+    with path.open("rb") as file:
+        declared = _SEPARATOR.match(file.read(20).decode("utf-8-sig", "replace"))
     try:
         try:
             frame = with_decimals()

@@ -27,9 +27,11 @@ def test_fill_that_no_file_declares_is_named(fill):
     assert scene_from_arrays(cube, labels, nodata=fill).notes == ()
 
 
-def test_zeros_and_bright_pixels_are_no_fill():
+def test_zeros_are_named_where_values_are_above_them_and_bright_pixels_are_not():
     cube, labels = with_border(0.0)
-    assert scene_from_arrays(cube, labels).notes == ()
+    (note,) = scene_from_arrays(cube, labels).notes
+    assert note.endswith("set nodata to 0")
+    assert scene_from_arrays(-cube, labels).notes == ()
     cube, labels = with_border(0.0)
     cube[:, 10:13] = 1e5 * np.linspace(1, 2, cube.shape[2])  # no two bands alike
     assert scene_from_arrays(cube, labels).notes == ()

@@ -15,6 +15,8 @@ USUAL = (32767.0, 65535.0)
 MOST_NAMED = 3
 MOST_SAMPLED = 10**6
 MOST_ROWS = 16
+LEAST_ZEROS = 0.001
+"""Share of pixels of zeros from which they may be no data; fewer may be dark."""
 
 
 def as_stored(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
@@ -65,8 +67,8 @@ def undeclared(cube: Array, measured: Mask, labelled: Mask, bands: Bands) -> tup
 
     The value must lie outside the range of the labelled pixels, without their lowest and highest
     thousandth. In addition it must be a usual no-data value, be negative while labelled pixels are
-    not, or be farther away than the width of that range. Zeros at a border do no harm and give no
-    note.
+    not, or be farther away than the width of that range. Zeros give a note if they are not few, and
+    most values of labelled pixels are above 0: a map shows them as a class.
 
     Args:
         cube: (H, W, B).
@@ -87,8 +89,6 @@ def undeclared_in_rows(
 ) -> tuple[str, ...]:
     """Return the note of `undeclared` for a cube without labels, compared with its other pixels.
 
-    Zeros give a note if most other values are above 0: a map shows them as a class.
-
     Args:
         cube: (H, W, B); a few rows are read, with the first and the last.
         bands: indices of the bands to check.
@@ -106,25 +106,22 @@ def undeclared_in_rows(
             yield values, np.ones(len(values), np.bool_)
 
     seen = f"{seen} in {len(rows)} of {height} rows" if len(rows) < height else seen
-    return _remark(lines(), every, seen, "the others", is_zero_odd=True)
+    return _remark(lines(), every, seen, "the others")
 
 
 def _remark(
-    lines: Iterable[tuple[Array, Mask]],
-    every: int,
-    seen: str,
-    others: str,
-    is_zero_odd: bool = False,
+    lines: Iterable[tuple[Array, Mask]], every: int, seen: str, others: str
 ) -> tuple[str, ...]:
     """Return a note on odd values in most bands of the pixels (N, B) of `lines`.
 
     The masks (N,) select the pixels to compare with; every `every`-th value of these is used.
     """
     filled: dict[float, int] = {}
-    sample = []
+    sample, pixels = [], 0
     for values, has_label in lines:
         if not values.size:
             continue
+        pixels += len(values)
         fill = _fill_of(values)
         same = (values == fill[:, None]).sum(axis=1) * 2 > values.shape[1]
         for value, count in zip(*np.unique(fill[same], return_counts=True), strict=True):
@@ -135,7 +132,7 @@ def _remark(
         return ()
     low, high = (float(q) for q in np.quantile(compared.astype(np.float64), (0.001, 0.999)))
     odd = {v: n for v, n in filled.items() if _is_odd(v, low, high, compared.dtype)}
-    if is_zero_odd and 0.0 in filled and np.median(compared) > 0:
+    if filled.get(0.0, 0) >= LEAST_ZEROS * pixels and np.median(compared) > 0:
         odd[0.0] = filled[0.0]
     if not odd:
         return ()

@@ -38,8 +38,10 @@ class TrainingState:
     _saved: float = field(default_factory=time.monotonic)
 
     def resume(self) -> None:
-        """Bring everything to where `keep` left it. A file that is damaged, or of another network,
-        is left alone: the training then begins."""
+        """Bring everything to where `keep` left it.
+
+        With a file that is damaged, or of another network, the training begins anew.
+        """
         if self.path is None or not self.path.exists():
             return
         own = self.network.state_dict()

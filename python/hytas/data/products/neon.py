@@ -30,16 +30,13 @@ def refine(contents: Contents) -> Contents:
     """Return the cube as reflectance, with wavelengths, bands of water vapour as bad, and place."""
     name = next(m for v in contents.variables if (m := _CUBE.fullmatch(v.name)) is not None)
     image, group = contents.get(name[0], "data"), name[1]
-    waves, scale = (
-        number(contents.find(f"{group}{_LISTS}Wavelength")),
-        numbers_of(image.attributes, "Scale_Factor", 1),
-    )
+    waves = number(contents.find(f"{group}{_LISTS}Wavelength"))
+    scale = numbers_of(image.attributes, "Scale_Factor", 1)
     if waves is None or scale is None or min(waves.min(), scale[0]) <= 0:
         rule = "a NEON product needs the list Wavelength and the attribute Scale_Factor, positive"
         raise InputError(rule=rule)
-    cube, order = join(
-        image.name, [Part(replace(image, dims=ROWS_FIRST), waves, 1 / float(scale[0]))]
-    )
+    part = Part(replace(image, dims=ROWS_FIRST), waves, 1 / float(scale[0]))
+    cube, order = join(image.name, [part])
     fwhm = number(contents.find(f"{group}{_LISTS}FWHM"))
     widths = fwhm if fwhm is not None and fwhm.shape == waves.shape else None
     bands = BandFacts(waves, widths, _good(contents.attributes, group, waves)).ordered(order)

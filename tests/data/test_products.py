@@ -294,6 +294,29 @@ def test_neon_reflectance(tmp_path: Path) -> None:
         load_scene(path)
 
 
+def test_neon_radiance_is_the_sum_of_its_parts(tmp_path: Path) -> None:
+    path = tmp_path / "NEON_D17_SJER_DP1_20210607_L001-1_radiance.h5"
+    neon(path)
+    whole = np.random.default_rng(1).integers(0, 40, (6, 5, 4)).astype(np.uint8)
+    parts = np.random.default_rng(2).integers(0, 50_000, (6, 5, 4)).astype(np.uint16)
+    whole[0, 0], parts[1, 1] = 255, 65535
+    with h5py.File(path, "r+") as file:
+        file.move("SJER/Reflectance", "SJER/Radiance")
+        del file["SJER/Radiance/Reflectance_Data"]
+        for name, values in (("Integer", whole), ("Decimal", parts)):
+            stored = file.create_dataset(f"SJER/Radiance/Radiance{name}Part", data=values)
+            stored.attrs["Data_Ignore_Value"] = np.iinfo(values.dtype).max
+        stored.attrs["Scale_Factor"] = 50_000.0
+    loaded, mask = load_cube(path), np.zeros((6, 5), np.bool_)
+    mask[0, 0] = mask[1, 1] = True
+    assert open_file(path).format == "NEON radiance (HDF5)"
+    np.testing.assert_array_equal(loaded.valid, ~mask)
+    np.testing.assert_allclose(loaded.cube[~mask], (whole + parts / 50_000)[~mask], rtol=1e-6)
+    np.testing.assert_allclose(loaded.wavelengths, [450, 800, 1400, 2200])
+    assert loaded.grid.crs == "EPSG:32611"
+    windows_agree(path)
+
+
 def test_other_files_are_read_as_before(tmp_path: Path) -> None:
     path = tmp_path / "own.h5"
     with h5py.File(path, "w", libver="latest") as file:

@@ -418,6 +418,7 @@ def test_labels_are_compared_where_they_lie(exported: Exported, tmp_path: Path) 
         return json.loads(done.output)
 
     right, moved = told(0, 0), told(2, 3)
+    assert not any("no better than chance" in note for note in right["notes"])
     assert not any("nearest neighbour" in note for note in right["notes"])
     assert any("nearest neighbour" in note for note in moved["notes"])
     labels = exported.scene.labels[3:, 2:] - 1  # what both have
@@ -428,6 +429,16 @@ def test_labels_are_compared_where_they_lie(exported: Exported, tmp_path: Path) 
     done = CliRunner().invoke(classify, [*given, "--labels", str(far)])
     assert isinstance(done.exception, InputError)
     assert (done.exception.argument, "lies elsewhere" in done.exception.rule) == ("labels", True)
+
+
+def test_labels_with_shifted_ids_are_named(
+    exported: Exported, scene: Path, tmp_path: Path, here: Run
+) -> None:
+    out, labels = tmp_path / "map.npy", tmp_path / "gt.npy"
+    here("classify", exported.onnx, scene, "--out", out)
+    np.save(labels, np.load(out) + 1)  # of these the model knows one
+    done = here("classify", exported.onnx, scene, "--out", out, "--labels", labels)
+    assert "right in 100% of the labelled pixels if their ids were 1 less" in done.stdout
 
 
 def test_a_run_s_folder_is_a_model(exported: Exported, scene: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A whole scene, whatever the tiles, against one patch at a time."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from small_model import Exported, small_scene
 
 from hytas.data import PatchReader, Scene
 from hytas.deploy import DeployedModel, classify_scene
-from hytas.deploy.accuracy import measure
+from hytas.deploy.accuracy import measure, shift_note
 from hytas.deploy.outputs import Extras, smallest, write_map
 from hytas.deploy.tiles import read_tile
 from hytas.errors import InputError
@@ -93,6 +94,29 @@ def test_accuracy_counts_only_classes_that_the_model_knows(exported: Exported) -
         measure(np.zeros_like(labels), truth, card)
     with pytest.raises(InputError, match="the map is 4 x 2 and the scene 2 x 4"):
         measure(labels, truth.T, card)
+
+
+@pytest.mark.parametrize(
+    ("shift", "words"),
+    [
+        (-1, "were 1 more: if model and labels number the classes differently, add 1 in the label "
+             "map, or if 0 is a class there, set zero_is_a_class"),
+        (2, "were 2 less: if model and labels number the classes differently, subtract 2 in the "),
+    ],
+)  # fmt: skip
+def test_a_truth_with_shifted_ids_is_named(exported: Exported, shift: int, words: str) -> None:
+    card = dataclasses.replace(exported.card, class_ids=(1, 2, 3, 4))
+    labels = np.random.default_rng(0).integers(1, 5, (20, 30)).astype(np.int32)
+    truth = labels + shift  # of which the model knows some, and 0 is unlabelled
+    truth[:4], truth[-1] = 255, np.roll(truth[-1], 7)
+    note = shift_note(labels, truth, measure(labels, truth, card)["kappa"], card)
+    assert note is not None
+    assert words in note
+    assert "in 9" in note
+    rolled = np.roll(labels, 5, 1)  # as wrong, and no shift is right
+    for other in (labels, rolled, np.where(labels == 1, 2, 0)):
+        kappa = measure(labels, other, card)["kappa"]
+        assert shift_note(labels, other, kappa, card) is None
 
 
 @pytest.mark.parametrize("name", ["map.png", "map.svg", "map.npy", "map.npz", "map.mat"])

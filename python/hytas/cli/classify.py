@@ -170,6 +170,7 @@ def _classify(
     deployed: "DeployedModel", scene: Path, hidden: bool, chosen: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Write the map of a scene, and return its figures."""
+    from hytas.deploy.accuracy import shift_note
     from hytas.deploy.journal import open_journal
     from hytas.deploy.outputs import files_of, write_confidence
 
@@ -193,6 +194,10 @@ def _classify(
         result = journal.class_map()
         report |= _count(deployed, result)
         report |= _write(deployed, result, out, truth, chosen["confusion"], inputs.extras)
+        if truth is not None:
+            kappa = report["accuracy"]["kappa"]
+            doubt = shift_note(result.labels[:], truth.scored, kappa, deployed.card)
+            report["notes"] += [] if doubt is None else [doubt]
         if (confidence := chosen["confidence"]) is not None:
             write_confidence(confidence, result, deployed.card, inputs.extras)
             report["confidence"] = str(confidence)

@@ -9,6 +9,9 @@ from hytas.errors import InputError
 from hytas.metrics import accuracy_report
 from hytas.model_card import ModelCard
 
+CHANCE_KAPPA = 0.1
+"""A map with a lower kappa is hardly better than chance."""
+
 
 def check_truth(truth: npt.NDArray[np.int32], card: ModelCard) -> None:
     """Refuse a ground truth without any class of the model."""
@@ -46,6 +49,35 @@ def measure(
     lookup = np.vectorize(index.__getitem__, otypes=[np.int64])
     report = accuracy_report(lookup(truth[used]), lookup(labels[used]), card.class_names)
     return {**report, "unknown": int(((truth != 0) & ~of_model).sum())}
+
+
+def shift_note(
+    labels: npt.NDArray[np.int32], truth: npt.NDArray[np.int32], kappa: float, card: ModelCard
+) -> str | None:
+    """Return a note if the ids of the ground truth seem to be those of the model plus a number.
+
+    A map is then no better than chance, and right in most pixels once the number is subtracted.
+
+    Args:
+        labels, truth: (H, W), as for `measure`.
+        kappa: of the map.
+    """
+    seen = (truth != 0) & (labels != 0)
+    own, given = labels[seen].astype(np.int64), truth[seen].astype(np.int64)
+    differences, counts = np.unique(given - own, return_counts=True)
+    shift = int(differences[counts.argmax()])
+    right = given - own == shift
+    known = np.isin(given, card.class_ids) | np.isin(given - shift, card.class_ids)
+    share = float(right.sum() / known.sum())
+    if kappa > CHANCE_KAPPA or not shift or share <= 0.5 or np.unique(own[right]).size < 2:
+        return None
+    to_do = f"{'subtract' if shift > 0 else 'add'} {abs(shift)}"
+    also = ", or if 0 is a class there, set zero_is_a_class" if shift == -1 else ""
+    return (
+        f"the map is no better than chance, but would be right in {share:.0%} of the labelled "
+        f"pixels if their ids were {abs(shift)} {'less' if shift > 0 else 'more'}: if model and "
+        f"labels number the classes differently, {to_do} in the label map{also}"
+    )
 
 
 def _known(truth: npt.NDArray[np.int32], card: ModelCard) -> npt.NDArray[np.bool_]:

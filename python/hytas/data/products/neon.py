@@ -1,7 +1,9 @@
-"""NEON AOP surface reflectance (HDF5): DP1 flight lines and DP3 tiles.
+"""NEON AOP surface reflectance and at-sensor radiance (HDF5): DP1 flight lines and DP3 tiles.
 
 Layout: NEON imaging spectrometer HDF5 documentation (NEON.DOC.004365). `SITE/Reflectance` has
-`Reflectance_Data` (line, sample, band), int16, and the groups of its metadata.
+`Reflectance_Data` (line, sample, band), int16, and the groups of its metadata. Since 2021
+`SITE/Radiance` has `RadianceIntegerPart`, uint8, and `RadianceDecimalPart`, uint16, of which
+`Scale_Factor` is 1.
 """
 
 import re
@@ -12,12 +14,21 @@ from typing import Any
 import numpy as np
 
 from hytas.data.grid import Grid
-from hytas.data.products.joined import ROWS_FIRST, Part, join
-from hytas.data.record import UNSCALED, BandFacts, Contents, number, numbers_of, text_of
+from hytas.data.products.joined import NO_DATA, ROWS_FIRST, Part, join
+from hytas.data.record import (
+    UNSCALED,
+    BandFacts,
+    Contents,
+    Key,
+    Variable,
+    number,
+    numbers_of,
+    text_of,
+)
 from hytas.errors import InputError
-from hytas.types import Floats, Mask
+from hytas.types import Array, Floats, Mask
 
-_CUBE = re.compile(r"(\w+/Reflectance/)Reflectance_Data")
+_CUBE = re.compile(r"(\w+/(Reflectance|Radiance)/)(?:Reflectance_Data|RadianceIntegerPart)")
 _LISTS, _SYSTEM = "Metadata/Spectral_Data/", "Metadata/Coordinate_System/"
 
 
@@ -27,26 +38,55 @@ def matches(contents: Contents) -> bool:
 
 
 def refine(contents: Contents) -> Contents:
-    """Return the cube as reflectance, with wavelengths, bands of water vapour as bad, and place."""
+    """Return the cube as reflectance or radiance, with wavelengths, bad bands and place.
+
+    Bands of water vapour are bad.
+    """
     name = next(m for v in contents.variables if (m := _CUBE.fullmatch(v.name)) is not None)
-    image, group = contents.get(name[0], "data"), name[1]
+    image, group, quantity = contents.get(name[0], "data"), name[1], name[2].lower()
+    is_split = quantity == "radiance"
+    scaled = contents.get(f"{group}RadianceDecimalPart", "data") if is_split else image
     waves = number(contents.find(f"{group}{_LISTS}Wavelength"))
-    scale = numbers_of(image.attributes, "Scale_Factor", 1)
+    scale = numbers_of(scaled.attributes, "Scale_Factor", 1)
     if waves is None or scale is None or min(waves.min(), scale[0]) <= 0:
         rule = "a NEON product needs the list Wavelength and the attribute Scale_Factor, positive"
         raise InputError(rule=rule)
     part = Part(replace(image, dims=ROWS_FIRST), waves, 1 / float(scale[0]))
-    cube, order = join(image.name, [part])
+    if is_split:
+        part = Part(_radiance(image, scaled, float(scale[0])), waves)
+    cube, order = join(part.variable.name, [part])
     fwhm = number(contents.find(f"{group}{_LISTS}FWHM"))
     widths = fwhm if fwhm is not None and fwhm.shape == waves.shape else None
     bands = BandFacts(waves, widths, _good(contents.attributes, group, waves)).ordered(order)
     grid = _grid(contents.attributes, f"{group}{_SYSTEM}", cube.shape[:2])
     return replace(
         contents,
-        format=f"NEON reflectance ({contents.format})",
+        format=f"NEON {quantity} ({contents.format})",
         variables=(replace(cube, bands=bands, grid=grid),),
-        further=tuple(each for each in contents.variables if each is not image),
+        further=tuple(each for each in contents.variables if each not in (image, scaled)),
         notes=tuple(note for note in contents.notes if note != UNSCALED),
+    )
+
+
+def _radiance(whole: Variable, fraction: Variable, scale: float) -> Variable:
+    """Return the sum of integer and decimal part; a decimal part of 1 or more is no data."""
+    if fraction.shape != whole.shape:
+        raise InputError(rule=f"{fraction} and {whole} differ in shape")
+
+    def values(key: Key) -> Array:
+        units, parts = whole.part(key), fraction.part(key)
+        result = units.astype(np.float32) + parts.astype(np.float32) / scale
+        result[(units == whole.nodata) | (parts >= scale)] = NO_DATA
+        return result
+
+    return Variable.of_type(
+        whole.name.removesuffix("IntegerPart"),
+        whole.shape,
+        np.dtype(np.float32),
+        values,
+        dims=ROWS_FIRST,
+        nodata=NO_DATA,
+        stored=whole.stored + fraction.stored,
     )
 
 

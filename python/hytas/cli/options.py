@@ -339,7 +339,8 @@ training_options = together(
     recipe_option(
         "Setting of the race and the final training, such as mixup=0.4 or class_weights=1; "
         "or a preset of augmentation: plain, unwhitened (plain, with pixels not whitened), "
-        "light, full, images or images-light. Repeatable: of several presets, the race finds "
+        "light, full, images or images-light; or the recipe of a paper: hytas-paper, "
+        "autoformer-paper or s3-paper. Repeatable: of several presets, the race finds "
         "the best.  [default: full, plain and unwhitened; for images images-light and images; "
         "without a race, the first]"
     ),

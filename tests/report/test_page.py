@@ -364,6 +364,33 @@ def test_commands_name_the_scene_as_the_run_did() -> None:
     ) in commands
 
 
+def test_commands_split_the_scene_as_the_run_did() -> None:
+    split = {"kind": "folds", "train_fraction": 0.1, "block": 8, "folds": 5, "fold": 2}
+    config = {**facts().config, "nodata": 0.0, "unlabelled": "255", "split": split, "seed": 3}
+    found = metrics() | {"split": {"kind": "folds", "overlap_of_model": 0.5}}
+    commands = [text for _, text in next_steps(facts(config=config, metrics=found))]
+    options = "--unlabelled 255 --nodata 0.0 --train-fraction 0.1 --block 8"
+    assert (
+        f"hytas references --data /scenes/field.mat {options} --fold 2 --split folds --seed 3"
+    ) in commands
+    assert (
+        f"hytas search --data /scenes/field.mat {options} --split blocks --seed 3 "
+        "--budget 10K-params --out NEW"
+    ) in commands
+
+
+def test_a_warning_of_the_comparison_is_the_first_next_step() -> None:
+    for below, first in ((True, "more held-out pixels are right with SVM"), (False, "Make the")):
+        steps = next_steps(facts(metrics=with_references(metrics(), below=below)))
+        assert first in steps[0][0]
+
+
+def test_the_number_of_classes_with_few_test_pixels_is_named() -> None:
+    names = tuple(f"class {number}" for number in range(1, 41))
+    steps = [text for text, _ in next_steps(facts(names, metrics=metrics(names, tested=40)))]
+    assert any("class 5 and 35 more: a few" in text for text in steps)
+
+
 def test_the_page_compares_sizes_with_the_winner() -> None:
     """The smallest network that is as good within chance is named, if the winner is larger."""
     names = ("params", "accuracy", "winner_accuracy", "steps", "pixels", "verdict")

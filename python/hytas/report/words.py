@@ -11,6 +11,8 @@ from hytas.settings import listed
 _WEAK = 0.8
 _FEW = 30
 _UNSURE = 0.05
+_NAMED = 5
+"""Classes that a sentence names."""
 
 
 def share(value: float) -> str:
@@ -143,24 +145,30 @@ def taken_for(test: Mapping[str, Any]) -> list[str]:
 
 _OF_SCENES = (
     *("cube_key", "axes", "labels_key", "class_field", "labels_crs", "data_dir"),
-    *("class_names", "nodata", "bands", "resample", "zero_is_a_class"),
+    *("label_column", "group_column", "class_names", "unlabelled", "nodata", "bands"),
+    *("resample", "zero_is_a_class"),
 )
+_USUAL = {"split": "auto", "block": 16, "folds": 5, "fold": 0, "seed": 0}
+"""Option -> its default, which a command does not name."""
 
 
-def _scene_options(config: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the options that name the scenes of a run."""
+def _scene_options(config: Mapping[str, Any], kind: str | None = None) -> Iterator[str]:
+    """Yield the options that name the scenes of a run, and its split or one of another kind."""
     for option in ("data", "labels", "test_data", "test_labels"):
         for text in listed(config.get(option)):
             yield f"--{option.replace('_', '-')} {shlex.quote(text)}"
     split = config.get("split") or {}
     named = {name: config.get(name) for name in _OF_SCENES}
-    named["train_per_class"] = split.get("train_per_class")
-    named["split"] = None if split.get("kind") == "auto" else split.get("kind")
-    for option, value in named.items():
-        if value is True:
-            yield f"--{option.replace('_', '-')}"
-        elif value not in (None, False):
-            yield f"--{option.replace('_', '-')} {shlex.quote(str(value))}"
+    for name in ("train_per_class", "train_fraction", "block"):
+        named[name] = split.get(name)
+    if kind is None:
+        named |= {"folds": split.get("folds"), "fold": split.get("fold")}
+    named |= {"split": kind or split.get("kind"), "seed": config.get("seed")}
+    for name, value in named.items():
+        if value is None or value is False or value == _USUAL.get(name):
+            continue
+        option = f"--{name.replace('_', '-')}"
+        yield option if value is True else f"{option} {shlex.quote(str(value))}"
 
 
 def next_steps(run: RunFacts) -> list[tuple[str, str]]:
@@ -178,17 +186,16 @@ def next_steps(run: RunFacts) -> list[tuple[str, str]]:
     if run.samples is not None:
         use = [("Classify a folder of images.", f"hytas classify {model} FOLDER --out classes.csv")]
     speed = "Measure the speed on the machine that will run the model.", f"hytas bench {model}"
-    steps = [use[0], speed, *use[1:]]
+    steps = [*_of_warning(run), use[0], speed, *use[1:]]
     split = run.metrics.get("split", {})
     budget = run.config.get("budget")
-    search = f"hytas search {scene} --budget {shlex.quote(str(budget))}" if budget else ""
+    blocks = " ".join(_scene_options(run.config, "blocks"))
+    in_blocks = f"hytas search {blocks} --budget {shlex.quote(str(budget))} --out NEW"
     commands = [str(entry.get("command", "")) for entry in run.times.values()]
     same = next((text for text in commands if text.startswith("hytas search")), "")
-    if search and (split.get("overlap_of_model") or 0) > 0.05:
-        steps.append(
-            ("See how good it is far from training pixels.", f"{search} --split blocks --out NEW")
-        )
-    if search and "seeds" not in run.metrics:
+    if budget and (split.get("overlap_of_model") or 0) > 0.05:
+        steps.append(("See how good it is far from training pixels.", in_blocks))
+    if budget and "seeds" not in run.metrics:
         steps.append(
             (
                 "See how much chance decides: give the same command with --seeds 3, and the winner "
@@ -204,8 +211,8 @@ def next_steps(run: RunFacts) -> list[tuple[str, str]]:
     if few:
         steps.append(
             (
-                f"Mind that fewer than {_FEW} {run.words} test {', '.join(few[:5])}: a few "
-                f"{run.words} decide their accuracy.",
+                f"Mind that fewer than {_FEW} {run.words} test {_first(few)}: a few {run.words} "
+                "decide their accuracy.",
                 "",
             )
         )
@@ -219,6 +226,24 @@ def next_steps(run: RunFacts) -> list[tuple[str, str]]:
             )
         )
     return steps
+
+
+def _of_warning(run: RunFacts) -> Iterator[tuple[str, str]]:
+    """Yield what comes before the use of a model that held-out samples put below another method."""
+    comparison = None if run.results is None else run.results.comparison
+    if comparison is not None and comparison.below:
+        names = " and ".join(comparison.below)
+        yield (
+            f"Before you use the model: more held-out {run.words} are right with {names}. The "
+            "warning under accuracy says what to try.",
+            "",
+        )
+
+
+def _first(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def same_split(runs: Sequence[RunFacts]) -> str:

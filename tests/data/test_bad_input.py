@@ -56,10 +56,15 @@ def test_other_files(tmp_path):
     for name, head, hint in (
         ("a.mat", b"# Created by Octave 8", "-v7"),
         ("a.gz", b"\x1f\x8b", "E"),
+        ("a.xls", b"\xd0\xcf\x11\xe0", "UTF-8"),
     ):
         (tmp_path / name).write_bytes(head)
         assert refused(tmp_path / name).endswith(hint)
-    for member, hint in (("xl/workbook.xml", "save the sheet as CSV"), ("a.shp", "unpack it")):
+    for member, hint in (
+        ("xl/workbook.xml", "save the sheet as CSV"),
+        ("content.xml", "save the sheet as CSV"),
+        ("a.shp", "unpack it"),
+    ):
         with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
             archive.writestr(member, "")
         assert f"without arrays of NumPy; {hint}" in refused(tmp_path / "a.zip")

@@ -528,6 +528,26 @@ def test_structures_in_structures_of_matlab(mat, cube, labels) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+@pytest.mark.parametrize("last", ["alpha", "undefined"])
+def test_a_picture_with_opacity_is_a_scene_of_three_bands(tmp_path: Path, last: str) -> None:
+    values = np.random.default_rng(3).integers(0, 256, (4, 6, 5), np.uint8)
+    values[3] = np.arange(30).reshape(6, 5) % 7 * 40  # 0 in some pixels
+    path = tmp_path / "drone.tif"
+    with rasterio.open(
+        path, "w", driver="GTiff", count=4, height=6, width=5, dtype="uint8", photometric="RGB"
+    ) as file:
+        file.colorinterp = [*file.colorinterp[:3], ColorInterp[last]]
+        file.write(values)
+    cube = load_cube(path)
+    bands = 3 if last == "alpha" else 4
+    assert cube.cube.shape == (6, 5, bands)
+    valid = values[3] > 0 if last == "alpha" else np.ones((6, 5), np.bool_)
+    np.testing.assert_array_equal(cube.valid, valid)
+    np.testing.assert_array_equal(cube.cube[valid], values.transpose(1, 2, 0)[valid][:, :bands])
+    assert any("its last band is opacity" in note for note in cube.notes) == (bands == 3)
+
+
+@pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
 @pytest.mark.parametrize("where", ["YES", "NO", "alpha"])
 def test_the_mask_of_a_geotiff(tmp_path: Path, cube, labels, where: str) -> None:
     height, width, bands = cube.shape

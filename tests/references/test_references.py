@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import torch
 from commands import LOADED, run_here, start_copy
 from hytas.data import Scene, load_scene, scene_from_arrays
 from hytas.deploy.smoothing import Smoothing, smooth_pixels
-from hytas.errors import InputError
+from hytas.errors import InputError, SlowerWarning
 from hytas.models import InputShape, count_parameters
 from hytas.models.spectralformer import SpectralFormer
 from hytas.references import (
@@ -244,7 +245,7 @@ def test_a_stopped_training_resumes_within_its_fit(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bool
 ) -> None:
     """Dropout, the order of the pixels and the moments of the optimizer go on as if never stopped;
-    a damaged file is left alone."""
+    a damaged file is named, and left alone."""
     monkeypatch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0.0)
     settings = dataclasses.replace(SETTINGS, steps=9, patch_size=7)
     setting = settings.setting(scene)
@@ -270,7 +271,9 @@ def test_a_stopped_training_resumes_within_its_fit(
         content[-5] ^= 1
         kept.write_bytes(content)
     torch.manual_seed(5)
-    again = run()
+    words = "is damaged: this fit begins anew"
+    with pytest.warns(SlowerWarning, match=words) if damage else nullcontext():
+        again = run()
     assert seen[7] == (0 if damage else 6)
     (one,), (other,) = (found["methods"]["s2mamba"]["runs"] for found in (whole, again))
     assert one["test"] == other["test"]
@@ -375,6 +378,19 @@ def test_an_interrupt_says_whether_anything_is_kept(
         done = run_here(*command, *out)
         assert done.returncode == 130
         assert words in done.stderr
+
+
+@pytest.mark.filterwarnings("default::hytas.errors.SlowerWarning")
+def test_a_damaged_checkpoint_is_named_on_the_screen(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damaged = tmp_path / "fits.checkpoint"
+    damaged.write_bytes(b"damaged")
+    monkeypatch.setattr(Results, "checkpoint", lambda *_: damaged)
+    command = ("references", "--data", file, *QUICK, "--methods", "hytas", "--network-steps", 1)
+    done = run_here(*command, "--out", tmp_path / "fits.json")
+    assert done.returncode == 0, done.stderr
+    assert "fits.checkpoint is damaged: this fit begins anew\n" in done.stderr
 
 
 FOUR = (*QUICK, "--methods", "rf", "--seeds", 4, "--json")

@@ -2,7 +2,9 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +12,7 @@ import click
 
 from hytas.cli import options
 from hytas.cli.progress import aligned, echo
-from hytas.errors import InputError, escaped
+from hytas.errors import InputError, SlowerWarning, escaped
 from hytas.files import check_folder
 
 if TYPE_CHECKING:
@@ -90,7 +92,7 @@ def references(
     results = Results(out, decisive.setting(scene))
     console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
     try:
-        with console.status("") as status:
+        with console.status("") as status, _shown_warnings(console):
             fits = run_references(
                 scene,
                 decisive,
@@ -131,7 +133,8 @@ def _shower(
         if f"{fit}: {work}" != work_of_rate:
             work_of_rate, rate = f"{fit}: {work}", Rate()
         count = f"{work} {done:,} of {total:,}" if total > 1 else work
-        text = escaped(", ".join(filter(None, [f"{fit}: {count}", about(rate.left(done, total))])))
+        left = rate.left(done, total) if done < total else None
+        text = escaped(", ".join(filter(None, [f"{fit}: {count}", about(left)])))
         if console.is_terminal:
             update(text)
         elif fit != last[0] or now - last[1] >= LOG_SECONDS:  # a log keeps the first line of a fit
@@ -139,6 +142,24 @@ def _shower(
             last = fit, now
 
     return show
+
+
+@contextmanager
+def _shown_warnings(console: "Console") -> Iterator[None]:
+    """Print what hytas itself warns of; warnings of libraries go where they went."""
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, SlowerWarning):
+            console.print(escaped(str(message)))
+        else:
+            usual(message, category, *where, **more)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = usual
 
 
 def _text(report: dict[str, Any]) -> str:

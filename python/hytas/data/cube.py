@@ -15,7 +15,16 @@ from hytas.data.bands import finite
 from hytas.data.grid import Grid
 from hytas.data.limits import IN_MEMORY_BYTES, bytes_of, listed
 from hytas.data.readers.table import Named, open_file
-from hytas.data.record import BandFacts, Contents, Variable, reading, require_number, whole_key
+from hytas.data.record import (
+    OPACITY,
+    BandFacts,
+    Contents,
+    Variable,
+    reading,
+    require_number,
+    whole_key,
+    without_alpha,
+)
 from hytas.errors import InputError
 from hytas.types import Array, Floats, Mask
 
@@ -201,11 +210,15 @@ def cube_in(
     maps: Sequence[Shape] = (),
 ) -> FileCube:
     """Return a variable as a cube, its axes settled (`find_axes`) and its bands described."""
+    remarks = list(contents.notes)
+    if variable.has_alpha:  # of a picture of labels it is needed
+        variable = without_alpha(variable)
+        remarks.append(OPACITY)
     lengths = list_lengths(contents, variable)
     roles = find_axes(variable, given=axes, bands=bands, wavelengths=lengths, maps=maps)
     with reading(argument, contents.path, f"{contents.format} file"):
         facts, notes = band_facts(contents, variable, roles.band)
-    remarks = [*contents.notes, *notes, *([] if roles.note is None else [roles.note])]
+    remarks += [*notes, *([] if roles.note is None else [roles.note])]
     if len(cubes_in(contents)) > 1:
         remarks.append(f"the cube is {variable}")
     cube = FileCube(contents, variable, roles, facts, tuple(remarks), argument)

@@ -7,7 +7,7 @@ import errno
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -21,6 +21,8 @@ from hytas.types import Array, Floats, Mask
 
 UNSCALED = "its scale of values (such as reflectance) is not applied: values are as stored"
 """Note on a file whose values are used without the scale that it names."""
+OPACITY = "its last band is opacity (alpha): where it is 0 there is no data"
+"""Note on a file whose last band is taken for a mask."""
 Key = tuple[slice, ...]
 """A part of an array: one slice for each dimension, with start and stop inside the array."""
 
@@ -85,6 +87,7 @@ class Variable:
         has_parts: whether a part can be read without the rest.
         block: shape of the parts that are decoded as a whole; () if values are read one by one.
         is_colour: whether its bands are red, green and blue of a picture.
+        has_alpha: whether the last band of a picture is its opacity.
     """
 
     name: str
@@ -103,6 +106,7 @@ class Variable:
     has_parts: bool = True
     block: tuple[int, ...] = ()
     is_colour: bool = False
+    has_alpha: bool = False
 
     @classmethod
     def of_type(
@@ -311,6 +315,28 @@ def numbers_of(attributes: Mapping[str, Any], name: str, count: int | None = Non
         return None
     wanted = numbers.size > 0 if count is None else numbers.size == count
     return numbers if wanted and value is not None else None
+
+
+def masked(variable: Variable, mask: Callable[[Key], Array]) -> Variable:
+    """Return an array (bands, rows, columns) as floats, NaN where its mask (rows, columns) is 0."""
+    dtype = np.result_type(variable.dtype, np.float32)
+
+    def values(key: Key) -> Array:
+        data = variable.read(key).astype(dtype)
+        data[:, mask(key) == 0] = np.nan
+        return data
+
+    size = bytes_of(variable.shape, dtype.itemsize)
+    return replace(variable, dtype=str(dtype), read=values, size=size)
+
+
+def without_alpha(variable: Variable) -> Variable:
+    """Return the bands of a picture (bands, rows, columns), NaN where its opacity is 0."""
+    last = variable.shape[0] - 1
+    bands = None if variable.bands is None else variable.bands.ordered(np.arange(last))
+    shape = (last, *variable.shape[1:])
+    colours = replace(variable, shape=shape, bands=bands, is_colour=False, has_alpha=False)
+    return masked(colours, lambda key: variable.read((slice(last, last + 1), *key[1:]))[0])
 
 
 def load(variable: Variable, contents: Contents, argument: str) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from hytas.errors import InputError
+from hytas.errors import InputError, warn_of_slower_work
 from hytas.tensors import read_tensors, write_tensors
 from hytas.types import Pixels
 
@@ -40,7 +40,8 @@ class TrainingState:
     def resume(self) -> None:
         """Bring everything to where `keep` left it.
 
-        With a file that is damaged, or of another network, the training begins anew.
+        With a file that is damaged, or of another network, the training begins anew, with a
+        `SlowerWarning`.
         """
         if self.path is None or not self.path.exists():
             return
@@ -50,8 +51,10 @@ class TrainingState:
             step, seconds, drawn = int(facts["step"]), float(facts["seconds"]), facts["generator"]
             weights = {name: tensors[f"weights.{name}"] for name in own}
         except (InputError, KeyError, TypeError, ValueError):
+            warn_of_slower_work(f"{self.path.name} is damaged: this fit begins anew")
             return
         if any(weights[name].shape != value.shape for name, value in own.items()):
+            warn_of_slower_work(f"{self.path.name} is of another network: this fit begins anew")
             return
         moments: dict[int, dict[str, Any]] = {}
         for key, tensor in tensors.items():

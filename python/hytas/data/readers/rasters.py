@@ -11,7 +11,7 @@ import re
 import struct
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -24,7 +24,7 @@ from hytas.data.axes import PAGE
 from hytas.data.grid import Grid, gdal
 from hytas.data.limits import bytes_of, check_count
 from hytas.data.readers import envi
-from hytas.data.record import UNSCALED, BandFacts, Contents, Key, Variable
+from hytas.data.record import OPACITY, UNSCALED, BandFacts, Contents, Key, Variable, masked
 from hytas.data.wavelengths import band_facts, band_items, in_descriptions, nanometres
 from hytas.errors import InputError
 from hytas.lazy import library
@@ -77,9 +77,9 @@ def read(path: Path, driver: str, name: str) -> Contents:
     variable = _with_nan(replace(unmarked, bands=bands, stored=path.stat().st_size), nodata_values)
     if has_alpha:
         behind = slice(len(indexes), len(indexes) + 1)
-        variable = _masked(variable, lambda key: values((behind, *key[1:]))[0])
+        variable = masked(variable, lambda key: values((behind, *key[1:]))[0])
     elif has_mask and not variable.is_colour:
-        variable = _masked(variable, partial(_mask, str(path), driver))
+        variable = masked(variable, partial(_mask, str(path), driver))
     if driver == "GTiff" and variable.shape[0] == 1 and len(pages := like_pages(path)) > 1:
         variable = _stack(path, variable, pages)
     notes = (*facts.notes, *notes)
@@ -281,19 +281,6 @@ def _mask(path: str, driver: str, key: Key) -> Array:
         return np.asarray(dataset.read_masks(1, window=window))
 
 
-def _masked(variable: Variable, mask: Callable[[Key], Array]) -> Variable:
-    """Return an array (bands, rows, columns) as floats, NaN where its mask says no data."""
-    dtype = np.result_type(variable.dtype, np.float32)
-
-    def values(key: Key) -> Array:
-        data = variable.read(key).astype(dtype)
-        data[:, mask(key) == 0] = np.nan
-        return data
-
-    size = bytes_of(variable.shape, dtype.itemsize)
-    return replace(variable, dtype=str(dtype), read=values, size=size)
-
-
 def _is_colour(dataset: Any) -> bool:
     colours = [each.name for each in dataset.colorinterp]
     return colours[:3] == ["red", "green", "blue"] and len(colours) <= 4
@@ -301,9 +288,12 @@ def _is_colour(dataset: Any) -> bool:
 
 def _indexes(dataset: Any) -> Sequence[int]:
     """Return the numbers of the bands, except of one of opacity (alpha), which is a mask."""
-    is_last_alpha = dataset.count > 1 and dataset.colorinterp[-1].name == "alpha"
     indexes: Sequence[int] = dataset.indexes
-    return indexes[:-1] if is_last_alpha and not _is_colour(dataset) else indexes
+    return indexes[:-1] if _has_alpha(dataset) and not _is_colour(dataset) else indexes
+
+
+def _has_alpha(dataset: Any) -> bool:
+    return dataset.count > 1 and dataset.colorinterp[-1].name == "alpha"
 
 
 def _variable(dataset: Any, indexes: Sequence[int], name: str, values: Any) -> Variable:
@@ -318,6 +308,7 @@ def _variable(dataset: Any, indexes: Sequence[int], name: str, values: Any) -> V
         grid=_grid(dataset),
         block=(1, *map(int, dataset.block_shapes[0])),
         is_colour=_is_colour(dataset),
+        has_alpha=_is_colour(dataset) and _has_alpha(dataset),
     )
 
 
@@ -445,7 +436,7 @@ def _unused(dataset: Any, fields: Mapping[str, str]) -> Iterator[str]:
     if scales or not re.fullmatch(r"1(\.0*)?", factor):
         yield UNSCALED
     if len(_indexes(dataset)) < dataset.count:
-        yield "its last band is opacity (alpha): where it is 0 there is no data"
+        yield OPACITY
     if dataset.gcps[0]:
         yield (
             "its ground control points are not used, so it has no place: gdalwarp makes a raster "

@@ -11,6 +11,7 @@ from hytas.data.products import dlr
 from hytas.data.products.table import refined
 from hytas.data.readers import envi, hdf5, rasters
 from hytas.data.readers.guard import GUARD
+from hytas.data.readers.numpy_files import AS_CSV
 from hytas.data.record import Contents, reading
 from hytas.errors import InputError
 from hytas.plugins import fill
@@ -70,6 +71,7 @@ fill("reader", OWN, lambda name, entry: Format(name, entry[0], entry[1], is_guar
 _NO_SCENES = (
     (b"version https://git-lfs", "is a Git LFS pointer to the file", "run: git lfs pull"),
     (b"# Created by Octave", "is a text file of Octave", "save it with -v7"),
+    (b"\xd0\xcf\x11\xe0", "is a file of Excel or another old program", AS_CSV),
     (b"\x1f\x8b", "is compressed with gzip", "unpack it: gunzip FILE"),
 )
 _ZARR = (".zgroup", ".zarray", ".zmetadata", "zarr.json")

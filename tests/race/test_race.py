@@ -1,6 +1,7 @@
 """The race: rungs, folds, failures, and what is there already."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -102,6 +103,23 @@ def keep(store: EvaluationStore, reached: dict[int, tuple[float, ...]]) -> None:
     for steps, values in reached.items():
         for finalist, value in zip(ranked(len(values)), values, strict=True):
             store.add_training(Training(finalist.id, "plain", steps, 0, HELD, figures(value), 0.0))
+
+
+def keep_sized(
+    store: EvaluationStore, sizes: Sequence[int], wrong: Sequence[int], rungs: Sequence[int]
+) -> list[Evaluation]:
+    """Finalists of such sizes, as if each had so many pixels wrong after each of the rungs."""
+    finalists = [
+        replace(one, costs={"params": size})
+        for one, size in zip(ranked(len(sizes)), sizes, strict=True)
+    ]
+    for steps in rungs:
+        for finalist, errors in zip(finalists, wrong, strict=True):
+            right = pack_flags(np.arange(HELD) >= errors)
+            accuracy = figures(1 - errors / HELD)
+            training = Training(finalist.id, "plain", steps, 0, HELD, accuracy, 0.0, right=right)
+            store.add_training(training)
+    return finalists
 
 
 def trains_nothing(folds: int = 1) -> RaceTask:
@@ -417,15 +435,7 @@ def test_the_last_rung_takes_folds_of_its_own(store: EvaluationStore, tmp_path: 
 
 def test_a_small_network_wins_if_it_is_preferred_and_as_good(store: EvaluationStore) -> None:
     sizes, wrong = (1000, 900, 400, 200, 90), (1, 9, 9, 2, 8)
-    finalists = [
-        replace(one, costs={"params": size}) for one, size in zip(ranked(5), sizes, strict=True)
-    ]
-    for steps in (3, 6):
-        for finalist, errors in zip(finalists, wrong, strict=True):
-            right = pack_flags(np.arange(HELD) >= errors)
-            accuracy = figures(1 - errors / HELD)
-            training = Training(finalist.id, "plain", steps, 0, HELD, accuracy, 0.0, right=right)
-            store.add_training(training)
+    finalists = keep_sized(store, sizes, wrong, (3, 6))
     ends: list[RungEnd] = []
     task = trains_nothing()
     winner = race(task, finalists, store, on_rung=ends.append, **FIVE)
@@ -436,7 +446,7 @@ def test_a_small_network_wins_if_it_is_preferred_and_as_good(store: EvaluationSt
     by_racer = results_by_racer(store.trainings())
     rows = size_rows(finalists, by_racer, race_scores(by_racer, USUAL), winner.key)
     lines = [line for _, line in smaller_finalists(rows)]
-    assert lines[-2].startswith("200 parameters, 20% of the winner's")
+    assert lines[-2].startswith("200 parameters, 20.0% of the winner's")
     assert lines[-2].endswith("as good within chance")
     assert lines[-1].endswith("below it by more than chance")
 
@@ -462,3 +472,11 @@ def test_a_race_whose_time_is_over_ends_with_the_best_so_far(
     # The race that goes on trains nothing more, and has the same winner.
     assert race(race_task(), ranked(7), store, until=lambda: True, **FIVE) == found
     assert len(store.trainings()) == trained
+
+
+def test_the_small_one_wins_also_if_the_time_is_over(store: EvaluationStore) -> None:
+    sizes, wrong = (1000, 900, 400, 200, 90), (1, 9, 9, 2, 8)
+    finalists = keep_sized(store, sizes, wrong, (3,))
+    small, over = replace(trains_nothing(), prefer="small"), {**FIVE, "until": lambda: True}
+    assert race(trains_nothing(), finalists, store, **over).finalist is finalists[0]
+    assert race(small, finalists, store, **over).finalist is finalists[3]

@@ -11,6 +11,7 @@ from hytas.race import (
     size_classes,
     size_rows,
     smaller_finalists,
+    smallest_as_good,
 )
 from hytas.race.rungs import choose_winner, is_far_behind, promoted
 from hytas.search import Evaluation
@@ -91,8 +92,42 @@ def test_each_size_is_compared_with_the_winner_after_as_many_steps(
     ]
     ((row, line),) = smaller_finalists(rows)
     assert row == rows[1]
-    assert line.startswith("90 parameters, 9% of the winner's: accuracy")
+    assert line.startswith("90 parameters, 9.0% of the winner's: accuracy")
+    assert "on 100 held-out pixels after 10 steps" in line
     assert smaller_finalists(rows[1:]) == []
+    # One that is ahead is as good, too.
+    assert smallest_as_good(rows) == ("" if verdict == "below" else line)
+    assert "on 100 held-out images" in smaller_finalists(rows, "images")[0][1]
+
+
+def test_the_smallest_that_is_not_below_the_winner_is_named() -> None:
+    sizes = {1000: "as good", 600: "winner", 500: "as good", 60: "above", 50: "below"}
+    rows = [
+        SizeRow(share, number, params, 20, 100, 0.9, 0.9, sizes[params])
+        for number, (share, params) in enumerate(zip((1, 1, 1, 0.1, 0.05), sizes, strict=True))
+    ]
+    assert smallest_as_good(rows).startswith("60 parameters, 10.0% of the winner's")
+    assert smallest_as_good(rows[:3]).startswith("500 parameters, 83.3%")
+    assert smallest_as_good(rows[:2]) == smallest_as_good(rows[4:]) == smallest_as_good([]) == ""
+
+
+def test_a_racer_is_compared_in_the_longest_rung_that_the_winner_ran_too() -> None:
+    """The time of a race may end while smaller racers are in its last rung."""
+
+    def result(number: int, steps: int, right: np.ndarray) -> RungResult:
+        return RungResult((number, "plain"), steps, 1, figures(0.5), 0.0, "", (), right)
+
+    candidates = [of_size(0, 1000), of_size(1, 90), of_size(2, 400)]
+    results = {
+        (0, "plain"): [result(0, 10, flags(4)), result(0, 20, flags(1))],
+        (1, "plain"): [result(1, 10, flags(5)), result(1, 20, flags(1)), result(1, 40, flags(9))],
+        (2, "plain"): [result(2, 5, flags(5))],
+    }
+    rows = size_rows(candidates, results, dict.fromkeys(results, RaceScore(0.5, 0.5)), (0, "plain"))
+    assert [(row.finalist, row.steps, row.verdict) for row in rows] == [
+        (0, 20, "winner"),
+        (1, 20, "as good"),
+    ]
 
 
 def test_a_racer_of_the_semifinal_is_compared_on_its_folds() -> None:

@@ -401,8 +401,10 @@ def test_the_page_compares_sizes_with_the_winner() -> None:
         (9_000, 0.8, 0.92, 240, 139, "below"),
     ]
     sizes = [dict(zip(names, row, strict=True)) for row in rows]
-    page = render([facts(sizes=sizes)])
-    assert "24,000 parameters, 24 % of the winner's, is as good" in page
-    assert "of the winner's, is as good" not in render([facts(sizes=sizes[:2])])
+    line = "24,000 parameters, 24.5% of the winner's, as good within chance"
+    page = render([facts(sizes=sizes, smaller=line)])
+    said = "The smallest network that is not below the winner: "
+    assert f"{said}24,000 parameters, 24.5% of the winner&#39;s, as good within chance." in page
+    assert said not in render([facts(sizes=sizes)])
     assert page.count("below, by more than chance") == 1
     assert "Accuracy against parameters" not in render([facts()])

@@ -32,9 +32,14 @@ class Told(Silent):
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.notices: list[str] = []
 
     def line(self, text: str) -> None:
         self.lines.append(text)
+
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
+        self.line(text)
 
 
 def stripes(labels: np.ndarray | None = None) -> Scene:
@@ -171,6 +176,7 @@ def test_the_winner_below_is_said_before_the_test(finished: Path, told: Told) ->
     assert found["below"] == ["svm", "rf"]  # one epoch is no training
     (warning,) = (line for line in told.lines if line.startswith("warning: the winner is below"))
     assert warning == found["verdict"]
+    assert warning in told.notices  # which a terminal shows at once
     assert warning.endswith("try again in another folder, with finalists 24 or a larger budget")
     assert told.lines.index(warning) > max(
         number for number, line in enumerate(told.lines) if "confidence" in line

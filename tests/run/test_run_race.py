@@ -25,8 +25,15 @@ from hytas.race import (
     rung_results,
 )
 from hytas.run import SILENT, RunConfig, prepared
-from hytas.run.choosing.searching import finalist_count, first_steps, race_task, ranked_evaluations
+from hytas.run.choosing.searching import (
+    check_search,
+    finalist_count,
+    first_steps,
+    race_task,
+    ranked_evaluations,
+)
 from hytas.run.context import open_run, prepare
+from hytas.run.delivering.findings import run_facts
 from hytas.run.final.decide import Conditions, decide
 from hytas.run.final.train import hold_out
 from hytas.run.prepared import VOTING
@@ -206,11 +213,15 @@ def test_labels_of_test_pixels_change_nothing(tmp_path: Path) -> None:
         # The card names the scene by a fingerprint, which is of all its labels.
         card = replace(model.card, learnt_from=())
         weights = {name: value.tolist() for name, value in model.network.state_dict().items()}
-        made = (run.folder.architecture.read_text(), weights, card, model.training)
+        facts = run_facts(run.folder, shape=data.shape)
+        ladder = facts.sizes, facts.smaller
+        made = (run.folder.architecture.read_text(), weights, card, model.training, ladder)
         found.append((scores, without_time(trainings), made))
         truth.append(data.targets(data.split.test))
     assert found[0] == found[1]
     assert (truth[0] != truth[1]).all()
+    assert max(training.fold for training in trainings) > 0  # the last rung takes all folds
+    assert found[0][2][-1][0]
 
 
 def test_racers_vote_on_pixels_whose_labels_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,6 +263,19 @@ def test_a_race_needs_validation_pixels(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="finalists=5: a race ranks on validation pixels"):
         run_pipeline(config, fixed_scene(), tmp_path / "run", device="cpu")
     assert not (tmp_path / "run").exists()  # the folder is free for the command put right
+
+
+def test_a_small_network_is_preferred_among_those_that_race() -> None:
+    scene = fixed_scene()
+    for changed in (
+        {"finalists": 1},
+        {"finalists": None, "validation_fraction": 0.0},
+        {"strategy": "supernet"},
+    ):
+        context = prepare(replace(RACE, prefer="small", **changed), scene, CPU)
+        with refuses("prefer", "small", "chooses among finalists whose sizes a race compares"):
+            check_search(context)
+    check_search(prepare(replace(RACE, prefer="small"), scene, CPU))
 
 
 def test_bad_settings_are_refused() -> None:

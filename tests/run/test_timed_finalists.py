@@ -1,6 +1,7 @@
 """A latency budget: finalists are timed, and those over it leave the race."""
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -61,6 +62,10 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return made
 
 
+def first(count: int) -> Callable[[Sequence[Evaluation]], Sequence[Evaluation]]:
+    return lambda ranked: ranked[:count]
+
+
 def ids(found: list[Evaluation]) -> list[int]:
     return [one.id for one in found]
 
@@ -68,28 +73,48 @@ def ids(found: list[Evaluation]) -> list[int]:
 def test_slow_finalists_leave_and_others_take_their_place(runs: Any) -> None:
     given = runs("1.0", [0.5, 1.5, 0.9, 1.1, 0.2, 0.1])
     ranked = [candidate(number) for number in range(6)]
-    assert ids(latency.within_latency(given.run, ranked, 2)) == [0, 2]
-    assert given.asked == [0, 1, 2, 3]
+    assert ids(latency.within_latency(given.run, ranked, first(2)))[:2] == [0, 2]
+    assert given.asked == [0, 1, 2]
     assert "1 of them take longer and leave the race" in given.lines[0]
+
+
+def test_those_that_race_are_timed_whatever_their_rank(runs: Any) -> None:
+    """Finalists are of every size and may be known ones: the first by rank are not enough."""
+    given = runs("1.0", [0.5, 0.5, 1.5, 0.9, 0.2, 0.1])
+    ranked = [candidate(number) for number in range(6)]
+
+    def choose(found: Sequence[Evaluation]) -> Sequence[Evaluation]:
+        return [found[0], *found[-2:]] if 2 in ids(found) else [found[0], *found[1:3]]
+
+    given.times[5] = 2.0
+    found = latency.within_latency(given.run, ranked, choose)
+    assert given.asked == [0, 4, 5, 3]
+    assert ids(found) == [0, 1, 2, 3, 4]
+    # After four choices those race that were timed and are fast enough.
+    slow = [0.5, *[2.0] * 8]
+    many = runs("1.0", slow)
+    (many.run.folder.path / "latency.json").unlink()
+    found = latency.within_latency(many.run, [candidate(n) for n in range(9)], first(2))
+    assert (ids(found), many.asked) == ([0], [0, 1, 2, 3, 4])
 
 
 def test_a_candidate_is_timed_once(runs: Any) -> None:
     ranked = [candidate(number) for number in range(2)]
-    first = latency.within_latency(runs("1.0", [0.5, 1.5]).run, ranked, 2)
+    once = latency.within_latency(runs("1.0", [0.5, 1.5]).run, ranked, first(2))
     again = runs("1.0", [9.0, 9.0])
-    assert ids(latency.within_latency(again.run, ranked, 2)) == ids(first) == [0]
+    assert ids(latency.within_latency(again.run, ranked, first(2))) == ids(once) == [0]
     assert again.asked == []
 
 
 def test_other_budgets_time_nothing(runs: Any) -> None:
     given = runs("", [9.0])
-    assert ids(latency.within_latency(given.run, [candidate(0)], 1)) == [0]
+    assert ids(latency.within_latency(given.run, [candidate(0)], first(1))) == [0]
     assert given.asked == []
 
 
 def test_if_none_is_fast_enough_all_race(runs: Any) -> None:
     given = runs("1.0", [2.0] * 9)
     ranked = [candidate(number) for number in range(9)]
-    assert ids(latency.within_latency(given.run, ranked, 2)) == list(range(9))
+    assert ids(latency.within_latency(given.run, ranked, first(2))) == list(range(9))
     assert given.asked == list(range(8))
     assert "no candidate keeps the latency" in given.lines[-1]

@@ -2,12 +2,19 @@
 
 from hytas.race.events import RaceProgress, RungEnd, RungRow
 from hytas.race.finalists import diverse
-from hytas.race.race import race
+from hytas.race.race import choose_finalists, race
 from hytas.race.rankings import DEFAULT_RANKING, RANKINGS, default_ranking, find_ranking
 from hytas.race.results import Racer, RungResult, results_by_racer, rung_results
 from hytas.race.rungs import LEAST_FINALISTS, PREFERENCES, REDUCTION_FACTOR, Rung, plan_rungs
 from hytas.race.scores import RaceScore, best_first, race_scores, validation_score
-from hytas.race.size_classes import SizeRow, size_classes, size_of, size_rows, smaller_finalists
+from hytas.race.size_classes import (
+    SizeRow,
+    size_classes,
+    size_of,
+    size_rows,
+    smaller_finalists,
+    smallest_as_good,
+)
 from hytas.race.task import ENOUGH_PIXELS, MANY_PIXELS, RaceTask
 
 __all__ = [
@@ -28,6 +35,7 @@ __all__ = [
     "RungRow",
     "SizeRow",
     "best_first",
+    "choose_finalists",
     "default_ranking",
     "diverse",
     "find_ranking",
@@ -40,5 +48,6 @@ __all__ = [
     "size_of",
     "size_rows",
     "smaller_finalists",
+    "smallest_as_good",
     "validation_score",
 ]

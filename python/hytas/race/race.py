@@ -28,10 +28,10 @@ from hytas.race.size_classes import SHARES, size_classes, size_of
 from hytas.race.task import RaceTask
 from hytas.race.trials import RacePixels, Trial, run_trials, share_pixels
 from hytas.search import Evaluation, EvaluationStore, MethodVote, Training
-from hytas.types import Mask
 from hytas.workers import Shared, Workers, WorkersLike, open_workers
 
 Notify = Callable[[str], None]
+Results = Mapping[Key, Sequence[RungResult]]
 
 
 def race(
@@ -97,8 +97,7 @@ def race(
         OSError: a worker that trained was lost.
     """
     ranking = find_ranking(task.ranking)
-    # A vote prefers the middle: where two patches of each kind race, it took the smaller one.
-    chosen = diverse(ranked, finalists, task.unlabelled is None, known)
+    chosen = choose_finalists(task, ranked, finalists, known)
     waiting = [Racer(one, name) for one in chosen for name in task.recipes_for(one.architecture)]
     results: dict[Key, list[RungResult]] = {}
     on_cpu, sent = task.device.type == "cpu", task.patch_bytes
@@ -116,6 +115,8 @@ def race(
                 waiting, count = trainer.run_rung(waiting, count, rung, following, results)
             except _TimeOverError:
                 notify("the time of the race is over: the best of the last rung that ended wins")
+                if task.prefer == "small":
+                    waiting = [waiting[trainer.winner(waiting[:count], results)]]
                 break
             task.keep_checkpoints(racer.key for racer in waiting)
     task.keep_checkpoints(())
@@ -125,6 +126,17 @@ def race(
             "race", rule="the training of every finalist failed", hint=f"the first: {reason}"
         )
     return waiting[0]
+
+
+def choose_finalists(
+    task: RaceTask,
+    ranked: Sequence[Evaluation],
+    count: int,
+    known: Collection[Mapping[str, Any]] = (),
+) -> list[Evaluation]:
+    """Return the finalists of a race: see `hytas.race.diverse`."""
+    # A vote prefers the middle: where two patches of each kind race, it took the smaller one.
+    return diverse(ranked, count, task.unlabelled is None, known)
 
 
 class _TimeOverError(Exception):
@@ -287,8 +299,7 @@ class _Trainer:
             order = front_order(self._points(trained, scores))
             kept = sorted(order[: following.finalists])
         else:
-            right = [results[racer.key][-1].right for racer in trained]
-            kept = self._kept(right, trained, rung, following)
+            kept = self._kept(trained, results, rung, following)
         others = [racer for rank, racer in enumerate(trained) if rank not in kept]
         ranked = [*(trained[rank] for rank in kept), *others]
         self.events.end(ranked, len(kept), results, scores)
@@ -347,17 +358,22 @@ class _Trainer:
         ]
         return np.array(rows, np.float64)
 
+    def winner(self, racers: Sequence[Racer], results: Results) -> int:
+        """Return the rank of the winner among racers whose last rung is the same."""
+        right = [results[racer.key][-1].right for racer in racers]
+        return choose_winner(right, [size_of(one.finalist) for one in racers], self.task.prefer)
+
     def _kept(
-        self, right: Sequence[Mask], racers: Sequence[Racer], rung: Rung, following: Rung | None
+        self, racers: Sequence[Racer], results: Results, rung: Rung, following: Rung | None
     ) -> list[int]:
         """Return the ranks of the racers that are promoted; after the last rung, of the winner."""
         small = self.task.prefer == "small"
         if following is None:
             if not (rung.all_folds or small):
                 return [0]
-            sizes = [size_of(racer.finalist) for racer in racers]
-            return [choose_winner(right, sizes, self.task.prefer)]
+            return [self.winner(racers, results)]
         classes = [self.size_classes[racer.finalist.id] for racer in racers]
+        right = [results[racer.key][-1].right for racer in racers]
         behind = [is_far_behind(right[0], each) for each in right]
         if following.before is None:  # measured in whole searches: with a vote, in place of others
             more = len(SHARES) if self.task.unlabelled is None else None

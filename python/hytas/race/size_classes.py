@@ -65,8 +65,8 @@ def size_rows(
 ) -> list[SizeRow]:
     """Compare the best racer of each size class with the winner, the largest class first.
 
-    The best racer is that with the longest rung, on most folds; of several, that with the best
-    score.
+    They are compared in the longest rung that both ran. The best racer of a class is that with the
+    longest such rung, on most folds; of several, that with the best score.
 
     Args:
         candidates: of the search.
@@ -76,23 +76,24 @@ def size_rows(
     """
     params = {one.id: size_of(one) for one in candidates}
     classes = dict(zip(params, size_classes(list(params.values())), strict=True))
-    best: dict[int, Key] = {}
+    of_winner = {rung.steps: rung.right for rung in results[winner]}
+    shared: dict[Key, RungResult] = {}
+    for key in scores:
+        for rung in results[key]:
+            # A racer that was not in the last rung ran the first folds of the winner.
+            if 0 < len(rung.right) <= len(of_winner.get(rung.steps, ())):
+                shared[key] = rung
 
     def rank(key: Key) -> tuple[int, int, float, int]:
-        last = results[key][-1]
-        return last.steps, last.folds, scores[key].value, -key[0]
+        return shared[key].steps, shared[key].folds, scores[key].value, -key[0]
 
-    for key in sorted(scores, key=rank):
-        best[classes[key[0]]] = key
-    best[classes[winner[0]]] = winner
-    of_winner = {rung.steps: rung.right for rung in results[winner]}
+    best = {classes[key[0]]: key for key in sorted(shared, key=rank)}
+    if winner in shared:
+        best[classes[winner[0]]] = winner
     rows = []
     for size_class, key in sorted(best.items()):
-        last = results[key][-1]
-        # The first folds of the winner are those of a racer that was not in the last rung.
-        same = of_winner.get(last.steps, last.right[:0])[: len(last.right)]
-        if not len(last.right) == len(same) > 0:
-            continue
+        last = shared[key]
+        same = of_winner[last.steps][: len(last.right)]
         verdict = "winner" if key == winner else compare_sizes(same, last.right)
         accuracies = float(last.right.mean()), float(same.mean())
         facts = key[0], int(params[key[0]]), last.steps, len(last.right)
@@ -107,7 +108,7 @@ def compare_sizes(winner: Mask, other: Mask) -> str:
     return "above" if compare_predictions(winner, other)[2] else "as good"
 
 
-def smaller_finalists(rows: Sequence[SizeRow]) -> list[tuple[SizeRow, str]]:
+def smaller_finalists(rows: Sequence[SizeRow], unit: str = "pixels") -> list[tuple[SizeRow, str]]:
     """Return the rows of networks that are smaller than the winner, each with a line of text."""
     (params,) = [row.params for row in rows if row.verdict == "winner"] or [0]
     verdicts = {
@@ -118,10 +119,18 @@ def smaller_finalists(rows: Sequence[SizeRow]) -> list[tuple[SizeRow, str]]:
     return [
         (
             row,
-            f"{row.params:,} parameters, {row.params / params:.0%} of the winner's: accuracy "
-            f"{row.accuracy:.3f} next to {row.winner_accuracy:.3f} on {row.pixels} held-out pixels "
-            f"after {row.steps} steps, {verdicts[row.verdict]}",
+            f"{row.params:,} parameters, {row.params / params:.1%} of the winner's: accuracy "
+            f"{row.accuracy:.3f} next to {row.winner_accuracy:.3f} on {row.pixels:,} held-out "
+            f"{unit} after {row.steps:,} steps, {verdicts[row.verdict]}",
         )
         for row in rows
         if row.params < params
     ]
+
+
+def smallest_as_good(rows: Sequence[SizeRow], unit: str = "pixels") -> str:
+    """Return the line of the smallest network that is not below the winner; "" without one."""
+    lines = [
+        (row.params, line) for row, line in smaller_finalists(rows, unit) if row.verdict != "below"
+    ]
+    return min(lines)[1] if lines else ""

@@ -70,6 +70,7 @@ class RunFacts:
         finalists: of the race, the best first.
         sizes: the best finalist of each size, the largest first: the fields of
             `hytas.race.SizeRow` by name; empty where there was no race.
+        smaller: line on the smallest network that is not below the winner, or "".
         voters: titles of methods that voted and did not race.
         preset: name of the recipe of the final training, or "".
         ranking: name in `hytas.race.RANKINGS`.
@@ -95,6 +96,7 @@ class RunFacts:
     candidates: Candidates | None = None
     finalists: Sequence[Finalist] = ()
     sizes: Sequence[Mapping[str, Any]] = ()
+    smaller: str = ""
     voters: Sequence[str] = ()
     preset: str = ""
     ranking: str = "augmented-accuracy"

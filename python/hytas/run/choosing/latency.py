@@ -1,7 +1,7 @@
 """Under a latency budget, time the finalists themselves: a table of layers only estimates."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from hytas.export import describe
@@ -16,7 +16,7 @@ from hytas.spaces.budgets import read_text
 _PREFIX = "latency@"
 _NANOSECONDS = 1e6  # of a millisecond
 _MOST = 4
-"""Candidates that are timed for each finalist, at most."""
+"""Times that finalists are chosen, at most."""
 
 
 class _Limit(NamedTuple):
@@ -28,28 +28,36 @@ class _Limit(NamedTuple):
     most: float
 
 
-def within_latency(run: Run, ranked: Sequence[Evaluation], finalists: int) -> list[Evaluation]:
+def within_latency(
+    run: Run,
+    ranked: Sequence[Evaluation],
+    choose: Callable[[Sequence[Evaluation]], Sequence[Evaluation]],
+) -> list[Evaluation]:
     """Return the ranked candidates without those that take longer than the budget allows.
+
+    Finalists are timed. Others are chosen in place of those that take longer, and timed as well.
 
     Args:
         run: its budget may bound a latency.
         ranked: candidates, the best first.
-        finalists: of the first rung; so many are looked for, among four times as many.
+        choose: returns the finalists among candidates, as the race does.
     """
-    limits = _limits(run)
+    left, limits = list(ranked), _limits(run)
     if not limits:
-        return list(ranked)
-    kept: list[Evaluation] = []
-    for start in range(0, min(_MOST * finalists, len(ranked)), finalists):
-        group = ranked[start : start + finalists]
+        return left
+    fast: set[int] = set()
+    for _ in range(_MOST):
+        group = [one for one in choose(left) if one.id not in fast]
+        if not group:
+            return left
         over = [_over(run, group, limit) for limit in limits]
-        kept += [one for place, one in enumerate(group) if not any(each[place] for each in over)]
-        if len(kept) >= finalists:
-            break
-    if not kept:
+        slow = {one.id for place, one in enumerate(group) if any(each[place] for each in over)}
+        fast |= {one.id for one in group} - slow
+        left = [one for one in left if one.id not in slow]
+    if not fast:
         run.report.line("no candidate keeps the latency when timed; those of the table race")
         return list(ranked)
-    return kept
+    return [one for one in left if one.id in fast]
 
 
 def _limits(run: Run) -> list[_Limit]:

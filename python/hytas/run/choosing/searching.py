@@ -21,6 +21,7 @@ from hytas.race import (
     MANY_PIXELS,
     Racer,
     RaceTask,
+    choose_finalists,
     find_ranking,
     race,
     race_scores,
@@ -29,6 +30,7 @@ from hytas.race import (
     size_of,
     size_rows,
     smaller_finalists,
+    smallest_as_good,
 )
 from hytas.run.choosing.front import write_front, write_trained_front
 from hytas.run.choosing.latency import within_latency
@@ -51,13 +53,16 @@ def check_search(context: RunContext) -> None:
     """Refuse, before any work, a race that cannot be done after the search.
 
     Raises:
-        InputError: a race was asked for, and the split has no validation pixels; or the supernet
-            is one of something else.
+        InputError: a race was asked for, and the split has no validation pixels; no race compares
+            sizes, and `prefer` asks for a small one; or the supernet is one of something else.
     """
     if context.config.trained_front and finalist_count(context) == 1:
         rule = "accuracy is that of finalists which race, and there is no race"
         raise InputError("pareto", context.config.pareto, rule)
-    finalist_count(context)
+    compares = finalist_count(context) > 1 and context.config.strategy != SUPERNET_STRATEGY
+    if context.config.prefer == "small" and not compares:
+        rule = "chooses among finalists whose sizes a race compares, and there is no such race"
+        raise InputError("prefer", "small", rule, "leave it out")
     known_architectures(context)
     if context.config.supernet is not None:
         inherited_score(context, context.config.supernet)
@@ -224,12 +229,13 @@ def _show_ladder(run: Run, task: RaceTask, store: EvaluationStore, winner: Racer
     """Log how smaller networks compare with the winner; notify of the smallest that is as good."""
     results = results_by_racer(store.trainings())
     scores = race_scores(results, find_ranking(task.ranking), store.votes())
-    smaller = smaller_finalists(size_rows(store.evaluations(), results, scores, winner.key))
-    for _, line in smaller:
+    rows = size_rows(store.evaluations(), results, scores, winner.key)
+    unit = run.context.data.unit
+    for _, line in smaller_finalists(rows, unit):
         run.report.line(line)
-    as_good = [line for row, line in smaller if row.verdict == "as good"]
+    as_good = smallest_as_good(rows, unit)
     if as_good and run.context.config.prefer != "small":
-        run.report.notice(f"a smaller network: {as_good[-1]}; prefer small takes the smallest")
+        run.report.notice(f"a smaller network: {as_good}; prefer small takes the smallest")
 
 
 def hold_race(
@@ -245,14 +251,18 @@ def hold_race(
         steps: optimiser steps of the first rung.
     """
     record_votes(run, task, store)
-    candidates = ranked_evaluations(run.context, store)
+    known = [one.architecture for one in store.evaluations() if one.id < 0]  # of `start_with`
+
+    def choose(ranked: Sequence[Evaluation]) -> list[Evaluation]:
+        return choose_finalists(task, ranked, finalists, known)
+
     return race(
         task,
-        within_latency(run, candidates, finalists),
+        within_latency(run, ranked_evaluations(run.context, store), choose),
         store,
         finalists=finalists,
         steps=steps,
-        known=[one.architecture for one in store.evaluations() if one.id < 0],  # of `start_with`
+        known=known,
         workers=run.training_workers,
         notify=run.report.line,
         on_training=run.report.training,

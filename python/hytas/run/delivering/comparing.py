@@ -42,7 +42,7 @@ MOST_VALUES = 32 * 32 * 3
 def references_stage(run: Run) -> None:
     """Fit the reference methods, compare the winner with them, and keep all figures.
 
-    A line says what the held-out pixels say, before the methods are tested. It is a warning if the
+    A line says what the held-out pixels say, before the methods are tested. It is a notice if the
     winner is below by more than chance, and then says what to try.
     """
     data = run.context.data
@@ -53,7 +53,9 @@ def references_stage(run: Run) -> None:
         _check_time(run, LEAST_OF_ENDING)
         _check_size(run)
         validation = _validate(run)
-        run.report.line(validation["verdict"])
+        # Now, because the end of the run shows figures of the test as well.
+        tell = run.report.notice if validation["below"] else run.report.line
+        tell(validation["verdict"])
         _check_time(run, LEAST_OF_ENDING / 2)
         methods = _test(run)
         comparison: dict[str, Any] = {"reason": "", "validation": validation, "methods": methods}

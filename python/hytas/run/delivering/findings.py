@@ -15,7 +15,15 @@ from hytas.deploy.model_file import examine, read_model
 from hytas.errors import InputError, one_line
 from hytas.models.counting import counted_layers
 from hytas.proxies import fitness, parse_proxies
-from hytas.race import RANKINGS, RungResult, race_scores, results_by_racer, size_rows
+from hytas.race import (
+    RANKINGS,
+    RungResult,
+    SizeRow,
+    race_scores,
+    results_by_racer,
+    size_rows,
+    smallest_as_good,
+)
 from hytas.race.rankings import Ranking
 from hytas.race.results import Key
 from hytas.references import METHODS
@@ -77,7 +85,7 @@ def run_facts(
         units=_units(config),
         bounds=list(Budget.parse(config.budget).bounds) if config.budget else [],
         candidates=candidates,
-        **_race_facts(stored, winner, preset, ranking),
+        **_race_facts(stored, winner, preset, ranking, (metrics or {}).get("unit", "pixels")),
         layers=layers,
         pixels=Pixels.load(folder.pixels) if folder.pixels.exists() else None,
         samples=Samples.load(folder.samples) if folder.samples.exists() else None,
@@ -98,11 +106,15 @@ def run_facts(
     )
 
 
-def _race_facts(stored: "_Stored", winner: int | None, preset: str, ranking: str) -> dict[str, Any]:
+def _race_facts(
+    stored: "_Stored", winner: int | None, preset: str, ranking: str, unit: str
+) -> dict[str, Any]:
     methods = dict.fromkeys(one.method for one in stored.votes)
+    sizes = _sizes(stored, winner, preset, RANKINGS[ranking])
     return {
         "finalists": _finalists(stored, winner, preset, RANKINGS[ranking]),
-        "sizes": _sizes(stored, winner, preset, RANKINGS[ranking]),
+        "sizes": [row._asdict() for row in sizes],
+        "smaller": smallest_as_good(sizes, unit),
         "voters": [METHODS[name].title if name in METHODS else name for name in methods],
         "ranking": ranking,
         "preset": preset,
@@ -205,9 +217,7 @@ def _finalists(
     return finalists
 
 
-def _sizes(
-    stored: _Stored, winner: int | None, preset: str, ranking: Ranking
-) -> list[Mapping[str, Any]]:
+def _sizes(stored: _Stored, winner: int | None, preset: str, ranking: Ranking) -> list[SizeRow]:
     """Return the best of each size next to the winner; none if the race has not ended."""
     candidates = {item.id for item in stored.evaluations}
     racers = results_by_racer(item for item in stored.trainings if item.id in candidates)
@@ -215,7 +225,7 @@ def _sizes(
     if own not in racers:
         return []
     scores = race_scores(racers, ranking, stored.votes)
-    return [row._asdict() for row in size_rows(stored.evaluations, racers, scores, own)]
+    return size_rows(stored.evaluations, racers, scores, own)
 
 
 def _with_score(result: RungResult, ranking: Ranking) -> dict[str, float]:

@@ -1,0 +1,87 @@
+"""Where test pixels lie apart, networks see them in votes and maps, but nothing reads a label."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_run_race import CPU, RACE, kept, wide_scene, without_time
+
+from hytas.data import Scene, Split
+from hytas.run import RunConfig, RunFolder, prepared
+from hytas.run.context import open_run, prepare
+from hytas.run.delivering.findings import run_facts
+from hytas.run.final.held_out import HeldOut
+from hytas.run.folder import read_json
+from hytas.run.progress import Silent
+from hytas.run.stages import plan_of, run_stages
+from hytas.run.weights import load_weights
+
+
+class Told(Silent):
+    """A report that keeps its lines and notices."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def made(config: RunConfig, scene: Scene, out: Path) -> dict[str, Any]:
+    """What a run makes and says until the reference methods are compared with its map."""
+    told = Told()
+    with open_run(out, config, scene, "cpu", told, workers="1") as run:
+        plan = plan_of(run.context)
+        run_stages((*plan.choosing, *plan.training, *plan.references), run)
+    folder = RunFolder(out)
+    facts, model = run_facts(folder, shape=run.context.data.shape), load_weights(folder.weights)
+    records = [HeldOut.load(path) for path in folder.records]
+    return {
+        "trainings": without_time(kept(out)[1]),
+        "architecture": read_json(folder.architecture),
+        "recipe": read_json(folder.recipe),
+        "sizes": (facts.sizes, facts.smaller),
+        "records": [
+            {name: value.tolist() for name, value in vars(one).items() if value is not None}
+            for one in records
+        ],
+        "training": model.training,
+        "card": model.card,
+        "weights": {name: one.tolist() for name, one in model.network.state_dict().items()},
+        "comparison": read_json(folder.references)["validation"],
+        "lines": told.lines,
+    }
+
+
+def test_labels_of_test_pixels_change_nothing_in_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = replace(RACE, split="blocks", train_per_class=60, finalists=4, prefer="small")
+    asked, scene = asked.with_epochs(2), wide_scene()
+    split = prepare(asked, scene, CPU).data.split
+    poisoned = scene.labels.copy()
+    others = np.setdiff1d(np.arange(poisoned.size), split.train_and_validation)
+    poisoned.flat[others] = poisoned.flat[others] % 3 + 1
+
+    def same_split(*_: object, **__: object) -> Split:
+        return split  # it is drawn by the labels
+
+    monkeypatch.setattr(prepared, "make_split", same_split)
+    clean, other = (
+        made(asked, replace(scene, labels=labels), tmp_path / name)
+        for name, labels in (("clean", scene.labels), ("poisoned", poisoned))
+    )
+    for name, value in clean.items():
+        assert other[name] == value, name
+    # Every path of such a run was taken.
+    assert clean["sizes"][0]
+    assert len(clean["records"]) > 1
+    assert np.isin(split.test, clean["records"][0]["unlabelled"]).any()
+    training = clean["training"]
+    assert training["calibration"]["agreement"] is not None
+    assert training["smoothing"]["pixels"] > 0
+    assert training["self_training"]["pixels"] > 0
+    assert clean["comparison"]["pixels"] > 0
+    assert any(line.startswith("OA on") or "the winner is below" in line for line in clean["lines"])

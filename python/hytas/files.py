@@ -57,6 +57,15 @@ def move(file: Path, path: Path) -> None:
         os.close(handle)
 
 
+def read_utf8(path: Path, argument: str) -> str:
+    """Return the text of a CSV file, without a byte order mark; refuse other encodings."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        hint = "save it as CSV UTF-8"
+        raise InputError(argument, path, "is no text in UTF-8", hint) from None
+
+
 def read_csv(
     path: Path, text: str, **dialect: Any
 ) -> tuple[list[str], list[tuple[int, dict[Any, Any]]]]:

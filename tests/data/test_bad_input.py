@@ -298,10 +298,19 @@ def test_envi_mistakes(tmp_path):
         ("bsq", "xyz", "'interleave' is 'xyz'; must be bsq, bil or bip"),
         ("byte order = 0", "byte order = 0\nheader offset = -4", "'header offset' is -4"),
         ("byte order = 0", "wavelength = {1, 2", "the brace of 'wavelength' is never closed"),
+        ("bsq", "bsq\nmajor frame offsets = {8, 4}", "'major frame offsets' is {8, 4}: values with"),
     ):
         header.write_text("ENVI\n" + fields.replace(old, new))
         with pytest.raises(InputError, match=message):
             open_file(header)
+    header.write_text("ENVI\n" + fields + "minor frame offsets = {0, 0}\n")
+    assert open_file(header).variables[0].shape == (2, 3, 4)
+    header.write_text("ENVI\n" + fields, encoding="utf-8-sig")
+    with pytest.raises(InputError, match="begins with a byte order mark .*UTF-8 without BOM"):
+        open_file(header)
+    header.write_text("ENVI\n" + fields, encoding="utf-16")
+    with pytest.raises(InputError, match="has c.hdr next to it, whose first line is not 'ENVI'"):
+        open_file(tmp_path / "c.img")
 
 
 def test_a_usual_mark_among_the_ids_is_named(cube, labels):

@@ -83,7 +83,8 @@ class TestValues:
         np.testing.assert_array_equal(scene.labels, np.where(values == 255, 0, truth))
         (note,) = scene.notes
         assert (
-            note == "0 in gt is read as unlabelled, in addition to the declared no-data value 255"
+            note == "0 in gt is read as unlabelled, in addition to 255: if it is a class, set "
+            "zero_is_a_class"
         )
 
     def test_a_colour_is_for_pictures(self, tmp_path: Path, data: Path, truth: np.ndarray) -> None:

@@ -31,7 +31,10 @@ def test_the_users_mark_is_unlabelled_as_0_is(write, mark, dtype):
     expected[0, 0] = 0
     scene = RunConfig(data=str(path), unlabelled=mark).load_scene()
     assert np.array_equal(scene.labels, expected)
-    assert scene.notes == ()
+    assert scene.notes == (
+        f"0 in gt is read as unlabelled, in addition to {mark}: if it is a class, set "
+        "zero_is_a_class",
+    )
     grid = Grid(None, None, *scene.labels.shape)
     ((_, values),) = labels_on_grid(path, grid, unlabelled=mark).maps
     assert np.array_equal(values, expected)

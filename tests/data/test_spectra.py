@@ -232,6 +232,9 @@ def test_rows_without_a_label_are_not_used(tmp_path: Path) -> None:
     loaded = of_frame(tmp_path / "a.csv")
     assert loaded.labels[3, 0] == 0
     assert "1 rows without a label are not used" in loaded.notes
+    table.loc[4, "crop"] = f" {table.loc[0, 'crop'].upper()}"
+    table.to_csv(tmp_path / "a.csv", index=False)
+    assert any("differ only in case" in note for note in of_frame(tmp_path / "a.csv").notes)
 
 
 @pytest.mark.parametrize("form", ["npz", "mat", "two files", "series"])

@@ -91,6 +91,10 @@ def test_numbers_are_ids(tmp_path: Path) -> None:
     assert loaded.class_ids == (3, 7)
     assert any("2 shapes of class 0 or the unlabelled class" in note for note in loaded.notes)
     texts = [(shape, {"Class": str(fields["class"])}) for shape, fields in features]
+    marked = [(shape, {"class": each["class"] or -1}) for shape, each in features]
+    minus = geojson(tmp_path / "minus.json", marked)
+    assert load_scene(header, minus, unlabelled=-1).class_ids == (3, 7, 255)
+    assert refused(header, minus).hint == "if -1 marks shapes without a class, set `unlabelled`"
     as_texts = load_scene(header, geojson(tmp_path / "texts.json", texts), class_field="class")
     assert as_texts.class_ids == (3, 7, 255)
     texts = [
@@ -134,6 +138,39 @@ def test_points(tmp_path: Path) -> None:
     loaded = load_scene(header, vector_file(tmp_path / "p.gpkg", points))
     np.testing.assert_array_equal(loaded.labels, expected)
     assert set(np.unique(loaded.polygons)) == {0, 1, 2, 3, 4}
+
+
+def test_points_with_swapped_axes_and_in_degrees_are_told_from_those_elsewhere(
+    tmp_path: Path,
+) -> None:
+    header, path = scene(tmp_path), tmp_path / "points.csv"
+    x, y = warp.transform("EPSG:32632", "EPSG:4326", [LEFT + 5, LEFT + 35], [TOP - 5, TOP - 35])
+    places = [[f"{value:.7f}" for value in each] for each in zip(x, y, strict=True)]
+
+    def hint(names: str, swapped: bool = False) -> str:
+        rows = [",".join([*place[:: -1 if swapped else 1], crop]) for place, crop in
+                zip(places, "ab", strict=True)]  # fmt: skip
+        path.write_text("\n".join([f"{names},crop", *rows]))
+        return refused(header, path).hint
+
+    assert hint("lon,lat", swapped=True).startswith("with x and y exchanged they lie in the scene")
+    assert hint("x,y") == "if these are degrees, set `labels_crs` to EPSG:4326"
+    load_scene(header, path, labels_crs="EPSG:4326")
+    path.write_text("lng,lat,crop\n" + path.read_text().partition("\n")[2])
+    load_scene(header, path)
+    path.write_text(path.read_text().replace("b", "Rüben"), encoding="cp1252")
+    error = refused(header, path)
+    assert (error.rule, error.hint) == ("is no text in UTF-8", "save it as CSV UTF-8")
+
+
+def test_names_that_differ_in_case_are_told(tmp_path: Path) -> None:
+    header = scene(tmp_path)
+    names = ("Corn", "corn ", "soy bean", "Soy  bean")
+    features = [(shape, {"crop": name}) for (shape, _), name in zip(FIELDS, names, strict=True)]
+    loaded = load_scene(header, geojson(tmp_path / "f.geojson", features))
+    assert loaded.class_names == ("Corn", "Soy  bean", "corn", "soy bean")
+    (note,) = [note for note in loaded.notes if "in case or blanks" in note]
+    assert "Corn, corn, Soy  bean, soy bean; if these are one class" in note
 
 
 def test_envi_regions(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hytas.data.labels.shapes import Colour
 from hytas.data.limits import listed
 from hytas.data.xml_tree import read_xml
 from hytas.errors import InputError
+from hytas.files import read_utf8
 
 ClassNames = Mapping[str, str]
 """Names by the number of a class in its file, or by the name that the file gives."""
@@ -72,7 +73,7 @@ def _of_csv(path: Path) -> list[tuple[str, str]]:
         raise InputError("class_names", str(path), rule, "pairs are written as 1=corn,2=soy")
     if path.stat().st_size > 2**24:
         raise InputError("class_names", str(path), f"has more than {2**24} bytes")
-    text = path.read_text(encoding="utf-8-sig", errors="replace")
+    text = read_utf8(path, "class_names")
     first = text.lstrip().partition("\n")[0]
     delimiter = max(",;\t", key=first.count)
     try:
@@ -112,6 +113,20 @@ def unused(keys: Iterable[str]) -> tuple[str, ...]:
     if not others:
         return ()
     return (f"names are given for classes that are not there: {listed(others)}",)
+
+
+def alike(names: Iterable[str]) -> tuple[str, ...]:
+    """Return a note on names of classes that differ only in case or blanks."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(" ".join(name.casefold().split()), []).append(name)
+    several = [name for group in groups.values() if len(group) > 1 for name in group]
+    if not several:
+        return ()
+    return (
+        f"names of classes differ only in case or blanks: {listed(several)}; if these are one "
+        "class, spell them alike in the file",
+    )
 
 
 def gdal_classes(path: Path) -> tuple[dict[int, str], dict[int, Colour]]:

@@ -13,7 +13,7 @@ from hytas.data.labels.options import LabelOptions
 from hytas.data.labels.shapes import Points, Shapes, check_amount
 from hytas.data.limits import listed
 from hytas.errors import InputError
-from hytas.files import read_csv
+from hytas.files import read_csv, read_utf8
 
 MOST_HEADER = 2**16
 """Characters of a header that are read."""
@@ -22,7 +22,7 @@ _THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+")
 
 # The columns of a position: first across, then down; and whether they are pixels.
 _PIXELS = (("column", "row"), ("col", "row"), ("sample", "line"))
-_DEGREES = (("lon", "lat"), ("longitude", "latitude"))
+_DEGREES = (("lon", "lat"), ("longitude", "latitude"), ("long", "lat"), ("lng", "lat"))
 _MAP = (("x", "y"), ("easting", "northing"))
 
 
@@ -34,7 +34,7 @@ def read(path: Path, options: LabelOptions) -> Shapes:
     """
     import shapely
 
-    text = path.read_text(encoding="utf-8-sig", errors="replace")
+    text = read_utf8(path, "labels")
     columns, rows = read_csv(path, text, delimiter=_delimiter(_first_line(text)))
     check_amount(len(rows))
     if (position := _position(columns)) is None:

@@ -205,19 +205,21 @@ def _zero_is_a_class(raws: Sequence[find.RawMap], options: LabelOptions, notes: 
             "0 is a class: ids in maps and tables are one more than the labels of the file"
         )
         return True
-    declared = {raw.nodata for raw in raws}
-    zeros = any((raw.values == 0).any() for raw in raws)
-    if len(raws) != 1 or not zeros or declared & {None, 0}:
+    name, values, declared = raws[0].name, raws[0].values, raws[0].nodata
+    nodata, given = declared, options.unlabelled.number
+    if declared is None and given is not None and (values == given).any():
+        nodata = given
+    if len(raws) != 1 or not (values == 0).any() or nodata in (None, 0):
         return False
-    name, nodata = raws[0].name, raws[0].nodata
-    if nodata == -1:
+    if declared == -1:
         notes.append(
             f"{name} declares -1 for unlabelled pixels, so 0 is a class: ids in maps and tables "
             "are one more than the labels of the file"
         )
         return True
     notes.append(
-        f"0 in {name} is read as unlabelled, in addition to the declared no-data value {nodata:g}"
+        f"0 in {name} is read as unlabelled, in addition to {nodata:g}: if it is a class, set "
+        "zero_is_a_class"
     )
     return False
 

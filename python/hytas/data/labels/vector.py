@@ -13,7 +13,7 @@ from hytas.data.labels.align import system_name
 from hytas.data.labels.burn import Burner, check_rings
 from hytas.data.labels.formats import files_of, read_shapes
 from hytas.data.labels.maps import LabelMap, LabelMaps
-from hytas.data.labels.names import renamed, unused
+from hytas.data.labels.names import alike, renamed, unused
 from hytas.data.labels.options import LabelOptions
 from hytas.data.labels.shapes import (
     COLOUR_FIELDS,
@@ -58,10 +58,13 @@ def of_shapes(
     with naming(path):
         _check_coordinates(shapes.geometries)
         overruled = _overruled(shapes.crs, options.crs)
-        shapes = _in_the_scene(shapes, options.crs, grid)
-        check_rings(shapes.geometries)
+        placed = _in_the_scene(shapes, options.crs, grid)
+        check_rings(placed.geometries)
         classes = _classes(shapes.fields, options, class_ids)
-        labels, polygons, notes = _burn(shapes, classes, grid)
+        burnt = _burn(placed, classes, grid)
+        if burnt is None:
+            raise _nothing_inside(shapes, placed, options.crs, grid)
+        labels, polygons, notes = burnt
     remarks = (*shapes.notes, *overruled, *classes.notes, *notes)
     return LabelMaps(
         (("classes", labels.astype(np.int64)),),
@@ -169,10 +172,13 @@ def _classes(
         raise InputError("labels", rule=rule, hint="give it one, or remove the shape")
     if not (class_ids or {}).keys() >= {*given_values} and all(map(_is_number, given_values)):
         given_values = [int(value) for value in given_values]  # a table may hold ids as texts
-    values = [_class_of(value, name, number) for number, value in enumerate(given_values, start=1)]
+    unlabelled = options.unlabelled.number
+    values = [
+        int(value) if value == unlabelled else _class_of(value, name, number)
+        for number, value in enumerate(given_values, start=1)
+    ]
     if all(isinstance(value, int) for value in values):
         plus = int(options.zero_is_a_class)
-        unlabelled = options.unlabelled.number
         ids = [0 if value == unlabelled else int(value) + plus for value in values]
         names = {i: f"label {i - 1}" if plus else f"class {i}" for i in set(ids)}
         names, notes = renamed(sorted(set(ids) - {0}), names, options.names, plus)
@@ -187,6 +193,7 @@ def _classes(
         numbers = {**given_ids, **{text: i for i, text in enumerate(new, start=beyond)}}
         ids = [numbers[text] for text in texts]
         names = {numbers[text]: text for text in texts}
+        notes = (*notes, *alike(sorted(set(texts))))
     return _Classes(np.array(ids, np.int64), names, _colours(fields, ids, name), notes)
 
 
@@ -209,6 +216,7 @@ def _class_of(value: Any, name: str, number: int) -> int | str:
             "labels",
             rule=f"shape {number}: {printable(name)} is {value}: a class is 0 (unlabelled) or "
             "more, and below 2^31",
+            hint=f"if {value} marks shapes without a class, set `unlabelled`" if value < 0 else "",
         )
     return value
 
@@ -226,7 +234,10 @@ def _colours(
     return {number: colour for number, colour in one.items() if colour is not None}
 
 
-def _burn(shapes: Shapes, classes: _Classes, grid: Grid) -> tuple[LabelMap, LabelMap, list[str]]:
+def _burn(
+    shapes: Shapes, classes: _Classes, grid: Grid
+) -> tuple[LabelMap, LabelMap, list[str]] | None:
+    """Return classes, numbers of shapes and notes; None if no shape lies in the scene."""
     burner = Burner(shapes.geometries, grid, shapes.in_pixels)
     labels: LabelMap = np.zeros((grid.height, grid.width), np.int32)
     polygons: LabelMap = np.zeros_like(labels)
@@ -252,7 +263,7 @@ def _burn(shapes: Shapes, classes: _Classes, grid: Grid) -> tuple[LabelMap, Labe
         free = owned & (mine == 0)
         mine[free], polygons[window][free] = number, owners[free]
     if outside == len(shapes.geometries):
-        raise _nothing_inside(shapes, grid)
+        return None
     labels[torn], polygons[torn] = 0, 0
     return labels, polygons, _notes(classes, labels, outside, int(torn.sum()), first)
 
@@ -285,24 +296,45 @@ def _notes(
     return notes
 
 
-def _nothing_inside(shapes: Shapes, grid: Grid) -> InputError:
+def _nothing_inside(given: Shapes, shapes: Shapes, crs: str | None, grid: Grid) -> InputError:
     import shapely
 
     low_x, low_y, high_x, high_y = shapely.total_bounds(shapes.geometries).tolist()
     if not np.isfinite(low_x):
         return InputError("labels", rule="its shapes have no coordinates")
+    left, bottom, right, top = _box(shapes, grid)
+    hint = "" if shapes.in_pixels else "`labels_crs` names another system"
+    if _are_swapped(given, crs, grid):
+        hint = "with x and y exchanged they lie in the scene: exchange them in the file"
+    elif given.crs == "" and crs is None and max(-low_x, high_x, -2 * low_y, 2 * high_y) <= 180:
+        hint = "if these are degrees, set `labels_crs` to EPSG:4326"
     where = "column and row" if shapes.in_pixels else system_name(grid)
     return InputError(
         "labels",
         rule=f"no shape lies in the scene: in {where} they span {low_x:.8g} to {high_x:.8g} and "
-        f"{low_y:.8g} to {high_y:.8g}, {_span(shapes, grid)}",
-        hint="" if shapes.in_pixels else "`labels_crs` names another system",
+        f"{low_y:.8g} to {high_y:.8g}, the scene {left:.8g} to {right:.8g} and {bottom:.8g} to "
+        f"{top:.8g}",
+        hint=hint,
     )
 
 
-def _span(shapes: Shapes, grid: Grid) -> str:
+def _box(shapes: Shapes, grid: Grid) -> tuple[float, float, float, float]:
+    """Return the least and the largest coordinates of the scene, in the unit of the shapes."""
     box = grid.bounds
     if shapes.in_pixels or box is None:
-        box = 0.0, 0.0, float(grid.width), float(grid.height)
-    left, bottom, right, top = box
-    return f"the scene {left:.8g} to {right:.8g} and {bottom:.8g} to {top:.8g}"
+        return 0.0, 0.0, float(grid.width), float(grid.height)
+    return box
+
+
+def _are_swapped(given: Shapes, crs: str | None, grid: Grid) -> bool:
+    """Return whether shapes lie in the scene once x and y are exchanged."""
+    import shapely
+
+    exchanged = shapely.transform(given.geometries, lambda places: places[:, ::-1])
+    try:
+        moved = _in_the_scene(replace(given, geometries=exchanged), crs, grid)
+    except InputError:
+        return False
+    low_x, low_y, high_x, high_y = shapely.total_bounds(moved.geometries).tolist()
+    left, bottom, right, top = _box(given, grid)
+    return bool(low_x < right and high_x > left and low_y < top and high_y > bottom)

@@ -122,6 +122,10 @@ def _fields(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
 def raw_of(header: Path, data: Path) -> Raw | None:
     """Return where the values of an image lie; None if the file is compressed."""
     fields = fields_of(header)
+    for name in ("major frame offsets", "minor frame offsets"):
+        if any(item.strip("0.") for item in items_of(fields.get(name, ""))):
+            rule = f"{name!r} is {printable(fields[name])}: values with gaps are not read"
+            raise InputError(rule=rule, hint="save the image in ENVI without frame offsets")
     sizes = {
         "y": _integer(fields, "lines", 0, 1),
         "x": _integer(fields, "samples", 0, 1),

@@ -11,6 +11,7 @@ import re
 import struct
 import warnings
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -94,6 +95,9 @@ def read_envi(path: Path) -> Contents:
     header = path if is_header else envi.header_of(path)
     data = envi.data_of(path) if is_header else path
     assert header is not None  # the format was recognised by it
+    if header.read_bytes()[:3] == BOM_UTF8:
+        rule = f"{header.name} begins with a byte order mark (BOM), with which GDAL knows no header"
+        raise InputError(rule=rule, hint="save it as text in UTF-8 without BOM")
     raw = envi.raw_of(header, data)
     contents = read(data, "ENVI", "ENVI")
     if raw is None:

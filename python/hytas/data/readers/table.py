@@ -121,7 +121,11 @@ def open_file(path: Named, argument: str = "data") -> Contents:
             with reading(argument, path, f"{entry.name} file"):
                 return refined(_record(entry, (path,)))
     if path.suffix.lower() in envi.DATA_SUFFIXES:
-        rule = f"has no ENVI header next to it: looked for {path.name}.hdr and {path.stem}.hdr"
+        names = (f"{path.name}.hdr", f"{path.stem}.hdr")
+        if own := [name for name in names if path.with_name(name).is_file()]:
+            rule = f"has {own[0]} next to it, whose first line is not 'ENVI' in ASCII or UTF-8"
+            raise InputError(argument, path, rule)
+        rule = f"has no ENVI header next to it: looked for {' and '.join(names)}"
         raise InputError(argument, path, rule)
     format_names = ", ".join(dict.fromkeys(entry.name for entry in FORMATS))
     rule = f"has no format that hytas reads ({format_names})"

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.labels.maps import LabelMap
+from hytas.data.labels.names import alike
 from hytas.data.options import SceneOptions
 from hytas.data.scene import Scene, scene_from_arrays
 from hytas.errors import InputError
@@ -142,7 +143,8 @@ def _classes(
     notes = [f"{lost} rows without a label are not used"] if lost else []
     if "0" in classes.astype(str) and len(classes) > 2:
         notes.append("0 is a class: if it marks rows without a label, set unlabelled to 0")
-    return ids, [str(one) for one in classes], notes
+    class_texts = [str(one) for one in classes]
+    return ids, class_texts, [*notes, *alike(class_texts)]
 
 
 def texts_of(values: Array) -> Array:

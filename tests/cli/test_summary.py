@@ -89,6 +89,12 @@ def test_a_run_ends_in_at_most_ten_lines(capsys: pytest.CaptureFixture[str]) -> 
     assert lines[8] == "next: hytas classify 'runs/a b/model.onnx' scene.mat --out map.png"
 
 
+def test_the_samples_of_a_table_are_spectra(capsys: pytest.CaptureFixture[str]) -> None:
+    table = metrics() | {"unit": "spectra", "smoothing": None, "self_training": None}
+    lines = printed(capsys, ended("100K-params", [], table, params=50_000))
+    assert lines[3].endswith("before, 0.020 after (60 validation spectra)")
+
+
 def test_a_winner_below_a_reference_is_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, ended("100K-params", [], metrics(("svm",)), params=50_000))
     assert lines[1] == "warning: the winner is below SVM; try --effort normal"

@@ -83,7 +83,7 @@ def _decisions(results: Results) -> Iterator[str]:
     elif calibration.ECE_before is not None and calibration.ECE_after is not None:
         yield (
             f"confidence: calibration error {calibration.ECE_before:.3f} before, "
-            f"{calibration.ECE_after:.3f} after ({calibration.pixels:,} validation pixels)"
+            f"{calibration.ECE_after:.3f} after ({calibration.pixels:,} validation {results.unit})"
             f"{calibration.why_larger}"
         )
 

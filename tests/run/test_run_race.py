@@ -347,3 +347,19 @@ def test_width_ranks_across_depths_and_other_proxies_in_each(
             for n, (depth, value) in enumerate(rows)
         )
         assert ranked_evaluations(context, store)[0].id == first
+
+
+def test_known_architectures_race_without_a_score(tmp_path: Path) -> None:
+    """Of one that the search found, too, the candidate of the search races."""
+    context = prepare(RACE, fixed_scene(), CPU)
+    failed = float("nan")
+    rows = [(0, 1, 2.0), (1, 2, failed), (2, 3, 3.0), (-1, 4, failed), (-2, 1, 2.0), (-3, 2, 1.0)]
+    with EvaluationStore(tmp_path / "evaluations.sqlite") as store:
+        store.add(
+            Evaluation(
+                *(number, 0, {"space": "s", "mlp_ratio": ratio}, {"params": 9}, {"params": score}),
+                *({}, 0.0),
+            )
+            for number, ratio, score in rows
+        )
+        assert [one.id for one in ranked_evaluations(context, store)] == [2, 0, -3, -1]

@@ -348,15 +348,23 @@ def _fitness(context: RunContext) -> Ranks:
 
 
 def _ranked(items: Sequence[Evaluation], ranks: Ranks) -> list[Evaluation]:
-    """Return the candidates with a score, best first; of equals the earlier one first."""
-    scored = [(value, item) for value, item in zip(ranks(items), items, strict=True)]
-    searched = [item.architecture for item in items if item.id >= 0]
-    valid = [
-        (value, item)
-        for value, item in scored
-        if not np.isnan(value) and (item.id >= 0 or item.architecture not in searched)
+    """Return the candidates with a score, best first; of equals the earlier one first.
+
+    Those of `start_with` race in any case, so they come last without a score.
+    """
+    values = ranks(items)
+    failed = np.isnan(values)
+    scored = [
+        item.architecture
+        for item, out in zip(items, failed, strict=True)
+        if item.id >= 0 and not out
     ]
-    return [item for _, item in sorted(valid, key=lambda pair: (-pair[0], pair[1].id))]
+    valid = [
+        (out, 0 if out else -value, item.id, item)
+        for value, item, out in zip(values, items, failed, strict=True)
+        if (not out if item.id >= 0 else item.architecture not in scored)
+    ]
+    return [item for *_, item in sorted(valid, key=lambda row: row[:3])]
 
 
 def patches_for_proxies(

@@ -73,7 +73,11 @@ def test_other_files(tmp_path):
     assert "must be a path or a list of paths" in refused(np.zeros((3, 3, 3)))
     (tmp_path / "a.sli").write_bytes(bytes(80))
     (tmp_path / "a.hdr").write_text("ENVI\nfile type = ENVI Spectral Library\n")
-    assert "is a spectral library" in refused(tmp_path / "a.hdr")
+    for name in ("a.hdr", "a.sli"):
+        assert "is a spectral library" in refused(tmp_path / name)
+    (tmp_path / "link.img").symlink_to(tmp_path / "a.sli")
+    assert refused(tmp_path / "link.img").endswith(f"it is a link: name {tmp_path / 'a.sli'}")
+    assert "write the whole path" in refused("~/a.sli")
 
 
 @pytest.mark.parametrize(("at", "value"), [(128, 77), (144, 99), (160, 10), (188, 4), (184, 40)])
@@ -298,13 +302,16 @@ def test_envi_mistakes(tmp_path):
         ("bsq", "xyz", "'interleave' is 'xyz'; must be bsq, bil or bip"),
         ("byte order = 0", "byte order = 0\nheader offset = -4", "'header offset' is -4"),
         ("byte order = 0", "wavelength = {1, 2", "the brace of 'wavelength' is never closed"),
-        ("bsq", "bsq\nmajor frame offsets = {8, 4}", "'major frame offsets' is {8, 4}: values with"),
+        ("bsq", "bsq\nmajor frame offsets = {8, 4}", "'major frame offsets' is {8, 4}: values"),
     ):
         header.write_text("ENVI\n" + fields.replace(old, new))
         with pytest.raises(InputError, match=message):
             open_file(header)
     header.write_text("ENVI\n" + fields + "minor frame offsets = {0, 0}\n")
     assert open_file(header).variables[0].shape == (2, 3, 4)
+    (tmp_path / "c.img").rename(tmp_path / "c.hyspex")
+    assert open_file(header).variables[0].shape == (2, 3, 4)
+    (tmp_path / "c.hyspex").rename(tmp_path / "c.img")
     header.write_text("ENVI\n" + fields, encoding="utf-8-sig")
     with pytest.raises(InputError, match="begins with a byte order mark .*UTF-8 without BOM"):
         open_file(header)

@@ -190,9 +190,9 @@ def test_files_of_bands_are_one_cube(tmp_path, cube, labels):
     scene = load_scene(folder, tmp_path / "gt.npy")
     np.testing.assert_array_equal(scene.cube, cube)
     assert scene.name == "EO1H"
-    (note,) = scene.notes
-    assert note == (
-        "6 files are its bands, in the order of their names: EO1H_B8.TIF to EO1H_B13.TIF"
+    assert scene.notes == (
+        "6 files are its bands, in the order of their names: EO1H_B8.TIF to EO1H_B13.TIF",
+        "other rasters in the folder are not used: quicklook.tif",
     )
     for band, wave in enumerate((700, 400, 500, 600, 800, 900)):
         with rasterio.open(folder / f"EO1H_B{band + 8}.TIF", "r+") as file:
@@ -206,6 +206,11 @@ def test_files_of_bands_are_one_cube(tmp_path, cube, labels):
     write_tif(folder / "EO1H_B99.TIF", cube[:5, :, :1]).close()
     with pytest.raises(InputError, match=r"EO1H_B99\.TIF has 5 x 11 pixels"):
         load_cube(folder)
+    of_sentinel = tmp_path / "S2"
+    of_sentinel.mkdir()
+    for band, name in enumerate(("B08", "B8A", "B11")):
+        write_tif(of_sentinel / f"T32U_{name}_20m.tif", cube[:, :, band : band + 1]).close()
+    np.testing.assert_array_equal(load_cube(of_sentinel).cube, cube[:, :, :3])
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (0, 2, 1)])

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import rasterio
+import xarray
 from PIL import Image
 
 from hytas import RunConfig
@@ -86,6 +87,25 @@ class TestValues:
             note == "0 in gt is read as unlabelled, in addition to 255: if it is a class, set "
             "zero_is_a_class"
         )
+
+    def test_flags_of_netcdf_name_the_classes(
+        self, tmp_path: Path, data: Path, truth: np.ndarray
+    ) -> None:
+        names = "corn soy unclassified"
+        flags = {"flag_values": np.array([1, 2, 3], np.int16), "flag_meanings": names}
+        array = xarray.DataArray(truth.astype(np.int16), dims=("y", "x"), attrs=flags)
+        gt = tmp_path / "gt.nc"
+        array.to_dataset(name="gt").to_netcdf(
+            gt, engine="h5netcdf", encoding={"gt": {"_FillValue": -1}}
+        )
+        scene = load_scene(data, gt)
+        np.testing.assert_array_equal(scene.labels, truth)  # -1 is declared, but 0 is no flag
+        assert scene.class_names == ("corn", "soy", "unclassified")
+        assert (
+            "unclassified is read as a class: if it marks unlabelled pixels, set unlabelled to 3"
+            in scene.notes
+        )
+        assert load_scene(data, gt, unlabelled=3).class_ids == (1, 2)
 
     def test_a_colour_is_for_pictures(self, tmp_path: Path, data: Path, truth: np.ndarray) -> None:
         path = raster(tmp_path / "gt.tif", truth)

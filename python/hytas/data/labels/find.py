@@ -2,8 +2,8 @@
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 
 import numpy as np
@@ -14,7 +14,7 @@ from hytas.data.labels.align import is_placed
 from hytas.data.labels.colours import BLACK, painted
 from hytas.data.labels.options import LabelOptions
 from hytas.data.limits import listed, printable
-from hytas.data.record import Contents, Variable, load, require_number
+from hytas.data.record import Contents, Variable, load, numbers_of, require_number, text_of
 from hytas.errors import InputError
 from hytas.types import Array, Mask
 
@@ -35,12 +35,14 @@ class RawMap:
 
     Attributes:
         values: (h, w) labels, or (h, w, 3 or 4) colours of a picture.
+        names: of classes by label, by the attributes of the array (CF conventions).
     """
 
     name: str
     values: Array
     nodata: float | None
     grid: Grid | None
+    names: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def is_picture(self) -> bool:
@@ -210,7 +212,16 @@ def _raw_map(variable: Variable, contents: Contents, argument: str) -> RawMap:
     values = values if _is_picture(variable) else values.reshape(values.shape[:2])
     if contents.format in PICTURES and contents.class_colours.get(0, BLACK) != BLACK:
         values = painted(values, contents.class_colours)
-    return RawMap(variable.name, values, variable.nodata, grid_of(variable))
+    return RawMap(variable.name, values, variable.nodata, grid_of(variable), _flags(variable))
+
+
+def _flags(variable: Variable) -> dict[int, str]:
+    """Return the names that the attributes flag_values and flag_meanings give."""
+    values = numbers_of(variable.attributes, "flag_values")
+    names = (text_of(variable.attributes, "flag_meanings") or "").split()
+    if values is None or len(values) != len(names) or (values % 1).any():
+        return {}
+    return dict(zip(values.astype(np.int64).tolist(), names, strict=True))
 
 
 def _may_be_ground_truth(raw: RawMap, options: LabelOptions) -> bool:

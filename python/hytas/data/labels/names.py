@@ -19,6 +19,11 @@ GivenNames = str | Path | Mapping[int | str, str]
 """Names as the user gives them; see `read_class_names`."""
 
 MOST_CLASSES = 65536
+NO_CLASS = {
+    *("masked pixels", "unclassified", "unlabelled", "unlabeled", "background", "undefined"),
+    *("no data", "nodata", "not classified"),
+}
+"""Names that programs give to pixels without a class, in lower case."""
 _HEADINGS = {"id", "class", "class_id", "value", "label", "number", "code", "key"}
 
 

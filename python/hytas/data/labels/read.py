@@ -14,11 +14,17 @@ from hytas.data.labels.align import aligned, is_placed
 from hytas.data.labels.colours import WHITE, by_colour
 from hytas.data.labels.formats import NAMES, files_of, format_of
 from hytas.data.labels.maps import LabelMaps, check_map
-from hytas.data.labels.names import GivenNames, gdal_classes, read_class_names, renamed
+from hytas.data.labels.names import (
+    NO_CLASS,
+    GivenNames,
+    gdal_classes,
+    read_class_names,
+    renamed,
+)
 from hytas.data.labels.options import Given, LabelOptions, parse_unlabelled
 from hytas.data.labels.shapes import Colour
 from hytas.data.labels.vector import of_shapes
-from hytas.data.limits import listed
+from hytas.data.limits import listed, printable
 from hytas.data.readers.table import open_file
 from hytas.data.record import Contents
 from hytas.errors import InputError
@@ -160,7 +166,7 @@ def _classes(
         maps = [_numbered(raw, options, bool(plus), argument) for raw in raws]
         sidecar = gdal_classes(source.path)
         own_names, own_colours = (
-            source.class_names or sidecar[0],
+            source.class_names or raws[0].names or sidecar[0],
             source.class_colours or sidecar[1],
         )
         names = {label + plus: name for label, name in own_names.items()}
@@ -168,6 +174,12 @@ def _classes(
     ids = [i for i in np.unique(np.concatenate([np.unique(each) for each in maps])).tolist() if i]
     if plus:
         names = {i: names.get(i) or f"label {i - 1}" for i in ids}
+    notes += [
+        f"{printable(names[i])} is read as a class: if it marks unlabelled pixels, set unlabelled "
+        f"to {i - plus}"
+        for i in ids
+        if i != plus and names.get(i, "").lower() in NO_CLASS
+    ]
     names, others = renamed(ids, names, options.names, plus)
     return _Classes(maps, ids, names, colours, [*notes, *others])
 
@@ -211,7 +223,7 @@ def _zero_is_a_class(raws: Sequence[find.RawMap], options: LabelOptions, notes: 
         nodata = given
     if len(raws) != 1 or not (values == 0).any() or nodata in (None, 0):
         return False
-    if declared == -1:
+    if declared == -1 and (not raws[0].names or 0 in raws[0].names):
         notes.append(
             f"{name} declares -1 for unlabelled pixels, so 0 is a class: ids in maps and tables "
             "are one more than the labels of the file"

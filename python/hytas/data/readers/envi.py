@@ -67,12 +67,10 @@ def header_of(path: Path) -> Path | None:
 
 def data_of(header: Path, suffixes: Sequence[str] = DATA_SUFFIXES) -> Path:
     """Return the data file of a header."""
-    if "library" in fields_of(header).get("file type", "").lower():
-        rule = "is a spectral library, in which a row is a spectrum and not a line of pixels"
-        raise InputError(rule=rule, hint="write its spectra as CSV, with a column of labels")
     stem = header.with_suffix("").name
     endings = ("", *suffixes, *(suffix.upper() for suffix in suffixes))
     data_files = [path for end in endings if (path := header.with_name(stem + end)).is_file()]
+    data_files = data_files or _others_that_fit(header)
     if not data_files:
         names = ", ".join(stem + end for end in endings[:4])
         raise InputError(rule=f"is a header without its data file: looked for {names} ...")
@@ -84,6 +82,20 @@ def data_of(header: Path, suffixes: Sequence[str] = DATA_SUFFIXES) -> Path:
         names = " and ".join(path.name for path in fitting)
         raise InputError(rule=f"is a header of {names}: both fit it", hint="name the data file")
     return fitting[0] if fitting else data_files[0]
+
+
+def _others_that_fit(header: Path) -> list[Path]:
+    """Return files of the name of a header, with any suffix, that have the size that it says."""
+    named = [path for path in sorted(header.parent.iterdir()) if path.stem == header.stem]
+    others = [path for path in named if path != header and path.is_file()]
+    return [path for path in others if path.stat().st_size == _wanted_size(fields_of(header))]
+
+
+def refuse_library(header: Path) -> None:
+    """Refuse the header of a spectral library."""
+    if "library" in fields_of(header).get("file type", "").lower():
+        rule = "is a spectral library, in which a row is a spectrum and not a line of pixels"
+        raise InputError(rule=rule, hint="write its spectra as CSV, with a column of labels")
 
 
 def fields_of(path: Path) -> dict[str, str]:

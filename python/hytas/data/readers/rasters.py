@@ -48,6 +48,8 @@ _COMPOSED = ("HFA", "PCIDSK", "ISIS3", "PDS4")
 _PLAIN = ("EHdr", "PCIDSK", "ISIS3", "PDS4")
 """Drivers that read values beyond the end of a file as 0."""
 _ESRI = (".bil", ".bip", ".bsq", ".flt")
+_BAND = re.compile(r"\d+a(?=[_.])|\d+")
+"""The number of a band in a name; Sentinel-2 has a band 8A."""
 _LETTERS = {"Y": "y", "X": "x", "C": "band", "S": "band"}
 """Axes in descriptions by tifffile -> names of dimensions."""
 
@@ -93,8 +95,9 @@ def read_envi(path: Path) -> Contents:
     """Describe an ENVI image, given its header or its data file."""
     is_header = envi.is_header(path)
     header = path if is_header else envi.header_of(path)
-    data = envi.data_of(path) if is_header else path
     assert header is not None  # the format was recognised by it
+    envi.refuse_library(header)
+    data = envi.data_of(path) if is_header else path
     if header.read_bytes()[:3] == BOM_UTF8:
         rule = f"{header.name} begins with a byte order mark (BOM), with which GDAL knows no header"
         raise InputError(rule=rule, hint="save it as text in UTF-8 without BOM")
@@ -176,11 +179,17 @@ def read_bands(*paths: Path) -> Contents:
 def band_files(folder: Path) -> list[Path]:
     """Return the rasters in a folder that are bands of one scene: their names differ by numbers."""
     groups: dict[str, list[Path]] = {}
-    for path in sorted(folder.iterdir()):
-        if path.suffix.lower() in (".tif", ".tiff", ".img", ".bil", ".jp2") and path.is_file():
-            groups.setdefault(re.sub(r"\d+", "#", path.name.lower()), []).append(path)
+    for path in rasters_in(folder):
+        groups.setdefault(_BAND.sub("#", path.name.lower()), []).append(path)
     most = max(groups.values(), key=len, default=[])
     return most if len(most) > 1 else []
+
+
+def rasters_in(folder: Path) -> list[Path]:
+    """Return the files in a folder that may be bands of a scene, by their suffixes."""
+    files = (path for path in sorted(folder.iterdir()) if path.is_file())
+    ends = (".tif", ".tiff", ".img", ".bil", ".jp2")
+    return [path for path in files if path.suffix.lower() in ends]
 
 
 @contextmanager

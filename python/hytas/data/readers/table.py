@@ -2,11 +2,13 @@
 
 import difflib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
 from hytas.data.datasets import SCENES
+from hytas.data.limits import listed
 from hytas.data.products import dlr
 from hytas.data.products.table import refined
 from hytas.data.readers import envi, hdf5, rasters
@@ -78,6 +80,8 @@ _ZARR = (".zgroup", ".zarray", ".zmetadata", "zarr.json")
 
 
 def _hint_at_scenes(path: Path) -> str:
+    if str(path).startswith("~"):
+        return "only the shell knows ~, outside of quotes: write the whole path"
     if path.suffix or path.parent != Path():
         return ""
     name = path.name.lower().replace("-", "_")
@@ -126,7 +130,8 @@ def open_file(path: Named, argument: str = "data") -> Contents:
             rule = f"has {own[0]} next to it, whose first line is not 'ENVI' in ASCII or UTF-8"
             raise InputError(argument, path, rule)
         rule = f"has no ENVI header next to it: looked for {' and '.join(names)}"
-        raise InputError(argument, path, rule)
+        hint = f"it is a link: name {path.resolve()}" if path.is_symlink() else ""
+        raise InputError(argument, path, rule, hint)
     format_names = ", ".join(dict.fromkeys(entry.name for entry in FORMATS))
     rule = f"has no format that hytas reads ({format_names})"
     is_text = path.suffix.lower() == ".txt"
@@ -148,7 +153,12 @@ def _folder(path: Path, argument: str) -> Contents:
     if not files:
         rule = "is not a file, and no folder of a Zarr store or of files of bands"
         raise InputError(argument, path, rule)
-    return _files(tuple(files), argument)
+    contents = _files(tuple(files), argument)
+    left = [each.name for each in rasters.rasters_in(path) if each not in files]
+    if not left:
+        return contents
+    note = f"other rasters in the folder are not used: {listed(left)}"
+    return replace(contents, notes=(*contents.notes, note))
 
 
 def _files(paths: tuple[Path, ...], argument: str) -> Contents:

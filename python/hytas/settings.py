@@ -216,3 +216,12 @@ def plain_if_one(value: Listed) -> str | tuple[str, ...] | None:
     """Return several texts as a tuple, one as it is, and None for none."""
     texts = listed(value)
     return texts if len(texts) > 1 else (texts[0] if texts else None)
+
+
+def setting_text(value: Any) -> str:
+    """Write the value of a setting for the user: "not set", "yes", "a.tif, b.tif", "0.2"."""
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
+    if value is None or isinstance(value, bool):
+        return {None: "not set", True: "yes", False: "no"}[value]
+    return f"{value:.12g}" if isinstance(value, float) else str(value)

@@ -173,6 +173,10 @@ def test_a_configuration_holds_its_split_in_one_place() -> None:
     assert RunConfig.from_dict(stored) == config
     other = replace(config, split=replace(config.split, kind="folds", fold=1))
     assert other.differences(config, ()) == ["split folds (there blocks)", "fold 1 (there 0)"]
+    known = replace(config, start_with=("a.json",), bands="1-9")
+    assert known.differences(config, ()) == [
+        *("bands 1-9 (there not set)", "start with a.json (there none)")
+    ]
     with pytest.raises(InputError, match="is not a configuration of this hytas"):
         RunConfig.from_dict({**stored, "split": {"sort": "blocks"}})
 

@@ -14,6 +14,7 @@ from hytas.files import legible, write_text
 from hytas.pictures import axes
 from hytas.report import words
 from hytas.report.facts import Section
+from hytas.settings import setting_text
 
 
 @cache
@@ -87,11 +88,9 @@ def figure(value: float | None) -> str:
 
 
 def _setting(value: Any) -> str:
-    if isinstance(value, list):
+    if isinstance(value, list):  # of genes
         return "-".join(map(str, value)) or "none"
-    if value is None or isinstance(value, bool):
-        return {None: "not set", True: "yes", False: "no"}[value]
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return setting_text(value)
 
 
 def _uri(svg: str) -> str:

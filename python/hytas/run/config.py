@@ -30,7 +30,7 @@ from hytas.run.settings import (
     RaceSettings,
     SearchSettings,
 )
-from hytas.settings import Listed, check_settings, listed, setting, settings_of
+from hytas.settings import Listed, check_settings, listed, setting, setting_text, settings_of
 from hytas.spaces import DEFAULT_SPACE, IMAGE_SPACE
 from hytas.supernet.settings import SupernetSettings
 from hytas.train.presets import (
@@ -357,7 +357,8 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         """Return a text for each setting that differs: "budget 2M-params (there 500K-params)"."""
         mine, theirs = self._named(), other._named()
         return [
-            f"{name.replace('_', ' ')} {mine.get(name)} (there {theirs.get(name)})"
+            f"{name.replace('_', ' ')} {setting_text(mine.get(name))} "
+            f"(there {setting_text(theirs.get(name))})"
             for name in dict.fromkeys([*mine, *theirs])
             if name.split()[0] not in ignore and mine.get(name) != theirs.get(name)
         ]

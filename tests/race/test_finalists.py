@@ -127,9 +127,13 @@ def test_smaller_finalists_are_of_kinds_that_won_before() -> None:
         )
     ]
 
-    def small(portfolio: bool) -> list[tuple[str, str]]:
-        genes = [one.architecture for one in diverse(ranked, 8, portfolio=portfolio)[5:]]
+    def small(portfolio: bool, count: int = 8) -> list[tuple[str, str]]:
+        chosen = diverse(ranked, count, portfolio=portfolio)
+        genes = [one.architecture for one in chosen if one.costs["params"] <= 500]
         return [(one["pixel_mixer"], one["pixel_gate"]) for one in genes]
 
     assert small(portfolio=True) == [("conv3", "yes")] * 3
+    assert small(portfolio=True, count=6) == [("conv3", "yes")] * 3  # of a quick run
     assert len(set(small(portfolio=False))) == 3
+    for count in range(1, 7):  # few finalists begin with the largest size
+        assert len(small(portfolio=True, count=count)) == min(3, count - 1)

@@ -433,6 +433,29 @@ def test_the_last_rung_takes_folds_of_its_own(store: EvaluationStore, tmp_path: 
     assert not folder.exists()
 
 
+def test_a_last_rung_takes_all_folds_however_short_the_final_training_is(
+    store: EvaluationStore, tmp_path: Path
+) -> None:
+    folds, folder = race_task(4).folds, tmp_path / "race"
+    task = replace(race_task(1, epochs=1, folder=folder), further=folds[1:])
+    assert task.final_steps == 5
+    ends: list[RungEnd] = []
+    progress: list[RaceProgress] = []
+    asked = {**FIVE, "steps": 5}
+    winner = race(task, ranked(5), store, on_rung=ends.append, on_training=progress.append, **asked)
+    assert [(end.steps, end.folds) for end in ends] == [(5, 1), (5, 4)]
+    trained = Counter(item.fold for item in store.trainings())
+    assert trained == {0: 5, 1: 2, 2: 2, 3: 2}
+    assert progress[-1].steps == progress[-1].all_steps
+    last = {item.key: item for item in results(store) if item.folds == 4}
+    assert winner.key in last
+    # If the time is over in the last rung, the best of the first one wins.
+    with EvaluationStore(tmp_path / "over.sqlite") as other:
+        found = race(task, ranked(5), other, until=lambda: len(other.trainings()) > 5, **asked)
+        assert found == ends[0].rows[0].racer
+        assert len(other.trainings()) == 6
+
+
 def test_a_small_network_wins_if_it_is_preferred_and_as_good(store: EvaluationStore) -> None:
     sizes, wrong = (1000, 900, 400, 200, 90), (1, 9, 9, 2, 8)
     finalists = keep_sized(store, sizes, wrong, (3, 6))

@@ -24,13 +24,20 @@ from hytas.race import LEAST_FINALISTS, REDUCTION_FACTOR, plan_rungs
         ((2, 100), 1500, 1.0, [(2, 100), (2, 1125)]),
         ((4, 100), 100, 1.0, [(4, 100)]),
         ((4, 100), 50, 1.0, [(4, 100)]),
+        # As long as the final training already: the last rung only adds its folds.
+        ((4, 100), 100, 0.2, [(4, 100), (2, 100)]),
+        ((24, 60), 240, 0.2, [(24, 60), (12, 120), (6, 240), (2, 240)]),
+        ((1, 100), 100, 0.2, [(1, 100)]),
         ((1, 100), 1500, 1.0, [(1, 100)]),
     ],
 )
 def test_half_go_on_and_train_twice_as_long_until_few_are_left(
     first: tuple[int, int], final_steps: int, share: float, rungs: list[tuple[int, int]]
 ) -> None:
-    assert [rung[:2] for rung in plan_rungs(*first, final_steps, share)] == rungs
+    planned = plan_rungs(*first, final_steps, share)
+    assert [rung[:2] for rung in planned] == rungs
+    if share < 1 < first[0]:
+        assert planned[-1].all_folds
 
 
 def test_rungs_shrink_by_the_reduction_factor_alone() -> None:

@@ -1,5 +1,6 @@
 """Choose the finalists: some of kinds that won before, the others diverse."""
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
@@ -58,7 +59,7 @@ def diverse(
     share = Counter(kind for row in kinds for kind in row)
     classes = size_classes([size_of(item) for item in ranked])
     count = min(count, len(ranked))
-    shares = [count * weight // sum(WEIGHTS) for weight in WEIGHTS[1:]]
+    shares = [math.floor(count * weight / sum(WEIGHTS) + 0.5) for weight in WEIGHTS[1:]]
     most = [count // PORTFOLIO_SHARE, *shares] if portfolio else []
     given = [rank for rank, item in enumerate(ranked) if item.architecture in known]
     won = [rank for size, n in enumerate(most) for rank in _portfolio(ranked, classes, size, n)]

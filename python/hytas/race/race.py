@@ -299,7 +299,7 @@ class _Trainer:
             order = front_order(self._points(trained, scores))
             kept = sorted(order[: following.finalists])
         else:
-            kept = self._kept(trained, results, rung, following)
+            kept = self._kept(trained, results, following)
         others = [racer for rank, racer in enumerate(trained) if rank not in kept]
         ranked = [*(trained[rank] for rank in kept), *others]
         self.events.end(ranked, len(kept), results, scores)
@@ -363,19 +363,16 @@ class _Trainer:
         right = [results[racer.key][-1].right for racer in racers]
         return choose_winner(right, [size_of(one.finalist) for one in racers], self.task.prefer)
 
-    def _kept(
-        self, racers: Sequence[Racer], results: Results, rung: Rung, following: Rung | None
-    ) -> list[int]:
+    def _kept(self, racers: Sequence[Racer], results: Results, following: Rung | None) -> list[int]:
         """Return the ranks of the racers that are promoted; after the last rung, of the winner."""
         small = self.task.prefer == "small"
         if following is None:
-            if not (rung.all_folds or small):
-                return [0]
             return [self.winner(racers, results)]
         classes = [self.size_classes[racer.finalist.id] for racer in racers]
         right = [results[racer.key][-1].right for racer in racers]
         behind = [is_far_behind(right[0], each) for each in right]
-        if following.before is None:  # measured in whole searches: with a vote, in place of others
+        if not (following.before or following.all_folds):
+            # Measured in whole searches: with a vote, in place of others.
             more = len(SHARES) if self.task.unlabelled is None else None
         elif small:
             more = len(SHARES)
@@ -409,8 +406,9 @@ class _Trainer:
         missing = [trial for trial in trials if (trial.racer.key, trial.fold) not in stored]
         if self.until is None:
             missing.sort(key=lambda one: (-one.racer.finalist.costs.get("macs", 0), -one.fold))
+        is_later = rung.all_folds or rung.steps > rung.first
         if missing and self.is_over():
-            if rung.steps > rung.first:
+            if is_later:
                 raise _TimeOverError
             if before or any(one.folds == folds for one in rung_results(done)):
                 missing = []
@@ -426,7 +424,7 @@ class _Trainer:
             if finished:
                 self.notify(self._describe(racer, result))
             if left and self.is_over():
-                if rung.steps > rung.first:
+                if is_later:
                     raise _TimeOverError
                 if before or any(one.folds == folds for one in rung_results(done)):
                     break

@@ -35,7 +35,7 @@ class Rung(NamedTuple):
         steps: optimiser steps of a training, including the rungs before.
         first: steps of the first rung.
         before: steps from which on the learning rate falls; None if it stays at its peak.
-        all_folds: whether all folds validate.
+        all_folds: whether all folds validate, as in the last rung.
     """
 
     finalists: int
@@ -54,7 +54,8 @@ def plan_rungs(
     finalists are compared as they would end. It is shorter where further folds join it: a whole
     training on each fold would take too long. There a semifinal precedes it, of `SEMIFINALISTS`
     (if few folds validated so far), which train as long on the folds so far; the last rung trains
-    the best of these on the further folds, too.
+    the best of these on the further folds, too. So it does where the rung before is as long as the
+    final training.
 
     Args:
         finalists: of the first rung.
@@ -80,6 +81,8 @@ def plan_rungs(
         if share <= SEMIFINAL_SHARE and semifinalists > last:
             rungs.append(Rung(semifinalists, longest, first, steps))
         rungs.append(Rung(min(finalists, last), longest, first, steps, all_folds=True))
+    elif finalists > 1 and share < 1:
+        rungs.append(Rung(min(finalists, last), steps, first, all_folds=True))
     return rungs
 
 

@@ -447,6 +447,8 @@ def test_classes_with_fewer_training_pixels_than_asked_for_are_named(kind):
     assert split.notes == (*idle, f"fewer training pixels than asked for: {few}")
     enough = make_split(scene, kind=kind, block=6, patch_size=1, train_per_class=5)
     assert enough.notes == idle
+    usual = make_split(scene, kind=kind, block=6, patch_size=1).notes[-1]
+    assert usual.startswith("fewer training pixels than the usual 50: class ")
 
 
 def test_shortfalls_of_fractions_and_of_a_training_map():

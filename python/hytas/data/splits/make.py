@@ -82,7 +82,7 @@ def make_split(
     notes = (
         *notes,
         *notes_of_kind,
-        *_shortfalls(scene, chosen, counts),
+        *_shortfalls(scene, chosen, counts, settings),
         *_not_chosen_on(scene, *taken),
     )
     return Split(*taken, test, settings.kind, seed, patch_size, overlap, notes, test_only)
@@ -144,16 +144,21 @@ def _counts(scene: Scene, settings: SplitSettings) -> tuple[int, ...]:
     return (per_class or DEFAULT_TRAIN_PER_CLASS,) * scene.classes
 
 
-def _shortfalls(scene: Scene, chosen: Pixels, counts: tuple[int, ...]) -> tuple[str, ...]:
+def _shortfalls(
+    scene: Scene, chosen: Pixels, counts: tuple[int, ...], settings: SplitSettings
+) -> tuple[str, ...]:
     if not counts:
         return ()
+    wish = "asked for"
+    if (settings.train_per_class, settings.train_fraction) == (None, None):
+        wish = f"the usual {DEFAULT_TRAIN_PER_CLASS}" if scene.train_counts is None else "published"
     totals = class_totals(scene, scene.labels.ravel()[chosen])
     few = [
         f"{name} {got} of {wanted}"
         for name, got, wanted in zip(scene.class_names, totals, counts, strict=True)
         if 0 < got < wanted  # another note names classes that are not trained at all
     ]
-    return (f"fewer training pixels than asked for: {', '.join(few)}",) if few else ()
+    return (f"fewer training pixels than {wish}: {', '.join(few)}",) if few else ()
 
 
 def _not_chosen_on(scene: Scene, train: Pixels, validation: Pixels) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from hytas.files import atomic_write
 from hytas.pictures import draw_front
-from hytas.race import rung_results
+from hytas.race import RungEnd
 from hytas.race.front import hypervolume, non_dominated
 from hytas.run.folder import write_json
 from hytas.search import Evaluation, EvaluationStore
@@ -45,8 +45,10 @@ def write_front(
     draw_front(picture, first, [score for _, score in rows], costs[0])
 
 
-def write_trained_front(path: Path, costs: Sequence[str], store: EvaluationStore) -> dict[str, Any]:
-    """Write and return the front of the finalists that trained longest, by costs and accuracy.
+def write_trained_front(
+    path: Path, costs: Sequence[str], store: EvaluationStore, last: RungEnd, pixels: int
+) -> dict[str, Any]:
+    """Write and return the front of the finalists of a rung, by costs and accuracy.
 
     The hypervolume is a share: of the box from 0 to the largest cost of a candidate, and from
     accuracy 0 to 1.
@@ -55,35 +57,36 @@ def write_trained_front(path: Path, costs: Sequence[str], store: EvaluationStore
         path: a JSON file.
         costs: that are minimised.
         store: of the race.
+        last: the last rung that ended.
+        pixels: validation pixels of that rung.
 
     Raises:
         OSError: the file cannot be written.
     """
-    candidates = {one.id: one for one in store.evaluations()}
-    results = [one for one in rung_results(store.trainings()) if "accuracy" in one.figures]
-    longest = max(one.steps for one in results)
-    last = [one for one in results if one.steps == longest]
-    largest = [max(one.costs[name] for one in candidates.values()) for name in costs]
-    rows = [
-        ([candidates[one.key[0]].costs[name] for name in costs], one.figures["accuracy"])
-        for one in last
-    ]
+    candidates = store.evaluations()
+    largest = [max(one.costs[name] for one in candidates) for name in costs]
+    rows = [(row.racer, row.accuracy) for row in last.rows if row.accuracy is not None]
+    spent = [[racer.finalist.costs[name] for name in costs] for racer, _ in rows]
     points = np.array(
-        [[*np.divide(own, largest), 1 - accuracy] for own, accuracy in rows], np.float64
+        [
+            [*np.divide(own, largest), 1 - accuracy]
+            for own, (_, accuracy) in zip(spent, rows, strict=True)
+        ],
+        np.float64,
     )
     networks = [
         {
-            **dict(zip(costs, rows[at][0], strict=True)),
+            **dict(zip(costs, spent[at], strict=True)),
             "accuracy": rows[at][1],
-            "recipe": last[at].key[1],
-            "architecture": candidates[last[at].key[0]].architecture,
+            "recipe": rows[at][0].recipe,
+            "architecture": rows[at][0].finalist.architecture,
         }
         for at in np.flatnonzero(non_dominated(points))
     ]
     facts = {
         "axes": [*costs, "accuracy"],
-        "steps": longest,
-        "pixels": max(len(one.right) for one in last),
+        "steps": last.steps,
+        "pixels": pixels,
         "hypervolume": hypervolume(points, [1.0] * points.shape[1]),
         "reference": {**dict(zip(costs, largest, strict=True)), "accuracy": 0.0},
         "networks": sorted(networks, key=lambda one: [one[name] for name in costs]),

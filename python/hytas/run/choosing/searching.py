@@ -21,6 +21,7 @@ from hytas.race import (
     MANY_PIXELS,
     Racer,
     RaceTask,
+    RungEnd,
     choose_finalists,
     find_ranking,
     race,
@@ -181,13 +182,16 @@ def race_stage(run: Run) -> None:
             ranked = ranked_evaluations(context, store)
             task, finalists, steps = within_minutes(run, task, ranked, finalists, steps)
         if finalists > 1:
-            winner = hold_race(run, task, store, finalists, steps)
+            ended: list[RungEnd] = []
+            winner = hold_race(run, task, store, finalists, steps, ended.append)
             _show_ladder(run, task, store, winner)
             if task.front:
-                facts = write_trained_front(run.folder.trained_front, task.front, store)
+                last, path = ended[-1], run.folder.trained_front
+                pixels = sum(len(held_out) for _, held_out in task.all_folds[: last.folds])
+                facts = write_trained_front(path, task.front, store, last, pixels)
                 run.report.notice(
                     f"trained Pareto front of {len(facts['networks'])} networks, hypervolume "
-                    f"{facts['hypervolume']:.3f}: {run.folder.trained_front.name}"
+                    f"{facts['hypervolume']:.3f}: {path.name}"
                 )
         else:
             best, *_ = ranked_evaluations(context, store)
@@ -239,7 +243,12 @@ def _show_ladder(run: Run, task: RaceTask, store: EvaluationStore, winner: Racer
 
 
 def hold_race(
-    run: Run, task: RaceTask, store: EvaluationStore, finalists: int, steps: int
+    run: Run,
+    task: RaceTask,
+    store: EvaluationStore,
+    finalists: int,
+    steps: int,
+    on_rung: Callable[[RungEnd], None] = lambda _: None,
 ) -> Racer:
     """Return the winner of a race of the best candidates, after a poll of other methods.
 
@@ -249,12 +258,17 @@ def hold_race(
         store: of the run; it keeps trainings and votes.
         finalists: of the first rung.
         steps: optimiser steps of the first rung.
+        on_rung: is called after each rung.
     """
     record_votes(run, task, store)
     known = [one.architecture for one in store.evaluations() if one.id < 0]  # of `start_with`
 
     def choose(ranked: Sequence[Evaluation]) -> list[Evaluation]:
         return choose_finalists(task, ranked, finalists, known)
+
+    def tell(rung: RungEnd) -> None:
+        run.report.rung(rung)
+        on_rung(rung)
 
     return race(
         task,
@@ -266,7 +280,7 @@ def hold_race(
         workers=run.training_workers,
         notify=run.report.line,
         on_training=run.report.training,
-        on_rung=run.report.rung,
+        on_rung=tell,
         until=(lambda: run.pace.is_over(RACE_ENDS)) if run.pace.limited else None,
     )
 

@@ -231,6 +231,21 @@ class TestPictures:
         np.testing.assert_array_equal(plain, truth)
 
 
+    def test_names_that_a_model_lacks_leave_the_numbers(
+        self, tmp_path: Path, truth: np.ndarray
+    ) -> None:
+        np.save(tmp_path / "gt.npy", truth)
+        grid, names = Grid(None, None, 9, 11), "1=Corn,2=soy,3=rye"
+        ids = {"corn": 1, "rye": 2, "soy": 3}
+        labels = labels_on_grid(tmp_path / "gt.npy", grid, class_names=names, class_ids=ids)
+        np.testing.assert_array_equal(labels.maps[0][1], truth)
+        assert labels.notes == ("classes are compared by their numbers: the model has no Corn",)
+        ids["Corn"] = 4
+        labels = labels_on_grid(tmp_path / "gt.npy", grid, class_names=names, class_ids=ids)
+        np.testing.assert_array_equal(labels.maps[0][1], np.array([0, 4, 3, 2])[truth])
+        assert labels.notes == ()
+
+
 class TestNames:
     """Names and colours of classes."""
 

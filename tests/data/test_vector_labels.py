@@ -598,3 +598,5 @@ def test_truth_has_the_ids_of_the_model(tmp_path: Path) -> None:
     ids = {"rice": 4, "wheat": 9}
     maps = labels_on_grid(path, grid, class_field="crop", class_ids=ids).maps
     np.testing.assert_array_equal(maps[0][1], np.array([0, 10, 9])[fields_map()])
+    told = labels_on_grid(path, grid, class_field="crop", class_ids={"rice": 4, "Wheat": 9}).notes
+    assert any("differ only in case or blanks: Wheat, wheat" in note for note in told)

@@ -431,6 +431,18 @@ def test_labels_are_compared_where_they_lie(exported: Exported, tmp_path: Path) 
     assert (done.exception.argument, "lies elsewhere" in done.exception.rule) == ("labels", True)
 
 
+def test_bad_bands_that_the_model_uses_are_named(
+    exported: Exported, tmp_path: Path, here: Run
+) -> None:
+    header = write_cube(tmp_path / "scene", exported.scene.cube, "bil", "<")
+    flags = np.ones(24, int)
+    flags[[2, 5, 6]] = 0  # the model does not use band 6, which is dead
+    listed = ", ".join(map(str, flags))
+    header.write_text(f"{header.read_text()}bbl = {{{listed}}}\n")
+    done = here("classify", exported.onnx, header, "--out", tmp_path / "map.npy")
+    assert "note      the model uses bands 3,7, which the scene marks as bad" in done.stdout
+
+
 def test_labels_with_shifted_ids_are_named(
     exported: Exported, scene: Path, tmp_path: Path, here: Run
 ) -> None:

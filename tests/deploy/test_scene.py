@@ -11,7 +11,7 @@ from small_model import Exported, small_scene
 
 from hytas.data import PatchReader, Scene
 from hytas.deploy import DeployedModel, classify_scene
-from hytas.deploy.accuracy import measure, shift_note
+from hytas.deploy.accuracy import check_truth, measure, shift_note
 from hytas.deploy.outputs import Extras, smallest, write_map
 from hytas.deploy.tiles import read_tile
 from hytas.errors import InputError
@@ -90,6 +90,8 @@ def test_accuracy_counts_only_classes_that_the_model_knows(exported: Exported) -
     assert found == {**by_hand, "unknown": 1}
     with pytest.raises(InputError, match="classes 1, 2 in the map; the model knows 3, 4, 9, 200"):
         measure(labels, np.array([[1, 2, 0, 0]] * 2, np.int32), card)
+    with pytest.raises(InputError, match="classes corn, 2 in the map; the model knows grass, gra"):
+        check_truth(np.array([[1, 2]], np.int32), card, {1: "corn"})
     with pytest.raises(InputError, match="labels: none of the 6 labelled pixels holds data"):
         measure(np.zeros_like(labels), truth, card)
     with pytest.raises(InputError, match="the map is 4 x 2 and the scene 2 x 4"):
@@ -114,7 +116,8 @@ def test_a_truth_with_shifted_ids_is_named(exported: Exported, shift: int, words
     assert words in note
     assert "in 9" in note
     rolled = np.roll(labels, 5, 1)  # as wrong, and no shift is right
-    for other in (labels, rolled, np.where(labels == 1, 2, 0)):
+    turned = (labels - 2) % 4 + 1  # 1 more is right in most pixels, but no class is 4 + 1
+    for other in (labels, rolled, turned, np.where(labels == 1, 2, 0)):
         kappa = measure(labels, other, card)["kappa"]
         assert shift_note(labels, other, kappa, card) is None
 

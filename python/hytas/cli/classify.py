@@ -237,6 +237,7 @@ def _notes(
             raise InputError("strict", rule=f"{strict} has {refused}")
     return [
         *source.notes,
+        *_bad_bands(source, deployed),
         *_filled(source.cube, source.nodata, deployed),
         *([] if doubt is None else [f"the scene has {doubt}"]),
         *_undrawn(outputs.values(), deployed),
@@ -289,6 +290,18 @@ def _lookup(source: Source, scene: Path, outputs: Mapping[str, Path]) -> "Lookup
             "ortho", rule=f"{scene} has no lookup table to a map grid, as EMIT products do"
         )
     return source.location.lookup
+
+
+def _bad_bands(source: Source, model: "DeployedModel") -> tuple[str, ...]:
+    """Return a note if the scene marks bands as bad that the model uses."""
+    import numpy as np
+
+    from hytas.data.bands import format_bands
+
+    used = np.intersect1d(source.bad_bands, model.card.kept_bands).astype(np.int64)
+    if not used.size:
+        return ()
+    return (f"the model uses bands {format_bands(used)}, which the scene marks as bad",)
 
 
 def _filled(cube: "Rows", nodata: float | None, model: "DeployedModel") -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """What `hytas classify` reads: a cube, and the ground truth to compare its map with."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,6 +35,7 @@ class Truth(NamedTuple):
     what: str
     files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
+    names: Mapping[int, str] | None = None
 
 
 def open_source(path: Path, key: str | None, bands: int | None, axes: str | None) -> Source:
@@ -82,7 +84,8 @@ def resampled(source: Source, model: "DeployedModel", name: str, nodata: float |
         nodata=source.nodata if nodata is None else nodata,
     )
     cube = MappedCube(source.cube, change, card.bands)
-    return source._replace(cube=cube, wavelengths=np.asarray(card.wavelengths), nodata=None)
+    wavelengths = np.asarray(card.wavelengths)
+    return source._replace(cube=cube, wavelengths=wavelengths, nodata=None, bad_bands=())
 
 
 def read_truth(
@@ -92,7 +95,7 @@ def read_truth(
     from hytas.deploy.accuracy import check_truth
 
     truth = _read_truth(path, key, source, model, **marks)
-    check_truth(truth.scored, model.card)
+    check_truth(truth.scored, model.card, truth.names)
     return truth
 
 
@@ -116,6 +119,6 @@ def _read_truth(
     files = label_files(path)
     if len(maps) == 2:
         both = np.where(maps[1] > 0, maps[1], maps[0])
-        return Truth(both, maps[1], "pixels of the test map", files, truth.notes)
+        return Truth(both, maps[1], "pixels of the test map", files, truth.notes, truth.names)
     what = "labelled pixels, with any that the model was trained on"
-    return Truth(maps[0], maps[0], what, files, truth.notes)
+    return Truth(maps[0], maps[0], what, files, truth.notes, truth.names)

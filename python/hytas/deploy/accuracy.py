@@ -1,5 +1,6 @@
 """The accuracy of a class map."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,20 @@ CHANCE_KAPPA = 0.1
 """A map with a lower kappa is hardly better than chance."""
 
 
-def check_truth(truth: npt.NDArray[np.int32], card: ModelCard) -> None:
-    """Refuse a ground truth without any class of the model."""
+def check_truth(
+    truth: npt.NDArray[np.int32], card: ModelCard, names: Mapping[int, str] | None = None
+) -> None:
+    """Refuse a ground truth without any class of the model.
+
+    Args:
+        names: of its classes by id, as far as the file names them.
+    """
     if not _known(truth, card).any():
-        classes = ", ".join(map(str, np.unique(truth[truth != 0])[:20])) or "none"
-        ids = ", ".join(map(str, card.class_ids))
-        raise InputError("labels", rule=f"classes {classes} in the map; the model knows {ids}")
+        ids = np.unique(truth[truth != 0])[:20].tolist()
+        classes = ", ".join((names or {}).get(i, str(i)) for i in ids) or "none"
+        known = card.class_names if names else map(str, card.class_ids)
+        rule = f"classes {classes} in the map; the model knows {', '.join(known)}"
+        raise InputError("labels", rule=rule)
 
 
 def measure(
@@ -57,6 +66,7 @@ def shift_note(
     """Return a note if the ids of the ground truth seem to be those of the model plus a number.
 
     A map is then no better than chance, and right in most pixels once the number is subtracted.
+    Each class that both have is then another class of the model, or the 0 of its labels.
 
     Args:
         labels, truth: (H, W), as for `measure`.
@@ -67,9 +77,11 @@ def shift_note(
     differences, counts = np.unique(given - own, return_counts=True)
     shift = int(differences[counts.argmax()])
     right = given - own == shift
-    known = np.isin(given, card.class_ids) | np.isin(given - shift, card.class_ids)
-    share = float(right.sum() / known.sum())
+    known, moved = np.isin(given, card.class_ids), np.isin(given - shift, card.class_ids)
+    share = float(right.sum() / (known | moved).sum())
     if kappa > CHANCE_KAPPA or not shift or share <= 0.5 or np.unique(own[right]).size < 2:
+        return None
+    if (known & ~moved & (given != shift)).any():
         return None
     to_do = f"{'subtract' if shift > 0 else 'add'} {abs(shift)}"
     also = ", or if 0 is a class there, set zero_is_a_class" if shift == -1 else ""

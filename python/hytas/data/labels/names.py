@@ -130,7 +130,7 @@ def alike(names: Iterable[str]) -> tuple[str, ...]:
         return ()
     return (
         f"names of classes differ only in case or blanks: {listed(several)}; if these are one "
-        "class, spell them alike in the file",
+        "class, spell them alike",
     )
 
 

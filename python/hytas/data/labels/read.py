@@ -255,7 +255,9 @@ def _with_class_ids(classes: _Classes, class_ids: Mapping[str, int], raw: find.R
         hint = "name the class of each colour with `class_names`"
         raise InputError("labels", raw.name, rule, hint)
     if others or not own:
-        return classes
+        unknown = [name for name in others if name]
+        note = f"classes are compared by their numbers: the model has no {listed(unknown)}"
+        return classes._replace(notes=[*classes.notes, note]) if unknown else classes
     old, new = np.array([0, *classes.ids]), np.array([0, *(class_ids[name] for name in own)])
     maps = [new[np.searchsorted(old, values)] for values in classes.maps]
     names = {class_ids[name]: name for name in own}

@@ -193,7 +193,7 @@ def _classes(
         numbers = {**given_ids, **{text: i for i, text in enumerate(new, start=beyond)}}
         ids = [numbers[text] for text in texts]
         names = {numbers[text]: text for text in texts}
-        notes = (*notes, *alike(sorted(set(texts))))
+        notes = (*notes, *alike(sorted({*texts, *given_ids})))
     return _Classes(np.array(ids, np.int64), names, _colours(fields, ids, name), notes)
 
 

@@ -78,11 +78,22 @@ def test_columns_of_one_stem_are_the_bands(tmp_path: Path) -> None:
     np.testing.assert_allclose(loaded.cube[:, 0], values()[0], rtol=1e-6)
 
 
+def test_numbers_of_the_classes_are_no_band(tmp_path: Path) -> None:
+    spectra, crop, _ = values()
+    table = pd.DataFrame(spectra[:, :3], columns=["red", "nir", "swir"])
+    table = table.assign(code=crop * 10 + 7, crop=np.array(CROPS)[crop])
+    table.to_csv(tmp_path / "a.csv", index=False)
+    loaded = of_frame(tmp_path / "a.csv")
+    assert loaded.bands == 3
+    assert "columns that are no bands: code" in loaded.notes
+
+
 @pytest.mark.parametrize(
     ("names", "bands", "waves"),
     [
         ("id wl_0.45 wl_0.55", 2, [450, 550]),
         ("id WL0.45 wl0.55", 2, [450, 550]),
+        ("id 450(nm) 550[nm]", 2, [450, 550]),
         ("id 4.5e-07 5.5e-07", 2, [450, 550]),
         ("x8 x9 x10 x11", 4, [8000, 9000, 10000, 11000]),
         ("x1 x2 450 550", 2, [450, 550]),

@@ -19,7 +19,8 @@ from hytas.types import Array, Floats
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
 _NUMBERED = re.compile(
-    r"((?:.*?[^\d.,])??\.?)(\d+(?:[.,]\d+)?(?:e[-+]\d+)?)(?: ?nm)?", re.IGNORECASE
+    r"((?:.*?[^\d.,])??\.?)(\d+(?:[.,]\d+)?(?:e[-+]\d+)?)(?: ?nm| ?\(nm\)| ?\[nm\])?",
+    re.IGNORECASE,
 )
 _OF_MATLAB = re.compile(r"^(x\d+)_(\d+)$")
 _SEPARATOR = re.compile(r'"?sep=(.)"?\r?\n')
@@ -54,7 +55,10 @@ def read_columns(path: Path, labels: Any, options: SceneOptions) -> Parts:
     if label == group:
         raise InputError("group_column", group, "is the label column, too")
     others = [name for name in header if name not in (label, group)]
-    bands, wavelengths, notes = bands_of(numeric_of(frame, others))
+    numeric = numeric_of(frame, others)
+    numbered = {name for names in by_stem(numeric).values() for name in names}
+    numeric = [n for n in numeric if n in numbered or not _are_codes(frame[n], frame[label])]
+    bands, wavelengths, notes = bands_of(numeric)
     refuse_text("data", path, frame[others])
     if left := [name for name in others if name not in bands]:
         notes.append(f"columns that are no bands: {some_of(left)}")
@@ -253,6 +257,13 @@ def _are_numbers_of_rows(column: Any) -> bool:
     if column.dtype.kind not in "iu" or column.hasnans or len(column) < _FEW_ROWS:
         return False
     return are_counted(np.sort(column.to_numpy()))
+
+
+def _are_codes(column: Any, labels: Any) -> bool:
+    """Return whether a column has one value for each class, and each value one class."""
+    classes = labels.nunique()
+    pairs = len(column.to_frame("code").assign(label=labels).dropna().drop_duplicates())
+    return len(column) >= _FEW_ROWS and column.nunique() == classes == pairs > 1
 
 
 def numbers_of(columns: Any) -> Array:

@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[1]
 TOP = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "CONTRIBUTING.md",
+    "RELEASE.md": "RELEASE.md",
     "CHANGELOG.md": "CHANGELOG.md",
     "SECURITY.md": "SECURITY.md",
 }

@@ -118,6 +118,14 @@ def test_other_bands_are_refused() -> None:
         join_scenes([first, fewer])
 
 
+def test_values_of_another_scale_are_told() -> None:
+    scene = strips("may")
+    percent = replace(strips("june", seed=1), cube=strips("june", seed=1).cube * np.float32(0.01))
+    assert not any("of another scale" in note for note in join_scenes([scene, scene]).notes)
+    (note,) = [n for n in join_scenes([scene, percent]).notes if "of another scale" in n]
+    assert note.startswith("june: its values (median ")
+
+
 def test_one_no_data_value_holds_for_all() -> None:
     first, second = strips("a"), strips("b", seed=1)
     for scene, mark in ((first, -9), (second, -7)):

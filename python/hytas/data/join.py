@@ -1,7 +1,7 @@
 """Join scenes of one sensor into one scene, in which each of them is a part."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.bands import measured_bands
+from hytas.data.bands import finite, measured_bands
 from hytas.data.classes import class_indices
 from hytas.data.cube import zeros
 from hytas.data.no_data import as_stored
-from hytas.data.patches import Part
+from hytas.data.patches import Part, sample_spectra
 from hytas.data.scene import Scene, numbered
 from hytas.data.wavelengths import farthest_band
 from hytas.errors import InputError
@@ -22,6 +22,8 @@ from hytas.types import Array, Floats
 GAP = 64
 """Unlabelled rows between two parts: more than guard bands and smoothing reach."""
 MOST_NAME = 60
+MOST_RATIO = 30.0
+"""Of the medians of two scenes; reflectance is stored as 0 to 1, 0 to 100 or 0 to 10000."""
 
 
 def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scene:
@@ -60,6 +62,7 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
     fixed = len(train) == len(training)
     if train and not fixed:
         notes.append("not every scene has training and test maps: they are not used as a split")
+    notes += _of_other_scale(scenes)
     return replace(
         first,
         name="+".join(names)[:MOST_NAME],
@@ -77,6 +80,26 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
         polygons=_polygons(training, parts, shape),
         joined=parts,
     )
+
+
+def _of_other_scale(scenes: Sequence[Scene]) -> Iterator[str]:
+    """Yield a note on each scene whose values are far larger or smaller than those of the first."""
+    first, level = scenes[0], _level(scenes[0])
+    for scene in scenes[1:]:
+        own = _level(scene)
+        if level and own and not 1 / MOST_RATIO < own / level < MOST_RATIO:
+            yield (
+                f"{scene.name}: its values (median {own:.4g}) seem to be of another scale than "
+                f"those of {first.name} (median {level:.4g}): bring them to one, or set scale_by "
+                "to scene"
+            )
+
+
+def _level(scene: Scene) -> float:
+    """Return the median of the absolute values in a sample; 0 without any."""
+    values = sample_spectra(scene.cube)
+    kept = finite(values) if scene.nodata is None else finite(values) & (values != scene.nodata)
+    return float(np.median(np.abs(values[kept].astype(np.float64)))) if kept.any() else 0.0
 
 
 def _common_nodata(scenes: Sequence[Scene]) -> float | None:

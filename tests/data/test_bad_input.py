@@ -53,6 +53,16 @@ def test_other_files(tmp_path):
     message = refused(tmp_path / "scene.txt")
     assert "has no format that hytas reads (MATLAB v7.3, NumPy" in message
     assert message.endswith("name it FILE.csv, or with tabs FILE.tsv")
+    for name, hint in (
+        ("a.dbf", "name the .shp file"),
+        ("a.gpx", "ogr2ogr labels.gpkg FILE"),
+        ("a.jpg", "save it as PNG or TIFF"),
+        ("a.xml", "as a Shapefile"),
+    ):
+        (tmp_path / name).write_text("hello")
+        assert refused(tmp_path / name).endswith(hint)
+    (tmp_path / "a.gdb").mkdir()
+    assert refused(tmp_path / "a.gdb").endswith("ogr2ogr labels.gpkg FILE")
     for name, head, hint in (
         ("a.mat", b"# Created by Octave 8", "-v7"),
         ("a.gz", b"\x1f\x8b", "E"),

@@ -129,6 +129,7 @@ def write_tif(path: Path, cube: np.ndarray, **facts: object) -> rasterio.Dataset
         ({"wavelength": "{:.1f}"}, [0.4, 0.5, 0.6, 0.7, 0.8, 0.9]),
         ({"wavelength": "{:.1f} ", "wavelength_units": "Micrometers"}, np.linspace(0.4, 0.9, 6)),
         ({"WAVELENGTH_NM": "{:.0f}"}, [400, 500, 600, 700, 800, 900]),
+        ({"center_wavelength": "{:.0f}"}, [400, 500, 600, 700, 800, 900]),
     ],
 )
 def test_wavelengths_of_the_bands_of_a_geotiff(tmp_path, cube, tag, values):
@@ -154,6 +155,9 @@ def test_further_places_for_facts_of_bands_in_a_geotiff(tmp_path, cube):
             f"Band {band} ({300 + 100 * band}.0 Nanometers)" for band in range(1, 7)
         ]
     np.testing.assert_allclose(open_cube(tmp_path / "named.tif").wavelengths[[0, 5]], [400, 900])
+    with write_tif(tmp_path / "bare.tif", cube) as file:
+        file.descriptions = [f"wl_{300 + 100 * band}" for band in range(1, 7)]
+    np.testing.assert_allclose(open_cube(tmp_path / "bare.tif").wavelengths[[0, 5]], [400, 900])
     write_tif(tmp_path / "header.tif", cube).close()
     (tmp_path / "header.hdr").write_text(
         "ENVI\nwavelength = {0.4, 0.5, 0.6, 0.7, 0.8, 0.9}\nbbl = {1, true, 0.0e+00, 1., 1, no}\n"

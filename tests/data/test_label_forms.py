@@ -52,6 +52,13 @@ class TestValues:
         np.testing.assert_array_equal(from_one_up.labels, truth)
         assert from_one_up.class_ids == (2, 3, 4)
 
+    def test_0_beside_nan_is_told(self, tmp_path: Path, data: Path, truth: np.ndarray) -> None:
+        values = truth.astype(np.float32)
+        values[0] = np.nan
+        scene = load_scene(data, raster(tmp_path / "gt.tif", values))
+        (note,) = scene.notes
+        assert note.startswith("0 in gt is read as unlabelled, in addition to nan: if it is a")
+
     def test_nan_in_an_array(self, cube: np.ndarray, truth: np.ndarray) -> None:
         values = np.where(truth == 0, np.nan, truth)
         np.testing.assert_array_equal(scene_from_arrays(cube, values).labels, truth)

@@ -91,6 +91,9 @@ def test_each_pixel_gets_the_label_at_its_centre(
     np.testing.assert_array_equal(result.maps[0][1], expected)
     assert result.notes == (note,)
     assert result.files == (labels,)
+    truth[0, 0] = 99  # without a cube's pixel there
+    cut = written(tmp_path / "cut.tif", truth, PLACE @ Affine.translation(-3, -2), UTM)
+    assert load_scene(scene, cut).notes[0].endswith("; no pixel got the label 99")
 
 
 def test_the_same_grid_stays_as_it_is(tmp_path: Path, scene: Path, truth: np.ndarray) -> None:

@@ -158,9 +158,21 @@ def test_points_with_swapped_axes_and_in_degrees_are_told_from_those_elsewhere(
     load_scene(header, path, labels_crs="EPSG:4326")
     path.write_text("lng,lat,crop\n" + path.read_text().partition("\n")[2])
     load_scene(header, path)
+    matrix = tmp_path / "matrix.csv"
+    matrix.write_text("0,0,1\n2,2,1\n")
+    assert refused(header, matrix).hint.endswith("save it with numpy.save")
     path.write_text(path.read_text().replace("b", "Rüben"), encoding="cp1252")
     error = refused(header, path)
     assert (error.rule, error.hint) == ("is no text in UTF-8", "save it as CSV UTF-8")
+
+
+def test_classes_between_the_centres_are_named_if_one_is_left(tmp_path: Path) -> None:
+    header = scene(tmp_path)
+    tiny = polygon([[LEFT + 1, TOP - 1], [LEFT + 3, TOP - 1], [LEFT + 3, TOP - 3]])
+    path = geojson(tmp_path / "f.geojson", [(tiny, {"crop": "a"}), (FIELDS[0][0], {"crop": "b"})])
+    error = refused(header, path)
+    assert error.rule == "only b has pixels in the scene; 2 classes are needed"
+    assert "no pixel of a in the scene" in error.hint
 
 
 def test_names_that_differ_in_case_are_told(tmp_path: Path) -> None:

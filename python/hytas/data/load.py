@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hytas.data.axes import cube_axes
 from hytas.data.cube import FileCube, cube_in, find_cube, open_cube, valid_pixels
 from hytas.data.data_array import ArrayCube, cube_of, is_data_array
@@ -203,6 +205,7 @@ def _scene_of(
     name: str,
     sources: tuple[str, ...],
 ) -> Scene:
+    _refuse_a_single_class(label_maps, sources[-1] if sources else name)
     pixels, maps = cube.whole(), label_maps.maps
     scene = scene_from_arrays(
         pixels,
@@ -223,6 +226,16 @@ def _scene_of(
     )
     scene = replace(scene, pixel_metres=cube.grid.pixel_metres)
     return scene if label_maps.polygons is None else scene.with_polygons(label_maps.polygons)
+
+
+def _refuse_a_single_class(label_maps: LabelMaps, source: str) -> None:
+    """Refuse shapes of several classes that label pixels of one; the notes say why."""
+    there = np.unique(label_maps.maps[0][1])
+    several = len(label_maps.names.keys() - {0}) > 1
+    if label_maps.polygons is None or not several or (there > 0).sum() != 1:
+        return
+    rule = f"only {label_maps.names[int(there[-1])]} has pixels in the scene; 2 classes are needed"
+    raise InputError("labels", source, rule, "; ".join(label_maps.notes))
 
 
 def _scene_of_array(data: Any, labels: Any, options: SceneOptions) -> Scene:

@@ -27,7 +27,7 @@ _DESCRIPTION = re.compile(
     rf"({_NUMBER.pattern})\s*(nanomet(?:er|re)s?|micromet(?:er|re)s?|microns?|nm|[uµμ]m)\b",
     re.IGNORECASE,
 )
-_BARE = re.compile(rf"\s*X?({_NUMBER.pattern})\s*")
+_BARE = re.compile(rf"\s*(?:X|WL_?)?({_NUMBER.pattern})\s*", re.IGNORECASE)
 _TRUE, _FALSE = {"true", "t", "yes", "y", "good"}, {"false", "f", "no", "n", "bad"}
 
 

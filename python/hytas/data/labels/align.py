@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.grid import Coordinates, Grid, crs_of, in_system
-from hytas.data.limits import printable
+from hytas.data.limits import listed, printable
 from hytas.errors import InputError
 
 AT_ONCE = 2**18
@@ -52,11 +52,13 @@ def aligned(name: str, values: npt.NDArray[np.int64], own: Grid | None, cube: Gr
     if not labelled and values.any():
         rule = f"none of its {int((values != 0).sum())} labelled pixels lies in the cube"
         raise InputError("labels", name, rule)
-    return Aligned(
-        at_centres,
+    note = (
         f"{name}: brought onto the cube's grid by nearest neighbour ({_difference(own, cube)}): "
-        f"{labelled} pixels got a label",
+        f"{labelled} pixels got a label"
     )
+    if lost := np.setdiff1d(values[values != 0], at_centres).tolist():
+        note += f"; no pixel got the label {listed(lost)}"
+    return Aligned(at_centres, note)
 
 
 def _at_centres(

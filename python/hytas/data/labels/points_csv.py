@@ -39,7 +39,11 @@ def read(path: Path, options: LabelOptions) -> Shapes:
     check_amount(len(rows))
     if (position := _position(columns)) is None:
         rule = "has no positions: columns x and y, lon and lat, or row and column needed"
-        raise InputError("labels", str(path), rule, f"it has {listed(columns)}")
+        is_matrix = all(name.replace(".", "", 1).isdecimal() for name in columns)
+        hint = f"it has {listed(columns)}"
+        if columns and is_matrix:
+            hint = "if it is a map, a number for each pixel, save it with numpy.save"
+        raise InputError("labels", str(path), rule, hint)
     names, crs = position
     pixels = crs is None
     places = _places(rows, names) + (0.5 if pixels else 0.0)

@@ -221,6 +221,8 @@ def _zero_is_a_class(raws: Sequence[find.RawMap], options: LabelOptions, notes: 
     nodata, given = declared, options.unlabelled.number
     if declared is None and given is not None and (values == given).any():
         nodata = given
+    elif declared is None and values.dtype.kind == "f" and np.isnan(values).any():
+        nodata = np.nan
     if len(raws) != 1 or not (values == 0).any() or nodata in (None, 0):
         return False
     if declared == -1 and (not raws[0].names or 0 in raws[0].names):

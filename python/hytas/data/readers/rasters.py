@@ -466,6 +466,7 @@ def _listed(
         ("wavelength_nm", "nm"),
         ("central_wavelength_nm", "nm"),
         ("central_wavelength", None),
+        ("center_wavelength", None),
         ("wavelength_um", "um"),
     ):
         texts = band_items(items, name)

@@ -76,6 +76,18 @@ _NO_SCENES = (
     (b"\xd0\xcf\x11\xe0", "is a file of Excel or another old program", AS_CSV),
     (b"\x1f\x8b", "is compressed with gzip", "unpack it: gunzip FILE"),
 )
+_CURES = {
+    **dict.fromkeys((".shx", ".dbf", ".prj", ".cpg"), "name the .shp file"),
+    **dict.fromkeys(
+        (".gdb", ".gpx", ".dxf", ".tab", ".mif", ".gml"),
+        "write it as GeoPackage: ogr2ogr labels.gpkg FILE",
+    ),
+    **dict.fromkeys((".jpg", ".jpeg", ".gif", ".webp"), "save it as PNG or TIFF"),
+    **dict.fromkeys((".pkl", ".pickle"), "save its array with numpy.save"),
+    **dict.fromkeys((".xml", ".roi"), "export regions of interest from ENVI as a Shapefile"),
+    ".txt": "if it is a table of spectra, name it FILE.csv, or with tabs FILE.tsv",
+}
+"""What to do with files of other formats, by suffix."""
 _ZARR = (".zgroup", ".zarray", ".zmetadata", "zarr.json")
 
 
@@ -134,10 +146,8 @@ def open_file(path: Named, argument: str = "data") -> Contents:
         raise InputError(argument, path, rule, hint)
     format_names = ", ".join(dict.fromkeys(entry.name for entry in FORMATS))
     rule = f"has no format that hytas reads ({format_names})"
-    is_text = path.suffix.lower() == ".txt"
-    of_text = "if it is a table of spectra, name it FILE.csv, or with tabs FILE.tsv"
-    hint = of_text if is_text else "GDAL may convert it: gdal_translate FILE scene.tif"
-    raise InputError(argument, path, rule, hint)
+    hint = "GDAL may convert it: gdal_translate FILE scene.tif"
+    raise InputError(argument, path, rule, _CURES.get(path.suffix.lower(), hint))
 
 
 def is_scene_folder(path: Path) -> bool:
@@ -152,7 +162,7 @@ def _folder(path: Path, argument: str) -> Contents:
     files = rasters.band_files(path)
     if not files:
         rule = "is not a file, and no folder of a Zarr store or of files of bands"
-        raise InputError(argument, path, rule)
+        raise InputError(argument, path, rule, _CURES.get(path.suffix.lower(), ""))
     contents = _files(tuple(files), argument)
     left = [each.name for each in rasters.rasters_in(path) if each not in files]
     if not left:

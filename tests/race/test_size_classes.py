@@ -48,6 +48,9 @@ def test_the_best_of_each_size_goes_on_unless_it_is_far_behind() -> None:
     # A smaller one of good score takes no place of a larger one, but one that is left.
     assert promoted([0, 1, 1, 0, 0], 2, near[:5], more=1) == [0, 1, 3]
     assert promoted([0, 1, 1, 0, 1], 4, near[:5], more=1) == [0, 1, 2, 3]
+    # One that is far behind has no place before smaller ones of better score.
+    assert promoted([0, 1, 1, 0, 0], 3, [*near[:3], True, True], more=1) == [0, 1, 2]
+    assert promoted([0, 1, 1, 0, 0], 3, [*near[:3], False, True], more=1) == [0, 1, 3]
     assert promoted([0], 2, [False]) == [0]
 
 

@@ -129,14 +129,21 @@ def promoted(
         count: racers to promote.
         far_behind: whether each racer is far behind the first one.
         more: number of racers, the best of size classes smaller than the first one's, that are
-            promoted in addition to `count` others; None promotes them in place of others.
+            promoted in addition to `count` others. These are racers of no smaller class; one that
+            is far behind gives way to smaller ones of better score. None promotes the best of
+            smaller classes in place of others.
     """
     best = [classes.index(size_class) for size_class in sorted(set(classes))]
     best = sorted(rank for rank in best if not far_behind[rank])
     if more is not None:
         smaller = [rank for rank in best if classes[rank] > classes[0]][:more]
-        order = sorted(range(len(classes)), key=lambda rank: classes[rank] > classes[0])
-        return sorted({*order[:count], *smaller})
+        first = [rank for rank, size_class in enumerate(classes) if size_class <= classes[0]]
+        others = [rank for rank in range(len(classes)) if rank not in first]
+        order: list[int] = []
+        while len(order) < count and (first or others):
+            gives_way = first and others and far_behind[first[0]] and others[0] < first[0]
+            order.append((first if first and not gives_way else others).pop(0))
+        return sorted({*order, *smaller})
     chosen = best[:count]
     others = [rank for rank in range(len(classes)) if rank not in chosen]
     return sorted([*chosen, *others[: count - len(chosen)]])

@@ -527,6 +527,20 @@ def test_structures_in_structures_of_matlab(mat, cube, labels) -> None:
     assert scene.wavelengths is not None
 
 
+def test_lists_that_are_not_used_are_named(mat, cube, labels) -> None:
+    bands = cube.shape[2]
+    scene = load_scene(mat(c=cube, gt=labels, wavelengths=np.arange(400, 401 + bands)))
+    assert f"x {bands + 1} int" in scene.notes[0]
+    assert scene.notes[0].endswith(f"is not used: the cube has {bands} bands")
+    waves = np.linspace(400, 900, bands)
+    scene = load_scene(mat(c=cube, gt=labels, wavelengths=waves, bad_bands=[2, 3]))
+    np.testing.assert_array_equal(scene.wavelengths, waves)
+    (note,) = scene.notes
+    assert note.endswith("is not used: set bands to the numbers to keep, from 1")
+    with pytest.raises(InputError, match="holds no label map.*gt is a list: reshape it to"):
+        load_scene(mat(c=cube, gt=labels.reshape(-1)))
+
+
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
 @pytest.mark.parametrize("last", ["alpha", "undefined"])
 def test_a_picture_with_opacity_is_a_scene_of_three_bands(tmp_path: Path, last: str) -> None:

@@ -12,6 +12,7 @@ from hytas.data.wavelengths import is_unit
 
 _WAVES, _WIDTHS = ("wavelengths", "wavelength"), ("fwhm", "bandwidths", "bandwidth")
 _GOOD = ("good_wavelengths", "good_bands", "bbl")
+_BAD = ("bad_bands", "badbands", "bad_band_list", "water_bands", "noisy_bands")
 
 
 def list_lengths(contents: Contents, variable: Variable) -> tuple[int, ...]:
@@ -43,12 +44,18 @@ def band_facts(contents: Contents, variable: Variable, axis: int) -> tuple[BandF
         numbers = next((each for each in attributes if each is not None), None)
         return numbers, text_of(variable.attributes, "wavelength_units", "wavelength_unit")
 
-    return wavelengths.band_facts(
+    waves = values(_is_wave, *_WAVES)
+    facts, notes = wavelengths.band_facts(
         bands,
-        *values(_is_wave, *_WAVES),
+        *waves,
         *values(lambda each: _last(each) in _WIDTHS),
         values(lambda each: _last(each) in _GOOD, *_GOOD)[0],
     )
+    others = [each for each in lists if _is_wave(each) and waves[0] is None]
+    notes += [f"{each} is not used: the cube has {bands} bands" for each in others]
+    bad = [each for each in lists if _last(each) in _BAD]
+    notes += [f"{each} is not used: set bands to the numbers to keep, from 1" for each in bad]
+    return facts, notes
 
 
 def _lists(contents: Contents) -> list[Variable]:

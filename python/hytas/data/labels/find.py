@@ -137,7 +137,7 @@ def _fitting(
         rule = f"has no label map; it holds {listed(contents.variables)}"
         hint = _list_hint(contents.variables, shape)
         if argument == "data":
-            rule, hint = NO_MAP, "name its file with `labels`"
+            rule, hint = NO_MAP, hint or "name its file with `labels`"
         raise InputError(argument, str(contents.path), rule, hint)
     matches = [v for v in maps if shape is None or _fits(v, shape, grid)]
     if not matches and shape is not None:

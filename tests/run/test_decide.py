@@ -229,6 +229,26 @@ def test_confidence_on_unlabelled_pixels_meets_the_agreement_of_networks() -> No
         assert "on 40 validation" in same.describe() or "on 80 validation" in same.describe()
 
 
+def test_smoothed_maps_keep_the_confidence_that_the_agreement_gives() -> None:
+    """Held-out pixels are harder than unlabelled ones, on which all networks agree."""
+    shown = np.zeros(500, np.int64)
+    records = [with_unlabelled(record(28), shown) for _ in range(2)]
+    found = decide(records, as_they_are, Conditions(folds=2, no_self_training="none"))
+    alone = decide(
+        [replace(one, unlabelled=shown[:0], unlabelled_logits=one.logits[:0]) for one in records],
+        as_they_are,
+        Conditions(folds=2, no_self_training="none"),
+    )
+    assert found.calibration.temperature == pytest.approx(alone.calibration.temperature / 2, 0.1)
+    assert found.smoothing is not None
+    assert alone.smoothing is not None
+    assert found.smoothing.temperature == 1  # by held-out pixels alone it would be 2
+    assert alone.smoothing.temperature == pytest.approx(1, abs=0.01)
+    # Filters average: where they leave maps less sure than these are right, it is below 1.
+    maps = Maps(np.ones(50, int), sure(50, 45, 0.6), sure(50, 45, 0.6))
+    assert choose_smoothing("guided", maps, most=1.0).temperature < 0.5
+
+
 def test_the_expected_accuracy_is_the_mean_agreement_of_pairs() -> None:
     logits = [np.eye(3, dtype=np.float32)[row] for row in np.array([[0, 1], [0, 2], [1, 1]])]
     many = [np.tile(each, (50, 1)) for each in logits]

@@ -18,7 +18,7 @@ from hytas.deploy.unknown import MOST_CLASSES, UnknownGround
 from hytas.metrics import calibration, compare_predictions
 from hytas.results import Calibration, SelfTraining, SmoothingChoice
 from hytas.run.final.held_out import HeldOut
-from hytas.temperature import fit_temperature, is_chance, meet_accuracy
+from hytas.temperature import LIMITS, fit_temperature, is_chance, meet_accuracy
 from hytas.types import Logits, Smoother
 
 LEAST_PIXELS = 10
@@ -81,7 +81,9 @@ def decide(
     if smoother is None:
         return Decisions(temperature, None, self_training)
     maps = maps_of(records, self_training.used, smoother, temperature.temperature)
-    smoothing = choose_smoothing(conditions.smooth, maps, conditions.kept_smoothing)
+    # Held-out pixels may be harder than those on which confidence meets the agreement of networks.
+    most = LIMITS[1] if temperature.agreement is None else 1.0
+    smoothing = choose_smoothing(conditions.smooth, maps, conditions.kept_smoothing, most)
     unknown = fit_unknown(records, self_training.used, temperature.temperature)
     return Decisions(temperature, smoothing, self_training, unknown)
 
@@ -189,8 +191,11 @@ class Maps(NamedTuple):
         )
         return before, after
 
-    def calibrated(self) -> tuple[float, float, float]:
+    def calibrated(self, most: float = LIMITS[1]) -> tuple[float, float, float]:
         """Fit the temperature of smoothed probabilities.
+
+        Args:
+            most: largest temperature; 1 leaves probabilities at least as sure as the filter does.
 
         Returns:
             The temperature, 1 if they are not above chance; and the expected calibration error
@@ -200,6 +205,7 @@ class Maps(NamedTuple):
         temperature = fit_temperature(values, self.targets)
         if is_chance(temperature):
             temperature = 1.0
+        temperature = min(temperature, most)
         predicted = self.smoothed.argmax(axis=1)
         before, after = (
             calibration(self.targets, predicted, self.at(number)) for number in (1.0, temperature)
@@ -207,13 +213,16 @@ class Maps(NamedTuple):
         return temperature, before["ECE"], after["ECE"]
 
 
-def choose_smoothing(smooth: str, maps: Maps, kept: str | None = None) -> SmoothingChoice:
+def choose_smoothing(
+    smooth: str, maps: Maps, kept: str | None = None, most: float = LIMITS[1]
+) -> SmoothingChoice:
     """Choose by held-out pixels, unless a method was asked for, and calibrate what it gives.
 
     Args:
         smooth: "auto", "guided" or "none".
         maps: of held-out pixels.
         kept: the method of the model that the run began with, which "auto" keeps; or None.
+        most: largest temperature of smoothed probabilities.
     """
     pixels = len(maps.targets)
     enough = pixels >= LEAST_PIXELS
@@ -230,7 +239,7 @@ def choose_smoothing(smooth: str, maps: Maps, kept: str | None = None) -> Smooth
     choice = SmoothingChoice(method, pixels, before, after, reason)
     if not enough:
         return choice
-    temperature, unsure, sure = maps.calibrated()
+    temperature, unsure, sure = maps.calibrated(most)
     return replace(choice, temperature=temperature, ECE_before=unsure, ECE_after=sure)
 
 

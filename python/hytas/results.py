@@ -193,7 +193,7 @@ class Results:
     """What a finished run reached; every figure that its readers show.
 
     Attributes:
-        unit: what is classified: "pixels" or "images".
+        unit: what is classified: "pixels", "images" or "spectra".
         test: accuracy report of `model.onnx` on the test pixels, with "ECE_before".
         smoothed: the same with smoothed probabilities, whether maps are smoothed or not; None for
             images.

@@ -282,12 +282,31 @@ def test_memory_that_runs_out_is_one_line(
     assert said.startswith("error: out of memory (")
 
 
-def test_other_errors_of_ours_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_is_missing_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def fail(*_: object, **__: object) -> None:
-        raise RuntimeError("a bug")
+        raise ModuleNotFoundError("No module named 'pandas'", name="pandas")
 
     monkeypatch.setattr(main.hytas, "main", fail)
-    with pytest.raises(RuntimeError, match="a bug"):
+    with pytest.raises(SystemExit) as stopped:
+        main.run(["doctor"])
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err
+    assert said == "error: this command needs the Python module pandas, which is not installed\n"
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("a bug"), ModuleNotFoundError("a bug", name="hytas.none")]
+)
+def test_other_errors_of_ours_are_not_hidden(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(main.hytas, "main", fail)
+    with pytest.raises(type(error), match="a bug"):
         main.run(["doctor"])
 
 

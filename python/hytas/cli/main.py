@@ -108,6 +108,12 @@ def run(arguments: Sequence[str] | None = None) -> None:
     except (InputError, OSError) as error:
         _complain(f"error: {_spoken(error, given)}")
         sys.exit(2)
+    except ModuleNotFoundError as error:  # of a machine that only classifies: docs/onboard.md
+        name = error.name or ""
+        if "." in name or name in ("", "hytas"):  # a broken installation
+            raise
+        _complain(f"error: this command needs the Python module {name}, which is not installed")
+        sys.exit(2)
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(one_line(error)):
             raise

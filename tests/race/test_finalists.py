@@ -137,3 +137,25 @@ def test_smaller_finalists_are_of_kinds_that_won_before() -> None:
     assert len(set(small(portfolio=False))) == 3
     for count in range(1, 7):  # few finalists begin with the largest size
         assert len(small(portfolio=True, count=count)) == min(3, count - 1)
+
+
+def test_one_finalist_of_a_portfolio_sees_single_spectra() -> None:
+    """Of the largest size class that has one, with few layers, in place of the last other one."""
+    rows = [("pixel", patch, mixer, 1, 1000) for mixer in "abc" for patch in (7, 5, 3)]
+    rows += [("band", 1, mixer, 1, 1000) for mixer in "abc"]
+    rows += [("pixel", 1, "a", 3, 900), ("pixel", 1, "a", 2, 900), ("pixel", 1, "a", 2, 800)]
+    ranked = [
+        sized(at, params, tokens=tokens, patch=patch, pixel_mixer=mixer, pixel_depth=depth)
+        for at, (tokens, patch, mixer, depth, params) in enumerate(rows)
+    ]
+
+    def chosen(count: int, candidates: list[Evaluation], portfolio: bool = True) -> set[int]:
+        return {one.id for one in diverse(candidates, count, portfolio)}
+
+    assert not chosen(3, ranked) & {12, 13, 14}
+    assert chosen(4, ranked) - chosen(4, ranked, portfolio=False) == {13}
+    assert len(chosen(4, ranked) & chosen(4, ranked, portfolio=False)) == 3
+    smaller = [replace(one, id=one.id + 20, costs={"params": 400}) for one in ranked]
+    mixed = [*ranked[:12], *smaller]
+    assert chosen(4, mixed) - chosen(4, mixed, portfolio=False) == {33}
+    assert chosen(4, ranked[:12]) == chosen(4, ranked[:12], portfolio=False)

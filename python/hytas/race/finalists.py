@@ -19,6 +19,10 @@ PORTFOLIO = tuple(
 """Kinds of networks of `hytas-wide` that won most races: docs/log.md."""
 PATCHES = 2
 """Values of the gene `patch`, the largest first, that each kind of the portfolio has."""
+SINGLE_PIXELS = {"tokens": "pixel", "patch": 1}
+"""Networks of single spectra: they win where neighbours tell little, and train in no time."""
+LEAST_FOR_SINGLE = 4
+"""Finalists of which one sees single spectra."""
 PORTFOLIO_SHARE = 3
 """One of so many finalists is of the portfolio and of the largest size class, at most."""
 
@@ -43,7 +47,8 @@ def diverse(
     within a size class the rank decides. Inactive genes do not count either. Within a class, the
     next finalist is the candidate whose values and pairs are, in their mean, furthest below their
     shares so far; of equals, that of the best rank. Two finalists differ in a global gene as long
-    as there are such candidates.
+    as there are such candidates. With `portfolio`, if none of four or more sees single spectra, as
+    reference methods do, such a candidate takes the place of the last one.
 
     Args:
         ranked: the best first.
@@ -64,6 +69,7 @@ def diverse(
     given = [rank for rank, item in enumerate(ranked) if item.architecture in known]
     won = [rank for size, n in enumerate(most) for rank in _portfolio(ranked, classes, size, n)]
     chosen = list(dict.fromkeys([*given, *won]))[:count]
+    kept = len(chosen)
     taken: Counter[Any] = Counter(kind for rank in chosen for kind in kinds[rank])
     sizes: Counter[int] = Counter(classes[rank] for rank in chosen)
     while len(chosen) < count:
@@ -79,6 +85,10 @@ def diverse(
         chosen.append(best)
         taken.update(kinds[best])
         sizes[size] += 1
+    sees_single = [SINGLE_PIXELS.items() <= dict(own).items() for own in genes]
+    if portfolio and kept < count >= LEAST_FOR_SINGLE and not any(sees_single[at] for at in chosen):
+        sized = (_fewest_layers(ranked, classes, k, [SINGLE_PIXELS]) for k in range(len(WEIGHTS)))
+        chosen[-1] = next((fitting[0] for fitting in sized if fitting), chosen[-1])
     return [ranked[rank] for rank in sorted(chosen)]
 
 
@@ -87,12 +97,7 @@ def _portfolio(
 ) -> list[int]:
     """Return the ranks of `count` candidates of a size class at most, large patches first."""
     genes = [dict(global_genes(item.architecture)) for item in ranked]
-    fitting = [
-        rank
-        for rank, own in enumerate(classes)
-        if own == size and any(kind.items() <= genes[rank].items() for kind in PORTFOLIO)
-    ]
-    fitting.sort(key=lambda rank: sum(v for name, v in genes[rank].items() if is_depth(name)))
+    fitting = _fewest_layers(ranked, classes, size, PORTFOLIO)
     patches = sorted({genes[rank].get("patch", 0) for rank in fitting}, reverse=True)
     wanted = [{**kind, "patch": patch} for patch in patches[:PATCHES] for kind in PORTFOLIO]
     firsts = (
@@ -100,6 +105,24 @@ def _portfolio(
         for kind in wanted
     )
     return [rank for rank in firsts if rank is not None][:count]
+
+
+def _fewest_layers(
+    ranked: Sequence[Evaluation],
+    classes: Sequence[int],
+    size: int,
+    kinds: Sequence[Mapping[str, Any]],
+) -> list[int]:
+    """Return the ranks of the candidates of a size class and of some kinds, few layers first."""
+    genes = [dict(global_genes(item.architecture)) for item in ranked]
+    fitting = [
+        rank
+        for rank, own in enumerate(classes)
+        if own == size and any(kind.items() <= genes[rank].items() for kind in kinds)
+    ]
+    return sorted(
+        fitting, key=lambda rank: sum(v for name, v in genes[rank].items() if is_depth(name))
+    )
 
 
 def global_genes(architecture: Mapping[str, Any]) -> Genes:

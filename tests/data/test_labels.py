@@ -40,6 +40,11 @@ def test_the_users_mark_is_unlabelled_as_0_is(write, mark, dtype):
     assert np.array_equal(values, expected)
 
 
+def test_a_mark_that_is_not_there_is_told(write):
+    scene = load_scene(write(7, np.uint8), unlabelled=254)
+    assert "unlabelled is 254, which is not among the labels" in scene.notes
+
+
 def test_a_mark_that_nobody_declared_is_told(write):
     with pytest.raises(InputError) as caught:
         load_scene(write(-1, np.int16), labels_key="gt")

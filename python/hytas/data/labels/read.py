@@ -163,6 +163,9 @@ def _classes(
     else:
         options.refuse_colour(source.path)
         plus = int(_zero_is_a_class(raws, options, notes))
+        mark = options.unlabelled.number
+        if mark and not any((raw.values == mark).any() for raw in raws):
+            notes.append(f"unlabelled is {mark}, which is not among the labels")
         maps = [_numbered(raw, options, bool(plus), argument) for raw in raws]
         sidecar = gdal_classes(source.path)
         own_names, own_colours = (

@@ -27,6 +27,7 @@ DATA_SUFFIXES = (
     *(".rfl", ".rdn"),
 )
 _FIRST = b"ENVI"
+_OF_GRID = ("lines", "samples", "map info", "coordinate system string", "x start", "y start")
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,23 @@ def header_of(path: Path) -> Path | None:
     """Return the ENVI header of a data file, or None."""
     if path.suffix.lower() == ".hdr":
         return None
+    return next(iter(_headers_of(path)), None)
+
+
+def _headers_of(path: Path) -> list[Path]:
     names = (f"{path.name}.hdr", f"{path.stem}.hdr", f"{path.name}.HDR", f"{path.stem}.HDR")
-    return next((path.with_name(name) for name in names if is_header(path.with_name(name))), None)
+    return [path.with_name(name) for name in names if is_header(path.with_name(name))]
+
+
+def refuse_two_headers(data: Path) -> None:
+    """Refuse a data file with two headers that differ in size or place: GDAL may read the other."""
+    headers = _headers_of(data)
+    facts = [[fields_of(header).get(name) for name in _OF_GRID] for header in headers]
+    for header, own in zip(headers[1:], facts[1:], strict=True):
+        if own != facts[0]:
+            both = f"{headers[0].name} and {header.name}"
+            rule = f"{data.name} has two headers that differ in size or place: {both}"
+            raise InputError(rule=rule, hint="move the wrong one away")
 
 
 def data_of(header: Path, suffixes: Sequence[str] = DATA_SUFFIXES) -> Path:

@@ -98,6 +98,7 @@ def read_envi(path: Path) -> Contents:
     assert header is not None  # the format was recognised by it
     envi.refuse_library(header)
     data = envi.data_of(path) if is_header else path
+    envi.refuse_two_headers(data)
     if header.read_bytes()[:3] == BOM_UTF8:
         rule = f"{header.name} begins with a byte order mark (BOM), with which GDAL knows no header"
         raise InputError(rule=rule, hint="save it as text in UTF-8 without BOM")

@@ -52,6 +52,18 @@ class TestValues:
         np.testing.assert_array_equal(from_one_up.labels, truth)
         assert from_one_up.class_ids == (2, 3, 4)
 
+    def test_a_raster_of_two_bands_is_no_map(
+        self, tmp_path: Path, data: Path, truth: np.ndarray
+    ) -> None:
+        two = tmp_path / "two.tif"
+        with rasterio.open(
+            two, "w", driver="GTiff", height=9, width=11, count=2, dtype="uint8"
+        ) as file:
+            file.write(np.stack([truth, truth * 20]))
+        with pytest.raises(InputError) as caught:
+            load_scene(data, two)
+        assert caught.value.hint.endswith("gdal_translate -b 1 FILE labels.tif")
+
     def test_0_beside_nan_is_told(self, tmp_path: Path, data: Path, truth: np.ndarray) -> None:
         values = truth.astype(np.float32)
         values[0] = np.nan

@@ -138,6 +138,7 @@ def _fitting(
         hint = _list_hint(contents.variables, shape)
         if argument == "data":
             rule, hint = NO_MAP, hint or "name its file with `labels`"
+        hint = hint or _band_hint(contents.variables)
         raise InputError(argument, str(contents.path), rule, hint)
     matches = [v for v in maps if shape is None or _fits(v, shape, grid)]
     if not matches and shape is not None:
@@ -159,6 +160,13 @@ def _list_hint(variables: Sequence[Variable], shape: tuple[int, ...] | None) -> 
         if 0 not in size and max(each.shape, default=0) == math.prod(size) == math.prod(each.shape):
             return f"{printable(each.name)} is a list: reshape it to {size[0]} x {size[1]}"
     return ""
+
+
+def _band_hint(variables: Sequence[Variable]) -> str:
+    """Return what to do with a raster of several bands, one of which may hold labels."""
+    if len(variables) != 1 or variables[0].dims != ("band", "y", "x"):
+        return ""
+    return "if one band holds the labels, such as the first: gdal_translate -b 1 FILE labels.tif"
 
 
 def _fits(variable: Variable, shape: tuple[int, ...], grid: Grid | None) -> bool:

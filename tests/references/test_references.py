@@ -342,6 +342,19 @@ def test_command_prints_json_and_a_table(file: Path) -> None:
     assert f"{found['methods']['rf']['OA']['mean']:.4f} ±" in table
 
 
+def test_spectra_are_compared_without_a_map(tmp_path: Path) -> None:
+    """A table has no pixels next to each other, so nothing is smoothed."""
+    spectra = np.random.default_rng(0).normal(size=(60, 4)) + np.arange(60)[:, None] % 2
+    np.savez(tmp_path / "a.npz", x=spectra, y=np.arange(60) % 2)
+    done = run_here(
+        "references", "--data", tmp_path / "a.npz", "--label-column", "y", "--methods", "rf"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "random forest on spectra" in done.stdout
+    assert "kappa" in done.stderr
+    assert "smoothed map" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -366,6 +366,8 @@ def reading(argument: str, path: Path | str, what: str) -> Iterator[None]:
     except MemoryError as error:
         message = " ".join(str(error).split()) or f"the file has {Path(path).stat().st_size} bytes"
         raise InputError(argument, path, f"memory ran out while reading it: {message}") from error
+    except ModuleNotFoundError:  # a reader that is not installed says nothing about the file
+        raise
     except Exception as error:
         # h5py raises OSError without errno for a truncated file; the system's own errors have one.
         # EINVAL means that a damaged file names a position that no file can have.

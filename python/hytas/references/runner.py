@@ -175,10 +175,10 @@ def _report_fit(run: Mapping[str, Any], line: Callable[[str], None]) -> None:
     for each in run.get("scenes", ()):
         if each["test"]:
             line(f"{name}, scene {each['name']}: OA {each['test']['OA']:.4f}")
-    line(
-        f"{name}: OA {test['OA']:.4f}  AA {test['AA']:.4f}  kappa {test['kappa']:.4f}, with a "
-        f"smoothed map OA {run['smoothed']['OA']:.4f}  ({run['seconds']:.1f} s)"
-    )
+    figures = f"OA {test['OA']:.4f}  AA {test['AA']:.4f}  kappa {test['kappa']:.4f}"
+    if "smoothed" in run:  # spectra and patches of single pixels have no map
+        figures += f", with a smoothed map OA {run['smoothed']['OA']:.4f}"
+    line(f"{name}: {figures}  ({run['seconds']:.1f} s)")
 
 
 def fit_method(

@@ -219,7 +219,7 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         return self.minimised if trained else ()
 
     def ranking_of(self, spatially_disjoint: bool) -> str:
-        """Return the name of what the race ranks by; validation pixels may `extrapolate`."""
+        """Return the name of what the race ranks by, which depends on whether pixels lie apart."""
         from hytas.race.rankings import default_ranking  # with torch, which options do without
 
         return default_ranking(spatially_disjoint) if self.ranking == "auto" else self.ranking

@@ -33,7 +33,7 @@ class SplitSettings:
       contains a test pixel.
     - "folds" deals blocks to `folds` parts; part number `fold` tests.
     - "polygons" deals the polygons that label the scene, each as a whole, with the same guard band.
-    - "groups", of a table of spectra, deals its groups to `folds` parts, of which the first tests.
+    - "groups", of a table of spectra, deals its groups to `folds` parts, of which `fold` tests.
       In a table "folds" does the same, and part number `fold` tests.
     - "auto" is "fixed" if the scene has maps, and "random" for a scene that is known by name, as in
       its published split. It is "polygons" if these label the scene and leave two classes on both

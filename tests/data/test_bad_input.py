@@ -327,14 +327,14 @@ def test_envi_mistakes(tmp_path):
     assert open_file(header).variables[0].shape == (2, 3, 4)
     other.write_text("ENVI\nmap info = {UTM, 1, 1, 5, 5, 1, 1, 32, North}\n" + fields)
     for named in (header, tmp_path / "c.img"):
-        with pytest.raises(InputError, match="c.img has two headers that differ in size or place"):
+        with pytest.raises(InputError, match=r"c.img has two headers that differ in size or place"):
             open_file(named)
     other.unlink()
     header.write_text("ENVI\n" + fields, encoding="utf-8-sig")
-    with pytest.raises(InputError, match="begins with a byte order mark .*UTF-8 without BOM"):
+    with pytest.raises(InputError, match=r"begins with a byte order mark .*UTF-8 without BOM"):
         open_file(header)
     header.write_text("ENVI\n" + fields, encoding="utf-16")
-    with pytest.raises(InputError, match="has c.hdr next to it, whose first line is not 'ENVI'"):
+    with pytest.raises(InputError, match=r"has c.hdr next to it, whose first line is not 'ENVI'"):
         open_file(tmp_path / "c.img")
 
 

@@ -249,7 +249,6 @@ class TestPictures:
         ((_, plain),) = labels_on_grid(tmp_path / "a.png", Grid(None, None, 9, 11)).maps
         np.testing.assert_array_equal(plain, truth)
 
-
     def test_names_that_a_model_lacks_leave_the_numbers(
         self, tmp_path: Path, truth: np.ndarray
     ) -> None:

@@ -537,7 +537,7 @@ def test_lists_that_are_not_used_are_named(mat, cube, labels) -> None:
     np.testing.assert_array_equal(scene.wavelengths, waves)
     (note,) = scene.notes
     assert note.endswith("is not used: set bands to the numbers to keep, from 1")
-    with pytest.raises(InputError, match="holds no label map.*gt is a list: reshape it to"):
+    with pytest.raises(InputError, match=r"holds no label map.*gt is a list: reshape it to"):
         load_scene(mat(c=cube, gt=labels.reshape(-1)))
 
 

@@ -307,7 +307,7 @@ def _indexes(dataset: Any) -> Sequence[int]:
 
 
 def _has_alpha(dataset: Any) -> bool:
-    return dataset.count > 1 and dataset.colorinterp[-1].name == "alpha"
+    return bool(dataset.count > 1 and dataset.colorinterp[-1].name == "alpha")
 
 
 def _variable(dataset: Any, indexes: Sequence[int], name: str, values: Any) -> Variable:

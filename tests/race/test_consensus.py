@@ -12,6 +12,7 @@ from hytas.race import (
     Racer,
     RaceScore,
     RaceTask,
+    RungEnd,
     RungResult,
     best_first,
     consensus,
@@ -21,7 +22,14 @@ from hytas.race import (
 from hytas.race.consensus import agreements, count_votes, is_behind, weights_of
 from hytas.race.rungs import Rung
 from hytas.race.task import FEW_FINALISTS
-from hytas.search import EvaluationStore, MethodVote, pack_classes, unpack_classes
+from hytas.search import (
+    EvaluationStore,
+    MethodVote,
+    Training,
+    pack_classes,
+    pack_flags,
+    unpack_classes,
+)
 from hytas.train import LabelledPixels
 
 USUAL = RANKINGS[DEFAULT_RANKING]
@@ -218,6 +226,38 @@ def test_ballots_in_the_store_change_what_is_ahead(store: EvaluationStore) -> No
             )
             race(voting(), ranked(4), own, finalists=4, steps=3, workers=1, notify=lines.append)
     assert told[0] != told[1]
+
+
+@pytest.mark.parametrize(("says", "wins"), [(0, True), (1, False)])
+def test_single_spectra_that_join_late_win_if_pixels_and_vote_are_for_them(
+    says: int, wins: bool, store: EvaluationStore
+) -> None:
+    """A lead of two pixels is within chance; the vote of SVM and random forest adds to it."""
+    finalists = ranked(3)
+    late = replace(finalists[2], architecture={"space": "s", "tokens": "pixel", "patch": 1})
+    votes = [MethodVote(method, 0, 30, 30, packed(*[0] * PIXELS)) for method in ("svm", "rf")]
+    store.replace_votes(votes)
+    for steps in (3, 6):
+        for one, wrong, said in ((finalists[0], 3, 1), (finalists[1], 5, 1), (late, 1, says)):
+            wrong = 29 if one is late and steps == 3 else wrong  # so it is out after that rung
+            own = figures(1 - wrong / 30)
+            right = pack_flags(np.arange(30) >= wrong)
+            said_all = packed(*[said] * PIXELS)
+            store.add_training(
+                Training(one.id, "plain", steps, 0, 30, own, 0.0, "", said_all, right)
+            )
+    rows: list[RungEnd] = []
+    winner = race(
+        voting(),
+        [*finalists[:2], late],
+        store,
+        finalists=3,
+        steps=3,
+        workers=1,
+        on_rung=rows.append,
+    )
+    assert late in [row.racer.finalist for row in rows[-1].rows]
+    assert winner.finalist is (late if wins else finalists[0])
 
 
 def test_the_first_rung_of_a_race_with_a_vote_has_two_folds() -> None:

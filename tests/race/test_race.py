@@ -37,7 +37,7 @@ from hytas.race import (
     smaller_finalists,
     task,
 )
-from hytas.search import Evaluation, EvaluationStore, Training, pack_flags
+from hytas.search import Evaluation, EvaluationStore, MethodVote, Training, pack_flags
 from hytas.train import Recipe, recipes_of
 from hytas.workers import OneByOne
 
@@ -472,6 +472,31 @@ def test_a_small_network_wins_if_it_is_preferred_and_as_good(store: EvaluationSt
     assert lines[-2].startswith("200 parameters, 20.0% of the winner's")
     assert lines[-2].endswith("as good within chance")
     assert lines[-1].endswith("below it by more than chance")
+
+
+@pytest.mark.parametrize(
+    ("of_svm", "of_single", "joins", "wins"),
+    [(1, 0, True, True), (1, 7, True, False), (10, 0, False, False)],
+)
+def test_single_spectra_join_the_last_rung_where_a_reference_method_is_ahead(
+    of_svm: int, of_single: int, joins: bool, wins: bool, store: EvaluationStore
+) -> None:
+    """It wins only if it is ahead of the winner by more than twice the deviation of chance."""
+    others, sizes = [9, 12, 12, 12], [90] * 5
+    keep_sized(store, sizes, [*others, HELD], [3])
+    finalists = keep_sized(store, sizes, [*others, of_single], [6])
+    single = {**finalists[4].architecture, "tokens": "pixel", "patch": 1}
+    finalists[4] = replace(finalists[4], architecture=single)
+    store.replace_votes([MethodVote("svm", 0, HELD, HELD - of_svm, b"")])
+    ends: list[RungEnd] = []
+    progress: list[RaceProgress] = []
+    task = trains_nothing()
+    winner = race(task, finalists, store, on_rung=ends.append, on_training=progress.append, **FIVE)
+    last = [row.racer.finalist for row in ends[-1].rows]
+    assert (finalists[4] in last) == joins
+    assert winner.finalist is finalists[4 if wins else 0]
+    assert last[0] is winner.finalist
+    assert progress[-1].steps == progress[-1].all_steps
 
 
 @pytest.mark.parametrize("after", [0, 2, 5, 6, 100])

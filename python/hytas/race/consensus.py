@@ -85,7 +85,7 @@ def agreements(
         (weight, results[key].predictions) for key, weight in weights.items()
     ]
     almost_half = (sum(weights.values()) - 1) / 2  # two methods do not outvote all racers
-    for folds in _by_method(method_votes):
+    for folds in by_method(method_votes):
         fits = all(len(vote.predictions) == min(lengths) for vote in folds)
         if fits and not is_behind(folds, [results[key] for key in weights]):
             votes.append((almost_half, [vote.predictions for vote in folds]))
@@ -96,13 +96,25 @@ def agreements(
     }
 
 
-def _by_method(votes: Sequence[MethodVote]) -> list[list[MethodVote]]:
+def by_method(votes: Sequence[MethodVote]) -> list[list[MethodVote]]:
     """Return the votes of each method, by fold."""
     methods = dict.fromkeys(vote.method for vote in votes)
     return [
         sorted((vote for vote in votes if vote.method == method), key=lambda vote: vote.fold)
         for method in methods
     ]
+
+
+def is_ahead(votes: Sequence[MethodVote], racer: RungResult) -> bool:
+    """Return whether a method has more validation pixels right than a racer on the same folds.
+
+    Args:
+        votes: of the method, by fold; the racer ran these folds first.
+        racer: its longest rung.
+    """
+    pixels = sum(vote.pixels for vote in votes)
+    right = racer.right[:pixels]
+    return len(right) == pixels and sum(vote.right for vote in votes) > int(right.sum())
 
 
 def is_behind(votes: Sequence[MethodVote], racers: Sequence[RungResult]) -> bool:

@@ -85,11 +85,30 @@ def diverse(
         chosen.append(best)
         taken.update(kinds[best])
         sizes[size] += 1
-    sees_single = [SINGLE_PIXELS.items() <= dict(own).items() for own in genes]
+    sees_single = [sees_single_spectra(item.architecture) for item in ranked]
     if portfolio and kept < count >= LEAST_FOR_SINGLE and not any(sees_single[at] for at in chosen):
-        sized = (_fewest_layers(ranked, classes, k, [SINGLE_PIXELS]) for k in range(len(WEIGHTS)))
-        chosen[-1] = next((fitting[0] for fitting in sized if fitting), chosen[-1])
+        single = _single_spectra(ranked, classes)
+        chosen[-1] = chosen[-1] if single is None else single
     return [ranked[rank] for rank in sorted(chosen)]
+
+
+def sees_single_spectra(architecture: Mapping[str, Any]) -> bool:
+    """Return whether a network sees no neighbours of a pixel, as an SVM or a random forest."""
+    return SINGLE_PIXELS.items() <= architecture.items()
+
+
+def single_spectra(ranked: Sequence[Evaluation]) -> Evaluation | None:
+    """Return a candidate that sees single spectra; None if there is none.
+
+    It is the one of the largest size class with the fewest layers, and of these of the best rank.
+    """
+    at = _single_spectra(ranked, size_classes([size_of(item) for item in ranked]))
+    return None if at is None else ranked[at]
+
+
+def _single_spectra(ranked: Sequence[Evaluation], classes: Sequence[int]) -> int | None:
+    sized = (_fewest_layers(ranked, classes, k, [SINGLE_PIXELS]) for k in range(len(WEIGHTS)))
+    return next((fitting[0] for fitting in sized if fitting), None)
 
 
 def _portfolio(

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.errors import InputError, is_out_of_memory
+from hytas.race.consensus import by_method, is_ahead
 from hytas.race.events import RaceProgress, RungEnd, RungRow
-from hytas.race.finalists import describe_genes, diverse
+from hytas.race.finalists import describe_genes, diverse, sees_single_spectra, single_spectra
 from hytas.race.front import front_order
 from hytas.race.rankings import Ranking, find_ranking
 from hytas.race.results import Key, Racer, RungResult, best_of_each, key_of, rung_results
@@ -108,7 +109,8 @@ def race(
         events = _Events(task, rungs, trainings, on_training, on_rung)
         classes = size_classes([size_of(one) for one in ranked])
         by_id = {one.id: each for one, each in zip(ranked, classes, strict=True)}
-        trainer = _Trainer(task, store, pool, ranking, notify, events, by_id, until)
+        late = _late_entrant(task, ranked)
+        trainer = _Trainer(task, store, pool, ranking, notify, events, by_id, late, until)
         count = len(waiting)  # each finalist with each recipe
         for rung, following in zip(rungs, [*rungs[1:], None], strict=True):
             try:
@@ -137,6 +139,14 @@ def choose_finalists(
     """Return the finalists of a race: see `hytas.race.diverse`."""
     # A vote prefers the middle: where two patches of each kind race, it took the smaller one.
     return diverse(ranked, count, task.unlabelled is None, known)
+
+
+def _late_entrant(task: RaceTask, ranked: Sequence[Evaluation]) -> list[Racer]:
+    """Return a network of single spectra with each of its recipes; [] if there is none."""
+    single = None if task.front else single_spectra(ranked)
+    if single is None:
+        return []
+    return [Racer(single, name) for name in task.recipes_for(single.architecture)]
 
 
 class _TimeOverError(Exception):
@@ -223,6 +233,10 @@ class _Events:
             )
         )
 
+    def extend(self, steps: int) -> None:
+        """Plan more steps for the rung that runs."""
+        self._steps[self._number] += steps
+
     def _send(self, ended: Training | None = None) -> None:
         before, this = sum(self._steps[: self._number]), self._steps[self._number]
         steps = before + round(this * self._trained / max(1, self._trainings))
@@ -251,6 +265,7 @@ class _Trainer:
     notify: Notify
     events: _Events
     size_classes: Mapping[int, int]
+    late: Sequence[Racer]
     until: Callable[[], bool] | None
 
     def is_over(self) -> bool:
@@ -258,9 +273,14 @@ class _Trainer:
         return self.until is not None and self.until()
 
     @cached_property
+    def polled(self) -> list[MethodVote]:
+        """Predictions of reference methods, on validation pixels and where finalists vote."""
+        return self.store.votes()
+
+    @property
     def votes(self) -> list[MethodVote]:
         """Votes of reference methods on the unlabelled pixels."""
-        return self.store.votes() if self.task.unlabelled is not None else []
+        return self.polled if self.task.unlabelled is not None else []
 
     @cached_property
     def pixels(self) -> Shared[RacePixels]:
@@ -295,6 +315,8 @@ class _Trainer:
             trained = best_of_each(best_first(running, scores))
         if not trained:
             return [], 0
+        if following is None:
+            trained, scores = self._with_late(trained, rung, results, scores)
         if self.task.front and following is not None:
             order = front_order(self._points(trained, scores))
             kept = sorted(order[: following.finalists])
@@ -309,6 +331,40 @@ class _Trainer:
                 "unlabelled pixels"
             )
         return ranked, len(kept)
+
+    def _with_late(
+        self,
+        racers: list[Racer],
+        rung: Rung,
+        results: dict[Key, list[RungResult]],
+        scores: dict[Key, RaceScore],
+    ) -> tuple[list[Racer], dict[Key, RaceScore]]:
+        """Add a network of single spectra to the last rung, where a reference method is ahead.
+
+        An SVM and a random forest see single spectra, too. The network comes first if it has more
+        validation pixels right than the winner so far, and agrees with the vote at more pixels.
+        Otherwise it comes last, and wins if all others are far behind it.
+        """
+        winner = racers[self.winner(racers, results)]
+        best = results[winner.key][-1]
+        if not self.late or any(sees_single_spectra(one.finalist.architecture) for one in racers):
+            return racers, scores
+        if self.is_over() or not any(is_ahead(votes, best) for votes in by_method(self.polled)):
+            return racers, scores
+        self.notify("race: a reference method is ahead, so a network of single spectra joins")
+        self.events.extend(len(self.late) * self.task.folds_of(rung) * rung.steps)
+        try:
+            self._train_into(results, self.late, rung, before=len(racers))
+        except _TimeOverError:
+            return racers, scores
+        fresh = race_scores(results, self.ranking, self.votes)
+        late, joined = best_of_each(best_first(self.late, fresh)), {**fresh, **scores}
+        for one in late:
+            lead = int(results[one.key][-1].right.sum()) - int(best.right.sum())
+            agrees, others = fresh[one.key].agreement, fresh[winner.key].agreement
+            if lead > 0 and agrees is not None and others is not None and agrees > others:
+                return [one, *racers], joined
+        return [*racers, *late], joined
 
     def _train_recipes(
         self, racers: list[Racer], rung: Rung, results: dict[Key, list[RungResult]]

@@ -203,11 +203,12 @@ def _product(contents: "Contents") -> Finding:
 def _candidates(contents: "Contents", given: Mapping[str, Any]) -> Finding:
     """Return the arrays of a file that could be its cube and its labels, if there are several."""
     from hytas.data.cube import cubes_in
-    from hytas.data.labels.find import maps_in
+    from hytas.data.labels.find import maps_in, split_pair
 
+    maps = [] if "labels" in given else maps_in(contents)
     of_option = {
         "cube_key": [each for each in cubes_in(contents) if each.kind == "number"],
-        "labels_key": [] if "labels" in given else maps_in(contents),
+        "labels_key": [] if split_pair(maps) else maps,
     }
     words = {"cube_key": "could be the cube", "labels_key": "could be labels"}
     return {

@@ -67,7 +67,7 @@ def find_maps(
         label_maps = named = [contents.get(name, argument) for name in _keys(options.key)]
     else:
         maps = maps_in(contents, shape)
-        named = _split_pair(maps)
+        named = split_pair(maps)
         label_maps = named or _fitting(maps, contents, shape, grid, argument)
     if options.zero_is_a_class and len(named) == 2:
         both = " and ".join(printable(variable.name) for variable in named)
@@ -183,7 +183,8 @@ def grid_of(variable: Variable) -> Grid | None:
     return replace(variable.grid, height=plane[0], width=plane[1])
 
 
-def _split_pair(maps: Sequence[Variable]) -> list[Variable]:
+def split_pair(maps: Sequence[Variable]) -> list[Variable]:
+    """Return the training and the test map, by their names; [] if there is no such pair."""
     by_name = {_last_name(variable): variable for variable in maps}
     # A mask says which pixels train, and not their classes.
     like_train = [(name, name.replace("train", "test")) for name in by_name if "mask" not in name]

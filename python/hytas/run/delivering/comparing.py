@@ -274,4 +274,4 @@ def _advice(config: RunConfig, side: int, smoothing_closes: bool) -> str:
         change = "patch size 1"  # the methods that are better see single pixels
     else:
         change = f"finalists {2 * (config.finalists or config.usual_finalists)}"
-    return f"try again in another folder, with {change} or a larger budget"
+    return f"try again in another folder, with {change}"

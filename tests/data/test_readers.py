@@ -542,15 +542,18 @@ def test_lists_that_are_not_used_are_named(mat, cube, labels) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
-@pytest.mark.parametrize("last", ["alpha", "undefined"])
+@pytest.mark.parametrize("last", ["alpha", "undefined", "near infrared"])
 def test_a_picture_with_opacity_is_a_scene_of_three_bands(tmp_path: Path, last: str) -> None:
     values = np.random.default_rng(3).integers(0, 256, (4, 6, 5), np.uint8)
-    values[3] = np.arange(30).reshape(6, 5) % 7 * 40  # 0 in some pixels
+    values[3] = 255 * (np.arange(30).reshape(6, 5) % 7 > 0)
+    if last == "near infrared":
+        values[3] = np.arange(30).reshape(6, 5) % 7 * 40  # 0 in some pixels
     path = tmp_path / "drone.tif"
     with rasterio.open(
         path, "w", driver="GTiff", count=4, height=6, width=5, dtype="uint8", photometric="RGB"
     ) as file:
-        file.colorinterp = [*file.colorinterp[:3], ColorInterp[last]]
+        tag = "undefined" if last == "undefined" else "alpha"
+        file.colorinterp = [*file.colorinterp[:3], ColorInterp[tag]]
         file.write(values)
     cube = load_cube(path)
     bands = 3 if last == "alpha" else 4
@@ -559,6 +562,21 @@ def test_a_picture_with_opacity_is_a_scene_of_three_bands(tmp_path: Path, last: 
     np.testing.assert_array_equal(cube.valid, valid)
     np.testing.assert_array_equal(cube.cube[valid], values.transpose(1, 2, 0)[valid][:, :bands])
     assert any("its last band is opacity" in note for note in cube.notes) == (bands == 3)
+    assert any("it is used as a band" in n for n in cube.notes) == (last == "near infrared")
+
+
+@pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+def test_a_last_band_that_is_only_tagged_as_opacity_is_a_band(tmp_path: Path) -> None:
+    values = np.random.default_rng(3).integers(0, 256, (6, 9, 7), np.uint16)
+    path = tmp_path / "a.tif"
+    with rasterio.open(
+        path, "w", driver="GTiff", count=6, height=9, width=7, dtype="uint16"
+    ) as file:
+        file.colorinterp = [*file.colorinterp[:-1], ColorInterp.alpha]
+        file.write(values)
+    cube = load_cube(path)
+    np.testing.assert_array_equal(cube.cube, values.transpose(1, 2, 0))
+    assert any("it is used as a band" in note for note in cube.notes)
 
 
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")

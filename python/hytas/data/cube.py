@@ -17,9 +17,11 @@ from hytas.data.limits import IN_MEMORY_BYTES, bytes_of, listed
 from hytas.data.readers.table import Named, open_file
 from hytas.data.record import (
     OPACITY,
+    OPACITY_IS_A_BAND,
     BandFacts,
     Contents,
     Variable,
+    is_opacity,
     reading,
     require_number,
     whole_key,
@@ -212,8 +214,10 @@ def cube_in(
     """Return a variable as a cube, its axes settled (`find_axes`) and its bands described."""
     remarks = list(contents.notes)
     if variable.has_alpha:  # of a picture of labels it is needed
-        variable = without_alpha(variable)
-        remarks.append(OPACITY)
+        with reading(argument, contents.path, f"{contents.format} file"):
+            is_mask = is_opacity(variable)
+        variable = without_alpha(variable) if is_mask else variable
+        remarks.append(OPACITY if is_mask else OPACITY_IS_A_BAND)
     lengths = list_lengths(contents, variable)
     roles = find_axes(variable, given=axes, bands=bands, wavelengths=lengths, maps=maps)
     with reading(argument, contents.path, f"{contents.format} file"):

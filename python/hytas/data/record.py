@@ -23,6 +23,14 @@ UNSCALED = "its scale of values (such as reflectance) is not applied: values are
 """Note on a file whose values are used without the scale that it names."""
 OPACITY = "its last band is opacity (alpha): where it is 0 there is no data"
 """Note on a file whose last band is taken for a mask."""
+OPACITY_IS_A_BAND = (
+    "its last band is tagged as opacity (alpha), but has other values than 0 and 255: it is used "
+    "as a band"
+)
+OPAQUE = (0, 255, 65535)
+"""Values of a mask; 65535 in 16 bits."""
+OPACITY_ROWS = 16
+"""Rows in which values are compared with these, at most."""
 Key = tuple[slice, ...]
 """A part of an array: one slice for each dimension, with start and stop inside the array."""
 
@@ -87,7 +95,7 @@ class Variable:
         has_parts: whether a part can be read without the rest.
         block: shape of the parts that are decoded as a whole; () if values are read one by one.
         is_colour: whether its bands are red, green and blue of a picture.
-        has_alpha: whether the last band of a picture is its opacity.
+        has_alpha: whether the last band of a picture is tagged as its opacity.
     """
 
     name: str
@@ -328,6 +336,23 @@ def masked(variable: Variable, mask: Callable[[Key], Array]) -> Variable:
 
     size = bytes_of(variable.shape, dtype.itemsize)
     return replace(variable, dtype=str(dtype), read=values, size=size)
+
+
+def is_opacity(variable: Variable) -> bool:
+    """Return whether the last of (bands, rows, columns) is a mask, by some of its blocks.
+
+    GDAL tags the fourth of any four bands of bytes as opacity.
+    """
+    bands, height, width = variable.shape
+    wide = variable.block[2] if variable.block else width
+    rows = np.unique(np.linspace(0, height - 1, OPACITY_ROWS).astype(int)).tolist()
+    for number, row in enumerate(rows):
+        left = number * width // len(rows) // wide * wide
+        columns = slice(left, min(left + wide, width))
+        values = variable.part((slice(bands - 1, bands), slice(row, row + 1), columns))
+        if not np.isin(values, OPAQUE).all():
+            return False
+    return True
 
 
 def without_alpha(variable: Variable) -> Variable:

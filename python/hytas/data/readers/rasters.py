@@ -25,7 +25,17 @@ from hytas.data.axes import PAGE
 from hytas.data.grid import Grid, gdal
 from hytas.data.limits import bytes_of, check_count
 from hytas.data.readers import envi
-from hytas.data.record import OPACITY, UNSCALED, BandFacts, Contents, Key, Variable, masked
+from hytas.data.record import (
+    OPACITY,
+    OPACITY_IS_A_BAND,
+    UNSCALED,
+    BandFacts,
+    Contents,
+    Key,
+    Variable,
+    is_opacity,
+    masked,
+)
 from hytas.data.wavelengths import band_facts, band_items, in_descriptions, nanometres
 from hytas.errors import InputError
 from hytas.lazy import library
@@ -66,18 +76,23 @@ def read(path: Path, driver: str, name: str) -> Contents:
             _check_size(dataset, path, driver)
         if driver in _COMPOSED:
             _check_files(dataset, path)
-        fields, indexes = _fields(dataset, header), _indexes(dataset)
+        values, stored = partial(_values, str(path), driver), path.stat().st_size
+        fields, indexes = _fields(dataset, header), dataset.indexes
+        of_opacity: tuple[str, ...] = ()
+        if _has_alpha(dataset) and not _is_colour(dataset):  # cube_in asks this of a picture
+            whole = replace(_variable(dataset, indexes, path.stem, values), stored=stored)
+            of_opacity = (OPACITY if is_opacity(whole) else OPACITY_IS_A_BAND,)
+            indexes = indexes[:-1] if OPACITY in of_opacity else indexes
         facts = envi.header_facts(fields, len(indexes))
         colours = dict(facts.class_colours) or _palette(dataset)
         bands, notes = _with_items(dataset, indexes, facts.bands, "wavelength" in fields)
-        notes += tuple(_unused(dataset, fields))
-        values = partial(_values, str(path), driver)
+        notes += (*_unused(dataset, fields), *of_opacity)
         unmarked = _variable(dataset, indexes, path.stem, values)
         nodata_values, has_alpha = dataset.nodatavals[: len(indexes)], len(indexes) < dataset.count
         has_mask = [flag.name for flag in dataset.mask_flag_enums[0]] == ["per_dataset"]
     # GDAL reads any text of an ENVI header as 0.
     nodata_values = (facts.nodata,) if driver == "ENVI" else nodata_values
-    variable = _with_nan(replace(unmarked, bands=bands, stored=path.stat().st_size), nodata_values)
+    variable = _with_nan(replace(unmarked, bands=bands, stored=stored), nodata_values)
     if has_alpha:
         behind = slice(len(indexes), len(indexes) + 1)
         variable = masked(variable, lambda key: values((behind, *key[1:]))[0])
@@ -300,12 +315,6 @@ def _is_colour(dataset: Any) -> bool:
     return colours[:3] == ["red", "green", "blue"] and len(colours) <= 4
 
 
-def _indexes(dataset: Any) -> Sequence[int]:
-    """Return the numbers of the bands, except of one of opacity (alpha), which is a mask."""
-    indexes: Sequence[int] = dataset.indexes
-    return indexes[:-1] if _has_alpha(dataset) and not _is_colour(dataset) else indexes
-
-
 def _has_alpha(dataset: Any) -> bool:
     return bool(dataset.count > 1 and dataset.colorinterp[-1].name == "alpha")
 
@@ -449,8 +458,6 @@ def _unused(dataset: Any, fields: Mapping[str, str]) -> Iterator[str]:
     factor = fields.get("reflectance scale factor", "1").strip()
     if scales or not re.fullmatch(r"1(\.0*)?", factor):
         yield UNSCALED
-    if len(_indexes(dataset)) < dataset.count:
-        yield OPACITY
     if dataset.gcps[0]:
         yield (
             "its ground control points are not used, so it has no place: gdalwarp makes a raster "

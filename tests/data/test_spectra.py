@@ -9,6 +9,7 @@ import pytest
 from scipy.io import savemat
 
 from hytas.data import Spectra, load_scene, make_split
+from hytas.data.spectra.columns import describe_columns
 from hytas.data.spectra.load import read_rows
 from hytas.estimator import HSIClassifier
 from hytas.run import RunConfig, run_pipeline, train_architecture
@@ -180,6 +181,24 @@ def test_names_of_rows_are_no_band(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     table.set_index("crop").to_parquet(tmp_path / "a.parquet")
     assert of_frame(tmp_path / "a.parquet").class_names == ("a", "b")
+
+
+@pytest.mark.parametrize("no_bands", [["crop", None], []])
+def test_codes_of_classes_are_no_bands(no_bands: list[str | None], tmp_path: Path) -> None:
+    path, random = tmp_path / "a.csv", np.random.default_rng(0)
+    table = pd.DataFrame(random.random((12, 3)), columns=["red", "nir", "swir"])
+    table.assign(code=[7, 9] * 6, crop=["a", "b"] * 6).to_csv(path, index=False)
+    trained = of_frame(path)
+    assert trained.bands == 3
+    np.testing.assert_allclose(
+        read_rows(path, 3, None, no_bands).values, trained.cube[:, 0], rtol=1e-6
+    )
+    described = describe_columns(path)
+    assert described["bands"] == "3 columns of numbers: red, nir, swir"
+    assert "so no bands: code" in described["notes"][0]
+    table.assign(swir=[0.1, 0.3] * 6, crop=["a", "b"] * 6).to_csv(path, index=False)
+    assert of_frame(path).bands == read_rows(path, 3, None, no_bands).values.shape[1] == 3
+    assert describe_columns(path)["bands"].startswith("3 ")
 
 
 SURVEY = "id;x;y;crop;400;500;600\n" + "".join(

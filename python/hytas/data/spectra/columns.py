@@ -55,9 +55,7 @@ def read_columns(path: Path, labels: Any, options: SceneOptions) -> Parts:
     if label == group:
         raise InputError("group_column", group, "is the label column, too")
     others = [name for name in header if name not in (label, group)]
-    numeric = numeric_of(frame, others)
-    numbered = {name for names in by_stem(numeric).values() for name in names}
-    numeric = [n for n in numeric if n in numbered or not _are_codes(frame[n], frame[label])]
+    numeric = without_codes(frame, numeric_of(frame, others), (label, group))
     bands, wavelengths, notes = bands_of(numeric)
     refuse_text("data", path, frame[others])
     if left := [name for name in others if name not in bands]:
@@ -121,7 +119,11 @@ def waves_in(names: Iterable[str]) -> dict[str, float]:
 def describe_columns(path: Path) -> dict[str, Any]:
     """Return a description of a file of columns, JSON-ready."""
     frame = frame_of(path)
-    bands, wavelengths, notes = bands_of(numeric_of(frame, frame.columns))
+    numeric = numeric_of(frame, frame.columns)
+    kept = without_codes(frame, numeric, texts_of(frame))
+    bands, wavelengths, notes = bands_of(kept)
+    if codes := [name for name in numeric if name not in kept]:
+        notes.append(f"one whole number for each text of a column, so no bands: {some_of(codes)}")
     others = {name: frame[name] for name in frame.columns if name not in bands}
     return {
         "what": "table",
@@ -259,8 +261,30 @@ def _are_numbers_of_rows(column: Any) -> bool:
     return are_counted(np.sort(column.to_numpy()))
 
 
+def texts_of(frame: Any) -> list[str]:
+    """Return the columns that are not of numbers."""
+    return [name for name in frame.columns if frame[name].dtype.kind not in "iufb"]
+
+
+def without_codes(frame: Any, numeric: Sequence[str], by: Iterable[str | None]) -> list[str]:
+    """Return the columns of numbers without those that are codes of classes or groups.
+
+    Args:
+        by: the columns of classes and groups; those that the table lacks do not matter.
+    """
+    numbered = {name for names in by_stem(numeric).values() for name in names}
+    kinds = [frame[name] for name in by if name in frame.columns]
+    return [
+        name
+        for name in numeric
+        if name in numbered or not any(_are_codes(frame[name], kind) for kind in kinds)
+    ]
+
+
 def _are_codes(column: Any, labels: Any) -> bool:
-    """Return whether a column has one value for each class, and each value one class."""
+    """Return whether a column has one whole number for each class, and each number one class."""
+    if (column.dropna().astype(float) % 1 != 0).any():
+        return False
     classes = labels.nunique()
     pairs = len(column.to_frame("code").assign(label=labels).dropna().drop_duplicates())
     return len(column) >= _FEW_ROWS and column.nunique() == classes == pairs > 1

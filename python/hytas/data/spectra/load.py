@@ -21,7 +21,9 @@ from hytas.data.spectra.columns import (
     read_columns,
     refuse_text,
     some_of,
+    texts_of,
     waves_in,
+    without_codes,
 )
 from hytas.data.spectra.table import Spectra, table_of
 from hytas.data.wavelengths import nanometres
@@ -99,7 +101,7 @@ def read_rows(
         path: CSV, TSV or Parquet, whose columns are found by wavelength, or are all columns of
             numbers, or those with names such as b1, b2, b3; or an array (N, bands).
         wavelengths: of these in nm, or None.
-        no_bands: names of columns that are no bands, such as that of the labels.
+        no_bands: names of columns that are no bands: those of the labels and groups.
     """
     if path.suffix.lower() not in SUFFIXES:
         variables = [one for one in open_file(path, "scene").variables if one.kind == "number"]
@@ -117,7 +119,7 @@ def read_rows(
     if centres is None and len(waves) > card_bands:  # one that is no band spoils their unit
         centres = np.array(numbers, np.float64)
     if centres is None or wavelengths is None:
-        bands, centres = _counted(path, numeric, waves, card_bands, no_bands), None
+        bands, centres = _counted(path, frame, numeric, waves, card_bands, no_bands), None
     else:
         gaps = np.abs(centres[:, None] - np.asarray(wavelengths))
         nearest, far = gaps.argmin(axis=0), gaps.min(axis=0) > FARTHEST_NM
@@ -135,6 +137,7 @@ def read_rows(
 
 def _counted(
     path: Path,
+    frame: Any,
     numeric: Sequence[str],
     waves: Sequence[str],
     count: int,
@@ -142,7 +145,10 @@ def _counted(
 ) -> list[str]:
     """Return the only columns of a table that can be the bands of a model without wavelengths."""
     kept = [name for name in numeric if name not in no_bands]
-    for columns in (bands_of(kept)[0], waves, kept, *by_stem(kept).values()):
+    kept = without_codes(frame, kept, no_bands)
+    # The columns of labels and groups are unknown if the model lies elsewhere than its run.
+    by_text = [without_codes(frame, kept, [name]) for name in texts_of(frame)]
+    for columns in (bands_of(kept)[0], waves, kept, *by_stem(kept).values(), *by_text):
         if len(columns) == count:
             return list(columns)
     bands = waves if len(waves) >= 2 else kept

@@ -141,7 +141,8 @@ def test_norms_of_shared_weights_are_taken_once(proxy, shape, monkeypatch) -> No
     again = scorer.score(SMALL[:1])[0]
     turns = 2 if "sign" in proxy else 1
     assert sum(taken) == turns * 2 * layers  # of the gradients of qkv and proj alone
-    assert again["scores"] == first[0]["scores"]
+    # The last bits of eigenvalues may depend on where a matrix lies in memory.
+    assert again["scores"] == pytest.approx(first[0]["scores"], rel=1e-10)
     # The sign steps and the other architectures have norms of their own.
     for architecture, one in zip(SMALL, first, strict=True):
         (alone,) = Evaluator([proxy, "dss:parts=msa"], shape, seed=5).score([architecture])

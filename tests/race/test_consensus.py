@@ -16,6 +16,7 @@ from hytas.race import (
     RungResult,
     best_first,
     consensus,
+    joined_late,
     race,
     race_scores,
 )
@@ -228,9 +229,21 @@ def test_ballots_in_the_store_change_what_is_ahead(store: EvaluationStore) -> No
     assert told[0] != told[1]
 
 
-@pytest.mark.parametrize(("says", "wins"), [(0, True), (1, False)])
+def test_a_racer_that_joined_late_does_not_vote_for_itself() -> None:
+    """By three recipes it would have three of five votes."""
+    early = {
+        key: [result(key[0], 0.9, 1, 1), result(key[0], 0.9, 1, 1, steps=20)] for key in (A, B)
+    }
+    late = {(7, name): [result(7, 0.95, 0, 0, steps=20)] for name in ("full", "plain", "light")}
+    assert joined_late({**early, **late}) == late.keys()
+    scores = race_scores({**early, **late}, USUAL)
+    assert {scores[key].agreement for key in early} == {1.0}
+    assert {scores[key].agreement for key in late} == {0.0}
+
+
+@pytest.mark.parametrize(("says", "wins"), [((0, 1), True), ((1, 1), False)])
 def test_single_spectra_that_join_late_win_if_pixels_and_vote_are_for_them(
-    says: int, wins: bool, store: EvaluationStore
+    says: tuple[int, int], wins: bool, store: EvaluationStore
 ) -> None:
     """A lead of two pixels is within chance; the vote of SVM and random forest adds to it."""
     finalists = ranked(3)
@@ -238,11 +251,16 @@ def test_single_spectra_that_join_late_win_if_pixels_and_vote_are_for_them(
     votes = [MethodVote(method, 0, 30, 30, packed(*[0] * PIXELS)) for method in ("svm", "rf")]
     store.replace_votes(votes)
     for steps in (3, 6):
-        for one, wrong, said in ((finalists[0], 3, 1), (finalists[1], 5, 1), (late, 1, says)):
-            wrong = 29 if one is late and steps == 3 else wrong  # so it is out after that rung
+        for one, wrong, said in (
+            (finalists[0], 3, (1, 1)),
+            (finalists[1], 20, (0, 1)),
+            (late, 1, says),
+        ):
+            if one is late and steps == 3:
+                continue
             own = figures(1 - wrong / 30)
             right = pack_flags(np.arange(30) >= wrong)
-            said_all = packed(*[said] * PIXELS)
+            said_all = packed(*said * (PIXELS // 2))
             store.add_training(
                 Training(one.id, "plain", steps, 0, 30, own, 0.0, "", said_all, right)
             )
@@ -251,7 +269,8 @@ def test_single_spectra_that_join_late_win_if_pixels_and_vote_are_for_them(
         voting(),
         [*finalists[:2], late],
         store,
-        finalists=3,
+        finalists=2,
+        known=[one.architecture for one in finalists[:2]],
         steps=3,
         workers=1,
         on_rung=rows.append,

@@ -483,15 +483,24 @@ def test_single_spectra_join_the_last_rung_where_a_reference_method_is_ahead(
 ) -> None:
     """It wins only if it is ahead of the winner by more than twice the deviation of chance."""
     others, sizes = [9, 12, 12, 12], [90] * 5
-    keep_sized(store, sizes, [*others, HELD], [3])
+    keep_sized(store, sizes[1:], others, [3])
     finalists = keep_sized(store, sizes, [*others, of_single], [6])
     single = {**finalists[4].architecture, "tokens": "pixel", "patch": 1}
     finalists[4] = replace(finalists[4], architecture=single)
     store.replace_votes([MethodVote("svm", 0, HELD, HELD - of_svm, b"")])
     ends: list[RungEnd] = []
     progress: list[RaceProgress] = []
-    task = trains_nothing()
-    winner = race(task, finalists, store, on_rung=ends.append, on_training=progress.append, **FIVE)
+    winner = race(
+        trains_nothing(),
+        finalists,
+        store,
+        finalists=4,
+        steps=3,
+        workers=1,
+        known=[one.architecture for one in finalists[:4]],
+        on_rung=ends.append,
+        on_training=progress.append,
+    )
     last = [row.racer.finalist for row in ends[-1].rows]
     assert (finalists[4] in last) == joins
     assert winner.finalist is finalists[4 if wins else 0]

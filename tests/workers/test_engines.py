@@ -202,7 +202,8 @@ def test_a_small_search_starts_no_process_and_a_large_one_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     evaluator, asked = Evaluator("dss,params", SHAPE), architectures(20)
-    expected = [one["scores"] for one in evaluator.score(asked)]
+    # The last bits of eigenvalues may depend on where a matrix lies in memory.
+    expected = [pytest.approx(one["scores"], rel=1e-10) for one in evaluator.score(asked)]
     monkeypatch.setattr("hytas.workers.backends.worker_count", lambda *_: 2)
     for seconds, count in ((1e9, 1), (1e-9, 2)):
         monkeypatch.setattr("hytas.proxies.parallel.START_SECONDS", seconds)

@@ -2,11 +2,11 @@
 
 from hytas.race.events import RaceProgress, RungEnd, RungRow
 from hytas.race.finalists import diverse
-from hytas.race.race import choose_finalists, race
+from hytas.race.race import choose_finalists, late_finalist, race
 from hytas.race.rankings import DEFAULT_RANKING, RANKINGS, default_ranking, find_ranking
 from hytas.race.results import Racer, RungResult, results_by_racer, rung_results
 from hytas.race.rungs import LEAST_FINALISTS, PREFERENCES, REDUCTION_FACTOR, Rung, plan_rungs
-from hytas.race.scores import RaceScore, best_first, race_scores, validation_score
+from hytas.race.scores import RaceScore, best_first, joined_late, race_scores, validation_score
 from hytas.race.size_classes import (
     SizeRow,
     size_classes,
@@ -39,6 +39,8 @@ __all__ = [
     "default_ranking",
     "diverse",
     "find_ranking",
+    "joined_late",
+    "late_finalist",
     "plan_rungs",
     "race",
     "race_scores",

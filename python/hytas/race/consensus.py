@@ -67,7 +67,7 @@ def agreements(
 
     Args:
         results: key -> result of the longest rung that the racer ran.
-        scores: validation scores of the same racers; larger is better.
+        scores: validation scores of the racers that may vote; larger is better.
         method_votes: of reference methods. Each method has almost half the weight of all racers
             that vote, unless these are ahead of it by more than chance.
 
@@ -79,8 +79,8 @@ def agreements(
     if len(lengths) != 1 or not all(result.predictions for result in results.values()):
         return {}
     # Scores of fewer folds are of other pixels.
-    most = max(result.folds for result in results.values())
-    weights = weights_of({key: scores[key] for key in results if results[key].folds == most})
+    most = max(results[key].folds for key in scores)
+    weights = weights_of({key: scores[key] for key in scores if results[key].folds == most})
     votes: list[tuple[float, Sequence[bytes]]] = [
         (weight, results[key].predictions) for key, weight in weights.items()
     ]

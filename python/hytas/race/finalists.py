@@ -20,7 +20,7 @@ PORTFOLIO = tuple(
 PATCHES = 2
 """Values of the gene `patch`, the largest first, that each kind of the portfolio has."""
 SINGLE_PIXELS = {"tokens": "pixel", "patch": 1}
-"""Networks of single spectra: they win where neighbours tell little, and train in no time."""
+"""Networks of single spectra: they win where neighbours tell little."""
 LEAST_FOR_SINGLE = 4
 """Finalists of which one sees single spectra."""
 PORTFOLIO_SHARE = 3
@@ -48,7 +48,7 @@ def diverse(
     next finalist is the candidate whose values and pairs are, in their mean, furthest below their
     shares so far; of equals, that of the best rank. Two finalists differ in a global gene as long
     as there are such candidates. With `portfolio`, if none of four or more sees single spectra, as
-    reference methods do, such a candidate takes the place of the last one.
+    reference methods do, such a candidate takes the place of the last one that is of no portfolio.
 
     Args:
         ranked: the best first.

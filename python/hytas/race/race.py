@@ -99,7 +99,7 @@ def race(
     """
     ranking = find_ranking(task.ranking)
     chosen = choose_finalists(task, ranked, finalists, known)
-    waiting = [Racer(one, name) for one in chosen for name in task.recipes_for(one.architecture)]
+    waiting = _by_each_recipe(task, chosen)
     results: dict[Key, list[RungResult]] = {}
     on_cpu, sent = task.device.type == "cpu", task.patch_bytes
     with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent, shared_gpu=task.device) as pool:
@@ -109,7 +109,7 @@ def race(
         events = _Events(task, rungs, trainings, on_training, on_rung)
         classes = size_classes([size_of(one) for one in ranked])
         by_id = {one.id: each for one, each in zip(ranked, classes, strict=True)}
-        late = _late_entrant(task, ranked)
+        late = [] if task.front else _by_each_recipe(task, late_finalist(ranked, chosen))
         trainer = _Trainer(task, store, pool, ranking, notify, events, by_id, late, until)
         count = len(waiting)  # each finalist with each recipe
         for rung, following in zip(rungs, [*rungs[1:], None], strict=True):
@@ -141,12 +141,15 @@ def choose_finalists(
     return diverse(ranked, count, task.unlabelled is None, known)
 
 
-def _late_entrant(task: RaceTask, ranked: Sequence[Evaluation]) -> list[Racer]:
-    """Return a network of single spectra with each of its recipes; [] if there is none."""
-    single = None if task.front else single_spectra(ranked)
-    if single is None:
-        return []
-    return [Racer(single, name) for name in task.recipes_for(single.architecture)]
+def late_finalist(ranked: Sequence[Evaluation], chosen: Collection[Evaluation]) -> list[Evaluation]:
+    """Return the candidate of single spectra that may join the last rung; [] if there is none."""
+    left = [one for one in ranked if one not in chosen]
+    single = single_spectra(left)
+    return [] if single is None else [single]
+
+
+def _by_each_recipe(task: RaceTask, finalists: Iterable[Evaluation]) -> list[Racer]:
+    return [Racer(one, name) for one in finalists for name in task.recipes_for(one.architecture)]
 
 
 class _TimeOverError(Exception):
@@ -170,7 +173,7 @@ class _Events:
         self._steps: list[int] = []
         self._folds: list[int] = []
         self._best: tuple[Racer, float] | None = None
-        self._trained = self._trainings = 0
+        self._trained = self._trainings = self._late = 0
         folds_before = steps_before = 0
         for number, rung in enumerate(rungs):
             folds = task.folds_of(rung)
@@ -185,7 +188,7 @@ class _Events:
         number = self._rungs.index(rung)
         if number != self._number:
             self._best = None
-        if number and self._rungs[number - 1].steps == rung.steps:
+        if not self._late and number and self._rungs[number - 1].steps == rung.steps:
             # Its first folds are those of the rung before, which trained as long.
             again = trainings * self._folds[number - 1] // self._folds[number]
             trainings, trained = trainings - again, max(0, trained - again)
@@ -234,11 +237,13 @@ class _Events:
         )
 
     def extend(self, steps: int) -> None:
-        """Plan more steps for the rung that runs."""
-        self._steps[self._number] += steps
+        """Plan more steps for the last rung; the trainings that begin then are these alone."""
+        self._late = steps
 
     def _send(self, ended: Training | None = None) -> None:
         before, this = sum(self._steps[: self._number]), self._steps[self._number]
+        if self._late:
+            before, this = sum(self._steps), self._late
         steps = before + round(this * self._trained / max(1, self._trainings))
         self._on_training(
             RaceProgress(
@@ -247,7 +252,7 @@ class _Events:
                 self._trained,
                 self._trainings,
                 steps,
-                sum(self._steps),
+                sum(self._steps) + self._late,
                 self._best,
                 ended,
             )
@@ -354,7 +359,7 @@ class _Trainer:
         self.notify("race: a reference method is ahead, so a network of single spectra joins")
         self.events.extend(len(self.late) * self.task.folds_of(rung) * rung.steps)
         try:
-            self._train_into(results, self.late, rung, before=len(racers))
+            self._train_into(results, self.late, rung)
         except _TimeOverError:
             return racers, scores
         fresh = race_scores(results, self.ranking, self.votes)
@@ -433,8 +438,8 @@ class _Trainer:
         elif small:
             more = len(SHARES)
         else:  # all folds take long: there, only a smaller one that is ahead of a larger one
-            is_ahead = max(classes[: following.finalists]) > classes[0]
-            more = int(is_ahead or not following.all_folds)
+            leads = max(classes[: following.finalists]) > classes[0]
+            more = int(leads or not following.all_folds)
         return promoted(classes, following.finalists, behind, more=more)
 
     def train(

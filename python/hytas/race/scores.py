@@ -42,6 +42,8 @@ def race_scores(
 ) -> dict[Key, RaceScore]:
     """Return the score of each racer that did not fail.
 
+    A racer that joined after the first rung has no vote: it would vote for itself, by each recipe.
+
     Args:
         results: key -> results of the rungs so far, of all racers.
         ranking: of `hytas.race.RANKINGS`.
@@ -49,13 +51,20 @@ def race_scores(
     """
     scores = {key: validation_score(rungs, ranking) for key, rungs in results.items()}
     trained = {key: score for key, score in scores.items() if score > -math.inf}
-    agreed = agreements({key: results[key][-1] for key in trained}, trained, method_votes)
+    voting = {key: score for key, score in trained.items() if key not in joined_late(results)}
+    agreed = agreements({key: results[key][-1] for key in trained}, voting, method_votes)
     if not agreed:
         return {key: RaceScore(score, score) for key, score in trained.items()}
     return {
         key: RaceScore((score + agreed[key]) / 2, score, agreed[key])
         for key, score in trained.items()
     }
+
+
+def joined_late(results: Mapping[Key, Sequence[RungResult]]) -> set[Key]:
+    """Return the racers that did not run the first rung."""
+    first = min((rungs[0].steps for rungs in results.values()), default=0)
+    return {key for key, rungs in results.items() if rungs[0].steps > first}
 
 
 def best_first(racers: Iterable[Racer], scores: Mapping[Key, RaceScore]) -> list[Racer]:

@@ -49,15 +49,17 @@ def within_latency(
     for _ in range(_MOST):
         group = [one for one in choose(left) if one.id not in fast]
         if not group:
-            return left
+            break
         over = [_over(run, group, limit) for limit in limits]
         slow = {one.id for place, one in enumerate(group) if any(each[place] for each in over)}
         fast |= {one.id for one in group} - slow
         left = [one for one in left if one.id not in slow]
-    if not fast:
+    else:
+        left = [one for one in left if one.id in fast]
+    if not left:
         run.report.line("no candidate keeps the latency when timed; those of the table race")
         return list(ranked)
-    return [one for one in left if one.id in fast]
+    return left
 
 
 def _limits(run: Run) -> list[_Limit]:

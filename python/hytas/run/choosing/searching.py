@@ -24,6 +24,7 @@ from hytas.race import (
     RungEnd,
     choose_finalists,
     find_ranking,
+    late_finalist,
     race,
     race_scores,
     results_by_racer,
@@ -264,7 +265,8 @@ def hold_race(
     known = [one.architecture for one in store.evaluations() if one.id < 0]  # of `start_with`
 
     def choose(ranked: Sequence[Evaluation]) -> list[Evaluation]:
-        return choose_finalists(task, ranked, finalists, known)
+        chosen = choose_finalists(task, ranked, finalists, known)
+        return [*chosen, *late_finalist(ranked, chosen)]
 
     def tell(rung: RungEnd) -> None:
         run.report.rung(rung)

@@ -19,6 +19,7 @@ from hytas.race import (
     RANKINGS,
     RungResult,
     SizeRow,
+    joined_late,
     race_scores,
     results_by_racer,
     size_rows,
@@ -189,10 +190,14 @@ def _finalists(
     racers = results_by_racer(item for item in stored.trainings if item.id in places)
     scores = race_scores(racers, ranking, stored.votes)
 
-    def order(key: Key) -> tuple[bool, int, int, float, int]:
+    late = joined_late(racers)
+
+    def order(key: Key) -> tuple[bool, int, int, int, float, int]:
         last, score = racers[key][-1], scores.get(key)
         value = -np.inf if score is None else score.value
-        return score is None, -last.steps, -last.folds, -value, places[key[0]]
+        # The score of one that joined late is of the last rung alone.
+        joined = 0 if key not in late else -1 if places[key[0]] == winner else 1
+        return score is None, -last.steps, -last.folds, joined, -value, places[key[0]]
 
     finalists = []
     for key in sorted(racers, key=order):

@@ -93,7 +93,11 @@ def test_each_pixel_gets_the_label_at_its_centre(
     assert result.files == (labels,)
     truth[0, 0] = 99  # without a cube's pixel there
     cut = written(tmp_path / "cut.tif", truth, PLACE @ Affine.translation(-3, -2), UTM)
-    assert load_scene(scene, cut).notes[0].endswith("; no pixel got the label 99")
+    assert load_scene(scene, cut).notes[0].endswith("; no pixel got label 99")
+    notes = load_scene(scene, cut, zero_is_a_class=True).notes
+    assert any(note.endswith("; no pixel got label 99") for note in notes)
+    named = load_scene(scene, cut, class_names={99: "corn"}).notes
+    assert any(note.endswith("; no pixel got corn") for note in named)
 
 
 def test_the_same_grid_stays_as_it_is(tmp_path: Path, scene: Path, truth: np.ndarray) -> None:

@@ -1,6 +1,6 @@
 """Bring a label map onto the grid of a cube, by the nearest neighbour."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,13 @@ def is_placed(grid: Grid | None) -> bool:
     )
 
 
-def aligned(name: str, values: npt.NDArray[np.int64], own: Grid | None, cube: Grid) -> Aligned:
+def aligned(
+    name: str,
+    values: npt.NDArray[np.int64],
+    own: Grid | None,
+    cube: Grid,
+    names: Mapping[int, str] | None = None,
+) -> Aligned:
     """Return a label map on the grid of a cube.
 
     If both have a place, each pixel of the cube gets the label at its centre. If they have the same
@@ -36,6 +42,7 @@ def aligned(name: str, values: npt.NDArray[np.int64], own: Grid | None, cube: Gr
 
     Args:
         values: (h, w), 0 unlabelled.
+        names: of classes, by their values.
     """
     if own is None or own.transform is None or not own.is_placed or not is_placed(cube):
         return Aligned(values, None)
@@ -57,7 +64,7 @@ def aligned(name: str, values: npt.NDArray[np.int64], own: Grid | None, cube: Gr
         f"{labelled} pixels got a label"
     )
     if lost := np.setdiff1d(values[values != 0], at_centres).tolist():
-        note += f"; no pixel got the label {listed(lost)}"
+        note += f"; no pixel got {listed([(names or {}).get(i, f'label {i}') for i in lost])}"
     return Aligned(at_centres, note)
 
 

@@ -126,7 +126,7 @@ def of_rasters(
     maps = classes.maps
     if grid is not None:
         on_grid = [
-            aligned(raw.name, values, raw.grid, grid)
+            aligned(raw.name, values, raw.grid, grid, classes.names)
             for raw, values in zip(raws, classes.maps, strict=True)
         ]
         classes.notes.extend(each.note for each in on_grid if each.note)

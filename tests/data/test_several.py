@@ -123,7 +123,16 @@ def test_values_of_another_scale_are_told() -> None:
     percent = replace(strips("june", seed=1), cube=strips("june", seed=1).cube * np.float32(0.01))
     assert not any("of another scale" in note for note in join_scenes([scene, scene]).notes)
     (note,) = [n for n in join_scenes([scene, percent]).notes if "of another scale" in n]
-    assert note.startswith("june: its values (median ")
+    assert note.startswith("june: its values (95 % are below ")
+
+
+def test_a_scene_of_water_is_not_of_another_scale() -> None:
+    crops, water = (
+        replace(scene, cube=np.full(scene.cube.shape, level, np.float32))
+        for scene, level in ((strips("crops"), 0.445), (strips("water", seed=1), 0.012))
+    )
+    water.cube[:, :8] = 0.3  # a shore
+    assert not any("of another scale" in note for note in join_scenes([crops, water]).notes)
 
 
 def test_one_no_data_value_holds_for_all() -> None:

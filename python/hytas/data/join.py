@@ -23,7 +23,7 @@ GAP = 64
 """Unlabelled rows between two parts: more than guard bands and smoothing reach."""
 MOST_NAME = 60
 MOST_RATIO = 30.0
-"""Of the medians of two scenes; reflectance is stored as 0 to 1, 0 to 100 or 0 to 10000."""
+"""Of the levels of two scenes; reflectance is stored as 0 to 1, 0 to 100 or 0 to 10000."""
 
 
 def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scene:
@@ -89,17 +89,17 @@ def _of_other_scale(scenes: Sequence[Scene]) -> Iterator[str]:
         own = _level(scene)
         if level and own and not 1 / MOST_RATIO < own / level < MOST_RATIO:
             yield (
-                f"{scene.name}: its values (median {own:.4g}) seem to be of another scale than "
-                f"those of {first.name} (median {level:.4g}): bring them to one, or set scale_by "
-                "to scene"
+                f"{scene.name}: its values (95 % are below {own:.4g}) seem to be of another scale "
+                f"than those of {first.name} (95 % below {level:.4g}): bring them to one, or set "
+                "scale_by to scene"
             )
 
 
 def _level(scene: Scene) -> float:
-    """Return the median of the absolute values in a sample; 0 without any."""
+    """Return the 95 % quantile of the absolute values in a sample; 0 without any."""
     values = sample_spectra(scene.cube)
     kept = finite(values) if scene.nodata is None else finite(values) & (values != scene.nodata)
-    return float(np.median(np.abs(values[kept].astype(np.float64)))) if kept.any() else 0.0
+    return float(np.quantile(np.abs(values[kept].astype(np.float64)), 0.95)) if kept.any() else 0.0
 
 
 def _common_nodata(scenes: Sequence[Scene]) -> float | None:

@@ -90,7 +90,9 @@ def test_accuracy_counts_only_classes_that_the_model_knows(exported: Exported) -
     assert found == {**by_hand, "unknown": 1}
     with pytest.raises(InputError, match="classes 1, 2 in the map; the model knows 3, 4, 9, 200"):
         measure(labels, np.array([[1, 2, 0, 0]] * 2, np.int32), card)
-    with pytest.raises(InputError, match="classes corn, 2 in the map; the model knows grass, gra"):
+    with pytest.raises(
+        InputError, match=r"classes 1 \(corn\), 2 in the map; the model knows 3 \(grass\), 4 \(gra"
+    ):
         check_truth(np.array([[1, 2]], np.int32), card, {1: "corn"})
     with pytest.raises(InputError, match="labels: none of the 6 labelled pixels holds data"):
         measure(np.zeros_like(labels), truth, card)
@@ -101,8 +103,8 @@ def test_accuracy_counts_only_classes_that_the_model_knows(exported: Exported) -
 @pytest.mark.parametrize(
     ("shift", "words"),
     [
-        (-1, "were 1 more: if model and labels number the classes differently, add 1 in the label "
-             "map, or if 0 is a class there, set zero_is_a_class"),
+        (-1, "were 1 more: if model and labels number the classes differently, set zero_is_a_class "
+             "if 0 is a class there, else add 1 in the label map, except where it is 0"),
         (2, "were 2 less: if model and labels number the classes differently, subtract 2 in the "),
     ],
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """The accuracy of a class map."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,9 @@ def check_truth(
     """
     if not _known(truth, card).any():
         ids = np.unique(truth[truth != 0])[:20].tolist()
-        classes = ", ".join((names or {}).get(i, str(i)) for i in ids) or "none"
-        known = card.class_names if names else map(str, card.class_ids)
-        rule = f"classes {classes} in the map; the model knows {', '.join(known)}"
+        own = dict(zip(card.class_ids, card.class_names, strict=True)) if names else {}
+        classes = _named(ids, names or {}) or "none"
+        rule = f"classes {classes} in the map; the model knows {_named(card.class_ids, own)}"
         raise InputError("labels", rule=rule)
 
 
@@ -83,13 +83,17 @@ def shift_note(
         return None
     if (known & ~moved & (given != shift)).any():
         return None
-    to_do = f"{'subtract' if shift > 0 else 'add'} {abs(shift)}"
-    also = ", or if 0 is a class there, set zero_is_a_class" if shift == -1 else ""
+    first = "set zero_is_a_class if 0 is a class there, else " if shift == -1 else ""
+    to_do = f"{first}{'subtract' if shift > 0 else 'add'} {abs(shift)}"
     return (
         f"the map is no better than chance, but would be right in {share:.0%} of the labelled "
         f"pixels if their ids were {abs(shift)} {'less' if shift > 0 else 'more'}: if model and "
-        f"labels number the classes differently, {to_do} in the label map{also}"
+        f"labels number the classes differently, {to_do} in the label map, except where it is 0"
     )
+
+
+def _named(ids: Iterable[int], names: Mapping[int, str]) -> str:
+    return ", ".join(f"{i} ({names[i]})" if i in names else str(i) for i in ids)
 
 
 def _known(truth: npt.NDArray[np.int32], card: ModelCard) -> npt.NDArray[np.bool_]:

@@ -48,21 +48,29 @@ def test_text_named_mat(tmp_path, text):
     assert "truncated or corrupt" in refused(path) or "is not a scene" in refused(path)
 
 
-def test_other_files(tmp_path):
+def test_other_files(tmp_path, mat, cube):
     (tmp_path / "scene.txt").write_text("hello")
     message = refused(tmp_path / "scene.txt")
     assert "has no format that hytas reads (MATLAB v7.3, NumPy" in message
     assert message.endswith("name it FILE.csv, or with tabs FILE.tsv")
     for name, hint in (
-        ("a.dbf", "name the .shp file"),
-        ("a.gpx", "ogr2ogr labels.gpkg FILE"),
+        ("a.dbf", "gdal_translate FILE scene.tif"),
         ("a.jpg", "save it as PNG or TIFF"),
-        ("a.xml", "as a Shapefile"),
+        ("a.xml", "if it describes an image, name the image"),
     ):
         (tmp_path / name).write_text("hello")
         assert refused(tmp_path / name).endswith(hint)
     (tmp_path / "a.gdb").mkdir()
-    assert refused(tmp_path / "a.gdb").endswith("ogr2ogr labels.gpkg FILE")
+    assert refused(tmp_path / "a.gdb").endswith("of files of bands")
+    for name, hint in (
+        ("a.dbf", "name the .shp file"),
+        ("a.gpx", "ogr2ogr labels.gpkg FILE"),
+        ("a.xml", "as a Shapefile"),
+        ("a.gdb", "ogr2ogr labels.gpkg FILE"),
+    ):
+        if not (tmp_path / name).is_dir():
+            (tmp_path / name).write_text("hello")
+        assert refused(mat(c=cube), tmp_path / name).endswith(hint)
     for name, head, hint in (
         ("a.mat", b"# Created by Octave 8", "-v7"),
         ("a.gz", b"\x1f\x8b", "E"),
@@ -329,6 +337,15 @@ def test_envi_mistakes(tmp_path):
     for named in (header, tmp_path / "c.img"):
         with pytest.raises(InputError, match=r"c.img has two headers that differ in size or place"):
             open_file(named)
+    header.write_text("ENVI\nmap info = {UTM, 1, 1, 500, 5, 1, 1, 32, North}\n" + fields)
+    system = 'coordinate system string = {PROJCS["WGS 84"]}\nx start = 1\n'
+    place = "map info = {UTM, 1.000, 1.0, 5e2, 5.0, 1, 1.0, 32, north, units=Meters, rotation=0}\n"
+    other.write_text(f"ENVI\n{place}{system}{fields}".replace("lines = 3", "lines = 3.0"))
+    assert open_file(tmp_path / "c.img").variables[0].shape == (2, 3, 4)
+    for own in (place.replace("rotation=0", "rotation=9"), place.replace("5e2", "6e2")):
+        other.write_text(f"ENVI\n{own}{fields}")
+        with pytest.raises(InputError, match=r"c.img has two headers that differ in size or place"):
+            open_file(header)
     other.unlink()
     header.write_text("ENVI\n" + fields, encoding="utf-8-sig")
     with pytest.raises(InputError, match=r"begins with a byte order mark .*UTF-8 without BOM"):

@@ -27,7 +27,7 @@ DATA_SUFFIXES = (
     *(".rfl", ".rdn"),
 )
 _FIRST = b"ENVI"
-_OF_GRID = ("lines", "samples", "map info", "coordinate system string", "x start", "y start")
+_OF_GRID = ("lines", "samples", "bands", "x start", "y start")
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,31 @@ def _headers_of(path: Path) -> list[Path]:
 def refuse_two_headers(data: Path) -> None:
     """Refuse a data file with two headers that differ in size or place: GDAL may read the other."""
     headers = _headers_of(data)
-    facts = [[fields_of(header).get(name) for name in _OF_GRID] for header in headers]
-    for header, own in zip(headers[1:], facts[1:], strict=True):
-        if own != facts[0]:
+    if len(headers) < 2:
+        return
+    first, *others = map(fields_of, headers)
+    for header, own in zip(headers[1:], others, strict=True):
+        systems = {fields.get("coordinate system string") for fields in (first, own)} - {None}
+        if _grid_facts(own) != _grid_facts(first) or len(systems) > 1:
             both = f"{headers[0].name} and {header.name}"
             rule = f"{data.name} has two headers that differ in size or place: {both}"
             raise InputError(rule=rule, hint="move the wrong one away")
+
+
+def _grid_facts(fields: Mapping[str, str]) -> list[object]:
+    """Return the size and the place of an image, independent of how they are written."""
+    items = items_of(fields.get("map info", ""))
+    place = [_number(item) for item in items if "=" not in item]
+    further = dict(item.lower().replace(" ", "").split("=", 1) for item in items if "=" in item)
+    rotation = _number(further.get("rotation", "0"))
+    return [*(_number(fields.get(name, "1")) for name in _OF_GRID), place, rotation]
+
+
+def _number(text: str) -> object:
+    try:
+        return float(text)
+    except ValueError:
+        return text.strip().lower()
 
 
 def data_of(header: Path, suffixes: Sequence[str] = DATA_SUFFIXES) -> Path:

@@ -77,18 +77,27 @@ _NO_SCENES = (
     (b"\x1f\x8b", "is compressed with gzip", "unpack it: gunzip FILE"),
 )
 _CURES = {
+    **dict.fromkeys((".jpg", ".jpeg", ".gif", ".webp"), "save it as PNG or TIFF"),
+    **dict.fromkeys((".pkl", ".pickle"), "save its array with numpy.save"),
+    ".xml": "if it describes an image, name the image",
+    ".txt": "if it is a table of spectra, name it FILE.csv, or with tabs FILE.tsv",
+}
+"""What to do with files of other formats, by suffix."""
+_LABEL_CURES = {
     **dict.fromkeys((".shx", ".dbf", ".prj", ".cpg"), "name the .shp file"),
     **dict.fromkeys(
         (".gdb", ".gpx", ".dxf", ".tab", ".mif", ".gml"),
         "write it as GeoPackage: ogr2ogr labels.gpkg FILE",
     ),
-    **dict.fromkeys((".jpg", ".jpeg", ".gif", ".webp"), "save it as PNG or TIFF"),
-    **dict.fromkeys((".pkl", ".pickle"), "save its array with numpy.save"),
     **dict.fromkeys((".xml", ".roi"), "export regions of interest from ENVI as a Shapefile"),
-    ".txt": "if it is a table of spectra, name it FILE.csv, or with tabs FILE.tsv",
 }
-"""What to do with files of other formats, by suffix."""
+"""The same of labels."""
 _ZARR = (".zgroup", ".zarray", ".zmetadata", "zarr.json")
+
+
+def _cure(path: Path, argument: str) -> str:
+    cures = _CURES | _LABEL_CURES if argument == "labels" else _CURES
+    return cures.get(path.suffix.lower(), "")
 
 
 def _hint_at_scenes(path: Path) -> str:
@@ -147,7 +156,7 @@ def open_file(path: Named, argument: str = "data") -> Contents:
     format_names = ", ".join(dict.fromkeys(entry.name for entry in FORMATS))
     rule = f"has no format that hytas reads ({format_names})"
     hint = "GDAL may convert it: gdal_translate FILE scene.tif"
-    raise InputError(argument, path, rule, _CURES.get(path.suffix.lower(), hint))
+    raise InputError(argument, path, rule, _cure(path, argument) or hint)
 
 
 def is_scene_folder(path: Path) -> bool:
@@ -162,7 +171,7 @@ def _folder(path: Path, argument: str) -> Contents:
     files = rasters.band_files(path)
     if not files:
         rule = "is not a file, and no folder of a Zarr store or of files of bands"
-        raise InputError(argument, path, rule, _CURES.get(path.suffix.lower(), ""))
+        raise InputError(argument, path, rule, _cure(path, argument))
     contents = _files(tuple(files), argument)
     left = [each.name for each in rasters.rasters_in(path) if each not in files]
     if not left:

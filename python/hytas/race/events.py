@@ -1,8 +1,12 @@
 """Events that report the progress of a race."""
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from hytas.race.results import Racer
+from hytas.race.results import Key, Racer, RungResult
+from hytas.race.rungs import Rung
+from hytas.race.scores import RaceScore
+from hytas.race.task import RaceTask
 from hytas.search import Training
 
 
@@ -63,3 +67,106 @@ class RungEnd(NamedTuple):
     steps: int
     folds: int
     rows: tuple[RungRow, ...]
+
+
+class RaceEvents:
+    """Sends the events of a race, and counts how far it is."""
+
+    def __init__(
+        self,
+        task: RaceTask,
+        rungs: Sequence[Rung],
+        racers: int,
+        on_training: Callable[[RaceProgress], None],
+        on_rung: Callable[[RungEnd], None],
+    ) -> None:
+        """Plan the steps of each rung; `racers` train in the first one, each with one recipe."""
+        self._on_training, self._on_rung = on_training, on_rung
+        self._rungs, self._number = rungs, 0
+        self._steps: list[int] = []
+        self._folds: list[int] = []
+        self._best: tuple[Racer, float] | None = None
+        self._trained = self._trainings = self._late = 0
+        folds_before = steps_before = 0
+        for number, rung in enumerate(rungs):
+            folds = task.folds_of(rung)
+            resumed = min(folds, folds_before)  # trainings that continue from a checkpoint
+            each = folds * rung.steps - resumed * steps_before
+            self._steps.append((rung.finalists if number else racers) * each)
+            self._folds.append(folds)
+            folds_before, steps_before = folds, rung.steps
+
+    def begin(self, rung: Rung, trainings: int, trained: int) -> None:
+        """Begin or continue a rung of `trainings`, of which `trained` have ended."""
+        number = self._rungs.index(rung)
+        if number != self._number:
+            self._best = None
+        if not self._late and number and self._rungs[number - 1].steps == rung.steps:
+            # Its first folds are those of the rung before, which trained as long.
+            again = trainings * self._folds[number - 1] // self._folds[number]
+            trainings, trained = trainings - again, max(0, trained - again)
+        self._number, self._trainings, self._trained = number, trainings, trained
+        self._send()
+
+    def trained(self, ended: Training, result: tuple[Racer, RungResult] | None) -> None:
+        """Count a training; `result` is that of its racer, after the last fold."""
+        self._trained += 1
+        self.result(result)
+        self._send(ended)
+
+    def result(self, result: tuple[Racer, RungResult] | None) -> None:
+        """Keep the best accuracy of the rung."""
+        accuracy = None if result is None else result[1].figures.get("accuracy")
+        if accuracy is not None and (self._best is None or accuracy > self._best[1]):
+            assert result is not None
+            self._best = result[0], accuracy
+
+    def end(
+        self,
+        ranked: Sequence[Racer],
+        kept: int,
+        results: Mapping[Key, Sequence[RungResult]],
+        scores: Mapping[Key, RaceScore],
+    ) -> None:
+        """Send the ranks of a rung; the first `kept` racers are promoted or win."""
+        rows = (
+            RungRow(
+                racer,
+                results[racer.key][-1].figures.get("accuracy"),
+                scores[racer.key].value,
+                rank < kept,
+            )
+            for rank, racer in enumerate(ranked)
+        )
+        rung = self._rungs[self._number]
+        self._on_rung(
+            RungEnd(
+                self._number + 1,
+                len(self._rungs),
+                rung.steps,
+                self._folds[self._number],
+                tuple(rows),
+            )
+        )
+
+    def extend(self, steps: int) -> None:
+        """Plan more steps for the last rung; the trainings that begin then are these alone."""
+        self._late = steps
+
+    def _send(self, ended: Training | None = None) -> None:
+        before, this = sum(self._steps[: self._number]), self._steps[self._number]
+        if self._late:
+            before, this = sum(self._steps), self._late
+        steps = before + round(this * self._trained / max(1, self._trainings))
+        self._on_training(
+            RaceProgress(
+                self._number + 1,
+                len(self._rungs),
+                self._trained,
+                self._trainings,
+                steps,
+                sum(self._steps) + self._late,
+                self._best,
+                ended,
+            )
+        )

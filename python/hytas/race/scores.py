@@ -62,7 +62,7 @@ def race_scores(
 
 
 def joined_late(results: Mapping[Key, Sequence[RungResult]]) -> set[Key]:
-    """Return the racers that did not run the first rung."""
+    """Return the racers that did not run the first rung, where later ones are longer."""
     first = min((rungs[0].steps for rungs in results.values()), default=0)
     return {key for key, rungs in results.items() if rungs[0].steps > first}
 

@@ -160,7 +160,7 @@ def test_killed_at_random_moments_it_resumes_to_the_same_result(
     arguments = ["search", "--data", scene, "--budget", "6K-params", "--out", out, *TINY_SEARCH]
     moments = random.Random(0)
     kills = 0
-    for delay in [moments.uniform(0.3, 5.0) for _ in range(4)]:
+    for delay in [moments.uniform(0.1, 1.5) for _ in range(4)]:
         child = start_copy(*arguments, out=tmp_path / "out", err=tmp_path / "err")
         time.sleep(delay)
         child.kill()

@@ -493,6 +493,35 @@ def test_a_coordinate_of_bands_with_a_unit_of_wavelengths(
     np.testing.assert_allclose(scene.wavelengths, 1000 * waves)
 
 
+@pytest.mark.parametrize(
+    "place", ["fixed", "variable", "of cube", "of group", "of file", "npz", "nc"]
+)
+def test_wavelengths_as_texts(tmp_path: Path, cube, place: str) -> None:
+    waves = np.linspace(400, 1000, cube.shape[2])
+    texts = [f"{wave} nm" for wave in waves]
+    path = tmp_path / "a.h5"
+    if place == "npz":
+        np.savez(path := tmp_path / "a.npz", cube=cube, wavelength=texts)
+    elif place == "nc":
+        path = tmp_path / "a.nc"
+        array = xarray.DataArray(
+            cube, dims=("y", "x", "band"), coords={"wavelength": ("band", texts)}
+        )
+        array.to_dataset(name="cube").to_netcdf(path, engine="h5netcdf")
+    else:
+        with h5py.File(path, "w") as file:
+            file["group/cube"] = cube
+            if place in ("fixed", "variable"):
+                file["group/wavelength"] = np.array(texts, "S") if place == "fixed" else texts
+            else:
+                owner = {"of cube": "group/cube", "of group": "group", "of file": "/"}[place]
+                file[owner].attrs["Wavelength"] = waves if place == "of file" else texts
+    opened = open_cube(path)
+    np.testing.assert_allclose(opened.wavelengths, waves)
+    assert opened.shape == cube.shape
+    assert opened.notes == ()
+
+
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
 @pytest.mark.parametrize("form", ["{{{}}}", "{}", "[{}]"])
 def test_wavelengths_in_metadata_of_a_geotiff(tmp_path: Path, cube, form: str) -> None:
@@ -537,6 +566,12 @@ def test_lists_that_are_not_used_are_named(mat, cube, labels) -> None:
     np.testing.assert_array_equal(scene.wavelengths, waves)
     (note,) = scene.notes
     assert note.endswith("is not used: set bands to the numbers to keep, from 1")
+    for other in (
+        np.stack([waves, waves], axis=1),
+        np.array([f"{wave} nm" for wave in waves], "O"),
+    ):
+        (note,) = load_scene(mat(c=cube, gt=labels, wavelength=other)).notes
+        assert note.endswith("is not used: one number a band is needed")
     with pytest.raises(InputError, match=r"holds no label map.*gt is a list: reshape it to"):
         load_scene(mat(c=cube, gt=labels.reshape(-1)))
 

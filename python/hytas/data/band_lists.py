@@ -1,13 +1,15 @@
 """Lists of a file that describe the bands of its cube: wavelengths, widths, bad bands."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from hytas.data import wavelengths
 from hytas.data.axes import BAND, role_of
 from hytas.data.limits import MOST_WAVELENGTHS
-from hytas.data.record import BandFacts, Contents, Variable, numbers_of, text_of
+from hytas.data.record import BandFacts, Contents, Variable, text_of
 from hytas.data.wavelengths import is_unit
 
 _WAVES, _WIDTHS = ("wavelengths", "wavelength"), ("fwhm", "bandwidths", "bandwidth")
@@ -19,16 +21,19 @@ def list_lengths(contents: Contents, variable: Variable) -> tuple[int, ...]:
     """Return the lengths of lists of wavelengths, which identify the band axis of a cube."""
     if variable.bands is not None and variable.bands.wavelengths is not None:
         return (len(variable.bands.wavelengths),)
-    own = [numbers_of(variable.attributes, name) for name in _WAVES]
-    lengths = [len(values) for values in own if values is not None]
-    return (*lengths, *(_length(each) for each in _lists(contents) if _is_wave(each)))
+    own = [
+        len(listed)
+        for attributes in _attributes(contents, variable)
+        for listed in _listed(attributes, _WAVES)
+    ]
+    return (*own, *(_length(each) for each in _lists(contents) if _is_wave(each)))
 
 
 def band_facts(contents: Contents, variable: Variable, axis: int) -> tuple[BandFacts, list[str]]:
     """Return the facts of a cube's bands, and notes on lists that cannot be used.
 
-    A list belongs to the cube if it shares the dimension of the bands; else if it has one number a
-    band. Lists near the cube in the file come first.
+    A list belongs to the cube if it shares the dimension of the bands; else if it has one item a
+    band. Lists near the cube in the file come first, and attributes last.
     """
     bands, given = variable.shape[axis], variable.bands
     if given is not None and (given.wavelengths is None or len(given.wavelengths) == bands):
@@ -36,13 +41,15 @@ def band_facts(contents: Contents, variable: Variable, axis: int) -> tuple[BandF
     lists = _lists(contents)
 
     def values(fits: Callable[[Variable], bool], *names: str) -> tuple[Any, str | None]:
-        """Return the numbers and the unit of a list of the file, or of an attribute."""
+        """Return the items and the unit of a list of the file, or of an attribute."""
         own = _belonging(variable, axis, [each for each in lists if fits(each)])
         if own is not None:
             return own.values().ravel(), text_of(own.attributes, "units", "unit")
-        attributes = (numbers_of(variable.attributes, name, bands) for name in names)
-        numbers = next((each for each in attributes if each is not None), None)
-        return numbers, text_of(variable.attributes, "wavelength_units", "wavelength_unit")
+        for attributes in _attributes(contents, variable):
+            for listed in _listed(attributes, names):
+                if len(listed) == bands:
+                    return listed, text_of(attributes, "wavelength_units", "wavelength_unit")
+        return None, None
 
     waves = values(_is_wave, *_WAVES)
     facts, notes = wavelengths.band_facts(
@@ -51,18 +58,36 @@ def band_facts(contents: Contents, variable: Variable, axis: int) -> tuple[BandF
         *values(lambda each: _last(each) in _WIDTHS),
         values(lambda each: _last(each) in _GOOD, *_GOOD)[0],
     )
-    others = [each for each in lists if _is_wave(each) and waves[0] is None]
-    notes += [f"{each} is not used: the cube has {bands} bands" for each in others]
+    named = [each for each in (*contents.variables, *contents.further) if _is_wave(each)]
+    for each in named if waves[0] is None else ():
+        if each in lists:
+            notes.append(f"{each} is not used: the cube has {bands} bands")
+        elif bands in each.shape and len(each.shape) < 3:
+            notes.append(f"{each} is not used: one number a band is needed")
     bad = [each for each in lists if _last(each) in _BAD]
     notes += [f"{each} is not used: set bands to the numbers to keep, from 1" for each in bad]
     return facts, notes
+
+
+def _attributes(contents: Contents, cube: Variable) -> Iterator[Mapping[str, Any]]:
+    """Yield the attributes of a cube, and those of its group and its file, in lower case."""
+    yield {name.lower(): value for name, value in cube.attributes.items()}
+    of_file = {key.rpartition("/")[::2]: value for key, value in contents.attributes.items()}
+    for group in dict.fromkeys((_group(cube.name), "")):
+        yield {name.lower(): value for (own, name), value in of_file.items() if own == group}
+
+
+def _listed(attributes: Mapping[str, Any], names: Sequence[str]) -> Iterator[Sequence[Any]]:
+    """Yield the items of the attributes of these names, as numbers or as texts."""
+    for value in (attributes[name] for name in names if name in attributes):
+        yield wavelengths.items_of(value) if isinstance(value, str) else np.ravel(value).tolist()
 
 
 def _lists(contents: Contents) -> list[Variable]:
     return [
         each
         for each in (*contents.variables, *contents.further)
-        if each.kind == "number"
+        if (each.kind == "number" or (each.kind == "text" and len(each.shape) == 1))
         and 1 < _length(each) <= MOST_WAVELENGTHS
         and math.prod(each.shape) == _length(each)
     ]
@@ -72,10 +97,10 @@ def _belonging(cube: Variable, axis: int, lists: Sequence[Variable]) -> Variable
     bands, dimension = cube.shape[axis], cube.dims[axis] if cube.dims else ""
     fitting = [each for each in lists if _length(each) == bands]
 
-    def distance(each: Variable) -> tuple[bool, bool, bool]:
+    def distance(each: Variable) -> tuple[bool, ...]:
         shares = bool(dimension) and dimension in each.dims
         near = _group(each.name) == _group(cube.name)
-        return not shares, not near, _last(each) not in _WAVES
+        return each.kind != "number", not shares, not near, _last(each) not in _WAVES
 
     return min(fitting, key=distance, default=None)
 

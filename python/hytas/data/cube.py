@@ -14,6 +14,7 @@ from hytas.data.band_lists import band_facts, list_lengths
 from hytas.data.bands import finite
 from hytas.data.grid import Grid
 from hytas.data.limits import IN_MEMORY_BYTES, bytes_of, listed
+from hytas.data.no_data import not_storable
 from hytas.data.readers.table import Named, open_file
 from hytas.data.record import (
     OPACITY,
@@ -218,6 +219,7 @@ def cube_in(
             is_mask = is_opacity(variable)
         variable = without_alpha(variable) if is_mask else variable
         remarks.append(OPACITY if is_mask else OPACITY_IS_A_BAND)
+    remarks += not_storable(variable.nodata, variable.dtype)
     lengths = list_lengths(contents, variable)
     roles = find_axes(variable, given=axes, bands=bands, wavelengths=lengths, maps=maps)
     with reading(argument, contents.path, f"{contents.format} file"):

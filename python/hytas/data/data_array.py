@@ -120,11 +120,7 @@ def cube_of(array: Any, argument: str = "cube") -> ArrayCube:
 
 
 def _variable(name: Any, array: Any) -> Variable:
-    attributes = {}
-    for key, value in array.attrs.items():
-        # rioxarray makes a list of the texts that each band has.
-        texts = isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
-        attributes[str(key)] = ",".join(value) if texts else plain(value)
+    attributes = {str(key): plain(value) for key, value in array.attrs.items()}
     dims = tuple(map(str, array.dims))
     return Variable.of_array(str(name), array.values, dims=dims, attributes=attributes)
 

@@ -32,6 +32,15 @@ def as_stored(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
     return float(nodata) if limits.min <= nodata <= limits.max and nodata % 1 == 0 else None
 
 
+def not_storable(nodata: float | None, dtype: str) -> tuple[str, ...]:
+    """Return a note if this type of a raster cannot hold the no-data value of its file."""
+    if nodata is None or not np.isfinite(nodata) or np.dtype(dtype).kind not in "iuf":
+        return ()
+    if as_stored(nodata, np.dtype(dtype)) is not None:
+        return ()
+    return (f"its no-data value {nodata:g} is not used: {dtype} cannot hold it",)
+
+
 def check_nodata(nodata: float, dtype: np.dtype[Any]) -> float:
     """Return the user's no-data value.
 

@@ -294,14 +294,18 @@ def number(variable: Variable | None) -> Floats | None:
 
 
 def plain(value: Any) -> Any:
-    """Return an attribute of a file as a text or an array of numbers; None for anything else."""
+    """Return an attribute as a text, several with commas between them, or as an array of numbers.
+
+    None for anything else.
+    """
     array = np.asarray(value)
-    first = array.reshape(-1)[0] if array.size else None
-    if isinstance(first, bytes):
-        return first.decode("utf-8", "replace")
-    if isinstance(first, str):
-        return str(first)
-    return array if array.dtype.kind in "biuf" else None
+    if array.dtype.kind in "biuf":
+        return array
+    texts = [
+        each.decode("utf-8", "replace") if isinstance(each, bytes) else each
+        for each in array.ravel().tolist()
+    ]
+    return ",".join(texts) if texts and all(isinstance(each, str) for each in texts) else None
 
 
 def text_of(attributes: Mapping[str, Any], *names: str) -> str | None:

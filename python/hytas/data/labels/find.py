@@ -227,7 +227,7 @@ def _raw_map(variable: Variable, contents: Contents, argument: str) -> RawMap:
 def _flags(variable: Variable) -> dict[int, str]:
     """Return the names that the attributes flag_values and flag_meanings give."""
     values = numbers_of(variable.attributes, "flag_values")
-    names = (text_of(variable.attributes, "flag_meanings") or "").split()
+    names = (text_of(variable.attributes, "flag_meanings") or "").replace(",", " ").split()
     if values is None or len(values) != len(names) or (values % 1).any():
         return {}
     return dict(zip(values.astype(np.int64).tolist(), names, strict=True))

@@ -81,6 +81,8 @@ def _respond(request: dict[str, Any]) -> Response:
         return {"contents": plain(contents)}, None
     variable = contents.variables[request["number"]]
     array = np.asarray(variable.read(tuple(slice(*ends) for ends in request["key"])))
+    if array.dtype.kind == "U":
+        return {"texts": array.tolist()}, None
     if array.dtype.kind not in "biufc":
         return {"dtype": str(array.dtype)}, None
     array = np.ascontiguousarray(array)

@@ -121,6 +121,7 @@ def _variable(path: Path, name: str, item: Any, file_size: int) -> Variable:
     dtype = _dtype(item)
     attributes = _attributes(item)
     kind = "complex" if dtype.names == ("real", "imag") else kind_of(dtype)
+    kind = "text" if _is_text(item) else kind
     kind = "text" if attributes.get("MATLAB_class") == "char" else kind
     shape = tuple(map(int, item.shape))
     variable = Variable.of_type(
@@ -149,7 +150,15 @@ def _turned(variable: Variable) -> Variable:
 def _values(path: Path, name: str, key: Key) -> Array:
     h5py = library("h5py", "", "an HDF5 file")
     with h5py.File(path, "r") as file:
-        return np.asarray(file[name.encode("utf-8", "surrogateescape")][key])
+        item = file[name.encode("utf-8", "surrogateescape")]
+        if _is_text(item):
+            return np.asarray(item.asstr(errors="replace")[key]).astype(np.str_)
+        return np.asarray(item[key])
+
+
+def _is_text(item: Any) -> bool:
+    h5py = library("h5py", "", "an HDF5 file")
+    return h5py.check_string_dtype(item.dtype) is not None
 
 
 def _dtype(item: Any) -> "np.dtype[Any]":

@@ -12,7 +12,7 @@ from hytas.data.axes import COLUMN, ROW, role_of
 from hytas.data.data_array import grid_of
 from hytas.data.grid import Grid, wkt_of_epsg
 from hytas.data.limits import check_count
-from hytas.data.record import Contents, Key, Variable, plain
+from hytas.data.record import Contents, Key, Variable, kind_of, plain
 from hytas.lazy import library
 from hytas.types import Array
 
@@ -149,10 +149,14 @@ def _variable(array: Any, name: str, stored: Mapping[str, int]) -> Variable:
             attributes["_FillValue"] = fill % 2.0 ** (8 * stored_as.itemsize)
     packing = Packing.of(attributes) if array.dtype.kind in "iuf" else None
     dtype = stored_as if packing is None else packing(np.empty(0, stored_as)).dtype
+    is_text = array.dtype.kind == "O"
     shape = tuple(map(int, array.shape))
 
     def values(key: Key) -> Array:
-        stored_values = np.asarray(array.variable[key].values).view(stored_as)
+        stored_values = np.asarray(array.variable[key].values)
+        if is_text:
+            return stored_values.astype(np.str_)
+        stored_values = stored_values.view(stored_as)
         return stored_values if packing is None else packing(stored_values)
 
     nodata, chunks = fill_value(attributes), array.encoding.get("preferred_chunks", {})
@@ -161,6 +165,7 @@ def _variable(array: Any, name: str, stored: Mapping[str, int]) -> Variable:
         shape,
         dtype,
         values,
+        kind="text" if is_text else kind_of(dtype),
         dims=dims,
         nodata=PACKED_NODATA if packing is not None and nodata is not None else nodata,
         grid=_grid(array),

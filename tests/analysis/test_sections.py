@@ -166,6 +166,21 @@ def test_too_few_networks_are_said_so(tmp_path: Path) -> None:
         assert section.sentences, name
 
 
+def test_networks_of_one_accuracy_are_not_ranked(tmp_path: Path) -> None:
+    table = random_table(tmp_path, networks=60)
+    same = replace(table, accuracy=np.full(60, 0.9))
+    few = replace(QUICK, searches=1, budget=5, sizes=(20,))
+    for name, sentence in (
+        ("correlations", "no score has a rank correlation"),
+        ("predictors", "no predictor has a rank correlation"),
+    ):
+        section = show_section(name, measure_section(name, [same], few, quiet))
+        assert sentence in section.sentences[0]
+    both = [measure_section("alike", [one], few, quiet) for one in (table, same)]
+    words = [show_section("alike", one).sentences[0] for one in both]
+    assert words[0] == words[1]
+
+
 def test_an_unknown_section_is_refused(noise: RankingTable) -> None:
     with refuses("section", "depth", "must be one of correlations"):
         measure_section("depth", [noise], QUICK, quiet)

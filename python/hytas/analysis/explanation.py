@@ -60,7 +60,8 @@ class Explanation(NamedTuple):
     """The explanation of a network.
 
     Attributes:
-        accuracy, probability: of the network on them.
+        samples: number of those that it was measured on.
+        accuracy, probability: overall accuracy, and mean probability of the true class, on them.
         bands: importance of the groups of bands, in order.
         cells: importance of the cells of a patch or an image, row by row; None for one cell.
         side: cells along a side.

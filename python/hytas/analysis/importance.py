@@ -46,7 +46,7 @@ def importances(
     intervals; below zero is chance.
 
     Args:
-        rows: (n, c) their numbers.
+        rows: (n, c) factors of the networks.
         figure: (n,) such as the accuracy.
     """
     generator = np.random.default_rng(seed)
@@ -78,7 +78,7 @@ def dependence(
     """Return what forests predict on average if all networks had one value of a gene.
 
     Args:
-        rows: (n, c) their numbers.
+        rows: (n, c) factors of the networks.
         forests: of `fitted`.
 
     Returns:

@@ -35,6 +35,12 @@ def make_regressor(model: str, seed: int, trees: int = TREES) -> Any:
     return kind(n_estimators=trees, max_features=1 / 3, random_state=seed)
 
 
+def features_of(table: RankingTable, scores: Mapping[str, Floats]) -> Floats:
+    """Return genes and scores of the networks of a table as rows of numbers (n, columns)."""
+    rows = [{name: float(values[i]) for name, values in scores.items()} for i in range(len(table))]
+    return FeatureTable.fit(table.architectures, rows).rows(table.architectures, rows)
+
+
 def predictors(
     table: RankingTable,
     groups: Mapping[str, NDArray[np.bool_]],
@@ -54,11 +60,8 @@ def predictors(
         seeds), "spearman_std", and for all networks the gains. Sizes that leave fewer than ten
         networks to test on are left out.
     """
-    scores = dict(table.scores)
-    if table.size is not None:
-        scores["true params"] = table.size.params
-    rows = [{name: float(values[i]) for name, values in scores.items()} for i in range(len(table))]
-    features = FeatureTable.fit(table.architectures, rows).rows(table.architectures, rows)
+    true_params = {} if table.size is None else {"true params": table.size.params}
+    features = features_of(table, {**table.scores, **true_params})
     figures: dict[str, Any] = {}
     for size in sizes:
         if len(table) - size < LEAST_TESTED:

@@ -62,6 +62,11 @@ def training_free_scores(
     return scores
 
 
+def scores_of(table: RankingTable) -> dict[str, Floats]:
+    """Return name -> score (n,) of all training-free scores, without means of ranks."""
+    return {name: values for name, (_, values) in training_free_scores(table, ()).items()}
+
+
 def parse_rank_means(texts: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the names in texts such as `a,b` or `rank-mean(a,b)`."""
     parsed = []

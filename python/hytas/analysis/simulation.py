@@ -40,7 +40,7 @@ class Pool:
     """The networks of a table, for a search of the nearest one.
 
     Attributes:
-        places: (n, c) these numbers, each in units of its deviation.
+        places: (n, c) their factors, each in units of its deviation, `scale` (c,).
     """
 
     architectures: Sequence[Architecture]
@@ -68,8 +68,8 @@ class Pool:
         return int(np.argmin(far if free is None else np.where(free, far, np.inf)))
 
 
-def engine_strategy(name: str, space: str, budget: int) -> Callable[[int], AskTell]:
-    """Return a maker of searches of our engine: seed -> search.
+def maker_of(name: str, space: str, budget: int) -> Callable[[int], AskTell] | None:
+    """Return a maker of searches of our engine: seed -> search; None for random search.
 
     Args:
         name: one of `SIMULATED`.
@@ -77,6 +77,8 @@ def engine_strategy(name: str, space: str, budget: int) -> Callable[[int], AskTe
     """
     if name not in SIMULATED:
         raise InputError("strategy", name, f"must be one of {', '.join(SIMULATED)}")
+    if name == RANDOM:
+        return None
     try:
         feasible = Feasible(SearchSpace.builtin(space, {}))
     except ValueError as error:
@@ -153,7 +155,7 @@ def simulate(
     network with the best lead so far.
 
     Args:
-        accuracy: (n,) of them, by which the search is judged.
+        accuracy: (n,) of the networks in the pool, by which the search is judged.
         make: seed -> search; None takes the networks in a random order.
         budget: evaluations; at most n are made.
         lead: seed -> (n,) values for the search, larger is better; NaN is the worst.

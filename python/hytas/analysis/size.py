@@ -36,6 +36,11 @@ class Size:
     macs: Floats | None = None
 
 
+def scene_of(table: str) -> str | None:
+    """Return the published scene at the start of a table's name, or None."""
+    return next((scene for scene in SCENES if table.lower().startswith(scene)), None)
+
+
 def find_size(
     name: str,
     architectures: Sequence[Mapping[str, Any]],
@@ -52,8 +57,8 @@ def find_size(
         counts: the columns `params` and `params_with_caf`, if the table has them.
         shape: bands, classes and patch of the scene, if the user gives them.
     """
-    named = [scene for scene in SCENES if name.lower().startswith(scene)]
-    usual = shape or (SCENES[named[0]] if named else None)
+    scene = scene_of(name)
+    usual = shape or (None if scene is None else SCENES[scene])
     macs = None if usual is None else _each(no_pass.macs, architectures, usual)
     counts = {key: values for key, values in counts.items() if np.isfinite(values).any()}
     fusions = counts["params_with_caf"] - counts["params"] if len(counts) == 2 else np.empty(0)
@@ -64,7 +69,7 @@ def find_size(
         source = "columns params and params_with_caf"
         return Size(counts["params"] + fused * fusion, source, macs)
     if usual is not None:
-        source = "the shape given" if shape is not None else f"the shape of {named[0]}"
+        source = "the shape given" if shape is not None else f"the shape of {scene}"
         return Size(_each(no_pass.params, architectures, usual), f"genes and {source}", macs)
     if "params" not in counts:
         return None

@@ -7,11 +7,10 @@ from typing import Any, Self
 import numpy as np
 
 from hytas.analysis.simulation import (
-    RANDOM,
     AskTell,
     Pool,
     Simulation,
-    engine_strategy,
+    maker_of,
     simulate,
     space_of_all,
 )
@@ -183,17 +182,8 @@ class Benchmark:
         """
         every = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
         values = self._table.measured if lead is None else self._column(lead, None)
-        make = self._maker(strategy, budget)
+        make = maker_of(strategy, self.space, budget) if isinstance(strategy, str) else strategy
         return simulate(self._pool, self._table.accuracy, make, budget, every, lambda _: values)
-
-    def _maker(
-        self, strategy: str | Callable[[int], AskTell], budget: int
-    ) -> Callable[[int], AskTell] | None:
-        if not isinstance(strategy, str):
-            return strategy
-        if strategy == RANDOM:
-            return None
-        return engine_strategy(strategy, self.space, budget)
 
     def _number(self, architecture: Architecture | int) -> int:
         if isinstance(architecture, int | np.integer):

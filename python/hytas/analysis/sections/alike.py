@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.analysis.bootstrap import short
-from hytas.analysis.scores import rank_last_if_failed, training_free_scores
+from hytas.analysis.scores import rank_last_if_failed, scores_of
 from hytas.analysis.settings import AnalysisSettings, Log
 from hytas.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_heat_map
@@ -50,8 +50,7 @@ def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log
 
 def _columns(table: RankingTable) -> dict[str, NDArray[np.float64]]:
     """Return the ranks (n,) of each score that is not constant, and of the accuracy."""
-    scores = {name: values for name, (_, values) in training_free_scores(table, ()).items()}
-    ranks = {name: rank_last_if_failed(each) for name, each in scores.items()}
+    ranks = {name: rank_last_if_failed(each) for name, each in scores_of(table).items()}
     ranks[ACCURACY] = rank_last_if_failed(table.accuracy)
     return {name: values for name, values in ranks.items() if np.ptp(values) > 0}
 
@@ -81,12 +80,12 @@ def show(measured: Mapping[str, Any]) -> Section:
     values = np.array(measured["rho"], dtype=np.float64)
     svg = draw_heat_map(names, names, values)
     about = f"Heat map of Spearman's rho between {len(names)} columns; similar ones are neighbours"
-    clustered = sum(map(len, clusters))
+    clustered, scores = sum(map(len, clusters)), len(set(names) - {ACCURACY})
     verdict = (
-        f"Of {len(names) - 1} scores, {clustered} lie in {len(clusters)} clusters whose members "
+        f"Of {scores} scores, {clustered} lie in {len(clusters)} clusters whose members "
         f"rank alike (mean |rho| of {ALIKE} or more)."
         if clusters
-        else f"No two of {len(names) - 1} scores rank alike (mean |rho| of {ALIKE} or more)."
+        else f"No two of {scores} scores rank alike (mean |rho| of {ALIKE} or more)."
     )
     rows = [
         [f"cluster {number}", short(_least(names, values, cluster)), ", ".join(cluster)]

@@ -17,7 +17,7 @@ from hytas.analysis.bootstrap import (
     with_interval,
 )
 from hytas.analysis.ranking import ALL, LEAST, groups_of
-from hytas.analysis.scores import training_free_scores
+from hytas.analysis.scores import scores_of
 from hytas.analysis.settings import AnalysisSettings, Log
 from hytas.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_intervals
@@ -43,10 +43,7 @@ def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log
         groups = {}
         for group, mask in bands_of(table).items():
             if mask.sum() >= (2 if group == ALL else LEAST):
-                scores = {
-                    name: values[mask]
-                    for name, (_, values) in training_free_scores(table, ()).items()
-                }
+                scores = {name: values[mask] for name, values in scores_of(table).items()}
                 groups[group] = _group(scores, table.accuracy[mask], settings)
         figures[table.name] = {
             "networks": len(table),

@@ -148,12 +148,9 @@ def _preference(table: str, name: str, genes: Mapping[str, Any]) -> str:
     """Return the layers in which the best networks differ most surely from all."""
     differences = []
     for gene, layers in genes.items():
-        for side, word in ((1, "larger"), (2, "smaller")):
-            clear = [
-                str(one["layer"])
-                for one in layers
-                if (one["best"][1] > one["all"] if side == 1 else one["best"][2] < one["all"])
-            ]
+        larger = [str(one["layer"]) for one in layers if one["best"][1] > one["all"]]
+        smaller = [str(one["layer"]) for one in layers if one["best"][2] < one["all"]]
+        for clear, word in ((larger, "larger"), (smaller, "smaller")):
             if clear:
                 layer = "layer" if len(clear) == 1 else "layers"
                 differences.append(f"{gene} in {layer} {', '.join(clear)} is {word}")

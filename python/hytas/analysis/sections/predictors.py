@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 
 from hytas.analysis.bootstrap import short
-from hytas.analysis.predictors import LEAST_TESTED, MODELS, make_regressor
+from hytas.analysis.predictors import LEAST_TESTED, MODELS, features_of, make_regressor
 from hytas.analysis.settings import AnalysisSettings, Log
 from hytas.analysis.tables import RankingTable
 from hytas.metrics import mean_and_deviation
 from hytas.pictures.plots import draw_lines
 from hytas.report import Figure, Grid, Section
 from hytas.search.ranks import spearman
-from hytas.spaces.features import FeatureTable
 from hytas.types import Floats
 
 TITLE = "Predictors with and without proxy scores"
@@ -58,15 +57,9 @@ def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log
 
 def _inputs(table: RankingTable) -> dict[str, Floats]:
     chosen = [name for name in SCORES if name in table.scores] or list(table.scores)
-    rows: list[dict[str, float]] = [
-        {name: float(table.scores[name][number]) for name in chosen} for number in range(len(table))
-    ]
-    none: list[dict[str, float]] = [{} for _ in rows]
-    return {
-        name: FeatureTable.fit(table.architectures, given).rows(table.architectures, given)
-        for name, given in ((WITH, rows), (WITHOUT, none))
-        if name == WITHOUT or chosen
-    }
+    with_scores = {WITH: {name: table.scores[name] for name in chosen}} if chosen else {}
+    inputs = {**with_scores, WITHOUT: {}}
+    return {name: features_of(table, scores) for name, scores in inputs.items()}
 
 
 def _fit(rows: Floats, accuracy: Floats, model: str, size: int, seed: int) -> float | None:
@@ -103,7 +96,10 @@ def show(measured: Mapping[str, Any]) -> Section:
         ]
         title = f"{table}: Spearman's rho by number of trained networks"
         grids.append(Grid(title, ("predictor, inputs", *sizes), rows))
-        bands = {label: _band(entry) for label, entry in lines.items()}
+        bands = {label: band for label, entry in lines.items() if (band := _band(entry))}
+        if not bands:
+            sentences.append(f"{table}: no predictor has a rank correlation.")
+            continue
         svg = draw_lines({table: bands}, ("trained networks", "Spearman's rho"), True)
         figures.append(Figure(title, svg, f"{title}; the table has the numbers"))
         sentences.append(_verdict(table, lines, sizes))
@@ -132,12 +128,11 @@ def _verdict(table: str, lines: Mapping[str, Any], sizes: Sequence[str]) -> str:
 
 
 def _band(entry: Mapping[str, Any]) -> tuple[list[float], ...]:
+    """Return sizes, means, and the means minus and plus the deviation; () without any mean."""
     rows = [
         (float(size), each["mean"], each["std"] or 0.0)
         for size, each in entry.items()
         if each["mean"] is not None
     ]
-    places, means, spreads = (list(column) for column in zip(*rows, strict=True))
-    low = [mean - spread for mean, spread in zip(means, spreads, strict=True)]
-    high = [mean + spread for mean, spread in zip(means, spreads, strict=True)]
-    return places, means, low, high
+    bands = [(size, mean, mean - spread, mean + spread) for size, mean, spread in rows]
+    return tuple(list(column) for column in zip(*bands, strict=True))

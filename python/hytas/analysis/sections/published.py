@@ -11,7 +11,7 @@ import numpy as np
 
 from hytas.analysis.scores import rank_last_if_failed, top_accuracies
 from hytas.analysis.settings import AnalysisSettings, Log
-from hytas.analysis.size import SCENES
+from hytas.analysis.size import scene_of
 from hytas.analysis.tables import RankingTable
 from hytas.report import Grid, Section
 from hytas.search.ranks import spearman
@@ -132,13 +132,3 @@ def show(measured: Mapping[str, Any]) -> Section:
     )
     grids = [Grid("Published and ours", heads, rows)]
     return Section("published", TITLE, [verdict], grids, (), notes)
-
-
-def scene_of(table: str) -> str | None:
-    """Return the published scene at the start of a table's name, or None."""
-    return next((scene for scene in SCENES if table.lower().startswith(scene)), None)
-
-
-def sign_rho(scene: str | None, proxy: str) -> tuple[float, float] | None:
-    """Return the published rho of a proxy with and without sign; None if it was not published."""
-    return SIGN.get(scene or "", {}).get(proxy)

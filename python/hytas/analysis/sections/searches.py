@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 
 from hytas.analysis.bootstrap import cell
-from hytas.analysis.predictors import make_regressor
-from hytas.analysis.scores import training_free_scores
+from hytas.analysis.predictors import features_of, make_regressor
+from hytas.analysis.scores import scores_of
 from hytas.analysis.settings import AnalysisSettings, Log
 from hytas.analysis.simulation import (
     RANDOM,
     SIMULATED,
     Pool,
     Simulation,
-    engine_strategy,
+    maker_of,
     simulate,
     space_of_all,
 )
@@ -22,7 +22,6 @@ from hytas.analysis.tables import RankingTable
 from hytas.errors import InputError
 from hytas.pictures.plots import draw_lines
 from hytas.report import Figure, Grid, Section
-from hytas.spaces.features import FeatureTable
 from hytas.types import Floats
 
 TITLE = "What searches would find"
@@ -56,7 +55,7 @@ def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log
             log(f"{table.name}: searches led by {lead}")
             regret[lead] = {}
             for name in (RANDOM, *(each for each in SIMULATED if each != RANDOM)):
-                make = None if name == RANDOM else engine_strategy(name, space, budget)
+                make = maker_of(name, space, budget)
                 seeds = range(settings.seed, settings.seed + settings.searches)
                 result = simulate(pool, table.accuracy, make, budget, seeds, values)
                 regret[lead][name] = _points(result, budget)
@@ -69,7 +68,7 @@ def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log
 
 
 def _check_leads(tables: Sequence[RankingTable], settings: AnalysisSettings) -> None:
-    names = {name for table in tables for name in training_free_scores(table, ())}
+    names = {name for table in tables for name in scores_of(table)}
     for name in settings.leads:
         if name != ALL_SCORES and name not in names:
             raise InputError("lead", name, f"must be all or one of {', '.join(sorted(names))}")
@@ -85,7 +84,7 @@ def _points(result: Simulation, budget: int) -> dict[str, list[float | None]]:
 
 def _leads(table: RankingTable, settings: AnalysisSettings) -> dict[str, Callable[[int], Floats]]:
     """Return lead -> function from a seed to the value of each network."""
-    scores = {name: values for name, (_, values) in training_free_scores(table, ()).items()}
+    scores = scores_of(table)
     wanted = list(scores) if ALL_SCORES in settings.leads else settings.leads or LEADS
     fixed = {ACCURACY: table.measured, **{name: scores[name] for name in wanted if name in scores}}
     leads = {name: _always(values) for name, values in fixed.items()}
@@ -99,11 +98,7 @@ def _always(values: Floats) -> Callable[[int], Floats]:
 
 
 def _predictions(table: RankingTable) -> Callable[[int], Floats]:
-    rows = [
-        {name: float(values[number]) for name, values in table.scores.items()}
-        for number in range(len(table))
-    ]
-    features = FeatureTable.fit(table.architectures, rows).rows(table.architectures, rows)
+    features = features_of(table, table.scores)
     kept: dict[int, Floats] = {}
 
     def predict(seed: int) -> Floats:

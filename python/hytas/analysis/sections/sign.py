@@ -8,9 +8,9 @@ import numpy as np
 
 from hytas.analysis.bootstrap import Column, cell, resamples, short, spearman_of, with_interval
 from hytas.analysis.scores import rank_last_if_failed, top_accuracies
-from hytas.analysis.sections.published import scene_of, sign_rho
+from hytas.analysis.sections.published import SIGN
 from hytas.analysis.settings import AnalysisSettings, Log
-from hytas.analysis.size import SCENES
+from hytas.analysis.size import SCENES, scene_of
 from hytas.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_lines
 from hytas.proxies.spec import parse_proxies
@@ -69,7 +69,7 @@ def _pair(
         "difference": with_interval(plain - signed),
         "first_with": first[0],
         "first_without": first[1],
-        "published": sign_rho(scene_of(table.name), name),
+        "published": SIGN.get(scene_of(table.name) or "", {}).get(name),
     }
 
 

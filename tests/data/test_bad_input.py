@@ -138,6 +138,10 @@ def test_numbers_that_no_model_takes(labels, dtype):
 def test_classes_of_one_name_are_told_apart(cube, labels):
     scene = scene_from_arrays(cube, labels, class_names=["Grass", "Grass", "Grass (2)"])
     assert scene.class_names == ("Grass", "Grass (3)", "Grass (2)")
+    assert scene.notes[-1] == (
+        "classes 2 and 5 are all named Grass, and stay several classes: if they are one, give them "
+        "one number"
+    )
     assert sum(scene.class_counts().values()) == (labels > 0).sum()
 
 

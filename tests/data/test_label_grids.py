@@ -164,6 +164,16 @@ def test_a_grid_without_a_system(truth: np.ndarray) -> None:
     )
 
 
+def test_a_local_system_is_no_system(tmp_path: Path, scene: Path, truth: np.ndarray) -> None:
+    path = written(tmp_path / "gt.tif", truth, PLACE)
+    local = 'LOCAL_CS["Unknown",UNIT["metre",1]]'
+    with rasterio.open(path, "r+") as file:
+        file.crs = local
+    np.testing.assert_array_equal(load_scene(scene, path).labels, truth)
+    far = Grid((1, 0, 0, 0, -1, 0), local, HEIGHT, WIDTH)
+    assert "taken pixel by pixel" in str(aligned("gt", truth.astype(np.int64), grid(), far).note)
+
+
 def test_a_training_and_a_test_map_on_other_grids(
     tmp_path: Path, scene: Path, truth: np.ndarray
 ) -> None:

@@ -104,6 +104,24 @@ def test_classes_are_those_of_the_first_scene() -> None:
         join_scenes([first, strips("b", class_names={1: "wheat", 4: "maize", 6: "oats"})])
 
 
+def test_labels_that_may_count_from_0_are_told() -> None:
+    first = strips("a", class_names=None)
+    first = replace(first, class_ids=(1, 2, 3), class_names=("class 1", "class 2", "class 3"))
+    labels = np.maximum(first.labels - 1, 0)
+    other = scene_from_arrays(first.cube, labels, name="b")
+    note = (
+        "b has no class 3, which a has: if its labels count from 0, and not from 1, add 1 to them"
+    )
+    assert note in join_scenes([first], [other]).notes
+    named = scene_from_arrays(
+        first.cube, labels, name="b", class_names={1: "class 2", 2: "class 3"}
+    )
+    assert note not in join_scenes([first], [named]).notes
+    more = scene_from_arrays(first.cube, first.labels + (first.labels > 0), name="b")
+    with pytest.raises(InputError, match="its ids are those of a plus 1: subtract 1"):
+        join_scenes([first], [more])
+
+
 def test_other_bands_are_refused() -> None:
     first = strips("a")
     moved = strips("b", wavelengths=np.linspace(400, 800, 5) + 150)

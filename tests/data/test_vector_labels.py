@@ -97,6 +97,8 @@ def test_numbers_are_ids(tmp_path: Path) -> None:
     assert refused(header, minus).hint == "if -1 marks shapes without a class, set `unlabelled`"
     as_texts = load_scene(header, geojson(tmp_path / "texts.json", texts), class_field="class")
     assert as_texts.class_ids == (3, 7, 255)
+    floats = [(shape, {"Class": f"{each['class']}.0"}) for shape, each in features]
+    assert load_scene(header, geojson(tmp_path / "texts.json", floats)).class_ids == (3, 7, 255)
     texts = [
         (shape, {"Class": text}) for (shape, _), text in zip(features, ["01", *"123"], strict=True)
     ]

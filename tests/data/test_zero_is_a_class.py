@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from reader_files import write_envi
 
 from hytas.data import Grid, labels_on_grid, load_scene
 from hytas.errors import InputError
@@ -37,6 +38,16 @@ def test_the_refusal_names_the_option(target: Path) -> None:
         load_scene(target, unlabelled=255)
     assert caught.value.rule.startswith("holds the single class 1")
     assert "`zero_is_a_class`" in caught.value.hint
+
+
+def test_a_named_0_is_told(tmp_path, cube, labels):
+    write_envi(tmp_path / "c.img", cube, "bsq", "<")
+    names = "classes = 8\nclass names = {NAME, a, b, c, d, e, f, g}\n"
+    for name, is_told in (("Wheat", True), ("Unclassified", False)):
+        write_envi(tmp_path / "l.img", labels[..., None], "bsq", "<", names.replace("NAME", name))
+        notes = load_scene(tmp_path / "c.img", tmp_path / "l.img").notes
+        told = "0 is named Wheat, and is read as unlabelled: if it is a class, set zero_is_a_class"
+        assert (told in notes) == is_told
 
 
 def test_names_of_the_file_stay_with_their_labels(tmp_path: Path, cube: np.ndarray) -> None:

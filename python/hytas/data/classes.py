@@ -27,9 +27,28 @@ def class_indices(
                 place = same
         if place is None:
             rule = f"has class {own} ({name}), which {owner} does not have"
-            raise InputError("labels", scene.name, rule, "classes need the same names or ids")
+            hint = "classes need the same names or ids"
+            if {*scene.class_ids} == {number + 1 for number in ids}:
+                hint = f"its ids are those of {owner} plus 1: subtract 1, or name the classes"
+            raise InputError("labels", scene.name, rule, hint)
         indices.append(place + 1)
     return np.array(indices, np.int32)
+
+
+def shift_notes(scene: Scene, ids: Sequence[int], owner: str) -> tuple[str, ...]:
+    """Return a note if a scene's classes, which it does not name, may count from 0.
+
+    Its ids are then those of the other one less 1, without 0, which is read as unlabelled.
+    """
+    own = zip(scene.class_ids, scene.class_names, strict=True)
+    if not all(_unnamed(name, number) for number, name in own):
+        return ()
+    if set(scene.class_ids) == set(ids) or {*scene.class_ids} != {i - 1 for i in ids} - {0}:
+        return ()
+    return (
+        f"{scene.name} has no class {max(ids)}, which {owner} has: if its labels count from 0, and "
+        "not from 1, add 1 to them",
+    )
 
 
 def with_classes(scene: Scene, ids: Sequence[int], names: Sequence[str], owner: str) -> Scene:

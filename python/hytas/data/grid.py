@@ -26,6 +26,8 @@ METRES_OF_DEGREE = 111_320.0
 
 WGS_84 = "EPSG:4326"
 """System of latitude and longitude."""
+LOCAL = ("LOCAL_CS[", "ENGCRS[", "ENGINEERINGCRS[")
+"""Beginnings of the well-known text of a local system."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,12 @@ class Grid:
 
     @property
     def place_crs(self) -> str | None:
-        """Return the system of coordinates: `crs`, or that of latitude and longitude."""
+        """Return the system of coordinates: `crs`, or that of latitude and longitude.
+
+        None for a local system, such as ENVI's "Arbitrary", which has no place on the earth.
+        """
+        if self.crs is not None and self.crs.startswith(LOCAL):
+            return None
         return WGS_84 if self.transform is None and self.location is not None else self.crs
 
     @property

@@ -1,7 +1,7 @@
 """A scene: a hyperspectral cube with its ground truth."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -12,6 +12,7 @@ from hytas.data.bands import Bands, finite, format_bands, measured_bands, select
 from hytas.data.cube import valid_pixels
 from hytas.data.datasets import PUBLISHED
 from hytas.data.labels.maps import LabelMap, Labels, join
+from hytas.data.limits import printable
 from hytas.data.no_data import as_stored, undeclared, valid_mask
 from hytas.data.palette import UNLABELLED_COLOUR
 from hytas.data.patches import Part, PatchReader, mask_of
@@ -196,20 +197,21 @@ def scene_from_arrays(
     waves = wavelengths_of(wavelengths, cube.shape[2])
     joined, valid, remarks = _masked(cube, maps, nodata, (bands, bad_bands), waves)
     digest = _digest(cube, np.float32)
+    own_names = _names(class_names, joined)
     return Scene(
         name=name,
         cube=cube,
         labels=joined.labels,
         train=joined.train,
         test=joined.test,
-        class_names=numbered(_names(class_names, joined)),
+        class_names=numbered(own_names),
         class_ids=joined.ids,
         wavelengths=waves,
         valid=valid,
         sources=tuple(sources),
         cube_digest=digest,
         fingerprint=fingerprint(digest, cube.dtype, joined, nodata, bad_bands),
-        notes=(*notes, *remarks),
+        notes=(*notes, *remarks, *_of_one_name(own_names, joined.ids)),
         nodata=nodata,
         class_colours=_colours(class_colours or {}, joined.ids),
         bad_bands=tuple(bad_bands),
@@ -354,6 +356,15 @@ def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> t
         rule = f"{len(names)} given for the {len(ids)} classes {', '.join(map(str, ids))}"
         raise InputError("class_names", rule=rule)
     return tuple(names)
+
+
+def _of_one_name(names: Sequence[str], ids: Sequence[int]) -> Iterator[str]:
+    for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+        same = [str(number) for number, own in zip(ids, names, strict=True) if own == name]
+        yield (
+            f"classes {' and '.join(same)} are all named {printable(name)}, and stay several "
+            "classes: if they are one, give them one number"
+        )
 
 
 def numbered(names: Sequence[str]) -> tuple[str, ...]:

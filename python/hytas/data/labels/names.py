@@ -21,7 +21,7 @@ GivenNames = str | Path | Mapping[int | str, str]
 MOST_CLASSES = 65536
 NO_CLASS = {
     *("masked pixels", "unclassified", "unlabelled", "unlabeled", "background", "undefined"),
-    *("no data", "nodata", "not classified"),
+    *("no data", "nodata", "not classified", "unassigned", "none", "void", "ignore"),
 }
 """Names that programs give to pixels without a class, in lower case."""
 _HEADINGS = {"id", "class", "class_id", "value", "label", "number", "code", "key"}

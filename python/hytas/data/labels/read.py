@@ -174,6 +174,12 @@ def _classes(
         )
         names = {label + plus: name for label, name in own_names.items()}
         colours = {label + plus: colour for label, colour in own_colours.items()}
+        name = names.get(0, "")
+        if name and name.lower() not in NO_CLASS and any((raw.values == 0).any() for raw in raws):
+            notes.append(
+                f"0 is named {printable(name)}, and is read as unlabelled: if it is a class, set "
+                "zero_is_a_class"
+            )
     ids = [i for i in np.unique(np.concatenate([np.unique(each) for each in maps])).tolist() if i]
     if plus:
         names = {i: names.get(i) or f"label {i - 1}" for i in ids}

@@ -171,7 +171,8 @@ def _classes(
         rule = f"shape {empty[0]}{several} has no class in the field {printable(name)}"
         raise InputError("labels", rule=rule, hint="give it one, or remove the shape")
     if not (class_ids or {}).keys() >= {*given_values} and all(map(_is_number, given_values)):
-        given_values = [int(value) for value in given_values]  # a table may hold ids as texts
+        # A table may hold ids as texts, also of floating-point numbers.
+        given_values = [int(float(value)) for value in given_values]
     unlabelled = options.unlabelled.number
     values = [
         int(value) if value == unlabelled else _class_of(value, name, number)
@@ -198,8 +199,8 @@ def _classes(
 
 
 def _is_number(value: Any) -> bool:
-    is_short = isinstance(value, str) and value.isdecimal() and len(value) < 10
-    return is_short and str(int(value)) == value
+    text = value.removesuffix(".0") if isinstance(value, str) else ""
+    return text.isdecimal() and len(text) < 10 and str(int(text)) == text
 
 
 def _class_of(value: Any, name: str, number: int) -> int | str:

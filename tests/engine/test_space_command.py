@@ -32,7 +32,7 @@ def test_list_says_for_which_data_a_space_has_networks(capsys: pytest.CaptureFix
     assert spaces["hytas-wide"]["networks_for"] == "scenes"
     assert spaces["s3"]["networks_for"] == "images"
     text = hytas(capsys, "list")[1]
-    assert text.count("networks: for images") == 9
+    assert text.count("networks: for images, or for the patches of a scene as images") == 9
     assert text.count("networks: for scenes") == 3
 
 

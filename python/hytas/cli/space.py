@@ -90,8 +90,9 @@ def _description(space: "SearchSpace") -> dict[str, Any]:
 def list_spaces(as_json: bool) -> None:
     """List the built-in spaces: their numbers of architectures, and the data of their networks."""
     from hytas._engine import SearchSpace, builtin_spaces
-    from hytas.spaces.shape import DATA_OF
+    from hytas.spaces.shape import DATA_OF, IMAGES, SCENES
 
+    data = {SCENES: "for scenes", IMAGES: "for images, or for the patches of a scene as images"}
     spaces = [SearchSpace.builtin(name) for name in builtin_spaces()]
     if as_json:
         click.echo(json.dumps([_description(one) for one in spaces]))
@@ -99,7 +100,7 @@ def list_spaces(as_json: bool) -> None:
     for one in spaces:
         click.echo(f"{one.name:17} {one.size():,} architectures")
         click.echo(f"    {one.about}")
-        click.echo(f"    networks: {'for ' + DATA_OF[one.name] if one.name in DATA_OF else 'none'}")
+        click.echo(f"    networks: {data.get(DATA_OF.get(one.name, ''), 'none')}")
         click.echo(f"    genes: {', '.join(gene['name'] for gene in one.genes)}")
         click.echo(f"    variables: {_values(one)}")
         click.echo(f"    costs: {', '.join(one.cost_names)}")

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -219,9 +219,9 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
     def value(name: str) -> Any:
         return json.loads(properties[f"hytas.{name}"])
 
-    wavelengths, fwhm, smoothing = value("wavelengths"), value("fwhm"), value("smoothing")
-    metres = value("pixel_metres")
-    unknown = value("unknown")
+    def known(name: str, kind: Callable[[Any], Any]) -> Any:
+        return None if (one := value(name)) is None else kind(one)
+
     return {
         "class_names": tuple(str(name) for name in value("class_names")),
         "class_ids": tuple(int(number) for number in value("class_ids")),
@@ -232,16 +232,16 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
         "architecture": dict(value("architecture")),
         "band_group": int(value("band_group")),
         "palette": tuple((int(r), int(g), int(b)) for r, g, b in value("palette")),
-        "wavelengths": None if wavelengths is None else tuple(float(w) for w in wavelengths),
+        "wavelengths": known("wavelengths", _floats),
         "version": properties["hytas.version"],
         "graph": properties["hytas.graph"],
         "precision": properties["hytas.precision"],
         "forced": bool(value("forced")),
         "temperature": _number(value("temperature")),
-        "smoothing": None if smoothing is None else dict(smoothing),
-        "unknown": None if unknown is None else dict(unknown),
-        "fwhm": None if fwhm is None else tuple(float(width) for width in fwhm),
-        "pixel_metres": None if metres is None else _number(metres),
+        "smoothing": known("smoothing", dict),
+        "unknown": known("unknown", dict),
+        "fwhm": known("fwhm", _floats),
+        "pixel_metres": known("pixel_metres", _number),
         "scale_by": properties["hytas.scale_by"],
         "learnt_from": tuple(map(_learnt, value("learnt_from"))),
     }
@@ -253,6 +253,10 @@ def _learnt(scene: Any) -> dict[str, Any]:
         "fingerprint": legible(str(scene["fingerprint"])),
         "pixels": int(scene["pixels"]),
     }
+
+
+def _floats(values: Any) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)
 
 
 def _number(value: Any) -> float:

@@ -10,7 +10,8 @@ from hytas.data import Preprocessing
 from hytas.deploy import DeployedModel
 from hytas.deploy.bench import Setting, example, report
 from hytas.errors import InputError
-from hytas.models import InputShape, SensorModel, build_network
+from hytas.export.card import shape_of
+from hytas.models import SensorModel, build_network
 from hytas.models.counting import counted_cost
 
 
@@ -24,8 +25,7 @@ def main(argument: str) -> None:
     deployed = DeployedModel.load(setting.model, "cpu", threads=1)
     card = deployed.card
     preprocessing = Preprocessing.from_dict(card.preprocessing)
-    kept, classes = len(preprocessing.bands), len(card.class_ids)
-    shape = InputShape(kept, classes, card.patch_size, card.band_group)
+    shape = shape_of(card)
     params, file = counted_cost(card.architecture, shape, "params"), Path(setting.model).stat()
     if params > file.st_size:  # an int8 model has a byte for each
         raise InputError("model", setting.model, "is too small for the network of its metadata")
@@ -42,8 +42,6 @@ def main(argument: str) -> None:
 
     report(call, setting.batch, setting.seconds)
 
-
-RUNTIME = "hytas.export.bench_torch"
 
 if __name__ == "__main__":
     main(sys.argv[1])

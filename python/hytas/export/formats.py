@@ -23,8 +23,8 @@ from hytas.export.evidence import (
 from hytas.export.onnx_file import export_onnx, save, set_card
 from hytas.export.parity import ExportError, refused
 from hytas.export.qgis import export_qgis, judge_qgis
-from hytas.export.scene_graph import export_scene
-from hytas.export.smooth_graph import export_smooth_scene
+from hytas.export.scene_graph import to_scene_onnx
+from hytas.export.smooth_graph import to_smooth_scene
 from hytas.export.stac import export_stac, judge_stac
 from hytas.export.torch_files import export_program, export_torchscript
 from hytas.files import atomic_write
@@ -60,12 +60,12 @@ FORMATS: dict[str, Format] = {
     "onnx-fp16": Format("model.fp16.onnx", _graph(reduced.to_half), judge_reduced),
     "onnx-int8": Format("model.int8.onnx", _graph(reduced.to_int8), judge_reduced),
     "onnx-w8": Format("model.w8.onnx", _graph(reduced.to_w8), judge_reduced),
-    "onnx-scene": Format("scene.onnx", export_scene, judge_scene),
+    "onnx-scene": Format("scene.onnx", _graph(to_scene_onnx), judge_scene),
     "onnx-scene-fp16": Format(
         "scene.fp16.onnx", _graph(reduced.to_half_scene), judge_reduced_scene
     ),
     "onnx-scene-w8": Format("scene.w8.onnx", _graph(reduced.to_w8_scene), judge_reduced_scene),
-    "onnx-scene-smooth": Format("scene.smooth.onnx", export_smooth_scene, judge_smooth_scene),
+    "onnx-scene-smooth": Format("scene.smooth.onnx", _graph(to_smooth_scene), judge_smooth_scene),
     "torchscript": Format("model.pt", export_torchscript, judge_exact),
     "pt2": Format("model.pt2", export_program, judge_exact),
     "c": Format("model.c", export_c, judge_c, write_header),

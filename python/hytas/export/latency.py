@@ -22,13 +22,15 @@ from hytas.data import Preprocessing
 from hytas.deploy import DeployedModel
 from hytas.deploy.bench import example, fastest
 from hytas.errors import InputError
+from hytas.export.card import shape_of
 from hytas.export.onnx_file import to_onnx
 from hytas.model_card import ModelCard
 from hytas.models import Architecture, SensorModel, build_network
 from hytas.models.table import patch_size_of
 from hytas.spaces import open_space, parse_budget
 from hytas.spaces.opening import space_text
-from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, InputShape, Shape
+
+Progress = Callable[[int, int], None]
 
 
 def time_models(
@@ -37,7 +39,7 @@ def time_models(
     threads: int = 1,
     batch: int = 1,
     seconds: float = 0.3,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> list[float]:
     """Return the milliseconds of a call of each model in onnxruntime, the fastest of its calls.
 
@@ -62,7 +64,6 @@ def time_models(
     return fastest(calls, seconds, time.process_time if threads == 1 else time.perf_counter)
 
 
-Progress = Callable[[int, int], None]
 Term = dict[str, Any]
 """A cost as a space file has it: "global", a formula, and "layers", depth gene -> formula."""
 
@@ -143,7 +144,7 @@ def profile(
         The table as JSON, which the engine's `latency@` budgets read.
     """
     name = card.architecture["space"]
-    file, offered = json.loads(space_text(name)), _shape(card).variables()
+    file, offered = json.loads(space_text(name)), shape_of(card).variables()
     variables = {key: offered[key] for key in file["variables"]}
     sides = [gene["values"] for gene in file["genes"] if gene["name"] == "patch"]
     # Networks that choose their patch choose the width of their tokens as well.
@@ -199,15 +200,8 @@ def _formula(factors: npt.NDArray[np.float64], terms: Sequence[str]) -> str:
     return f"({' + '.join([*parts, str(PARTS // 2)])}) // {PARTS}"
 
 
-def _shape(card: ModelCard) -> Shape:
-    bands, classes = len(card.preprocessing["bands"]), len(card.class_ids)
-    if DATA_OF.get(card.architecture["space"]) == IMAGES:
-        return ImageShape.of_pixels(bands, classes, card.patch_size)
-    return InputShape(bands, classes, card.patch_size, card.band_group)
-
-
 def _model(architecture: Architecture, card: ModelCard) -> tuple[SensorModel, ModelCard]:
-    shape, scaling = _shape(card), Preprocessing.from_dict(card.preprocessing)
+    shape, scaling = shape_of(card), Preprocessing.from_dict(card.preprocessing)
     model = SensorModel(build_network(architecture, shape), scaling).eval()
     side = patch_size_of(architecture, shape)
     return model, replace(card, architecture=dict(architecture), patch_size=side)
@@ -216,7 +210,7 @@ def _model(architecture: Architecture, card: ModelCard) -> tuple[SensorModel, Mo
 def predict(table: Mapping[str, Any], card: ModelCard, name: str = "here") -> float:
     """Return the milliseconds of the card's architecture in a table; `name` is for messages."""
     try:
-        space, _ = open_space(card.architecture["space"], offered=_shape(card).variables())
+        space, _ = open_space(card.architecture["space"], offered=shape_of(card).variables())
         space = space.with_table(name, json.dumps(table))
         cost = float(space.cost(dict(card.architecture))[f"latency@{name}"])
     except ValueError as error:

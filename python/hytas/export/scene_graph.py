@@ -10,7 +10,6 @@ inner loop classifies a chunk piece by piece: some neighbouring pixels of a row.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from hytas.export.onnx_file import (
     example_patches,
     finish,
     inference_copy,
-    save,
     take_dtype,
     trace,
 )
@@ -79,19 +77,13 @@ class StripModel(nn.Module):
         return classes, chances.amax(dim=1), chances
 
 
-def export_scene(model: SensorModel, path: str | Path, card: ModelCard) -> Path:
-    """Write `model` as an ONNX file: tile (H + P - 1, W + P - 1, bands) -> maps (H, W).
-
-    The outputs are `classes` (class ids, int32) and `confidence` (float32). If the card has a
-    smoothing guide, the `probabilities` (H, W, C) that a map is smoothed from are another output.
-    """
-    return save(to_scene_onnx(model, card), path)
-
-
 def to_scene_onnx(
     model: SensorModel, card: ModelCard, *, piece: int | None = None, half: bool = False
 ) -> onnx.ModelProto:
-    """Return the ONNX model that `export_scene` writes.
+    """Return the ONNX scene graph: tile (H + P - 1, W + P - 1, bands) -> maps (H, W).
+
+    The outputs are `classes` (class ids, int32) and `confidence` (float32). If the card has a
+    smoothing guide, the `probabilities` (H, W, C) that a map is smoothed from are another output.
 
     Args:
         piece: pixels of a piece; None chooses by the size of the network. The time depends on it,

@@ -5,8 +5,6 @@ So a tile of the whole scene gives what `hytas classify` gives; a strip of it is
 outer 2 r rows, where another strip lies beyond.
 """
 
-from pathlib import Path
-
 import numpy as np
 import numpy.typing as npt
 import onnx
@@ -18,7 +16,7 @@ from torch import Tensor, nn
 from hytas.deploy.card import smoothing_of
 from hytas.deploy.smoothing import GUIDES, Smoothing, as_probabilities, local_model
 from hytas.errors import InputError
-from hytas.export.onnx_file import OPSET, finish, inference_copy, save, trace
+from hytas.export.onnx_file import OPSET, finish, inference_copy, trace
 from hytas.export.scene_graph import scene_graph
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel
@@ -73,8 +71,8 @@ class SmoothModel(nn.Module):
         return rows.double() @ values @ columns.double()
 
 
-def export_smooth_scene(model: SensorModel, path: str | Path, card: ModelCard) -> Path:
-    """Write `model` as an ONNX file: tile (H + P - 1, W + P - 1, bands), valid (H, W) -> maps.
+def to_smooth_scene(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
+    """Return the ONNX graph: tile (H + P - 1, W + P - 1, bands), valid (H, W) -> maps.
 
     The outputs are `classes` (class ids, int32) and `confidence` (float32), (H, W), smoothed
     whatever the card's choice is; 0 where `valid` is False.
@@ -82,10 +80,6 @@ def export_smooth_scene(model: SensorModel, path: str | Path, card: ModelCard) -
     smoothing = smoothing_of(card)
     if smoothing is None:
         raise InputError("formats", "onnx-scene-smooth", "needs a model with a guide to smooth by")
-    return save(_smooth_graph(model, card, smoothing), path)
-
-
-def _smooth_graph(model: SensorModel, card: ModelCard, smoothing: Smoothing) -> onnx.ModelProto:
     whole = scene_graph(model, card, ["probabilities"])
     smoother = SmoothModel(inference_copy(model, card), card, smoothing).eval()
     height, width = (torch.export.Dim(f"inner_{name}", min=2) for name in "yx")

@@ -24,6 +24,7 @@ def test_missing_folder_and_empty_file(tmp_path):
     assert refused(tmp_path / "none.mat") == f"data='{tmp_path / 'none.mat'}': no such file"
     assert "no folder of a Zarr store or of files of bands" in refused(tmp_path)
     (tmp_path / "empty.mat").touch()
+    assert refused(tmp_path).endswith("name a file in it, such as empty.mat")
     assert "is empty (0 bytes)" in refused(tmp_path / "empty.mat")
 
 
@@ -31,6 +32,11 @@ def test_missing_labels_file_is_named_as_such(mat, cube, tmp_path):
     assert refused(mat(c=cube), tmp_path / "gt.mat").endswith("no such file")
     assert "holds no label map; name its file with labels" in refused(mat(c=cube))
     assert "has no label map; it holds c" in refused(mat(c=cube), mat(c=cube))
+    layers = np.zeros((9, 11, 3), np.uint8)
+    np.save(tmp_path / "layers.npy", layers)
+    np.savez(tmp_path / "masks.npz", a=layers[..., 0] > 0, b=layers[..., 1] > 0)
+    for name in ("layers.npy", "masks.npz"):
+        assert refused(mat(c=cube), tmp_path / name).endswith("join them into one map of numbers")
 
 
 def test_labels_of_text_are_told_from_none(cube, labels, tmp_path):
@@ -124,6 +130,7 @@ def test_not_a_scene(mat, labels, cube):
     assert "has one band; a scene needs at least 2" in refused(mat(gt=labels))
     message = refused(mat(a=np.zeros((2, 3, 4, 5)), b=labels))
     assert "is not a scene: it holds a (2 x 3 x 4 x 5" in message
+    assert message.endswith("such as of several dates, store one part (xarray: isel)")
     assert "is not a scene: it holds nothing" in refused(mat())
     assert "real numbers are needed" in refused(mat(c=cube + 1j, gt=labels))
     assert "is not a scene" in refused(mat(c=np.array(["abc"]), gt=labels))

@@ -22,6 +22,7 @@ from hytas.data import (
     scene_from_arrays,
 )
 from hytas.data.readers.envi import fields_of
+from hytas.data.wavelengths import band_facts
 from hytas.errors import InputError
 from refusals import refuses
 
@@ -328,6 +329,28 @@ def test_wavelengths_of_any_unit_are_in_nm(tmp_path: Path, listed: str, units: s
 
 
 @pytest.mark.parametrize(
+    ("order", "is_mixed"), [((5, 4, 3, 2, 1, 0), False), ((0, 3, 1, 5, 2, 4), True)]
+)
+def test_bands_in_no_order_are_told(mat, cube, labels, order, is_mixed) -> None:
+    waves = np.linspace(400, 900, cube.shape[2])[list(order)]
+    scene = load_scene(mat(c=cube, gt=labels, wavelength=waves))
+    np.testing.assert_array_equal(scene.wavelengths, waves)
+    note = "its bands are not in the order of their wavelengths, and stay as they are"
+    assert (note in scene.notes) == is_mixed
+    overlapping = [*np.linspace(400, 900, 40), *np.linspace(890, 2400, 60)]
+    assert band_facts(100, overlapping)[1] == []
+
+
+def test_a_scale_for_each_band_of_netcdf_is_told(tmp_path: Path, cube) -> None:
+    scales = np.linspace(0.1, 0.2, cube.shape[2])
+    array = xarray.DataArray(cube, dims=("y", "x", "band"), attrs={"scale_factor": scales})
+    array.to_dataset(name="c").to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    opened = open_cube(tmp_path / "a.nc")
+    np.testing.assert_array_equal(opened[:], cube)
+    assert any("is not applied: values are as stored" in note for note in opened.notes)
+
+
+@pytest.mark.parametrize(
     ("listed", "bad", "note"),
     [
         ("{1., 0.0e+00}", (1,), None),
@@ -596,7 +619,7 @@ def test_a_picture_with_opacity_is_a_scene_of_three_bands(tmp_path: Path, last: 
     valid = values[3] > 0 if last == "alpha" else np.ones((6, 5), np.bool_)
     np.testing.assert_array_equal(cube.valid, valid)
     np.testing.assert_array_equal(cube.cube[valid], values.transpose(1, 2, 0)[valid][:, :bands])
-    assert any("its last band is opacity" in note for note in cube.notes) == (bands == 3)
+    assert any("where its opacity" in note for note in cube.notes) == (bands == 3)
     assert any("it is used as a band" in n for n in cube.notes) == (last == "near infrared")
 
 
@@ -612,6 +635,26 @@ def test_a_last_band_that_is_only_tagged_as_opacity_is_a_band(tmp_path: Path) ->
     cube = load_cube(path)
     np.testing.assert_array_equal(cube.cube, values.transpose(1, 2, 0))
     assert any("it is used as a band" in note for note in cube.notes)
+
+
+@pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+def test_the_mask_of_a_picture(tmp_path: Path, cube, labels) -> None:
+    picture = np.random.default_rng(3).choice(np.array([80, 200], np.uint8), (*labels.shape, 3))
+    mask = np.arange(labels.size).reshape(labels.shape) % 5 > 0
+    size = {"height": labels.shape[0], "width": labels.shape[1], "count": 3, "dtype": "uint8"}
+    with (
+        rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True),
+        rasterio.open(tmp_path / "a.tif", "w", driver="GTiff", photometric="RGB", **size) as file,
+    ):
+        file.write(picture.transpose(2, 0, 1))
+        file.write_mask(mask)
+    np.save(tmp_path / "gt.npy", labels)
+    scene = load_scene(tmp_path / "a.tif", tmp_path / "gt.npy")
+    np.testing.assert_array_equal(scene.valid, mask)
+    np.testing.assert_array_equal(scene.cube[mask], picture[mask])
+    np.save(tmp_path / "cube.npy", cube)
+    classes = load_scene(tmp_path / "cube.npy", tmp_path / "a.tif").labels
+    np.testing.assert_array_equal(classes > 0, mask)
 
 
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
@@ -639,6 +682,6 @@ def test_the_mask_of_a_geotiff(tmp_path: Path, cube, labels, where: str) -> None
     scene = load_scene(tmp_path / "a.tif", tmp_path / "gt.npy")
     np.testing.assert_array_equal(scene.valid, mask)
     np.testing.assert_array_equal(scene.wavelengths, 400 + np.arange(1, bands + 1) / 4)
-    assert any("its last band is opacity" in note for note in scene.notes) == is_band
+    assert any("where its opacity" in note for note in scene.notes) == is_band
     np.testing.assert_array_equal(scene.cube[mask], cube[mask])
     np.testing.assert_array_equal(np.array((0, *scene.class_ids))[scene.labels], labels * mask)

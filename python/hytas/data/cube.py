@@ -290,6 +290,8 @@ def find_cube(
         "bands)"
     )
     hint = "if its maps are bands, join them (xarray: to_dataarray)" if len(flat) > 2 else ""
+    if any(each.kind == "number" and len(cube_axes(each)) > 3 for each in contents.variables):
+        hint = "of an array of four axes, such as of several dates, store one part (xarray: isel)"
     raise InputError(argument, contents.path, rule, hint)
 
 

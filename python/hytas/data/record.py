@@ -21,8 +21,8 @@ from hytas.types import Array, Floats, Mask
 
 UNSCALED = "its scale of values (such as reflectance) is not applied: values are as stored"
 """Note on a file whose values are used without the scale that it names."""
-OPACITY = "its last band is opacity (alpha): where it is 0 there is no data"
-"""Note on a file whose last band is taken for a mask."""
+OPACITY = "where its opacity (alpha band or mask) is 0 there is no data"
+"""Note on a picture with a mask, or a file whose last band is taken for one."""
 OPACITY_IS_A_BAND = (
     "its last band is tagged as opacity (alpha), but has other values than 0 and 255: it is used "
     "as a band"
@@ -340,6 +340,18 @@ def masked(variable: Variable, mask: Callable[[Key], Array]) -> Variable:
 
     size = bytes_of(variable.shape, dtype.itemsize)
     return replace(variable, dtype=str(dtype), read=values, size=size)
+
+
+def with_alpha(variable: Variable, mask: Callable[[Key], Array]) -> Variable:
+    """Return a picture (bands, rows, columns) with its mask (rows, columns) as one more band."""
+
+    def values(key: Key) -> Array:
+        data = variable.read((slice(0, variable.shape[0]), *key[1:]))
+        return np.concatenate([data, mask(key)[None].astype(data.dtype)])[key[0]]
+
+    shape = (variable.shape[0] + 1, *variable.shape[1:])
+    size = variable.size // variable.shape[0] * shape[0]
+    return replace(variable, shape=shape, read=values, size=size, has_alpha=True)
 
 
 def is_opacity(variable: Variable) -> bool:

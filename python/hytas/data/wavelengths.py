@@ -22,6 +22,8 @@ _WAVENUMBERS = {"1/cm", "cm-1", "cm^-1", "cm**-1", "wavenumber", "reciprocal cen
 _NO_UNIT = {"", "unknown", "index", "none", "1", "n/a"}
 SAFE_NM, _SAFE_UM, _SAFE_M = (200.0, 5500.0), (0.2, 20.0), (2e-7, 2e-5)
 """Values in these ranges are wavelengths of optical sensors in that unit, and in no other."""
+MOST_MIXED = 0.05
+"""Share of bands that may lie on the other side of the band before: AVIRIS has three of 224."""
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _DESCRIPTION = re.compile(
     rf"({_NUMBER.pattern})\s*(nanomet(?:er|re)s?|micromet(?:er|re)s?|microns?|nm|[uµμ]m)\b",
@@ -71,6 +73,10 @@ def band_facts(
             wavelengths, reason = nanometres(listed, unit)
         if reason:
             notes.append(f"its wavelengths {'are not used: ' * (wavelengths is None)}{reason}")
+        if wavelengths is not None and _are_mixed(wavelengths):
+            notes.append(
+                "its bands are not in the order of their wavelengths, and stay as they are"
+            )
         if wavelengths is not None and widths_listed is not None:
             fwhm = widths(widths_listed, wavelengths, listed, widths_unit)
             if fwhm is None:
@@ -82,6 +88,12 @@ def band_facts(
         if good is None:
             notes.append(f"its list of bad bands is not used: {reason}")
     return BandFacts(wavelengths, fwhm, good), notes
+
+
+def _are_mixed(wavelengths: Floats) -> bool:
+    """Return whether bands are in no order; those of two detectors may overlap."""
+    down = int((np.diff(wavelengths) < 0).sum())
+    return min(down, len(wavelengths) - 1 - down) > MOST_MIXED * len(wavelengths)
 
 
 def widths(values: Any, wavelengths: Floats, listed: Any, unit: str | None = None) -> Floats | None:

@@ -82,6 +82,8 @@ def find_maps(
     # Only the user can choose one of several maps.
     rule = f"holds several maps ({listed(label_maps)})"
     hint = "name one with `labels_key`, or two for training and test, as TRAIN,TEST"
+    if all(each.dtype in ("bool", "logical") for each in label_maps):
+        hint = "if each is the mask of a class, join them into one map of numbers"
     raise InputError(argument, str(contents.path), rule, hint)
 
 
@@ -163,9 +165,11 @@ def _list_hint(variables: Sequence[Variable], shape: tuple[int, ...] | None) -> 
 
 
 def _band_hint(variables: Sequence[Variable]) -> str:
-    """Return what to do with a raster of several bands, one of which may hold labels."""
-    if len(variables) != 1 or variables[0].dims != ("band", "y", "x"):
+    """Return what to do with bands, one of which may hold labels, or layers of one class each."""
+    if len(variables) != 1 or len(variables[0].shape) != 3:
         return ""
+    if variables[0].dims != ("band", "y", "x"):
+        return "if each layer is the mask of a class, join them into one map of numbers"
     return "if one band holds the labels, such as the first: gdal_translate -b 1 FILE labels.tif"
 
 

@@ -12,7 +12,7 @@ from hytas.data.axes import COLUMN, ROW, role_of
 from hytas.data.data_array import grid_of
 from hytas.data.grid import Grid, wkt_of_epsg
 from hytas.data.limits import check_count
-from hytas.data.record import Contents, Key, Variable, kind_of, plain
+from hytas.data.record import UNSCALED, Contents, Key, Variable, kind_of, plain
 from hytas.lazy import library
 from hytas.types import Array
 
@@ -116,7 +116,15 @@ def _contents(
     )
     root = groups.get("/")
     attributes = {} if root is None else _plain(root.attrs)
-    return Contents(path, name, variables, attributes=attributes)
+    notes = (UNSCALED,) if any(map(_has_scales, variables)) else ()
+    return Contents(path, name, variables, notes, attributes=attributes)
+
+
+def _has_scales(variable: Variable) -> bool:
+    """Return whether an array has a scale for each band, which CF does not know."""
+    return any(
+        np.size(variable.attributes.get(each, 1)) > 1 for each in ("scale_factor", "add_offset")
+    )
 
 
 def _with_parents(place: str, groups: Mapping[str, Any]) -> Any:

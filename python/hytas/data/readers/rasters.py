@@ -36,6 +36,7 @@ from hytas.data.record import (
     Variable,
     is_opacity,
     masked,
+    with_alpha,
 )
 from hytas.data.wavelengths import band_facts, band_items, in_descriptions, nanometres
 from hytas.errors import InputError
@@ -97,8 +98,9 @@ def read(path: Path, driver: str, name: str) -> Contents:
     if has_alpha:
         behind = slice(len(indexes), len(indexes) + 1)
         variable = masked(variable, lambda key: values((behind, *key[1:]))[0])
-    elif has_mask and not variable.is_colour:
-        variable = masked(variable, partial(_mask, str(path), driver))
+    elif has_mask:
+        with_mask = with_alpha if variable.is_colour else masked
+        variable = with_mask(variable, partial(_mask, str(path), driver))
     if driver == "GTiff" and variable.shape[0] == 1 and len(pages := like_pages(path)) > 1:
         variable = _stack(path, variable, pages)
     notes = (*facts.notes, *notes)

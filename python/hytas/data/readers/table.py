@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hytas.data.datasets import SCENES
-from hytas.data.limits import listed
+from hytas.data.limits import listed, printable
 from hytas.data.products import dlr
 from hytas.data.products.table import refined
 from hytas.data.readers import envi, hdf5, rasters
@@ -92,6 +92,8 @@ _LABEL_CURES = {
     **dict.fromkeys((".xml", ".roi"), "export regions of interest from ENVI as a Shapefile"),
 }
 """The same of labels."""
+_SCENES = (".hdr", ".tif", ".tiff", ".mat", ".nc", ".h5", ".he5", ".npz", ".zarr")
+"""Suffixes of scenes that may lie in a folder."""
 _ZARR = (".zgroup", ".zarray", ".zmetadata", "zarr.json")
 
 
@@ -171,7 +173,9 @@ def _folder(path: Path, argument: str) -> Contents:
     files = rasters.band_files(path)
     if not files:
         rule = "is not a file, and no folder of a Zarr store or of files of bands"
-        raise InputError(argument, path, rule, _cure(path, argument))
+        inside = [each.name for each in sorted(path.iterdir()) if each.suffix.lower() in _SCENES]
+        hint = f"name a file in it, such as {printable(inside[0])}" if inside else ""
+        raise InputError(argument, path, rule, _cure(path, argument) or hint)
     contents = _files(tuple(files), argument)
     left = [each.name for each in rasters.rasters_in(path) if each not in files]
     if not left:

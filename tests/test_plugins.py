@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -78,15 +78,22 @@ def fits(budget: str) -> Feasible:
     return Feasible(space, bounds)
 
 
-def searched(path: Path, feasible: Feasible, notes: list[str], generations: int = 5) -> list[dict]:
+def searched(
+    path: Path,
+    feasible: Feasible,
+    notes: list[str],
+    generations: int = 5,
+    until: Callable[[], bool] = lambda: False,
+) -> list[dict]:
     with EvaluationStore(path) as store:
         search(
             feasible,
             scorer(),
             lambda items: [item.scores["logit-spread"] for item in items],
-            SearchSettings("annealer", population=2, generations=generations),
+            SearchSettings("annealer", population=2, generations=generations, chunk=1),
             store,
             notify=notes.append,
+            until=until,
         )
         return [(item.architecture, item.scores) for item in store.evaluations()]
 
@@ -99,6 +106,11 @@ def test_a_strategy_gets_only_new_candidates_that_fit(tmp_path: Path) -> None:
     assert sorted(widths) == [8, 16, 24, 32, 40, 48]  # all that fit, each once, then it ends
     assert len(notes) == 1
     assert "do not fit the budget 1500-params" in notes[0]
+
+
+def test_a_search_whose_time_ends_within_the_first_round_has_a_winner(tmp_path: Path) -> None:
+    plugins.load([str(written(tmp_path, NETWORK, SCORES, ANNEALER))])
+    assert len(searched(tmp_path / "a.sqlite", fits("4K-params"), [], until=lambda: True)) == 1
 
 
 def test_an_interrupted_strategy_goes_on_as_if_it_was_not(tmp_path: Path) -> None:

@@ -198,7 +198,7 @@ def _register(kind: str, name: str, entry: Any) -> None:
 
 def _activate(plugin: Plugin | None, entries: Mapping[Entry, Any]) -> None:
     """Put entries into the tables."""
-    for (kind, name), _ in entries.items():
+    for kind, name in entries:
         owner, _ = _ACTIVE.get((kind, name), (None, None))
         same = owner is None or plugin is None or plugin.name == owner.name
         if owner and plugin and not same and owner.digest != plugin.digest:

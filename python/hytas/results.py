@@ -5,7 +5,7 @@ for keys of its own.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
 from hytas.errors import InputError, one_line
@@ -291,35 +291,34 @@ def _comparison(metrics: Mapping[str, Any]) -> Comparison | None:
     validation = references["validation"]
     if not references["methods"] or validation is None:
         return Comparison(references["reason"])
-    held_out, methods = validation["OA"], references["methods"]
-    smoothed = validation.get("smoothed", {})
-    winner = MethodResult(
-        WINNER,
-        WINNER,
-        held_out.get(WINNER),
-        smoothed.get(WINNER),
-        metrics["test"],
-        metrics.get("smoothed"),
-        metrics.get("scenes") or [],
-    )
-    rows = [
-        MethodResult(
-            name,
-            one["title"],
-            held_out.get(name),
-            smoothed.get(name),
-            one["test"],
-            one.get("smoothed"),
-            one.get("scenes") or [],
-            one["pixels"],
-            one["of_pixels"],
+    methods = references["methods"]
+    winner = _method(WINNER, WINNER, metrics, validation)
+    others = [
+        replace(
+            _method(name, one["title"], one, validation),
+            pixels=one["pixels"],
+            of_pixels=one["of_pixels"],
         )
         for name, one in methods.items()
     ]
     return Comparison(
         references["reason"],
-        [winner, *rows],
+        [winner, *others],
         validation["pixels"],
         [methods[name]["title"] for name in validation["below"]],
         validation["verdict"],
+    )
+
+
+def _method(
+    name: str, title: str, reached: Mapping[str, Any], validation: Mapping[str, Any]
+) -> MethodResult:
+    return MethodResult(
+        name,
+        title,
+        validation["OA"].get(name),
+        validation.get("smoothed", {}).get(name),
+        reached["test"],
+        reached.get("smoothed"),
+        reached.get("scenes") or [],
     )

@@ -62,41 +62,10 @@ def counted(name: str, value: int) -> int:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the metadata of a field say; see `setting`."""
+    """What the metadata of a field say.
 
-    help: str
-    panel: str
-    most_used: bool
-    rule: Rule | None
-    example: str | None
-    usual: str | None
-    metavar: str | None
-    name: str | None
-    only: str
-    option: bool
-    estimator: bool
-
-
-def setting(
-    default: Any,
-    text: str,
-    panel: str = "",
-    *,
-    most_used: bool = False,
-    rule: Rule | None = None,
-    example: str | None = None,
-    usual: str | None = None,
-    metavar: str | None = None,
-    name: str | None = None,
-    only: str = "",
-    option: bool = True,
-    estimator: bool = False,
-) -> Any:
-    """Return a dataclass field that is a setting.
-
-    Args:
-        default: its default; None also for a value that is decided later.
-        text: what it means, for all users. Other settings are named in backticks: `labels`.
+    Attributes:
+        help: what it means, for all users. Other settings are named in backticks: `labels`.
         panel: the section of the help that lists its option.
         most_used: whether the help lists it first.
         rule: what a valid value is, beyond its type; also brings a value into its plain form.
@@ -108,10 +77,29 @@ def setting(
         option: whether the commands have an option for it.
         estimator: whether it is also a parameter of `HSIClassifier`.
     """
-    facts = Facts(
-        text, panel, most_used, rule, example, usual, metavar, name, only, option, estimator
-    )
-    return field(default=default, metadata={"setting": facts})
+
+    help: str
+    panel: str = ""
+    most_used: bool = False
+    rule: Rule | None = None
+    example: str | None = None
+    usual: str | None = None
+    metavar: str | None = None
+    name: str | None = None
+    only: str = ""
+    option: bool = True
+    estimator: bool = False
+
+
+def setting(default: Any, text: str, panel: str = "", **facts: Any) -> Any:
+    """Return a dataclass field that is a setting.
+
+    Args:
+        default: its default; None also for a value that is decided later.
+        text: its help.
+        facts: the other attributes of `Facts`.
+    """
+    return field(default=default, metadata={"setting": Facts(text, panel, **facts)})
 
 
 @dataclass(frozen=True)

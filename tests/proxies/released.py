@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from hytas.models import InputShape, Network
 from hytas.models.blocks import NO_DROP, Block
-from hytas.models.layers import CrossLayerFusion, SpectralEmbedding
+from hytas.models.layers import Attention, CrossLayerFusion, SpectralEmbedding
 from hytas.proxies import Evaluator
 from hytas.proxies.initial import Pool, Source, Start
 from hytas.proxies.passes import score_networks
@@ -93,7 +93,9 @@ class ReleasedNetwork(Network):
         self.embed = SpectralEmbedding(shape.patch_size, shape.band_group, embed)
         self.class_token = nn.Parameter(torch.zeros(1, 1, embed))
         self.position = nn.Parameter(torch.zeros(1, shape.tokens, embed))
-        self.blocks = nn.ModuleList(Block(embed, heads, ratio, NO_DROP) for heads, ratio in genes)
+        self.blocks = nn.ModuleList(
+            Block(embed, Attention(embed, heads), ratio, NO_DROP) for heads, ratio in genes
+        )
         self.fusions = nn.ModuleList(CrossLayerFusion(shape.tokens) for _ in range(DEPTH - 2))
         self.norm = nn.LayerNorm(embed)
         self.head = nn.Linear(embed, shape.classes)

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from hytas.benchmark.training import FIGURES, VALIDATION, trained_name
 from hytas.files import write_text
 from hytas.metrics import mean_of_known
-from hytas.proxies.score_table import genes_of
+from hytas.proxies.score_table import field_text, genes_of
 from hytas.search import Evaluation, Training
 
 SECONDS = "train_seconds"
@@ -40,7 +39,7 @@ def write_table(
     writer.writerow([*genes, *columns[0]])
     for item, figures in zip(evaluations, columns, strict=True):
         own = (item.architecture.get(name) for name in genes)
-        writer.writerow([_field(value) for value in (*own, *figures.values())])
+        writer.writerow(map(field_text, (*own, *figures.values())))
     write_text(path, text.getvalue())
 
 
@@ -71,10 +70,3 @@ def _figure(training: Training | None, name: str) -> float | None:
     if training is None or training.reason:
         return None
     return training.seconds if name == SECONDS else training.figures.get(name)
-
-
-def _field(value: Any) -> str:
-    """Return a value as a field: text as it is, other values as JSON."""
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        return ""
-    return value if isinstance(value, str) else json.dumps(value)

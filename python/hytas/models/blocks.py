@@ -112,17 +112,13 @@ class Block(Layer):
 
     Args:
         embed_dim: width E of a token.
-        attention: number of heads, or a module in place of the usual attention.
+        attention: of its first branch.
         mlp_ratio: width of the MLP over E.
     """
 
-    def __init__(
-        self, embed_dim: int, attention: int | Attention, mlp_ratio: float, drop: Drop = NO_DROP
-    ) -> None:
+    def __init__(self, embed_dim: int, attention: Attention, mlp_ratio: float, drop: Drop) -> None:
         super().__init__(drop)
         hidden = mlp_width(embed_dim, mlp_ratio)
-        if isinstance(attention, int):
-            attention = Attention(embed_dim, attention)
         self.norm1 = LayerNorm(embed_dim)
         self.attention = attention
         self.norm2 = LayerNorm(embed_dim)

@@ -4,6 +4,7 @@ import csv
 import hashlib
 import io
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Self
@@ -23,14 +24,14 @@ def genes_of(architectures: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(["space", *(name for each in architectures for name in each)]))
 
 
-def _gene_text(value: Any) -> str:
-    """Return a gene as text: JSON, except for texts; empty for a missing gene."""
-    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
+def field_text(value: Any) -> str:
+    """Return a value as the field of a CSV file: text as it is, other values as JSON.
 
-
-def _score_text(value: float) -> str:
-    """Return a score as text; empty for a failed one."""
-    return "" if value != value else repr(value)
+    It is empty for a value that is missing, and for a number that is not finite.
+    """
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 class ScoreTable:
@@ -111,9 +112,8 @@ class ScoreTable:
         card = self.card_path.open("a+", encoding="utf-8")
         if not lock(card):
             card.close()
-            rule = "another hytas is at work on it"
             hint = "wait for it, or name another file"
-            raise InputError(self.path, rule=rule, hint=hint)
+            raise InputError(self.path, rule="another hytas is at work on it", hint=hint)
         return card
 
     def _card(self) -> dict[str, Any] | None:
@@ -143,7 +143,7 @@ class ScoreTable:
         for number, architecture, each in zip(numbers, architectures, scores, strict=True):
             genes = self._row_genes(architecture)
             others = self._kept[number].values() if self._kept else ()
-            fields = [_score_text(each["scores"][name]) for name in self.names]
+            fields = [field_text(each["scores"][name]) for name in self.names]
             unranked = [""] * len(self.combinations)
             reasons = json.dumps(each["reasons"]) if each["reasons"] else ""
             writer.writerow(
@@ -166,12 +166,11 @@ class ScoreTable:
         try:
             scores = [{name: float(row[name] or "nan") for name in self.names} for row in rows]
         except ValueError as error:
-            rule = str(error)
             hint = "a score must be a number, or empty where it failed"
-            raise InputError(self.path, rule=rule, hint=hint) from None
+            raise InputError(self.path, rule=str(error), hint=hint) from None
         for spec in self.combinations:
             for row, value in zip(rows, fitness(spec, scores), strict=True):
-                row[str(spec)] = _score_text(float(value))
+                row[str(spec)] = field_text(float(value))
         text = io.StringIO()
         writer = csv.DictWriter(text, self.columns, lineterminator="\n")
         writer.writeheader()
@@ -180,7 +179,7 @@ class ScoreTable:
         return failed
 
     def _row_genes(self, architecture: Mapping[str, Any]) -> list[str]:
-        return [_gene_text(architecture.get(name)) for name in self.genes]
+        return [field_text(architecture.get(name)) for name in self.genes]
 
     def _rows(self) -> list[dict[str, str]]:
         """Return the rows of the file; other columns or rows are refused."""
@@ -189,18 +188,13 @@ class ScoreTable:
         rows = [row for _, row in lines]
         whole = all(None not in row and None not in row.values() for row in rows)
         if columns != self.columns or not whole or len(rows) > len(self._keys):
-            raise InputError(
-                self.path, rule="is not the table that was begun", hint="name another file"
-            )
+            raise self._refused("is not the table that was begun")
         return rows
 
     def _start(self) -> int:
         if self._card() is None:
-            raise InputError(
-                self.path,
-                rule=f"its card would take the place of {self.card_path}, which hytas did not "
-                "write",
-                hint="name another file",
+            raise self._refused(
+                f"its card would take the place of {self.card_path}, which hytas did not write"
             )
         self._locked.truncate(0)
         self._locked.write(self._text())
@@ -217,9 +211,7 @@ class ScoreTable:
             raise InputError(self.path, rule="exists and is no score table", hint="name another")
         differing = [key for key in self.card if card.get(key) != self.card[key]]
         if differing:
-            rule = f"holds scores of other {', '.join(differing)}"
-            hint = "name another file"
-            raise InputError(self.path, rule=rule, hint=hint)
+            raise self._refused(f"holds scores of other {', '.join(differing)}")
         raw = self.path.read_bytes()
         whole = raw[: raw.rfind(b"\n") + 1]
         if len(whole) < len(raw):
@@ -230,7 +222,10 @@ class ScoreTable:
         rows = self._rows()
         for number, (row, genes) in enumerate(zip(rows, self._keys, strict=False), start=1):
             if [row[name] for name in self.genes] != genes:
-                rule = f"row {number} is not of architecture {number}: the table was changed"
-                hint = "name another file"
-                raise InputError(self.path, rule=rule, hint=hint)
+                raise self._refused(
+                    f"row {number} is not of architecture {number}: the table was changed"
+                )
         return len(rows)
+
+    def _refused(self, rule: str) -> InputError:
+        return InputError(self.path, rule=rule, hint="name another file")

@@ -148,9 +148,7 @@ class PluginStrategy:
         else:
             fresh = self._unseen()
             self._round = [] if fresh is None else [self._number(fresh)]
-        width = self._feasible.space.genome_length
-        genomes = np.array(self._genomes[first:], np.uint8).reshape(-1, width)
-        return np.arange(first, len(self._genomes)), genomes
+        return np.arange(first, len(self._genomes)), self._rows(self._genomes[first:])
 
     def tell(self, ids: Ids, scores: Rows) -> None:
         """Tell the strategy the scores of the round that it asked for."""
@@ -166,10 +164,10 @@ class PluginStrategy:
             self._latest[number] = float(row[0])
 
     def front(self) -> tuple[Ids, Genomes, Rows]:
-        """Return the best candidates."""
-        scores = np.nan_to_num(np.asarray(self._latest), nan=-math.inf)
-        ids = np.flatnonzero(scores == scores.max())
-        return ids, np.array([self._genomes[n] for n in ids]), scores[ids, None]
+        """Return the best candidates; none before the first scores."""
+        scores = np.nan_to_num(np.asarray(self._latest, np.float64), nan=-math.inf)
+        ids = np.flatnonzero(scores == scores.max(initial=-math.inf))
+        return ids, self._rows([self._genomes[number] for number in ids]), scores[ids, None]
 
     def state(self) -> bytes:
         """Return the state for `_repeat`: lengths of the rounds, first scores, and a digest."""
@@ -197,9 +195,12 @@ class PluginStrategy:
         return hashlib.sha256(b"".join(genome.tobytes() for genome in scored)).hexdigest()
 
     def _tell(self) -> None:
-        genomes = np.array([self._genomes[number] for number in self._round])
+        genomes = self._rows([self._genomes[number] for number in self._round])
         scores = [self._first[number] for number in self._round]
         self._made.tell(self._feasible.space.unpack(genomes), scores)
+
+    def _rows(self, genomes: Sequence[Genomes]) -> Genomes:
+        return np.array(genomes, np.uint8).reshape(-1, self._feasible.space.genome_length)
 
     def _number(self, genome: Genomes) -> int:
         """Return the number of a candidate; a new one gets the next."""

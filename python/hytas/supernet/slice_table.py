@@ -5,6 +5,7 @@ lines.
 """
 
 from collections.abc import Mapping
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 
 from hytas.files import atomic_write
 from hytas.supernet.weights import Supernet
-from hytas.train import Weights
+from hytas.train import Subnet, Weights
 from hytas.train.slicing import put, runs_of, union
 
 FORMAT = "hytas-slices"
@@ -22,12 +23,9 @@ VERSION = 1
 
 def family_weights(supernet: Supernet, architectures: Mapping[str, Mapping[str, Any]]) -> Weights:
     """Return name -> the smallest parameter of which those of all architectures are slices."""
-    subnets = [supernet.subnet(each) for each in architectures.values()]
-    sizes: dict[str, torch.Size] = {}
-    for subnet in subnets:
-        sizes = union(sizes, subnet.sizes)
+    subnets, sizes = _family(supernet, architectures)
     full = {name: torch.zeros(size) for name, size in sizes.items()}
-    for subnet in subnets:
+    for subnet in subnets.values():
         for name, value in supernet.values(subnet).items():
             put(name, full[name], value.cpu())
     return full
@@ -48,10 +46,7 @@ def slice_table(
         An object whose "subnets" have for each parameter and each axis the runs of places,
         [first, one after the last], that the subnet keeps.
     """
-    sizes: dict[str, torch.Size] = {}
-    subnets = {name: supernet.subnet(each) for name, each in architectures.items()}
-    for subnet in subnets.values():
-        sizes = union(sizes, subnet.sizes)
+    subnets, sizes = _family(supernet, architectures)
     listed = {
         name: {
             "architecture": dict(architectures[name]),
@@ -73,6 +68,14 @@ def slice_table(
         "parameters": {name: list(size) for name, size in sizes.items()},
         "subnets": listed,
     }
+
+
+def _family(
+    supernet: Supernet, architectures: Mapping[str, Mapping[str, Any]]
+) -> tuple[dict[str, Subnet], dict[str, torch.Size]]:
+    """Return the subnets by name, and the smallest size of each parameter that holds all."""
+    subnets = {name: supernet.subnet(each) for name, each in architectures.items()}
+    return subnets, reduce(union, (subnet.sizes for subnet in subnets.values()), {})
 
 
 def save_family_weights(path: Path, weights: Weights) -> None:

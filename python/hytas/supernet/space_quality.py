@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from hytas.errors import InputError
 
 Architecture = Mapping[str, Any]
-Choices = dict[str, list[Any]]
-"""Name of a gene -> all its values."""
 
 
 @dataclass(frozen=True)

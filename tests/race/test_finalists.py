@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hytas.race import diverse, size_classes
+from hytas.race import diverse, late_finalist, size_classes
 from hytas.search import Evaluation
 
 
@@ -139,23 +139,15 @@ def test_smaller_finalists_are_of_kinds_that_won_before() -> None:
         assert len(small(portfolio=True, count=count)) == min(3, count - 1)
 
 
-def test_one_finalist_of_a_portfolio_sees_single_spectra() -> None:
-    """Of the largest size class that has one, with few layers, in place of the last other one."""
-    rows = [("pixel", patch, mixer, 1, 1000) for mixer in "abc" for patch in (7, 5, 3)]
-    rows += [("band", 1, mixer, 1, 1000) for mixer in "abc"]
-    rows += [("pixel", 1, "a", 3, 900), ("pixel", 1, "a", 2, 900), ("pixel", 1, "a", 2, 800)]
+def test_the_late_finalist_sees_single_spectra() -> None:
+    """Of the largest size class that has one, with few layers, if it is no finalist yet."""
+    rows = [("pixel", 3, 1, 1000), ("band", 1, 1, 1000)]
+    rows += [("pixel", 1, 3, 900), ("pixel", 1, 2, 900), ("pixel", 1, 2, 800), ("pixel", 1, 1, 90)]
     ranked = [
-        sized(at, params, tokens=tokens, patch=patch, pixel_mixer=mixer, pixel_depth=depth)
-        for at, (tokens, patch, mixer, depth, params) in enumerate(rows)
+        sized(at, params, tokens=tokens, patch=patch, pixel_depth=depth)
+        for at, (tokens, patch, depth, params) in enumerate(rows)
     ]
-
-    def chosen(count: int, candidates: list[Evaluation], portfolio: bool = True) -> set[int]:
-        return {one.id for one in diverse(candidates, count, portfolio)}
-
-    assert not chosen(3, ranked) & {12, 13, 14}
-    assert chosen(4, ranked) - chosen(4, ranked, portfolio=False) == {13}
-    assert len(chosen(4, ranked) & chosen(4, ranked, portfolio=False)) == 3
-    smaller = [replace(one, id=one.id + 20, costs={"params": 400}) for one in ranked]
-    mixed = [*ranked[:12], *smaller]
-    assert chosen(4, mixed) - chosen(4, mixed, portfolio=False) == {33}
-    assert chosen(4, ranked[:12]) == chosen(4, ranked[:12], portfolio=False)
+    assert late_finalist(ranked, []) == [ranked[3]]
+    assert late_finalist(ranked, [ranked[3]]) == [ranked[4]]
+    assert late_finalist(ranked, ranked[2:5]) == [ranked[5]]
+    assert late_finalist(ranked[:2], []) == []

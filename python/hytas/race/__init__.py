@@ -1,8 +1,8 @@
 """The race: successive halving of finalists on validation pixels."""
 
 from hytas.race.events import RaceProgress, RungEnd, RungRow
-from hytas.race.finalists import diverse
-from hytas.race.race import choose_finalists, late_finalist, race
+from hytas.race.finalists import diverse, late_finalist
+from hytas.race.race import choose_finalists, race
 from hytas.race.rankings import DEFAULT_RANKING, RANKINGS, default_ranking, find_ranking
 from hytas.race.results import Racer, RungResult, results_by_racer, rung_results
 from hytas.race.rungs import LEAST_FINALISTS, PREFERENCES, REDUCTION_FACTOR, Rung, plan_rungs

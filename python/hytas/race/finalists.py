@@ -21,8 +21,6 @@ PATCHES = 2
 """Values of the gene `patch`, the largest first, that each kind of the portfolio has."""
 SINGLE_PIXELS = {"tokens": "pixel", "patch": 1}
 """Networks of single spectra: they win where neighbours tell little."""
-LEAST_FOR_SINGLE = 4
-"""Finalists of which one sees single spectra."""
 PORTFOLIO_SHARE = 3
 """One of so many finalists is of the portfolio and of the largest size class, at most."""
 
@@ -47,8 +45,7 @@ def diverse(
     within a size class the rank decides. Inactive genes do not count either. Within a class, the
     next finalist is the candidate whose values and pairs are, in their mean, furthest below their
     shares so far; of equals, that of the best rank. Two finalists differ in a global gene as long
-    as there are such candidates. With `portfolio`, if none of four or more sees single spectra, as
-    reference methods do, such a candidate takes the place of the last one that is of no portfolio.
+    as there are such candidates.
 
     Args:
         ranked: the best first.
@@ -69,7 +66,6 @@ def diverse(
     given = [rank for rank, item in enumerate(ranked) if item.architecture in known]
     won = [rank for size, n in enumerate(most) for rank in _portfolio(ranked, classes, size, n)]
     chosen = list(dict.fromkeys([*given, *won]))[:count]
-    kept = len(chosen)
     taken: Counter[Any] = Counter(kind for rank in chosen for kind in kinds[rank])
     sizes: Counter[int] = Counter(classes[rank] for rank in chosen)
     while len(chosen) < count:
@@ -85,10 +81,6 @@ def diverse(
         chosen.append(best)
         taken.update(kinds[best])
         sizes[size] += 1
-    sees_single = [sees_single_spectra(item.architecture) for item in ranked]
-    if portfolio and kept < count >= LEAST_FOR_SINGLE and not any(sees_single[at] for at in chosen):
-        single = _single_spectra(ranked, classes)
-        chosen[-1] = chosen[-1] if single is None else single
     return [ranked[rank] for rank in sorted(chosen)]
 
 
@@ -97,18 +89,15 @@ def sees_single_spectra(architecture: Mapping[str, Any]) -> bool:
     return SINGLE_PIXELS.items() <= architecture.items()
 
 
-def single_spectra(ranked: Sequence[Evaluation]) -> Evaluation | None:
-    """Return a candidate that sees single spectra; None if there is none.
+def late_finalist(ranked: Sequence[Evaluation], chosen: Collection[Evaluation]) -> list[Evaluation]:
+    """Return the candidate of single spectra that may join the last rung; [] if there is none.
 
     It is the one of the largest size class with the fewest layers, and of these of the best rank.
     """
-    at = _single_spectra(ranked, size_classes([size_of(item) for item in ranked]))
-    return None if at is None else ranked[at]
-
-
-def _single_spectra(ranked: Sequence[Evaluation], classes: Sequence[int]) -> int | None:
-    sized = (_fewest_layers(ranked, classes, k, [SINGLE_PIXELS]) for k in range(len(WEIGHTS)))
-    return next((fitting[0] for fitting in sized if fitting), None)
+    left = [one for one in ranked if one not in chosen]
+    classes = size_classes([size_of(one) for one in left])
+    sized = (_fewest_layers(left, classes, k, [SINGLE_PIXELS]) for k in range(len(WEIGHTS)))
+    return next(([left[ranks[0]]] for ranks in sized if ranks), [])
 
 
 def _portfolio(

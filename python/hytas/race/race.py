@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hytas.errors import InputError, is_out_of_memory
 from hytas.race.consensus import by_method, is_ahead
 from hytas.race.events import RaceEvents, RaceProgress, RungEnd
-from hytas.race.finalists import describe_genes, diverse, sees_single_spectra, single_spectra
+from hytas.race.finalists import describe_genes, diverse, late_finalist, sees_single_spectra
 from hytas.race.front import front_order
 from hytas.race.rankings import Ranking, find_ranking
 from hytas.race.results import Key, Racer, RungResult, best_of_each, key_of, rung_results
@@ -109,7 +109,9 @@ def race(
         events = RaceEvents(task, rungs, trainings, on_training, on_rung)
         classes = size_classes([size_of(one) for one in ranked])
         by_id = {one.id: each for one, each in zip(ranked, classes, strict=True)}
-        late = [] if task.front else _by_each_recipe(task, late_finalist(ranked, chosen))
+        # In a race of one length, one that joins could not be told from those that vote.
+        joins = rungs[-1].steps > steps and not task.front
+        late = _by_each_recipe(task, late_finalist(ranked, chosen)) if joins else []
         trainer = _Trainer(task, store, pool, ranking, notify, events, by_id, late, until)
         count = len(waiting)  # each finalist with each recipe
         for rung, following in zip(rungs, [*rungs[1:], None], strict=True):
@@ -139,13 +141,6 @@ def choose_finalists(
     """Return the finalists of a race: see `hytas.race.diverse`."""
     # A vote prefers the middle: where two patches of each kind race, it took the smaller one.
     return diverse(ranked, count, task.unlabelled is None, known)
-
-
-def late_finalist(ranked: Sequence[Evaluation], chosen: Collection[Evaluation]) -> list[Evaluation]:
-    """Return the candidate of single spectra that may join the last rung; [] if there is none."""
-    left = [one for one in ranked if one not in chosen]
-    single = single_spectra(left)
-    return [] if single is None else [single]
 
 
 def _by_each_recipe(task: RaceTask, finalists: Iterable[Evaluation]) -> list[Racer]:
@@ -244,8 +239,8 @@ class _Trainer:
         """Add a network of single spectra to the last rung, where a reference method is ahead.
 
         An SVM and a random forest see single spectra, too. The network comes first if it has more
-        validation pixels right than the winner so far, and agrees with the vote at more pixels.
-        Otherwise it comes last, and wins if all others are far behind it.
+        validation pixels right than the winner so far and, where finalists vote, agrees with the
+        vote at more pixels. Otherwise it comes last, and wins if all others are far behind it.
         """
         winner = racers[self.winner(racers, results)]
         best = results[winner.key][-1]
@@ -260,13 +255,13 @@ class _Trainer:
         except _TimeOverError:
             return racers, scores
         fresh = race_scores(results, self.ranking, self.votes)
-        late, joined = best_of_each(best_first(self.late, fresh)), {**fresh, **scores}
-        for one in late:
+        joined = best_of_each(best_first(self.late, fresh))  # none, if its trainings failed
+        first = False
+        for one in joined:
             lead = int(results[one.key][-1].right.sum()) - int(best.right.sum())
-            agrees, others = fresh[one.key].agreement, fresh[winner.key].agreement
-            if lead > 0 and agrees is not None and others is not None and agrees > others:
-                return [one, *racers], joined
-        return [*racers, *late], joined
+            own, others = (fresh[each.key].agreement for each in (one, winner))
+            first = lead > 0 and (own is None or others is None or own > others)
+        return [*joined, *racers] if first else [*racers, *joined], {**fresh, **scores}
 
     def _train_recipes(
         self, racers: list[Racer], rung: Rung, results: dict[Key, list[RungResult]]

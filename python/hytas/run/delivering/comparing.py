@@ -35,6 +35,8 @@ With less than half of it after the fits on held-out pixels, none is tested.
 MOST_TRAIN = 1500  # an SVM takes at most about half a minute, by the square of the pixels
 MOST_TEST = 50_000
 USUAL_BANDS = 200  # of a pixel; of images with more values, fewer are taken
+FEW_PIXELS = 200
+"""With fewer held-out pixels, the comparison says how many points one of them is."""
 MOST_VALUES = 32 * 32 * 3
 """Values of an image, at most, that an SVM and a forest are fitted on."""
 
@@ -248,9 +250,10 @@ def verdict_of(
         f"{title} {' and '.join(f'{kind[name]:.4f}' for kind in kinds)}"
         for name, title in {WINNER: WINNER, **titles}.items()
     )
-    line = f"OA on {facts['pixels']} held-out {words}{raw_and_smoothed}: {figures}"
+    few = f" (each is {100 / facts['pixels']:.1f} points)" if facts["pixels"] < FEW_PIXELS else ""
+    line = f"OA on {facts['pixels']} held-out {words}{few}{raw_and_smoothed}: {figures}"
     if not facts["below"]:
-        return line
+        return f"{line}; none is ahead of the winner by more than chance"
     names = " and ".join(titles[name] for name in facts["below"])
     closes = len(kinds) > 1 and all(
         kind[name] <= kinds[1][WINNER] for kind in kinds for name in facts["below"]

@@ -63,10 +63,14 @@ def folder(images: ImageSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Lines(Silent):
-    """A report that keeps its lines."""
+    """A report that keeps its lines, and its stages."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
+        self.stages: list[str] = []
+
+    def stage(self, name: str) -> None:
+        self.stages.append(name)
 
     def line(self, text: str) -> None:
         self.found.append(text)
@@ -119,7 +123,9 @@ def test_relative_positions_are_not_written_out(finished: Outcome) -> None:
 
 @pytest.mark.parametrize("name", ["onnx-fp16", "onnx-int8"])
 def test_smaller_formats_take_images_too(finished: Outcome, images: ImageSet, name: str) -> None:
-    export_run(CONFIG, images, finished.folder, formats=[name], force=True)
+    told = Lines()
+    export_run(CONFIG, images, finished.folder, formats=[name], force=True, report=told)
+    assert told.stages[-2:] == ["report", "further formats"]
     deployed = DeployedModel.load(finished.folder / FORMATS[name].file, "cpu")
     assert deployed.card.of_images
     assert deployed.predict_patches(images.read(np.arange(3))).shape == (3, 6)

@@ -24,7 +24,7 @@ from hytas.race import (
     race_scores,
     rung_results,
 )
-from hytas.run import SILENT, RunConfig, prepared
+from hytas.run import SILENT, RunConfig, RunFolder, prepared
 from hytas.run.choosing.searching import (
     check_search,
     finalist_count,
@@ -36,6 +36,7 @@ from hytas.run.context import open_run, prepare
 from hytas.run.delivering.findings import run_facts
 from hytas.run.final.decide import Conditions, decide
 from hytas.run.final.train import hold_out
+from hytas.run.folder import write_json
 from hytas.run.prepared import VOTING
 from hytas.run.progress import Silent
 from hytas.run.stages import plan_of, run_stages
@@ -117,6 +118,10 @@ def test_a_run_ends_with_the_winner_of_its_race_also_if_stopped(tmp_path: Path) 
     chosen = json.loads((tmp_path / "whole" / "recipe.json").read_text())
     assert chosen == {"preset": winner.recipe}
     assert not (tmp_path / "whole" / "race").exists()
+    for preset, recipe in RACE.recipes.items():  # the report shows the settings of the winner's
+        write_json(tmp_path / "whole" / "recipe.json", {"preset": preset})
+        shown = run_facts(RunFolder(tmp_path / "whole")).config["recipe"]
+        assert (shown["flips"], shown["mixup"]) == (recipe.flips, recipe.mixup)
 
     stop = Stopping(lambda text: text.startswith("race: 2 finalists"))
     with pytest.raises(KeyboardInterrupt):

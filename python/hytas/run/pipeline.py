@@ -210,6 +210,8 @@ def export_run(
         run_stages(plan.references, run)
         for stage in (*plan.delivering, REPORT):
             do_stage(stage, run)
+        if formats:
+            report.stage("further formats")
         further = further_formats(run, formats, force, taken)
         repair_further_formats(run)
         run.folder.record_all()

@@ -77,7 +77,7 @@ def run_facts(
         path=str(folder.path),
         scene=_scene_name(config),
         class_ids=() if card is None else card.class_ids,
-        config=asdict(config),
+        config=_settings(config, preset),
         versions=read_json(folder.config).get("versions", {}),
         fingerprint=fingerprint,
         metrics=metrics,
@@ -105,6 +105,12 @@ def run_facts(
             *(*_shortened(folder, config), *_of_evolved(config)),
         ],
     )
+
+
+def _settings(config: RunConfig, preset: str) -> dict[str, Any]:
+    """Return all settings; those of the recipe are of the preset that trained the winner."""
+    recipe = config.recipes.get(preset, config.recipe)
+    return {**asdict(config), "recipe": asdict(recipe)}
 
 
 def _race_facts(

@@ -1,6 +1,7 @@
 """A scene: a hyperspectral cube with its ground truth."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -359,7 +360,7 @@ def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> t
 
 
 def _of_one_name(names: Sequence[str], ids: Sequence[int]) -> Iterator[str]:
-    for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+    for name in (name for name, count in Counter(names).items() if count > 1):
         same = [str(number) for number, own in zip(ids, names, strict=True) if own == name]
         yield (
             f"classes {' and '.join(same)} are all named {printable(name)}, and stay several "

@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.io import savemat
+from whole_cube import load_cube
 
-from hytas.data import load_cube, load_scene, make_split, open_file, scene_from_arrays
+from hytas.data import load_scene, make_split, open_file, scene_from_arrays
 from hytas.errors import InputError
 
 

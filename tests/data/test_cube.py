@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reader_files import KINDS, TRANSFORM, Facts, write_envi
 from scipy.io import netcdf_file, savemat
+from whole_cube import load_cube
 
 from hytas.data import (
-    FORMATS,
     Preprocessing,
-    load_cube,
     load_scene,
     open_cube,
     open_file,
     valid_pixels,
 )
+from hytas.data.readers.table import FORMATS
 from hytas.errors import InputError
 
 WINDOWS = ((0, 9, 0, 11), (2, 5, 3, 9), (8, 9, 10, 11), (0, 1, 0, 11))

@@ -10,8 +10,9 @@ import rasterio
 import tifffile
 from rasterio.control import GroundControlPoint
 from reader_files import KINDS, TRANSFORM, Facts, kinds_that_say, write_envi, write_raster
+from whole_cube import load_cube
 
-from hytas.data import load_cube, load_scene, open_cube, scene_from_arrays
+from hytas.data import load_scene, open_cube, scene_from_arrays
 from hytas.data.readers import rasters
 from refusals import refuses
 

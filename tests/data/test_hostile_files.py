@@ -19,8 +19,9 @@ import rasterio
 import tifffile
 import xarray
 from scipy.io import savemat
+from whole_cube import load_cube
 
-from hytas.data import Grid, labels_on_grid, load_cube, load_scene, open_cube, open_file
+from hytas.data import Grid, labels_on_grid, load_scene, open_cube, open_file
 from hytas.data.readers import guard
 from hytas.errors import InputError
 

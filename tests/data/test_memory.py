@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hytas.data import Variable, load_scene
-from hytas.data.record import reading
+from hytas.data import load_scene
+from hytas.data.record import Variable, reading
 from hytas.errors import InputError
 
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from hytas.data import (
     PatchReader,
     Preprocessing,
-    palette,
     parse_bands,
     scene_from_arrays,
     synthetic_scene,
 )
+from hytas.data.palette import palette
 from hytas.errors import InputError
 from refusals import refuses
 

@@ -9,9 +9,10 @@ import pytest
 import rasterio
 from click.testing import CliRunner
 from products_made import ENMAP, desis, emit, enmap, neon, pace, prisma
+from whole_cube import load_cube
 
 from hytas.cli.inspect import inspect
-from hytas.data import Orthorectified, load_cube, load_scene, open_cube, open_file
+from hytas.data import Orthorectified, load_scene, open_cube, open_file
 from hytas.errors import InputError
 
 

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from rasterio.enums import ColorInterp
 from reader_files import write_v73
 from scipy.io import savemat
+from whole_cube import load_cube
 
 from hytas.data import (
-    load_cube,
     load_scene,
     open_cube,
     open_file,
-    palette,
     scene_from_arrays,
 )
+from hytas.data.palette import palette
 from hytas.data.readers.envi import fields_of
 from hytas.data.wavelengths import band_facts
 from hytas.errors import InputError

@@ -26,9 +26,10 @@ import xarray
 from fuzz_mutator import Sample
 from PIL import Image
 from scipy.io import netcdf_file, savemat
+from whole_cube import load_cube
 
 from hytas.cli.inspect_values import describe_labels
-from hytas.data import load_cube, load_scene, open_cube, open_file
+from hytas.data import load_scene, open_cube, open_file
 from hytas.errors import InputError
 
 _HEIGHT, _WIDTH, _BANDS = 7, 6, 5

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from hytas.data import palette
+from hytas.data.palette import palette
 from hytas.pictures import Legend, colour_map, draw_map, map_png
 
 COLOURS = [(int(red), int(green), int(blue)) for red, green, blue in palette(4)]

@@ -26,18 +26,8 @@ MOST_THREADS = 1024
 
 
 UNITS = (
-    "params",
-    "macs",
-    "activations",
-    "ram",
-    "flash",
-    "bytes",
-    "fp32",
-    "fp16",
-    "int8",
-    "ms",
-    "us",
-    "s",
+    *("params", "macs", "activations", "ram", "flash", "bytes", "fp32", "fp16", "int8"),
+    *("ms", "us", "s"),
 )
 _SYNONYMS = {
     **dict.fromkeys(("param", "parameter", "parameters", "weights"), "params"),

@@ -2,31 +2,21 @@
 
 from hytas.data.bands import parse_bands
 from hytas.data.classes import with_classes
-from hytas.data.cube import FileCube, empty_pixels, open_cube, valid_pixels
-from hytas.data.datasets import SCENES
+from hytas.data.cube import empty_pixels, open_cube, valid_pixels
 from hytas.data.grid import Grid
 from hytas.data.images.image_set import ImageSet
 from hytas.data.images.load import holds_images, load_images
 from hytas.data.images.split import make_image_split
 from hytas.data.join import check_same_bands, join_scenes
-from hytas.data.labels.maps import LabelMaps
-from hytas.data.labels.names import read_class_names
 from hytas.data.labels.read import label_files, labels_on_grid
-from hytas.data.load import Cube, load_cube, load_scene
+from hytas.data.load import load_scene
 from hytas.data.location import Location, Lookup, Orthorectified
 from hytas.data.mapped import MappedCube, OwnScaling, Resampling
 from hytas.data.no_data import check_nodata, undeclared_in_rows, valid_mask
-from hytas.data.palette import UNLABELLED_COLOUR, palette
-from hytas.data.patches import (
-    Part,
-    PatchReader,
-    check_patch_side,
-    check_patch_size,
-    mirror,
-)
+from hytas.data.patches import PatchReader, check_patch_size, mirror
 from hytas.data.preprocessing import Preprocessing
-from hytas.data.readers.table import FORMATS, is_scene_folder, open_file
-from hytas.data.record import Contents, Rows, Variable
+from hytas.data.readers.table import is_scene_folder, open_file
+from hytas.data.record import Contents, Rows
 from hytas.data.scene import Scene, scene_from_arrays
 from hytas.data.several import load_scenes
 from hytas.data.spectra.table import Spectra, as_spectra
@@ -55,24 +45,17 @@ def as_scene(data: LabelledData, purpose: str) -> Scene:
 
 
 __all__ = [
-    "FORMATS",
-    "SCENES",
-    "UNLABELLED_COLOUR",
     "BlockSplit",
     "Contents",
-    "Cube",
     "CubePixels",
-    "FileCube",
     "Grid",
     "ImageSet",
-    "LabelMaps",
     "LabelledData",
     "Location",
     "Lookup",
     "MappedCube",
     "Orthorectified",
     "OwnScaling",
-    "Part",
     "PatchReader",
     "Preprocessing",
     "Resampling",
@@ -81,11 +64,9 @@ __all__ = [
     "Spectra",
     "Split",
     "SplitSettings",
-    "Variable",
     "as_scene",
     "as_spectra",
     "check_nodata",
-    "check_patch_side",
     "check_patch_size",
     "check_same_bands",
     "check_seed",
@@ -96,7 +77,6 @@ __all__ = [
     "join_scenes",
     "label_files",
     "labels_on_grid",
-    "load_cube",
     "load_images",
     "load_scene",
     "load_scenes",
@@ -106,9 +86,7 @@ __all__ = [
     "open_cube",
     "open_file",
     "overlap_fraction",
-    "palette",
     "parse_bands",
-    "read_class_names",
     "scene_from_arrays",
     "synthetic_scene",
     "takes_split_options",

@@ -1,57 +1,30 @@
 """Read scenes, cubes and label maps from files."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hytas.data.axes import cube_axes
-from hytas.data.cube import FileCube, cube_in, find_cube, open_cube, valid_pixels
+from hytas.data.cube import FileCube, cube_in, find_cube
 from hytas.data.data_array import ArrayCube, cube_of, is_data_array
 from hytas.data.datasets import SCENES, locate
-from hytas.data.grid import Grid
 from hytas.data.labels.align import is_placed
 from hytas.data.labels.find import map_shapes
 from hytas.data.labels.formats import format_of
 from hytas.data.labels.maps import LabelMaps
-from hytas.data.labels.names import GivenNames, read_class_names, renamed
-from hytas.data.labels.options import Given, LabelOptions, parse_unlabelled
+from hytas.data.labels.names import GivenNames, renamed
+from hytas.data.labels.options import Given, LabelOptions
 from hytas.data.labels.read import labels_of, of_rasters, refuse_options_of_shapes
 from hytas.data.options import OF_SCENES, OF_TABLES, SceneOptions
 from hytas.data.readers.table import Named, open_file
 from hytas.data.record import Contents
-from hytas.data.scene import Scene, check_cube, numbered, scene_from_arrays
+from hytas.data.scene import Scene, numbered, scene_from_arrays
 from hytas.data.spectra.load import load_spectra
 from hytas.data.synthetic import synthetic_scene
 from hytas.errors import InputError
-from hytas.types import Array, Floats, Mask
-
-
-@dataclass(frozen=True, eq=False)
-class Cube:
-    """A cube without ground truth.
-
-    Attributes:
-        cube: (H, W, B) in the sensor's own type, native byte order; may be a memory map.
-        wavelengths: (B,) band centres in nm, or None.
-        valid: (H, W), False where a band is NaN or infinite.
-        name: of the file, without its suffix.
-        bad_bands: indices of the bands that the file marks as bad.
-        fwhm: (B,) band widths in nm, or None.
-        grid: of the pixels; None if the file has none.
-    """
-
-    cube: Array
-    wavelengths: Floats | None
-    valid: Mask
-    name: str
-    nodata: float | None = None
-    bad_bands: tuple[int, ...] = ()
-    fwhm: Floats | None = None
-    grid: Grid | None = None
-    notes: tuple[str, ...] = ()
 
 
 def load_scene(
@@ -104,13 +77,8 @@ def load_scene(
         InputError: the input is not a scene; the message is one line.
     """
     options = SceneOptions(
-        LabelOptions(
-            labels_key,
-            parse_unlabelled(unlabelled),
-            zero_is_a_class,
-            class_field,
-            labels_crs,
-            read_class_names(class_names),
+        LabelOptions.of(
+            labels_key, unlabelled, zero_is_a_class, class_field, labels_crs, class_names
         ),
         cube_key,
         axes,
@@ -246,26 +214,3 @@ def _scene_of_array(data: Any, labels: Any, options: SceneOptions) -> Scene:
     label_maps = labels_of(labels, options.labels, cube.grid)
     sources = () if is_data_array(labels) else (str(labels),)
     return _scene_of(cube, label_maps, options, str(data.name or "scene"), sources)
-
-
-def load_cube(
-    path: Named, cube_key: str | None = None, bands: int | None = None, axes: str | None = None
-) -> Cube:
-    """Read a whole cube, with or without labels; arguments and errors are those of `open_cube`."""
-    opened = open_cube(path, cube_key, bands, axes)
-    cube = opened.whole()
-    check_cube(cube, "scene")
-    valid = valid_pixels(cube, opened.nodata)
-    bad = int(valid.size - valid.sum())
-    masked = (f"{bad} pixels with NaN, infinite or no-data values masked",) if bad else ()
-    return Cube(
-        cube,
-        opened.wavelengths,
-        valid,
-        opened.name,
-        opened.nodata,
-        opened.bad_bands,
-        opened.fwhm,
-        opened.grid,
-        (*opened.notes, *masked),
-    )

@@ -329,6 +329,29 @@ def numbers_of(attributes: Mapping[str, Any], name: str, count: int | None = Non
     return numbers if wanted and value is not None else None
 
 
+def with_nan(variable: Variable, nodata_values: Sequence[float | None]) -> Variable:
+    """Return an array (bands, rows, columns) with its no-data value.
+
+    Bands with no-data values of their own become floats, in which NaN means no data: the value of
+    one band may be a measurement in another.
+    """
+    distinct = {str(nodata): nodata for nodata in nodata_values}
+    if len(distinct) == 1:
+        return replace(variable, nodata=nodata_values[0])
+    dtype = np.result_type(variable.dtype, np.float32)
+
+    def values(key: Key) -> Array:
+        data = variable.read(key)
+        result = data.astype(dtype)
+        for band, nodata in zip(range(data.shape[0]), nodata_values[key[0]], strict=False):
+            if nodata is not None:
+                result[band][data[band] == nodata] = np.nan
+        return result
+
+    size = bytes_of(variable.shape, dtype.itemsize)
+    return replace(variable, dtype=str(dtype), read=values, size=size, nodata=None)
+
+
 def masked(variable: Variable, mask: Callable[[Key], Array]) -> Variable:
     """Return an array (bands, rows, columns) as floats, NaN where its mask (rows, columns) is 0."""
     dtype = np.result_type(variable.dtype, np.float32)

@@ -31,7 +31,8 @@ TILE_BYTES = 24 * 2**20
 TILE_PIXELS = 4096
 BLOCK_ROWS = 256
 """Rows of a finished map at a time."""
-
+PROBABILITY_ROWS = 16
+"""Rows whose probabilities are computed at a time."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of finished rows and of all rows."""
@@ -65,10 +66,10 @@ class MapRows(Protocol):
         """(H, W) float32."""
 
 
-def row_blocks(values: Rows, rows: int = BLOCK_ROWS) -> Iterator[tuple[int, Array]]:
-    """Yield the first row and the values (h, W) of each block of `rows` rows."""
-    for top in range(0, values.shape[0], rows):
-        yield top, values[top : top + rows]
+def row_blocks(values: Rows) -> Iterator[tuple[int, Array]]:
+    """Yield the first row and the values (h, W) of each block of `BLOCK_ROWS` rows."""
+    for top in range(0, values.shape[0], BLOCK_ROWS):
+        yield top, values[top : top + BLOCK_ROWS]
 
 
 @dataclass(frozen=True)
@@ -155,32 +156,18 @@ def classify_whole(
     model: DeployedModel,
     cube: Rows,
     *,
-    nodata: float | None = None,
-    tile_rows: int | None = None,
-    smooth: str | None = None,
-    unknown: float | None = None,
     progress: Progress | None = None,
-    scaled: bool = False,
+    **how: Any,
 ) -> ClassMap:
     """Classify every pixel of a cube, without a look at its value range.
 
-    Arguments that are not listed are those of `classify_scene`.
-
     Args:
-        scaled: whether the cube was scaled by itself already, where the model needs that.
+        progress: as for `classify_scene`.
+        how: arguments of `classify_strips`.
     """
     height, width = cube.shape[:2]
     result = ClassMap(np.zeros((height, width), np.int32), np.zeros((height, width), np.float32))
-    strips = classify_strips(
-        model,
-        cube,
-        nodata=nodata,
-        tile_rows=tile_rows,
-        smooth=smooth,
-        unknown=unknown,
-        scaled=scaled,
-    )
-    for strip in strips:
+    for strip in classify_strips(model, cube, **how):
         rows = slice(strip.top, strip.top + len(strip.labels))
         result.labels[rows], result.confidence[rows] = strip.labels, strip.confidence
         if progress is not None:
@@ -323,12 +310,12 @@ def probability_rows(
     *,
     nodata: float | None = None,
     smooth: str | None = None,
-    rows: int = 16,
 ) -> Iterator[npt.NDArray[np.float32]]:
     """Yield probabilities (W, C) of each row, smoothed if the card says so; 0 without data.
 
-    Arguments are those of `classify_scene`; `rows` are classified at a time.
+    Arguments are those of `classify_scene`.
     """
+    rows = PROBABILITY_ROWS
     smoothing = chosen_smoothing(model, smooth)
     if smoothing is not None:
         yield from smoothed_rows(model, smoothing, cube, nodata, rows)

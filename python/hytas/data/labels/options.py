@@ -5,7 +5,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
+from hytas.data.labels.names import GivenNames, read_class_names
 from hytas.data.labels.shapes import Colour, colour_of
 from hytas.errors import InputError
 
@@ -68,6 +70,20 @@ class LabelOptions:
     class_field: str | None = None
     crs: str | None = None
     names: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        labels_key: str | None = None,
+        unlabelled: Given | None = None,
+        zero_is_a_class: bool = False,
+        class_field: str | None = None,
+        labels_crs: str | None = None,
+        class_names: GivenNames | None = None,
+    ) -> Self:
+        """Return the options that the arguments of `load_scene` mean."""
+        mark, names = parse_unlabelled(unlabelled), read_class_names(class_names)
+        return cls(labels_key, mark, zero_is_a_class, class_field, labels_crs, names)
 
     def refuse_colour(self, path: Path) -> None:
         """Refuse a colour of unlabelled pixels for a file that holds no picture."""

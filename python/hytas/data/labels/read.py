@@ -16,12 +16,10 @@ from hytas.data.labels.formats import NAMES, files_of, format_of
 from hytas.data.labels.maps import LabelMaps, check_map
 from hytas.data.labels.names import (
     NO_CLASS,
-    GivenNames,
     gdal_classes,
-    read_class_names,
     renamed,
 )
-from hytas.data.labels.options import Given, LabelOptions, parse_unlabelled
+from hytas.data.labels.options import LabelOptions
 from hytas.data.labels.shapes import Colour
 from hytas.data.labels.vector import of_shapes
 from hytas.data.limits import listed, printable
@@ -33,41 +31,23 @@ Map = npt.NDArray[np.int64]
 
 
 def labels_on_grid(
-    path: str | Path,
-    grid: Grid,
-    *,
-    labels_key: str | None = None,
-    unlabelled: Given | None = None,
-    zero_is_a_class: bool = False,
-    class_field: str | None = None,
-    labels_crs: str | None = None,
-    class_names: GivenNames | None = None,
-    class_ids: Mapping[str, int] | None = None,
+    path: str | Path, grid: Grid, class_ids: Mapping[str, int] | None = None, **given: Any
 ) -> LabelMaps:
     """Read a label raster, a label picture, or polygons and points, on the pixels of a cube.
 
     A raster with a place on the earth is brought onto the grid of a cube with a place, by nearest
     neighbour; a note says so. Without a place it must have the height and width of the cube.
-    `load_scene` and `hytas classify` both use this function. Arguments that are not listed are
-    those of `load_scene`.
 
     Args:
         grid: the pixels of the cube, and their place.
         class_ids: ids of classes by name, as those of a model; classes with these names get them.
+        given: arguments of `load_scene` about labels.
 
     Raises:
         InputError: the file holds no labels, or none in the cube; or a colour of a picture is no
             known class.
     """
-    options = LabelOptions(
-        labels_key,
-        parse_unlabelled(unlabelled),
-        zero_is_a_class,
-        class_field,
-        labels_crs,
-        read_class_names(class_names),
-    )
-    return labels_of(path, options, grid, class_ids)
+    return labels_of(path, LabelOptions.of(**given), grid, class_ids)
 
 
 def labels_of(

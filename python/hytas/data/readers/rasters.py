@@ -8,7 +8,6 @@ import itertools
 import json
 import logging
 import re
-import struct
 import warnings
 import zlib
 from codecs import BOM_UTF8
@@ -17,15 +16,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from hytas.data.axes import PAGE
 from hytas.data.grid import Grid, gdal
-from hytas.data.limits import bytes_of, check_count
 from hytas.data.no_data import not_storable
 from hytas.data.readers import envi
+from hytas.data.readers.tiff_pages import like_pages
 from hytas.data.record import (
     OPACITY,
     OPACITY_IS_A_BAND,
@@ -37,19 +36,15 @@ from hytas.data.record import (
     is_opacity,
     masked,
     with_alpha,
+    with_nan,
 )
-from hytas.data.wavelengths import band_facts, band_items, in_descriptions, nanometres
+from hytas.data.wavelengths import band_facts, band_items, in_descriptions
 from hytas.errors import InputError
 from hytas.lazy import library
 from hytas.types import Array
 
 CACHE_BYTES = 64 * 2**20
 """Of decoded blocks that GDAL keeps."""
-MOST_PAGES = 4000
-"""Pages of a TIFF, at most; a cube may have one for each band."""
-MOST_TAGS = 4096
-_LIKE = (254, 256, 257, 258, 277, 339)
-"""Tags of a page: kind of subfile, width, height, bits, samples, and the format of samples."""
 OPEN_FILES = 300
 CHECKED_BLOCKS = 2**16
 """Blocks of which it is remembered that their checksums are right."""
@@ -60,8 +55,6 @@ _COMPOSED = ("HFA", "PCIDSK", "ISIS3", "PDS4")
 _PLAIN = ("EHdr", "PCIDSK", "ISIS3", "PDS4")
 """Drivers that read values beyond the end of a file as 0."""
 _ESRI = (".bil", ".bip", ".bsq", ".flt")
-_BAND = re.compile(r"\d+a(?=[_.])|\d+")
-"""The number of a band in a name; Sentinel-2 has a band 8A."""
 _LETTERS = {"Y": "y", "X": "x", "C": "band", "S": "band"}
 """Axes in descriptions by tifffile -> names of dimensions."""
 
@@ -94,7 +87,7 @@ def read(path: Path, driver: str, name: str) -> Contents:
         has_mask = [flag.name for flag in dataset.mask_flag_enums[0]] == ["per_dataset"]
     # GDAL reads any text of an ENVI header as 0.
     nodata_values = (facts.nodata,) if driver == "ENVI" else nodata_values
-    variable = _with_nan(replace(unmarked, bands=bands, stored=stored), nodata_values)
+    variable = with_nan(replace(unmarked, bands=bands, stored=stored), nodata_values)
     if has_alpha:
         behind = slice(len(indexes), len(indexes) + 1)
         variable = masked(variable, lambda key: values((behind, *key[1:]))[0])
@@ -145,70 +138,6 @@ def read_esri(path: Path) -> Contents:
     """Describe an ESRI BIL, BIP, BSQ or FLT raster, given its header or its data file."""
     is_header = path.suffix.lower() == ".hdr"
     return read(envi.data_of(path, _ESRI) if is_header else path, "EHdr", "ESRI BIL")
-
-
-def read_bands(*paths: Path) -> Contents:
-    """Describe rasters of one band each, on one grid, as one cube.
-
-    The bands are in the order of their wavelengths if each file names one, else of their names.
-    """
-    files = [_one_band(path) for path in paths]
-    waves = [each.variables[0].bands for each in files]
-    listed = [
-        None if facts is None or facts.wavelengths is None else float(facts.wavelengths[0])
-        for facts in waves
-    ]
-    in_names, unit = in_descriptions([path.stem for path in paths])
-    if None in listed and (named := nanometres(in_names or [], unit)[0]) is not None:
-        listed = named.tolist()
-        waves = [BandFacts(named[[number]]) for number in range(len(paths))]
-    by_wave = None not in listed and len(set(listed)) == len(listed)
-    keys: list[Any] = listed if by_wave else [_natural(path.name) for path in paths]
-    order = sorted(range(len(paths)), key=lambda number: keys[number])
-    ordered = [files[number].variables[0] for number in order]
-    first = ordered[0]
-    for number, each in zip(order, ordered, strict=True):
-        _check_like(first, each, paths[number])
-    names = [paths[number].name for number in order]
-    note = (
-        f"{len(paths)} files are its bands, in the order of their "
-        f"{'wavelengths' if by_wave else 'names'}: {names[0]} to {names[-1]}"
-    )
-    dtype = np.result_type(*(each.dtype for each in ordered))
-
-    def values(key: Key) -> Array:
-        parts = [each.read((slice(0, 1), *key[1:]))[0] for each in ordered[key[0]]]
-        return np.stack(parts).astype(dtype, copy=False)
-
-    variable = replace(
-        first,
-        name=paths[0].parent.name,
-        shape=(len(ordered), *first.shape[1:]),
-        dtype=str(dtype),
-        read=values,
-        bands=_joined(waves, order),
-        size=bytes_of((len(ordered), *first.shape[1:]), dtype.itemsize),
-        stored=sum(each.stored for each in ordered),
-        is_colour=False,
-    )
-    variable = _with_nan(variable, [each.nodata for each in ordered])
-    return Contents(paths[0].parent, "files of bands", (variable,), (note,), sidecars=paths)
-
-
-def band_files(folder: Path) -> list[Path]:
-    """Return the rasters in a folder that are bands of one scene: their names differ by numbers."""
-    groups: dict[str, list[Path]] = {}
-    for path in rasters_in(folder):
-        groups.setdefault(_BAND.sub("#", path.name.lower()), []).append(path)
-    most = max(groups.values(), key=len, default=[])
-    return most if len(most) > 1 else []
-
-
-def rasters_in(folder: Path) -> list[Path]:
-    """Return the files in a folder that may be bands of a scene, by their suffixes."""
-    files = (path for path in sorted(folder.iterdir()) if path.is_file())
-    ends = (".tif", ".tiff", ".img", ".bil", ".jp2")
-    return [path for path in files if path.suffix.lower() in ends]
 
 
 @contextmanager
@@ -340,29 +269,6 @@ def _variable(dataset: Any, indexes: Sequence[int], name: str, values: Any) -> V
 
 def _numpy(text: str) -> "np.dtype[Any]":
     return np.dtype({"complex_int16": "complex64"}.get(text, text))
-
-
-def _with_nan(variable: Variable, nodata_values: Sequence[float | None]) -> Variable:
-    """Return an array (bands, rows, columns) with its no-data value.
-
-    Bands with no-data values of their own become floats, in which NaN means no data: the value of
-    one band may be a measurement in another.
-    """
-    distinct = {str(nodata): nodata for nodata in nodata_values}
-    if len(distinct) == 1:
-        return replace(variable, nodata=nodata_values[0])
-    dtype = np.result_type(variable.dtype, np.float32)
-
-    def values(key: Key) -> Array:
-        data = variable.read(key)
-        result = data.astype(dtype)
-        for band, nodata in zip(range(data.shape[0]), nodata_values[key[0]], strict=False):
-            if nodata is not None:
-                result[band][data[band] == nodata] = np.nan
-        return result
-
-    size = bytes_of(variable.shape, dtype.itemsize)
-    return replace(variable, dtype=str(dtype), read=values, size=size, nodata=None)
 
 
 def _grid(dataset: Any) -> Grid | None:
@@ -541,76 +447,3 @@ def _stack_dims(path: Path, shape: tuple[int, ...]) -> tuple[str, ...]:
         return (PAGE, "", "")
     dims = [_LETTERS.get(letter, "") for letter in str(axes)]
     return tuple(dims) if len(dims) == len(shape) else (PAGE, "", "")
-
-
-def like_pages(path: Path) -> list[int]:
-    """Return the places of a TIFF's pages that have the size and type of the first one.
-
-    Raises:
-        ValueError: a page lies outside the file, or the pages form a ring.
-    """
-    pages: list[tuple[int, dict[int, bytes]]] = []
-    seen: set[int] = set()
-    with path.open("rb") as file:
-        head = file.read(16)
-        order = "<" if head[:2] == b"II" else ">"
-        is_big = struct.unpack(order + "H", head[2:4])[0] == 43
-        forms = ("Q", "HHQ8s", "Q") if is_big else ("H", "HHI4s", "I")
-        count, tag, link = (struct.Struct(order + form) for form in forms)
-        at = link.unpack(head[8:16] if is_big else head[4:8])[0]
-        while at:
-            if at in seen:
-                raise ValueError(f"its pages form a ring: the page at byte {at} follows itself")
-            seen.add(at)
-            check_count(len(seen), "pages", MOST_PAGES)
-            file.seek(at)
-            number = count.unpack(_read(file, count.size))[0]
-            if number > MOST_TAGS:
-                raise ValueError(f"the page at byte {at} has {number} tags")
-            data = _read(file, number * tag.size)
-            pages.append((at, {code: value for code, _, _, value in tag.iter_unpack(data)}))
-            end = file.read(link.size)  # some programs write no link behind the last page
-            at = link.unpack(end)[0] if len(end) == link.size else 0
-    first = pages[0][1]
-    return [at for at, own in pages if all(own.get(code) == first.get(code) for code in _LIKE)]
-
-
-def _read(file: BinaryIO, size: int) -> bytes:
-    data = file.read(size)
-    if len(data) < size:
-        raise ValueError("the file ends inside a page")
-    return data
-
-
-def _one_band(path: Path) -> Contents:
-    driver = {".img": "HFA", ".bil": "EHdr", ".jp2": "JP2OpenJPEG"}.get(
-        path.suffix.lower(), "GTiff"
-    )
-    contents = read_envi(path) if envi.header_of(path) else read(path, driver, driver)
-    if 1 not in contents.variables[0].shape[:1]:
-        rule = f"{path.name} has {contents.variables[0].shape[0]} bands; files of one are joined"
-        raise InputError(rule=rule)
-    return contents
-
-
-def _check_like(first: Variable, other: Variable, path: Path) -> None:
-    if first.shape != other.shape:
-        sizes = [f"{each.shape[1]} x {each.shape[2]}" for each in (other, first)]
-        rule = f"{path.name} has {sizes[0]} pixels, and {first.name} {sizes[1]}"
-        raise InputError(rule=rule, hint="bring the bands onto one grid, such as by gdalwarp -tr")
-    if first.grid is not None and other.grid is not None and not first.grid.is_same(other.grid):
-        raise InputError(rule=f"{path.name} lies on another grid than the other bands")
-
-
-def _joined(each: Sequence[BandFacts | None], order: Sequence[int]) -> BandFacts | None:
-    facts = [each[number] or BandFacts() for number in order]
-
-    def column(name: str) -> Any:
-        values = [getattr(one, name) for one in facts]
-        return None if any(value is None for value in values) else np.concatenate(values)
-
-    return BandFacts(column("wavelengths"), column("fwhm"), column("good"))
-
-
-def _natural(name: str) -> list[Any]:
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name.lower())]

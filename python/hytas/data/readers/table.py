@@ -11,7 +11,7 @@ from hytas.data.datasets import SCENES
 from hytas.data.limits import listed, printable
 from hytas.data.products import dlr
 from hytas.data.products.table import refined
-from hytas.data.readers import envi, hdf5, rasters
+from hytas.data.readers import band_files, envi, hdf5, rasters
 from hytas.data.readers.guard import GUARD
 from hytas.data.readers.numpy_files import AS_CSV
 from hytas.data.record import Contents, reading
@@ -163,21 +163,21 @@ def open_file(path: Named, argument: str = "data") -> Contents:
 
 def is_scene_folder(path: Path) -> bool:
     """Return whether a folder is a scene: a Zarr store, or files of bands."""
-    return path.is_dir() and (_is_zarr(path) or bool(rasters.band_files(path)))
+    return path.is_dir() and (_is_zarr(path) or bool(band_files.files_in(path)))
 
 
 def _folder(path: Path, argument: str) -> Contents:
     if _is_zarr(path):
         with reading(argument, path, "Zarr store"):
             return GUARD.contents("netcdf:read_zarr", (path,))
-    files = rasters.band_files(path)
+    files = band_files.files_in(path)
     if not files:
         rule = "is not a file, and no folder of a Zarr store or of files of bands"
         inside = [each.name for each in sorted(path.iterdir()) if each.suffix.lower() in _SCENES]
         hint = f"name a file in it, such as {printable(inside[0])}" if inside else ""
         raise InputError(argument, path, rule, _cure(path, argument) or hint)
     contents = _files(tuple(files), argument)
-    left = [each.name for each in rasters.rasters_in(path) if each not in files]
+    left = [each.name for each in band_files.rasters_in(path) if each not in files]
     if not left:
         return contents
     note = f"other rasters in the folder are not used: {listed(left)}"
@@ -193,7 +193,7 @@ def _files(paths: tuple[Path, ...], argument: str) -> Contents:
     with reading(argument, paths[0].parent if paths else "", "set of bands"):
         if not paths:
             raise InputError(rule="an empty list of files")
-        return GUARD.contents("rasters:read_bands", paths)
+        return GUARD.contents("band_files:read", paths)
 
 
 def _is_zarr(path: Path) -> bool:

@@ -26,7 +26,7 @@ help:
 	@echo "make tidy     clang-tidy over the C++ sources; a warning is an error"
 	@echo "make format   rewrite the sources in the house's format"
 	@echo "make stubs    write python/hytas/_engine.pyi from the built module"
-	@echo "make bench    the benchmarks of docs/measured.md"
+	@echo "make bench    speed of engine, exported models and scores, as in docs/measured.md"
 	@echo "make regression  engine and scores against another commit, BASE=HEAD~1; fails if 1.25 times slower"
 	@echo "make gpu      tests and benchmarks on a GPU, one table in runs/; DEVICE=cpu rehearses it,"
 	@echo "              VENV= takes the packages of PYTHON and needs no network, TABLE=FILE, DATA=SCENE"
@@ -126,7 +126,7 @@ stubs: $(VENV)/linting
 	cp build/stubs/hytas/_engine.pyi python/hytas/_engine.pyi
 
 bench: $(VENV)/testing
-	for file in $(filter-out benchmarks/gpu.py benchmarks/regression.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$file || exit 1; done
+	for name in engine inference proxies; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 # Compares the speed of the engine and of the scores with that of another commit.
 BASE ?= HEAD~1

@@ -24,6 +24,7 @@ from hytas.workers import (
     worker_count,
 )
 from hytas.workers.local import Processes
+from refusals import refuses
 
 SCRIPT = """
 import os, time
@@ -203,8 +204,11 @@ def test_how_many_work_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("text", ["many", "0", "-1", "1025", "dask", "ray-head:10001"])
 def test_workers_that_are_not_there_are_named(text: str) -> None:
-    with pytest.raises(InputError, match=f"workers='{text}': must be local, a number"):
+    with refuses("workers", text, "must be local, a number"):
         check_workers(text)
+    named = int(text) if text.strip("-").isdecimal() else text
+    with refuses("workers", text, "must be local, a number"), open_workers(named):
+        pass
 
 
 @pytest.mark.parametrize(

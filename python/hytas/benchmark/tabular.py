@@ -180,7 +180,7 @@ class Benchmark:
         Raises:
             InputError: an unknown strategy or metric, or a number below 1.
         """
-        every = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+        every = list(range(seeds) if isinstance(seeds, int | np.integer) else seeds)
         values = self._table.measured if lead is None else self._column(lead, None)
         make = maker_of(strategy, self.space, budget) if isinstance(strategy, str) else strategy
         return simulate(self._pool, self._table.accuracy, make, budget, every, lambda _: values)

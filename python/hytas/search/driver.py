@@ -162,15 +162,7 @@ def search(
     latest = _Latest(fitness)
     # The fitness of the first candidates of `done`, as the strategy knows it.
     values_before = np.empty(0)
-    done = {item.id: item for item in store.evaluations()}
-    lost = [number for number in range(evolution.evaluated) if number not in done]
-    if lost:
-        raise InputError(
-            store.path,
-            rule=f"damaged: of the {evolution.evaluated} candidates that the search scored, number "
-            f"{lost[0]} is missing",
-            hint="choose another folder",
-        )
+    done = _known(store, evolution.evaluated)
     given = [(-1 - number, one) for number, one in enumerate(start_with) if -1 - number not in done]
     for fresh in scored(feasible.space, scorer, -1, given, len(given)):
         store.add(fresh)
@@ -202,6 +194,16 @@ def search(
             store.save_state(evolution.state())
     front = [done[number] for number in evolution.front()[0].tolist()]
     return _result(done, latest, front, exhausted)
+
+
+def _known(store: EvaluationStore, evaluated: int) -> dict[int, Evaluation]:
+    """Return the candidates of a store by number; refuse one that lost a scored candidate."""
+    known = {item.id: item for item in store.evaluations()}
+    lost = next((number for number in range(evaluated) if number not in known), None)
+    if lost is not None:
+        rule = f"damaged: of the {evaluated} candidates that the search scored, number {lost} is "
+        raise InputError(store.path, rule=f"{rule}missing", hint="choose another folder")
+    return known
 
 
 class _Latest:

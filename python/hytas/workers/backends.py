@@ -172,6 +172,7 @@ def _local_count(
     if named is None or named in LOCAL:
         return worker_count(on_cpu, sent_bytes, shared_gpu)
     if isinstance(named, int) or (isinstance(named, str) and named.isdecimal()):
+        check_workers(str(named))
         return int(named)
     return None
 

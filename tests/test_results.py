@@ -15,7 +15,6 @@ def metrics(**changed: Any) -> dict[str, Any]:
     return {
         "unit": "pixels",
         "test": REPORT,
-        "parity": {"formats": {"onnx": {"max_difference": 2e-7}, "pt": {"max_difference": 0.0}}},
         "training": {"history": []},
         "calibration": {"temperature": 0.5, "pixels": 60, "ECE_before": 0.2, "ECE_after": 0.1},
         "smoothing": {"method": "guided", "pixels": 60, "OA_raw": 0.5, "OA_smoothed": 0.75},
@@ -42,10 +41,6 @@ def test_a_calibration_says_why_its_error_on_held_out_pixels_grew() -> None:
     )
     assert replace(on_others, ECE_after=0.1).describe().endswith("0.141 before and 0.100 after")
     assert not replace(on_others, unlabelled=0).why_larger
-
-
-def test_the_largest_difference_is_of_all_formats() -> None:
-    assert Results.of(metrics()).largest_difference == 2e-7
 
 
 def test_the_winner_leads_the_comparison() -> None:
@@ -77,9 +72,7 @@ def test_the_json_form_repeats_what_metrics_say() -> None:
     assert (found["test"], found["seeds"]) == (REPORT, None)
 
 
-@pytest.mark.parametrize(
-    "broken", [{}, {"test": {}}, metrics(smoothing={"colour": 1}), metrics(parity=3)]
-)
+@pytest.mark.parametrize("broken", [{}, {"test": {}}, metrics(smoothing={"colour": 1})])
 def test_what_are_no_results_is_refused(broken: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="not the metrics of a run"):
         Results.of(broken)

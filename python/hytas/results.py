@@ -145,7 +145,6 @@ class MethodResult:
     Attributes:
         name: of the method, or `WINNER`.
         held_out: accuracy on held-out pixels; None if there are none.
-        held_out_smoothed: the same in a smoothed map; None without maps.
         test: accuracy report on the test pixels.
         smoothed: the same with smoothing, or None.
         scenes: of each scene "name", "learnt", and "test", its accuracy report or None.
@@ -156,7 +155,6 @@ class MethodResult:
     name: str
     title: str
     held_out: float | None
-    held_out_smoothed: float | None
     test: Report
     smoothed: Report | None
     scenes: Sequence[Mapping[str, Any]] = ()
@@ -204,7 +202,6 @@ class Results:
         update: for a run that began with a model "from", "scenes" (each with "before" and "after")
             and "reason"; else None.
         comparison: with the reference methods; None if the run fitted none.
-        largest_difference: of the exported files from torch, on all test pixels.
         split: counts and overlap of training and test pixels.
     """
 
@@ -219,7 +216,6 @@ class Results:
     self_training: SelfTraining | None
     update: Mapping[str, Any] | None
     comparison: Comparison | None
-    largest_difference: float
     split: Mapping[str, Any]
     training: Mapping[str, Any]
     values: Mapping[str, Any] = field(repr=False)
@@ -232,7 +228,6 @@ class Results:
             InputError: it is not the metrics of a run.
         """
         try:
-            parity = metrics["parity"]["formats"].values()
             smoothing, self_training = metrics.get("smoothing"), metrics.get("self_training")
             return cls(
                 metrics.get("unit", "pixels"),
@@ -246,7 +241,6 @@ class Results:
                 None if self_training is None else SelfTraining(**self_training),
                 metrics.get("further"),
                 _comparison(metrics),
-                max((one["max_difference"] for one in parity), default=0.0),
                 metrics.get("split", {}),
                 metrics["training"],
                 metrics,
@@ -317,7 +311,6 @@ def _method(
         name,
         title,
         validation["OA"].get(name),
-        validation.get("smoothed", {}).get(name),
         reached["test"],
         reached.get("smoothed"),
         reached.get("scenes") or [],

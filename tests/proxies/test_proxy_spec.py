@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hytas.errors import InputError
-from hytas.proxies import PROXIES, base_proxies, fitness, parse_proxies, rank_mean, ranks
+from hytas.proxies import PROXIES, base_proxies, fitness, parse_proxies, rank_mean
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_combination_gives_way_to_its_members() -> None:
 
 def test_ranks() -> None:
     values = [3.0, np.nan, 1.0, 3.0]
-    np.testing.assert_allclose(ranks(values), [0.875, np.nan, 0.5, 0.875])
+    np.testing.assert_allclose(rank_mean([values]), [0.875, np.nan, 0.5, 0.875])
     np.testing.assert_allclose(rank_mean([[1, 2, 3, 4], [4, 3, 2, 1]]), [0.625] * 4)
 
 

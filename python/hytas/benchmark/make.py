@@ -19,14 +19,13 @@ from hytas.run.context import Run, RunContext, open_run
 from hytas.run.folder import read_json, write_json
 from hytas.run.progress import SILENT, Report
 from hytas.search import EvaluationStore, scored
+from hytas.supernet.settings import UNIFORM
 from hytas.workers import WorkersLike
 
 CARD = "benchmark.json"
 CHUNK = 16  # networks between two writes, where this process alone scores
 WRITE_SECONDS = 60.0
 """Interval at which the table is written while networks train."""
-UNIFORM = ("choices", "architectures")
-"""Drawn with equal probability: the choices of each gene, or whole architectures."""
 MOST_DRAWS = 64
 """Draws for a network, at most; if most draws repeat others, there are no more architectures."""
 
@@ -87,7 +86,8 @@ def draw(feasible: Feasible, number: int, seed: int, uniform: str) -> list[dict[
     """Return `number` distinct architectures that fit; fewer of them are a beginning of more.
 
     Args:
-        uniform: one of `UNIFORM`.
+        uniform: what is drawn with equal probability, the choices of each gene or whole
+            architectures: one of `UNIFORM`.
     """
     if uniform not in UNIFORM:
         raise InputError("uniform", uniform, f"must be one of {', '.join(UNIFORM)}")

@@ -14,7 +14,6 @@ from hytas.export.formats import (
 )
 from hytas.export.onnx_file import export_onnx
 from hytas.export.parity import ExportError, Parity, check_parity
-from hytas.export.torch_files import export_torchscript
 
 __all__ = [
     "FILES",
@@ -30,6 +29,5 @@ __all__ = [
     "export_file",
     "export_formats",
     "export_onnx",
-    "export_torchscript",
     "file_of",
 ]

@@ -11,7 +11,7 @@ from hytas.proxies.spec import (
     fitness,
     parse_proxies,
 )
-from hytas.proxies.table import COMBINATIONS, PROXIES, Proxy, rank_mean, ranks
+from hytas.proxies.table import COMBINATIONS, PROXIES, Proxy, rank_mean
 
 if TYPE_CHECKING:
     from hytas.proxies.evaluator import Evaluator, proxy_batch
@@ -30,7 +30,6 @@ __all__ = [
     "parse_proxies",
     "proxy_batch",
     "rank_mean",
-    "ranks",
     "with_workers",
 ]
 

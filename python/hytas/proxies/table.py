@@ -159,16 +159,11 @@ PROXIES: dict[str, Proxy] = {
 fill("proxy", PROXIES, lambda name, entry: Proxy(entry[0], **entry[1]))
 
 
-def ranks(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the ranks in (0, 1] of scores (n,), ascending; equals share their mean rank.
+def _ranks(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the ranks in 1..n of scores (n,), ascending; equals share their mean rank.
 
     NaN ranks below every number, and stays NaN.
     """
-    return _counted_ranks(scores) / max(1, len(scores))
-
-
-def _counted_ranks(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the same ranks in 1..n."""
     from scipy.stats import rankdata
 
     values = np.asarray(scores, dtype=np.float64)
@@ -188,9 +183,7 @@ def rank_mean(columns: Sequence[Sequence[float] | NDArray[np.float64]]) -> NDArr
         columns: of each proxy the scores (n,) of the same architectures.
     """
     # Sums of whole and half numbers are exact: equal architectures stay equal.
-    total: NDArray[np.float64] = np.stack([_counted_ranks(column) for column in columns]).sum(
-        axis=0
-    )
+    total: NDArray[np.float64] = np.stack([_ranks(column) for column in columns]).sum(axis=0)
     return total / (len(columns) * max(1, len(total)))
 
 

@@ -114,7 +114,6 @@ class SearchResult:
 
     Attributes:
         winner: the candidate with the best fitness; of equals the earlier one.
-        fitness: its fitness.
         front: candidates that no other beats in fitness and all minimised costs, with their
             fitness. Without minimised costs these are the winner and its equals.
         evaluated: number of scored candidates.
@@ -123,7 +122,6 @@ class SearchResult:
     """
 
     winner: Evaluation
-    fitness: float
     front: tuple[tuple[Evaluation, float], ...]
     evaluated: int
     failed: int
@@ -328,10 +326,10 @@ def _result(
             f"proxy: no architecture of {len(items)} got a score"
             + (f"; the first reason: {reasons[0]}" if reasons else "")
         )
-    value, _, winner = max(valid, key=lambda entry: entry[:2])
+    *_, winner = max(valid, key=lambda entry: entry[:2])
     failed = len(items) - len(valid)
     valued = tuple((item, values[item.id]) for item in front)
-    return SearchResult(winner, value, valued, len(items), failed, exhausted)
+    return SearchResult(winner, valued, len(items), failed, exhausted)
 
 
 class _Clock:

@@ -1,19 +1,17 @@
 """Search spaces: their architectures, with costs and keys. No torch here."""
 
-from hytas.spaces.budgets import file_digests, is_space_file, parse_budget, with_files
+from hytas.spaces.budgets import file_digests, parse_budget, with_files
 from hytas.spaces.genes import mlp_width
 from hytas.spaces.names import DEFAULT_SPACE, IMAGE_SPACE, PAPER_SPACE, space_of
 from hytas.spaces.opening import open_space
-from hytas.spaces.shape import InputShape, check_band_group
+from hytas.spaces.shape import InputShape
 
 __all__ = [
     "DEFAULT_SPACE",
     "IMAGE_SPACE",
     "PAPER_SPACE",
     "InputShape",
-    "check_band_group",
     "file_digests",
-    "is_space_file",
     "mlp_width",
     "open_space",
     "parse_budget",

@@ -7,13 +7,11 @@ from hytas.lazy import lazy
 if TYPE_CHECKING:
     from hytas.supernet.inherited import InheritedScore, Judge
     from hytas.supernet.learner import SupernetLearner
-    from hytas.supernet.settings import METHODS, UNIFORM, SupernetSettings
+    from hytas.supernet.settings import SupernetSettings
     from hytas.supernet.space_quality import EvolutionSettings
     from hytas.supernet.weights import Supernet
 
 __all__ = [
-    "METHODS",
-    "UNIFORM",
     "EvolutionSettings",
     "InheritedScore",
     "Judge",

@@ -20,6 +20,7 @@ from hytas.data import Preprocessing, load_scene, make_split
 from hytas.deploy.bench import Setting, bench, repeat
 from hytas.export import describe, export_formats
 from hytas.models import InputShape, SensorModel, build_network
+from networks import pixel_network
 
 ONNX, TORCH = "hytas.deploy.bench", "hytas.export.bench_torch"
 FORMATS = ("onnx", "onnx-int8", "onnx-scene")
@@ -33,31 +34,8 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
         "num_heads": [4] * 5,
         "mlp_ratio": [2] * 5,
     },
-    "pixels": {
-        "space": "hytas-wide",
-        "tokens": "pixel",
-        "patch": 7,
-        "band_width": 3,
-        "band_stride": 2,
-        "pooling": "centre",
-        "fusion": "no",
-        "embed_dim": 96,
-        "band_depth": 0,
-        "pixel_depth": 4,
-        "band_mixer": "attention",
-        "band_gate": "no",
-        "band_heads": 2,
-        "pixel_mixer": "attention",
-        "pixel_gate": "no",
-        "pixel_heads": 4,
-        "band_mlp": [],
-        "pixel_mlp": [2] * 4,
-    },
-}
-ARCHITECTURES["small"] = ARCHITECTURES["pixels"] | {
-    "embed_dim": 80,
-    "pixel_depth": 1,
-    "pixel_mlp": [3],
+    "pixels": pixel_network(4, 96, pooling="centre"),
+    "small": pixel_network(1, 80, 3, pooling="centre"),
 }
 
 

@@ -25,28 +25,10 @@ from hytas.machine import one_thread
 from hytas.models import build_network
 from hytas.run import RunConfig
 from hytas.run.prepared import PreparedScene, prepare_scene
-from hytas.train import Recipe, train
+from hytas.train import Recipe, logits_of, train
+from networks import pixel_network
 
-ARCHITECTURE = {
-    "space": "hytas-wide",
-    "tokens": "pixel",
-    "patch": 7,
-    "band_width": 3,
-    "band_stride": 2,
-    "pooling": "class",
-    "fusion": "no",
-    "embed_dim": 64,
-    "band_depth": 0,
-    "pixel_depth": 3,
-    "band_heads": 2,
-    "band_mlp": [],
-    "pixel_heads": 4,
-    "band_mixer": "attention",
-    "band_gate": "no",
-    "pixel_mixer": "attention",
-    "pixel_gate": "no",
-    "pixel_mlp": [2, 2, 2],
-}
+ARCHITECTURE = pixel_network(3, 64)
 BLOCK, INNER_BLOCK, GUARD = 16, 8, 3
 
 
@@ -77,14 +59,10 @@ def train_once(data: PreparedScene, recipe: Recipe) -> tuple[float, float]:
     network = build_network(ARCHITECTURE, data.shape, drop_path=recipe.drop_path, seed=seed)
     nothing = data.labelled(split.train[:0])
     train(network, data.labelled(split.train), nothing, recipe, seed=seed)
-    telling, hits, loss = data.labelled(split.test), 0, 0.0
-    with torch.no_grad():
-        for chosen in telling.positions(torch.device("cpu")):
-            patches, classes = telling.batch(chosen, torch.device("cpu"))
-            logits = network.eval()(patches)
-            hits += int((logits.argmax(1) == classes).sum())
-            loss += float(F.cross_entropy(logits, classes, reduction="sum"))
-    return hits / len(telling), loss / len(telling)
+    logits = logits_of(network, data.unlabelled(split.test), torch.device("cpu"))
+    targets = data.targets(split.test)
+    loss = F.cross_entropy(torch.from_numpy(logits), torch.from_numpy(targets))
+    return float((logits.argmax(axis=1) == targets).mean()), float(loss)
 
 
 @click.command()

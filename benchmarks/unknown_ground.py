@@ -28,27 +28,9 @@ from hytas.run import RunConfig
 from hytas.run.prepared import prepare_scene
 from hytas.temperature import fit_temperature
 from hytas.train import Recipe, logits_of, train
+from networks import pixel_network
 
-ARCHITECTURE = {
-    "space": "hytas-wide",
-    "tokens": "pixel",
-    "patch": 5,
-    "band_width": 3,
-    "band_stride": 2,
-    "pooling": "class",
-    "fusion": "no",
-    "embed_dim": 32,
-    "band_depth": 0,
-    "pixel_depth": 2,
-    "band_heads": 2,
-    "band_mlp": [],
-    "pixel_heads": 4,
-    "band_mixer": "attention",
-    "band_gate": "no",
-    "pixel_mixer": "attention",
-    "pixel_gate": "no",
-    "pixel_mlp": [2, 2],
-}
+ARCHITECTURE = pixel_network(2, 32, patch=5)
 FEWEST = 15
 """Pixels of a class that is left out."""
 SHARE = 0.05

@@ -29,6 +29,7 @@ RANK = {
     "metrics": 1,
     "results": 1,
     "temperature": 1,
+    "class_prior": 1,
     "spaces": 1,
     "model_card": 1,
     "pictures": 1,

@@ -15,7 +15,7 @@ Report = Mapping[str, Any]
 WINNER = "winner"
 RESULTS = (
     *("test", "seeds", "references", "calibration", "smoothed", "smoothing", "self_training"),
-    "parity",
+    *("class_prior", "parity"),
 )
 """Parts of `metrics.json` that the JSON form of an outcome repeats."""
 
@@ -138,6 +138,53 @@ class SelfTraining(Decision):
         return f"self-training is {'used' if self.used else 'not used'}: {why}"
 
 
+@dataclass(frozen=True)
+class ClassPrior(Decision):
+    """Whether a model assumes the class shares around its labels, and why.
+
+    Attributes:
+        pixels: held-out pixels that were compared.
+        unlabelled: pixels around the labels whose shares were estimated.
+        labels, scene: class shares of the training pixels, and of these together with the pixels
+            around them; empty if they were not estimated.
+        distance: of both, total variation.
+        error: the same of the estimated shares of held-out pixels and their true ones.
+        strength: exponent of the ratio of both by which the model weights its classes.
+        OA_before, OA_after: accuracy on the held-out pixels without and with it, of the map that
+            the run makes.
+        reason: why not; else empty.
+    """
+
+    used: bool
+    pixels: int = 0
+    unlabelled: int = 0
+    labels: Sequence[float] = ()
+    scene: Sequence[float] = ()
+    distance: float = 0.0
+    error: float = 0.0
+    strength: float = 0.0
+    OA_before: float | None = None
+    OA_after: float | None = None
+    reason: str = ""
+
+    def describe(self) -> str:
+        """Return one line for the user."""
+        shares = ""
+        if self.unlabelled:
+            shares = (
+                f"; those of {self.unlabelled} pixels around the labels are {self.distance:.2f} away "
+                f"from these, and their estimate errs by {self.error:.2f}"
+            )
+        if not self.used:
+            return f"the model keeps the class shares of the labels: {self.reason}{shares}"
+        part = "" if self.strength == 1 else f" with exponent {self.strength:g}"
+        return (
+            f"the model assumes the class shares around the labels{part}: OA on {self.pixels} "
+            f"validation pixels, which have the shares of the labels, {self.OA_before:.4f} without "
+            f"and {self.OA_after:.4f} with them{shares}"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class MethodResult:
     """The winner, or a reference method, on the same pixels.
@@ -198,7 +245,7 @@ class Results:
         scenes, scenes_smoothed: of each scene "name", "learnt", and "test", its accuracy report.
         seeds: of several final trainings "of", the seeds, and for each figure "mean", "std" and
             "values"; also in "smoothed" and "per_class". Empty for one training.
-        calibration, smoothing, self_training: the decisions of the final training.
+        calibration, smoothing, self_training, class_prior: the decisions of the final training.
         update: for a run that began with a model "from", "scenes" (each with "before" and "after")
             and "reason"; else None.
         comparison: with the reference methods; None if the run fitted none.
@@ -214,6 +261,7 @@ class Results:
     calibration: Calibration
     smoothing: SmoothingChoice | None
     self_training: SelfTraining | None
+    class_prior: ClassPrior | None
     update: Mapping[str, Any] | None
     comparison: Comparison | None
     split: Mapping[str, Any]
@@ -229,6 +277,7 @@ class Results:
         """
         try:
             smoothing, self_training = metrics.get("smoothing"), metrics.get("self_training")
+            class_prior = metrics.get("class_prior")
             return cls(
                 metrics.get("unit", "pixels"),
                 metrics["test"],
@@ -239,6 +288,7 @@ class Results:
                 Calibration(**metrics.get("calibration", {})),
                 None if smoothing is None else SmoothingChoice(**smoothing),
                 None if self_training is None else SelfTraining(**self_training),
+                None if class_prior is None else ClassPrior(**class_prior),
                 metrics.get("further"),
                 _comparison(metrics),
                 metrics.get("split", {}),
@@ -266,6 +316,8 @@ class Results:
         lines = [] if self.smoothing is None else [self.smoothing.describe()]
         if self.self_training is not None and self.self_training.pixels:
             lines.append(self.self_training.describe())
+        if self.class_prior is not None and self.class_prior.unlabelled:
+            lines.append(self.class_prior.describe())
         return [*lines, self.calibration.describe()]
 
     def to_dict(self) -> dict[str, Any]:

@@ -78,6 +78,11 @@ def _decisions(results: Results) -> Iterator[str]:
         was = "is used" if further.used else "is not used"
         both = _both(further.pixels, further.OA_before, further.OA_after)
         yield f"self-training {was}{both}"
+    prior = results.class_prior
+    if prior is not None and prior.unlabelled:
+        shares = f"of {prior.unlabelled:,} pixels around the labels" if prior.used else "of the labels"
+        both = _both(prior.pixels, prior.OA_before, prior.OA_after)
+        yield f"the model assumes the class shares {shares}{both}"
     if calibration.reason:
         yield f"the confidence is not calibrated: {calibration.reason}"
     elif calibration.ECE_before is not None and calibration.ECE_after is not None:

@@ -89,7 +89,11 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> dict[str, Any]:
         else (),
         "verdict": words.verdict(results) if results else "The run is not finished.",
         "map_notes": (
-            [*words.about_smoothing(results), *words.about_self_training(results)]
+            [
+                *words.about_smoothing(results),
+                *words.about_self_training(results),
+                *words.about_class_prior(results),
+            ]
             if results
             else ()
         ),

@@ -121,6 +121,23 @@ def about_self_training(results: Results) -> list[str]:
     return sentences
 
 
+def about_class_prior(results: Results) -> list[str]:
+    """Say that the model assumes other class shares than its labels have, and which."""
+    choice = results.class_prior
+    if choice is None or not choice.used:
+        return []
+    rows = sorted(
+        zip(choice.labels, choice.scene, results.test["per_class"], strict=True),
+        key=lambda row: row[0] / row[1],
+    )
+    told = (f"{name} {share(after)} ({share(before)})" for before, after, name in (rows[0], rows[-1]))
+    return [
+        "The model assumes the class shares around the labels, estimated from "
+        f"{choice.unlabelled:,} unlabelled pixels. In brackets are those of the labels: "
+        f"{', '.join(told)}."
+    ]
+
+
 def weakest(metrics: Mapping[str, Any]) -> list[tuple[str, float, int]]:
     """Return the classes of an accuracy below 80 %, the worst first: name, accuracy, pixels."""
     test = metrics["test"]

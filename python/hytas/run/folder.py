@@ -273,7 +273,7 @@ class RunFolder:
             trained = self.training_began()
             compared = stored if trained else stored.with_length_of(config)
             free = ["effort", "minutes", "control"]
-            free += [] if trained else ["smooth", "self_training"]
+            free += [] if trained else ["smooth", "self_training", "class_prior"]
             free += ["recipe"] if self.architecture.exists() and not trained else []
             if lines := _moved(config).differences(_moved(compared), (*REPORTED, "seeds", *free)):
                 rule = f"belongs to another configuration: {'; '.join(lines)}"

@@ -412,6 +412,14 @@ class FinalSettings:
         estimator=True,
         only="scenes",
     )
+    class_prior: str = _training(
+        "auto",
+        "Class shares that the model assumes: those around the labels, estimated from unlabelled "
+        "pixels, where test pixels lie among labelled ones and validation pixels allow it (auto); "
+        "or those of the labels (labels).",
+        rule=OneOf(("auto", "labels")),
+        only="scenes",
+    )
     smooth: str = setting(
         "auto",
         "Smooth class probabilities by a guided filter, which removes speckle from the map "

@@ -20,8 +20,9 @@ TRAINING = "hytas.training"
 CALIBRATION = "calibration"
 SMOOTHING = "smoothing"
 SELF_TRAINING = "self_training"
-"""Entries of a training with the facts of its calibration, of the choice of smoothing and of
-self-training."""
+CLASS_PRIOR = "class_prior"
+"""Entries of a training with the facts of its calibration, of the choice of smoothing, of
+self-training and of the class prior."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,7 @@ from hytas.run.delivering.report_pixels import classify_parts, report_pixels
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import PreparedData
 from hytas.run.progress import Report
-from hytas.run.weights import CALIBRATION, SELF_TRAINING, SMOOTHING, TrainedModel, load_weights
+from hytas.run.weights import CALIBRATION, CLASS_PRIOR, SELF_TRAINING, SMOOTHING, TrainedModel, load_weights
 
 PARITY_BATCH = 64
 MAIN_FORMATS = ("onnx", "torchscript")  # every run writes these
@@ -97,6 +97,7 @@ def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[s
         "calibration": training.pop(CALIBRATION),
         "smoothing": training.pop(SMOOTHING, None),
         "self_training": training.pop(SELF_TRAINING, None),
+        "class_prior": training.pop(CLASS_PRIOR, None),
         "parity": parity.to_dict(),
         "split": {
             "kind": split.kind,

@@ -65,6 +65,10 @@ class Decisions(NamedTuple):
     self_training: SelfTraining
     unknown: UnknownGround | None = None
 
+    def unknown_of(self, records: Sequence[HeldOut]) -> UnknownGround | None:
+        """Return the score for unknown ground by other records of the same networks."""
+        return fit_unknown(records, self.self_training.used, self.calibration.temperature)
+
 
 def decide(
     records: Sequence[HeldOut], smoother: Smoother | None, conditions: Conditions

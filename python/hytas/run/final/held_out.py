@@ -5,7 +5,7 @@ Training and prediction write them, and every decision of the final training rea
 """
 
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -69,6 +69,14 @@ class HeldOut:
         assert self.neighbour_logits_after is not None
         assert self.unlabelled_logits_after is not None
         return self.logits_after, self.neighbour_logits_after, self.unlabelled_logits_after
+
+    def shifted(self, shift: NDArray[np.float32]) -> Self:
+        """Return the record with a value (C,) added to the logits of each class."""
+        names = [name for name in vars(self) if "logits" in name]
+        kept = {name: getattr(self, name) for name in names}
+        return replace(
+            self, **{name: value + shift for name, value in kept.items() if value is not None}
+        )
 
     def save(self, path: Path) -> None:
         """Write a .npz file, completely or not at all."""

@@ -1,6 +1,6 @@
 """The stages of the final training: records of held-out pixels, then the winner's weights."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +14,19 @@ from hytas.model_card import ModelCard
 from hytas.run.context import Run, RunContext
 from hytas.run.final.decide import LEAST_PIXELS, Conditions, Decisions, decide
 from hytas.run.final.held_out import HeldOut
+from hytas.run.final.prior import adapt_prior
 from hytas.run.final.self_training import self_train
 from hytas.run.final.tasks import complete_all
 from hytas.run.final.train import FinalTask, fit
 from hytas.run.folder import read_json
-from hytas.run.weights import CALIBRATION, SELF_TRAINING, SMOOTHING, TrainedModel, save_weights
+from hytas.run.weights import (
+    CALIBRATION,
+    CLASS_PRIOR,
+    SELF_TRAINING,
+    SMOOTHING,
+    TrainedModel,
+    save_weights,
+)
 from hytas.train import DivergedError
 from hytas.types import Pixels
 
@@ -164,7 +172,8 @@ def train_stage(run: Run) -> None:
         DivergedError: the loss or the logits are not finite any more.
     """
     context, data = run.context, run.context.data
-    decisions = decide_for(run)
+    records = records_of(run)
+    decisions = decide_for(run, records)
     task = replace(winner_task(run), self_trains=decisions.self_training.used)
     task.forget_damaged(run.report.line)
     with _free_recipe(run):
@@ -174,12 +183,16 @@ def train_stage(run: Run) -> None:
         rounds = []
         if task.self_trains:
             rounds = self_train(task, data.as_scene, run.report.line, run.report.epoch)
+    prior, records = adapt_prior(task.network, context, task.trained, records, decisions)
+    if prior.used:
+        decisions = decisions._replace(unknown=decisions.unknown_of(records))
     training = {
         **result.to_dict(),
         "preset": run.recipe[0],
         CALIBRATION: decisions.calibration.to_dict(),
         SMOOTHING: None if decisions.smoothing is None else decisions.smoothing.to_dict(),
         SELF_TRAINING: decisions.self_training.to_dict(),
+        CLASS_PRIOR: prior.to_dict(),
         "self_training_rounds": [each.to_dict() for each in rounds],
     }
     if decisions.smoothing is not None:
@@ -187,13 +200,23 @@ def train_stage(run: Run) -> None:
     run.report.line(decisions.calibration.describe())
     if decisions.smoothing is not None:
         run.report.line(decisions.smoothing.describe())
+        run.report.line(prior.describe())
     card = card_of(context, read_json(run.folder.architecture), task.trained, decisions)
     save_weights(run.folder.weights, TrainedModel(task.network, card, training))
     run.folder.forget_training()  # of the folds, too: a stop after a record leaves its checkpoint
 
 
-def decide_for(run: Run) -> Decisions:
-    """Return the decisions for the winner of a run.
+def records_of(run: Run) -> list[HeldOut]:
+    """Read the records that decide for the winner of a run.
+
+    Raises:
+        InputError: a record is missing or damaged.
+    """
+    return [HeldOut.load(fold.record) for fold in folds_of(run)[0]]
+
+
+def decide_for(run: Run, records: Sequence[HeldOut] | None = None) -> Decisions:
+    """Return the decisions for the winner of a run, by its records.
 
     Raises:
         InputError: a record is missing or damaged.
@@ -207,7 +230,7 @@ def decide_for(run: Run) -> Decisions:
         folds=0 if context.holds_out_validation else len(folds),
         pixels=pixels,
     )
-    records = [HeldOut.load(fold.record) for fold in folds]
+    records = records_of(run) if records is None else records
     return decide(records, context.data.smoother, conditions)
 
 

@@ -59,7 +59,7 @@ def test_a_class_without_a_label_counts_as_half_of_one() -> None:
 
 def test_shapes_must_fit() -> None:
     for values in (np.ones((4, 2)), np.ones((0, 3)), np.ones(3)):
-        with refuses("probabilities", None, "with a column for each of 3 classes"):
+        with refuses("probabilities", None, "must be rows of 3 columns"):
             estimate_prior(values, [0.4, 0.4, 0.2])
 
 

@@ -25,7 +25,7 @@ def label_shares(counts: ArrayLike) -> NDArray[np.float64]:
         counts: (C,) labelled samples of each class.
     """
     kept = np.maximum(np.asarray(counts, np.float64), 0.5)
-    return kept / kept.sum()
+    return np.asarray(kept / kept.sum())
 
 
 def estimate_prior(
@@ -51,7 +51,7 @@ def estimate_prior(
     """
     values, shares = np.asarray(probabilities, np.float64), np.asarray(trained, np.float64)
     if values.ndim != 2 or values.shape[1:] != shares.shape or not len(values):
-        rule = f"of shape {values.shape}: must be rows with a column for each of {shares.size} classes"
+        rule = f"of shape {values.shape}: must be rows of {shares.size} columns"
         raise InputError("probabilities", rule=rule)
     own = np.zeros(len(shares)) if labelled is None else np.asarray(labelled, np.float64)
     prior, total = shares, each * len(values) + own.sum()

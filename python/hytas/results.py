@@ -172,8 +172,8 @@ class ClassPrior(Decision):
         shares = ""
         if self.unlabelled:
             shares = (
-                f"; those of {self.unlabelled} pixels around the labels are {self.distance:.2f} away "
-                f"from these, and their estimate errs by {self.error:.2f}"
+                f"; those of {self.unlabelled} pixels around them are {self.distance:.2f} away, "
+                f"and their estimate errs by {self.error:.2f}"
             )
         if not self.used:
             return f"the model keeps the class shares of the labels: {self.reason}{shares}"

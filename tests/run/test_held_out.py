@@ -154,7 +154,7 @@ def test_records_and_checkpoints_of_an_unfinished_run_are_made_again(
 
 def train(config: RunConfig, scene: Scene, out: Path) -> TrainedModel:
     """Run up to the final training."""
-    with open_run(out, config, scene, "cpu", Silent()) as run:
+    with open_run(out, config, scene, "cpu", Silent(), workers="1") as run:
         plan = plan_of(run.context)
         run_stages((*plan.choosing, *plan.training), run)
     return load_weights(out / "weights.safetensors")

@@ -76,7 +76,8 @@ def adapted(
     targets = data.targets(split.test)
 
     def right() -> NDArray[np.bool_]:
-        return logits_of(network, data.unlabelled(split.test), CPU).argmax(axis=1) == targets
+        predicted = logits_of(network, data.unlabelled(split.test), CPU).argmax(axis=1)
+        return np.asarray(predicted == targets)
 
     records = [hold_out(network, data, split.train, split.validation, split.test[:0], CPU)]
     before = right()
@@ -149,7 +150,9 @@ def test_the_shares_of_the_labels_are_kept(
     assert not choice.used
     assert why in choice.reason
     assert np.array_equal(before, after)
-    assert all(np.array_equal(one.logits, other.logits) for one, other in zip(records, same))
+    assert all(
+        np.array_equal(one.logits, other.logits) for one, other in zip(records, same, strict=True)
+    )
 
 
 def test_a_fixed_split_needs_test_pixels_next_to_training_pixels() -> None:

@@ -79,10 +79,9 @@ def _decisions(results: Results) -> Iterator[str]:
         both = _both(further.pixels, further.OA_before, further.OA_after)
         yield f"self-training {was}{both}"
     prior = results.class_prior
-    if prior is not None and prior.unlabelled:
-        shares = f"of {prior.unlabelled:,} pixels around the labels" if prior.used else "of the labels"
-        both = _both(prior.pixels, prior.OA_before, prior.OA_after)
-        yield f"the model assumes the class shares {shares}{both}"
+    if prior is not None and prior.used:
+        # Validation pixels have the shares of the labels, so their accuracy would mislead.
+        yield f"classes have the shares of {prior.unlabelled:,} pixels around the labels"
     if calibration.reason:
         yield f"the confidence is not calibrated: {calibration.reason}"
     elif calibration.ECE_before is not None and calibration.ECE_after is not None:

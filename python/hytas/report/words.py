@@ -130,11 +130,13 @@ def about_class_prior(results: Results) -> list[str]:
         zip(choice.labels, choice.scene, results.test["per_class"], strict=True),
         key=lambda row: row[0] / row[1],
     )
-    told = (f"{name} {share(after)} ({share(before)})" for before, after, name in (rows[0], rows[-1]))
+    first, last = (
+        f"{name} {share(after)} in place of {share(before)}"
+        for before, after, name in (rows[0], rows[-1])
+    )
     return [
-        "The model assumes the class shares around the labels, estimated from "
-        f"{choice.unlabelled:,} unlabelled pixels. In brackets are those of the labels: "
-        f"{', '.join(told)}."
+        f"The model assumes the class shares of {choice.unlabelled:,} unlabelled pixels around the "
+        f"labels, not those of the labels: {first}, {last}."
     ]
 
 

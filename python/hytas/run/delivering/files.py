@@ -32,7 +32,14 @@ from hytas.run.delivering.report_pixels import classify_parts, report_pixels
 from hytas.run.folder import read_json, write_json
 from hytas.run.prepared import PreparedData
 from hytas.run.progress import Report
-from hytas.run.weights import CALIBRATION, CLASS_PRIOR, SELF_TRAINING, SMOOTHING, TrainedModel, load_weights
+from hytas.run.weights import (
+    CALIBRATION,
+    CLASS_PRIOR,
+    SELF_TRAINING,
+    SMOOTHING,
+    TrainedModel,
+    load_weights,
+)
 
 PARITY_BATCH = 64
 MAIN_FORMATS = ("onnx", "torchscript")  # every run writes these

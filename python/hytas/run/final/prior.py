@@ -95,7 +95,7 @@ def adapt_prior(
     near = np.setdiff1d(around(trained, data.usable, 2 * data.guide.radius), trained)
     read = near[:: -(-len(near) // MOST_READ) or 1]
     if len(read) < LEAST_READ:
-        reason = f"{len(read)} unlabelled pixels around the labels; at least {LEAST_READ} are needed"
+        reason = f"{len(read)} unlabelled pixels lie around the labels, less than {LEAST_READ}"
         return ClassPrior(False, compared, reason=reason), list(records)
     counts = np.bincount(data.targets(trained), minlength=head.out_features)
     labels, self_trained = label_shares(counts), decisions.self_training.used
@@ -127,7 +127,7 @@ def adapt_prior(
         choice = replace(choice, OA_before=accuracies[0], OA_after=accuracies[1])
         if not compare_predictions(after, before)[2]:
             with torch.no_grad():
-                head.bias += torch.from_numpy(shift).to(head.bias)
+                head.bias.add_(torch.from_numpy(shift).to(head.bias))
             return replace(choice, used=True, strength=strength), shifted
     return replace(choice, reason="held-out pixels were lost by all factors"), list(records)
 

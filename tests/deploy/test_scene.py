@@ -117,6 +117,10 @@ def test_a_truth_with_shifted_ids_is_named(exported: Exported, shift: int, words
     assert note is not None
     assert words in note
     assert "in 9" in note
+    weak = np.where(np.random.default_rng(1).random(truth.shape) < 0.4, np.roll(truth, 3), truth)
+    note = shift_note(labels, weak, measure(labels, weak, card)["kappa"], card)
+    assert note is not None
+    assert words in note
     rolled = np.roll(labels, 5, 1)  # as wrong, and no shift is right
     turned = (labels - 2) % 4 + 1  # 1 more is right in most pixels, but no class is 4 + 1
     for other in (labels, rolled, turned, np.where(labels == 1, 2, 0)):

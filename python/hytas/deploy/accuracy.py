@@ -12,6 +12,8 @@ from hytas.model_card import ModelCard
 
 CHANCE_KAPPA = 0.1
 """A map with a lower kappa is hardly better than chance."""
+LEAST_SHIFTED = 0.4
+"""Share of pixels that must be right once a number is subtracted; and twice as many as before."""
 
 
 def check_truth(
@@ -65,7 +67,7 @@ def shift_note(
 ) -> str | None:
     """Return a note if the ids of the ground truth seem to be those of the model plus a number.
 
-    A map is then no better than chance, and right in most pixels once the number is subtracted.
+    A map is then no better than chance, and far better once the number is subtracted.
     Each class that both have is then another class of the model, or the 0 of its labels.
 
     Args:
@@ -78,8 +80,9 @@ def shift_note(
     shift = int(differences[counts.argmax()])
     right = given - own == shift
     known, moved = np.isin(given, card.class_ids), np.isin(given - shift, card.class_ids)
-    share = float(right.sum() / (known | moved).sum())
-    if kappa > CHANCE_KAPPA or not shift or share <= 0.5 or np.unique(own[right]).size < 2:
+    share, before = (float(each.sum() / (known | moved).sum()) for each in (right, given == own))
+    is_better = share > max(LEAST_SHIFTED, 2 * before)
+    if kappa > CHANCE_KAPPA or not shift or not is_better or np.unique(own[right]).size < 2:
         return None
     if (known & ~moved & (given != shift)).any():
         return None

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import rasterio
@@ -385,3 +386,17 @@ class TestNames:
         assert scene.class_names == names
         unused = "gt.img: its class names are not used: 5 names, by the commas between them, for 4"
         assert any(note.startswith(unused) for note in scene.notes) == (names[0] == "class 1")
+
+
+@pytest.mark.parametrize("names", [["a", "b", "c"], ["", "-", "a", "-", "-", "b", "-", "c"]])
+@pytest.mark.parametrize("suffix", ["npz", "h5"])
+def test_names_in_a_list_next_to_the_map(tmp_path, cube, labels, names, suffix):
+    path = tmp_path / f"scene.{suffix}"
+    if suffix == "npz":
+        np.savez(path, cube=cube, gt=labels, class_names=names)
+    else:
+        with h5py.File(path, "w") as file:
+            file["cube"], file["gt"], file["class_names"] = cube, labels, names
+    assert load_scene(path).class_names == ("a", "b", "c")
+    np.savez(tmp_path / "others.npz", cube=cube, gt=labels, class_names=["a", "b"])
+    assert load_scene(tmp_path / "others.npz").class_names == ("class 2", "class 5", "class 7")

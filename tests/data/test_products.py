@@ -9,6 +9,7 @@ import pytest
 import rasterio
 from click.testing import CliRunner
 from products_made import ENMAP, desis, emit, enmap, neon, pace, prisma
+from reader_files import write_envi
 from whole_cube import load_cube
 
 from hytas.cli.inspect import inspect
@@ -164,6 +165,28 @@ def test_enmap(tmp_path: Path, given: str) -> None:
     assert not cube.valid[0, 0]
     assert open_cube(path).grid.epsg == 32633
     windows_agree(path)
+
+
+@pytest.mark.parametrize("end", ["_COG.tiff", ".BSQ", ".BIP"])
+def test_enmap_in_another_format(tmp_path: Path, end: str) -> None:
+    image = enmap(tmp_path)
+    whole = load_cube(image)
+    other = tmp_path / f"{ENMAP}-SPECTRAL_IMAGE{end}"
+    if end == "_COG.tiff":
+        image.rename(other)
+    else:
+        place = "map info = {UTM, 1, 1, 400000, 5800000, 30, 30, 33, North, WGS-84}\n"
+        with rasterio.open(image) as file:
+            stored = file.read().transpose(1, 2, 0)
+        write_envi(other, stored, end[1:].lower(), "<", f"{place}data ignore value = -32768\n")
+        image.unlink()
+    for given in (other, tmp_path / f"{ENMAP}-METADATA.XML"):
+        cube = load_cube(given)
+        np.testing.assert_array_equal(cube.cube, whole.cube)
+        assert cube.bad_bands == whole.bad_bands
+        assert cube.grid.epsg == 32633
+    assert open_file(other).format.startswith("EnMAP (")
+    assert open_file(other).files[-1].name == f"{ENMAP}-METADATA.XML"
 
 
 def test_enmap_bands_out_of_order(tmp_path: Path) -> None:

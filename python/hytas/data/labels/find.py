@@ -26,6 +26,7 @@ NO_MAP = "holds no label map"
 
 # Pairs of names of a training and a test map, in lower case, besides those of "train" and "test".
 SPLIT_NAMES = (("tr", "te"), ("trlabel", "tslabel"))
+_NAMES = ("class_names", "classnames", "label_names", "target_names")
 _OF_SPLIT = re.compile(r"(?<![a-z])(train|test)")
 
 
@@ -235,6 +236,20 @@ def _flags(variable: Variable) -> dict[int, str]:
     if values is None or len(values) != len(names) or (values % 1).any():
         return {}
     return dict(zip(values.astype(np.int64).tolist(), names, strict=True))
+
+
+def listed_names(contents: Contents, labels: Sequence[int]) -> dict[int, str]:
+    """Return the names of classes from a list of texts next to the map, such as `class_names`.
+
+    The list has a name for each label, or for each number from 0 to the largest label.
+    """
+    for each in contents.variables:
+        if _last_name(each) in _NAMES and each.kind == "text" and len(each.shape) == 1:
+            names = [str(name).strip() for name in load(each, contents, "labels")]
+            for numbers in (labels, range(max(labels, default=0) + 1)):
+                if len(names) == len(numbers):
+                    return dict(zip(numbers, names, strict=True))
+    return {}
 
 
 def _may_be_ground_truth(raw: RawMap, options: LabelOptions) -> bool:

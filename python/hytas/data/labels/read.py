@@ -148,10 +148,10 @@ def _classes(
             notes.append(f"unlabelled is {mark}, which is not among the labels")
         maps = [_numbered(raw, options, bool(plus), argument) for raw in raws]
         sidecar = gdal_classes(source.path)
-        own_names, own_colours = (
-            source.class_names or raws[0].names or sidecar[0],
-            source.class_colours or sidecar[1],
-        )
+        labels = [i - plus for i in _ids(maps)]
+        listed = find.listed_names(source, labels)
+        own_names = source.class_names or raws[0].names or sidecar[0] or listed
+        own_colours = source.class_colours or sidecar[1]
         names = {label + plus: name for label, name in own_names.items()}
         colours = {label + plus: colour for label, colour in own_colours.items()}
         name = names.get(0, "")
@@ -160,7 +160,7 @@ def _classes(
                 f"0 is named {printable(name)}, and is read as unlabelled: if it is a class, set "
                 "zero_is_a_class"
             )
-    ids = [i for i in np.unique(np.concatenate([np.unique(each) for each in maps])).tolist() if i]
+    ids = _ids(maps)
     if plus:
         names = {i: names.get(i) or f"label {i - 1}" for i in ids}
     notes += [
@@ -171,6 +171,10 @@ def _classes(
     ]
     names, others = renamed(ids, names, options.names, plus)
     return _Classes(maps, ids, names, colours, [*notes, *others])
+
+
+def _ids(maps: Sequence[Map]) -> list[int]:
+    return [i for i in np.unique(np.concatenate([np.unique(each) for each in maps])).tolist() if i]
 
 
 def _check_size(name: str, values: Map, grid: Grid, argument: str) -> None:

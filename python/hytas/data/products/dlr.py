@@ -1,7 +1,8 @@
-"""EnMAP L1C and L2A and DESIS L1C and L2A (DLR): a GeoTIFF and its metadata in XML.
+"""EnMAP L1C and L2A and DESIS L1C and L2A (DLR): an image and its metadata in XML.
 
 Layout: EnMAP product specification EN-PCV-ICD-2009, DESIS products definition. `NAME-METADATA.XML`
-describes `NAME-SPECTRAL_IMAGE.TIF`: centre, gain and offset of each band.
+describes `NAME-SPECTRAL_IMAGE.TIF`: centre, gain and offset of each band. The image may also be of
+ENVI or JPEG 2000.
 """
 
 import re
@@ -18,7 +19,10 @@ from hytas.data.record import BandFacts, Contents
 from hytas.data.xml_tree import read_xml
 from hytas.errors import InputError
 
-_IMAGE = re.compile(r"((ENMAP|DESIS).*)-SPECTRAL_IMAGE(_COG)?\.TIFF?", re.IGNORECASE)
+_ENDS = (".TIF", "_COG.TIFF", ".TIFF", ".GEOTIFF", ".BSQ", ".BIL", ".BIP", ".JP2")
+_IMAGE = re.compile(
+    rf"((ENMAP|DESIS).*)-SPECTRAL_IMAGE({'|'.join(map(re.escape, _ENDS))})", re.IGNORECASE
+)
 _METADATA = re.compile(r"((ENMAP|DESIS).*)-METADATA\.XML", re.IGNORECASE)
 _MISSIONS = {"ENMAP": "EnMAP", "DESIS": "DESIS"}
 _EMPTY_MEAN = -1_000_000
@@ -30,10 +34,10 @@ def image_of(path: Path) -> Path:
     if _METADATA.fullmatch(path.name) is None:
         return path
     stem = path.name[: -len("-METADATA.XML")]
-    names = [f"{stem}-SPECTRAL_IMAGE{end}" for end in (".TIF", ".tif", "_COG.tiff", "_COG.TIFF")]
-    for name in names:
-        if path.with_name(name).is_file():
-            return path.with_name(name)
+    names = [f"{stem}-SPECTRAL_IMAGE{end}" for end in _ENDS]
+    for other in path.parent.iterdir():
+        if other.name.upper() in (name.upper() for name in names):
+            return other
     raise InputError(rule=f"is metadata without their image: looked for {names[0]}")
 
 
@@ -81,8 +85,8 @@ def refine(contents: Contents) -> Contents:
     good = None if not bad else np.array([band not in bad for band in order.tolist()])
     facts = BandFacts(waves[order], fwhm[order] if np.isfinite(fwhm).all() else None, good)
     kind = f"{_MISSIONS[name[2].upper()]} ({contents.format})"
-    cube = replace(cube, bands=facts)
-    return replace(contents, format=kind, variables=(cube,), notes=notes, sidecars=(metadata,))
+    cube, sidecars = replace(cube, bands=facts), (*contents.sidecars, metadata)
+    return replace(contents, format=kind, variables=(cube,), notes=notes, sidecars=sidecars)
 
 
 def _bands(root: Element) -> Iterator[tuple[float, float, float, float]]:

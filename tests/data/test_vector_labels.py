@@ -119,6 +119,13 @@ def test_points(tmp_path: Path) -> None:
     rows = [f"{row};{column};{name}" for (column, row), name in places.items()]
     path.write_text("Row;Column;crop\n" + "\n".join(rows) + "\n")
     np.testing.assert_array_equal(load_scene(header, path).labels, expected)
+    told = (
+        "points.csv: its rows and columns are read as counted from 0, and fit the scene if from 1"
+    )
+    assert told not in load_scene(header, path).notes
+    rows = [f"{row + 1};{column + 1};{name}" for (column, row), name in places.items()]
+    path.write_text("Row;Column;crop\n" + "\n".join(rows) + "\n")
+    assert told in load_scene(header, path).notes
     rows = [
         f"{name},{LEFT + SIDE * column + 9.9},{TOP - SIDE * row - 0.1}"
         for (column, row), name in places.items()

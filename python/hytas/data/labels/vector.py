@@ -65,7 +65,7 @@ def of_shapes(
         if burnt is None:
             raise _nothing_inside(shapes, placed, options.crs, grid)
         labels, polygons, notes = burnt
-    remarks = (*shapes.notes, *overruled, *classes.notes, *notes)
+    remarks = (*shapes.notes, *overruled, *_from_1(shapes, grid), *classes.notes, *notes)
     return LabelMaps(
         (("classes", labels.astype(np.int64)),),
         classes.names,
@@ -74,6 +74,19 @@ def of_shapes(
         polygons,
         files_of(path),
     )
+
+
+def _from_1(shapes: Shapes, grid: Grid) -> tuple[str, ...]:
+    """Return a note if rows and columns fit the scene only if they count from 1."""
+    if shapes.format != "CSV" or not shapes.in_pixels:
+        return ()
+    import shapely
+
+    places = np.floor(shapely.get_coordinates(shapes.geometries))
+    size = np.array([grid.width, grid.height])
+    if places.min() < 1 or (places > size).any() or not (places == size).any():
+        return ()
+    return ("its rows and columns are read as counted from 0, and fit the scene if from 1",)
 
 
 def _check_coordinates(geometries: Geometries) -> None:

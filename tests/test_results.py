@@ -48,6 +48,7 @@ def test_the_winner_leads_the_comparison() -> None:
     validation = {
         "pixels": 60,
         "OA": {"winner": 0.5, "svm": 0.75},
+        "smoothed": {"winner": 0.625},
         "below": ["svm"],
         "verdict": "v",
     }
@@ -55,6 +56,7 @@ def test_the_winner_leads_the_comparison() -> None:
     comparison = Results.of(metrics(references=found)).comparison
     assert comparison is not None
     assert [(row.name, row.held_out) for row in comparison.rows] == [("winner", 0.5), ("svm", 0.75)]
+    assert [row.held_out_smoothed for row in comparison.rows] == [0.625, None]  # in the report
     assert comparison.below == ["SVM"]
     refused = {"reason": "of one class only", "validation": None, "methods": {}}
     comparison = Results.of(metrics(references=refused)).comparison

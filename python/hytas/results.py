@@ -192,6 +192,7 @@ class MethodResult:
     Attributes:
         name: of the method, or `WINNER`.
         held_out: accuracy on held-out pixels; None if there are none.
+        held_out_smoothed: the same in a smoothed map; None without maps.
         test: accuracy report on the test pixels.
         smoothed: the same with smoothing, or None.
         scenes: of each scene "name", "learnt", and "test", its accuracy report or None.
@@ -202,6 +203,7 @@ class MethodResult:
     name: str
     title: str
     held_out: float | None
+    held_out_smoothed: float | None
     test: Report
     smoothed: Report | None
     scenes: Sequence[Mapping[str, Any]] = ()
@@ -363,6 +365,7 @@ def _method(
         name,
         title,
         validation["OA"].get(name),
+        validation.get("smoothed", {}).get(name),
         reached["test"],
         reached.get("smoothed"),
         reached.get("scenes") or [],

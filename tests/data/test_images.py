@@ -121,7 +121,7 @@ def test_unreadable_images_are_named_and_counted(folder: Path) -> None:
     (folder / "grass" / "0.png").write_bytes(whole[: len(whole) // 2])
     (folder / "water" / "9.jpg").write_bytes(b"nothing")
     text = refused(folder)
-    assert text.startswith(f"data: 2 of 9 images of {folder} cannot be read: ")
+    assert text.startswith(f"data='{folder}': 2 of 9 images cannot be read: ")
     assert "0.png is truncated or corrupt" in text
     assert text.endswith("skip_unreadable leaves such files out")
     loaded = load_images(folder, skip_unreadable=True)

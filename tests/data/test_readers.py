@@ -337,6 +337,9 @@ def test_bands_in_no_order_are_told(mat, cube, labels, order, is_mixed) -> None:
     np.testing.assert_array_equal(scene.wavelengths, waves)
     note = "its bands are not in the order of their wavelengths, and stay as they are"
     assert (note in scene.notes) == is_mixed
+    facts, notes = band_facts(2, ["450", "500"], "nm", ["0.005", "0.006"])
+    assert facts.fwhm is None
+    assert notes == ["its band widths (fwhm) are not used: 0.0055 nm is none"]
     overlapping = [*np.linspace(400, 900, 40), *np.linspace(890, 2400, 60)]
     assert band_facts(100, overlapping)[1] == []
 

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,7 +11,7 @@ import click
 
 from hytas.cli.options import is_given, refuse_given
 from hytas.cli.progress import bar, echo
-from hytas.errors import InputError, one_line
+from hytas.errors import InputError
 
 if TYPE_CHECKING:
     from hytas.data.samples import Read
@@ -174,8 +175,7 @@ def _images(
 
 def _folder(model: "DeployedModel", folder: Path, resize: int | None, skip: bool) -> Images:
     from hytas.data.images.decode import SUFFIXES, check_side
-    from hytas.data.images.folder import FromFiles, images_of
-    from hytas.data.limits import listed
+    from hytas.data.images.folder import Facts, FromFiles, facts_of, images_of, readable
     from hytas.deploy.images import check_images
 
     check_side(resize)
@@ -183,38 +183,19 @@ def _folder(model: "DeployedModel", folder: Path, resize: int | None, skip: bool
     if not paths:
         raise InputError("scene", folder, f"holds no images ({', '.join(SUFFIXES)})")
     reader = FromFiles(paths, resize, model.card.bands == 3)
-    kept, types, reasons = [], [], {}
-    for path in paths:
-        try:
-            image = reader.one(path)
-        except (InputError, OSError) as error:
-            name = path.relative_to(folder).as_posix()
-            rule = error.rule if isinstance(error, InputError) else ""
-            reasons[name] = f"{name} {rule}" if rule else one_line(error)
-            continue
-        check_images(model, str(path), image.shape)
-        kept.append(path)
-        types.append(str(image.dtype))
-    if reasons and (not skip or not kept):
-        others = list(reasons)[1:]
-        more = f"; also {listed(others)}" if others else ""
-        first = next(iter(reasons.values()))
-        raise InputError(
-            "scene",
-            folder,
-            f"{len(reasons)} of {len(paths)} images cannot be read: {first}{more}",
-            "`skip_unreadable` leaves such files out",
-        )
-    left_out = (
-        f"{len(reasons)} of {len(paths)} images cannot be read and are left out: {listed(reasons)}"
-    )
+    results = [facts_of(path, reader.one) for path in paths]
+    numbers, notes = readable(folder, paths, results, skip, "scene")
+    kept = [paths[number] for number in numbers]
+    facts = [one for one in results if isinstance(one, Facts)]
+    for path, one in zip(kept, facts, strict=True):
+        check_images(model, str(path), one.shape)
     parents = [path.parent.name for path in kept]
     labelled = set(parents) <= set(model.card.class_names)
     return Images(
-        FromFiles(kept, resize, model.card.bands == 3),
+        replace(reader, paths=kept),
         [path.relative_to(folder).as_posix() for path in kept],
         parents if labelled else None,
-        [*([left_out] if reasons else []), *_type_notes(model, types)],
+        [*notes, *_type_notes(model, [str(one.dtype) for one in facts])],
     )
 
 

@@ -22,6 +22,8 @@ _WAVENUMBERS = {"1/cm", "cm-1", "cm^-1", "cm**-1", "wavenumber", "reciprocal cen
 _NO_UNIT = {"", "unknown", "index", "none", "1", "n/a"}
 SAFE_NM, _SAFE_UM, _SAFE_M = (200.0, 5500.0), (0.2, 20.0), (2e-7, 2e-5)
 """Values in these ranges are wavelengths of optical sensors in that unit, and in no other."""
+WIDTHS_NM = (0.05, 2000.0)
+"""Widths of bands of optical sensors; others are of another unit than the file says."""
 MOST_MIXED = 0.05
 """Share of bands that may lie on the other side of the band before: AVIRIS has three of 224."""
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
@@ -81,6 +83,9 @@ def band_facts(
             fwhm = widths(widths_listed, wavelengths, listed, widths_unit)
             if fwhm is None:
                 notes.append("its band widths (fwhm) are not used: one number a band is needed")
+            elif not WIDTHS_NM[0] <= (usual := float(np.median(fwhm))) <= WIDTHS_NM[1]:
+                notes.append(f"its band widths (fwhm) are not used: {usual:g} nm is none")
+                fwhm = None
     if flags is not None:
         good, reason = good_bands(flags, bands)
         if good is not None and not good.any():

@@ -63,8 +63,8 @@ def load_folder(folder: Path, resize: int | None, skip_unreadable: bool) -> Imag
     """
     listed_files, names, tested, notes = _listed(folder)
     paths = [path for path, _ in listed_files]
-    results = _each(lambda path: _facts_of(path), paths)
-    kept, more = _readable(folder, paths, results, skip_unreadable)
+    results = _each(facts_of, paths)
+    kept, more = readable(folder, paths, results, skip_unreadable)
     notes = [*notes, *more]
     facts = [result for result in results if isinstance(result, Facts)]
     paths = [paths[number] for number in kept]
@@ -142,10 +142,10 @@ def _each(work: Callable[[Path], Any], paths: Sequence[Path]) -> list[Any]:
         return list(pool.map(work, paths, chunksize=16))
 
 
-def _facts_of(path: Path) -> Facts | str:
-    """Decode an image; the reason if it cannot be."""
+def facts_of(path: Path, read: Callable[[Path], Array] = read_image) -> Facts | str:
+    """Decode an image; return the reason if it cannot be."""
     try:
-        image = read_image(path)
+        image = read(path)
         content = hashlib.sha256(path.read_bytes()).hexdigest()
     except InputError as error:
         return f"{error.value} {error.rule}" if error.value is not None else str(error)
@@ -154,9 +154,18 @@ def _facts_of(path: Path) -> Facts | str:
     return Facts(image.shape, image.dtype, content)
 
 
-def _readable(
-    folder: Path, paths: Sequence[Path], results: Sequence[Facts | str], skip: bool
+def readable(
+    folder: Path,
+    paths: Sequence[Path],
+    results: Sequence[Facts | str],
+    skip: bool,
+    argument: str = "data",
 ) -> tuple[list[int], list[str]]:
+    """Return the numbers of the images that can be decoded, and a note on the others.
+
+    Args:
+        skip: whether images that cannot be decoded are left out, and not refused.
+    """
     bad = [number for number, result in enumerate(results) if isinstance(result, str)]
     good = [number for number, result in enumerate(results) if not isinstance(result, str)]
     if not bad:
@@ -165,8 +174,8 @@ def _readable(
     if not skip or not good:
         others = [paths[number].relative_to(folder).as_posix() for number in bad[1:]]
         more = f"; also {listed(others)}" if others else ""
-        rule = f"{len(bad)} of {len(paths)} images of {folder} cannot be read: {reason}{more}"
-        raise InputError("data", rule=rule, hint="`skip_unreadable` leaves such files out")
+        rule = f"{len(bad)} of {len(paths)} images cannot be read: {reason}{more}"
+        raise InputError(argument, folder, rule, "`skip_unreadable` leaves such files out")
     names = listed([paths[number].relative_to(folder).as_posix() for number in bad])
     return good, [f"{len(bad)} of {len(paths)} images cannot be read and are left out: {names}"]
 

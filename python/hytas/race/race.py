@@ -1,7 +1,7 @@
 """Successive halving of finalists, which are trained briefly and ranked on validation pixels."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -32,7 +32,6 @@ from hytas.search import Evaluation, EvaluationStore, MethodVote, Training
 from hytas.workers import Shared, Workers, WorkersLike, open_workers
 
 Notify = Callable[[str], None]
-Results = Mapping[Key, Sequence[RungResult]]
 
 
 def race(
@@ -99,37 +98,27 @@ def race(
     """
     ranking = find_ranking(task.ranking)
     chosen = choose_finalists(task, ranked, finalists, known)
-    waiting = _by_each_recipe(task, chosen)
-    results: dict[Key, list[RungResult]] = {}
+    racers = _by_each_recipe(task, chosen)
+    share = len(task.folds) / len(task.all_folds)
+    rungs = plan_rungs(len(chosen), steps, task.final_steps, share, task.last_finalists)
+    trainings = first_trainings(len(chosen), len(racers))
+    events = RaceEvents(task, rungs, trainings, on_training, on_rung)
+    classes = size_classes([size_of(one) for one in ranked])
+    by_id = {one.id: each for one, each in zip(ranked, classes, strict=True)}
+    # In a race of one length, one that joins could not be told from those that vote.
+    joins = rungs[-1].steps > steps and not task.front
+    late = _by_each_recipe(task, late_finalist(ranked, chosen)) if joins else []
     on_cpu, sent = task.device.type == "cpu", task.patch_bytes
     with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent, shared_gpu=task.device) as pool:
-        share = len(task.folds) / len(task.all_folds)
-        rungs = plan_rungs(len(chosen), steps, task.final_steps, share, task.last_finalists)
-        trainings = first_trainings(len(chosen), len(waiting))
-        events = RaceEvents(task, rungs, trainings, on_training, on_rung)
-        classes = size_classes([size_of(one) for one in ranked])
-        by_id = {one.id: each for one, each in zip(ranked, classes, strict=True)}
-        # In a race of one length, one that joins could not be told from those that vote.
-        joins = rungs[-1].steps > steps and not task.front
-        late = _by_each_recipe(task, late_finalist(ranked, chosen)) if joins else []
         trainer = _Trainer(task, store, pool, ranking, notify, events, by_id, late, until)
-        count = len(waiting)  # each finalist with each recipe
-        for rung, following in zip(rungs, [*rungs[1:], None], strict=True):
-            try:
-                waiting, count = trainer.run_rung(waiting, count, rung, following, results)
-            except _TimeOverError:
-                notify("the time of the race is over: the best of the last rung that ended wins")
-                if task.prefer == "small":
-                    waiting = [waiting[trainer.winner(waiting[:count], results)]]
-                break
-            task.keep_checkpoints(racer.key for racer in waiting)
+        trained = trainer.run(racers, rungs)
     task.keep_checkpoints(())
-    if not waiting:
-        reason = next(last.reason for *_, last in results.values() if last.reason)
+    if not trained:
+        reason = next(last.reason for *_, last in trainer.results.values() if last.reason)
         raise InputError(
             "race", rule="the training of every finalist failed", hint=f"the first: {reason}"
         )
-    return waiting[0]
+    return trained[0]
 
 
 def choose_finalists(
@@ -153,7 +142,13 @@ class _TimeOverError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class _Trainer:
-    """Trains the racers of a rung, or reads their trainings from the store."""
+    """Trains the racers of each rung, or reads their trainings from the store.
+
+    Attributes:
+        size_classes: evaluation -> size class, of all candidates.
+        late: racers that may join the last rung.
+        results: of the rungs so far, of each racer.
+    """
 
     task: RaceTask
     store: EvaluationStore
@@ -164,6 +159,7 @@ class _Trainer:
     size_classes: Mapping[int, int]
     late: Sequence[Racer]
     until: Callable[[], bool] | None
+    results: dict[Key, list[RungResult]] = field(default_factory=dict)
 
     def is_over(self) -> bool:
         """Return whether the time of the race is over."""
@@ -184,13 +180,33 @@ class _Trainer:
         """The pixels of the race, which travel to each worker once."""
         return share_pixels(self.task, self.workers)
 
+    def scores(self) -> dict[Key, RaceScore]:
+        """Return the scores by the rungs so far."""
+        return race_scores(self.results, self.ranking, self.votes)
+
+    def run(self, waiting: list[Racer], rungs: Sequence[Rung]) -> list[Racer]:
+        """Return the racers of the last rung that ended, the winner first.
+
+        Args:
+            waiting: each finalist with each recipe, the best finalist first.
+            rungs: of the race.
+        """
+        count = len(waiting)
+        for rung, following in zip(rungs, [*rungs[1:], None], strict=True):
+            try:
+                waiting, count = self.run_rung(waiting, count, rung, following)
+            except _TimeOverError:
+                self.notify(
+                    "the time of the race is over: the best of the last rung that ended wins"
+                )
+                if self.task.prefer == "small":
+                    waiting = [waiting[self.winner(waiting[:count])]]
+                break
+            self.task.keep_checkpoints(racer.key for racer in waiting)
+        return waiting
+
     def run_rung(
-        self,
-        waiting: list[Racer],
-        count: int,
-        rung: Rung,
-        following: Rung | None,
-        results: dict[Key, list[RungResult]],
+        self, waiting: list[Racer], count: int, rung: Rung, following: Rung | None
     ) -> tuple[list[Racer], int]:
         """Train the first `count` racers; the next ones if all fail.
 
@@ -199,7 +215,6 @@ class _Trainer:
             count: number of them that train.
             rung: of the race.
             following: the next rung; None if this is the last one.
-            results: of the rungs so far; those of this rung are added.
 
         Returns:
             The trained racers, those that are promoted or win first; and the number of these.
@@ -207,21 +222,22 @@ class _Trainer:
         trained: list[Racer] = []
         while waiting and not trained:
             running, waiting = waiting[:count], waiting[count:]
-            self._train_recipes(running, rung, results)
-            scores = race_scores(results, self.ranking, self.votes)
+            self._train_recipes(running, rung)
+            scores = self.scores()
             trained = best_of_each(best_first(running, scores))
         if not trained:
             return [], 0
         if following is None:
-            trained, scores = self._with_late(trained, rung, results, scores)
-        if self.task.front and following is not None:
+            trained, scores = self._with_late(trained, rung, scores)
+            kept = [self.winner(trained)]
+        elif self.task.front:
             order = front_order(self._points(trained, scores))
             kept = sorted(order[: following.finalists])
         else:
-            kept = self._kept(trained, results, following)
+            kept = self._kept(trained, following)
         others = [racer for rank, racer in enumerate(trained) if rank not in kept]
         ranked = [*(trained[rank] for rank in kept), *others]
-        self.events.end(ranked, len(kept), results, scores)
+        self.events.end(ranked, len(kept), self.results, scores)
         if (agreement := scores[ranked[0].key].agreement) is not None:
             self.notify(
                 f"  ahead: {self._name(ranked[0])}; agrees with the vote at {agreement:.1%} of the "
@@ -230,11 +246,7 @@ class _Trainer:
         return ranked, len(kept)
 
     def _with_late(
-        self,
-        racers: list[Racer],
-        rung: Rung,
-        results: dict[Key, list[RungResult]],
-        scores: dict[Key, RaceScore],
+        self, racers: list[Racer], rung: Rung, scores: dict[Key, RaceScore]
     ) -> tuple[list[Racer], dict[Key, RaceScore]]:
         """Add a network of single spectra to the last rung, where a reference method is ahead.
 
@@ -242,8 +254,8 @@ class _Trainer:
         validation pixels right than the winner so far and, where finalists vote, agrees with the
         vote at more pixels. Otherwise it comes last, and wins if all others are far behind it.
         """
-        winner = racers[self.winner(racers, results)]
-        best = results[winner.key][-1]
+        winner = racers[self.winner(racers)]
+        best = self.results[winner.key][-1]
         if not self.late or any(sees_single_spectra(one.finalist.architecture) for one in racers):
             return racers, scores
         if self.is_over() or not any(is_ahead(votes, best) for votes in by_method(self.polled)):
@@ -251,21 +263,19 @@ class _Trainer:
         self.notify("race: a reference method is ahead, so a network of single spectra joins")
         self.events.extend(len(self.late) * self.task.folds_of(rung) * rung.steps)
         try:
-            self._train_into(results, self.late, rung)
+            self.train(self.late, rung)
         except _TimeOverError:
             return racers, scores
-        fresh = race_scores(results, self.ranking, self.votes)
+        fresh = self.scores()
         joined = best_of_each(best_first(self.late, fresh))  # none, if its trainings failed
         first = False
         for one in joined:
-            lead = int(results[one.key][-1].right.sum()) - int(best.right.sum())
+            lead = int(self.results[one.key][-1].right.sum()) - int(best.right.sum())
             own, others = (fresh[each.key].agreement for each in (one, winner))
             first = lead > 0 and (own is None or others is None or own > others)
         return [*joined, *racers] if first else [*racers, *joined], {**fresh, **scores}
 
-    def _train_recipes(
-        self, racers: list[Racer], rung: Rung, results: dict[Key, list[RungResult]]
-    ) -> None:
+    def _train_recipes(self, racers: list[Racer], rung: Rung) -> None:
         """Train each finalist by its first recipe, and the better of them by their others.
 
         The best of each size class is one of these; in a race for a front, its first ones are.
@@ -274,10 +284,10 @@ class _Trainer:
         others = [racer for racer in racers if racer not in first]
         count = compared_recipes(len(first))
         following = first_trainings(len(first), len(racers)) - len(first)
-        self._train_into(results, first, rung, following=following)
+        self.train(first, rung, following=following)
         if not others or self.is_over():
             return
-        scores = race_scores(results, self.ranking, self.votes)
+        scores = self.scores()
         ranked = best_first(first, scores)
         if self.task.front:
             ranked = [ranked[at] for at in front_order(self._points(ranked, scores))]
@@ -285,21 +295,7 @@ class _Trainer:
         better = promoted(classes, count, [False] * len(ranked))
         worse = {racer.finalist.id for at, racer in enumerate(ranked) if at not in better}
         left = [racer for racer in others if racer.finalist.id not in worse]
-        self._train_into(results, left, rung, before=len(first))
-
-    def _train_into(
-        self,
-        results: dict[Key, list[RungResult]],
-        racers: Sequence[Racer],
-        rung: Rung,
-        *,
-        before: int = 0,
-        following: int = 0,
-    ) -> None:
-        """Train racers, and add their results; one on more folds replaces that of as many steps."""
-        for result in self.train(racers, rung, before=before, following=following):
-            shorter = [one for one in results.get(result.key, []) if one.steps < result.steps]
-            results[result.key] = [*shorter, result]
+        self.train(left, rung, before=len(first))
 
     def _points(
         self, racers: Sequence[Racer], scores: Mapping[Key, RaceScore]
@@ -311,23 +307,20 @@ class _Trainer:
         ]
         return np.array(rows, np.float64)
 
-    def winner(self, racers: Sequence[Racer], results: Results) -> int:
+    def winner(self, racers: Sequence[Racer]) -> int:
         """Return the rank of the winner among racers whose last rung is the same."""
-        right = [results[racer.key][-1].right for racer in racers]
+        right = [self.results[racer.key][-1].right for racer in racers]
         return choose_winner(right, [size_of(one.finalist) for one in racers], self.task.prefer)
 
-    def _kept(self, racers: Sequence[Racer], results: Results, following: Rung | None) -> list[int]:
-        """Return the ranks of the racers that are promoted; after the last rung, of the winner."""
-        small = self.task.prefer == "small"
-        if following is None:
-            return [self.winner(racers, results)]
+    def _kept(self, racers: Sequence[Racer], following: Rung) -> list[int]:
+        """Return the ranks of the racers that are promoted to the following rung."""
         classes = [self.size_classes[racer.finalist.id] for racer in racers]
-        right = [results[racer.key][-1].right for racer in racers]
+        right = [self.results[racer.key][-1].right for racer in racers]
         behind = [is_far_behind(right[0], each) for each in right]
         if not (following.before or following.all_folds):
             # Measured in whole searches: with a vote, in place of others.
             more = len(SHARES) if self.task.unlabelled is None else None
-        elif small:
+        elif self.task.prefer == "small":
             more = len(SHARES)
         else:  # all folds take long: there, only a smaller one that is ahead of a larger one
             leads = max(classes[: following.finalists]) > classes[0]
@@ -336,8 +329,10 @@ class _Trainer:
 
     def train(
         self, racers: Sequence[Racer], rung: Rung, *, before: int = 0, following: int = 0
-    ) -> list[RungResult]:
-        """Return the results of `racers` in a rung, in their order.
+    ) -> None:
+        """Train racers in a rung, and add their results.
+
+        A result on more folds replaces that of as many steps.
 
         Args:
             racers: to train.
@@ -359,12 +354,17 @@ class _Trainer:
         missing = [trial for trial in trials if (trial.racer.key, trial.fold) not in stored]
         if self.until is None:
             missing.sort(key=lambda one: (-one.racer.finalist.costs.get("macs", 0), -one.fold))
-        is_later = rung.all_folds or rung.steps > rung.first
-        if missing and self.is_over():
-            if is_later:
+
+        def ends_here() -> bool:
+            """Return whether the time is over, and a finalist of the first rung is trained."""
+            if not self.is_over():
+                return False
+            if rung.all_folds or rung.steps > rung.first:
                 raise _TimeOverError
-            if before or any(one.folds == folds for one in rung_results(done)):
-                missing = []
+            return bool(before) or any(one.folds == folds for one in rung_results(done))
+
+        if missing and ends_here():
+            missing = []
         for left, training in zip(
             range(len(missing))[::-1], self._trainings(missing, rung), strict=True
         ):
@@ -376,13 +376,12 @@ class _Trainer:
             self.events.trained(training, (racer, result) if finished else None)
             if finished:
                 self.notify(self._describe(racer, result))
-            if left and self.is_over():
-                if is_later:
-                    raise _TimeOverError
-                if before or any(one.folds == folds for one in rung_results(done)):
-                    break
-        results = {one.key: one for one in rung_results(done) if one.folds == folds}
-        return [results[racer.key] for racer in racers if racer.key in results]
+            if left and ends_here():
+                break
+        whole = {one.key: one for one in rung_results(done) if one.folds == folds}
+        for key in (racer.key for racer in racers if racer.key in whole):
+            shorter = [one for one in self.results.get(key, []) if one.steps < rung.steps]
+            self.results[key] = [*shorter, whole[key]]
 
     def _trainings(self, trials: Sequence[Trial], rung: Rung) -> Iterator[Training]:
         """Train `trials`; without any, no pixels are shared with workers."""

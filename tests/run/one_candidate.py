@@ -5,7 +5,6 @@ from pathlib import Path
 from hytas.data import Scene
 from hytas.run import Report, RunConfig, RunFolder
 from hytas.run.context import open_run
-from hytas.run.progress import Silent
 from hytas.run.stages import plan_of, run_stages
 from hytas.train import Recipe
 from tiny import SPACE
@@ -26,7 +25,7 @@ CONFIG = RunConfig(
 
 def trained(config: RunConfig, scene: Scene, out: Path, report: Report | None = None) -> RunFolder:
     """Return the folder of a run up to its final training: nothing is exported or reported."""
-    with open_run(out, config, scene, "cpu", report or Silent()) as run:
+    with open_run(out, config, scene, "cpu", report or Report()) as run:
         plan = plan_of(run.context)
         run_stages((*plan.choosing, *plan.training), run)
     return RunFolder(out)

@@ -13,7 +13,7 @@ from hytas.errors import InputError
 from hytas.models import count_parameters
 from hytas.run import RunConfig, run_pipeline
 from hytas.run.folder import read_json
-from hytas.run.progress import Silent
+from hytas.run.progress import Report
 from hytas.run.supernets.strategy import kind_of
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
@@ -95,7 +95,7 @@ def test_interrupted_equals_uninterrupted(
 ) -> None:
     monkeypatch.setattr("hytas.train.loop.CHECKPOINT_SECONDS", 0.0)
 
-    class Killer(Silent):
+    class Killer(Report):
         def epoch(self, epoch: Epoch) -> None:
             if epoch.epoch == 3:  # of the supernet alone
                 raise KillError

@@ -20,26 +20,12 @@ from hytas.run import RunFolder, export_run, fits, run_pipeline
 from hytas.run.context import open_run
 from hytas.run.delivering import comparing
 from hytas.run.final.held_out import HeldOut
-from hytas.run.progress import SILENT, Silent
+from hytas.run.progress import SILENT
 from hytas.train import Recipe
+from told import Told
 
 # Without self-training and with one epoch the winner stays below the SVM.
 CONFIG = replace(one_candidate.CONFIG, self_training="none", recipe=Recipe(epochs=1, batch_size=8))
-
-
-class Told(Silent):
-    """A report that keeps its lines."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.notices: list[str] = []
-
-    def line(self, text: str) -> None:
-        self.lines.append(text)
-
-    def notice(self, text: str) -> None:
-        self.notices.append(text)
-        self.line(text)
 
 
 def stripes(labels: np.ndarray | None = None) -> Scene:
@@ -48,11 +34,6 @@ def stripes(labels: np.ndarray | None = None) -> Scene:
     truth = np.repeat(np.arange(1, 4), 8)[None].repeat(12, 0)
     cube = generator.normal(truth[..., None], 0.5, (12, 24, 6)).astype(np.float32)
     return scene_from_arrays(cube, truth if labels is None else labels, name="stripes")
-
-
-@pytest.fixture(scope="module")
-def scene() -> Scene:
-    return stripes()
 
 
 @pytest.fixture(scope="module")

@@ -13,17 +13,9 @@ from hytas.report import render
 from hytas.run.delivering.control import EVOLVED
 from hytas.run.delivering.findings import run_facts
 from hytas.run.folder import RunFolder
-from hytas.run.progress import Report
 from hytas.spaces.opening import with_values
 from refusals import refuses
-
-
-class Kept(Report):
-    def __init__(self) -> None:
-        self.notices: list[str] = []
-
-    def notice(self, text: str) -> None:
-        self.notices.append(text)
+from told import Told
 
 
 @pytest.mark.parametrize("evolved", [True, False])
@@ -33,9 +25,9 @@ def test_log_and_report_name_the_control(evolved: bool, scene: Scene, tmp_path: 
     path.write_text(with_values("hytas", {}, about))
     recipe = replace(CONFIG.recipe, epochs=0)
     config = replace(CONFIG, space=str(path), budget="30K-params", recipe=recipe)
-    kept = Kept()
-    run_pipeline(config, scene, tmp_path / "run", device="cpu", report=kept)
-    said = [text for text in kept.notices if "evolved from hytas" in text]
+    told = Told()
+    run_pipeline(config, scene, tmp_path / "run", device="cpu", report=told)
+    said = [text for text in told.notices if "evolved from hytas" in text]
     facts = run_facts(RunFolder(tmp_path / "run"))
     noted = [note for note in facts.notes if "same search in hytas" in note]
     assert (len(said), len(noted)) == ((1, 1) if evolved else (0, 0))

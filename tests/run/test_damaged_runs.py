@@ -22,11 +22,11 @@ from hytas.run import Outcome, RunConfig, export_run, run_pipeline, weights
 from hytas.run.artefacts import AGAIN
 from hytas.run.delivering.findings import run_facts
 from hytas.run.folder import ARTEFACTS, RunFolder
-from hytas.run.progress import Silent
 from hytas.run.weights import load_weights
 from hytas.tensors import read_tensors, write_tensors
 from hytas.train import Recipe
 from tiny import SPACE
+from told import Told
 
 CONFIG = RunConfig(
     budget="2K..8K-params",
@@ -53,16 +53,6 @@ def truncated(content: bytes) -> bytes:
 def flipped(content: bytes) -> bytes:
     place = len(content) // 2
     return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
-
-
-class Told(Silent):
-    """A report that keeps its lines."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def line(self, text: str) -> None:
-        self.lines.append(text)
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from hytas.data import Scene, scene_from_arrays
+from hytas.data import Scene
 from hytas.errors import InputError
 from hytas.run import RunConfig, evolve_space
 from hytas.spaces import open_space
@@ -27,14 +26,6 @@ SMALL: dict[str, list[Any]] = {
     "band_depth": [0],
     "pixel_depth": [1, 2],
 }
-
-
-@pytest.fixture(scope="module")
-def scene() -> Scene:
-    generator = np.random.default_rng(1)
-    labels = np.repeat(np.arange(1, 4), 8)[None].repeat(12, 0)
-    cube = generator.normal(labels[..., None], 0.5, (12, 24, 6)).astype(np.float32)
-    return scene_from_arrays(cube, labels, name="stripes")
 
 
 @pytest.fixture
@@ -60,9 +51,9 @@ class KillError(Exception):
 def test_a_space_evolves_the_same_after_an_interruption(
     config: RunConfig, scene: Scene, tmp_path: Path
 ) -> None:
-    from hytas.run.progress import Silent
+    from hytas.run.progress import Report
 
-    class Killer(Silent):
+    class Killer(Report):
         left = 3
 
         def epoch(self, epoch: Epoch) -> None:
@@ -70,7 +61,7 @@ def test_a_space_evolves_the_same_after_an_interruption(
             if not self.left:
                 raise KillError
 
-    def evolve(name: str, report: Silent) -> Any:
+    def evolve(name: str, report: Report) -> Any:
         return evolve_space(
             config,
             scene,
@@ -84,7 +75,7 @@ def test_a_space_evolves_the_same_after_an_interruption(
     with pytest.raises(KillError):
         evolve("killed.json", Killer())
     assert not (tmp_path / "killed.json").exists()
-    resumed, whole = evolve("killed.json", Silent()), evolve("whole.json", Silent())
+    resumed, whole = evolve("killed.json", Report()), evolve("whole.json", Report())
     text = (tmp_path / "whole.json").read_text()
     assert (tmp_path / "killed.json").read_text() == text
     assert (resumed.before, resumed.after) == (whole.before, whole.after)

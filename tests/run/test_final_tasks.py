@@ -12,30 +12,30 @@ from hytas.data import Scene
 from hytas.errors import InputError
 from hytas.run import run_pipeline
 from hytas.run.final import tasks
-from hytas.run.progress import Silent
+from hytas.run.progress import Report
 from hytas.tensors import read_facts, write_tensors
 from hytas.workers import ExecutorWorkers, WorkersLike
+from told import Told
 
 KEPT = ("weights.safetensors", "held-out-0.npz", "held-out-4.npz", "model.onnx")
 SAID = "trainings of the winner in parallel: processes of this machine"
 
 
-class Told(Silent):
-    """A report that keeps its lines, and how far the trainings were."""
+class Progress(Told):
+    """A report that also keeps how far the trainings were."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        super().__init__()
         self.shares: list[float] = []
-
-    def line(self, text: str) -> None:
-        self.lines.append(text)
 
     def pixels(self, work: str, done: int, total: int) -> None:
         if work == "train":
             self.shares.append(done / total)
 
 
-def files(scene: Scene, out: Path, workers: WorkersLike, report: Told | None = None) -> list[bytes]:
+def files(
+    scene: Scene, out: Path, workers: WorkersLike, report: Report | None = None
+) -> list[bytes]:
     """The files that the trainings of a run decide."""
     run_pipeline(
         CONFIG,
@@ -44,7 +44,7 @@ def files(scene: Scene, out: Path, workers: WorkersLike, report: Told | None = N
         device="cpu",
         references=False,
         workers=workers,
-        report=report or Told(),
+        report=report or Report(),
     )
     return [(out / name).read_bytes() for name in KEPT]
 
@@ -59,7 +59,7 @@ def test_they_are_the_same_in_parallel_and_report_their_progress(
     scene: Scene, alone: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "CHECKPOINT_SECONDS", 0.01)
-    told = Told()
+    told = Progress()
     assert files(scene, tmp_path / "run", 2, told) == alone
     assert SAID in told.lines
     assert told.shares == sorted(told.shares)

@@ -20,9 +20,10 @@ from hytas.run.context import open_run, prepare
 from hytas.run.final import stage, tasks
 from hytas.run.final.held_out import HeldOut
 from hytas.run.prepared import prepare_scene
-from hytas.run.progress import Silent
+from hytas.run.progress import Report
 from hytas.run.stages import FOLDS, TRAIN, plan_of, run_stages
 from hytas.run.weights import TrainedModel, load_weights
+from told import Told
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +74,7 @@ def test_with_many_neighbours_fewer_pixels_are_compared(
 
 
 def test_the_temperature_that_ships_is_that_of_the_records(scene: Scene, finished: Path) -> None:
-    with open_run(finished, replace(CONFIG, seeds=2), scene, "cpu", Silent()) as run:
+    with open_run(finished, replace(CONFIG, seeds=2), scene, "cpu", Report()) as run:
         found = stage.decide_for(run)
     model = load_weights(finished / "weights.safetensors")
     assert model.card.temperature == found.calibration.temperature != 1
@@ -93,17 +94,9 @@ def test_every_file_says_the_temperature(finished: Path) -> None:
     assert further["calibration"] == found
 
 
-class Told(Silent):
-    """A report that keeps its lines."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def line(self, text: str) -> None:
-        self.lines.append(text)
-
-    def of_damage(self) -> list[str]:
-        return [line for line in self.lines if "made again" in line or "begins again" in line]
+def of_damage(told: Told) -> list[str]:
+    """The lines of what was damaged, or was not there."""
+    return [line for line in told.lines if "made again" in line or "begins again" in line]
 
 
 def change_a_digit(path: Path) -> None:
@@ -126,7 +119,7 @@ def test_a_record_of_a_finished_run_is_made_again(
     (run / "held-out-4.npz").unlink()
     (run / "seed-1" / "model.onnx").write_bytes(b"")
     run_pipeline(replace(CONFIG, seeds=2), scene, run, device="cpu", report=told)
-    damaged, missing, onnx = told.of_damage()
+    damaged, missing, onnx = of_damage(told)
     assert damaged.startswith("held-out-0.npz: damaged (")
     assert missing == "held-out-4.npz: missing: made again"
     assert onnx.startswith("model.onnx: damaged (0 bytes; ")
@@ -145,7 +138,7 @@ def test_records_and_checkpoints_of_an_unfinished_run_are_made_again(
     (run / "fold-0.safetensors").write_bytes(b"\x08" * 100)
     (run / "fold-1.safetensors").write_bytes(b"of a stop right after its record")
     run_pipeline(replace(CONFIG, seeds=2), scene, run, device="cpu", report=told)
-    record, checkpoint = told.of_damage()
+    record, checkpoint = of_damage(told)
     assert "held-out-0.npz: not a record of held-out pixels" in record
     assert "fold-0.safetensors: not a complete" in checkpoint
     assert [path.name for path in run.glob("*.safetensors")] == ["weights.safetensors"]
@@ -154,7 +147,7 @@ def test_records_and_checkpoints_of_an_unfinished_run_are_made_again(
 
 def train(config: RunConfig, scene: Scene, out: Path) -> TrainedModel:
     """Run up to the final training."""
-    with open_run(out, config, scene, "cpu", Silent(), workers="1") as run:
+    with open_run(out, config, scene, "cpu", Report(), workers="1") as run:
         plan = plan_of(run.context)
         run_stages((*plan.choosing, *plan.training), run)
     return load_weights(out / "weights.safetensors")
@@ -223,7 +216,7 @@ def test_a_record_of_other_pixels_is_made_again(
     with open_run(run, replace(CONFIG, seeds=2), scene, "cpu", told) as opened:
         assert not FOLDS.is_done(opened)
         run_stages((FOLDS, TRAIN), opened)
-    assert told.of_damage() == ["held-out-0.npz: is of another run: made again"]
+    assert of_damage(told) == ["held-out-0.npz: is of another run: made again"]
     assert_same(run, finished)
 
 

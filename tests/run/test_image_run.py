@@ -22,11 +22,11 @@ from hytas.run import Outcome, RunConfig, export_run, run_pipeline
 from hytas.run.context import open_run
 from hytas.run.delivering.comparing import references_stage
 from hytas.run.folder import read_json
-from hytas.run.progress import Silent
 from hytas.run.weights import load_weights
 from hytas.supernet import Supernet
 from hytas.train import Recipe
 from refusals import refuses
+from told import Told
 
 CONFIG = RunConfig(
     budget="30K-params",
@@ -60,20 +60,6 @@ def folder(images: ImageSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
         (place / name).mkdir(exist_ok=True)
         Image.fromarray(values).save(place / name / f"{number}.png")
     return place
-
-
-class Lines(Silent):
-    """A report that keeps its lines, and its stages."""
-
-    def __init__(self) -> None:
-        self.found: list[str] = []
-        self.stages: list[str] = []
-
-    def stage(self, name: str) -> None:
-        self.stages.append(name)
-
-    def line(self, text: str) -> None:
-        self.found.append(text)
 
 
 def hytas(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -123,7 +109,7 @@ def test_relative_positions_are_not_written_out(finished: Outcome) -> None:
 
 @pytest.mark.parametrize("name", ["onnx-fp16", "onnx-int8"])
 def test_smaller_formats_take_images_too(finished: Outcome, images: ImageSet, name: str) -> None:
-    told = Lines()
+    told = Told()
     export_run(CONFIG, images, finished.folder, formats=[name], force=True, report=told)
     assert told.stages[-2:] == ["report", "further formats"]
     deployed = DeployedModel.load(finished.folder / FORMATS[name].file, "cpu")
@@ -164,12 +150,12 @@ def test_an_svm_and_a_forest_stand_beside_the_winner(finished: Outcome, images: 
 
 
 def test_large_images_have_no_svm_and_the_run_says_so(tmp_path: Path) -> None:
-    large, lines = textures(each=4, side=40), Lines()
-    with open_run(tmp_path / "run", CONFIG, large, "cpu", lines) as run:
+    large, told = textures(each=4, side=40), Told()
+    with open_run(tmp_path / "run", CONFIG, large, "cpu", told) as run:
         references_stage(run)
         found = read_json(run.folder.references)
     assert found["reason"].startswith("images of 40 x 40 pixels have 4800 values")
-    assert lines.found[-1].startswith("no reference methods: images of 40 x 40 pixels")
+    assert told.lines[-1].startswith("no reference methods: images of 40 x 40 pixels")
 
 
 def test_the_report_shows_images_and_the_worst_errors(finished: Outcome) -> None:

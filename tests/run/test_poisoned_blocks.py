@@ -14,19 +14,9 @@ from hytas.run.context import open_run, prepare
 from hytas.run.delivering.findings import run_facts
 from hytas.run.final.held_out import HeldOut
 from hytas.run.folder import read_json
-from hytas.run.progress import Silent
 from hytas.run.stages import plan_of, run_stages
 from hytas.run.weights import load_weights
-
-
-class Told(Silent):
-    """A report that keeps its lines and notices."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def line(self, text: str) -> None:
-        self.lines.append(text)
+from told import Told
 
 
 def made(config: RunConfig, scene: Scene, out: Path) -> dict[str, Any]:

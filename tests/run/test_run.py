@@ -24,11 +24,12 @@ from hytas.run import RunConfig, RunFolder, export_run
 from hytas.run.context import prepare
 from hytas.run.final import train as final_train
 from hytas.run.folder import LEFTOVER
-from hytas.run.progress import Silent
+from hytas.run.progress import Report
 from hytas.search import EvaluationStore
 from hytas.train import DivergedError, Recipe
 from refusals import refuses
 from tiny import GENES, SPACE
+from told import Told
 
 SEARCH_ONLY = RunConfig(
     budget="2K..8K-params",
@@ -75,9 +76,9 @@ def test_a_search_says_why_candidates_got_no_score(
 
     monkeypatch.setitem(PROXIES, "random", replace(PROXIES["random"], function=of_one_layer))
     lines: list[str] = []
-    monkeypatch.setattr(Silent, "line", lambda _, text: lines.append(text))
+    monkeypatch.setattr(Report, "line", lambda _, text: lines.append(text))
     config = replace(SEARCH_ONLY, proxy="random")
-    outcome = run_pipeline(config, scene, tmp_path / "run", device="cpu", report=Silent())
+    outcome = run_pipeline(config, scene, tmp_path / "run", device="cpu", report=Report())
     assert outcome.architecture["depth"] == 1
     (line,) = (line for line in lines if "architectures got no score" in line)
     assert line.endswith(
@@ -307,7 +308,7 @@ def test_seeds_report_the_spread_and_the_first_ships(scene: Scene, tmp_path: Pat
 def test_further_seeds_train_the_same_on_any_workers(scene: Scene, tmp_path: Path) -> None:
     run_pipeline(TRAINED, scene, tmp_path / "1", device="cpu")
     shutil.copytree(tmp_path / "1", tmp_path / "2")
-    report, weights = Lines(), []
+    report, weights = Told(), []
     for workers in ("1", "2"):
         run = tmp_path / workers
         run_pipeline(
@@ -320,7 +321,7 @@ def test_further_seeds_train_the_same_on_any_workers(scene: Scene, tmp_path: Pat
         )
         weights.append((run / "seed-1" / "weights.safetensors").read_bytes())
     assert weights[0] == weights[1]
-    assert "final training with seeds 1 in parallel: processes of this machine" in report.told
+    assert "final training with seeds 1 in parallel: processes of this machine" in report.lines
 
 
 def test_a_further_seed_that_diverges_costs_nothing_of_the_first(
@@ -447,22 +448,11 @@ def test_leftovers_of_every_format_are_known() -> None:
     assert not LEFTOVER.fullmatch(".lock")
 
 
-class Lines(Silent):
-    """Keeps the facts that a run tells."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def line(self, text: str) -> None:
-        """Keep it."""
-        self.told.append(text)
-
-
 def test_without_validation_pixels_the_proxy_chooses(scene: Scene, tmp_path: Path) -> None:
     config = replace(SEARCH_ONLY, proxy="params", finalists=None, validation_fraction=0.0)
-    report = Lines()
+    report = Told()
     outcome = run_pipeline(config, scene, tmp_path / "run", device="cpu", report=report)
-    assert any("no race: the split has no validation pixels" in line for line in report.told)
+    assert any("no race: the split has no validation pixels" in line for line in report.lines)
     with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
         assert store.trainings() == []
         best = max(item.scores["params"] for item in store.evaluations())

@@ -38,7 +38,7 @@ from hytas.run.final.decide import Conditions, decide
 from hytas.run.final.train import hold_out
 from hytas.run.folder import write_json
 from hytas.run.prepared import VOTING
-from hytas.run.progress import Silent
+from hytas.run.progress import Report
 from hytas.run.stages import plan_of, run_stages
 from hytas.run.weights import load_weights
 from hytas.search import Evaluation, EvaluationStore, Training
@@ -86,7 +86,7 @@ def without_time(items: list[Training]) -> list[Training]:
     return [replace(item, seconds=0.0) for item in items]
 
 
-class Stopping(Silent):
+class Stopping(Report):
     """Ends the run at the line that `at` names."""
 
     def __init__(self, at: Callable[[str], bool]) -> None:

@@ -53,14 +53,6 @@ CONFIG = RunConfig(
 )
 
 
-@pytest.fixture(scope="module")
-def scene() -> Scene:
-    generator = np.random.default_rng(1)
-    labels = np.repeat(np.arange(1, 4), 8)[None].repeat(12, 0)
-    cube = generator.normal(labels[..., None], 0.5, (12, 24, 6)).astype(np.float32)
-    return scene_from_arrays(cube, labels, name="stripes")
-
-
 def space_file(folder: Path, **genes: list[Any]) -> str:
     space = json.loads(builtin_space_text("hytas-wide"))
     for gene in space["genes"]:

@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 import pytest
 
 from hytas.data import Scene
-from hytas.run import Report, RunConfig, run_pipeline
+from hytas.run import RunConfig, run_pipeline
 from hytas.run.tracking import MLFLOW_USUAL, TRACKERS, Tracker, tracked
 from hytas.tensors import write_tensors
 from hytas.train import Epoch, Recipe
 from refusals import refuses
 from tiny import SPACE
+from told import Told
 
 CONFIG = RunConfig(
     budget="2K..8K-params",
@@ -81,16 +82,6 @@ def test_a_tracker_that_is_not_there_is_refused(
         replace(CONFIG, track=["wandb"])
 
 
-class Notices(Report):
-    """Keeps what a user should see."""
-
-    def __init__(self) -> None:
-        self.found: list[str] = []
-
-    def notice(self, text: str) -> None:
-        self.found.append(text)
-
-
 class Broken(Tracker):
     """Fails with each number, and as it ends."""
 
@@ -116,16 +107,16 @@ def test_a_tracker_that_fails_is_switched_off_with_one_notice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(TRACKERS, "mlflow", Broken)
-    notices, config = Notices(), replace(CONFIG, track="mlflow")
-    with tracked(notices, config, tmp_path) as report:
+    told, config = Told(), replace(CONFIG, track="mlflow")
+    with tracked(told, config, tmp_path) as report:
         report.end({"test/OA": 1.0})
         report.end({"test/OA": 1.0})
     assert Broken.wrote == 1
-    assert notices.found == [
+    assert told.notices == [
         "a new run at http://host",
         "track mlflow: RuntimeError: http://host is gone; nothing more is written to it",
     ]
-    with pytest.raises(KeyError, match="of the run"), tracked(notices, config, tmp_path):
+    with pytest.raises(KeyError, match="of the run"), tracked(told, config, tmp_path):
         raise KeyError("of the run")
 
 
@@ -139,7 +130,7 @@ def test_a_server_that_does_not_answer_is_one_refusal(
     config = replace(CONFIG, track="mlflow")
     with (
         refuses("track", "mlflow", r"cannot be reached at http://127.0.0.1:9 \(MlflowException"),
-        tracked(Notices(), config, tmp_path),
+        tracked(Told(), config, tmp_path),
     ):
         pass
 
@@ -153,16 +144,16 @@ def test_a_run_that_the_server_does_not_know_begins_anew(
     monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "mlruns").as_uri())
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     (tmp_path / ".mlflow-run").write_text(before)
-    notices, config = Notices(), replace(CONFIG, track="mlflow")
-    with tracked(notices, config, tmp_path) as report:
+    told, config = Told(), replace(CONFIG, track="mlflow")
+    with tracked(told, config, tmp_path) as report:
         report.end({"test/OA": 1.0})
-    (notice,) = notices.found
+    (notice,) = told.notices
     assert "a new MLflow run" in notice
     kept = (tmp_path / ".mlflow-run").read_text()
     assert len(kept) == 32
     assert kept != before
-    with tracked(notices, config, tmp_path):
-        assert len(notices.found) == 1
+    with tracked(told, config, tmp_path):
+        assert len(told.notices) == 1
     assert (tmp_path / ".mlflow-run").read_text() == kept
 
 
@@ -189,7 +180,7 @@ def test_steps_follow_those_of_the_process_before(
 
     def steps(*epochs: int, stage: str = "final training") -> list[tuple[str, int]]:
         Steps.found.clear()
-        with tracked(Notices(), config, tmp_path) as report:
+        with tracked(Told(), config, tmp_path) as report:
             report.stage(stage)
             for number in epochs:
                 report.epoch(Epoch(number, 9, 0.5, None, None, None, 1.0))

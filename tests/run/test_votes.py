@@ -19,11 +19,12 @@ from hytas.run.context import Run, open_run
 from hytas.run.delivering.findings import run_facts
 from hytas.run.fits import ReferenceFits
 from hytas.run.folder import RunFolder
-from hytas.run.progress import Silent
+from hytas.run.progress import Report
 from hytas.run.stages import RACE, SEARCH, run_stages
 from hytas.search import EvaluationStore, MethodVote, unpack_classes
 from hytas.train import Recipe
 from tiny import SPACE
+from told import Told
 
 ASKED = RunConfig(
     space=SPACE,
@@ -48,16 +49,12 @@ def fields(seed: int = 3, classes: int = 3) -> Scene:
     return scene_from_arrays(cube, labels, name="fields")
 
 
-class Told(Silent):
-    """Keeps the lines of a run."""
+class References(Told):
+    """Keeps the figures of the reference methods, too."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        super().__init__()
         self.references: dict[str, tuple[float, int]] = {}
-
-    def line(self, text: str) -> None:
-        """Keep a line."""
-        self.lines.append(text)
 
     def reference(self, title: str, accuracy: float, pixels: int) -> None:
         """Keep the accuracy of a reference method."""
@@ -65,9 +62,9 @@ class Told(Silent):
         self.line(f"reference {title}")
 
 
-def polled(folder: Path, scene: Scene, report: Silent | None = None) -> tuple[Run, RaceTask, Any]:
+def polled(folder: Path, scene: Scene, report: Report | None = None) -> tuple[Run, RaceTask, Any]:
     """A run whose race is about to begin, its task, and the votes in its store."""
-    with open_run(folder, ASKED, scene, "cpu", report or Silent()) as run:
+    with open_run(folder, ASKED, scene, "cpu", report or Report()) as run:
         task = race_task(run.context)
         with EvaluationStore(run.folder.evaluations) as store:
             record_votes(run, task, store)
@@ -77,7 +74,7 @@ def polled(folder: Path, scene: Scene, report: Silent | None = None) -> tuple[Ru
 def test_each_method_says_something_of_each_fold_and_of_the_pixels_of_the_vote(
     tmp_path: Path,
 ) -> None:
-    told = Told()
+    told = References()
     run, task, votes = polled(tmp_path / "run", fields(), told)
     assert [(one.method, one.fold) for one in votes] == [
         (name, fold) for name in ("rf", "svm") for fold in range(len(task.folds))
@@ -119,7 +116,7 @@ def test_a_ballot_reads_the_labels_of_its_fold_alone(
     data = replace(run.context.data, scene=replace(scene, labels=labels))
     fits = ReferenceFits(data.scene, ReferenceSettings.of(ASKED), "1", True)
     context = replace(run.context, data=data)
-    poisoned = replace(run, context=context, fits=fits, report=Silent())
+    poisoned = replace(run, context=context, fits=fits, report=Report())
     with EvaluationStore(tmp_path / "poisoned.sqlite") as store:
         record_votes(poisoned, task, store)
         again = store.votes()
@@ -135,7 +132,7 @@ def test_what_was_asked_once_is_not_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, task, votes = polled(tmp_path / "run", fields())
-    run = replace(run, report=Silent())  # the log of the run is closed
+    run = replace(run, report=Report())  # the log of the run is closed
 
     def refusing(*_: object) -> None:
         raise AssertionError
@@ -163,14 +160,14 @@ def test_methods_that_cannot_be_fitted_do_not_end_the_race(
         raise InputError("training pixels: of one class only")
 
     monkeypatch.setattr("hytas.run.fits.fit_method", refusing)
-    told = Told()
+    told = References()
     _, _, votes = polled(tmp_path / "run", fields(), told)
     assert votes == []
     assert told.lines[-1].startswith("no SVM and random forest: training pixels: of one")
 
 
 def test_the_votes_are_part_of_the_agreement_that_a_report_shows(tmp_path: Path) -> None:
-    with open_run(tmp_path / "run", ASKED, fields(), "cpu", Silent()) as run:
+    with open_run(tmp_path / "run", ASKED, fields(), "cpu", Report()) as run:
         run_stages((SEARCH, RACE), run)
     with EvaluationStore(run.folder.evaluations) as store:
         shown = run_facts(run.folder)
@@ -192,7 +189,7 @@ def test_the_votes_are_part_of_the_agreement_that_a_report_shows(tmp_path: Path)
 
 
 def test_methods_without_a_vote_are_compared_with(tmp_path: Path) -> None:
-    told = Told()
+    told = References()
     with open_run(tmp_path / "run", ASKED, fields(), "cpu", told) as run:
         task = replace(race_task(run.context), unlabelled=None)
         with EvaluationStore(run.folder.evaluations) as store:
@@ -204,7 +201,7 @@ def test_methods_without_a_vote_are_compared_with(tmp_path: Path) -> None:
 
 
 def test_a_run_fits_the_methods_before_its_search(tmp_path: Path) -> None:
-    told = Told()
+    told = References()
     with open_run(tmp_path / "run", ASKED, fields(), "cpu", told) as run:
         run_stages((SEARCH, RACE), run)
         with EvaluationStore(run.folder.evaluations, read_only=True) as store:

@@ -26,7 +26,7 @@ from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.run import RunConfig, export_run, run_pipeline
 from hytas.run.context import open_run
-from hytas.run.progress import Silent
+from hytas.run.progress import Report
 from hytas.run.stages import plan_of, repair, run_stages
 from hytas.run.weights import load_weights
 from hytas.train import Recipe, loop
@@ -44,7 +44,7 @@ CONFIG = RunConfig(
 )
 
 
-class Told(Silent):
+class Told(Report):
     """A report that knows whether damage was told."""
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class Flips:
         """A run that was stopped in its final training after some epochs."""
         told: list[object] = []
 
-        class Stopping(Silent):
+        class Stopping(Report):
             def line(self, text: str) -> None:
                 told.append(text)
 

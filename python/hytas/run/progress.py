@@ -69,12 +69,8 @@ class Report:
 EVENTS = tuple(name for name in vars(Report) if not name.startswith("_"))
 """The methods of `Report`."""
 
-
-class Silent(Report):
-    """A report that ignores everything."""
-
-
-SILENT = Silent()
+SILENT = Report()
+"""A report that ignores everything."""
 
 
 class Logged(Report):

@@ -14,7 +14,7 @@ from hytas.cli.main import hytas
 from hytas.data import Scene, SplitSettings, scene_from_arrays
 from hytas.models.s2mamba import S2Mamba
 from hytas.references import ReferenceSettings, Task, networks
-from hytas.references.training import Plan, train
+from hytas.references.training import Plan, fit
 from hytas.spaces.shape import InputShape
 
 
@@ -38,7 +38,7 @@ def small_scene() -> Scene:
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[tuple[torch.optim.Optimizer, Plan]]:
     """What is asked of training, which is left out."""
     asked: list[tuple[torch.optim.Optimizer, Plan]] = []
-    monkeypatch.setattr(networks, "train", lambda *values: asked.append((values[1], values[4])))
+    monkeypatch.setattr(networks, "fit", lambda *values: asked.append((values[1], values[4])))
     return asked
 
 
@@ -73,7 +73,7 @@ def test_gscvit_trains_as_released(
     assert plan.schedule(0.0) == plan.schedule(0.99) == 1.0
 
 
-def test_gscvit_divides_all_bands_byone_range(task: Task) -> None:
+def test_gscvit_divides_all_bands_by_one_range(task: Task) -> None:
     scaled = task.spectra(task.train, networks.one_range(task))
     raw = task.spectra(task.train, task.fit_scaling("minmax"))
     np.testing.assert_allclose(scaled.mean(axis=0), 0.0, atol=1e-6)
@@ -84,7 +84,7 @@ def test_gscvit_divides_all_bands_byone_range(task: Task) -> None:
     np.testing.assert_allclose(np.ptp(raw, axis=0), 1.0, rtol=1e-5)
 
 
-def test_half_of_the_patches_areflipped_or_turned() -> None:
+def test_half_of_the_patches_are_flipped_or_turned() -> None:
     patch = np.arange(18, dtype=np.float32).reshape(3, 3, 2)
     many = np.repeat(patch[None], 2000, axis=0)
     found = networks.flipped_or_turned(many.copy(), np.random.default_rng(0))
@@ -106,14 +106,15 @@ def test_the_rest_of_a_pass_is_a_step_if_the_plan_says_so(
             self.head = nn.Linear(54, 3)
 
         def forward(self, patches: torch.Tensor) -> torch.Tensor:
-            seen.append(patches.flatten(1))
+            if self.training:
+                seen.append(patches.flatten(1))
             logits: torch.Tensor = self.head(patches.flatten(1))
             return logits
 
     network = Watch()
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
     plan = Plan(6, 50, lambda _: 1.0, rest=rest)
-    train(network, optimizer, task, task.fit_scaling("standard"), plan, lambda *_: None)
+    fit(network, optimizer, task, task.fit_scaling("standard"), plan, lambda *_: None)
     assert [len(batch) for batch in seen] == sizes
     passed = torch.cat(seen[:3] if rest else seen[:2])
     assert len(np.unique(passed.numpy(), axis=0)) == len(passed)

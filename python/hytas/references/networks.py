@@ -15,7 +15,7 @@ from hytas.models.gscvit import GSCViT
 from hytas.models.s2mamba import S2Mamba
 from hytas.models.spectralformer import SpectralFormer
 from hytas.references.task import Fit, Progress, Task
-from hytas.references.training import Plan, seeded, shape_of, test, train
+from hytas.references.training import Plan, fit, seeded, shape_of
 
 HYTAS = {"space": "hytas", "depth": 7, "embed_dim": 112, "num_heads": [4] * 7, "mlp_ratio": [4] * 7}
 
@@ -43,8 +43,7 @@ def spectralformer(task: Task, progress: Progress) -> Fit:
     def schedule(done: float) -> float:
         return 0.9 ** math.floor(10 * done)
 
-    train(network, optimizer, task, scaling, Plan(steps, 64, schedule), progress)
-    return test(network, task, scaling, steps, progress)
+    return fit(network, optimizer, task, scaling, Plan(steps, 64, schedule), progress)
 
 
 def hytas(task: Task, progress: Progress) -> Fit:
@@ -74,8 +73,7 @@ def hytas(task: Task, progress: Progress) -> Fit:
             return max(done / warmup, 1e-6 / 3.1e-4)
         return least + (1.0 - least) * 0.5 * (1.0 + math.cos(math.pi * done))
 
-    train(network, optimizer, task, scaling, Plan(steps, 107, schedule), progress)
-    return test(network, task, scaling, steps, progress)
+    return fit(network, optimizer, task, scaling, Plan(steps, 107, schedule), progress)
 
 
 def s2mamba(task: Task, progress: Progress) -> Fit:
@@ -97,8 +95,7 @@ def s2mamba(task: Task, progress: Progress) -> Fit:
     def schedule(done: float) -> float:
         return 0.99 ** (1 + round(done * steps) // an_epoch)
 
-    train(network, optimizer, task, scaling, Plan(steps, 64, schedule, rest=True), progress)
-    return test(network, task, scaling, steps, progress)
+    return fit(network, optimizer, task, scaling, Plan(steps, 64, schedule, rest=True), progress)
 
 
 def gscvit(task: Task, progress: Progress) -> Fit:
@@ -116,8 +113,7 @@ def gscvit(task: Task, progress: Progress) -> Fit:
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.05)
     steps = task.steps or 200 * math.ceil(len(task.train) / 128)
     plan = Plan(steps, 128, lambda _: 1.0, rest=True, augment=flipped_or_turned)
-    train(network, optimizer, task, scaling, plan, progress)
-    return test(network, task, scaling, steps, progress)
+    return fit(network, optimizer, task, scaling, plan, progress)
 
 
 def one_range(task: Task) -> Preprocessing:

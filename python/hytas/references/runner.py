@@ -69,23 +69,27 @@ def run_references(
     for run in _fits(scene, settings, missing, device, progress, line, workers):
         results.add(run)
         _report_fit(run, line)
-    summaries = {}
-    for method in methods:
-        stored = [results.get(method, seed) for seed in seeds]
-        runs = [run for run in stored if run]
-        smoothed: list[Any] = [run.get("smoothed") for run in runs]
-        summaries[method] = {
-            "title": METHODS[method].title,
-            **summarise([run["test"] for run in runs]),
-            "smoothed": None if None in smoothed else summarise(smoothed),  # images have no map
-            "seconds": mean_and_deviation([run["seconds"] for run in runs]),
-            "runs": runs,
-        }
     return {
         "scene": scene.name,
         "seeds": list(seeds),
         "splits": [_facts(splits[seed]) for seed in seeds],
-        "methods": summaries,
+        "methods": {
+            name: _summary(METHODS[name].title, [results.get(name, seed) for seed in seeds])
+            for name in methods
+        },
+    }
+
+
+def _summary(title: str, stored: Sequence[dict[str, Any] | None]) -> dict[str, Any]:
+    """Return what `run_references` returns of a method, whose fits of all seeds are given."""
+    runs = [run for run in stored if run]
+    smoothed: list[Any] = [run.get("smoothed") for run in runs]
+    return {
+        "title": title,
+        **summarise([run["test"] for run in runs]),
+        "smoothed": None if None in smoothed else summarise(smoothed),  # images have no map
+        "seconds": mean_and_deviation([run["seconds"] for run in runs]),
+        "runs": runs,
     }
 
 

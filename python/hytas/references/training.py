@@ -50,18 +50,18 @@ def seeded(task: Task, make: Callable[[], nn.Module]) -> nn.Module:
     return make().to(task.device)
 
 
-def train(
+def fit(
     network: nn.Module,
     optimizer: torch.optim.Optimizer,
     task: Task,
     scaling: Preprocessing,
     plan: Plan,
     progress: Progress,
-) -> None:
-    """Train with a plan; the seed of the task decides the order of the pixels.
+) -> Fit:
+    """Train with a plan, and predict the test pixels.
 
-    A training that resumes from the checkpoint of its task gives the same result as one that
-    never stopped, on the same machine.
+    The seed of the task decides the order of the pixels. A training that resumes from the
+    checkpoint of its task gives the same result as one that never stopped, on the same machine.
     """
     peaks = [group["lr"] for group in optimizer.param_groups]
     generator = np.random.default_rng(task.seed)
@@ -86,13 +86,16 @@ def train(
         optimizer.step()
         state.step = step + 1
         state.keep()
+    predicted = _predict(network, task, scaling, progress)
+    details = {"parameters": count_parameters(network), "steps": plan.steps}
+    return Fit(predicted.argmax(axis=1).astype(np.int64), predicted, details)
 
 
 @torch.inference_mode()
-def test(
-    network: nn.Module, task: Task, scaling: Preprocessing, steps: int, progress: Progress
-) -> Fit:
-    """Return the predictions of a trained network on the test pixels."""
+def _predict(
+    network: nn.Module, task: Task, scaling: Preprocessing, progress: Progress
+) -> NDArray[np.float64]:
+    """Return the class probabilities (m, C) of the test pixels."""
     network.eval()
     parts = []
     for start in range(0, len(task.test), TEST_BATCH):
@@ -102,6 +105,4 @@ def test(
             logits = network(torch.from_numpy(patches).to(task.device))
         parts.append(probabilities(logits.double()).cpu().numpy())
     progress("test", len(task.test), len(task.test))
-    predicted = np.concatenate(parts)
-    details = {"parameters": count_parameters(network), "steps": steps}
-    return Fit(predicted.argmax(axis=1).astype(np.int64), predicted, details)
+    return np.concatenate(parts)

@@ -128,9 +128,9 @@ def finalists() -> list[Finalist]:
         }
 
     return [
-        Finalist(7, "usual", True, {100: figures(0.8), 200: figures(0.9)}, 0.85, 0.9, 12.5, ""),
-        Finalist(2, "usual", False, {100: figures(0.7), 200: figures(0.85)}, 0.8, 0.75, 70.0, ""),
-        Finalist(5, "usual", False, {100: {}}, None, None, 1.0, "diverged <b>here</b>"),
+        Finalist(7, "usual", True, {100: figures(0.8), 200: figures(0.9)}, 0.9, 12.5, ""),
+        Finalist(2, "usual", False, {100: figures(0.7), 200: figures(0.85)}, 0.75, 70.0, ""),
+        Finalist(5, "usual", False, {100: {}}, None, 1.0, "diverged <b>here</b>"),
     ]
 
 

@@ -84,10 +84,7 @@ class RaceTask:
     def final_steps(self) -> int:
         """Optimiser steps of a whole training on the first fold; 0 where the recipe has none."""
         pixels = len(self.folds[0][0])
-        return max(
-            recipe.epochs_for(pixels) * recipe.steps_per_epoch(pixels)
-            for recipe in self.recipes.values()
-        )
+        return max(recipe.steps_for(pixels) for recipe in self.recipes.values())
 
     def recipes_for(self, architecture: Mapping[str, Any]) -> list[str]:
         """Return the recipes that train a network in different ways; of equal ones the first.

@@ -41,7 +41,6 @@ class Finalist:
         place: among the candidates.
         rungs: steps -> figures on validation pixels, and "score", their summary; none in
             a rung whose training failed.
-        ranked_by: its figure in the last ranking of the race; None if it failed.
         agreement: with the vote on pixels without a known label; None if there was none.
         reason: why it failed; empty if it did not.
         folds: that validated its longest training.
@@ -51,7 +50,6 @@ class Finalist:
     recipe: str
     won: bool
     rungs: Mapping[int, Mapping[str, float]]
-    ranked_by: float | None
     agreement: float | None
     seconds: float
     reason: str

@@ -46,11 +46,6 @@ def _one_line(value: Any) -> Any:
     return legible(value)
 
 
-def stylesheet() -> str:
-    """Return the style of all pages."""
-    return resource("report.css")
-
-
 def resource(name: str) -> str:
     """Return the text of a file of `templates`."""
     return (files("hytas.report") / "templates" / name).read_text(encoding="utf-8")
@@ -60,7 +55,7 @@ def render_sections(title: str, about: Sequence[str], sections: Sequence[Section
     """Return a page of sections as HTML: one file that asks no other place for anything."""
     template = environment().get_template("sections.html")
     return template.render(
-        {"title": title, "about": about, "sections": sections, "style": stylesheet()}
+        {"title": title, "about": about, "sections": sections, "style": resource("report.css")}
     )
 
 

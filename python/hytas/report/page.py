@@ -15,7 +15,7 @@ from hytas.metrics import FIGURES, mean_and_deviation
 from hytas.pictures import axes
 from hytas.report import charts, words
 from hytas.report.facts import RunFacts
-from hytas.report.html import environment, figure, resource, stylesheet
+from hytas.report.html import environment, figure, resource
 from hytas.report.layers import SHOWN_COSTS, Blobs, map_layers, pixel_data, point_data
 from hytas.report.networks import HEIGHT, draw
 
@@ -58,7 +58,7 @@ def render(runs: Sequence[RunFacts]) -> str:
         "compare": _compare(runs) if len(runs) > 1 else None,
         "blobs": blobs.stored,
         "script": script,
-        "style": stylesheet(),
+        "style": resource("report.css"),
         "script_digest": digest,
         "charts": charts,
         "net_height": HEIGHT,

@@ -35,7 +35,6 @@ class Stage:
     """One step of a run. It writes the files that the table names for it (`run/folder.py`).
 
     Attributes:
-        needs: names of files of earlier stages that it reads.
         changes: names of files of earlier stages that it writes again.
         done: whether its files are there; None looks for all that the table names for it.
         always: whether it runs every time, and checks for itself what is to do.
@@ -43,7 +42,6 @@ class Stage:
 
     name: str
     work: Callable[[Run], object]
-    needs: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     done: Callable[[Run], bool] | None = None
     always: bool = False
@@ -124,28 +122,25 @@ def _architecture_is_chosen(run: Run) -> bool:
 
 # The store grows until the race has a winner.
 SEARCH = Stage("search", search_stage, done=_architecture_is_chosen)
-RACE = Stage("race", race_stage, ("evaluations",), ("evaluations",), done=_architecture_is_chosen)
-FOLDS = Stage("training on folds", folds_stage, ("architecture",), done=are_recorded)
-TRAIN = Stage("final training", train_stage, ("architecture",))
+RACE = Stage("race", race_stage, ("evaluations",), done=_architecture_is_chosen)
+FOLDS = Stage("training on folds", folds_stage, done=are_recorded)
+TRAIN = Stage("final training", train_stage)
 # The strategy "supernet" races kinds, and trains the winner only if inherited weights are worse.
-KIND = Stage("race", choose_by_supernet, ("evaluations",), ("evaluations",), done=RACE.done)
+KIND = Stage("race", choose_by_supernet, ("evaluations",), done=RACE.done)
 INHERIT = Stage(
     "inheritance",
     inherit_if_better,
-    ("architecture",),
     ("weights", "records"),
     done=lambda run: run.folder.weights.exists(),
 )
-FOLDS_IF_TRAINED = Stage(
-    "training on folds", folds_stage, ("architecture",), done=are_recorded_or_inherited
-)
+FOLDS_IF_TRAINED = Stage("training on folds", folds_stage, done=are_recorded_or_inherited)
 # Its figures are in the metrics, too, if it is done again after the export.
-REFERENCES = Stage("reference methods", references_stage, ("weights",), ("metrics",))
-EXPORT = Stage("export", export_stage, ("weights",))
-MAP = Stage("map", map_stage, ("onnx",))
-PREDICTIONS = Stage("predictions", predictions_stage, ("onnx",))
+REFERENCES = Stage("reference methods", references_stage, ("metrics",))
+EXPORT = Stage("export", export_stage)
+MAP = Stage("map", map_stage)
+PREDICTIONS = Stage("predictions", predictions_stage)
 # Last, because it reports on all other files.
-REPORT = Stage("report", report_stage, ("metrics",), always=True)
+REPORT = Stage("report", report_stage, always=True)
 
 
 class Plan(NamedTuple):
@@ -183,11 +178,10 @@ def plan_of(context: RunContext, *, references: bool = True) -> Plan:
     seeds = Stage(
         "seeds",
         partial(_seeds, stages=(*training, EXPORT), shares_records=not by_supernet),
-        ("architecture", "metrics"),
         ("metrics", "evaluations"),
         always=True,
     )
-    control = Stage("control", _control, ("metrics",), ("metrics",), always=True)
+    control = Stage("control", _control, ("metrics",), always=True)
     return Plan(
         (SEARCH, KIND if by_supernet else RACE),
         training,

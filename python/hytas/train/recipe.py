@@ -219,15 +219,18 @@ class Recipe:
         epochs = math.ceil(self.steps / self.steps_per_epoch(pixels))
         return epochs if self.most_epochs is None else min(epochs, self.most_epochs)
 
+    def steps_for(self, pixels: int) -> int:
+        """Return the optimiser steps of a whole training on `pixels` training pixels."""
+        return self.epochs_for(pixels) * self.steps_per_epoch(pixels)
+
     def patient_epochs(self, epochs: int) -> int:
         """Return after how many epochs without a better one a training of `epochs` ends."""
         return max(1, math.ceil(self.patience * epochs))
 
     def schedule(self, pixels: int) -> Schedule:
         """How long and at which rates to train on `pixels` training pixels."""
-        epochs = self.epochs_for(pixels)
-        warmup = self.warmup * epochs * self.steps_per_epoch(pixels)
-        return Schedule(epochs, warmup, warmup)
+        warmup = self.warmup * self.steps_for(pixels)
+        return Schedule(self.epochs_for(pixels), warmup, warmup)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""

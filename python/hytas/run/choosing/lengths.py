@@ -162,5 +162,4 @@ def shorter_training(
 def usual_steps(run: Run, winner: Racer) -> int:
     """Return the optimiser steps of the winner's recipe without minutes."""
     recipe = run.context.config.recipes[winner.recipe]
-    pixels = len(run.context.final_pixels[0])
-    return recipe.epochs_for(pixels) * recipe.steps_per_epoch(pixels)
+    return recipe.steps_for(len(run.context.final_pixels[0]))

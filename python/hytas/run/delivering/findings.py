@@ -17,8 +17,8 @@ from hytas.models.counting import counted_layers
 from hytas.proxies import fitness, parse_proxies
 from hytas.race import (
     RANKINGS,
+    RaceScore,
     RungResult,
-    SizeRow,
     joined_late,
     race_scores,
     results_by_racer,
@@ -117,9 +117,14 @@ def _race_facts(
     stored: "_Stored", winner: int | None, preset: str, ranking: str, unit: str
 ) -> dict[str, Any]:
     methods = dict.fromkeys(one.method for one in stored.votes)
-    sizes = _sizes(stored, winner, preset, RANKINGS[ranking])
+    candidates, ranked_by = stored.evaluations, RANKINGS[ranking]
+    places = {item.id: at for at, item in enumerate(candidates)}
+    racers = results_by_racer(item for item in stored.trainings if item.id in places)
+    scores = race_scores(racers, ranked_by, stored.votes)
+    own = None if winner is None else (candidates[winner].id, preset)
+    sizes = size_rows(candidates, racers, scores, own) if own and own in racers else []
     return {
-        "finalists": _finalists(stored, winner, preset, RANKINGS[ranking]),
+        "finalists": _finalists(racers, scores, places, ranked_by, winner, preset),
         "sizes": [row._asdict() for row in sizes],
         "smaller": smallest_as_good(sizes, unit),
         "voters": [METHODS[name].title if name in METHODS else name for name in methods],
@@ -189,54 +194,37 @@ def _candidates(
 
 
 def _finalists(
-    stored: _Stored, winner: int | None, preset: str, ranking: Ranking
+    racers: Mapping[Key, Sequence[RungResult]],
+    scores: Mapping[Key, RaceScore],
+    places: Mapping[int, int],
+    ranking: Ranking,
+    winner: int | None,
+    preset: str,
 ) -> list[Finalist]:
     """Return the trained finalists: the longest rung first, then the best score."""
-    places = {item.id: at for at, item in enumerate(stored.evaluations)}
-    racers = results_by_racer(item for item in stored.trainings if item.id in places)
-    scores = race_scores(racers, ranking, stored.votes)
-
     late = joined_late(racers)
 
     def order(key: Key) -> tuple[bool, int, int, int, float, int]:
-        last, score = racers[key][-1], scores.get(key)
+        last, score, place = racers[key][-1], scores.get(key), places[key[0]]
         value = -np.inf if score is None else score.value
         # The score of one that joined late is of the last rung alone.
-        joined = 0 if key not in late else -1 if places[key[0]] == winner else 1
-        return score is None, -last.steps, -last.folds, joined, -value, places[key[0]]
+        joined = 0 if key not in late else -1 if place == winner else 1
+        return score is None, -last.steps, -last.folds, joined, -value, place
 
-    finalists = []
-    for key in sorted(racers, key=order):
-        results = racers[key]
-        place, recipe, score = places[key[0]], key[1], scores.get(key)
-        finalists.append(
-            Finalist(
-                place,
-                recipe,
-                place == winner and recipe == (preset or recipe),
-                {
-                    result.steps: {} if result.reason else _with_score(result, ranking)
-                    for result in results
-                },
-                score and score.value,
-                score and score.agreement,
-                sum(result.seconds for result in results),
-                next((result.reason for result in results if result.reason), ""),
-                results[-1].folds,
-            )
+    def finalist(key: Key) -> Finalist:
+        results, score, (number, recipe) = racers[key], scores.get(key), key
+        return Finalist(
+            places[number],
+            recipe,
+            places[number] == winner and recipe == (preset or recipe),
+            {one.steps: {} if one.reason else _with_score(one, ranking) for one in results},
+            score and score.agreement,
+            sum(one.seconds for one in results),
+            next((one.reason for one in results if one.reason), ""),
+            results[-1].folds,
         )
-    return finalists
 
-
-def _sizes(stored: _Stored, winner: int | None, preset: str, ranking: Ranking) -> list[SizeRow]:
-    """Return the best of each size next to the winner; none if the race has not ended."""
-    candidates = {item.id for item in stored.evaluations}
-    racers = results_by_racer(item for item in stored.trainings if item.id in candidates)
-    own = None if winner is None else (stored.evaluations[winner].id, preset)
-    if own not in racers:
-        return []
-    scores = race_scores(racers, ranking, stored.votes)
-    return size_rows(stored.evaluations, racers, scores, own)
+    return [finalist(key) for key in sorted(racers, key=order)]
 
 
 def _with_score(result: RungResult, ranking: Ranking) -> dict[str, float]:

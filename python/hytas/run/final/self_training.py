@@ -106,10 +106,9 @@ def is_complete(checkpoint: Path) -> bool:
 
 def round_recipe(recipe: Recipe, pixels: int) -> Recipe:
     """Return the recipe of a round after a training with `recipe` on `pixels` pixels."""
-    steps = recipe.epochs_for(pixels) * recipe.steps_per_epoch(pixels)
     return replace(
         recipe,
-        steps=max(1, round(SHARE * steps)),
+        steps=max(1, round(SHARE * recipe.steps_for(pixels))),
         epochs=None,
         most_epochs=None,
         warmup=WARMUP,

@@ -212,7 +212,7 @@ def _member(run: Run, supernet: Supernet, score: InheritedScore, alone: bool) ->
 
     stages = (
         replace(SEARCH, work=search),
-        Stage("race", race_stage, ("evaluations",)),
+        Stage("race", race_stage),
         replace(TRAIN, work=inherit, changes=("records",)),
         EXPORT,
         MAP,

@@ -229,8 +229,9 @@ class Recipe:
 
     def schedule(self, pixels: int) -> Schedule:
         """How long and at which rates to train on `pixels` training pixels."""
-        warmup = self.warmup * self.steps_for(pixels)
-        return Schedule(self.epochs_for(pixels), warmup, warmup)
+        epochs = self.epochs_for(pixels)
+        warmup = self.warmup * epochs * self.steps_per_epoch(pixels)
+        return Schedule(epochs, warmup, warmup)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""

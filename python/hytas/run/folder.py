@@ -128,7 +128,7 @@ class RunFolder:
     records = Artefacts(
         "held-out-*.npz",
         "logits of the winner for pixels that it was not trained on; they decide on temperature, "
-        "smoothing and self-training",
+        "smoothing, self-training and class shares",
         "training on folds",
         listed=False,
     )

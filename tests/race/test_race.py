@@ -508,6 +508,33 @@ def test_single_spectra_join_the_last_rung_where_a_reference_method_is_ahead(
     assert progress[-1].steps == progress[-1].all_steps
 
 
+@pytest.mark.parametrize(("of_plain", "recipe"), [(6, "plain"), (10, "full")])
+def test_single_spectra_of_the_last_rung_get_their_other_recipes(
+    of_plain: int, recipe: str, store: EvaluationStore
+) -> None:
+    """Augmented accuracy prefers the recipe that augments; held-out pixels may not."""
+    finalists = [replace(one, costs={"params": 90}) for one in ranked(4)]
+    single = {**finalists[0].architecture, "tokens": "pixel", "patch": 1}
+    finalists[0] = replace(finalists[0], architecture=single)
+    wrong = {
+        (0, "full"): 9,
+        (0, "plain"): of_plain,
+        **{(place, name): 12 for place in (1, 2, 3) for name in ("full", "plain")},
+    }
+    for (place, name), errors in wrong.items():
+        for steps in (3, 6):
+            right = pack_flags(np.arange(HELD) >= errors)
+            reached = figures(0.9 if (place, name) == (0, "full") else 0.8)
+            training = Training(
+                finalists[place].id, name, steps, 0, HELD, reached, 0.0, right=right
+            )
+            store.add_training(training)
+    store.replace_votes([MethodVote("svm", 0, HELD, HELD - 8, b"")])
+    task = race_task(1, trains_nothing().build, recipes=("full", "plain"))
+    winner = race(task, finalists, store, finalists=4, steps=3, workers=1)
+    assert (winner.finalist, winner.recipe) == (finalists[0], recipe)
+
+
 def test_no_network_joins_a_last_rung_that_is_as_long_as_the_first(store: EvaluationStore) -> None:
     """There nothing tells it from those that vote."""
     *finalists, late = ranked(6)

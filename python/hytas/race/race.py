@@ -110,7 +110,7 @@ def race(
     late = _by_each_recipe(task, late_finalist(ranked, chosen)) if joins else []
     on_cpu, sent = task.device.type == "cpu", task.patch_bytes
     with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent, shared_gpu=task.device) as pool:
-        trainer = _Trainer(task, store, pool, ranking, notify, events, by_id, late, until)
+        trainer = _Trainer(task, store, pool, ranking, notify, events, by_id, joins, late, until)
         trained = trainer.run(racers, rungs)
     task.keep_checkpoints(())
     if not trained:
@@ -146,7 +146,8 @@ class _Trainer:
 
     Attributes:
         size_classes: evaluation -> size class, of all candidates.
-        late: racers that may join the last rung.
+        joins: whether racers may join the last rung.
+        late: a network that may, by each recipe.
         results: of the rungs so far, of each racer.
     """
 
@@ -157,6 +158,7 @@ class _Trainer:
     notify: Notify
     events: RaceEvents
     size_classes: Mapping[int, int]
+    joins: bool
     late: Sequence[Racer]
     until: Callable[[], bool] | None
     results: dict[Key, list[RungResult]] = field(default_factory=dict)
@@ -256,24 +258,53 @@ class _Trainer:
         """
         winner = racers[self.winner(racers)]
         best = self.results[winner.key][-1]
-        if not self.late or any(sees_single_spectra(one.finalist.architecture) for one in racers):
+        joining = self._joining(racers)
+        if not joining or self.is_over():
             return racers, scores
-        if self.is_over() or not any(is_ahead(votes, best) for votes in by_method(self.polled)):
+        if not any(is_ahead(votes, best) for votes in by_method(self.polled)):
             return racers, scores
         self.notify("race: a reference method is ahead, so a network of single spectra joins")
-        self.events.extend(len(self.late) * self.task.folds_of(rung) * rung.steps)
+        self.events.extend(len(joining) * self.task.folds_of(rung) * rung.steps)
         try:
-            self.train(self.late, rung)
+            self.train(joining, rung)
         except _TimeOverError:
             return racers, scores
         fresh = self.scores()
-        joined = best_of_each(best_first(self.late, fresh))  # none, if its trainings failed
-        first = False
-        for one in joined:
-            lead = int(self.results[one.key][-1].right.sum()) - int(best.right.sum())
-            own, others = (fresh[each.key].agreement for each in (one, winner))
-            first = lead > 0 and (own is None or others is None or own > others)
-        return [*joined, *racers] if first else [*racers, *joined], {**fresh, **scores}
+
+        def right(one: Racer) -> int:
+            return int(self.results[one.key][-1].right.sum())
+
+        ranked = best_first(joining, fresh)  # none, if the trainings failed
+        if self.task.unlabelled is None:
+            # Augmented accuracy favours recipes that take the brightness from spectra.
+            ranked.sort(key=right, reverse=True)
+        scores = {**fresh, **scores}
+        for one in ranked[:1]:
+            others = [each for each in racers if each.finalist.id != one.finalist.id]
+            own, agreed = (fresh[each.key].agreement for each in (one, winner))
+            agrees_more = own is None or agreed is None or own > agreed
+            if right(one) > right(winner) and agrees_more:
+                return [one, *others], scores
+            if len(others) == len(racers):
+                return [*racers, one], scores
+        return racers, scores
+
+    def _joining(self, racers: Sequence[Racer]) -> Sequence[Racer]:
+        """Return the late network by each recipe; or one of the last rung by its other recipes.
+
+        Where finalists vote, one of the last rung is left as it is: its other recipes have voted.
+        """
+        there = [one for one in racers if sees_single_spectra(one.finalist.architecture)]
+        if not there:
+            return self.late
+        if self.task.unlabelled is not None or not self.joins:
+            return []
+        return [
+            Racer(one.finalist, name)
+            for one in there
+            for name in self.task.recipes_for(one.finalist.architecture)
+            if name != one.recipe
+        ]
 
     def _train_recipes(self, racers: list[Racer], rung: Rung) -> None:
         """Train each finalist by its first recipe, and the better of them by their others.

@@ -414,9 +414,9 @@ class FinalSettings:
     )
     class_prior: str = _training(
         "auto",
-        "Class shares that the model assumes: those around the labels, estimated from unlabelled "
-        "pixels, where test pixels lie among labelled ones and validation pixels allow it (auto); "
-        "or those of the labels (labels).",
+        "Class shares that the model assumes: those of pixels around the labels, where test pixels "
+        "lie among labelled ones and validation pixels allow it (auto); or those of the labels "
+        "(labels).",
         rule=OneOf(("auto", "labels")),
         only="scenes",
     )

@@ -167,12 +167,12 @@ def test_enmap(tmp_path: Path, given: str) -> None:
     windows_agree(path)
 
 
-@pytest.mark.parametrize("end", ["_COG.tiff", ".BSQ", ".BIP"])
+@pytest.mark.parametrize("end", ["_COG.tiff", "_COG.tif", ".BSQ", ".BIP"])
 def test_enmap_in_another_format(tmp_path: Path, end: str) -> None:
     image = enmap(tmp_path)
     whole = load_cube(image)
     other = tmp_path / f"{ENMAP}-SPECTRAL_IMAGE{end}"
-    if end == "_COG.tiff":
+    if end.startswith("_COG"):
         image.rename(other)
     else:
         place = "map info = {UTM, 1, 1, 400000, 5800000, 30, 30, 33, North, WGS-84}\n"

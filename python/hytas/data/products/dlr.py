@@ -19,7 +19,7 @@ from hytas.data.record import BandFacts, Contents
 from hytas.data.xml_tree import read_xml
 from hytas.errors import InputError
 
-_ENDS = (".TIF", "_COG.TIFF", ".TIFF", ".GEOTIFF", ".BSQ", ".BIL", ".BIP", ".JP2")
+_ENDS = (".TIF", "_COG.TIF", "_COG.TIFF", ".TIFF", ".GEOTIFF", ".BSQ", ".BIL", ".BIP", ".JP2")
 _IMAGE = re.compile(
     rf"((ENMAP|DESIS).*)-SPECTRAL_IMAGE({'|'.join(map(re.escape, _ENDS))})", re.IGNORECASE
 )
@@ -35,9 +35,10 @@ def image_of(path: Path) -> Path:
         return path
     stem = path.name[: -len("-METADATA.XML")]
     names = [f"{stem}-SPECTRAL_IMAGE{end}" for end in _ENDS]
-    for other in path.parent.iterdir():
-        if other.name.upper() in (name.upper() for name in names):
-            return other
+    found = {other.name.upper(): other for other in sorted(path.parent.iterdir())}
+    for name in names:
+        if name.upper() in found:
+            return found[name.upper()]
     raise InputError(rule=f"is metadata without their image: looked for {names[0]}")
 
 

@@ -524,15 +524,20 @@ def test_single_spectra_of_the_last_rung_get_their_other_recipes(
     for (place, name), errors in wrong.items():
         for steps in (3, 6):
             right = pack_flags(np.arange(HELD) >= errors)
-            reached = figures(0.9 if (place, name) == (0, "full") else 0.8)
+            reached = figures(0.9 if (place, name) == (0, "full") else 0.8 - steps / 100)
             training = Training(
                 finalists[place].id, name, steps, 0, HELD, reached, 0.0, right=right
             )
             store.add_training(training)
     store.replace_votes([MethodVote("svm", 0, HELD, HELD - 8, b"")])
     task = race_task(1, trains_nothing().build, recipes=("full", "plain"))
-    winner = race(task, finalists, store, finalists=4, steps=3, workers=1)
+    ends: list[RungEnd] = []
+    winner = race(task, finalists, store, finalists=4, steps=3, workers=1, on_rung=ends.append)
     assert (winner.finalist, winner.recipe) == (finalists[0], recipe)
+    last = [row.racer.finalist.id for row in ends[-1].rows]
+    assert len(last) == len(set(last))
+    scores = race_scores(results_by_racer(store.trainings()), USUAL)
+    assert ends[-1].rows[0].score == scores[winner.key].value
 
 
 def test_no_network_joins_a_last_rung_that_is_as_long_as_the_first(store: EvaluationStore) -> None:

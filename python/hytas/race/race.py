@@ -278,7 +278,7 @@ class _Trainer:
         if self.task.unlabelled is None:
             # Augmented accuracy favours recipes that take the brightness from spectra.
             ranked.sort(key=right, reverse=True)
-        scores = {**fresh, **scores}
+        scores = {**scores, **{one.key: fresh[one.key] for one in ranked}}
         for one in ranked[:1]:
             others = [each for each in racers if each.finalist.id != one.finalist.id]
             own, agreed = (fresh[each.key].agreement for each in (one, winner))

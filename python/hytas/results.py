@@ -167,6 +167,15 @@ class ClassPrior(Decision):
     OA_after: float | None = None
     reason: str = ""
 
+    @property
+    def assumed(self) -> list[float]:
+        """Class shares that the model assumes: those of the labels, if it is not used."""
+        ratios = [after / before for before, after in zip(self.labels, self.scene, strict=True)]
+        weighted = [
+            one * ratio**self.strength for one, ratio in zip(self.labels, ratios, strict=True)
+        ]
+        return [one / sum(weighted) for one in weighted]
+
     def describe(self) -> str:
         """Return one line for the user."""
         shares = ""

@@ -183,6 +183,35 @@ def test_what_smoothing_does_is_said() -> None:
     assert "The map is not smoothed: too few pixels." in text
 
 
+def test_held_out_accuracies_of_smoothed_maps_are_a_column_of_their_own() -> None:
+    found = with_references(metrics())
+    found["references"]["validation"]["smoothed"] = {"winner": 0.95, "svm": 0.925, "rf": 0.75}
+    text = Reader(render([facts(metrics=found)])).text
+    assert "OA, 40 held-out pixels with smoothing OA, test with smoothing" in text
+    for row in ("this model 0.8500 0.9500", "SVM 0.8750 0.9250", "random forest 0.7000 0.7500"):
+        assert f"{row} 0." in text
+
+
+@pytest.mark.parametrize(
+    ("strength", "shares"),
+    [
+        (1.0, "grass 80.0 % in place of 40.0 %, water 5.0 % in place of 20.0 %"),
+        (0.5, "grass 62.1 % in place of 40.0 %, water 11.0 % in place of 20.0 %"),
+    ],
+)
+def test_the_class_shares_that_the_model_assumes_are_said(strength: float, shares: str) -> None:
+    prior = {"used": True, "pixels": 40, "unlabelled": 1200, "strength": strength}
+    prior |= {"labels": [0.4, 0.4, 0.2], "scene": [0.8, 0.15, 0.05]}
+    text = Reader(render([facts(metrics=metrics() | {"class_prior": prior})])).text
+    assert "By 1,200 unlabelled pixels around the labels, the model assumes other" in text
+    assert f"class shares than those of the labels: {shares}." in text
+    kept = prior | {"used": False, "reason": "the estimate is not sure enough"}
+    assert (
+        "class shares"
+        not in Reader(render([facts(metrics=metrics() | {"class_prior": kept})])).text
+    )
+
+
 def test_each_calibration_error_says_which_map_it_is_of() -> None:
     found = with_references(metrics())
     found["test"]["ECE"], found["smoothed"]["ECE"] = 0.01, 0.3

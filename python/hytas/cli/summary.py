@@ -81,7 +81,8 @@ def _decisions(results: Results) -> Iterator[str]:
     prior = results.class_prior
     if prior is not None and prior.used:
         # Validation pixels have the shares of the labels, so their accuracy would mislead.
-        yield f"classes have the shares of {prior.unlabelled:,} pixels around the labels"
+        around = f"{prior.unlabelled:,} pixels around the labels"
+        yield f"classes are weighted by their shares of {around}"
     if calibration.reason:
         yield f"the confidence is not calibrated: {calibration.reason}"
     elif calibration.ECE_before is not None and calibration.ECE_after is not None:

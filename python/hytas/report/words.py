@@ -127,7 +127,7 @@ def about_class_prior(results: Results) -> list[str]:
     if choice is None or not choice.used:
         return []
     rows = sorted(
-        zip(choice.labels, choice.scene, results.test["per_class"], strict=True),
+        zip(choice.labels, choice.assumed, results.test["per_class"], strict=True),
         key=lambda row: row[0] / row[1],
     )
     first, last = (
@@ -135,8 +135,8 @@ def about_class_prior(results: Results) -> list[str]:
         for before, after, name in (rows[0], rows[-1])
     )
     return [
-        f"The model assumes the class shares of {choice.unlabelled:,} unlabelled pixels around the "
-        f"labels, not those of the labels: {first}, {last}."
+        f"By {choice.unlabelled:,} unlabelled pixels around the labels, the model assumes other "
+        f"class shares than those of the labels: {first}, {last}."
     ]
 
 

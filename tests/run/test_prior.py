@@ -61,6 +61,20 @@ class Linear(nn.Module):
         return logits
 
 
+class Renamed(nn.Module):
+    """A network whose read-out has another name."""
+
+    readout = "last"
+
+    def __init__(self, last: nn.Linear) -> None:
+        super().__init__()
+        self.last = last
+
+    def forward(self, patches: Tensor) -> Tensor:
+        logits: Tensor = self.last(patches.flatten(1))
+        return logits
+
+
 def decisions(method: str = "none", reason: str = "") -> Decisions:
     calibration = Calibration(1.0, 40, reason=reason)
     return Decisions(calibration, SmoothingChoice(method), SelfTraining(False))
@@ -81,7 +95,9 @@ def adapted(
 
     records = [hold_out(network, data, split.train, split.validation, split.test[:0], CPU)]
     before = right()
-    choice, shifted = adapt_prior(network, context, split.train, records, made or decisions())
+    choice, shifted = adapt_prior(
+        network, context, config.recipe, split.train, records, made or decisions()
+    )
     return choice, before, right(), records, shifted
 
 
@@ -136,8 +152,9 @@ def test_factors_that_lose_held_out_pixels_are_not_taken(monkeypatch: pytest.Mon
         (replace(DRAWN, class_prior="labels"), True, "", "class_prior labels was asked for"),
         (replace(DRAWN, split="blocks", block=8), True, "", "spatially disjoint"),
         (replace(DRAWN, train_per_class=None, train_fraction=0.1), True, "", "another number"),
+        (replace(DRAWN, recipe=Recipe(class_weights=1.0)), True, "", "class_weights"),
         (DRAWN, True, "like chance", "not calibrated"),
-        (DRAWN, False, "", "no bias"),
+        (DRAWN, False, "", "no linear layer with a bias"),
     ],
 )
 def test_the_shares_of_the_labels_are_kept(
@@ -161,14 +178,35 @@ def test_a_fixed_split_needs_test_pixels_next_to_training_pixels() -> None:
 
     def of(**changed: Any) -> str:
         data = replace(context.data, split=replace(split, **changed))
-        return no_prior(replace(context, data=data))
+        return no_prior(replace(context, data=data), DRAWN.recipe)
 
     assert of(kind="fixed", overlap=0.6) == ""
-    assert of(kind="fixed", overlap=0.4).startswith("40% of the test pixels")
+    assert of(kind="fixed", overlap=0.4).startswith("only 40% of the test pixels")
     assert of(test_only=split.test[:3]).startswith("other scenes")
     assert of(test=split.train).startswith("no test pixels")
     begun = replace(context, origin=Start.__new__(Start))
-    assert no_prior(begun) == "the run begins with a trained model"
+    assert no_prior(begun, DRAWN.recipe) == "the run begins with a trained model"
+
+
+def test_two_classes_that_differ_in_number_may_have_the_shares_of_the_scene() -> None:
+    scene = strips((0.8, 0.2), 0.9)
+    by_share = replace(DRAWN, train_per_class=None, train_fraction=0.1)
+    for config, why in ((DRAWN, ""), (by_share, "most classes have another number")):
+        context = prepare(config, scene, CPU)
+        assert no_prior(context, config.recipe).startswith(why)
+        assert bool(no_prior(context, config.recipe)) == bool(why)
+
+
+def test_a_network_names_its_read_out() -> None:
+    """It need not be called `head`."""
+    context = prepare(DRAWN, strips((0.7, 0.2, 0.1), 0.9), CPU)
+    data, split = context.data.as_scene, context.data.split
+    network = Renamed(Linear(context, split.train).head)
+    records = [hold_out(network, data, split.train, split.validation, split.test[:0], CPU)]
+    before = network.last.bias.clone()
+    args = (network, context, DRAWN.recipe, split.train, records, decisions())
+    assert adapt_prior(*args)[0].used
+    assert not torch.equal(network.last.bias, before)
 
 
 def test_a_run_ships_the_adapted_network_and_says_so(

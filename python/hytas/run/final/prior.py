@@ -17,12 +17,13 @@ from torch import nn
 from hytas.class_prior import distance, estimate_prior, label_shares
 from hytas.deploy.smoothing import around
 from hytas.metrics import compare_predictions
+from hytas.models import Network
 from hytas.results import ClassPrior
 from hytas.run.context import RunContext
 from hytas.run.final.decide import LEAST_PIXELS, Decisions, maps_of, probabilities
 from hytas.run.final.held_out import HeldOut
 from hytas.run.prepared import PreparedScene
-from hytas.train import logits_of
+from hytas.train import Recipe, logits_of
 from hytas.types import Pixels
 
 STRENGTHS = (1.0, 0.75, 0.5, 0.25)
@@ -36,11 +37,13 @@ LEAST_OVERLAP = 0.5
 """Share of test pixels inside the patch of a training pixel at which they lie among these."""
 
 
-def no_prior(context: RunContext) -> str:
+def no_prior(context: RunContext, recipe: Recipe) -> str:
     """Return why a run keeps the class shares of its labels, whatever the scene holds; or ""."""
     config, split = context.config, context.data.split
     if config.class_prior == "labels":
         return "class_prior labels was asked for"
+    if recipe.class_weights:
+        return "class_weights of the recipe were asked for"
     if not isinstance(context.data, PreparedScene):
         return f"{context.data.unit} have no neighbours"
     if context.origin.no_self_training or context.config.teacher is not None:
@@ -52,17 +55,21 @@ def no_prior(context: RunContext) -> str:
     if np.isin(split.test, split.train_and_validation).all():
         return "no test pixels lie among labelled ones"
     counts = np.bincount(context.data.targets(context.final_pixels[0]))
-    if 2 * np.bincount(counts[counts > 0])[1:].max() < np.count_nonzero(counts):
+    alike = np.bincount(counts[counts > 0]).max()
+    if alike < max(2, np.count_nonzero(counts) / 2):
         # Drawn by number, most classes have as many; else their shares may be those of the scene.
         return "most classes have another number of training pixels than the others"
     if split.kind == "fixed" and split.overlap < LEAST_OVERLAP:
-        return f"{split.overlap:.0%} of the test pixels lie inside the patch of a training pixel"
+        return (
+            f"only {split.overlap:.0%} of the test pixels lie inside the patch of a training pixel"
+        )
     return ""
 
 
 def adapt_prior(
     network: nn.Module,
     context: RunContext,
+    recipe: Recipe,
     trained: Pixels,
     records: Sequence[HeldOut],
     decisions: Decisions,
@@ -75,18 +82,20 @@ def adapt_prior(
     is not given up for the others.
 
     Args:
-        network: trained on pixels `trained` of the run's scene.
+        network: trained by `recipe` on pixels `trained` of the run's scene.
         records: of held-out pixels, with which the decisions were made.
         decisions: on temperature and smoothing.
 
     Returns:
         What was decided; and the records as the adapted networks give them.
     """
-    if reason := no_prior(context):
+    if reason := no_prior(context, recipe):
         return ClassPrior(False, reason=reason), list(records)
-    head = getattr(network, "head", None)
+    head = getattr(network, getattr(network, "readout", Network.readout), None)
     if not isinstance(head, nn.Linear) or head.bias is None:
-        return ClassPrior(False, reason="the read-out has no bias"), list(records)
+        return ClassPrior(False, reason="the read-out is no linear layer with a bias"), list(
+            records
+        )
     compared = sum(len(record.compared) for record in records)
     if compared < LEAST_PIXELS or decisions.calibration.reason:
         reason = f"the confidence of {compared} validation pixels is not calibrated"

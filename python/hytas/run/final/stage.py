@@ -183,7 +183,9 @@ def train_stage(run: Run) -> None:
         rounds = []
         if task.self_trains:
             rounds = self_train(task, data.as_scene, run.report.line, run.report.epoch)
-    prior, records = adapt_prior(task.network, context, task.trained, records, decisions)
+    prior, records = adapt_prior(
+        task.network, context, task.recipe, task.trained, records, decisions
+    )
     if prior.used:
         decisions = decisions._replace(unknown=decisions.unknown_of(records))
     training = {

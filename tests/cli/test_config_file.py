@@ -247,6 +247,6 @@ def test_completion_is_offered() -> None:
     complete = BashComplete(group, {}, "hytas", "_HYTAS_COMPLETE")
     assert "complete" in complete.source()
     found = [item.value for item in complete.get_completions(["search"], "--class")]
-    assert found == ["--class-field", "--class-names"]
+    assert found == ["--class-field", "--class-names", "--class-prior"]
     assert [item.value for item in complete.get_completions([], "cla")] == ["classify"]
     assert isinstance(group, click.Group)

@@ -136,6 +136,25 @@ def test_a_class_is_not_given_up_for_the_others() -> None:
     assert after.mean() > before.mean() + 0.05
 
 
+def test_a_class_without_a_training_pixel_keeps_a_finite_bias() -> None:
+    """Its probabilities may all be 0, and a share of 0 has no logarithm."""
+    context = prepare(DRAWN, strips((0.6, 0.2, 0.1, 0.1), 0.9), CPU)
+    data, split = context.data.as_scene, context.data.split
+    train, held_out = (
+        pixels[data.targets(pixels) < 3] for pixels in (split.train, split.validation)
+    )
+    network = Linear(context, train)
+    weight, bias = network.head.weight.data, network.head.bias.data
+    network.head = nn.Linear(weight.shape[1], 4)
+    network.head.weight.data = torch.cat([weight, torch.zeros_like(weight[:1])])
+    network.head.bias.data = torch.cat([bias, torch.full_like(bias[:1], -1e4)])
+    records = [hold_out(network, data, train, held_out, split.test[:0], CPU)]
+    choice, _ = adapt_prior(network, context, Recipe(), train, records, decisions())
+    assert choice.unlabelled
+    assert np.isfinite(np.log(choice.scene)).all()
+    assert torch.isfinite(network.head.bias).all()
+
+
 def test_factors_that_lose_held_out_pixels_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prior, "STRENGTHS", (1.0,))
     asked = replace(DRAWN, train_per_class=80)

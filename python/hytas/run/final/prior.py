@@ -106,7 +106,8 @@ def adapt_prior(
     if len(read) < LEAST_READ:
         reason = f"{len(read)} unlabelled pixels lie around the labels, less than {LEAST_READ}"
         return ClassPrior(False, compared, reason=reason), list(records)
-    counts = np.bincount(data.targets(trained), minlength=head.out_features)
+    # A class without a training pixel counts as half of one: a share of 0 has no logarithm.
+    counts = np.maximum(np.bincount(data.targets(trained), minlength=head.out_features), 0.5)
     labels, self_trained = label_shares(counts), decisions.self_training.used
     logits = logits_of(network, data.unlabelled(read), context.device)
     chances = probabilities(logits, temperature)

@@ -1,8 +1,8 @@
 """Class shares of unlabelled samples, by the probabilities of a network that was trained on others.
 
-Labels often hold as many samples of each class, and the ground does not. Where samples of a class
-look alike in both, only the class prior differs, and probabilities p(y | x) under one prior become
-those under another by factors for each class (label shift).
+Training sets often have the same number of samples for every class, and the ground does not. Where
+samples of a class look alike in both, only the class prior differs, and probabilities p(y | x)
+under one prior become those under another by factors for each class (label shift).
 
 Source: Saerens, Latinne and Decaestecker, Adjusting the Outputs of a Classifier to New a Priori
 Probabilities, Neural Computation 14, 2002.
@@ -24,7 +24,7 @@ def label_shares(counts: ArrayLike) -> NDArray[np.float64]:
     Args:
         counts: (C,) labelled samples of each class.
     """
-    kept = np.maximum(np.asarray(counts, np.float64), 0.5)
+    kept = _kept(counts)
     return np.asarray(kept / kept.sum())
 
 
@@ -39,8 +39,8 @@ def estimate_prior(
     Args:
         probabilities: (n, C) of unlabelled samples.
         trained: (C,) class shares of the samples that the network was trained on.
-        labelled: (C,) labelled samples of each class, which count, too. They keep their class in
-            every round, so no class of theirs vanishes. None means there are none.
+        labelled: (C,) labelled samples of each class, which count, too, as in `label_shares`. They
+            keep their class in every round, so no class vanishes. None means there are none.
         each: how many samples an unlabelled one stands for, if a part of them was drawn.
 
     Returns:
@@ -53,7 +53,7 @@ def estimate_prior(
     if values.ndim != 2 or values.shape[1:] != shares.shape or not len(values):
         rule = f"of shape {values.shape}: must be rows of {shares.size} columns"
         raise InputError("probabilities", rule=rule)
-    own = np.zeros(len(shares)) if labelled is None else np.asarray(labelled, np.float64)
+    own = np.zeros(len(shares)) if labelled is None else _kept(labelled)
     prior, total = shares, each * len(values) + own.sum()
     for _ in range(MOST_ROUNDS):
         chances = values * (prior / shares)
@@ -62,6 +62,10 @@ def estimate_prior(
         if np.abs(prior - before).max() < CHANGE:
             break
     return prior
+
+
+def _kept(counts: ArrayLike) -> NDArray[np.float64]:
+    return np.maximum(np.asarray(counts, np.float64), 0.5)
 
 
 def distance(one: ArrayLike, other: ArrayLike) -> float:

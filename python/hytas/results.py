@@ -4,6 +4,7 @@ A run writes them as `metrics.json`. Whoever shows them reads a `Results`, so th
 for keys of its own.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
@@ -168,12 +169,16 @@ class ClassPrior(Decision):
     reason: str = ""
 
     @property
+    def log_factors(self) -> list[float]:
+        """Logarithm of the factor of each class: `strength` times that of the ratio of both."""
+        pairs = zip(self.labels, self.scene, strict=True)
+        return [self.strength * math.log(after / before) for before, after in pairs]
+
+    @property
     def assumed(self) -> list[float]:
         """Class shares that the model assumes: those of the labels, if it is not used."""
-        ratios = [after / before for before, after in zip(self.labels, self.scene, strict=True)]
-        weighted = [
-            one * ratio**self.strength for one, ratio in zip(self.labels, ratios, strict=True)
-        ]
+        pairs = zip(self.labels, self.log_factors, strict=True)
+        weighted = [one * math.exp(factor) for one, factor in pairs]
         return [one / sum(weighted) for one in weighted]
 
     def describe(self) -> str:

@@ -1,9 +1,9 @@
 """Class prior: adapt a trained network to the class shares around the labels of its scene.
 
-Training pixels are often drawn so that each class has as many, and a network learns these shares.
-Where test pixels lie among labelled ones, pixels of a class look alike in both, and the shares can
-be estimated from unlabelled pixels (`hytas.class_prior`). The factors of the classes become part of
-the bias of the read-out, so the model keeps its size and its speed.
+Training sets often have the same number of pixels for every class, and a network learns these
+shares. Where test pixels lie among labelled ones, pixels of a class look alike in both, and the
+shares can be estimated from unlabelled pixels (`hytas.class_prior`). The factors of the classes
+become part of the bias of the read-out, so the model keeps its size and its speed.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from hytas.run.final.decide import LEAST_PIXELS, Decisions, maps_of, probabiliti
 from hytas.run.final.held_out import HeldOut
 from hytas.run.prepared import PreparedScene
 from hytas.train import Recipe, logits_of
-from hytas.types import Pixels
+from hytas.types import Pixels, Smoother
 
 STRENGTHS = (1.0, 0.75, 0.5, 0.25)
 """Exponents of the factors. The first one that loses no held-out pixels beyond chance is taken."""
@@ -57,8 +57,8 @@ def no_prior(context: RunContext, recipe: Recipe) -> str:
     counts = np.bincount(context.data.targets(context.final_pixels[0]))
     alike = np.bincount(counts[counts > 0]).max()
     if alike < max(2, np.count_nonzero(counts) / 2):
-        # Drawn by number, most classes have as many; else their shares may be those of the scene.
-        return "most classes have another number of training pixels than the others"
+        # Labels drawn by number are as many in most classes; others may be shares of the scene.
+        return "few classes have the same number of training pixels"
     if split.kind == "fixed" and split.overlap < LEAST_OVERLAP:
         return (
             f"only {split.overlap:.0%} of the test pixels lie inside the patch of a training pixel"
@@ -73,7 +73,7 @@ def adapt_prior(
     trained: Pixels,
     records: Sequence[HeldOut],
     decisions: Decisions,
-) -> tuple[ClassPrior, list[HeldOut]]:
+) -> ClassPrior:
     """Adapt a trained network, in place, as far as held-out pixels allow.
 
     The shares of held-out pixels are known, so they tell how far an estimate errs. And as these are
@@ -87,31 +87,29 @@ def adapt_prior(
         decisions: on temperature and smoothing.
 
     Returns:
-        What was decided; and the records as the adapted networks give them.
+        What was decided; `shifted` gives the records of the adapted network.
     """
     if reason := no_prior(context, recipe):
-        return ClassPrior(False, reason=reason), list(records)
+        return ClassPrior(False, reason=reason)
     head = getattr(network, getattr(network, "readout", Network.readout), None)
     if not isinstance(head, nn.Linear) or head.bias is None:
-        return ClassPrior(False, reason="the read-out is no linear layer with a bias"), list(
-            records
-        )
+        return ClassPrior(False, reason="the read-out is no linear layer with a bias")
     compared = sum(len(record.compared) for record in records)
     if compared < LEAST_PIXELS or decisions.calibration.reason:
         reason = f"the confidence of {compared} validation pixels is not calibrated"
-        return ClassPrior(False, compared, reason=reason), list(records)
+        return ClassPrior(False, compared, reason=reason)
     data, temperature = context.data.as_scene, decisions.calibration.temperature
     near = np.setdiff1d(around(trained, data.usable, 2 * data.guide.radius), trained)
     read = near[:: -(-len(near) // MOST_READ) or 1]
     if len(read) < LEAST_READ:
-        reason = f"{len(read)} unlabelled pixels lie around the labels, less than {LEAST_READ}"
-        return ClassPrior(False, compared, reason=reason), list(records)
-    # A class without a training pixel counts as half of one: a share of 0 has no logarithm.
-    counts = np.maximum(np.bincount(data.targets(trained), minlength=head.out_features), 0.5)
-    labels, self_trained = label_shares(counts), decisions.self_training.used
+        reason = f"{len(read)} unlabelled pixels lie around the labels, fewer than {LEAST_READ}"
+        return ClassPrior(False, compared, reason=reason)
+    counts = np.bincount(data.targets(trained), minlength=head.out_features)
+    labels = label_shares(counts)
     logits = logits_of(network, data.unlabelled(read), context.device)
     chances = probabilities(logits, temperature)
     prior = estimate_prior(chances, labels, counts, len(near) / len(read))
+    error = _error(records, decisions, labels)
     choice = ClassPrior(
         False,
         compared,
@@ -119,33 +117,51 @@ def adapt_prior(
         labels.tolist(),
         prior.tolist(),
         distance(prior, labels),
-        _error(records, self_trained, temperature, labels),
+        error,
     )
-    if choice.distance < LEAST_RATIO * choice.error:
-        return replace(choice, reason="the estimate is not sure enough"), list(records)
+    if choice.distance < LEAST_RATIO * error:
+        return replace(choice, reason="the estimate is not sure enough")
+    choice = _strongest(choice, records, decisions, data.smoother)
+    if choice.used:
+        with torch.no_grad():
+            head.bias.add_(torch.from_numpy(_shift(choice, decisions)).to(head.bias))
+    return choice
 
-    def right(shifted: Sequence[HeldOut]) -> NDArray[np.bool_]:
-        maps = maps_of(shifted, self_trained, data.smoother, temperature)
-        return maps.right("none" if decisions.smoothing is None else decisions.smoothing.method)
+
+def shifted(records: Sequence[HeldOut], choice: ClassPrior, decisions: Decisions) -> list[HeldOut]:
+    """Return the records as the network gives them with other class shares."""
+    return [record.shifted(_shift(choice, decisions)) for record in records]
+
+
+def _shift(choice: ClassPrior, decisions: Decisions) -> NDArray[np.float32]:
+    """Return what is added to the logits, which the temperature divides."""
+    factors = np.array(choice.log_factors)
+    return (decisions.calibration.temperature * factors).astype(np.float32)
+
+
+def _strongest(
+    choice: ClassPrior, records: Sequence[HeldOut], decisions: Decisions, smoother: Smoother
+) -> ClassPrior:
+    """Return the choice with the largest factors that lose no held-out pixels beyond chance."""
+    method = "none" if decisions.smoothing is None else decisions.smoothing.method
+
+    def right(some: Sequence[HeldOut]) -> NDArray[np.bool_]:
+        self_trained, temperature = decisions.self_training.used, decisions.calibration.temperature
+        return maps_of(some, self_trained, smoother, temperature).right(method)
 
     before = right(records)
     for strength in STRENGTHS:
-        shift = (temperature * strength * np.log(prior / labels)).astype(np.float32)
-        shifted = [record.shifted(shift) for record in records]
-        after = right(shifted)
-        accuracies = float(before.mean()), float(after.mean())
-        choice = replace(choice, OA_before=accuracies[0], OA_after=accuracies[1])
+        choice = replace(choice, strength=strength)
+        after = right(shifted(records, choice, decisions))
+        choice = replace(choice, OA_before=float(before.mean()), OA_after=float(after.mean()))
         if not compare_predictions(after, before)[2]:
-            with torch.no_grad():
-                head.bias.add_(torch.from_numpy(shift).to(head.bias))
-            return replace(choice, used=True, strength=strength), shifted
-    return replace(choice, reason="held-out pixels were lost by all factors"), list(records)
+            return replace(choice, used=True)
+    return replace(choice, strength=0.0, reason="held-out pixels were lost by all factors")
 
 
-def _error(
-    records: Sequence[HeldOut], self_trained: bool, temperature: float, labels: NDArray[np.float64]
-) -> float:
+def _error(records: Sequence[HeldOut], decisions: Decisions, labels: NDArray[np.float64]) -> float:
     """Return the distance of the estimated shares of held-out pixels from their true ones."""
+    self_trained, temperature = decisions.self_training.used, decisions.calibration.temperature
     logits = np.concatenate([record.final_logits(self_trained)[0] for record in records])
     targets = np.concatenate([record.targets for record in records])
     true = np.bincount(targets, minlength=len(labels)) / len(targets)

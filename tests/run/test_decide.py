@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hytas.results import SmoothingChoice
 from hytas.run.final.decide import (
     Conditions,
     Maps,
+    choose_by_brier_score,
     choose_self_training,
     choose_smoothing,
     decide,
@@ -121,6 +123,28 @@ def maps_of(right: np.ndarray) -> Maps:
     """Maps of pixels of class 1, the same raw and smoothed."""
     chances = np.where(right[:, None], [0.3, 0.7], [0.7, 0.3]).astype(np.float32).reshape(-1, 2)
     return Maps(np.ones(len(right), int), chances, chances)
+
+
+@pytest.mark.parametrize(
+    ("weights", "method", "scores"),
+    [
+        # Squared errors of the three pixels: raw 0.02, 0.02, 0.98; smoothed 0.32, 0.32, 0.08.
+        ([1.0, 1.0], "guided", "0.340 raw and 0.240 smoothed"),
+        ([4.0, 1.0], "none", "0.127 raw and 0.293 smoothed"),
+        ([1.0, 4.0], "guided", "0.660 raw and 0.160 smoothed"),
+    ],
+)
+def test_the_brier_score_of_weighted_classes_chooses_smoothing(
+    weights: list[float], method: str, scores: str
+) -> None:
+    raw = np.float32([[0.9, 0.1], [0.9, 0.1], [0.7, 0.3]])
+    smoothed = np.float32([[0.6, 0.4], [0.6, 0.4], [0.2, 0.8]])
+    maps = Maps(np.array([0, 0, 1]), raw, smoothed)
+    before = SmoothingChoice("none" if method == "guided" else "guided", 3, 0.6, 1.0)
+    choice = choose_by_brier_score(before, maps, np.array(weights))
+    assert choice == replace(
+        before, method=method, reason=f"Brier score weighted by class shares {scores}"
+    )
 
 
 @pytest.mark.parametrize(

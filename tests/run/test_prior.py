@@ -19,7 +19,7 @@ from hytas.run.context import RunContext, prepare
 from hytas.run.final import prior
 from hytas.run.final.decide import Decisions
 from hytas.run.final.held_out import HeldOut
-from hytas.run.final.prior import adapt_prior, no_prior, shifted
+from hytas.run.final.prior import adapt_prior, no_prior, shifted, smoothing_with
 from hytas.run.final.train import hold_out
 from hytas.run.start import Start
 from hytas.run.weights import load_weights
@@ -233,6 +233,23 @@ def test_a_network_names_its_read_out() -> None:
     args = (network, context, DRAWN.recipe, split.train, records, decisions())
     assert adapt_prior(*args).used
     assert not torch.equal(network.last.bias, before)
+
+
+@pytest.mark.parametrize("smooth", ["auto", "none"])
+def test_the_smoothing_of_an_adapted_network_is_chosen_again(smooth: str) -> None:
+    chosen = SmoothingChoice("none", 40, 0.6, 0.7, "as before")
+    made = decisions()._replace(smoothing=chosen)
+    scene = strips((0.7, 0.2, 0.1), 0.9)
+    choice, *_, records = adapted(scene, made=made)
+    assert choice.used
+    context = prepare(replace(DRAWN, smooth=smooth), scene, CPU)
+    found = smoothing_with(choice, records, made, context)
+    assert found is not None
+    assert (found.OA_raw, found.OA_smoothed) == (0.6, 0.7)
+    if smooth == "auto":
+        assert found.reason.startswith("Brier score weighted by class shares 0.")
+    else:
+        assert found == chosen
 
 
 def test_a_run_ships_the_adapted_network_and_says_so(

@@ -263,6 +263,33 @@ def _better(maps: Maps) -> tuple[str, str]:
     return ("guided" if after < before else "none"), why
 
 
+def choose_by_brier_score(
+    choice: SmoothingChoice, maps: Maps, weights: NDArray[np.float64]
+) -> SmoothingChoice:
+    """Choose between the raw and the smoothed map by their Brier scores, the lower one first.
+
+    With weights, a few pixels of frequent classes would decide if right pixels were counted. The
+    squared error of all probabilities decides with less chance.
+
+    Source: Brier, Verification of Forecasts Expressed in Terms of Probability, Monthly Weather
+    Review 78, 1950.
+
+    Args:
+        choice: so far; its temperature is that of smoothed probabilities.
+        maps: of held-out pixels.
+        weights: (C,) of the pixels of each class.
+    """
+    own = weights[maps.targets]
+    truth = np.eye(maps.raw.shape[1])[maps.targets]
+    raw, smoothed = (
+        float(np.average(((chances - truth) ** 2).sum(axis=1), weights=own))
+        for chances in (maps.raw, maps.at(choice.temperature))
+    )
+    method = "guided" if smoothed < raw else "none"
+    why = f"Brier score weighted by class shares {raw:.3f} raw and {smoothed:.3f} smoothed"
+    return replace(choice, method=method, reason=why)
+
+
 def choose_self_training(smooth: str, disjoint: bool, before: Maps, after: Maps) -> SelfTraining:
     """Use self-training unless it loses held-out pixels; or if it gains more than chance would.
 

@@ -18,9 +18,15 @@ from hytas.class_prior import distance, estimate_prior, label_shares
 from hytas.deploy.smoothing import around
 from hytas.metrics import compare_predictions
 from hytas.models import Network
-from hytas.results import ClassPrior
+from hytas.results import ClassPrior, SmoothingChoice
 from hytas.run.context import RunContext
-from hytas.run.final.decide import LEAST_PIXELS, Decisions, maps_of, probabilities
+from hytas.run.final.decide import (
+    LEAST_PIXELS,
+    Decisions,
+    choose_by_brier_score,
+    maps_of,
+    probabilities,
+)
 from hytas.run.final.held_out import HeldOut
 from hytas.run.prepared import PreparedScene
 from hytas.train import Recipe, logits_of
@@ -131,6 +137,26 @@ def adapt_prior(
 def shifted(records: Sequence[HeldOut], choice: ClassPrior, decisions: Decisions) -> list[HeldOut]:
     """Return the records as the network gives them with other class shares."""
     return [record.shifted(_shift(choice, decisions)) for record in records]
+
+
+def smoothing_with(
+    choice: ClassPrior, records: Sequence[HeldOut], decisions: Decisions, context: RunContext
+) -> SmoothingChoice | None:
+    """Return how maps of an adapted network are smoothed, unless the user or the origin said so.
+
+    Args:
+        choice: that was used.
+        records: as the adapted network gives them (`shifted`).
+        decisions: before it was adapted.
+        context: of the run.
+    """
+    smoothing = decisions.smoothing
+    decided = context.config.smooth != "auto" or context.origin.smoothing is not None
+    if smoothing is None or decided or not smoothing.pixels:
+        return smoothing
+    self_trained, temperature = decisions.self_training.used, decisions.calibration.temperature
+    maps = maps_of(records, self_trained, context.data.as_scene.smoother, temperature)
+    return choose_by_brier_score(smoothing, maps, np.divide(choice.scene, choice.labels))
 
 
 def _shift(choice: ClassPrior, decisions: Decisions) -> NDArray[np.float32]:

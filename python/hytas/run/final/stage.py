@@ -14,7 +14,7 @@ from hytas.model_card import ModelCard
 from hytas.run.context import Run, RunContext
 from hytas.run.final.decide import LEAST_PIXELS, Conditions, Decisions, decide
 from hytas.run.final.held_out import HeldOut
-from hytas.run.final.prior import adapt_prior, shifted
+from hytas.run.final.prior import adapt_prior, shifted, smoothing_with
 from hytas.run.final.self_training import self_train
 from hytas.run.final.tasks import complete_all
 from hytas.run.final.train import FinalTask, fit
@@ -186,7 +186,10 @@ def train_stage(run: Run) -> None:
     prior = adapt_prior(task.network, context, task.recipe, task.trained, records, decisions)
     if prior.used:
         adapted = shifted(records, prior, decisions)
-        decisions = decisions._replace(unknown=decisions.unknown_of(adapted))
+        decisions = decisions._replace(
+            unknown=decisions.unknown_of(adapted),
+            smoothing=smoothing_with(prior, adapted, decisions, context),
+        )
     training = {
         **result.to_dict(),
         "preset": run.recipe[0],

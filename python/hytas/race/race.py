@@ -32,6 +32,8 @@ from hytas.search import Evaluation, EvaluationStore, MethodVote, Training
 from hytas.workers import Shared, Workers, WorkersLike, open_workers
 
 Notify = Callable[[str], None]
+PORTFOLIO_LABELS = 400
+"""Labelled pixels from which on some finalists are of kinds that won before."""
 
 
 def race(
@@ -127,9 +129,14 @@ def choose_finalists(
     count: int,
     known: Collection[Mapping[str, Any]] = (),
 ) -> list[Evaluation]:
-    """Return the finalists of a race: see `hytas.race.diverse`."""
+    """Return the finalists of a race: see `hytas.race.diverse`.
+
+    Some are of kinds that won before where no finalists vote, and labels are not few.
+    """
     # A vote prefers the middle: where two patches of each kind race, it took the smaller one.
-    return diverse(ranked, count, task.unlabelled is None, known)
+    # With few labels, other kinds win more often: docs/log.md.
+    portfolio = task.unlabelled is None and len(task.labelled) >= PORTFOLIO_LABELS
+    return diverse(ranked, count, portfolio, known)
 
 
 def _by_each_recipe(task: RaceTask, finalists: Iterable[Evaluation]) -> list[Racer]:

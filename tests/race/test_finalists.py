@@ -1,10 +1,13 @@
 """Which candidates race."""
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
-from hytas.race import diverse, late_finalist, size_classes
+from hytas.race import choose_finalists, diverse, late_finalist, size_classes
+from hytas.race.race import PORTFOLIO_LABELS
 from hytas.search import Evaluation
 
 
@@ -103,6 +106,12 @@ def test_kinds_that_won_before_have_a_third_of_the_places() -> None:
     # A candidate of a smaller class does not take such a place.
     small = [replace(one, costs={"params": 400}) if one.id == 370 else one for one in ranked]
     assert 371 in {one.id for one in diverse(small, 6, portfolio=True)}
+    # They have no places where labels are few, or finalists vote.
+    many, few = np.zeros(PORTFOLIO_LABELS), np.zeros(PORTFOLIO_LABELS - 1)
+    for labelled, unlabelled, has in ((many, None, True), (few, None, False), (many, few, False)):
+        task: Any = SimpleNamespace(labelled=labelled, unlabelled=unlabelled)
+        assert choose_finalists(task, ranked, 6) == diverse(ranked, 6, portfolio=has)
+    assert diverse(ranked, 6, portfolio=True) != diverse(ranked, 6)
 
 
 def test_smaller_finalists_are_of_kinds_that_won_before() -> None:

@@ -83,7 +83,8 @@ class SmoothingChoice(Decision):
     Attributes:
         method: "guided" or "none".
         pixels: held-out pixels that were compared.
-        OA_raw, OA_smoothed: accuracy on them of networks that were not trained on them.
+        OA_raw, OA_smoothed: accuracy on them of networks that were not trained on them; None if
+            something else decided.
         reason: what decided if the accuracies alone did not; else empty.
         temperature: of smoothed probabilities; 1 with too few pixels.
         ECE_before, ECE_after: expected calibration error of smoothed probabilities on these pixels,
@@ -151,8 +152,8 @@ class ClassPrior(Decision):
         distance: of both, total variation.
         error: the same of the estimated shares of held-out pixels and their true ones.
         strength: exponent of the ratio of both by which the model weights its classes.
-        OA_before, OA_after: accuracy on the held-out pixels without and with it, of the map that
-            the run makes.
+        OA_before, OA_after: accuracy on the held-out pixels without and with it, of the map as it
+            was smoothed before.
         reason: why not; else empty.
     """
 

@@ -126,25 +126,30 @@ def maps_of(right: np.ndarray) -> Maps:
 
 
 @pytest.mark.parametrize(
-    ("weights", "method", "scores"),
+    ("weights", "temperature", "method", "scores"),
     [
-        # Squared errors of the three pixels: raw 0.02, 0.02, 0.98; smoothed 0.32, 0.32, 0.08.
-        ([1.0, 1.0], "guided", "0.340 raw and 0.240 smoothed"),
-        ([4.0, 1.0], "none", "0.127 raw and 0.293 smoothed"),
-        ([1.0, 4.0], "guided", "0.660 raw and 0.160 smoothed"),
+        # Squared errors of pixels of the two classes: raw 0.02 and 0.98; smoothed 0.32 and 0.08.
+        ([1.0, 1.0], 1.0, "guided", "0.340 raw and 0.240 smoothed"),
+        ([4.0, 1.0], 1.0, "none", "0.127 raw and 0.293 smoothed"),
+        ([1.0, 4.0], 1.0, "guided", "0.660 raw and 0.160 smoothed"),
+        # Powers of the smoothed probabilities: 0.36 / 0.52 and 0.64 / 0.68; errors 0.189 and 0.007.
+        ([4.0, 1.0], 0.5, "none", "0.127 raw and 0.169 smoothed"),
     ],
 )
 def test_the_brier_score_of_weighted_classes_chooses_smoothing(
-    weights: list[float], method: str, scores: str
+    weights: list[float], temperature: float, method: str, scores: str
 ) -> None:
-    raw = np.float32([[0.9, 0.1], [0.9, 0.1], [0.7, 0.3]])
-    smoothed = np.float32([[0.6, 0.4], [0.6, 0.4], [0.2, 0.8]])
-    maps = Maps(np.array([0, 0, 1]), raw, smoothed)
-    before = SmoothingChoice("none" if method == "guided" else "guided", 3, 0.6, 1.0)
+    raw = np.float32([[0.9, 0.1], [0.9, 0.1], [0.7, 0.3]]).repeat(10, axis=0)
+    smoothed = np.float32([[0.6, 0.4], [0.6, 0.4], [0.2, 0.8]]).repeat(10, axis=0)
+    maps = Maps(np.array([0, 0, 1]).repeat(10), raw, smoothed)
+    other = "none" if method == "guided" else "guided"
+    before = SmoothingChoice(other, 30, 0.6, 1.0, temperature=temperature)
     choice = choose_by_brier_score(before, maps, np.array(weights))
-    assert choice == replace(
-        before, method=method, reason=f"Brier score weighted by class shares {scores}"
-    )
+    assert (choice.method, choice.OA_raw, choice.OA_smoothed) == (method, None, None)
+    assert choice.reason.startswith(f"Brier score {scores}, of 30 validation pixels")
+    # Of three pixels, one may decide alone.
+    few = Maps(*(part[::10] for part in maps))
+    assert choose_by_brier_score(before, few, np.array(weights)) == before
 
 
 @pytest.mark.parametrize(

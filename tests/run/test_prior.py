@@ -17,7 +17,7 @@ from hytas.results import Calibration, ClassPrior, SelfTraining, SmoothingChoice
 from hytas.run import RunConfig, prepared
 from hytas.run.context import RunContext, prepare
 from hytas.run.final import prior
-from hytas.run.final.decide import Decisions
+from hytas.run.final.decide import Decisions, choose_by_brier_score, maps_of
 from hytas.run.final.held_out import HeldOut
 from hytas.run.final.prior import adapt_prior, no_prior, shifted, smoothing_with
 from hytas.run.final.train import hold_out
@@ -244,12 +244,11 @@ def test_the_smoothing_of_an_adapted_network_is_chosen_again(smooth: str) -> Non
     assert choice.used
     context = prepare(replace(DRAWN, smooth=smooth), scene, CPU)
     found = smoothing_with(choice, records, made, context)
-    assert found is not None
-    assert (found.OA_raw, found.OA_smoothed) == (0.6, 0.7)
-    if smooth == "auto":
-        assert found.reason.startswith("Brier score weighted by class shares 0.")
-    else:
-        assert found == chosen
+    maps = maps_of(records, False, context.data.as_scene.smoother, 1.0)
+    weights = np.array(choice.scene) / np.array(choice.labels)
+    again = choose_by_brier_score(chosen, maps, weights)
+    assert again not in (chosen, choose_by_brier_score(chosen, maps, np.ones(3)))
+    assert found == (again if smooth == "auto" else chosen)
 
 
 def test_a_run_ships_the_adapted_network_and_says_so(
@@ -279,6 +278,7 @@ def test_a_run_ships_the_adapted_network_and_says_so(
     )
     facts = clean.training["class_prior"]
     assert facts["used"], facts["reason"]
+    assert clean.training["smoothing"]["reason"].startswith("Brier score")
     assert other.training == clean.training
     assert other.card == clean.card
     states = [model.network.state_dict() for model in (kept, clean, other)]

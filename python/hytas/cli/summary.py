@@ -73,7 +73,7 @@ def _decisions(results: Results) -> Iterator[str]:
     if smoothing is not None:
         was = "are smoothed" if results.is_smoothed else "are not smoothed"
         both = _both(smoothing.pixels, smoothing.OA_raw, smoothing.OA_smoothed)
-        yield f"maps {was}{both}"
+        yield f"maps {was}{both or f': {smoothing.reason}'}"
     if further is not None and further.pixels:
         was = "is used" if further.used else "is not used"
         both = _both(further.pixels, further.OA_before, further.OA_after)

@@ -33,7 +33,7 @@ from hytas.workers import Shared, Workers, WorkersLike, open_workers
 
 Notify = Callable[[str], None]
 PORTFOLIO_LABELS = 400
-"""Labelled pixels from which on some finalists are of kinds that won before."""
+"""Training and validation pixels from which on some finalists are of kinds that won before."""
 
 
 def race(
@@ -134,7 +134,7 @@ def choose_finalists(
     Some are of kinds that won before where no finalists vote, and labels are not few.
     """
     # A vote prefers the middle: where two patches of each kind race, it took the smaller one.
-    # With few labels, other kinds win more often: docs/log.md.
+    # On noisy scenes with few labels, other kinds won more often: docs/log.md.
     portfolio = task.unlabelled is None and len(task.labelled) >= PORTFOLIO_LABELS
     return diverse(ranked, count, portfolio, known)
 

@@ -23,7 +23,7 @@ from hytas.run.final.decide import maps_of
 from hytas.run.final.held_out import HeldOut
 from hytas.run.fits import Wanted
 from hytas.run.folder import read_json, write_json
-from hytas.run.weights import CALIBRATION, SELF_TRAINING, SMOOTHING, load_weights
+from hytas.run.weights import CALIBRATION, CLASS_PRIOR, SELF_TRAINING, SMOOTHING, load_weights
 from hytas.search import EvaluationStore, unpack_classes
 from hytas.types import Mask, Pixels, Smoother
 
@@ -104,6 +104,10 @@ def _validate(run: Run) -> dict[str, Any]:
         parts = zip(*(predictions[name, at] for at in range(len(records))), strict=True)
         right[name] = [np.concatenate(each) == targets for each in parts]
     is_smoothed = (model.training.get(SMOOTHING) or {}).get("method") == "guided"
+    if (model.training.get(CLASS_PRIOR) or {}).get("used"):
+        # Held-out pixels have the class shares of the labels, under which smoothing was not chosen.
+        raw, in_smoothed = right[WINNER]
+        is_smoothed = bool(in_smoothed.sum() > raw.sum())
     facts |= accuracies_of(right, is_smoothed=is_smoothed)
     titles = {name: title_of(name, data.scene) for name in CLASSICAL}
     side = data.patch_side(model.card.architecture)

@@ -268,8 +268,9 @@ def choose_by_brier_score(
 ) -> SmoothingChoice:
     """Choose between the raw and the smoothed map by their Brier scores, the lower one first.
 
-    With weights, a few pixels of frequent classes would decide if right pixels were counted. The
-    squared error of all probabilities decides with less chance.
+    Counts of right pixels with weights would leave the choice to a few pixels of frequent classes.
+    The squared error of all probabilities depends less on chance. If few pixels have most of the
+    weight, the choice stays.
 
     Source: Brier, Verification of Forecasts Expressed in Terms of Probability, Monthly Weather
     Review 78, 1950.
@@ -280,14 +281,19 @@ def choose_by_brier_score(
         weights: (C,) of the pixels of each class.
     """
     own = weights[maps.targets]
+    if own.sum() ** 2 < LEAST_PIXELS * (own**2).sum():  # Kish's effective number of pixels
+        return choice
     truth = np.eye(maps.raw.shape[1])[maps.targets]
     raw, smoothed = (
         float(np.average(((chances - truth) ** 2).sum(axis=1), weights=own))
         for chances in (maps.raw, maps.at(choice.temperature))
     )
     method = "guided" if smoothed < raw else "none"
-    why = f"Brier score weighted by class shares {raw:.3f} raw and {smoothed:.3f} smoothed"
-    return replace(choice, method=method, reason=why)
+    why = (
+        f"Brier score {raw:.3f} raw and {smoothed:.3f} smoothed, of {len(own)} validation pixels "
+        "weighted by the class shares around the labels"
+    )
+    return replace(choice, method=method, reason=why, OA_raw=None, OA_smoothed=None)
 
 
 def choose_self_training(smooth: str, disjoint: bool, before: Maps, after: Maps) -> SelfTraining:

@@ -84,8 +84,8 @@ def adapt_prior(
 
     The shares of held-out pixels are known, so they tell how far an estimate errs. And as these are
     the shares of the labels, most factors lose some of these pixels. The largest factors are taken
-    that lose no more than chance would, in the map that the run makes. So a class with few pixels
-    is not given up for the others.
+    that lose no more than chance would, in the map as it was smoothed before. So a class with
+    few pixels is not given up for the others.
 
     Args:
         network: trained by `recipe` on pixels `trained` of the run's scene.
@@ -142,7 +142,7 @@ def shifted(records: Sequence[HeldOut], choice: ClassPrior, decisions: Decisions
 def smoothing_with(
     choice: ClassPrior, records: Sequence[HeldOut], decisions: Decisions, context: RunContext
 ) -> SmoothingChoice | None:
-    """Return how maps of an adapted network are smoothed, unless the user or the origin said so.
+    """Return how maps of an adapted network are smoothed, unless the user said so.
 
     Args:
         choice: that was used.
@@ -151,8 +151,7 @@ def smoothing_with(
         context: of the run.
     """
     smoothing = decisions.smoothing
-    decided = context.config.smooth != "auto" or context.origin.smoothing is not None
-    if smoothing is None or decided or not smoothing.pixels:
+    if smoothing is None or context.config.smooth != "auto":
         return smoothing
     self_trained, temperature = decisions.self_training.used, decisions.calibration.temperature
     maps = maps_of(records, self_trained, context.data.as_scene.smoother, temperature)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hytas.race import choose_finalists, diverse, late_finalist, size_classes
-from hytas.race.race import PORTFOLIO_LABELS
+from hytas.race.race import FEW_LABELS
 from hytas.search import Evaluation
 
 
@@ -107,11 +107,19 @@ def test_kinds_that_won_before_have_a_third_of_the_places() -> None:
     small = [replace(one, costs={"params": 400}) if one.id == 370 else one for one in ranked]
     assert 371 in {one.id for one in diverse(small, 6, portfolio=True)}
     # They have no places where labels are few, or finalists vote.
-    many, few = np.zeros(PORTFOLIO_LABELS), np.zeros(PORTFOLIO_LABELS - 1)
-    for labelled, unlabelled, has in ((many, None, True), (few, None, False), (many, few, False)):
+    many, few = np.zeros(FEW_LABELS), np.zeros(FEW_LABELS - 1)
+    ladder = [replace(one, costs={"params": 1000 - 31 * at}) for at, one in enumerate(ranked)]
+    alike = diverse(ladder, 8, weights=(1, 1, 1, 1))
+    classes = size_classes([one.costs["params"] for one in ladder])
+    counts = np.bincount([classes[ladder.index(one)] for one in alike])
+    assert counts.tolist() == [2, 2, 2, 2]
+    for labelled, unlabelled, wanted in (
+        (many, None, diverse(ladder, 8, portfolio=True)),
+        (few, None, alike),
+        (many, few, diverse(ladder, 8)),
+    ):
         task: Any = SimpleNamespace(labelled=labelled, unlabelled=unlabelled)
-        assert choose_finalists(task, ranked, 6) == diverse(ranked, 6, portfolio=has)
-    assert diverse(ranked, 6, portfolio=True) != diverse(ranked, 6)
+        assert choose_finalists(task, ladder, 8) == wanted
 
 
 def test_smaller_finalists_are_of_kinds_that_won_before() -> None:

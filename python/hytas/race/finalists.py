@@ -30,6 +30,7 @@ def diverse(
     count: int,
     portfolio: bool = False,
     known: Collection[Mapping[str, Any]] = (),
+    weights: Sequence[int] = WEIGHTS,
 ) -> list[Evaluation]:
     """Choose `count` finalists of every size and of many kinds.
 
@@ -38,7 +39,7 @@ def diverse(
     al., Auto-Sklearn 2.0, JMLR 2022). So are the finalists of smaller size classes, up to the share
     of each class: kinds that win with a smaller budget also race with a larger one.
 
-    For the others, size classes have fixed shares (`hytas.race.size_classes`). The next finalist is
+    For the others, size classes have the shares `weights`. The next finalist is
     of the class that is furthest below its share. The share of a value or a pair of values is its
     share among the candidates: kinds of networks that the search samples often are among the
     finalists, and rare ones too. Embedding width, depth and genes of single layers do not count:
@@ -52,6 +53,7 @@ def diverse(
         count: of the finalists; all of `ranked` if there are fewer.
         portfolio: whether kinds that won before come first, in each size class.
         known: architectures that race before all others; of more than `count` those of best rank.
+        weights: finalists of each size class (`hytas.race.size_classes`), relative to the others.
 
     Returns:
         The finalists, the best first.
@@ -61,7 +63,7 @@ def diverse(
     share = Counter(kind for row in kinds for kind in row)
     classes = size_classes([size_of(item) for item in ranked])
     count = min(count, len(ranked))
-    shares = [math.floor(count * weight / sum(WEIGHTS) + 0.5) for weight in WEIGHTS[1:]]
+    shares = [math.floor(count * weight / sum(weights) + 0.5) for weight in weights[1:]]
     most = [count // PORTFOLIO_SHARE, *shares] if portfolio else []
     given = [rank for rank, item in enumerate(ranked) if item.architecture in known]
     won = [rank for size, n in enumerate(most) for rank in _portfolio(ranked, classes, size, n)]
@@ -70,7 +72,7 @@ def diverse(
     sizes: Counter[int] = Counter(classes[rank] for rank in chosen)
     while len(chosen) < count:
         free = [rank for rank in range(len(ranked)) if rank not in chosen]
-        size = min({classes[rank] for rank in free}, key=lambda k: (sizes[k] / WEIGHTS[k], k))
+        size = min({classes[rank] for rank in free}, key=lambda k: (sizes[k] / weights[k], k))
         free = [rank for rank in free if classes[rank] == size]
         seen = {genes[rank] for rank in chosen}
         fresh = [rank for rank in free if genes[rank] not in seen]

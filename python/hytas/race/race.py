@@ -25,15 +25,15 @@ from hytas.race.rungs import (
     promoted,
 )
 from hytas.race.scores import RaceScore, best_first, race_scores
-from hytas.race.size_classes import SHARES, size_classes, size_of
+from hytas.race.size_classes import SHARES, WEIGHTS, size_classes, size_of
 from hytas.race.task import RaceTask
 from hytas.race.trials import RacePixels, Trial, run_trials, share_pixels
 from hytas.search import Evaluation, EvaluationStore, MethodVote, Training
 from hytas.workers import Shared, Workers, WorkersLike, open_workers
 
 Notify = Callable[[str], None]
-PORTFOLIO_LABELS = 400
-"""Training and validation pixels from which on some finalists are of kinds that won before."""
+FEW_LABELS = 400
+"""Training and validation pixels below which finalists are of all kinds and sizes alike."""
 
 
 def race(
@@ -131,12 +131,16 @@ def choose_finalists(
 ) -> list[Evaluation]:
     """Return the finalists of a race: see `hytas.race.diverse`.
 
-    Some are of kinds that won before where no finalists vote, and labels are not few.
+    Where no finalists vote, some are of kinds that won before; or, with few labels, there are as
+    many of each size class.
     """
-    # A vote prefers the middle: where two patches of each kind race, it took the smaller one.
-    # On noisy scenes with few labels, other kinds won more often: docs/log.md.
-    portfolio = task.unlabelled is None and len(task.labelled) >= PORTFOLIO_LABELS
-    return diverse(ranked, count, portfolio, known)
+    if task.unlabelled is not None:
+        # A vote prefers the middle: where two patches of each kind race, it took the smaller one.
+        return diverse(ranked, count, False, known)
+    if len(task.labelled) < FEW_LABELS:
+        # On noisy scenes with few labels, other kinds and smaller sizes won: docs/log.md.
+        return diverse(ranked, count, False, known, (1,) * len(WEIGHTS))
+    return diverse(ranked, count, True, known)
 
 
 def _by_each_recipe(task: RaceTask, finalists: Iterable[Evaluation]) -> list[Racer]:

@@ -129,11 +129,11 @@ def maps_of(right: np.ndarray) -> Maps:
     ("weights", "temperature", "method", "scores"),
     [
         # Squared errors of pixels of the two classes: raw 0.02 and 0.98; smoothed 0.32 and 0.08.
-        ([1.0, 1.0], 1.0, "guided", "0.340 raw and 0.240 smoothed"),
-        ([4.0, 1.0], 1.0, "none", "0.127 raw and 0.293 smoothed"),
-        ([1.0, 4.0], 1.0, "guided", "0.660 raw and 0.160 smoothed"),
+        ([1.0, 1.0], 1.0, "guided", "0.340 raw, 0.240 smoothed"),
+        ([4.0, 1.0], 1.0, "none", "0.127 raw, 0.293 smoothed"),
+        ([1.0, 4.0], 1.0, "guided", "0.660 raw, 0.160 smoothed"),
         # Powers of the smoothed probabilities: 0.36 / 0.52 and 0.64 / 0.68; errors 0.189 and 0.007.
-        ([4.0, 1.0], 0.5, "none", "0.127 raw and 0.169 smoothed"),
+        ([4.0, 1.0], 0.5, "none", "0.127 raw, 0.169 smoothed"),
     ],
 )
 def test_the_brier_score_of_weighted_classes_chooses_smoothing(
@@ -146,7 +146,7 @@ def test_the_brier_score_of_weighted_classes_chooses_smoothing(
     before = SmoothingChoice(other, 30, 0.6, 1.0, temperature=temperature)
     choice = choose_by_brier_score(before, maps, np.array(weights))
     assert (choice.method, choice.OA_raw, choice.OA_smoothed) == (method, None, None)
-    assert choice.reason.startswith(f"Brier score {scores}, of 30 validation pixels")
+    assert choice.reason == f"Brier score {scores}, by class shares"
     # Of three pixels, one may decide alone.
     few = Maps(*(part[::10] for part in maps))
     assert choose_by_brier_score(before, few, np.array(weights)) == before

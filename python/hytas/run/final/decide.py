@@ -289,10 +289,7 @@ def choose_by_brier_score(
         for chances in (maps.raw, maps.at(choice.temperature))
     )
     method = "guided" if smoothed < raw else "none"
-    why = (
-        f"Brier score {raw:.3f} raw and {smoothed:.3f} smoothed, of {len(own)} validation pixels "
-        "weighted by the class shares around the labels"
-    )
+    why = f"Brier score {raw:.3f} raw, {smoothed:.3f} smoothed, by class shares"
     return replace(choice, method=method, reason=why, OA_raw=None, OA_smoothed=None)
 
 

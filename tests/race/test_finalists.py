@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hytas.race import choose_finalists, diverse, late_finalist, size_classes
-from hytas.race.race import FEW_LABELS
+from hytas.race.task import FEW_LABELS, RaceTask
 from hytas.search import Evaluation
 
 
@@ -118,7 +118,9 @@ def test_kinds_that_won_before_have_a_third_of_the_places() -> None:
         (few, None, alike),
         (many, few, diverse(ladder, 8)),
     ):
+        few_labels = RaceTask.has_few_labels.fget  # type: ignore[attr-defined]
         task: Any = SimpleNamespace(labelled=labelled, unlabelled=unlabelled)
+        task.has_few_labels = few_labels(task)
         assert choose_finalists(task, ladder, 8) == wanted
 
 

@@ -32,8 +32,6 @@ from hytas.search import Evaluation, EvaluationStore, MethodVote, Training
 from hytas.workers import Shared, Workers, WorkersLike, open_workers
 
 Notify = Callable[[str], None]
-FEW_LABELS = 400
-"""Training and validation pixels below which finalists are of all kinds and sizes alike."""
 
 
 def race(
@@ -137,7 +135,7 @@ def choose_finalists(
     if task.unlabelled is not None:
         # A vote prefers the middle: where two patches of each kind race, it took the smaller one.
         return diverse(ranked, count, False, known)
-    if len(task.labelled) < FEW_LABELS:
+    if task.has_few_labels:
         # On noisy scenes with few labels, other kinds and smaller sizes won: docs/log.md.
         return diverse(ranked, count, False, known, (1,) * len(WEIGHTS))
     return diverse(ranked, count, True, known)
@@ -320,7 +318,8 @@ class _Trainer:
     def _train_recipes(self, racers: list[Racer], rung: Rung) -> None:
         """Train each finalist by its first recipe, and the better of them by their others.
 
-        The best of each size class is one of these; in a race for a front, its first ones are.
+        The best of each size class is one of these, unless labels are few; in a race for a front,
+        its first ones are.
         """
         first = best_of_each(racers)
         others = [racer for racer in racers if racer not in first]
@@ -334,6 +333,8 @@ class _Trainer:
         if self.task.front:
             ranked = [ranked[at] for at in front_order(self._points(ranked, scores))]
         classes = [self.size_classes[racer.finalist.id] for racer in ranked]
+        if self.task.has_few_labels:  # one of each class would take all places of a quick run
+            classes = [0] * len(ranked)
         better = promoted(classes, count, [False] * len(ranked))
         worse = {racer.finalist.id for at, racer in enumerate(ranked) if at not in better}
         left = [racer for racer in others if racer.finalist.id not in worse]

@@ -22,6 +22,8 @@ ENOUGH_PIXELS = 60
 """Validation pixels, of all folds together, on which a race can rank. Each fold costs as much."""
 MANY_PIXELS = 1000
 """Validation pixels wanted in the last rung; on fewer, one pixel may decide."""
+FEW_LABELS = 400
+"""Training and validation pixels below which finalists are of all kinds and sizes alike."""
 FOLDS_WITH_VOTE = 2
 """Most folds of a first rung in which finalists vote. Measured: docs/log.md."""
 
@@ -64,6 +66,11 @@ class RaceTask:
     further: Sequence[tuple[Pixels, Pixels]] = ()
     prefer: str = PREFERENCES[0]
     front: tuple[str, ...] = ()
+
+    @property
+    def has_few_labels(self) -> bool:
+        """Whether finalists of all sizes have equal chances, because labels are few."""
+        return self.unlabelled is None and len(self.labelled) < FEW_LABELS
 
     @property
     def last_finalists(self) -> int:

@@ -23,6 +23,7 @@ from hytas.run.context import RunContext
 from hytas.run.final.decide import (
     LEAST_PIXELS,
     Decisions,
+    Maps,
     choose_by_brier_score,
     maps_of,
     probabilities,
@@ -153,9 +154,13 @@ def smoothing_with(
     smoothing = decisions.smoothing
     if smoothing is None or context.config.smooth != "auto":
         return smoothing
-    self_trained, temperature = decisions.self_training.used, decisions.calibration.temperature
-    maps = maps_of(records, self_trained, context.data.as_scene.smoother, temperature)
+    maps = _maps(records, decisions, context.data.as_scene.smoother)
     return choose_by_brier_score(smoothing, maps, np.divide(choice.scene, choice.labels))
+
+
+def _maps(records: Sequence[HeldOut], decisions: Decisions, smoother: Smoother) -> Maps:
+    self_trained, temperature = decisions.self_training.used, decisions.calibration.temperature
+    return maps_of(records, self_trained, smoother, temperature)
 
 
 def _shift(choice: ClassPrior, decisions: Decisions) -> NDArray[np.float32]:
@@ -170,14 +175,10 @@ def _strongest(
     """Return the choice with the largest factors that lose no held-out pixels beyond chance."""
     method = "none" if decisions.smoothing is None else decisions.smoothing.method
 
-    def right(some: Sequence[HeldOut]) -> NDArray[np.bool_]:
-        self_trained, temperature = decisions.self_training.used, decisions.calibration.temperature
-        return maps_of(some, self_trained, smoother, temperature).right(method)
-
-    before = right(records)
+    before = _maps(records, decisions, smoother).right(method)
     for strength in STRENGTHS:
         choice = replace(choice, strength=strength)
-        after = right(shifted(records, choice, decisions))
+        after = _maps(shifted(records, choice, decisions), decisions, smoother).right(method)
         choice = replace(choice, OA_before=float(before.mean()), OA_after=float(after.mean()))
         if not compare_predictions(after, before)[2]:
             return replace(choice, used=True)

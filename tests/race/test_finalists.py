@@ -1,13 +1,12 @@
 """Which candidates race."""
 
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
+import pytest
+from small_race import race_task
 
-from hytas.race import choose_finalists, diverse, late_finalist, size_classes
-from hytas.race.task import FEW_LABELS, RaceTask
+from hytas.race import choose_finalists, diverse, late_finalist, size_classes, task
 from hytas.search import Evaluation
 
 
@@ -106,22 +105,27 @@ def test_kinds_that_won_before_have_a_third_of_the_places() -> None:
     # A candidate of a smaller class does not take such a place.
     small = [replace(one, costs={"params": 400}) if one.id == 370 else one for one in ranked]
     assert 371 in {one.id for one in diverse(small, 6, portfolio=True)}
-    # They have no places where labels are few, or finalists vote.
-    many, few = np.zeros(FEW_LABELS), np.zeros(FEW_LABELS - 1)
-    ladder = [replace(one, costs={"params": 1000 - 31 * at}) for at, one in enumerate(ranked)]
-    alike = diverse(ladder, 8, weights=(1, 1, 1, 1))
-    classes = size_classes([one.costs["params"] for one in ladder])
-    counts = np.bincount([classes[ladder.index(one)] for one in alike])
-    assert counts.tolist() == [2, 2, 2, 2]
-    for labelled, unlabelled, wanted in (
-        (many, None, diverse(ladder, 8, portfolio=True)),
-        (few, None, alike),
-        (many, few, diverse(ladder, 8)),
-    ):
-        few_labels = RaceTask.has_few_labels.fget  # type: ignore[attr-defined]
-        task: Any = SimpleNamespace(labelled=labelled, unlabelled=unlabelled)
-        task.has_few_labels = few_labels(task)
-        assert choose_finalists(task, ladder, 8) == wanted
+
+
+def test_with_few_labels_finalists_are_of_all_kinds_and_sizes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ranked = [
+        sized(
+            at, 1000 - 33 * at, tokens="pixel", pixel_mixer="conv3", pixel_gate=gate, pooling="mean"
+        )
+        for at, gate in enumerate(["no", "no", "yes"] * 10)
+    ]
+    sizes = size_classes([one.costs["params"] for one in ranked])
+    few = race_task()
+    voting = replace(few, unlabelled=few.labelled)
+    alike = choose_finalists(few, ranked, 8)
+    assert np.bincount([sizes[one.id] for one in alike]).tolist() == [2, 2, 2, 2]
+    assert choose_finalists(voting, ranked, 8) == diverse(ranked, 8)
+    monkeypatch.setattr(task, "FEW_LABELS", 0)
+    of_many = choose_finalists(few, ranked, 8)
+    assert of_many == diverse(ranked, 8, portfolio=True)
+    assert of_many not in (alike, diverse(ranked, 8))
 
 
 def test_smaller_finalists_are_of_kinds_that_won_before() -> None:

@@ -1,7 +1,7 @@
 """The race: rungs, folds, failures, and what is there already."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -330,6 +330,26 @@ def test_each_finalist_keeps_the_recipe_that_does_best(store: EvaluationStore) -
     assert all(best[number] == recipe for number, recipe in late)
     assert winner.key in late
     assert {recipe.flips for recipe in task.recipes.values()} == {True, False}
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_recipes_are_compared_for_the_best_of_each_size_unless_labels_are_few(
+    few: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = race_task(epochs=2, recipes=("plain", "full"))
+
+    def trained(name: str, params: Mapping[int, int]) -> dict[tuple[int, str], float]:
+        finalists = [replace(one, costs={"params": params.get(one.id, 1000)}) for one in ranked(6)]
+        with EvaluationStore(tmp_path / name) as store:
+            race(task, finalists, store, finalists=6, steps=3, workers=1)
+            return {one.key: USUAL(one.figures) for one in results(store) if one.steps == 3}
+
+    scores = trained("one size", {})
+    order = sorted({number for number, _ in scores}, key=lambda number: -scores[number, "plain"])
+    monkeypatch.setattr("hytas.race.task.FEW_LABELS", 400 if few else 0)
+    found = trained("the last is small", {order[-1]: 50})
+    compared = {number for number, recipe in found if recipe == "full"}
+    assert compared == set(order[:4] if few else [*order[:3], order[-1]])
 
 
 def test_a_finalist_that_fails_by_the_first_recipe_is_trained_by_the_others(

@@ -110,11 +110,11 @@ def test_kinds_that_won_before_have_a_third_of_the_places() -> None:
 def test_with_few_labels_finalists_are_of_all_kinds_and_sizes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    kinds = [("no", 3), ("no", 5), ("yes", 7)] * 10
+    same = {"tokens": "pixel", "pixel_mixer": "conv3", "pooling": "mean"}
     ranked = [
-        sized(
-            at, 1000 - 33 * at, tokens="pixel", pixel_mixer="conv3", pixel_gate=gate, pooling="mean"
-        )
-        for at, gate in enumerate(["no", "no", "yes"] * 10)
+        sized(at, 1000 - 33 * at, **same, pixel_gate=gate, patch=patch)
+        for at, (gate, patch) in enumerate(kinds)
     ]
     sizes = size_classes([one.costs["params"] for one in ranked])
     few = race_task()

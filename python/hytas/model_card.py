@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ CHECKSUM = "hytas.sha256"
 MOST_PATCH_VALUES = 2**24
 """Values in one patch, at most; it is checked before memory is reserved."""
 MOST_CLASSES = 2**16
+CLASS_SHARES = ("labels", "assumed")
 IMAGE = "image"
 GRAPHS = ("patch", "scene", "smooth-scene", IMAGE)
 # Element types of a cube that an exported model may take.
@@ -56,6 +57,8 @@ class ModelCard:
             `hytas.deploy.smoothing.Smoothing.to_dict` gives it; None for images.
         unknown: the score for ground of no class of the model, as
             `hytas.deploy.unknown.UnknownGround.to_dict` gives it; None without one.
+        class_shares: "labels": class shares (C) of the training pixels, and "assumed": those that
+            the model assumes; None if these are the same.
     """
 
     class_names: tuple[str, ...]
@@ -79,6 +82,7 @@ class ModelCard:
     fwhm: tuple[float, ...] | None = None
     pixel_metres: float | None = None
     unknown: Mapping[str, Any] | None = None
+    class_shares: Mapping[str, Sequence[float]] | None = None
 
     def __post_init__(self) -> None:
         classes = len(self.class_names)
@@ -213,6 +217,12 @@ def _check_values(card: ModelCard) -> None:
         raise InputError(
             "preprocessing", rule=f"nodata is {mark!r}", hint="a number or null is needed"
         )
+    for name, shares in (card.class_shares or {}).items():
+        if len(shares) != len(card.class_names) or not all(
+            0 < share < math.inf for share in shares
+        ):
+            rule = f"{name}: {list(shares)[:8]} are not positive numbers"
+            raise InputError("class_shares", rule=rule, hint="one for each class is needed")
 
 
 def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
@@ -244,6 +254,7 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
         "pixel_metres": known("pixel_metres", _number),
         "scale_by": properties["hytas.scale_by"],
         "learnt_from": tuple(map(_learnt, value("learnt_from"))),
+        "class_shares": _class_shares(properties),
     }
 
 
@@ -253,6 +264,11 @@ def _learnt(scene: Any) -> dict[str, Any]:
         "fingerprint": legible(str(scene["fingerprint"])),
         "pixels": int(scene["pixels"]),
     }
+
+
+def _class_shares(properties: Mapping[str, str]) -> dict[str, tuple[float, ...]] | None:
+    shares = json.loads(properties.get("hytas.class_shares", "null"))  # none in files of hytas 0.2
+    return None if shares is None else {key: _floats(shares[key]) for key in CLASS_SHARES}
 
 
 def _floats(values: Any) -> tuple[float, ...]:

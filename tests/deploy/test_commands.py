@@ -336,6 +336,24 @@ def emit_like(exported: Exported, path: Path) -> tuple[np.ndarray, np.ndarray]:
     return rows.T, columns.T
 
 
+def test_a_model_says_which_class_shares_it_assumes(
+    exported: Exported, scene: Path, tmp_path: Path, here: Run
+) -> None:
+    graph = onnx.load(exported.onnx)
+    shares = {"labels": (0.25,) * 4, "assumed": (0.1, 0.2, 0.3, 0.4)}
+    set_card(graph, dataclasses.replace(exported.card, class_shares=shares))
+    model = tmp_path / "model.onnx"
+    onnx.save(graph, model)
+    told = "assumes the class shares around its labels; `hytas inspect` lists them"
+    done = here("classify", model, scene, "--out", tmp_path / "map.npy")
+    assert told in done.stdout
+    other = here("classify", exported.onnx, scene, "--out", tmp_path / "other.npy")
+    assert (other.returncode, told in other.stdout) == (0, False)
+    found = json.loads(here("inspect", model, "--json").stdout)
+    assert list(found["class shares assumed"].values()) == [0.1, 0.2, 0.3, 0.4]
+    assert "class shares assumed" not in here("inspect", exported.onnx).stdout
+
+
 def test_classify_on_the_map_grid_of_a_product(exported: Exported, tmp_path: Path) -> None:
     rows, columns = emit_like(exported, tmp_path / "emit.nc")
     model = tmp_path / "model.onnx"

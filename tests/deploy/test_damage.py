@@ -190,6 +190,15 @@ def test_an_output_of_another_shape(exported: Exported, monkeypatch: pytest.Monk
         ("patch_size", "99999", "and a patch at most 16777216 values"),
         ("architecture", "[" * 100_000, "broken metadata"),
         ("class_names", "[]", "broken metadata"),
+        ("class_shares", "[1]", "broken metadata"),
+        ("class_shares", '{"labels": [1]}', r"broken metadata \(KeyError: 'assumed'\)"),
+        *(
+            ("class_shares", f'{{"labels": {labels}, "assumed": {assumed}}}', f"shares: {wrong}: ")
+            for labels, assumed, wrong in (
+                ([1], [1] * 4, "labels"),
+                ([1] * 4, [1, 1, 0, 1], "assumed"),
+            )
+        ),
     ],
 )
 def test_a_card_that_asks_for_too_much(

@@ -281,6 +281,12 @@ def test_a_run_ships_the_adapted_network_and_says_so(
     assert clean.training["smoothing"]["reason"].startswith("Brier score")
     assert other.training == clean.training
     assert other.card == clean.card
+    weights = np.array(facts["scene"]) ** 0.05  # the labels have three equal shares
+    assert clean.card.class_shares == {
+        "labels": pytest.approx([1 / 3] * 3),
+        "assumed": pytest.approx(weights / weights.sum()),
+    }
+    assert kept.card.class_shares is None
     states = [model.network.state_dict() for model in (kept, clean, other)]
     for name, value in states[1].items():
         assert torch.equal(value, states[2][name]), name

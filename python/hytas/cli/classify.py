@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hytas.deploy.scene import MapRows
 
 
+_SHARES = "assumes the class shares around its labels; `hytas inspect` lists them"
 MARKS = ("unlabelled", "zero_is_a_class", "class_names", "class_field", "labels_crs")
 """Options that say how to read the ground truth."""
 
@@ -364,6 +365,7 @@ def _run(
         "graph": model.card.graph,
         "precision": model.card.precision,
         "forced": model.card.forced,
+        "class_shares": model.card.class_shares,
         "smooth": smooth,
         "unknown": unknown,
     }
@@ -422,6 +424,7 @@ def _text(report: dict[str, Any]) -> str:
         f"model     {report['model']}: {report['graph']} graph, {report['precision']}"
         + (", written with --force: it failed its accuracy check" if report["forced"] else "")
         + (", map smoothed by a guided filter" if report["smooth"] == "guided" else ""),
+        *([] if report["class_shares"] is None else [f"          {_SHARES}"]),
         f"speed     {report['pixels_per_second']:.0f} pixels per second on {report['provider']} "
         f"({report['seconds']:.1f} s)",
     ]

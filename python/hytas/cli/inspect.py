@@ -116,11 +116,19 @@ def _model(path: Path) -> Finding:
             card.scale_by
         ],
         "learnt from": [f"{one['name']}, {one['pixels']} pixels" for one in card.learnt_from],
+        "class shares assumed": _class_shares(card),
         "no data": card.nodata,
         "architecture": dict(card.architecture),
         "classes": dict(zip(card.class_names, card.class_ids, strict=True)),
         "provider": model.provider,
     }
+
+
+def _class_shares(card: "ModelCard") -> dict[str, float] | None:
+    if card.class_shares is None:
+        return None
+    shares = zip(card.class_names, card.class_shares["assumed"], strict=True)
+    return {name: round(share, 4) for name, share in shares}
 
 
 def _ends(card: "ModelCard") -> tuple[str, str]:

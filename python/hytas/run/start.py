@@ -187,6 +187,8 @@ class Start:
             learnt_from=sources,
             # A score fits one set of weights at one temperature.
             unknown=None if decisions.calibration.reason else card.unknown,
+            # It learns those of the new labels, as far as its read-out is trained.
+            class_shares=None,
         )
 
     def figures(self, scene: LabelledData, pixels: Pixels, onnx: Path) -> dict[str, Any]:

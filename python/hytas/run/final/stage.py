@@ -206,6 +206,8 @@ def train_stage(run: Run) -> None:
         run.report.line(decisions.smoothing.describe())
         run.report.line(prior.describe())
     card = card_of(context, read_json(run.folder.architecture), task.trained, decisions)
+    if prior.used:
+        card = replace(card, class_shares={"labels": prior.labels, "assumed": prior.assumed})
     save_weights(run.folder.weights, TrainedModel(task.network, card, training))
     run.folder.forget_training()  # of the folds, too: a stop after a record leaves its checkpoint
 

@@ -229,6 +229,19 @@ def test_split_maps_out_of_rule(mat, cube, labels):
     assert f"row {row}, column {column} is class 2 in TR and 5 in TE" in message
 
 
+def test_a_test_map_that_may_count_from_0(mat, cube, labels):
+    ids = np.searchsorted([0, 2, 5, 7], labels).astype(np.uint8)
+    top = np.where(np.arange(9)[:, None] < 5, ids, 0)
+    rest = np.where(top > 0, 0, ids)
+    from_0 = np.maximum(rest, 1) - 1
+    words = "has no class 3, which {} has: if its labels count from 0, and not from 1, add 1"
+    assert (
+        f"TE {words.format('TR')} to them" in load_scene(mat(input=cube, TR=top, TE=from_0)).notes
+    )
+    assert f"TR {words.format('TE')}" in refused(mat(input=cube, TR=from_0, TE=top))
+    assert load_scene(mat(input=cube, TR=top, TE=rest)).notes == ()
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_not_finite(mat, cube, labels, bad):
     values = cube.astype(np.float32)

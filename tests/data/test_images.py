@@ -276,7 +276,8 @@ def test_random_splits_are_stratified() -> None:
     assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(61))
     counts = [np.bincount(images.labels[part], minlength=4)[1:].tolist() for part in parts]
     assert counts == [[32, 6, 1], [8, 2, 0], [10, 2, 0]]
-    assert split.describe() == "random split: 39 training, 10 validation, 12 test samples"
+    counts = "49 training (a fold holds out 10 of them for validation), 12 test samples"
+    assert split.describe() == f"random split: {counts}"
     assert split.notes == ("c2 has one image, which is a training image: the class is not tested",)
     few = make_image_split(images, SplitSettings(train_per_class=5, validation_fraction=0.0))
     assert np.bincount(images.labels[few.train]).tolist() == [0, 5, 5, 1]

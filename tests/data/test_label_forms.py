@@ -4,6 +4,7 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import pyogrio.raw
 import pytest
 import rasterio
 import xarray
@@ -12,6 +13,7 @@ from PIL import Image
 from hytas import RunConfig
 from hytas.data import labels_on_grid, load_scene, scene_from_arrays
 from hytas.data.grid import Grid
+from hytas.data.labels.names import esri_classes
 from hytas.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
@@ -364,6 +366,38 @@ class TestNames:
         for wrong in ("<a", "<!DOCTYPE a [<!ENTITY b 'c'>]><PAMDataset/>", "<PAMDataset/>"):
             beside.write_text(wrong)
             assert load_scene(data, path).class_names == ("class 1", "class 2", "class 3")
+
+    def test_from_the_table_of_arcgis(self, tmp_path: Path, data: Path, truth: np.ndarray) -> None:
+        path, table = raster(tmp_path / "gt.tif", truth), tmp_path / "gt.tif.vat.dbf"
+
+        def written(encoding: str, **columns: list[object]) -> bytes:
+            values = [np.array(each) for each in columns.values()]
+            pyogrio.raw.write(
+                str(tmp_path / "t.dbf"),
+                None,
+                [each.astype(object) if each.dtype.kind == "U" else each for each in values],
+                list(columns),
+                geometry_type=None,
+                driver="ESRI Shapefile",
+                encoding=encoding,
+            )
+            (tmp_path / "t.dbf").replace(table)
+            return table.read_bytes()
+
+        names, colours = ["Mais, früh", "", "Öl"], {"Red": [1, 2, 3], "Green": [9] * 3}
+        written("UTF-8", Value=[1, 2, 3], Class_Name=names, Note=names, Blue=[8] * 3, **colours)
+        scene = load_scene(data, path)
+        assert scene.class_names == ("Mais, früh", "class 2", "Öl")
+        assert scene.class_colours == ((1, 9, 8), (2, 9, 8), (3, 9, 8))
+        written("UTF-8", Value=[1, 2, 3], A=names, B=names)  # nothing says which are names
+        assert load_scene(data, path).class_names == ("class 1", "class 2", "class 3")
+        content = written("ISO-8859-1", Value=[1.0, 2.0, 3.0], NLCD_Land=names)
+        assert load_scene(data, path).class_names == ("Mais, früh", "class 2", "Öl")
+        for place in range(0, len(content), 3):
+            table.write_bytes(content[:place] + b"\xff" + content[place + 1 :])
+            esri_classes(path)
+            table.write_bytes(content[:place])
+            esri_classes(path)
 
     @pytest.mark.parametrize(
         ("text", "names"),

@@ -123,6 +123,20 @@ def test_a_mat_file_beside_a_header_of_the_same_name(tmp_path, cube, labels):
     assert open_file(tmp_path / "scene.img").format == "ENVI BSQ"
 
 
+def test_references_next_to_a_capture(tmp_path, cube):
+    for name in ("field", "WHITEREF_field", "DARKREF_field", "WHITEREF_other"):
+        write_envi(tmp_path / name, CUBE, bytes(24))
+    note = "DARKREF_field, WHITEREF_field next to it: white and dark references are not applied"
+    assert open_file(tmp_path / "field.hdr").notes[-1].startswith(note)
+    assert "white or dark reference" in open_file(tmp_path / "DARKREF_field.img").notes[-1]
+    with pytest.raises(InputError, match=r"name a file in it, such as field\.hdr"):
+        open_file(tmp_path)
+    write_envi(tmp_path / "raw_0", CUBE, bytes(24))
+    assert open_file(tmp_path / "raw_0.hdr").notes == ()
+    write_envi(tmp_path / "whiteReference", CUBE, bytes(24))
+    assert open_file(tmp_path / "raw_0.hdr").notes[-1].startswith("whiteReference next to it")
+
+
 def test_fields_of_a_matlab_structure(mat, cube, labels):
     scene = load_scene(mat(hsi={"Data": cube, "wavelength": np.linspace(400, 900, 6)}, gt=labels))
     assert_same(scene, cube, labels)

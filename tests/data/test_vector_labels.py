@@ -175,6 +175,20 @@ def test_points_with_swapped_axes_and_in_degrees_are_told_from_those_elsewhere(
     assert (error.rule, error.hint) == ("is no text in UTF-8", "save it as CSV UTF-8")
 
 
+@pytest.mark.parametrize(("name", "delimiter"), [("WKT", ","), ("wkt_geom", "\t"), ("geom", ";")])
+def test_well_known_text_in_a_table(tmp_path: Path, name: str, delimiter: str) -> None:
+    header, path = scene(tmp_path), tmp_path / "fields.csv"
+    rows = [[shapely.geometry.shape(place).wkt, fields["crop"]] for place, fields in FIELDS]
+    lines = [delimiter.join(f'"{cell}"' for cell in row) for row in [[name, "crop"], *rows]]
+    path.write_text("\n".join(lines))
+    np.testing.assert_array_equal(load_scene(header, path).labels, fields_map())
+    path.write_text("\n".join([*lines[:2], delimiter.join(('"POINT (1"', "oats"))]))
+    assert "line 3" in (rule := refused(header, path).rule)
+    assert "must be well-known text" in rule
+    path.write_text("row,column,geometry,crop\n1,1,POINT (0 0),a\n2,2,POINT (0 0),b\n")
+    assert "fields.csv: not used: geometry; column, row are" in load_scene(header, path).notes
+
+
 def test_classes_between_the_centres_are_named_if_one_is_left(tmp_path: Path) -> None:
     header = scene(tmp_path)
     tiny = polygon([[LEFT + 1, TOP - 1], [LEFT + 3, TOP - 1], [LEFT + 3, TOP - 3]])

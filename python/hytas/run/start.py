@@ -14,6 +14,7 @@ from hytas.data import (
     Split,
     as_scene,
     check_same_bands,
+    shift_notes,
     with_classes,
 )
 from hytas.deploy import DeployedModel
@@ -146,7 +147,10 @@ class Start:
             cube = np.where(cube == scene.nodata, np.asarray(empty, cube.dtype), cube)
         labelled = with_classes(scene, card.class_ids, card.class_names, name)
         return replace(
-            labelled, cube=cube, nodata=scene.nodata if card.nodata is None else card.nodata
+            labelled,
+            cube=cube,
+            nodata=scene.nodata if card.nodata is None else card.nodata,
+            notes=(*scene.notes, *shift_notes(scene, card.class_ids, name)),
         )
 
     def begin(self, network: nn.Module, tuned: str, classes: tuple[str, ...]) -> None:

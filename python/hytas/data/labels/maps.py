@@ -101,6 +101,7 @@ def join(maps: Sequence[tuple[str, Array]]) -> Labels:
     if len(whole) == 1:
         return Labels(whole[0], None, None, class_ids, tuple(notes))
     train, test = whole
+    notes += _shifted(checked)
     train = np.where(test > 0, 0, train).astype(np.int32)
     missing = np.setdiff1d(test, train)
     if missing.size:
@@ -116,8 +117,19 @@ def join(maps: Sequence[tuple[str, Array]]) -> Labels:
             f"class {number} is in {checked[1][0]} but has no pixel to train on in {first}: every "
             "class of the test map must be in the training map"
         )
-        raise InputError("labels", names, rule)
+        raise InputError("labels", names, rule, "".join(_shifted(checked[::-1])))
     return Labels(np.maximum(train, test), train, test, class_ids, tuple(notes))
+
+
+def _shifted(maps: Sequence[tuple[str, npt.NDArray[np.int64]]]) -> list[str]:
+    """Return a remark if the second map may count from 0: its ids are those of the first less 1."""
+    (first, ids), (second, others) = [(name, {*np.unique(m).tolist()} - {0}) for name, m in maps]
+    if others == ids or others != {number - 1 for number in ids} - {0}:
+        return []
+    return [
+        f"{second} has no class {max(ids)}, which {first} has: if its labels count from 0, and not "
+        "from 1, add 1 to them"
+    ]
 
 
 def _unite(

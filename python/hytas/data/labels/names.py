@@ -1,8 +1,9 @@
-"""Names of classes: from the user, and from GDAL's sidecar file of a raster."""
+"""Names of classes: from the user, and from the sidecar file of a raster by GDAL or ArcGIS."""
 
 import csv
 import io
 import re
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -24,6 +25,9 @@ NO_CLASS = {
     *("no data", "nodata", "not classified", "unassigned", "none", "void", "ignore"),
 }
 """Names that programs give to pixels without a class, in lower case."""
+MOST_TABLE = 2**24
+"""Bytes of a table of ArcGIS, at most."""
+_NAME_COLUMNS = ("class_name", "classname", "class", "label", "name", "category", "descriptio")
 _HEADINGS = {"id", "class", "class_id", "value", "label", "number", "code", "key"}
 
 
@@ -167,7 +171,7 @@ def gdal_classes(path: Path) -> tuple[dict[int, str], dict[int, Colour]]:
         for row in rows:
             cells = dict(zip(columns, row, strict=False))
             value = cells.get(_VALUE) or cells.get(_VALUE_RANGE, "")
-            if not re.fullmatch(r"\d{1,9}(\.0*)?", value):
+            if not _WHOLE.fullmatch(value):
                 continue
             number = int(float(value))
             if name := cells.get(_NAME, "").strip():
@@ -176,6 +180,7 @@ def gdal_classes(path: Path) -> tuple[dict[int, str], dict[int, Colour]]:
     return names, colours
 
 
+_WHOLE = re.compile(r"\d{1,9}(\.0*)?")
 # Usages of columns in an attribute table (GDALRATFieldUsage).
 _NAME, _VALUE_RANGE, _VALUE = "2", "3", "5"
 _RGB = ("6", "7", "8")
@@ -188,3 +193,55 @@ def _colours_of(levels: Mapping[int, Sequence[str]]) -> dict[int, Colour]:
             red, green, blue = (int(text) for text in texts)
             colours[number] = red, green, blue
     return colours
+
+
+def esri_classes(path: Path) -> tuple[dict[int, str], dict[int, Colour]]:
+    """Return names and colours by value from the table `.vat.dbf` that ArcGIS writes to a raster.
+
+    Names are in the first text column with a usual name, or in the only text column.
+
+    Returns:
+        Two empty tables if there is no such file, or it is broken.
+    """
+    table = path.with_name(path.name + ".vat.dbf")
+    if not table.is_file() or table.stat().st_size > MOST_TABLE:
+        return {}, {}
+    try:
+        rows, texts = _dbf_rows(table.read_bytes())
+    except (struct.error, ValueError):
+        return {}, {}
+    named = [name for name in texts if name in _NAME_COLUMNS] or (texts if len(texts) == 1 else [])
+    with_value = [row for row in rows if _WHOLE.fullmatch(row.get("value", ""))]
+    by_value = {int(float(row["value"])): row for row in with_value}
+    names = {number: row[named[0]] for number, row in by_value.items() if named and row[named[0]]}
+    levels = {
+        number: [row.get(name, "") for name in ("red", "green", "blue")]
+        for number, row in by_value.items()
+    }
+    return names, _colours_of(levels)
+
+
+def _dbf_rows(data: bytes) -> tuple[list[dict[str, str]], list[str]]:
+    """Return the rows of a dBASE table, and its columns of texts; names in lower case.
+
+    Raises:
+        struct.error, ValueError: it is none.
+    """
+    count, start, size = struct.unpack_from("<IHH", data, 4)
+    columns = []
+    for at in range(32, start - 32, 32):
+        name, kind, width = struct.unpack_from("<11sc4xB", data, at)
+        columns.append((name.partition(b"\0")[0].decode().lower(), kind, width))
+    row = struct.Struct("1x" + "".join(f"{width}s" for _, _, width in columns))
+    rows = []
+    for at in range(start, start + count * size, size):
+        cells = [cell.strip(b" \0") for cell in row.unpack_from(data, at)]
+        rows.append({name: _text(cell) for (name, _, _), cell in zip(columns, cells, strict=True)})
+    return rows, [name for name, kind, _ in columns if kind == b"C"]
+
+
+def _text(cell: bytes) -> str:
+    try:
+        return cell.decode()
+    except UnicodeDecodeError:
+        return cell.decode("latin-1")

@@ -1,4 +1,4 @@
-"""CSV of points: a header, then a position and a class a line."""
+"""CSV of points or polygons: a header, then a position, or a shape as WKT, and a class a line."""
 
 import csv
 import re
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from hytas.data.labels.options import LabelOptions
-from hytas.data.labels.shapes import Points, Shapes, check_amount
-from hytas.data.limits import listed
+from hytas.data.labels.shapes import Geometries, Points, Shapes, check_amount
+from hytas.data.limits import listed, printable
 from hytas.errors import InputError
 from hytas.files import read_csv, read_utf8
 
@@ -24,13 +24,15 @@ _THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+")
 _PIXELS = (("column", "row"), ("col", "row"), ("sample", "line"))
 _DEGREES = (("lon", "lat"), ("longitude", "latitude"), ("long", "lat"), ("lng", "lat"))
 _MAP = (("x", "y"), ("easting", "northing"))
+_SHAPES = ("wkt", "wkt_geom", "geometry", "geom", "the_geom")
+"""Names of a column of well-known text, as GDAL, QGIS, GeoPandas and PostGIS give them."""
 
 
 def read(path: Path, options: LabelOptions) -> Shapes:
-    """Read the points of a file.
+    """Read the points or polygons of a file.
 
     Columns `row` and `column` count pixels from 0. `lon` and `lat` are degrees on WGS 84. `x` and
-    `y` are coordinates of the scene, or of the system that the user names.
+    `y`, and well-known text, are coordinates of the scene, or of the system that the user names.
     """
     import shapely
 
@@ -38,24 +40,29 @@ def read(path: Path, options: LabelOptions) -> Shapes:
     columns, rows = read_csv(path, text, delimiter=_delimiter(_first_line(text)))
     check_amount(len(rows))
     if (position := _position(columns)) is None:
-        rule = "has no positions: columns x and y, lon and lat, or row and column needed"
+        rule = "has no positions: columns x and y, lon and lat, row and column, or WKT needed"
         is_matrix = all(name.replace(".", "", 1).isdecimal() for name in columns)
         hint = f"it has {listed(columns)}"
         if columns and is_matrix:
             hint = "if it is a map, a number for each pixel, save it with numpy.save"
         raise InputError("labels", str(path), rule, hint)
     names, crs = position
+    others = [name for name in columns if name not in names and name.lower() not in _SHAPES]
+    fields = {name: [_value(row.get(name)) for _, row in rows] for name in others}
+    if len(names) == 1:
+        return Shapes("CSV", _shapes(rows, names[0]), fields, crs)
     pixels = crs is None
     places = _places(rows, names) + (0.5 if pixels else 0.0)
-    others = [name for name in columns if name not in names]
-    fields = {name: [_value(row.get(name)) for _, row in rows] for name in others}
     has_commas = any("," in row[name] for _, row in rows for name in names)
-    notes = ("commas in its positions are read as decimal points",) if has_commas else ()
-    return Shapes("CSV", shapely.points(places), fields, crs, pixels, notes=notes)
+    notes = ["commas in its positions are read as decimal points"] if has_commas else []
+    notes += [
+        f"not used: {name}; {listed(names)} are" for name in columns if name.lower() in _SHAPES
+    ]
+    return Shapes("CSV", shapely.points(places), fields, crs, pixels, notes=tuple(notes))
 
 
-def position_columns(path: Path) -> tuple[str, str] | None:
-    """Return the columns of a position in a CSV file, across and down; None if it has none."""
+def position_columns(path: Path) -> tuple[str, ...] | None:
+    """Return the columns of a position in a CSV file: across and down, or WKT; None without."""
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         first = _first_line(file.read(MOST_HEADER))
     columns = [name.strip() for name in next(csv.reader([first], delimiter=_delimiter(first)), ())]
@@ -71,17 +78,31 @@ def _delimiter(first: str) -> str:
     return max("\t;,", key=first.count)
 
 
-def _position(columns: Sequence[str]) -> tuple[tuple[str, str], str | None] | None:
+def _position(columns: Sequence[str]) -> tuple[tuple[str, ...], str | None] | None:
     """Return the columns of a position, and its coordinate system, which is None for pixels."""
     lower = {name.lower(): name for name in columns}
-    for pairs, crs in ((_PIXELS, None), (_DEGREES, "EPSG:4326"), (_MAP, "")):
-        for across, down in pairs:
-            if across in lower and down in lower:
-                return (lower[across], lower[down]), crs
+    of_shapes = [(name,) for name in _SHAPES]
+    kinds = ((_PIXELS, None), (_DEGREES, "EPSG:4326"), (_MAP, ""), (of_shapes, ""))
+    for positions, crs in kinds:
+        for names in positions:
+            if all(name in lower for name in names):
+                return tuple(lower[name] for name in names), crs
     return None
 
 
-def _places(rows: Sequence[tuple[int, dict[Any, Any]]], names: tuple[str, str]) -> Points:
+def _shapes(rows: Sequence[tuple[int, dict[Any, Any]]], name: str) -> Geometries:
+    """Return the shapes of a column of well-known text."""
+    import shapely
+
+    shapes: Geometries = shapely.from_wkt([row[name] for _, row in rows], on_invalid="ignore")
+    for (line, row), shape in zip(rows, shapes, strict=True):
+        if shape is None:
+            rule = f"line {line}: {name} {printable(str(row[name]))!r} must be well-known text"
+            raise InputError(rule=rule, hint="such as POINT (3 5) or POLYGON ((...))")
+    return shapes
+
+
+def _places(rows: Sequence[tuple[int, dict[Any, Any]]], names: Sequence[str]) -> Points:
     """Return positions (n, 2); a comma may stand for the decimal point, as in spreadsheets."""
     texts = [str(row[name]).strip() for _, row in rows for name in names]
     with_comma = [text for text in texts if "," in text]

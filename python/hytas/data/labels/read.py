@@ -16,6 +16,7 @@ from hytas.data.labels.formats import NAMES, files_of, format_of
 from hytas.data.labels.maps import LabelMaps, check_map
 from hytas.data.labels.names import (
     NO_CLASS,
+    esri_classes,
     gdal_classes,
     renamed,
 )
@@ -150,8 +151,9 @@ def _classes(
         sidecar = gdal_classes(source.path)
         labels = [i - plus for i in _ids(maps)]
         listed = find.listed_names(source, labels)
-        own_names = source.class_names or raws[0].names or sidecar[0] or listed
-        own_colours = source.class_colours or sidecar[1]
+        table = esri_classes(source.path)
+        own_names = source.class_names or raws[0].names or sidecar[0] or table[0] or listed
+        own_colours = source.class_colours or sidecar[1] or table[1]
         names = {label + plus: name for label, name in own_names.items()}
         colours = {label + plus: colour for label, colour in own_colours.items()}
         name = names.get(0, "")

@@ -4,13 +4,14 @@ https://www.nv5geospatialsoftware.com/docs/enviheaderfiles.html
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from hytas.data.limits import printable
+from hytas.data.limits import listed, printable
 from hytas.data.record import BandFacts, Raw
 from hytas.data.wavelengths import band_facts, items_of
 from hytas.errors import InputError
@@ -27,6 +28,8 @@ DATA_SUFFIXES = (
     *(".rfl", ".rdn"),
 )
 _FIRST = b"ENVI"
+_REFERENCE = re.compile(r"(white|dark|whitedark)_?ref", re.IGNORECASE)
+"""How names of white and dark references begin, such as those of Specim and Headwall."""
 _OF_GRID = ("lines", "samples", "bands", "x start", "y start")
 
 
@@ -164,6 +167,26 @@ def _fields(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
             value = "\n".join(filter(None, parts))
             value = value[: value.rindex("}") + 1]
         yield name, value
+
+
+def is_reference(path: Path) -> bool:
+    """Return whether a file is a white or dark reference of a capture, by its name."""
+    return _REFERENCE.match(path.name) is not None
+
+
+def reference_notes(header: Path) -> list[str]:
+    """Return a note if an image is a reference, or has references next to it."""
+    if is_reference(header):
+        return ["its name is that of a white or dark reference, which is no scene"]
+    # Specim names them after the capture, and Headwall does not.
+    names = [path.stem for path in sorted(header.parent.glob("*.hdr")) if is_reference(path)]
+    own = [name for name in names if "_" not in name or name.partition("_")[2] == header.stem]
+    if not own:
+        return []
+    return [
+        f"{listed(own)} next to it: white and dark references are not applied; reflectance is "
+        "(scene - dark) / (white - dark), for each column and band"
+    ]
 
 
 def raw_of(header: Path, data: Path) -> Raw | None:

@@ -115,6 +115,7 @@ def read_envi(path: Path) -> Contents:
         raise InputError(rule=rule, hint="save it as text in UTF-8 without BOM")
     raw = envi.raw_of(header, data)
     contents = read(data, "ENVI", "ENVI")
+    contents = replace(contents, notes=(*contents.notes, *envi.reference_notes(header)))
     if raw is None:
         return contents
     variable = contents.variables[0]

@@ -166,6 +166,13 @@ def is_scene_folder(path: Path) -> bool:
     return path.is_dir() and (_is_zarr(path) or bool(band_files.files_in(path)))
 
 
+def scene_in(folder: Path) -> str:
+    """Return a hint that names a file in a folder which may be a scene, or nothing."""
+    inside = [each for each in folder.iterdir() if each.suffix.lower() in _SCENES]
+    name = min(((envi.is_reference(each), each.name) for each in inside), default=None)
+    return "" if name is None else f"name a file in it, such as {printable(name[1])}"
+
+
 def _folder(path: Path, argument: str) -> Contents:
     if _is_zarr(path):
         with reading(argument, path, "Zarr store"):
@@ -173,9 +180,7 @@ def _folder(path: Path, argument: str) -> Contents:
     files = band_files.files_in(path)
     if not files:
         rule = "is not a file, and no folder of a Zarr store or of files of bands"
-        inside = [each.name for each in sorted(path.iterdir()) if each.suffix.lower() in _SCENES]
-        hint = f"name a file in it, such as {printable(inside[0])}" if inside else ""
-        raise InputError(argument, path, rule, _cure(path, argument) or hint)
+        raise InputError(argument, path, rule, _cure(path, argument) or scene_in(path))
     contents = _files(tuple(files), argument)
     left = [each.name for each in band_files.rasters_in(path) if each not in files]
     if not left:

@@ -9,8 +9,7 @@ import pytest
 from hytas.analysis.predictors import make_regressor
 from hytas.errors import InputError
 from hytas.search.ranks import kendall, spearman
-from hytas.spaces.features import MOST, FeatureTable, gene_features
-from refusals import refuses
+from hytas.spaces.features import MOST, feature_rows, gene_features
 
 
 def random_architectures(count: int, seed: int = 0) -> list[dict[str, Any]]:
@@ -59,26 +58,29 @@ def test_features_of_numbers_lists_labels_and_flags() -> None:
 
 
 def test_missing_genes_are_zero_and_failed_scores_the_median() -> None:
-    table = FeatureTable.fit([{"a": 5}, {"b": "x"}], [{"s": 1.0, "t": math.nan}, {"s": 3.0}])
-    assert table.names == ("a", "b=x", "s", "t")
-    rows = table.rows([{"a": 7, "new": 1}, {"b": "y"}], [{"s": math.inf}, {"t": 4.0}])
-    np.testing.assert_array_equal(rows, [[7, 0, 2, 0], [0, 0, 2, 4]])
+    scores = {"t": [math.nan, 4.0, 2.0], "s": [1.0, math.inf, 3.0], "u": [math.nan] * 3}
+    rows = feature_rows(
+        [{"a": 5}, {"b": "x"}, {"a": 7, "b": "y"}],
+        {name: np.array(values) for name, values in scores.items()},
+    )
+    # a, b=x, b=y, s, t, u
+    expected = [[5, 0, 0, 1, 3, 0], [0, 1, 0, 2, 4, 0], [7, 0, 1, 3, 2, 0]]
+    np.testing.assert_array_equal(rows, expected)
 
 
 def test_scores_beyond_float32_are_large_ones() -> None:
-    architectures = random_architectures(30)
-    scores: list[dict[str, float]] = [{"s": 10.0**power} for power in range(20, 80, 2)]
-    table = FeatureTable.fit(architectures, scores)
+    powers = np.array([*(10.0**power for power in range(20, 80, 2)), 1e300, math.nan])
+    rows = feature_rows(random_architectures(32), {"s": powers})
     trees = make_regressor("extra-trees", seed=0, trees=20)
-    trees.fit(table.rows(architectures, scores), np.arange(30.0))
-    low, high = trees.predict(table.rows(architectures[:1] * 2, [{"s": 1e20}, {"s": 1e300}]))
+    trees.fit(rows[:30], np.arange(30.0))
+    compared = rows[[0, 30]]
+    compared[:, :-1] = rows[0, :-1]
+    low, high = trees.predict(compared)
     assert low < high
-    assert table.medians == (MOST,)
+    assert rows[31, -1] == MOST  # the median
 
 
-def test_refusals_name_the_argument_and_the_rule() -> None:
-    with refuses("proxy_scores", rule="1 rows for 3 architectures"):
-        FeatureTable.fit(random_architectures(3), [{}])
+def test_refusals_name_the_gene() -> None:
     with pytest.raises(InputError, match="gene tokens"):
         gene_features({"tokens": {"a": 1}})
 

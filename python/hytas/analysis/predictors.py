@@ -14,7 +14,7 @@ from hytas.analysis.scores import expected_best, top_accuracies
 from hytas.analysis.tables import RankingTable
 from hytas.metrics import mean_and_deviation
 from hytas.search.ranks import kendall, spearman
-from hytas.spaces.features import FeatureTable
+from hytas.spaces.features import feature_rows
 from hytas.types import Floats
 
 MODELS = {"extra-trees": "ExtraTreesRegressor", "random-forest": "RandomForestRegressor"}
@@ -33,12 +33,6 @@ def make_regressor(model: str, seed: int, trees: int = TREES) -> Any:
     # so with all columns the trees would be too similar.
     kind = getattr(ensemble, MODELS[model])
     return kind(n_estimators=trees, max_features=1 / 3, random_state=seed)
-
-
-def features_of(table: RankingTable, scores: Mapping[str, Floats]) -> Floats:
-    """Return genes and scores of the networks of a table as rows of numbers (n, columns)."""
-    rows = [{name: float(values[i]) for name, values in scores.items()} for i in range(len(table))]
-    return FeatureTable.fit(table.architectures, rows).rows(table.architectures, rows)
 
 
 def predictors(
@@ -61,7 +55,7 @@ def predictors(
         networks to test on are left out.
     """
     true_params = {} if table.size is None else {"true params": table.size.params}
-    features = features_of(table, {**table.scores, **true_params})
+    features = feature_rows(table.architectures, {**table.scores, **true_params})
     figures: dict[str, Any] = {}
     for size in sizes:
         if len(table) - size < LEAST_TESTED:

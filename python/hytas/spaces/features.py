@@ -1,7 +1,6 @@
 """Feature vectors: architectures and proxy scores as rows of numbers, for any search space."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ Architecture = Mapping[str, Any]
 
 MOST = 1e30  # sums of many such numbers are float32 still
 """Trees of scikit-learn compare in float32; of scores beyond it they learn that these are large."""
-SUMMARIES = ("sum", "mean", "min", "max", "first", "last")
 
 
 def gene_features(architecture: Architecture) -> dict[str, float]:
@@ -56,81 +54,39 @@ def _one_gene(gene: str, value: Any) -> dict[str, float]:
     if not all(_is_number(item) for item in value):
         raise InputError(f"gene {gene} {value!r}", rule="must hold numbers only, or labels only")
     numbers = [float(item) for item in value]
-    figures = (
-        sum(numbers),
-        sum(numbers) / len(numbers),
-        min(numbers),
-        max(numbers),
-        numbers[0],
-        numbers[-1],
-    )
-    named = {f"{gene}:{name}": x for name, x in zip(SUMMARIES, figures, strict=True)}
-    return {f"{gene}:count": float(len(numbers)), **named}
+    return {
+        f"{gene}:count": float(len(numbers)),
+        f"{gene}:sum": sum(numbers),
+        f"{gene}:mean": sum(numbers) / len(numbers),
+        f"{gene}:min": min(numbers),
+        f"{gene}:max": max(numbers),
+        f"{gene}:first": numbers[0],
+        f"{gene}:last": numbers[-1],
+    }
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.integer | np.floating | np.bool_)
 
 
-@dataclass(frozen=True)
-class FeatureTable:
-    """Names of the columns, and the substitute for a score that failed.
+def feature_rows(architectures: Sequence[Architecture], scores: Mapping[str, Floats]) -> Floats:
+    """Return `gene_features` and scores of architectures as rows (n, columns), finite in float32.
 
-    Attributes:
-        genes: names of `gene_features`; one that an architecture lacks is 0.
-        medians: of each proxy's finite scores where the table was fitted; 0 where it has none.
+    A feature that an architecture lacks is 0. The median of a score stands for one that failed, 0
+    if all did.
+
+    Args:
+        scores: name -> (n,).
     """
-
-    genes: tuple[str, ...]
-    proxies: tuple[str, ...]
-    medians: tuple[float, ...]
-
-    @classmethod
-    def fit(
-        cls, architectures: Sequence[Architecture], proxy_scores: Sequence[Mapping[str, float]]
-    ) -> "FeatureTable":
-        """Return the table of the columns that occur in these rows."""
-        check_lengths(architectures, proxy_scores)
-        genes = sorted({name for item in architectures for name in gene_features(item)})
-        proxies = sorted({name for scores in proxy_scores for name in scores})
-        columns = ([_score(scores, name) for scores in proxy_scores] for name in proxies)
-        return cls(tuple(genes), tuple(proxies), tuple(_median(column) for column in columns))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the columns of `rows`."""
-        return (*self.genes, *self.proxies)
-
-    def rows(
-        self, architectures: Sequence[Architecture], proxy_scores: Sequence[Mapping[str, float]]
-    ) -> Floats:
-        """Return features (n, columns), finite in float32, without unknown genes and scores."""
-        check_lengths(architectures, proxy_scores)
-        result = np.zeros((len(architectures), len(self.names)))
-        for row, (architecture, scores) in enumerate(zip(architectures, proxy_scores, strict=True)):
-            features = gene_features(architecture)
-            result[row, : len(self.genes)] = [features.get(name, 0.0) for name in self.genes]
-            for column, (name, median) in enumerate(zip(self.proxies, self.medians, strict=True)):
-                score = _score(scores, name)
-                result[row, len(self.genes) + column] = score if np.isfinite(score) else median
-        return np.clip(result, -MOST, MOST)
+    features = [gene_features(item) for item in architectures]
+    names = sorted({name for own in features for name in own})
+    columns = [np.array([own.get(name, 0.0) for own in features]) for name in names]
+    columns += [_without_failures(scores[name]) for name in sorted(scores)]
+    rows: Floats = np.clip(np.stack(columns, axis=1), -MOST, MOST)
+    return rows
 
 
-def check_lengths(
-    architectures: Sequence[Architecture], proxy_scores: Sequence[Mapping[str, float]]
-) -> None:
-    """Refuse lists that do not belong together."""
-    if len(architectures) != len(proxy_scores):
-        rule = f"{len(proxy_scores)} rows for {len(architectures)} architectures"
-        hint = "must be one an architecture"
-        raise InputError("proxy_scores", rule=rule, hint=hint)
-
-
-def _score(scores: Mapping[str, float], name: str) -> float:
-    value = scores.get(name)
-    return float("nan") if value is None else float(value)
-
-
-def _median(column: Sequence[float]) -> float:
-    finite = [value for value in column if np.isfinite(value)]
-    return float(np.median(np.clip(finite, -MOST, MOST))) if finite else 0.0
+def _without_failures(scores: Floats) -> Floats:
+    finite = np.isfinite(scores)
+    median = np.median(np.clip(scores[finite], -MOST, MOST)) if finite.any() else 0.0
+    return np.where(finite, scores, median)

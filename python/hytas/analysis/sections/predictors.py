@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 
 from hytas.analysis.bootstrap import short
-from hytas.analysis.predictors import LEAST_TESTED, MODELS, features_of, make_regressor
+from hytas.analysis.predictors import LEAST_TESTED, MODELS, make_regressor
 from hytas.analysis.settings import AnalysisSettings, Log
 from hytas.analysis.tables import RankingTable
 from hytas.metrics import mean_and_deviation
 from hytas.pictures.plots import draw_lines
 from hytas.report import Figure, Grid, Section
 from hytas.search.ranks import spearman
+from hytas.spaces.features import feature_rows
 from hytas.types import Floats
 
 TITLE = "Predictors with and without proxy scores"
@@ -59,7 +60,7 @@ def _inputs(table: RankingTable) -> dict[str, Floats]:
     chosen = [name for name in SCORES if name in table.scores] or list(table.scores)
     with_scores = {WITH: {name: table.scores[name] for name in chosen}} if chosen else {}
     inputs = {**with_scores, WITHOUT: {}}
-    return {name: features_of(table, scores) for name, scores in inputs.items()}
+    return {name: feature_rows(table.architectures, scores) for name, scores in inputs.items()}
 
 
 def _fit(rows: Floats, accuracy: Floats, model: str, size: int, seed: int) -> float | None:

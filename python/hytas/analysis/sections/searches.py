@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hytas.analysis.bootstrap import cell
-from hytas.analysis.predictors import features_of, make_regressor
+from hytas.analysis.predictors import make_regressor
 from hytas.analysis.scores import scores_of
 from hytas.analysis.settings import AnalysisSettings, Log
 from hytas.analysis.simulation import (
@@ -22,6 +22,7 @@ from hytas.analysis.tables import RankingTable
 from hytas.errors import InputError
 from hytas.pictures.plots import draw_lines
 from hytas.report import Figure, Grid, Section
+from hytas.spaces.features import feature_rows
 from hytas.types import Floats
 
 TITLE = "What searches would find"
@@ -98,7 +99,7 @@ def _always(values: Floats) -> Callable[[int], Floats]:
 
 
 def _predictions(table: RankingTable) -> Callable[[int], Floats]:
-    features = features_of(table, table.scores)
+    features = feature_rows(table.architectures, table.scores)
     kept: dict[int, Floats] = {}
 
     def predict(seed: int) -> Floats:

@@ -159,20 +159,6 @@ PROXIES: dict[str, Proxy] = {
 fill("proxy", PROXIES, lambda name, entry: Proxy(entry[0], **entry[1]))
 
 
-def _ranks(scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the ranks in 1..n of scores (n,), ascending; equals share their mean rank.
-
-    NaN ranks below every number, and stays NaN.
-    """
-    from scipy.stats import rankdata
-
-    values = np.asarray(scores, dtype=np.float64)
-    valid = ~np.isnan(values)
-    result = np.full(len(values), np.nan)
-    result[valid] = np.count_nonzero(~valid) + rankdata(values[valid])
-    return result
-
-
 def rank_mean(columns: Sequence[Sequence[float] | NDArray[np.float64]]) -> NDArray[np.float64]:
     """Mean of the ranks that the proxies give, in (0, 1]; larger is better.
 
@@ -182,8 +168,12 @@ def rank_mean(columns: Sequence[Sequence[float] | NDArray[np.float64]]) -> NDArr
     Args:
         columns: of each proxy the scores (n,) of the same architectures.
     """
+    from scipy.stats import rankdata
+
+    scores = np.array(columns, np.float64)
+    failed = np.isnan(scores).sum(axis=1, keepdims=True)  # they rank below every number
     # Sums of whole and half numbers are exact: equal architectures stay equal.
-    total: NDArray[np.float64] = np.stack([_ranks(column) for column in columns]).sum(axis=0)
+    total: NDArray[np.float64] = (failed + rankdata(scores, axis=1, nan_policy="omit")).sum(axis=0)
     return total / (len(columns) * max(1, len(total)))
 
 

@@ -84,7 +84,7 @@ class Foreign(nn.Module):
 
 
 def foreign_saliency(network, batch) -> list[tuple[str, torch.Tensor, torch.Tensor]]:
-    seen = list(layers_of(network, 4))
+    seen = list(layers_of(network.named_modules(), 4))
     weights = [layer.module.weight.requires_grad_() for layer in seen]
     loss = F.cross_entropy(network(batch[0].double())[0], batch[1])
     grads = torch.autograd.grad(loss, weights)
@@ -105,7 +105,7 @@ def test_a_foreign_network_is_scored_by_the_formulas(irregular, shape, batch, mo
     network = start.network
     for name, parameter in network.named_parameters():
         parameter.data = start.values[name][0]
-    kinds = [layer.kind for layer in layers_of(network, 4)]
+    kinds = [layer.kind for layer in layers_of(network.named_modules(), 4)]
     assert kinds == ["embed", "qkv", "qkv", "qkv", "proj", "fc1", "fc2", "head"]
     assert torch.equal(network.shift, (torch.arange(12) / 12).double())
     assert torch.equal(network.scale, torch.full((12,), 0.5).double())

@@ -47,7 +47,7 @@ def test_regions_are_counted(shape, batch) -> None:
     twice = torch.cat([patches, patches[:2]]), torch.cat([labels, labels[:2]])
     scores, network = scored("regions", shape, twice)
     codes: list[torch.Tensor] = []
-    for layer in layers_of(network, shape.classes):
+    for layer in layers_of(network.named_modules(), shape.classes):
         if layer.kind == "fc1":
             layer.module.register_forward_hook(
                 lambda module, args, output: codes.append((output > 0).flatten(1))
@@ -68,7 +68,9 @@ def test_the_name_stands_for_the_ranks_of_both() -> None:
 @pytest.mark.parametrize("saliency", ["grad_norm", "synflow", "logsynflow", "magnitude"])
 def test_t_cet_by_other_saliencies(saliency: str, shape, batch) -> None:
     scores, network = scored(f"t_cet:saliency={saliency}", shape, batch)
-    layers = [each for each in layers_of(network, shape.classes) if each.kind == "fc1"]
+    layers = [
+        each for each in layers_of(network.named_modules(), shape.classes) if each.kind == "fc1"
+    ]
     outputs: list[torch.Tensor] = []
     for layer in layers:
         layer.module.register_forward_hook(lambda module, args, output: outputs.append(output))

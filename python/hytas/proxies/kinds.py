@@ -1,6 +1,6 @@
 """The layers of a network that proxies read, and their kinds."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from torch import nn
@@ -40,19 +40,8 @@ def linear_weights(network: nn.Module) -> frozenset[str]:
     return frozenset(f"{name}.weight" for name, module in modules if is_linear(module))
 
 
-def layers_of(network: nn.Module, classes: int) -> Iterator[Layer]:
-    """Yield the layers that proxies read, in the order in which they are registered.
-
-    Args:
-        network: any network.
-        classes: C, to recognise the head.
-    """
-    named = [(name, module) for name, module in network.named_modules() if is_linear(module)]
-    return layers_among(named, classes)
-
-
-def layers_among(named: Sequence[tuple[str, nn.Module]], classes: int) -> Iterator[Layer]:
-    """Yield all layers that proxies read of one network, each with its kind.
+def layers_of(modules: Iterable[tuple[str, nn.Module]], classes: int) -> Iterator[Layer]:
+    """Yield the layers that proxies read, each with its kind, of the modules of one network.
 
     A convolution, and any layer of a part with "embed" in its name, is "embed". `NAMED` has the
     kind of some names. Of an attention (a part with "att" in its name), the last layer is "proj"
@@ -60,9 +49,10 @@ def layers_among(named: Sequence[tuple[str, nn.Module]], classes: int) -> Iterat
     part, the first layer is "fc1" and the others are "fc2".
 
     Args:
-        named: names and modules.
+        modules: with their names, in the order in which they are registered.
         classes: C, to recognise the head.
     """
+    named = [(name, module) for name, module in modules if is_linear(module)]
     siblings: dict[str, list[nn.Module]] = {}
     for name, module in named:
         siblings.setdefault(name.rpartition(".")[0], []).append(module)

@@ -22,7 +22,7 @@ from torch.utils.checkpoint import checkpoint
 
 from hytas.models.layers import QueryKeyValue, attention_written_out
 from hytas.proxies.initial import Start, Values
-from hytas.proxies.kinds import Layer, is_linear, layers_among, layers_of
+from hytas.proxies.kinds import Layer, is_linear, layers_of
 from hytas.proxies.layer_records import LayerRecord, Product
 
 Visitor = Callable[[LayerRecord], None]
@@ -58,16 +58,10 @@ class Probe:
             self._differing = start.frame.lend(pool.device, pool.dtype)
         elif start.slots:
             self._slots = [(each.module._parameters, each.own, each.name) for each in start.slots]
-            named = [
-                (each.name[:-7], each.module)
-                for each in start.slots
-                if each.own == "weight" and is_linear(each.module)
-            ]
-            self.layers = list(layers_among(named, classes))
-            return
         else:
             self._slots = list(_slots_of(self.network))
-        self.layers = list(layers_of(self.network, classes))
+        modules = [(each.name[:-7], each.module) for each in start.slots if each.own == "weight"]
+        self.layers = list(layers_of(modules or self.network.named_modules(), classes))
 
     def use(self, values: Values, leaves: Values | None = None) -> None:
         """Set the weights of the networks to `values`, some replaced by `leaves`."""

@@ -37,25 +37,6 @@ Values = dict[str, Tensor]
 """Name of a parameter -> its tensor."""
 
 
-class Cuts:
-    """Parameters by space, name and part, as many as fit `CUT_BYTES`."""
-
-    def __init__(self) -> None:
-        self._cache: dict[Hashable, Tensor] = {}
-        self._bytes = 0
-
-    def of(self, source: Source, name: str, part: Part) -> Tensor:
-        """Return the initial value of a parameter of one network."""
-        key = (source.space, name, part)
-        value = self._cache.get(key)
-        if value is None:
-            if self._bytes > CUT_BYTES:
-                self._cache, self._bytes = {}, 0
-            value = self._cache[key] = source.value(name, part.size, part.initializer)
-            self._bytes += value.nbytes
-        return value
-
-
 class Pool:
     """Draws from standard distributions, by the name of a parameter.
 
@@ -69,18 +50,20 @@ class Pool:
 
     Attributes:
         norms: nuclear norms of weights that several networks share, by `Start.keys`.
-        cuts: parameters that several networks share.
+        cuts: parameters that several networks share, by space, name and part; as many as fit
+            `CUT_BYTES`.
     """
 
     def __init__(self, seed: int, device: torch.device, dtype: torch.dtype) -> None:
         self.seed, self.device, self.dtype = seed, device, dtype
         self.norms: dict[Hashable, Tensor] = {}
-        self.cuts = Cuts()
+        self.cuts: dict[Hashable, Tensor] = {}
+        self.cut_bytes = 0
         self._made: dict[Hashable, Tensor] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for a worker, without cached draws."""
-        return {**vars(self), "norms": {}, "cuts": Cuts(), "_made": {}}
+        return {**vars(self), "norms": {}, "cuts": {}, "cut_bytes": 0, "_made": {}}
 
     def draws(self, name: str, initializer: str, size: Sequence[int], parts: int = 1) -> Tensor:
         """Return the draws of a full-size parameter.
@@ -160,6 +143,17 @@ class Source:
         unit = DEVIATION if initializer.name == "normal" else 1.0
         values = self._cut(f"module {name}", name, initializer.name, size)
         return values if initializer.scale == unit else values * (initializer.scale / unit)
+
+    def kept(self, name: str, part: Part) -> Tensor:
+        """Return the initial value of a parameter, which the pool keeps for other networks."""
+        pool, key = self.pool, (self.space, name, part)
+        value = pool.cuts.get(key)
+        if value is None:
+            if pool.cut_bytes > CUT_BYTES:
+                pool.cuts, pool.cut_bytes = {}, 0
+            value = pool.cuts[key] = self.value(name, part.size, part.initializer)
+            pool.cut_bytes += value.nbytes
+        return value
 
     def noise(self, name: str, size: torch.Size) -> Tensor:
         """Return Gaussian noise for a parameter."""
@@ -274,7 +268,7 @@ def start_of(
         if built is None:
             return _as_built(architectures[0], shape, source, pooled)
         outline = {slot.name: slot.part for slot in built.slots}
-        rows = {name: source.pool.cuts.of(source, name, part) for name, part in outline.items()}
+        rows = {name: source.kept(name, part) for name, part in outline.items()}
         values = {name: row[None] for name, row in rows.items()}
         return Start(built.network, values, sources, rows, [outline], built.slots, shared=pooled)
     outlined = [each for each in map(outlines.outline, architectures) if each is not None]

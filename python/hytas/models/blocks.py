@@ -6,8 +6,8 @@ the gated block of MambaOut (Yu and Wang, CVPR 2025) and of S2Mamba (Wang et al.
 state-space scan is left out.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hytas.errors import InputError
-from hytas.models.layers import Attention, LayerNorm, depthwise, over_grid
+from hytas.models.layers import Attention, LayerNorm, depthwise, held, over_grid
 from hytas.models.numberless import shared
 from hytas.models.positions import RelativePositions
 from hytas.spaces import mlp_width
@@ -44,19 +44,14 @@ NO_DROP = Drop()
 _part: ContextVar[tuple[slice, int] | None] = ContextVar("part of a batch", default=None)
 
 
-@contextmanager
-def part_of_batch(rows: slice, samples: int) -> Iterator[None]:
+def part_of_batch(rows: slice, samples: int) -> AbstractContextManager[None]:
     """Let layers drop from a part of a batch what they drop of it in a pass of the whole batch.
 
     Args:
         rows: of the batch that a pass inside this context gets.
         samples: in the whole batch.
     """
-    token = _part.set((rows, samples))
-    try:
-        yield
-    finally:
-        _part.reset(token)
+    return held(_part, (rows, samples))
 
 
 class Layers(NamedTuple):

@@ -7,10 +7,10 @@ spectral embedding (GSE) and cross-layer adaptive fusion (CAF).
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -26,6 +26,7 @@ WIDE = 5
 _WRITTEN_OUT = ContextVar("attention written out", default=False)
 _IN_PARTS = ContextVar("gradients of wide kernels in parts", default=False)
 _OBSERVER: ContextVar[Callable[[Tensor], None] | None] = ContextVar("observer", default=None)
+T = TypeVar("T")
 
 
 class Initializer(NamedTuple):
@@ -45,6 +46,16 @@ class Placed(nn.Module):
 
 
 @contextmanager
+def held(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Give a context variable a value while the context lasts, in this thread."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+@contextmanager
 def attention_written_out(foreign: bool = False) -> Iterator[None]:
     """Compute attention by plain products while the context lasts, in this thread.
 
@@ -55,26 +66,17 @@ def attention_written_out(foreign: bool = False) -> Iterator[None]:
         foreign: also in networks that do not attend by `attend`; torch then uses its plain kernel
             in all threads.
     """
-    token = _WRITTEN_OUT.set(True)
-    try:
-        with sdpa_kernel(SDPBackend.MATH) if foreign else nullcontext():
-            yield
-    finally:
-        _WRITTEN_OUT.reset(token)
+    with held(_WRITTEN_OUT, True), sdpa_kernel(SDPBackend.MATH) if foreign else nullcontext():
+        yield
 
 
-@contextmanager
-def wide_kernels_in_parts() -> Iterator[None]:
+def wide_kernels_in_parts() -> AbstractContextManager[None]:
     """Compute gradients of wide depthwise kernels on a CPU in parts, in this thread.
 
     It takes less time while the context lasts. Such gradients have no derivatives, and function
     transforms of torch do not know them.
     """
-    token = _IN_PARTS.set(True)
-    try:
-        yield
-    finally:
-        _IN_PARTS.reset(token)
+    return held(_IN_PARTS, True)
 
 
 @contextmanager

@@ -9,6 +9,8 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from hytas.models.layers import held
+
 Module = TypeVar("Module", bound=nn.Module)
 
 
@@ -47,12 +49,8 @@ def without_numbers(made: Made) -> Iterator[None]:
     Args:
         made: modules that these networks share, and to which new ones are added.
     """
-    token = _made.set(made)
-    try:
-        with _Meta():
-            yield
-    finally:
-        _made.reset(token)
+    with held(_made, made), _Meta():
+        yield
 
 
 def is_without_numbers() -> bool:

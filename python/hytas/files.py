@@ -7,7 +7,7 @@ import io
 import json
 import os
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -85,6 +85,13 @@ def read_csv(
     except csv.Error as error:
         raise InputError(f"{path}, line {above + reader.line_num}", rule=str(error)) from None
     return columns, [(line, row) for line, row in rows if not _is_blank(row)]
+
+
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Return rows as the text of a CSV table, a line each."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def _is_blank(row: dict[Any, Any]) -> bool:

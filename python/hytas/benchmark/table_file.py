@@ -1,14 +1,12 @@
 """The file of a benchmark: a line a network, with genes, costs, scores and accuracies."""
 
-import csv
-import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hytas.benchmark.training import FIGURES, VALIDATION, trained_name
-from hytas.files import write_text
+from hytas.files import csv_text, write_text
 from hytas.metrics import mean_of_known
 from hytas.proxies.score_table import field_text, genes_of
 from hytas.search import Evaluation, Training
@@ -34,13 +32,11 @@ def write_table(
     done = {(training.id, training.recipe): training for training in trainings}
     genes = genes_of([item.architecture for item in evaluations])
     columns = [_reached(item, done, preset, seeds) for item in evaluations]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*genes, *columns[0]])
+    rows: list[Iterable[str]] = [[*genes, *columns[0]]]
     for item, figures in zip(evaluations, columns, strict=True):
         own = (item.architecture.get(name) for name in genes)
-        writer.writerow(map(field_text, (*own, *figures.values())))
-    write_text(path, text.getvalue())
+        rows.append(map(field_text, (*own, *figures.values())))
+    write_text(path, csv_text(rows))
 
 
 def _reached(

@@ -5,8 +5,6 @@ Wei et al. (Auto-Prox, AAAI 2024), trained from scratch on small sets. The files
 were published: JSON, and a list saved by torch.
 """
 
-import csv
-import io
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -19,7 +17,7 @@ from hytas.analysis.size import Size
 from hytas.analysis.tables import TARGET, RankingTable
 from hytas.data.datasets import RemoteFile, fetch
 from hytas.errors import InputError
-from hytas.files import parse_json, write_text
+from hytas.files import csv_text, parse_json, write_text
 from hytas.spaces.checks import check_listed
 from hytas.spaces.costs import cost
 from hytas.spaces.genes import gene_names
@@ -122,15 +120,12 @@ def write_vit_table(path: Path, table: RankingTable) -> None:
     """Write genes, OA and parameters as a CSV table that names its space."""
     assert table.size is not None
     genes = [name for name in table.architectures[0] if name != "space"]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["space", *genes, TARGET, "params"])
-    for each, reached, params in zip(
-        table.architectures, table.accuracy, table.size.params, strict=True
-    ):
+    rows = [["space", *genes, TARGET, "params"]]
+    columns = zip(table.architectures, table.accuracy, table.size.params, strict=True)
+    for each, reached, params in columns:
         fields = (json.dumps(each[name]) for name in genes)
-        writer.writerow([each["space"], *fields, f"{reached:.6f}", int(params)])
-    write_text(path, text.getvalue())
+        rows.append([each["space"], *fields, f"{reached:.6f}", str(int(params))])
+    write_text(path, csv_text(rows))
 
 
 def _rows(path: Path) -> Iterator[tuple[Mapping[str, Any], dict[str, float]]]:

@@ -1,8 +1,6 @@
 """A CSV file of scores, which survives a kill at any moment."""
 
-import csv
 import hashlib
-import io
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -10,7 +8,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from hytas.errors import InputError
-from hytas.files import lock, parse_json, read_csv, write_text
+from hytas.files import csv_text, lock, parse_json, read_csv, write_text
 from hytas.proxies.spec import ProxySpec, Scores, fitness
 from hytas.spaces import PAPER_SPACE, space_of
 from hytas.spaces.checks import PAPER_GENES
@@ -137,8 +135,7 @@ class ScoreTable:
 
     def append(self, architectures: Sequence[Mapping[str, Any]], scores: Sequence[Scores]) -> None:
         """Append the scores of the next architectures; a failed score is an empty field."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
+        rows = []
         numbers = range(self.done, self.done + len(architectures))
         for number, architecture, each in zip(numbers, architectures, scores, strict=True):
             genes = self._row_genes(architecture)
@@ -146,11 +143,9 @@ class ScoreTable:
             fields = [field_text(each["scores"][name]) for name in self.names]
             unranked = [""] * len(self.combinations)
             reasons = json.dumps(each["reasons"]) if each["reasons"] else ""
-            writer.writerow(
-                [*genes, *others, *fields, *unranked, f"{each['seconds']:.6f}", reasons]
-            )
+            rows.append([*genes, *others, *fields, *unranked, f"{each['seconds']:.6f}", reasons])
         with self.path.open("a", encoding="utf-8", newline="") as file:
-            file.write(text.getvalue())
+            file.write(csv_text(rows))
         self.done += len(scores)
 
     def finish(self) -> int:
@@ -171,11 +166,8 @@ class ScoreTable:
         for spec in self.combinations:
             for row, value in zip(rows, fitness(spec, scores), strict=True):
                 row[str(spec)] = field_text(float(value))
-        text = io.StringIO()
-        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        write_text(self.path, text.getvalue())
+        table = [self.columns, *([row[name] for name in self.columns] for row in rows)]
+        write_text(self.path, csv_text(table))
         return failed
 
     def _row_genes(self, architecture: Mapping[str, Any]) -> list[str]:
@@ -199,9 +191,7 @@ class ScoreTable:
         self._locked.truncate(0)
         self._locked.write(self._text())
         self._locked.flush()
-        header = io.StringIO()
-        csv.writer(header, lineterminator="\n").writerow(self.columns)
-        write_text(self.path, header.getvalue())
+        write_text(self.path, csv_text([self.columns]))
         return 0
 
     def _resume(self) -> int:

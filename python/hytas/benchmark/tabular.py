@@ -15,8 +15,8 @@ from hytas.analysis.simulation import (
     space_of_all,
 )
 from hytas.analysis.tables import BENCHMARK_TABLE, OF_SEED, TARGET, RankingTable, read_table
-from hytas.benchmark.vit_tables import SUFFIXES, VIT_TABLES, vit_table
-from hytas.data.datasets import RemoteFile, fetch
+from hytas.benchmark.vit_tables import SUFFIXES, VIT_TABLES, remote_file, vit_table
+from hytas.data.datasets import fetch
 from hytas.errors import InputError
 from hytas.spaces.genes import genes_only
 from hytas.spaces.keys import architecture_key
@@ -36,18 +36,13 @@ _SHA256 = {
 }
 
 
-def _file(scene: str, checksum: str) -> RemoteFile:
-    name = f"{scene}_2000_new_all.csv"
-    return RemoteFile(name, (f"{_ADDRESS}/{name}",), f"sha256:{checksum}")
-
-
-PUBLISHED = {f"hytas-{scene}": _file(scene, checksum) for scene, checksum in _SHA256.items()}
+PUBLISHED = {
+    f"hytas-{scene}": remote_file(_ADDRESS, f"{scene}_2000_new_all.csv", checksum)
+    for scene, checksum in _SHA256.items()
+}
 """Name of a published table -> its file (Zhou et al., HyTAS, ECCV 2024)."""
 
-
 Architecture = Mapping[str, Any]
-
-
 _SHOWN = {"oa": "OA", "aa": "AA", "max_oa": "max_OA"}
 
 

@@ -47,17 +47,20 @@ _BENCH_SHA256 = {
 }
 
 
-def _file(folder: str, name: str, checksum: str) -> RemoteFile:
+def remote_file(folder: str, name: str, checksum: str) -> RemoteFile:
+    """Return a file of a folder of the internet; `checksum` is its SHA-256."""
     return RemoteFile(name, (f"{folder}/{name}",), f"sha256:{checksum}")
 
 
 VIT_TABLES: dict[str, RemoteFile] = {
     **{
-        f"ood-vit-nas-{size}": _file(_OOD, f"1k_Vit_Architecture_from_AutoFM_{size}.json", checksum)
+        f"ood-vit-nas-{size}": remote_file(
+            _OOD, f"1k_Vit_Architecture_from_AutoFM_{size}.json", checksum
+        )
         for size, checksum in _OOD_SHA256.items()
     },
     **{
-        f"vit-bench-101-{space.replace('_', '-')}": _file(_BENCH, f"gt_{space}.pth", checksum)
+        f"vit-bench-101-{space.replace('_', '-')}": remote_file(_BENCH, f"gt_{space}.pth", checksum)
         for space, checksum in _BENCH_SHA256.items()
     },
 }

@@ -13,7 +13,7 @@ from hytas.run.choosing.searching import (
     race_task,
     search_with,
 )
-from hytas.run.context import Run
+from hytas.run.context import Run, shorter
 from hytas.run.final.stage import are_recorded
 from hytas.run.folder import read_json, write_json
 from hytas.run.supernets.stage import (
@@ -115,10 +115,7 @@ def _winning_kind(run: Run) -> tuple[dict[str, object], str]:
     """The kind of the finalist that is best after the first rung, and its preset."""
     context, task = run.context, race_task(run.context, run.folder.race)
     steps = first_steps(context)
-    recipes = {
-        name: replace(recipe, steps=steps, epochs=None, most_epochs=None)
-        for name, recipe in task.recipes.items()
-    }
+    recipes = {name: shorter(recipe, steps) for name, recipe in task.recipes.items()}
     task = replace(task, recipes=recipes)
     with EvaluationStore(run.folder.evaluations) as store:
         # Whole epochs, so that no second rung follows.

@@ -10,7 +10,7 @@ from hytas.data import LabelledData
 from hytas.errors import InputError
 from hytas.proxies import Evaluator
 from hytas.run.config import RunConfig
-from hytas.run.context import Run, open_feasible, open_run
+from hytas.run.context import Run, open_feasible, open_run, shorter
 from hytas.run.folder import read_json, write_json
 from hytas.run.progress import SILENT, Report
 from hytas.run.supernets.stage import load_supernet, probability_of, score_with, train_alone
@@ -124,7 +124,7 @@ def _trained(
     """Train an architecture alone: its accuracy by `judge`, or its validation probability."""
     recipe: Recipe = run.recipe[1]
     if steps is not None:
-        recipe = replace(recipe, steps=steps, epochs=None, most_epochs=None)
+        recipe = shorter(recipe, steps)
     network, result = train_alone(run, architecture, recipe)
     if judge is None:
         return probability_of(result)

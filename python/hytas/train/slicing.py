@@ -7,6 +7,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
+from hytas.models.sensor import runs_of as runs_of_places
 from hytas.models.weight_sharing import slice_of
 
 Run = tuple[int, int]
@@ -27,14 +28,8 @@ def runs_of(name: str, full: torch.Size, wanted: torch.Size) -> tuple[tuple[Run,
     for axis, size in enumerate(full):
         line = numbers[tuple(slice(None) if a == axis else 0 for a in range(len(full)))]
         places = line // torch.Size(full[axis + 1 :]).numel() % size
-        runs.append(_runs(places.tolist()))
+        runs.append(tuple(runs_of_places(places.tolist())))
     return tuple(runs)
-
-
-def _runs(places: list[int]) -> tuple[Run, ...]:
-    starts = [n for n, place in enumerate(places) if n == 0 or place != places[n - 1] + 1]
-    ends = [*starts[1:], len(places)] if places else []
-    return tuple((places[a], places[b - 1] + 1) for a, b in zip(starts, ends, strict=True))
 
 
 def cut(name: str, full: Tensor, wanted: torch.Size) -> Tensor:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TextIO
 
 from hytas.data import LabelledData
@@ -208,12 +207,7 @@ class RunFolder:
         self._lock.flush()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._lock is not None:
             self._lock.close()
 

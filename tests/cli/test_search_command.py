@@ -246,7 +246,7 @@ def test_export_finds_a_scene_that_was_moved(tmp_path: Path, hytas: Run, here: R
         (tmp_path / folder).mkdir()
         np.save(tmp_path / folder / "cube.npy", cube)
         np.save(tmp_path / folder / "gt.npy", labels)
-    first, there, out = tmp_path / "first", tmp_path / "there", tmp_path / "run"
+    first, there, out = tmp_path / "first", tmp_path / "there", tmp_path / "a run"
     data = ["--data", first / "cube.npy", "--labels", first / "gt.npy"]
     done = hytas("search", *data, "--budget", "6K-params", "--out", out, *TINY_SEARCH)
     assert done.returncode == 0, done.stderr
@@ -265,6 +265,7 @@ def test_export_finds_a_scene_that_was_moved(tmp_path: Path, hytas: Run, here: R
     assert done.returncode == 0, done.stderr
     done = here("export", out)  # from anywhere
     assert done.returncode == 0, done.stderr
+    assert f"next: hytas classify '{out / 'model.onnx'}' SCENE --out map.tif" in done.stdout
 
 
 def test_train_takes_an_architecture_of_ones_own(scene: Path, tmp_path: Path, hytas: Run) -> None:

@@ -129,6 +129,7 @@ def test_structures_and_cells_pass_the_check_of_tags(tmp_path, cube, labels):
 
 def test_not_a_scene(mat, labels, cube):
     assert "has one band; a scene needs at least 2" in refused(mat(gt=labels))
+    assert "if its rows are pixels, reshape it to (height, width, bands)" in refused(mat(x=labels))
     message = refused(mat(a=np.zeros((2, 3, 4, 5)), b=labels))
     assert "is not a scene: it holds a (2 x 3 x 4 x 5" in message
     assert message.endswith("such as of several dates, store one part (xarray: isel)")

@@ -133,6 +133,8 @@ def test_unreadable_images_are_named_and_counted(folder: Path) -> None:
 def test_what_is_no_set_of_images_is_refused(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert "holds no images in folders, one for each class" in refused(tmp_path / "empty")
+    (tmp_path / "empty" / "field.hdr").touch()
+    assert "for a scene, name a file in it, such as field.hdr" in refused(tmp_path / "empty")
     one = tmp_path / "one"
     save(one / "alone" / "1.png", image(1))
     assert "holds images of one class (alone): at least two are needed" in refused(one)
@@ -276,7 +278,7 @@ def test_random_splits_are_stratified() -> None:
     assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(61))
     counts = [np.bincount(images.labels[part], minlength=4)[1:].tolist() for part in parts]
     assert counts == [[32, 6, 1], [8, 2, 0], [10, 2, 0]]
-    counts = "49 training (a fold holds out 10 of them for validation), 12 test samples"
+    counts = "49 training (validation included), 12 test samples"
     assert split.describe() == f"random split: {counts}"
     assert split.notes == ("c2 has one image, which is a training image: the class is not tested",)
     few = make_image_split(images, SplitSettings(train_per_class=5, validation_fraction=0.0))

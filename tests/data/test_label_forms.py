@@ -261,6 +261,11 @@ class TestPictures:
         labels = labels_on_grid(tmp_path / "gt.npy", grid, class_names=names, class_ids=ids)
         np.testing.assert_array_equal(labels.maps[0][1], truth)
         assert labels.notes == ("classes are compared by their numbers: the model has no Corn",)
+        (note,) = labels_on_grid(tmp_path / "gt.npy", grid, class_ids=ids).notes
+        by_number = "the labels name no classes, so numbers are those of the model:"
+        assert note == f"{by_number} 1 is corn, 2 is rye, 3 is soy"
+        without = {"class 1": 1, "class 2": 2, "class 3": 3}
+        assert labels_on_grid(tmp_path / "gt.npy", grid, class_ids=without).notes == ()
         ids["Corn"] = 4
         labels = labels_on_grid(tmp_path / "gt.npy", grid, class_names=names, class_ids=ids)
         np.testing.assert_array_equal(labels.maps[0][1], np.array([0, 4, 3, 2])[truth])

@@ -129,7 +129,7 @@ def test_references_next_to_a_capture(tmp_path, cube):
     note = "DARKREF_field, WHITEREF_field next to it: white and dark references are not applied"
     assert open_file(tmp_path / "field.hdr").notes[-1].startswith(note)
     assert "white or dark reference" in open_file(tmp_path / "DARKREF_field.img").notes[-1]
-    with pytest.raises(InputError, match=r"name a file in it, such as field\.hdr"):
+    with pytest.raises(InputError, match=r"for a scene, name a file in it, such as field\.hdr"):
         open_file(tmp_path)
     write_envi(tmp_path / "raw_0", CUBE, bytes(24))
     assert open_file(tmp_path / "raw_0.hdr").notes == ()

@@ -96,6 +96,8 @@ def test_classes_are_those_of_the_first_scene() -> None:
     maps = [joined.labels[part.window] for part in joined.parts]
     np.testing.assert_array_equal(maps[1] == 2, renumbered.labels == 1)
     np.testing.assert_array_equal(maps[2], unnamed.labels)
+    (note,) = joined.notes
+    assert note.startswith("c names no classes, so numbers are those of a: 1 is ")
     fewer = replace(first, labels=np.where(first.labels == 3, 0, first.labels))
     assert join_scenes([first, fewer]).class_names == first.class_names
     with pytest.raises(

@@ -550,7 +550,7 @@ def test_damaged_files(tmp_path: Path) -> None:
     header = scene(tmp_path)
     for name, text, words in (
         ("a.geojson", "{", "its content is not GeoJSON"),
-        ("b.geojson", "[1]", "its content is not GeoJSON"),
+        ("b.json", '{"shapes": []}', "export annotations of pictures (labelme, COCO) as a label"),
         (
             "c.geojson",
             json.dumps({"type": "FeatureCollection", "features": 3}),
@@ -635,3 +635,7 @@ def test_truth_has_the_ids_of_the_model(tmp_path: Path) -> None:
     np.testing.assert_array_equal(maps[0][1], np.array([0, 10, 9])[fields_map()])
     told = labels_on_grid(path, grid, class_field="crop", class_ids={"rice": 4, "Wheat": 9}).notes
     assert any("differ only in case or blanks: Wheat, wheat" in note for note in told)
+    numbers = [(place, {"crop": i % 2 + 1}) for i, (place, _) in enumerate(FIELDS)]
+    path = geojson(tmp_path / "n.geojson", numbers)
+    (note,) = labels_on_grid(path, grid, class_ids={"rice": 1, "rye": 2}).notes
+    assert note.endswith("so numbers are those of the model: 1 is rice, 2 is rye")

@@ -1,6 +1,7 @@
 """`hytas export`: write and check the model files of a trained run again."""
 
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,8 @@ def export(
         size = {"file": str(path), "bytes": path.stat().st_size}
         main[name] = {**size, "pixels": parity["pixels"], **figures}
     print_written({**main, **further})
-    echo(f"\nnext: hytas classify {folder.path / file_of('onnx')} SCENE --out map.tif")
+    model = shlex.quote(str(folder.path / file_of("onnx")))
+    echo(f"\nnext: hytas classify {model} SCENE --out map.tif")
 
 
 def print_written(written: Mapping[str, Mapping[str, Any]]) -> None:

@@ -1,6 +1,7 @@
 """`hytas supernet`: one set of weights for all networks of a budget, and its subnets."""
 
 import json
+import shlex
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +88,7 @@ def train(
     with DetailedDisplay() as console:
         path = train_supernet(config, config.load_scene(), out, device=device, report=console)
     if leads():
-        echo(f"{path}\nnext: hytas supernet export {out} --budget ...")
+        echo(f"{path}\nnext: hytas supernet export {shlex.quote(out)} --budget ...")
 
 
 @supernet.command()

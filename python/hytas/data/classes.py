@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.labels.names import by_number, is_unnamed
 from hytas.data.scene import Scene
 from hytas.errors import InputError
 
@@ -23,7 +24,7 @@ def class_indices(
         place = names.index(name) if name in names else None
         if place is None and own in ids:
             same = ids.index(own)
-            if _unnamed(name, own) or _unnamed(names[same], own):
+            if is_unnamed(name, own) or is_unnamed(names[same], own):
                 place = same
         if place is None:
             rule = f"has class {own} ({name}), which {owner} does not have"
@@ -35,17 +36,22 @@ def class_indices(
     return np.array(indices, np.int32)
 
 
-def shift_notes(scene: Scene, ids: Sequence[int], owner: str) -> tuple[str, ...]:
-    """Return a note if a scene's classes, which it does not name, may count from 0.
+def number_notes(
+    scene: Scene, ids: Sequence[int], names: Sequence[str], owner: str
+) -> tuple[str, ...]:
+    """Return notes on a scene that does not name its classes: numbers match them, and may be wrong.
 
-    Its ids are then those of the other one less 1, without 0, which is read as unlabelled.
+    If they count from 0, they are those of the other one less 1, without 0, which is read as
+    unlabelled.
     """
     own = zip(scene.class_ids, scene.class_names, strict=True)
-    if not all(_unnamed(name, number) for number, name in own):
+    if not all(is_unnamed(name, number) for number, name in own):
         return ()
+    notes = by_number(f"{scene.name} names", owner, dict(zip(ids, names, strict=True)))
     if set(scene.class_ids) == set(ids) or {*scene.class_ids} != {i - 1 for i in ids} - {0}:
-        return ()
+        return notes
     return (
+        *notes,
         f"{scene.name} has no class {max(ids)}, which {owner} has: if its labels count from 0, and "
         "not from 1, add 1 to them",
     )
@@ -68,7 +74,3 @@ def with_classes(scene: Scene, ids: Sequence[int], names: Sequence[str], owner: 
         class_colours=None,
         train_counts=None,
     )
-
-
-def _unnamed(name: str, number: int) -> bool:
-    return name in (f"class {number}", f"label {number - 1}")

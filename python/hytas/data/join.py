@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.bands import finite, measured_bands
-from hytas.data.classes import class_indices, shift_notes
+from hytas.data.classes import class_indices, number_notes
 from hytas.data.cube import zeros
 from hytas.data.no_data import as_stored
 from hytas.data.patches import Part, sample_spectra
@@ -64,7 +64,7 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
         notes.append("not every scene has training and test maps: they are not used as a split")
     notes += _of_other_scale(scenes)
     for scene in scenes[1:]:
-        notes += shift_notes(scene, first.class_ids, first.name)
+        notes += number_notes(scene, *classes)
     return replace(
         first,
         name="+".join(names)[:MOST_NAME],

@@ -14,7 +14,7 @@ from hytas.data import (
     Split,
     as_scene,
     check_same_bands,
-    shift_notes,
+    number_notes,
     with_classes,
 )
 from hytas.deploy import DeployedModel
@@ -145,12 +145,13 @@ class Start:
         if scene.nodata is not None and scene.nodata != card.nodata:
             empty = card.empty_values if card.nodata is None else card.nodata
             cube = np.where(cube == scene.nodata, np.asarray(empty, cube.dtype), cube)
-        labelled = with_classes(scene, card.class_ids, card.class_names, name)
+        classes = card.class_ids, card.class_names, name
+        labelled = with_classes(scene, *classes)
         return replace(
             labelled,
             cube=cube,
             nodata=scene.nodata if card.nodata is None else card.nodata,
-            notes=(*scene.notes, *shift_notes(scene, card.class_ids, name)),
+            notes=(*scene.notes, *number_notes(scene, *classes)),
         )
 
     def begin(self, network: nn.Module, tuned: str, classes: tuple[str, ...]) -> None:

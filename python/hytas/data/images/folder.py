@@ -15,6 +15,7 @@ import numpy.typing as npt
 from hytas.data.images.decode import SUFFIXES, as_colours, read_image, resized
 from hytas.data.images.image_set import ImageSet, InMemory, image_set
 from hytas.data.limits import listed
+from hytas.data.readers.table import scene_in
 from hytas.errors import InputError
 from hytas.types import Array, Mask
 
@@ -126,7 +127,8 @@ def _listed(folder: Path) -> tuple[list[tuple[Path, int]], list[str], Mask | Non
             tested += [last] * len(images)
     if not listed_images:
         rule = f"{folder} holds no images in folders, one for each class"
-        raise InputError("data", rule=rule, hint=f"suffixes that are read: {', '.join(SUFFIXES)}")
+        hint = f"suffixes that are read: {', '.join(SUFFIXES)}"
+        raise InputError("data", rule=rule, hint=scene_in(folder) or hint)
     notes = [f"{VALIDATION}/ joins {TRAIN}/, and {TEST}/ tests"] if len(parts) == 3 else []
     return listed_images, names, np.array(tested) if any(tested) else None, notes if parted else []
 

@@ -124,6 +124,19 @@ def unused(keys: Iterable[str]) -> tuple[str, ...]:
     return (f"names are given for classes that are not there: {listed(others)}",)
 
 
+def by_number(subject: str, owner: str, classes: Mapping[int, str]) -> tuple[str, ...]:
+    """Return a note on labels without names, whose numbers are those of classes with names."""
+    named = [f"{i} is {name}" for i, name in classes.items() if not is_unnamed(name, i)]
+    if not named:
+        return ()
+    return (f"{subject} no classes, so numbers are those of {owner}: {listed(named)}",)
+
+
+def is_unnamed(name: str, number: int) -> bool:
+    """Return whether the name of a class is made from its number."""
+    return name in (f"class {number}", f"label {number - 1}")
+
+
 def alike(names: Iterable[str]) -> tuple[str, ...]:
     """Return a note on names of classes that differ only in case or blanks."""
     groups: dict[str, list[str]] = {}

@@ -16,6 +16,7 @@ from hytas.data.labels.formats import NAMES, files_of, format_of
 from hytas.data.labels.maps import LabelMaps, check_map
 from hytas.data.labels.names import (
     NO_CLASS,
+    by_number,
     esri_classes,
     gdal_classes,
     renamed,
@@ -253,8 +254,12 @@ def _with_class_ids(classes: _Classes, class_ids: Mapping[str, int], raw: find.R
         raise InputError("labels", raw.name, rule, hint)
     if others or not own:
         unknown = [name for name in others if name]
-        note = f"classes are compared by their numbers: the model has no {listed(unknown)}"
-        return classes._replace(notes=[*classes.notes, note]) if unknown else classes
+        notes = [f"classes are compared by their numbers: the model has no {listed(unknown)}"]
+        if not unknown:
+            notes = [
+                *by_number("the labels name", "the model", {i: n for n, i in class_ids.items()})
+            ]
+        return classes._replace(notes=[*classes.notes, *notes])
     old, new = np.array([0, *classes.ids]), np.array([0, *(class_ids[name] for name in own)])
     maps = [new[np.searchsorted(old, values)] for values in classes.maps]
     names = {class_ids[name]: name for name in own}

@@ -13,7 +13,7 @@ from hytas.data.labels.align import system_name
 from hytas.data.labels.burn import Burner, check_rings
 from hytas.data.labels.formats import files_of, read_shapes
 from hytas.data.labels.maps import LabelMap, LabelMaps
-from hytas.data.labels.names import alike, renamed, unused
+from hytas.data.labels.names import alike, by_number, renamed, unused
 from hytas.data.labels.options import LabelOptions
 from hytas.data.labels.shapes import (
     COLOUR_FIELDS,
@@ -197,7 +197,8 @@ def _classes(
         names = {i: f"label {i - 1}" if plus else f"class {i}" for i in set(ids)}
         names, notes = renamed(sorted(set(ids) - {0}), names, options.names, plus)
         if class_ids is not None:
-            names = {}
+            of_model = {number: name for name, number in class_ids.items()}
+            names, notes = {}, (*notes, *by_number("the shapes name", "the model", of_model))
     else:
         texts = [options.names.get(str(value), str(value)) for value in values]
         notes = unused(options.names.keys() - {str(value) for value in values})

@@ -170,7 +170,7 @@ def scene_in(folder: Path) -> str:
     """Return a hint that names a file in a folder which may be a scene, or nothing."""
     inside = [each for each in folder.iterdir() if each.suffix.lower() in _SCENES]
     name = min(((envi.is_reference(each), each.name) for each in inside), default=None)
-    return "" if name is None else f"name a file in it, such as {printable(name[1])}"
+    return "" if name is None else f"for a scene, name a file in it, such as {printable(name[1])}"
 
 
 def _folder(path: Path, argument: str) -> Contents:

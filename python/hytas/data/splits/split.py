@@ -132,9 +132,9 @@ class Split:
 
     def describe(self) -> str:
         """Return one line with the counts and the overlap; it says if figures are optimistic."""
+        # Each fold holds out others, so their number would be wrong for most of them.
         counts = f"{self.train_and_validation.size} training"
-        if self.validation.size:
-            counts += f" (a fold holds out {self.validation.size} of them for validation)"
+        counts += " (validation included)" if self.validation.size else ""
         if not self.patch_size:
             groups = "; no group lies on two sides" if self.kind == GROUPS else ""
             return f"{self.kind} split: {counts}, {self.test.size} test samples{groups}"

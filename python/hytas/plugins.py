@@ -113,7 +113,6 @@ def network(
     The network that it returns derives from `hytas.models.Network`.
 
     Args:
-        name: of the search space.
         space: its space file (docs/spaces.md), as text of TOML or JSON; None where `space` names
             the file. A run keeps the text with the plug-in.
         data: "scenes" or "images"; None for both.

@@ -107,7 +107,6 @@ class Block(Layer):
 
     Args:
         embed_dim: width E of a token.
-        attention: of its first branch.
         mlp_ratio: width of the MLP over E.
     """
 

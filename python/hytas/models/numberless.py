@@ -64,7 +64,6 @@ def shared(place: Hashable, kind: Callable[..., Module], *sizes: Hashable) -> Mo
     Args:
         place: distinguishes the modules of one network that have equal sizes.
         kind: class of the module, or a function that returns it.
-        sizes: its arguments.
     """
     if (made := _made.get()) is None:
         return kind(*sizes)

@@ -199,11 +199,8 @@ def build_network(
     The global generator does not change.
 
     Args:
-        architecture: genes, and the space.
-        shape: what the scene fixes.
         drop_path: probability that training skips the last layer's branches, for a sample.
         dropout: probability that training sets a value of a layer's branch to 0.
-        seed: of the initial values.
 
     Raises:
         InputError: no network belongs to the architecture's space, it has too many layers, or a

@@ -40,10 +40,7 @@ def layer_scores(
     The layers are in the order of the backward pass, and their sum is the score.
 
     Args:
-        architecture: genes.
-        shape: bands, classes and patch size of the scene.
         spec: of a proxy that needs no labelled patches, such as dss or synflow.
-        seed: of the initial weights.
     """
     if spec.members or spec.proxy.pass_name != ONES:
         raise InputError("proxy", spec.name, "it has no scores of single layers")

@@ -378,11 +378,7 @@ def proxy_batch(
     """Return one random training pixel, or image, of each class, for proxies that need data.
 
     Args:
-        scene: the scene, or the images.
         pixels: (n,) flat indices of the training pixels, never of test pixels.
-        preprocessing: band selection and scaling.
-        patch_size: side of a patch.
-        seed: of the draw.
 
     Returns:
         Patches (C', P, P, bands) scaled, labels (C',) 0-based, in class order; C' counts the

@@ -43,11 +43,6 @@ class Pool:
     A draw depends on the seed, the name and its place in the parameter. It depends neither on
     earlier draws nor on the device: draws are made on the CPU.
 
-    Args:
-        seed: of every draw.
-        device: of the tensors.
-        dtype: of the tensors.
-
     Attributes:
         norms: nuclear norms of weights that several networks share, by `Start.keys`.
         cuts: parameters that several networks share, by space, name and part; as many as fit
@@ -69,7 +64,6 @@ class Pool:
         """Return the draws of a full-size parameter.
 
         Args:
-            name: of the parameter.
             initializer: "normal", of deviation `DEVIATION`, or "uniform" in -1..1.
             size: its shape. A larger matrix has the same leading rows and columns.
             parts: in which the rows of a matrix are drawn, each like a matrix of its own.
@@ -124,10 +118,8 @@ class Source:
     """The source of the parameters of one network.
 
     Attributes:
-        pool: draws.
         full: name -> size of the parameter in the largest network; the size of this network where
             the name is missing.
-        space: of the network.
     """
 
     pool: Pool
@@ -250,8 +242,6 @@ def start_of(
 
     Args:
         architectures: genes, and the space; several only of one kind (`kind_of`).
-        shape: of patches or images, and classes.
-        pool: draws of the seed.
         init: "pool", slices of the pool; "own", draws of each architecture's own.
         outlines: of this shape, a cache for several calls.
         labelled: whether the networks get labelled patches (`kind_of`).

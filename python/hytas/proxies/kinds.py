@@ -13,7 +13,6 @@ class Layer(NamedTuple):
     """A layer that proxies read.
 
     Attributes:
-        name: in its network.
         kind: "embed", "qkv", "proj", "fc1", "fc2" or "head".
     """
 

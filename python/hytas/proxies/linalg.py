@@ -26,7 +26,6 @@ def nuclear_norms(
     products alone, those of all stacks together.
 
     Args:
-        stacks: of matrices.
         real: of each stack an axis, 1 or 2, along which its matrices end in zeros that were added,
             and how much of it is not zeros, (A,); None for all. A CPU leaves out the zeros.
     """

@@ -31,7 +31,6 @@ class ParallelEvaluator:
 
     Args:
         evaluator: that scores; every worker has a copy.
-        workers: that score.
         start: seconds that the workers need to start; this process scores alone until they
             would save as much.
     """
@@ -122,7 +121,6 @@ def with_workers(
     """Yield a scorer: the evaluator alone, or with workers.
 
     Args:
-        evaluator: that scores.
         workers: see `hytas.workers.open_workers`. None takes one process a core where they
             save more than they take to start (`START_SECONDS`), unless a supernet is too large to
             be sent to them. A GPU then scores from this process.

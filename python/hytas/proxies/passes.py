@@ -41,8 +41,6 @@ class Setting:
     """The common settings of all passes.
 
     Attributes:
-        pool: initial weights of the seed.
-        classes: C.
         batch: labelled patches, or None.
         ones: one patch of ones, (1, P, P, bands).
         memory: bytes of activations above which they are computed twice rather than kept.
@@ -117,11 +115,6 @@ def score_networks(
     start: Start, specs: Sequence[ProxySpec], setting: Setting
 ) -> list[dict[str, float]]:
     """Return proxy -> score of each network.
-
-    Args:
-        start: the networks and their initial weights.
-        specs: proxies that need a pass.
-        setting: of all networks.
 
     Raises:
         TooLargeError: a batch of several networks needs more memory than there is.
@@ -235,13 +228,7 @@ def _ends(record: LayerRecord) -> tuple[int, Tensor] | None:
 
 
 class _DataPass:
-    """The pass of the labelled patches; its scalar is the mean cross-entropy.
-
-    Args:
-        probe: the network.
-        tallies: of the proxies that share the pass.
-        setting: of all networks.
-    """
+    """The pass of the labelled patches; its scalar is the mean cross-entropy."""
 
     def __init__(self, probe: Probe, tallies: Sequence[Tally], setting: Setting) -> None:
         if setting.batch is None:
@@ -373,8 +360,6 @@ def curvature_of(
     """Return w' H g, H the Hessian of the mean cross-entropy by the linear weights.
 
     Args:
-        probe: the networks.
-        values: their weights by name.
         batch: patches (N, P, P, bands) and labels (N,).
         grads: name of a linear layer -> g, the direction, (K, out, in).
         samples: patches taken together, through one graph that is differentiated twice.

@@ -132,7 +132,6 @@ class _Seen(NamedTuple):
     Attributes:
         inputs: (K, ...), or (1, ...) where the networks share them.
         outputs: (K, ...).
-        scale: of the weight.
         leaf: tensor that the next layer reads.
     """
 
@@ -199,7 +198,6 @@ class Recorder:
     """Records the layers in one pass, and hands them to the proxies.
 
     Args:
-        probe: the networks.
         samples: N, patches of the pass.
         early: receives the layers in the forward pass, without gradients.
         kinds: of layers that are recorded; None for all.
@@ -208,7 +206,6 @@ class Recorder:
             `memory` does not apply.
 
     Attributes:
-        layers: that are recorded.
         late: receives the layers in the backward pass, with gradients, or None.
         backward: whether the forward pass has ended.
         kept: bytes of the activations of the forward pass.

@@ -39,7 +39,6 @@ class ScoreTable:
     It is locked until the table is closed.
 
     Args:
-        path: the CSV file.
         names: proxies, the columns.
         architectures: all of them, in order.
         setting: everything else that decides a score (seed, scene, ...), JSON-ready.

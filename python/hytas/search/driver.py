@@ -42,8 +42,6 @@ def score_parts(
 
     Args:
         scorer: scores them; one with workers decides itself how long its parts are.
-        architectures: to score.
-        size: of a part.
     """
     if hasattr(scorer, "parts"):
         yield from scorer.parts(architectures)

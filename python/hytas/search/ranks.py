@@ -17,7 +17,6 @@ def kind_of(architecture: Mapping[str, Any], depths: bool = True) -> str:
     """Return the kind of network of an architecture: its text genes and its depths, by name.
 
     Args:
-        architecture: its genes.
         depths: whether networks of different depths are of different kinds.
     """
     genes = active(architecture).items()
@@ -31,7 +30,6 @@ def rank_in_kinds(values: NDArray[np.float64], kinds: Sequence[Hashable]) -> NDA
 
     Args:
         values: a score of each candidate (n,), larger is better; NaN where it failed.
-        kinds: of each candidate.
 
     Returns:
         Shares (n,) between 0 and 1: (rank - .5) / n, so that the only candidate of a kind has .5;

@@ -91,10 +91,7 @@ class PluginStrategy:
     repeats all earlier calls of `ask` and `tell`, so a strategy needs no state of its own.
 
     Args:
-        name: in `STRATEGIES`.
-        feasible: the architectures that fit.
         population: candidates that are asked for at a time.
-        seed: of all random numbers.
         state: of an earlier process, or None.
         notify: receives a line when a candidate is replaced for the first time.
     """

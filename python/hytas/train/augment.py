@@ -17,9 +17,7 @@ def random_order(count: int, repeats: int, generator: torch.Generator) -> Tensor
     """Return the positions (count,) of one epoch, of `count` samples, in a random order.
 
     Args:
-        count: samples.
         repeats: copies of a sample, which follow each other; so many times fewer are drawn.
-        generator: the source of randomness.
     """
     order = _permutation(generator, count)
     return order[: math.ceil(count / repeats)].repeat_interleave(repeats)[:count]

@@ -89,9 +89,7 @@ class ResidentSteps:
     The draws of an epoch depend on (seed, epoch) only: its generators are seeded anew.
 
     Args:
-        learner: one network.
         state: changed in place by each epoch.
-        course: of the training.
         validation: pixels that are evaluated after an epoch.
     """
 

@@ -121,9 +121,7 @@ def augmented_accuracy(
     Args:
         network: maps scaled patches (N, P, P, bands) to logits (N, C), in evaluation mode.
         pixels: one or more.
-        recipe: of the training.
         seed: of the augmentation, which is the same for every network.
-        device: where the network is.
     """
     device = torch.device(device)
     stronger = replace(

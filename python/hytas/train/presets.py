@@ -110,7 +110,6 @@ def recipes_of(recipe: Recipe, text: str) -> dict[str, Recipe]:
     then the same, the first one stays.
 
     Args:
-        recipe: what was asked for.
         text: of presets and settings (`read_presets`).
     """
     names, settings = read_presets(text)

@@ -16,13 +16,7 @@ Run = tuple[int, int]
 
 @lru_cache(maxsize=8192)
 def runs_of(name: str, full: torch.Size, wanted: torch.Size) -> tuple[tuple[Run, ...], ...]:
-    """Return what a slice keeps of a full-size parameter: for each axis, runs of places.
-
-    Args:
-        name: of the parameter.
-        full: its full size.
-        wanted: the size of the slice.
-    """
+    """Return what a slice keeps of a full-size parameter: for each axis, runs of places."""
     numbers = slice_of(name, torch.arange(full.numel()).view(full), wanted)
     runs = []
     for axis, size in enumerate(full):

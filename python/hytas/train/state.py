@@ -68,7 +68,6 @@ class TrainingState:
         average: name -> its moving average.
         best: name -> the average of the best epoch.
         moments: name -> moments of the optimiser.
-        history: of all epochs.
         best_epoch: from 1; 0 before the first.
     """
 

@@ -70,10 +70,8 @@ def backward(
     Of several processes, each adds its part of both.
 
     Args:
-        learner: of the weights.
         subnets: that see the batch, one after the other.
         values: name -> leaf, a parameter that `subnets` use.
-        course: of the training.
         patches: scaled (N, P, P, bands), not augmented.
         targets: class distributions (N, C).
         generator: of the augmentation, on the CPU or on the device.

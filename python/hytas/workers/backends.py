@@ -132,10 +132,6 @@ def shared_workers(named: WorkersLike, device: torch.device) -> Iterator[Process
     """Yield the processes that train on the GPU of a run, for all its stages.
 
     None without a GPU, or with workers of other machines: each stage then opens its own by `named`.
-
-    Args:
-        named: see `WorkersLike`.
-        device: of the run.
     """
     count = _local_count(named, False, 0, device) if device.type == "cuda" else None
     if count is None or count <= 1:
@@ -151,7 +147,6 @@ def spare_processes(named: WorkersLike, sent_bytes: int) -> Processes | None:
     """Return processes for calls whose results are needed later; None if there are none to spare.
 
     Args:
-        named: the workers of the run.
         sent_bytes: size of the data that each process needs.
     """
     from hytas.workers.local import Processes

@@ -53,7 +53,6 @@ class Loaded(Generic[T]):
     """A shared value that each worker loads once.
 
     Attributes:
-        key: of the value.
         load: returns it; in a worker, too.
     """
 
@@ -105,7 +104,6 @@ class Result(NamedTuple, Generic[T]):
     """What a call in another process gives.
 
     Attributes:
-        value: that it returned.
         seconds, cpu: that it took, and seconds of processors.
         slower: why it took longer than it might; or "".
     """
@@ -192,7 +190,6 @@ class Workers(ABC):
         Args:
             work: a function of a module, which workers can import.
             jobs: its arguments; they are made one after another, in this process.
-            count: of the jobs.
 
         Raises:
             OSError: a worker was lost.
@@ -287,8 +284,6 @@ def check_facts(workers: Iterable[Facts], backend: str, driver: Facts | None = N
     """Refuse workers of another version.
 
     Args:
-        workers: facts of the workers.
-        backend: their backend, for the message.
         driver: facts that they must have; None takes those of this process.
     """
     driver = driver or facts_here()

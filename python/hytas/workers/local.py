@@ -51,12 +51,7 @@ T = TypeVar("T")
 
 
 class Processes(Workers):
-    """Runs calls in processes of this machine, which end when it is closed.
-
-    Args:
-        count: processes.
-        device: of the calls.
-    """
+    """Runs calls in processes of this machine, which end when it is closed."""
 
     name, shares_memory = "processes of this machine", True
 

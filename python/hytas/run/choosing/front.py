@@ -22,8 +22,6 @@ def write_front(
     """Write the front as a table, cheapest first, and as a picture.
 
     Args:
-        table: a CSV file.
-        picture: an image file.
         front: candidates that no other dominates, with their fitness.
         costs: minimised costs; the first one is the picture's horizontal axis.
 
@@ -54,9 +52,6 @@ def write_trained_front(
     accuracy 0 to 1.
 
     Args:
-        path: a JSON file.
-        costs: that are minimised.
-        store: of the race.
         last: the last rung that ended.
         pixels: validation pixels of that rung.
 

@@ -58,8 +58,6 @@ def within_minutes(
     They are measured and chosen once; a run that goes on reads them.
 
     Args:
-        run: with minutes.
-        task: of the race.
         ranked: candidates, the best first.
         finalists, steps: without minutes.
     """

@@ -254,12 +254,8 @@ def hold_race(
     """Return the winner of a race of the best candidates, after a poll of other methods.
 
     Args:
-        run: whose workers train.
-        task: how finalists train.
-        store: of the run; it keeps trainings and votes.
         finalists: of the first rung.
         steps: optimiser steps of the first rung.
-        on_rung: is called after each rung.
     """
     record_votes(run, task, store)
     known = [one.architecture for one in store.evaluations() if one.id < 0]  # of `start_with`
@@ -296,7 +292,6 @@ def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
     """Return how finalists train: on training and validation pixels, in folds if these are few.
 
     Args:
-        context: of the run.
         folder: keeps where trainings stand between rungs.
     """
     config, data = context.config, context.data

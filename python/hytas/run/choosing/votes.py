@@ -32,11 +32,6 @@ def record_votes(run: Run, task: RaceTask, store: EvaluationStore) -> None:
     Where the race has a vote (`hytas.race.consensus`), the votes take part in it. Nothing is
     fitted where the store holds the votes. The fits take seconds, so those that were not begun are
     done in this process, whatever workers the run has.
-
-    Args:
-        run: that races, now or later.
-        task: of the race.
-        store: of the run.
     """
     if not run.context.data.polls:
         return

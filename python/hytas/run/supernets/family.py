@@ -76,7 +76,6 @@ def train_supernet(
 
     Args:
         config: with a budget and `supernet_settings`.
-        scene: to learn from.
         device: cpu, cuda or auto.
 
     Returns:

@@ -63,6 +63,7 @@ def test_other_files(tmp_path, mat, cube):
     for name, hint in (
         ("a.dbf", "gdal_translate FILE scene.tif"),
         ("a.jpg", "save it as PNG or TIFF"),
+        ("a.hyspex", "export it as ENVI with the program of the camera"),
         ("a.xml", "if it describes an image, name the image"),
     ):
         (tmp_path / name).write_text("hello")
@@ -72,6 +73,7 @@ def test_other_files(tmp_path, mat, cube):
     for name, hint in (
         ("a.dbf", "name the .shp file"),
         ("a.gpx", "ogr2ogr labels.gpkg FILE"),
+        ("a.parquet", "ogr2ogr labels.gpkg FILE"),
         ("a.xml", "as a Shapefile"),
         ("a.gdb", "ogr2ogr labels.gpkg FILE"),
     ):
@@ -129,7 +131,10 @@ def test_structures_and_cells_pass_the_check_of_tags(tmp_path, cube, labels):
 
 def test_not_a_scene(mat, labels, cube):
     assert "has one band; a scene needs at least 2" in refused(mat(gt=labels))
-    assert "if its rows are pixels, reshape it to (height, width, bands)" in refused(mat(x=labels))
+    for listed in (mat(x=labels), mat(Y=labels, nRow=9, nCol=11)):
+        assert "if its matrix lists pixels, reshape it to (height, width, bands)" in refused(listed)
+    np.save(mat().with_suffix(".npy"), {"cube": cube}, allow_pickle=True)
+    assert refused(mat().with_suffix(".npy")).endswith("such as with numpy.savez")
     message = refused(mat(a=np.zeros((2, 3, 4, 5)), b=labels))
     assert "is not a scene: it holds a (2 x 3 x 4 x 5" in message
     assert message.endswith("such as of several dates, store one part (xarray: isel)")

@@ -127,7 +127,8 @@ def test_files_as_spreadsheets_write_them(tmp_path: Path) -> None:
     table.to_csv(plain, index=False)
     expected = of_frame(plain, group_column="field")
     german, marked = tmp_path / "b.csv", tmp_path / "c.csv"
-    table.to_csv(german, sep=";", decimal=",", index=False)
+    decimal_names = {name: name.replace(" nm", ",0") for name in table.columns}
+    table.rename(columns=decimal_names).to_csv(german, sep=";", decimal=",", index=False)
     # The first column is a band, behind the mark of UTF-8.
     table.drop(columns="moisture").to_csv(marked, index=False, encoding="utf-8-sig")
     spaced = tmp_path / "d.csv"
@@ -175,7 +176,9 @@ def test_names_of_rows_are_no_band(tmp_path: Path) -> None:
             of_frame(path)
     path.write_text(table.set_axis(["x450_5", "x550_25", "crop"], axis=1).to_csv(index=False))
     assert of_frame(path).wavelengths.tolist() == [450.5, 550.25]
-    path.write_text("\n".join(["0.1,0.2,1", "0.3,0.4,2"] * 6))
+    path.write_text("\n".join(["0.1,0.25,1", "0.3,0.4,2"] * 6))
+    (note,) = [each for each in of_frame(path, label_column="1").notes if "no wavelengths" in each]
+    assert note.endswith("if they are values, write names above them")
     with refuses("label_column", "crop", "write a line of names above them"):
         of_frame(path)
     pytest.importorskip("pyarrow")
@@ -381,7 +384,7 @@ def test_a_scene_stays_a_scene(tmp_path: Path) -> None:
         ({"label_column": "crops"}, "label_column", "no column of"),
         ({"group_column": "plot"}, "group_column", "no column of"),
         ({"group_column": "crop"}, "group_column", "is the label column, too"),
-        ({"label_column": "moisture"}, "label_column", "numbers with decimals"),
+        ({"label_column": "moisture"}, "label_column", "numbers with decimals.*transpose"),
         ({"group_column": "moisture"}, "group_column", "holds one group"),
     ],
 )

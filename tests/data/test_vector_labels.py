@@ -550,7 +550,11 @@ def test_damaged_files(tmp_path: Path) -> None:
     header = scene(tmp_path)
     for name, text, words in (
         ("a.geojson", "{", "its content is not GeoJSON"),
-        ("b.json", '{"shapes": []}', "export annotations of pictures (labelme, COCO) as a label"),
+        (
+            "b.json",
+            '{"shapes": []}',
+            "if it annotates a picture (labelme, COCO), export it as a label map",
+        ),
         (
             "c.geojson",
             json.dumps({"type": "FeatureCollection", "features": 3}),

@@ -96,7 +96,8 @@ def parse_bands(
             rule = f"{part!r} is not a band number, or a range such as 1-103 or 400-900nm"
             raise InputError("bands", text, rule, "give wavelengths in nm") from None
         if not 1 <= start <= stop <= count:
-            raise InputError("bands", text, f"{part!r} must run upwards within 1 to {count}")
+            hint = f"wavelengths need their unit: {part}nm" if start > count and dash else ""
+            raise InputError("bands", text, f"{part!r} must run upwards within 1 to {count}", hint)
         kept.extend(range(start - 1, stop))
     if len(set(kept)) < len(kept):
         raise InputError("bands", text, "names a band twice")

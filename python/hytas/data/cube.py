@@ -281,19 +281,20 @@ def find_cube(
     if cubes:
         require_number(cubes[0], contents, argument)
     flat = [each for each in contents.variables if _is_flat(each)]
+    is_table = len(flat) == 1 and len(flat[0].shape) == 2 and not flat[0].dims
+    hint = "if its matrix lists pixels, reshape it to (height, width, bands)" if is_table else ""
     if len(flat) == 1 and (len(contents.variables) == 1 or len(flat[0].shape) == 3):
         rule = f"{flat[0]} has one band; a scene needs at least 2"
-        is_table = len(flat[0].shape) == 2 and not flat[0].dims
-        hint = "if its rows are pixels, reshape it to (height, width, bands)" if is_table else ""
         raise InputError(argument, contents.path, rule, hint)
     names = listed(contents.variables)
     rule = (
         f"is not a scene: it holds {names}, but no numeric cube with three axes (height, width, "
         "bands)"
     )
-    hint = "if its maps are bands, join them (xarray: to_dataarray)" if len(flat) > 2 else ""
-    if any(each.kind == "other" for each in contents.variables):
-        hint = "write arrays of objects as arrays of numbers, such as with numpy.savez"
+    if len(flat) > 2:
+        hint = "if its maps are bands, join them (xarray: to_dataarray)"
+    if contents.format.startswith("NumPy") and any(v.kind == "other" for v in contents.variables):
+        hint = "write objects as arrays of numbers, such as with numpy.savez"
     if any(each.kind == "number" and len(cube_axes(each)) > 3 for each in contents.variables):
         hint = "of an array of four axes, such as of several dates, store one part (xarray: isel)"
     raise InputError(argument, contents.path, rule, hint)

@@ -156,7 +156,9 @@ def read_layer(
         pass
     except Exception as error:
         if "not recognized as being in a supported file format" in str(error):
-            hint = "export annotations of pictures (labelme, COCO) as a label map, such as PNG"
+            hint = (
+                "if it annotates a picture (labelme, COCO), export it as a label map, such as PNG"
+            )
             rule = f"its content is not {driver}"
             raise InputError(rule=rule, hint=hint if driver == "GeoJSON" else "") from None
         raise

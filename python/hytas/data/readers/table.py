@@ -79,6 +79,7 @@ _NO_SCENES = (
 _CURES = {
     **dict.fromkeys((".jpg", ".jpeg", ".gif", ".webp"), "save it as PNG or TIFF"),
     **dict.fromkeys((".pkl", ".pickle"), "save its array with numpy.save"),
+    **dict.fromkeys((".hyspex", ".cu3"), "export it as ENVI with the program of the camera"),
     ".xml": "if it describes an image, name the image",
     ".txt": "if it is a table of spectra, name it FILE.csv, or with tabs FILE.tsv",
 }
@@ -86,7 +87,7 @@ _CURES = {
 _LABEL_CURES = {
     **dict.fromkeys((".shx", ".dbf", ".prj", ".cpg"), "name the .shp file"),
     **dict.fromkeys(
-        (".gdb", ".gpx", ".dxf", ".tab", ".mif", ".gml"),
+        (".gdb", ".gpx", ".dxf", ".tab", ".mif", ".gml", ".parquet", ".geojsonl", ".topojson"),
         "write it as GeoPackage: ogr2ogr labels.gpkg FILE",
     ),
     **dict.fromkeys((".xml", ".roi"), "export regions of interest from ENVI as a Shapefile"),

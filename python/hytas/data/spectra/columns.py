@@ -29,6 +29,8 @@ _WAVES = ("", "x", "wl")
 """Stems of names that are wavelengths in any unit."""
 ROW_NAMES = "row names"
 """Column of the names of rows, which R and pandas write before the first column that has a name."""
+MOST_LINE = 2**20
+"""Characters of the first line that are read."""
 _FEW_ROWS = 10
 """So many whole numbers may be measurements, even if they count."""
 SHOWN = 12
@@ -82,7 +84,10 @@ def bands_of(numeric: Sequence[str]) -> tuple[list[str], Floats | None, list[str
         numbers = list(waves.values())
         wavelengths, why = nanometres(numbers)
         is_note = wavelengths is None and not are_counted(numbers)
-        return list(waves), wavelengths, [f"names of bands are no wavelengths: {why}"] * is_note
+        note = (
+            f"names of bands are no wavelengths: {why}; if they are values, write names above them"
+        )
+        return list(waves), wavelengths, [note] * is_note
     stems = by_stem(numeric)
     numbered = {name for names in stems.values() for name in names}
     note = f"numbered columns of {len(stems)} kinds are bands, and no number is a wavelength"
@@ -164,8 +169,7 @@ def _read_text(path: Path) -> Any:
     import pandas
 
     def read(decimal: str, index: bool | None = False) -> Any:
-        tab = "\t" if path.suffix.lower() == ".tsv" else None
-        sep, skipped = (declared[1], 1) if declared else (tab, 0)
+        sep, skipped = (declared[1], 1) if declared else (usual, 0)
         # Without an index, pandas takes a delimiter at the end of a row, and warns of more.
         form = {"engine": "python", "encoding": "utf-8-sig", "index_col": index}
         with warnings.catch_warnings():
@@ -186,8 +190,13 @@ def _read_text(path: Path) -> Any:
 
     if not path.stat().st_size:
         raise InputError("data", path, "is empty")
-    with path.open("rb") as file:
-        declared = _SEPARATOR.match(file.read(20).decode("utf-8-sig", "replace"))
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        first_line = file.readline(MOST_LINE)
+    declared = _SEPARATOR.match(first_line)
+    usual = "\t" if path.suffix.lower() == ".tsv" else None
+    # Names of columns, such as 450,5, have one decimal comma at most.
+    if first_line.count(";") >= max(1, first_line.count(",")):
+        usual = ";"
     try:
         try:
             frame = with_decimals()

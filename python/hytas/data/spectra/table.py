@@ -127,6 +127,7 @@ def _classes(
                 "label_column",
                 rule="holds numbers with decimals, or larger than 2^53; a class is a name or a "
                 "whole number",
+                hint="if each column is a spectrum, transpose the table",
             )
         texts = whole.astype(np.int64)
     elif targets.dtype.kind in "iub":

@@ -221,7 +221,7 @@ def test_the_gene_that_decides_is_found() -> None:
     factors = Factors.of(drawn)
     rows = factors.rows(drawn)
     assert factors.genes == ["depth", "embed_dim", "kind"]
-    assert factors.columns("kind") == [2, 3, 4]
+    assert factors.columns["kind"] == [2, 3, 4]
     explained, lost = importances(factors, rows, figure, 100, 0)
     assert explained is not None
     assert explained[0] > 0.8

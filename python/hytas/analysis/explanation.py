@@ -1,7 +1,7 @@
 """Explain a trained network: importance of bands and neighbours, and its attention."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -146,7 +146,7 @@ class _Worth:
 
     @torch.no_grad()
     def _reached(self, patches: Tensor) -> tuple[float, float]:
-        logits = torch.cat([self.network(part) for part in _batches(patches)])
+        logits = torch.cat([self.network(part) for part in torch.split(patches, BATCH)])
         true = probabilities(logits, self.temperature).gather(1, self.targets[:, None])
         right = (logits.argmax(1) == self.targets).double().mean()
         return float(right), float(true.double().mean())
@@ -163,11 +163,6 @@ def _gradient(network: nn.Module, patches: Tensor, targets: Tensor, temperature:
         (slope,) = torch.autograd.grad(true.sum(), part)
         total += (slope * deviation[at : at + BATCH]).abs().double().sum(0)
     return total / len(patches)
-
-
-def _batches(patches: Tensor) -> Iterator[Tensor]:
-    for at in range(0, len(patches), BATCH):
-        yield patches[at : at + BATCH]
 
 
 @torch.no_grad()
@@ -195,11 +190,10 @@ def _attention(network: nn.Module, patches: Tensor) -> list[LayerAttention]:
         products[name] = products[name] + flat @ flat.T
 
     with attention_observed(network, observe):
-        for part in _batches(patches):
+        for part in torch.split(patches, BATCH):
             samples = len(part)
             network(part)
-    result, layers = [], dict.fromkeys((name for name, _ in owner.values()), 0)
-    layers[""] = 0
+    result, layers = [], Counter[str]()
     for name, sums in tokens.items():
         own = next((n for prefix, (n, _) in owner.items() if name.startswith(prefix)), "")
         layers[own] += 1

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -48,30 +50,23 @@ class Factors:
         """Return the names of the genes."""
         return list(self.labels)
 
-    def columns(self, gene: str) -> list[int]:
-        """Return the columns of a gene in `rows`."""
-        start = 0
-        for name, texts in self.labels.items():
-            width = max(1, len(texts))
-            if name == gene:
-                return list(range(start, start + width))
-            start += width
-        raise KeyError(gene)
+    @cached_property
+    def columns(self) -> dict[str, list[int]]:
+        """Gene -> its columns in `rows`."""
+        numbers = count()
+        return {gene: [next(numbers) for _ in texts or [""]] for gene, texts in self.labels.items()}
 
     def rows(self, architectures: Sequence[Architecture]) -> Floats:
         """Return the columns (n, c) of architectures."""
-        width = sum(max(1, len(texts)) for texts in self.labels.values())
-        factors = np.zeros((len(architectures), width))
-        for row, architecture in enumerate(architectures):
-            values, start = _values(architecture), 0
+        factors = np.zeros((len(architectures), sum(map(len, self.columns.values()))))
+        for row, architecture in zip(factors, architectures, strict=True):
+            values = _values(architecture)
             for gene, texts in self.labels.items():
-                value = values.get(gene)
-                if texts:
-                    if value in texts:
-                        factors[row, start + texts.index(str(value))] = 1.0
-                elif value is not None and not isinstance(value, str):
-                    factors[row, start] = value
-                start += max(1, len(texts))
+                value, columns = values.get(gene), self.columns[gene]
+                if isinstance(value, str):
+                    row[columns] = [value == text for text in texts] or 0.0
+                elif value is not None and not texts:
+                    row[columns] = value
         return factors
 
 

@@ -58,7 +58,7 @@ def importances(
         forest = _forest(seed).fit(rows[rest], figure[rest])
         error[part] = (figure[part] - forest.predict(rows[part])) ** 2
         for gene in factors.genes:
-            columns = factors.columns(gene)
+            columns = factors.columns[gene]
             for _ in range(SHUFFLES):
                 mixed = rows[part].copy()
                 mixed[:, columns] = mixed[generator.permutation(len(part))][:, columns]
@@ -85,7 +85,7 @@ def dependence(
         For each of at most `MOST_POINTS` values: the value, and the mean prediction with the ends
         of its 95 % interval over the forests.
     """
-    columns = factors.columns(gene)
+    columns = factors.columns[gene]
     sample = rows[np.random.default_rng(seed).permutation(len(rows))[:MOST_ROWS]]
     curve: list[tuple[str | float, Interval]] = []
     for label, values in _values(factors, rows, gene):
@@ -111,7 +111,7 @@ def _values(
     factors: Factors, rows: Floats, gene: str
 ) -> list[tuple[str | float, NDArray[np.float64]]]:
     """Return values of a gene as points of a curve, and its columns for each of them."""
-    columns, labels = factors.columns(gene), factors.labels[gene]
+    columns, labels = factors.columns[gene], factors.labels[gene]
     if labels:
         return [(text, np.eye(len(labels))[place]) for place, text in enumerate(labels)]
     points = np.unique(rows[:, columns[0]])

@@ -85,7 +85,7 @@ def _by_gene(
     numbers = [gene for gene in factors.genes if not factors.labels[gene]]
     return {
         name: {
-            gene: spearman(rows[:, factors.columns(gene)[0]], rank_last_if_failed(values))
+            gene: spearman(rows[:, factors.columns[gene][0]], rank_last_if_failed(values))
             for gene in numbers
         }
         for name, values in figures.items()

@@ -10,7 +10,6 @@ from hytas.errors import InputError
 from hytas.files import parse_json, write_text
 
 NAME = "manifest.json"
-_BLOCK = 2**20
 
 
 class Manifest:
@@ -97,9 +96,6 @@ def _checked(values: Any) -> dict[str, dict[str, Any]]:
 
 
 def _describe(path: Path) -> dict[str, Any]:
-    digest, size = hashlib.sha256(), 0
     with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-            size += len(block)
-    return {"bytes": size, "sha256": digest.hexdigest()}
+        digest = hashlib.file_digest(file, "sha256")
+        return {"bytes": file.tell(), "sha256": digest.hexdigest()}

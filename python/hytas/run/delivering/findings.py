@@ -283,7 +283,6 @@ def _model(path: Path) -> dict[str, Any]:
 
 
 def _split_digest(split: Split) -> str:
-    digest = hashlib.sha256()
-    for pixels in (split.train, split.validation, split.reported):
-        digest.update(np.asarray(pixels, np.int64).tobytes() + b"/")
-    return digest.hexdigest()
+    parts = (split.train, split.validation, split.reported)
+    pixels = b"".join(np.asarray(part, np.int64).tobytes() + b"/" for part in parts)
+    return hashlib.sha256(pixels).hexdigest()

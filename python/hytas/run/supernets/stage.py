@@ -195,12 +195,11 @@ def _learner(context: RunContext, supernet: Supernet, recipe: Recipe) -> Superne
 def _origin(context: RunContext) -> dict[str, Any]:
     """What a supernet must share with a run that uses it."""
     split = context.data.split
-    pixels = hashlib.sha256()
-    for part in (split.train, split.validation):
-        pixels.update(np.asarray(part, np.int64).tobytes() + b"|")
+    parts = (split.train, split.validation)
+    pixels = b"".join(np.asarray(part, np.int64).tobytes() + b"|" for part in parts)
     origin = {
         "scene": context.data.scene.fingerprint,
-        "split": pixels.hexdigest(),
+        "split": hashlib.sha256(pixels).hexdigest(),
         "scaling": context.data.preprocessing.to_dict(),
         "genes": {gene["name"]: gene["values"] for gene in context.space.genes},
     }

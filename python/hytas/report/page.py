@@ -19,8 +19,6 @@ from hytas.report.html import environment, figure, resource
 from hytas.report.layers import SHOWN_COSTS, Blobs, map_layers, pixel_data, point_data
 from hytas.report.networks import HEIGHT, draw
 
-_MOST_CURVES = 4
-
 
 def write_report(path: str | Path, runs: Sequence[RunFacts]) -> bool:
     """Write the report of one run, or of several side by side; return whether the file changed.
@@ -202,7 +200,7 @@ def _curves(run: RunFacts) -> list[charts.Curves]:
     if run.metrics is None:
         return []
     curves = charts.learning_curves(run.metrics.get("training") or {})
-    for seed, training in list(run.curves.items())[:_MOST_CURVES]:
+    for seed, training in run.curves.items():
         curves += charts.learning_curves(training, f" of seed {seed}")
     return curves
 

@@ -128,6 +128,10 @@ class TestValues:
             in scene.notes
         )
         assert load_scene(data, gt, unlabelled=3).class_ids == (1, 2)
+        flags = {"flag_values": np.array([0, 1, 2, 3], np.int16)}
+        array.attrs = {**flags, "flag_meanings": "no_data corn soy oats"}
+        array.to_dataset(name="gt").to_netcdf(tmp_path / "zero.nc", engine="h5netcdf")
+        assert load_scene(data, tmp_path / "zero.nc").notes == ()
 
     def test_a_colour_is_for_pictures(self, tmp_path: Path, data: Path, truth: np.ndarray) -> None:
         path = raster(tmp_path / "gt.tif", truth)

@@ -387,6 +387,11 @@ LINE = {"type": "LineString", "coordinates": box(1, 1, 3, 3)}
     ("features", "options", "rule"),
     [
         ([(polygon(box(900, 900, 910, 910)), {"class": "a"})], {}, "no shape lies in the scene"),
+        (
+            [(polygon(box(3.1, 3.1, 3.3, 3.3)), {"class": "a"})],
+            {},
+            "none of its 1 shapes holds the centre of a pixel",
+        ),
         ([(BOWTIE, {"class": "a"})], {}, "shape 1 crosses itself near 600"),
         ([(LINE, {"class": "a"})], {}, "shape 1 is a LineString: polygon or point needed"),
         ([(FIELDS[0][0], {"class": None})], {}, "shape 1 has no class in the field class"),
@@ -408,7 +413,7 @@ LINE = {"type": "LineString", "coordinates": box(1, 1, 3, 3)}
         ([({"type": "Point", "coordinates": [1, NAN]}, {"a": 1})], {}, "must be numbers below"),
         ([(polygon([[1, 1], [1e300, 2], [1, 3]]), {"a": 1})], {}, "must be numbers below"),
         ([({"type": "Polygon", "coordinates": 5}, {"a": 1})], {}, "its shapes have no coordinates"),
-        ([(FIELDS[0][0], {"class": "a"})], {}, "holds the single class 1"),
+        ([(FIELDS[0][0], {"class": "a"})], {}, "only a has pixels in the scene; 2 classes"),
         ([], {}, "holds no shapes"),
     ],
 )
@@ -463,7 +468,7 @@ def test_an_unknown_system(tmp_path: Path) -> None:
     assert error.rule == "no such coordinate system: EPSG:99"
     error = refused(header, path, class_field="crop")
     assert "has no place in EPSG:32632" in error.rule
-    assert error.hint == "is the system of the shapes EPSG:4326?"
+    assert error.hint == "is the system of the shapes EPSG:4326? `labels_crs` names another"
 
 
 def test_geopackage_layers(tmp_path: Path) -> None:

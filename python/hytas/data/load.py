@@ -197,10 +197,9 @@ def _scene_of(
 
 
 def _refuse_a_single_class(label_maps: LabelMaps, source: str) -> None:
-    """Refuse shapes of several classes that label pixels of one; the notes say why."""
+    """Refuse shapes that label pixels of one class; the notes say why there are no others."""
     there = np.unique(label_maps.maps[0][1])
-    several = len(label_maps.names.keys() - {0}) > 1
-    if label_maps.polygons is None or not several or (there > 0).sum() != 1:
+    if label_maps.polygons is None or (there > 0).sum() != 1:
         return
     rule = f"only {label_maps.names[int(there[-1])]} has pixels in the scene; 2 classes are needed"
     raise InputError("labels", source, rule, "; ".join(label_maps.notes))

@@ -151,6 +151,11 @@ def alike(names: Iterable[str]) -> tuple[str, ...]:
     )
 
 
+def is_no_class(name: str) -> bool:
+    """Return whether a name is that of pixels without a class; CF conventions write no_data."""
+    return name.lower().replace("_", " ") in NO_CLASS
+
+
 def gdal_classes(path: Path) -> tuple[dict[int, str], dict[int, Colour]]:
     """Return names and colours by value from the file `.aux.xml` that GDAL writes next to a raster.
 

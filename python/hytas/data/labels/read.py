@@ -15,10 +15,10 @@ from hytas.data.labels.colours import WHITE, by_colour
 from hytas.data.labels.formats import NAMES, files_of, format_of
 from hytas.data.labels.maps import LabelMaps, check_map
 from hytas.data.labels.names import (
-    NO_CLASS,
     by_number,
     esri_classes,
     gdal_classes,
+    is_no_class,
     renamed,
 )
 from hytas.data.labels.options import LabelOptions
@@ -158,7 +158,7 @@ def _classes(
         names = {label + plus: name for label, name in own_names.items()}
         colours = {label + plus: colour for label, colour in own_colours.items()}
         name = names.get(0, "")
-        if name and name.lower() not in NO_CLASS and any((raw.values == 0).any() for raw in raws):
+        if name and not is_no_class(name) and any((raw.values == 0).any() for raw in raws):
             notes.append(
                 f"0 is named {printable(name)}, and is read as unlabelled: if it is a class, set "
                 "zero_is_a_class"
@@ -170,7 +170,7 @@ def _classes(
         f"{printable(names[i])} is read as a class: if it marks unlabelled pixels, set unlabelled "
         f"to {i - plus}"
         for i in ids
-        if i != plus and names.get(i, "").lower() in NO_CLASS
+        if i != plus and is_no_class(names.get(i, ""))
     ]
     names, others = renamed(ids, names, options.names, plus)
     return _Classes(maps, ids, names, colours, [*notes, *others])

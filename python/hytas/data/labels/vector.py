@@ -161,7 +161,8 @@ def _reprojected(geometries: Geometries, source: str, target: str) -> Geometries
                 for text, code in zip((source, target), codes, strict=True)
             ]
             rule = f"a coordinate near {x:.10g}, {y:.10g} has no place in {names[1]}"
-            raise InputError("labels", rule=rule, hint=f"is the system of the shapes {names[0]}?")
+            hint = f"is the system of the shapes {names[0]}? `labels_crs` names another"
+            raise InputError("labels", rule=rule, hint=hint)
         return result
 
     transformed: Geometries = shapely.transform(geometries, moved)
@@ -318,6 +319,9 @@ def _nothing_inside(given: Shapes, shapes: Shapes, crs: str | None, grid: Grid) 
     if not np.isfinite(low_x):
         return InputError("labels", rule="its shapes have no coordinates")
     left, bottom, right, top = _box(shapes, grid)
+    if _overlap(shapes, grid):
+        rule = f"none of its {len(shapes.geometries)} shapes holds the centre of a pixel"
+        return InputError("labels", rule=rule, hint="draw larger polygons, or points")
     hint = "" if shapes.in_pixels else "`labels_crs` names another system"
     if _are_swapped(given, crs, grid):
         hint = "with x and y exchanged they lie in the scene: exchange them in the file"
@@ -350,6 +354,13 @@ def _are_swapped(given: Shapes, crs: str | None, grid: Grid) -> bool:
         moved = _in_the_scene(replace(given, geometries=exchanged), crs, grid)
     except InputError:
         return False
-    low_x, low_y, high_x, high_y = shapely.total_bounds(moved.geometries).tolist()
-    left, bottom, right, top = _box(given, grid)
+    return _overlap(moved, grid)
+
+
+def _overlap(shapes: Shapes, grid: Grid) -> bool:
+    """Return whether the rectangles around shapes and scene overlap."""
+    import shapely
+
+    low_x, low_y, high_x, high_y = shapely.total_bounds(shapes.geometries).tolist()
+    left, bottom, right, top = _box(shapes, grid)
     return bool(low_x < right and high_x > left and low_y < top and high_y > bottom)

@@ -1,10 +1,15 @@
 """hytas: find, train and ship the best transformer for a hyperspectral sensor."""
 
 import importlib
+import os
 from importlib.metadata import version
 from typing import Any
 
 __version__ = version("hytas")
+
+# From 1.31 on, onnxruntime sends figures of its use to Microsoft, and writes them to the cache
+# folder. It reads the variable when it is imported.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 # Public name -> module. A module is imported on first use, so `import hytas` is fast and needs no
 # torch.

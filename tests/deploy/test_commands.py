@@ -38,7 +38,13 @@ def scene(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_classify_imports_no_torch(exported: Exported, scene: Path, tmp_path: Path) -> None:
+def test_classify_imports_no_torch(
+    exported: Exported, scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(home := tmp_path / "home"))
+    for name in ("XDG_CACHE_HOME", "ORT_DISABLE_TELEMETRY"):
+        monkeypatch.delenv(name, raising=False)
+    home.mkdir()
     arguments = ["classify", exported.onnx, scene, "--out", tmp_path / "map.npy", "--json"]
     code = (
         "import sys\nfrom hytas.cli.main import run\n"
@@ -50,6 +56,7 @@ def test_classify_imports_no_torch(exported: Exported, scene: Path, tmp_path: Pa
     written = np.load(tmp_path / "map.npy")
     assert written.shape == (17, 23)
     assert set(np.unique(written)) <= {3, 4, 9, 200}
+    assert not list(home.rglob("*"))  # onnxruntime keeps no figures of its use
 
 
 def test_classify_says_how_right_and_how_fast(

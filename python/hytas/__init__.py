@@ -7,9 +7,10 @@ from typing import Any
 
 __version__ = version("hytas")
 
-# From 1.31 on, onnxruntime sends figures of its use to Microsoft, and writes them to the cache
-# folder. It reads the variable when it is imported.
+# onnxruntime from 1.31 on and Ray send figures of their use to their makers, and onnxruntime keeps
+# them in the cache folder. They read these variables when they are imported or started.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 # Public name -> module. A module is imported on first use, so `import hytas` is fast and needs no
 # torch.

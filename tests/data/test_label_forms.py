@@ -430,6 +430,19 @@ class TestNames:
         unused = "gt.img: its class names are not used: 5 names, by the commas between them, for 4"
         assert any(note.startswith(unused) for note in scene.notes) == (names[0] == "class 1")
 
+    @pytest.mark.parametrize(("encoding", "name"), [("utf-8", "玉米"), ("gbk", "ÓñÃ×")])
+    def test_envi_names_in_another_encoding_are_told(
+        self, tmp_path: Path, data: Path, truth: np.ndarray, encoding: str, name: str
+    ) -> None:
+        truth.tofile(tmp_path / "gt.img")
+        fields = "ENVI\nsamples = 11\nlines = 9\nbands = 1\ndata type = 1\nclasses = 4\n"
+        text = f"{fields}class names = {{none, 玉米, b, c}}\n"
+        (tmp_path / "gt.hdr").write_bytes(text.encode(encoding))
+        scene = load_scene(data, tmp_path / "gt.hdr")
+        assert scene.class_names == (name, "b", "c")
+        note = "gt.img: its header is no UTF-8: names of classes are read as Latin-1"
+        assert (note in scene.notes) == (encoding == "gbk")
+
 
 @pytest.mark.parametrize("names", [["a", "b", "c"], ["", "-", "a", "-", "-", "b", "-", "c"]])
 @pytest.mark.parametrize("suffix", ["npz", "h5"])

@@ -503,10 +503,13 @@ def test_names_in_a_shapefile_that_names_no_encoding(tmp_path: Path) -> None:
     ]
     path = vector_file(tmp_path / "f.shp", features)
     path.with_suffix(".cpg").unlink()
-    assert load_scene(header, path).class_names == ("ä", "ö")
+    loaded = load_scene(header, path)
+    assert (loaded.class_names, loaded.notes) == (("ä", "ö"), ())
     table = path.with_suffix(".dbf").read_bytes()
     path.with_suffix(".dbf").write_bytes(table.replace("ä".encode(), b"\xe4 "))
-    assert "ä" in load_scene(header, path).class_names
+    loaded = load_scene(header, path)
+    assert "ä" in loaded.class_names
+    assert "its texts are no UTF-8: read as Latin-1" in loaded.notes[0]
 
 
 def test_a_view_that_computes_for_ever_is_stopped(

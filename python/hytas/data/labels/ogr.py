@@ -163,9 +163,14 @@ def read_layer(
             raise InputError(rule=rule, hint=hint if driver == "GeoJSON" else "") from None
         raise
     try:
-        return _layer(path, layer, open_options, class_fields, None)
+        facts, geometries = _layer(path, layer, open_options, class_fields, None)
     except UnicodeDecodeError:
         raise ValueError("its texts are not of the encoding that it names") from None
+    facts["warnings"].append(
+        "its texts are no UTF-8: read as Latin-1, or as its .dbf says; a .cpg next to it with the "
+        "name of the encoding, such as GBK, decides"
+    )
+    return facts, geometries
 
 
 def _allow(driver: str, config: Mapping[str, str]) -> None:

@@ -30,6 +30,8 @@ DATA_SUFFIXES = (
 _FIRST = b"ENVI"
 _REFERENCE = re.compile(r"(white|dark|whitedark)_?ref", re.IGNORECASE)
 """How names of white and dark references begin, such as those of Specim and Headwall."""
+_LATIN = "no UTF-8"
+"""Field of headers that are read as Latin-1; no header can have it."""
 _OF_GRID = ("lines", "samples", "bands", "x start", "y start")
 
 
@@ -140,15 +142,15 @@ def fields_of(path: Path) -> dict[str, str]:
     """Return the fields of a header as written; a value in braces keeps them, and its lines."""
     if path.stat().st_size > MOST_HEADER:
         raise InputError(rule=f"an ENVI header has at most {MOST_HEADER} bytes")
-    content = path.read_bytes()
+    content, encoding = path.read_bytes(), {}
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        text = content.decode("latin-1")
+        text, encoding = content.decode("latin-1"), {_LATIN: "yes"}
     lines = text.splitlines()
     if not lines or not lines[0].strip().startswith("ENVI"):
         raise InputError(rule="is not an ENVI header: its first line must be 'ENVI'")
-    return dict(_fields(iter(lines[1:])))
+    return dict(_fields(iter(lines[1:]))) | encoding
 
 
 def _fields(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
@@ -253,6 +255,8 @@ def _class_names(fields: Mapping[str, str], notes: list[str]) -> dict[int, str]:
     text = fields.get("class names", "")
     if not text.startswith("{"):
         return {}
+    if _LATIN in fields and not text.isascii():
+        notes.append("its header is no UTF-8: names of classes are read as Latin-1")
     inner = text[1:-1].strip().rstrip(",")
     items = [" ".join(item.split()) for item in inner.split(",")]
     count = fields.get("classes", "").strip()

@@ -10,9 +10,9 @@ from hytas.data import Preprocessing
 from hytas.deploy import DeployedModel
 from hytas.deploy.bench import Setting, example, report
 from hytas.errors import InputError
-from hytas.export.card import shape_of
 from hytas.models import SensorModel, build_network
 from hytas.models.counting import counted_cost
+from hytas.models.table import shape_of
 
 
 def main(argument: str) -> None:

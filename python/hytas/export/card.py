@@ -7,8 +7,7 @@ from typing import Any
 from hytas.data import ImageSet, LabelledData, Preprocessing
 from hytas.model_card import IMAGE, ModelCard
 from hytas.models import patch_size_of
-from hytas.spaces import space_of
-from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, InputShape, Shape
+from hytas.spaces.shape import Shape
 
 
 def describe(
@@ -46,13 +45,3 @@ def describe(
         pixel_metres=scene.pixel_metres,
         unknown=unknown,
     )
-
-
-def shape_of(card: ModelCard) -> Shape:
-    """Return the shape of the input of the network that a card describes."""
-    kept, classes, space = len(card.kept_bands), len(card.class_ids), space_of(card.architecture)
-    if card.of_images:
-        return ImageShape.of(space, kept, classes, card.patch_size)
-    if DATA_OF.get(space) == IMAGES:
-        return ImageShape.of_pixels(kept, classes, card.patch_size)
-    return InputShape(kept, classes, card.patch_size, card.band_group)

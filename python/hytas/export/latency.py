@@ -22,11 +22,10 @@ from hytas.data import Preprocessing
 from hytas.deploy import DeployedModel
 from hytas.deploy.bench import example, fastest
 from hytas.errors import InputError
-from hytas.export.card import shape_of
 from hytas.export.onnx_file import to_onnx
 from hytas.model_card import ModelCard
 from hytas.models import Architecture, SensorModel, build_network
-from hytas.models.table import patch_size_of
+from hytas.models.table import patch_size_of, shape_of
 from hytas.spaces import open_space, parse_budget
 from hytas.spaces.opening import space_text
 

@@ -7,12 +7,14 @@ import torch
 from torch import nn
 
 from hytas.errors import InputError
+from hytas.model_card import ModelCard
 from hytas.models.blocks import Drop, Layers
 from hytas.models.pit import PoolingTransformer
 from hytas.models.spectral import BAND, SpectralTransformer
 from hytas.models.swin import WindowLayers, WindowTransformer
 from hytas.models.vit import MEAN, VisionTransformer
 from hytas.plugins import brought_by, fill
+from hytas.spaces import space_of
 from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, InputShape, Shape
 
 MOST_LAYERS = 1000
@@ -226,6 +228,16 @@ def patch_size_of(architecture: Architecture, shape: Shape) -> int:
     The scene's patch, of which it is the centre, is the largest that a search may choose.
     """
     return int(architecture.get("patch", shape.side))
+
+
+def shape_of(card: ModelCard) -> Shape:
+    """Return the shape of the input of the network that a card describes."""
+    kept, classes, space = len(card.kept_bands), len(card.class_ids), space_of(card.architecture)
+    if card.of_images:
+        return ImageShape.of(space, kept, classes, card.patch_size)
+    if DATA_OF.get(space) == IMAGES:
+        return ImageShape.of_pixels(kept, classes, card.patch_size)
+    return InputShape(kept, classes, card.patch_size, card.band_group)
 
 
 def count_parameters(network: nn.Module) -> int:

@@ -23,11 +23,12 @@ from hytas.errors import InputError, one_line
 from hytas.metrics import accuracy_report
 from hytas.model_card import ModelCard
 from hytas.models import small_parameters
+from hytas.models.table import shape_of
 from hytas.models.transfer import carry_over
 from hytas.run.config import RunConfig
 from hytas.run.final.decide import Decisions
 from hytas.run.folder import RunFolder, read_json, trained_folder
-from hytas.run.weights import TrainedModel, load_weights, shape_of
+from hytas.run.weights import TrainedModel, load_weights
 from hytas.spaces.shape import Shape
 from hytas.train import Recipe
 from hytas.types import Pixels

@@ -11,9 +11,8 @@ from torch import nn
 from hytas.data import Preprocessing
 from hytas.errors import InputError, one_line
 from hytas.model_card import ModelCard
-from hytas.models import InputShape, SensorModel, build_network
-from hytas.spaces import space_of
-from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, Shape
+from hytas.models import SensorModel, build_network
+from hytas.models.table import shape_of
 from hytas.tensors import read_tensors, write_tensors
 
 TRAINING = "hytas.training"
@@ -64,13 +63,3 @@ def load_weights(path: Path) -> TrainedModel:
             path, rule=f"its weights are not those of its architecture ({one_line(error)})"
         ) from None
     return TrainedModel(network, card, training)
-
-
-def shape_of(card: ModelCard) -> Shape:
-    """Return the shape of the input of the network that a card describes."""
-    kept, classes = len(card.preprocessing["bands"]), len(card.class_names)
-    if card.of_images:
-        return ImageShape.of(space_of(card.architecture), kept, classes, card.patch_size)
-    if DATA_OF.get(space_of(card.architecture)) == IMAGES:
-        return ImageShape.of_pixels(kept, classes, card.patch_size)
-    return InputShape(kept, classes, card.patch_size, card.band_group)

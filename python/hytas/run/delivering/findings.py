@@ -14,6 +14,7 @@ from hytas.deploy.card import read_card
 from hytas.deploy.model_file import examine, read_model
 from hytas.errors import InputError, one_line
 from hytas.models.counting import counted_layers
+from hytas.models.table import shape_of
 from hytas.proxies import fitness, parse_proxies
 from hytas.race import (
     RANKINGS,
@@ -35,7 +36,6 @@ from hytas.run.delivering.control import note_of_evolved
 from hytas.run.folder import WHERE, RunFolder, read_json
 from hytas.run.pace import FINAL, shortened
 from hytas.run.times import all_times, run_cost
-from hytas.run.weights import shape_of
 from hytas.search import Evaluation, EvaluationStore, MethodVote, Training
 from hytas.spaces import open_space
 from hytas.spaces.costs import LayerCost

@@ -259,3 +259,4 @@ def test_outputs_are_files_of_their_own(
     done = here("update", "make", old, delta, "--out", tmp_path / "x.delta")
     assert done.returncode == 2
     assert "is not an ONNX file" in done.stderr
+    assert "an exported .onnx file, or the folder of a run with one is needed" in done.stderr

@@ -15,6 +15,7 @@ from hytas.model_card import CHECKSUM, FORMAT
 
 MOST_BYTES = 2**29
 """Bytes of a model file; the largest networks of the spaces take a fiftieth of that."""
+NEEDED = "an exported .onnx file, or the folder of a run with one is needed"
 IN_A_RUN = "model.onnx"
 """The model in the folder of a run."""
 OPSETS = range(18, 25)
@@ -54,11 +55,7 @@ def read_model(path: Path) -> bytes:
     """Return the bytes of a model file, or of the model in the folder of a run."""
     path = file_of_model(path)
     if not path.exists():
-        raise InputError(
-            "model",
-            path,
-            "no such file; an exported .onnx file, or the folder of a run with one is needed",
-        )
+        raise InputError("model", path, "no such file", NEEDED)
     with open(path, "rb", opener=_without_waiting) as file:
         state = os.fstat(file.fileno())
         if not stat.S_ISREG(state.st_mode):
@@ -86,7 +83,8 @@ def examine(content: bytes, path: Path) -> ModelFile:
     try:
         parts = _parts(fields, memoryview(content))
     except ValueError as error:
-        raise InputError("model", path, f"is not an ONNX file ({error})") from error
+        hint = NEEDED if path.suffix.lower() != ".onnx" else ""
+        raise InputError("model", path, f"is not an ONNX file ({error})", hint) from error
     checksum = _checked_sum(content, parts, path)
     _check_opsets(parts, path)
     try:

@@ -273,6 +273,41 @@ def test_not_finite(mat, cube, labels, bad):
     )
 
 
+def test_arguments_of_other_types(mat, cube, labels):
+    path, gt = mat(c=cube), mat("gt.mat", gt=labels)
+    for argument, given in (
+        ("labels", {"labels": labels}),
+        ("labels", {"labels": [gt, gt, gt]}),
+        ("bands", {"labels": gt, "bands": [1, 2]}),
+        ("nodata", {"labels": gt, "nodata": "x"}),
+        ("class_names", {"labels": gt, "class_names": ["a", "b", "c"]}),
+    ):
+        with pytest.raises(InputError) as caught:
+            load_scene(path, **given)
+        assert caught.value.argument == argument
+    with pytest.raises(InputError, match="wavelengths: 5 given for 6 bands"):
+        scene_from_arrays(cube, labels, wavelengths=range(5))
+    for argument, arrays in (
+        ("data", (np.ma.masked_less(cube, 0), labels)),
+        ("labels", (cube, np.ma.masked_equal(labels, 2))),
+    ):
+        with pytest.raises(InputError, match=f"{argument}: is a masked array"):
+            scene_from_arrays(*arrays)
+    plain = scene_from_arrays(cube, labels)
+    assert (
+        scene_from_arrays(cube.tolist(), labels.tolist()).labels.tolist() == plain.labels.tolist()
+    )
+    assert scene_from_arrays(np.ma.array(cube), labels).fingerprint == plain.fingerprint
+
+
+def test_a_training_and_a_test_map_of_two_files(mat, cube, labels):
+    top = np.where(np.arange(9)[:, None] < 5, labels, 0)
+    maps = [mat("a.mat", a=top), mat("b.mat", b=np.where(top > 0, 0, labels))]
+    scene = load_scene(mat(c=cube), maps)
+    assert np.array_equal(scene.train > 0, top > 0)
+    assert np.array_equal(scene.test > 0, (top == 0) & (labels > 0))
+
+
 def test_an_id_beyond_all_numbers(cube, labels):
     with pytest.raises(InputError, match=r"holds 9223372036854775808: labels must be below"):
         scene_from_arrays(cube, np.where(labels == 5, np.uint64(2**63), labels.astype(np.uint64)))

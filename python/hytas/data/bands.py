@@ -85,6 +85,8 @@ def parse_bands(
         InputError: a part is not a number or a range, is outside 1..count, runs backwards, or
             holds no band; a number is named twice; or wavelengths are not known.
     """
+    if not isinstance(text, str):
+        raise InputError("bands", text, "must be a text, such as 1-103,110-148 or 400-900nm")
     parts = [each.strip() for each in text.split(",")]
     in_nm = [part for part in parts if part.lower().endswith("nm")]
     kept: list[int] = []

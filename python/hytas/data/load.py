@@ -52,7 +52,8 @@ def load_scene(
             list of such files; or an `xarray.DataArray` with the dimensions y, x and band in any
             order. "synthetic" is the embedded demonstration scene, and "indian_pines", "salinas",
             "houston2013", "pavia_u" and "ksc" are downloaded.
-        labels: the file with the label map (or maps), if it is not `data`; or a `DataArray`.
+        labels: the file with the label map (or maps), if it is not `data`; two files, with the
+            training and the test map; or a `DataArray`.
         cube_key: the cube's name in its file; not needed if there is one cube.
         labels_key: the map's name, or two names "training,test".
         data_dir: a folder with the files of a scene known by name, which is then not downloaded.
@@ -101,7 +102,14 @@ def load_scene(
     if is_by_name:
         return _scene_by_name(str(data), labels, options)
     options.refuse(("data_dir",), f"is only for the scenes {', '.join(SCENES)}, not {data}")
-    return _read(data, () if labels is None else (labels,), options)
+    label_files = labels if isinstance(labels, list | tuple) else (labels,)
+    label_files = () if labels is None else label_files
+    is_given = [isinstance(each, str | Path) or is_data_array(each) for each in label_files]
+    if not all(is_given) or len(is_given) > 2:
+        rule = "must be a path, or the paths of a training and a test map"
+        hint = "scene_from_arrays takes arrays"
+        raise InputError("labels", type(labels).__name__, rule, hint)
+    return _read(data, label_files, options)
 
 
 def _scene_by_name(name: str, labels: Any, options: SceneOptions) -> Scene:

@@ -47,6 +47,8 @@ def check_nodata(nodata: float, dtype: np.dtype[Any]) -> float:
     Raises:
         InputError: a cube of this type cannot hold it.
     """
+    if not isinstance(nodata, int | float | np.number):
+        raise InputError("nodata", nodata, "must be a number")
     if np.isfinite(nodata) and as_stored(nodata, dtype) is None:
         raise InputError("nodata", nodata, f"must be a value of the cube's type, {dtype}")
     return nodata

@@ -192,10 +192,11 @@ def scene_from_arrays(
     Raises:
         InputError: the arrays are not a scene; in one line.
     """
+    cube = _array("data", cube)
     check_cube(cube, "data")
     maps = _checked_maps(cube, labels, train, test, map_names)
     nodata = as_stored(nodata, cube.dtype)
-    waves = wavelengths_of(wavelengths, cube.shape[2])
+    waves = _of_bands("wavelengths", wavelengths, cube.shape[2])
     joined, valid, remarks = _masked(cube, maps, nodata, (bands, bad_bands), waves)
     digest = _digest(cube, np.float32)
     own_names = _names(class_names, joined)
@@ -216,7 +217,7 @@ def scene_from_arrays(
         nodata=nodata,
         class_colours=_colours(class_colours or {}, joined.ids),
         bad_bands=tuple(bad_bands),
-        fwhm=wavelengths_of(fwhm, cube.shape[2]),
+        fwhm=_of_bands("fwhm", fwhm, cube.shape[2]),
     )
 
 
@@ -301,13 +302,13 @@ def _checked_maps(
 ) -> list[tuple[str, Array]]:
     """Return the maps with their names; they must have the height and width of the cube."""
     if labels is not None:
-        maps = [(names[0] if names else "labels", labels)]
+        maps = [(names[0] if names else "labels", _array("labels", labels))]
     elif train is None or test is None:
         rule = "missing; a scene needs a label map, or a train and a test map"
         raise InputError("labels", rule=rule)
     else:
         first, second = names if len(names) == 2 else ("train", "test")
-        maps = [(first, train), (second, test)]
+        maps = [(first, _array("train", train)), (second, _array("test", test))]
     for name, values in maps:
         if values.shape != cube.shape[:2]:
             shape, wanted = (" x ".join(map(str, each.shape)) for each in (values, cube))
@@ -391,9 +392,20 @@ def _colours(
     return tuple(class_colours) if distinct else None
 
 
-def wavelengths_of(values: Array | Sequence[float] | None, bands: int) -> Floats | None:
-    """Return wavelengths (B,), or None if there is not one for each band."""
+def _array(argument: str, values: Any) -> Array:
+    """Return values as an array; a mask, which arrays lose, is refused."""
+    if np.ma.is_masked(values):
+        hint = "fill it: with 0 in labels, and with the `nodata` value in a cube"
+        raise InputError(argument, rule="is a masked array", hint=hint)
+    is_plain = isinstance(values, np.ndarray) and not isinstance(values, np.ma.MaskedArray)
+    return values if is_plain else np.asarray(values)
+
+
+def _of_bands(argument: str, values: Array | Sequence[float] | None, bands: int) -> Floats | None:
+    """Return a number for each band (B,), or None."""
     if values is None:
         return None
     array = np.asarray(values, dtype=np.float64).ravel()
-    return array if array.size == bands else None
+    if array.size != bands:
+        raise InputError(argument, rule=f"{array.size} given for {bands} bands")
+    return array

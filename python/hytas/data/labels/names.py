@@ -45,6 +45,9 @@ def read_class_names(given: GivenNames | None) -> dict[str, str]:
         return {}
     if isinstance(given, Mapping):
         pairs = [(str(key), str(name)) for key, name in given.items()]
+    elif not isinstance(given, str | Path):
+        rule = "must be names by number, such as {1: 'corn'}, a text, or a CSV file"
+        raise InputError("class_names", given, rule)
     elif "=" in str(given) and not Path(given).is_file():
         parts = next(csv.reader([str(given)], skipinitialspace=True))
         pairs = [_pair(part.split("=", 1), str(given)) for part in parts if part.strip()]

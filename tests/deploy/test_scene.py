@@ -81,6 +81,18 @@ def test_scenes_that_do_not_fit(deployed: DeployedModel) -> None:
         classify_scene(deployed, np.zeros((9, 4, 24), np.uint16))
 
 
+def test_what_is_no_cube(exported: Exported, deployed: DeployedModel) -> None:
+    for wrong in ("scene.tif", None, exported.scene.cube[0], exported.scene.cube.tolist()):
+        with pytest.raises(InputError, match=r"must be an array \(H, W, bands\)"):
+            classify_scene(deployed, wrong)
+    masked = np.ma.masked_less(exported.scene.cube, 1000)
+    with pytest.raises(InputError, match="cube: is a masked array; fill it"):
+        classify_scene(deployed, masked)
+    patches = exported.scene.reader(5)(np.arange(2))
+    of_lists = deployed.predict_patches(patches.tolist())
+    np.testing.assert_array_equal(of_lists, deployed.predict_patches(patches))
+
+
 def test_accuracy_counts_only_classes_that_the_model_knows(exported: Exported) -> None:
     card = exported.card
     truth = np.array([[3, 4, 9, 200], [3, 77, 0, 4]], np.int32)

@@ -123,6 +123,11 @@ def classify_scene(
         cube = given
         nodata = given.nodata if nodata is None else nodata
         wavelengths = given.wavelengths if wavelengths is None else wavelengths
+    if np.ma.is_masked(cube):
+        raise InputError("cube", rule="is a masked array", hint="fill it with the `nodata` value")
+    if len(getattr(cube, "shape", ())) != 3:
+        hint = "hytas.data.open_cube opens a file"
+        raise InputError("cube", type(cube).__name__, "must be an array (H, W, bands)", hint)
     model.check_scene(cube.shape[2], wavelengths, size=cube.shape[:2])
     doubt = range_doubt(model, cube, nodata)
     if strict and (refused := wavelength_doubt(model, wavelengths) or doubt):

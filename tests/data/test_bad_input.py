@@ -31,6 +31,8 @@ def test_missing_folder_and_empty_file(tmp_path):
 
 def test_missing_labels_file_is_named_as_such(mat, cube, tmp_path):
     assert refused(mat(c=cube), tmp_path / "gt.mat").endswith("no such file")
+    assert refused(tmp_path / "Scenes.mat").endswith("no such file; did you mean scene.mat?")
+    assert "download it" in refused("https://example.org/scene.mat")
     assert "holds no label map; name its file with labels" in refused(mat(c=cube))
     assert "has no label map; it holds c" in refused(mat(c=cube), mat(c=cube))
     layers = np.zeros((9, 11, 3), np.uint8)

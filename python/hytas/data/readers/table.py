@@ -1,7 +1,9 @@
 """The table of file formats: each has a reader, and one line here."""
 
 import difflib
+import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -95,6 +97,8 @@ _LABEL_CURES = {
 """The same of labels."""
 _SCENES = (".hdr", ".tif", ".tiff", ".mat", ".nc", ".h5", ".he5", ".npz", ".zarr")
 """Suffixes of scenes that may lie in a folder."""
+LIKE = 0.8
+"""Similarity of two names, from 0 to 1, above which one is probably a mistyped other."""
 _ZARR = (".zgroup", ".zarray", ".zmetadata", "zarr.json")
 
 
@@ -106,6 +110,13 @@ def _cure(path: Path, argument: str) -> str:
 def _hint_at_scenes(path: Path) -> str:
     if str(path).startswith("~"):
         return "only the shell knows ~, outside of quotes: write the whole path"
+    if re.match(r"\w+:/", str(path)):
+        return "files are read from this machine: download it"
+    files: dict[str, str] = {}
+    with suppress(OSError):  # of a folder that does not exist, or may not be listed
+        files = {each.name.lower(): each.name for each in path.parent.iterdir()}
+    if alike := difflib.get_close_matches(path.name.lower(), files, 1, LIKE):
+        return f"did you mean {printable(files[alike[0]])}?"
     if path.suffix or path.parent != Path():
         return ""
     name = path.name.lower().replace("-", "_")

@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import zipfile
 import zlib
 from pathlib import Path
@@ -144,6 +145,13 @@ def test_what_is_no_set_of_images_is_refused(folder: Path, tmp_path: Path) -> No
     for kind in "ab":
         save(wide / kind / "1.png", image(1)[:4])
     assert "are 4 x 6 pixels: networks take squares; resize 4" in refused(wide)
+    for parts in (("Train", "Test"), ("train", "test", "valid")):
+        for part in parts:
+            for kind in "ab":
+                save(tmp_path / "parted" / part / kind / "1.png", image(1))
+        hint = "name the parts of a split train, val and test"
+        assert refused(tmp_path / "parted").endswith(hint)
+        shutil.rmtree(tmp_path / "parted")
     assert "resize=0: must be 1 to" in refused(folder, resize=0)
     assert "digits has images of one size" in refused("digits", resize=4)
 

@@ -20,6 +20,8 @@ from hytas.errors import InputError
 from hytas.types import Array, Mask
 
 TRAIN, VALIDATION, TEST = "train", "val", "test"
+_LIKE_PARTS = ("train", "training", "val", "valid", "validation", "test", "testing")
+"""Names, in lower case, of folders that are probably parts of a split and no classes."""
 MOST_IMAGES = 10**7
 IN_MEMORY_BYTES = 2**29
 """Images that take at most this much are all kept in memory; others are read for each batch."""
@@ -113,6 +115,12 @@ def _listed(folder: Path) -> tuple[list[tuple[Path, int]], list[str], Mask | Non
     parts = [name for name in (TRAIN, VALIDATION, TEST) if (folder / name).is_dir()]
     roots = [folder / name for name in parts] if parted else [folder]
     names = sorted(each.name for each in roots[0].iterdir() if _is_class(each))
+    folders = sorted(each.name for each in folder.iterdir() if _is_class(each))
+    others = [name for name in folders if not parted or name not in parts]
+    if misnamed := [name for name in others if name.lower() in _LIKE_PARTS]:
+        rule = f"{folder} has a folder {misnamed[0]}, which seems to be no class"
+        hint = f"name the parts of a split {TRAIN}, {VALIDATION} and {TEST}"
+        raise InputError("data", rule=rule, hint=hint)
     listed_images: list[tuple[Path, int]] = []
     tested: list[bool] = []
     for root in roots:

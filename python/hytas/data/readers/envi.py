@@ -217,7 +217,7 @@ def raw_of(header: Path, data: Path) -> Raw | None:
             rule=f"{data.name} {wrong} or does not belong to {header.name}: it holds {size} bytes, "
             f"the header needs {wanted} (offset {offset} + {sizes['y']} lines x {sizes['x']} "
             f"samples x {sizes['b']} bands x {dtype.itemsize} bytes)",
-            hint=_remedy(size - offset, sizes, dtype),
+            hint=_remedy(size, offset, sizes, dtype),
         )
     return Raw(str(data), dtype.str, offset, shape, (0, 1, 2))
 
@@ -312,6 +312,8 @@ def _nodata(fields: Mapping[str, str], notes: list[str]) -> float | None:
 
 def _integer(fields: Mapping[str, str], name: str, default: int, lowest: int) -> int:
     value = fields.get(name, str(default))
+    if name not in fields and default < lowest:
+        raise InputError(rule=f"names no {name!r}")
     try:
         number = float(value.partition(";")[0])
     except ValueError:
@@ -323,7 +325,7 @@ def _integer(fields: Mapping[str, str], name: str, default: int, lowest: int) ->
 
 
 def _dtype(fields: Mapping[str, str]) -> "np.dtype[np.generic]":
-    code = _integer(fields, "data type", 0, 0)
+    code = _integer(fields, "data type", 0, 1)
     if code not in _DTYPES:
         raise InputError(rule=f"'data type' is {code}; must be one of {sorted(_DTYPES)}")
     order = _integer(fields, "byte order", 0, 0)
@@ -337,9 +339,13 @@ def _wanted_size(fields: Mapping[str, str]) -> int:
     return _integer(fields, "header offset", 0, 0) + math.prod(sizes) * _dtype(fields).itemsize
 
 
-def _remedy(size: int, sizes: Mapping[str, int], dtype: "np.dtype[np.generic]") -> str:
+def _remedy(
+    whole: int, offset: int, sizes: Mapping[str, int], dtype: "np.dtype[np.generic]"
+) -> str:
     """Return the one field that would make the header fit the file, if there is one."""
-    values = math.prod(sizes.values())
+    values, size = math.prod(sizes.values()), whole - offset
+    if 0 <= (before := whole - values * dtype.itemsize) < offset:
+        return f"it would fit 'header offset = {before}'"
     for code, text in _DTYPES.items():
         if values * np.dtype(text).itemsize == size and code != 1:
             return f"it would fit 'data type = {code}' ({np.dtype(text)})"
@@ -347,5 +353,6 @@ def _remedy(size: int, sizes: Mapping[str, int], dtype: "np.dtype[np.generic]") 
         others = values // sizes[axis] * dtype.itemsize
         if size > 0 and size % others == 0:
             return f"it would fit '{name} = {size // others}'"
-    longer = size > values * dtype.itemsize
-    return "correct the header, or cut the file to its size" if longer else ""
+    if before < offset:
+        return ""
+    return f"correct the header ('header offset = {before}'?), or cut the file to its size"

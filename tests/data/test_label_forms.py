@@ -9,6 +9,7 @@ import pytest
 import rasterio
 import xarray
 from PIL import Image
+from scipy.io import savemat
 
 from hytas import RunConfig
 from hytas.data import labels_on_grid, load_scene, scene_from_arrays
@@ -445,11 +446,17 @@ class TestNames:
 
 
 @pytest.mark.parametrize("names", [["a", "b", "c"], ["", "-", "a", "-", "-", "b", "-", "c"]])
-@pytest.mark.parametrize("suffix", ["npz", "h5"])
+@pytest.mark.parametrize("suffix", ["npz", "h5", "mat"])
 def test_names_in_a_list_next_to_the_map(tmp_path, cube, labels, names, suffix):
     path = tmp_path / f"scene.{suffix}"
     if suffix == "npz":
         np.savez(path, cube=cube, gt=labels, class_names=names)
+    elif suffix == "mat":
+        cells = np.array(names, object)
+        savemat(tmp_path / "s.mat", {"cube": cube, "truth": {"gt": labels, "class_names": cells}})
+        assert load_scene(tmp_path / "s.mat").class_names == ("a", "b", "c")
+        others = {"file_names": np.array([cube, "x", 3], object), "names": cells[:0]}
+        savemat(path, {"cube": cube, "gt": labels, "class_names": cells, **others})
     else:
         with h5py.File(path, "w") as file:
             file["cube"], file["gt"], file["class_names"] = cube, labels, names

@@ -27,7 +27,10 @@ def read(path: Path) -> Contents:
     check_count(len(listed), "variables")
     variables = []
     for name, shape, kind in listed:
-        variables.append(_variable(path, name, tuple(map(int, shape)), kind))
+        own = _variable(path, name, tuple(map(int, shape)), kind)
+        if kind == "cell" and _names_classes(name):
+            own = _texts(name, io.loadmat(path, variable_names=[name])[name]) or own
+        variables.append(own)
         if kind == "struct" and tuple(shape) == (1, 1):
             record = io.loadmat(path, variable_names=[name])[name]
             variables += _fields(name, record)
@@ -54,5 +57,22 @@ def _fields(name: str, record: Any, depth: int = 0) -> Iterator[Variable]:
         array, own = record[field][0, 0], f"{name}.{field}"
         if isinstance(array, np.ndarray) and kind_of(array.dtype) == "number":
             yield Variable.of_array(own, array, has_parts=False)
+        elif _names_classes(field) and (texts := _texts(own, array)) is not None:
+            yield texts
         elif depth < MOST_DEPTH and getattr(array, "shape", None) == (1, 1):
             yield from _fields(own, array, depth + 1)
+
+
+def _names_classes(name: str) -> bool:
+    """Return whether a cell array may list names of classes; others may hold anything."""
+    return "name" in name.lower()
+
+
+def _texts(name: str, cells: Any) -> Variable | None:
+    """Return a cell array of texts as a list of these; None if it holds anything else."""
+    listed = [each for each in np.ravel(cells) if isinstance(each, np.ndarray)]
+    listed = [each for each in listed if each.dtype.kind == "U" and each.size < 2]
+    if not listed or len(listed) < np.size(cells):
+        return None
+    texts = ["".join(each.ravel().tolist()) for each in listed]
+    return Variable.of_array(name, np.array(texts), has_parts=False)

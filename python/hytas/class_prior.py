@@ -45,9 +45,6 @@ def estimate_prior(
 
     Returns:
         (C,) shares with a sum of 1.
-
-    Raises:
-        InputError: shapes do not fit each other, or there is no sample.
     """
     values, shares = np.asarray(probabilities, np.float64), np.asarray(trained, np.float64)
     if values.ndim != 2 or values.shape[1:] != shares.shape or not len(values):

@@ -13,11 +13,7 @@ PRECISIONS = ("float32", "bf16", "tf32", "float64")
 
 
 def choose_device(name: str) -> torch.device:
-    """Return the torch device; "auto" uses a GPU if there is one.
-
-    Raises:
-        InputError: this machine has no such device.
-    """
+    """Return the torch device; "auto" uses a GPU if there is one."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     hint = "use cpu or auto"

@@ -183,11 +183,7 @@ def is_given(name: str) -> bool:
 
 
 def refuse_given(names: Iterable[str], why: str) -> None:
-    """Refuse parameters of the running command that were given.
-
-    Raises:
-        InputError: one was; its rule is `why`.
-    """
+    """Refuse parameters of the running command that were given."""
     for name in names:
         if is_given(name):
             value = click.get_current_context().params[name]
@@ -340,11 +336,7 @@ training_options = together(
 def recipe_of(
     usual: "Recipe", presets: str, settings: Sequence[str], epochs: int | None
 ) -> tuple["Recipe", str]:
-    """Return the recipe `usual` and the presets, changed by the values of --recipe and --epochs.
-
-    Raises:
-        InputError: both say how long to train, or a setting is not known.
-    """
+    """Return the recipe `usual` and the presets, changed by the values of --recipe and --epochs."""
     from hytas.train import PRESETS, usual_settings
 
     named = [setting.strip() for setting in settings if setting.strip() in PRESETS]

@@ -51,11 +51,7 @@ def mask_of(parts: Sequence[Part], shape: tuple[int, ...]) -> Mask:
 
 
 def check_patch_side(patch_size: int) -> None:
-    """Refuse a patch that has no centre pixel.
-
-    Raises:
-        InputError: an even, zero or negative side.
-    """
+    """Refuse a patch that has no centre pixel."""
     if patch_size < 1 or patch_size % 2 == 0:
         raise InputError("patch_size", patch_size, "must be odd and at least 1")
 

@@ -19,10 +19,6 @@ def export_torchscript(model: SensorModel, path: str | Path, card: ModelCard) ->
     """Write `model` as TorchScript: patches of any real dtype -> probabilities (N, C).
 
     It is frozen, unless it takes images, whose relative positions would be written out.
-
-    Raises:
-        InputError: the card does not describe the model.
-        OSError: the file cannot be written.
     """
     example, buffer = _example(model, card), io.BytesIO()
     with quiet(), torch.no_grad():

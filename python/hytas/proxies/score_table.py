@@ -44,11 +44,6 @@ class ScoreTable:
         setting: everything else that decides a score (seed, scene, ...), JSON-ready.
         combinations: of these proxies; their columns stay empty until `finish`.
         kept: of each architecture, columns of its source that the table repeats; of all the same.
-
-    Raises:
-        InputError: the file belongs to other architectures, proxies or settings, or another
-            process is at work on it; or the file at the card's path is not a card.
-        OSError: the file cannot be written.
     """
 
     def __init__(

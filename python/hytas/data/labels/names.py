@@ -37,9 +37,6 @@ def read_class_names(given: GivenNames | None) -> dict[str, str]:
     Args:
         given: a mapping; the path of a CSV file, whose first two columns are number and name; or a
             text such as "1=corn,2=soy".
-
-    Raises:
-        InputError: the file is missing, or a class has no name, or two.
     """
     if given is None:
         return {}

@@ -24,9 +24,6 @@ def write_front(
     Args:
         front: candidates that no other dominates, with their fitness.
         costs: minimised costs; the first one is the picture's horizontal axis.
-
-    Raises:
-        OSError: a file cannot be written.
     """
     rows = sorted(front, key=lambda row: [row[0].costs[name] for name in costs])
     genes = [name for name in rows[0][0].architecture if name != "space"]
@@ -54,9 +51,6 @@ def write_trained_front(
     Args:
         last: the last rung that ended.
         pixels: validation pixels of that rung.
-
-    Raises:
-        OSError: the file cannot be written.
     """
     candidates = store.evaluations()
     largest = [max(one.costs[name] for one in candidates) for name in costs]

@@ -52,12 +52,7 @@ Ranks = Callable[[Sequence[Evaluation]], NDArray[np.float64]]
 
 
 def check_search(context: RunContext) -> None:
-    """Refuse, before any work, a race that cannot be done after the search.
-
-    Raises:
-        InputError: a race was asked for, and the split has no validation pixels; no race compares
-            sizes, and `prefer` asks for a small one; or the supernet is one of something else.
-    """
+    """Refuse, before any work, a race that cannot be done after the search."""
     if context.config.trained_front and finalist_count(context) == 1:
         rule = "accuracy is that of finalists which race, and there is no race"
         raise InputError("pareto", context.config.pareto, rule)
@@ -74,11 +69,7 @@ def check_search(context: RunContext) -> None:
 
 
 def known_architectures(context: RunContext) -> list[dict[str, Any]]:
-    """Return the architectures of `start_with`.
-
-    Raises:
-        InputError: one is not of the space, or does not fit the budget.
-    """
+    """Return the architectures of `start_with`."""
     assert context.feasible is not None  # a run without a budget does not search
     architectures = []
     for path in context.config.start_with:
@@ -315,11 +306,7 @@ def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
 
 
 def finalist_count(context: RunContext) -> int:
-    """Return how many finalists race: as configured, or as usual; 1 without validation pixels.
-
-    Raises:
-        InputError: a race was asked for, and the split has no validation pixels.
-    """
+    """Return how many finalists race: as configured, or as usual; 1 without validation pixels."""
     config = context.config
     if len(context.data.split.validation):
         return config.finalists or config.usual_finalists

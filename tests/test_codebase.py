@@ -117,7 +117,10 @@ def run_python(code: str) -> str:
 
 @pytest.mark.parametrize(
     "module",
-    ["hytas", "hytas.cli.main", "hytas.data", "hytas.deploy", "hytas.pictures", "hytas.proxies"],
+    [
+        *("hytas", "hytas.cli.main", "hytas.data", "hytas.deploy", "hytas.pictures"),
+        *("hytas.proxies", "hytas.run.final.decide"),
+    ],
 )
 def test_module_imports_no_torch(module: str) -> None:
     assert run_python(f"import sys, {module}; print('torch' in sys.modules)") == "False"

@@ -10,28 +10,9 @@ from hytas.models import InputShape, build_network, count_parameters
 from hytas.models.blocks import MIXERS, Drop, Layers, MixerBlock, layer_of
 from hytas.models.layers import depthwise, over_grid, wide_kernels_in_parts
 from refusals import refuses
+from small import GATED
 
 SIDE, WIDTH = 5, 16
-GATED = {
-    "space": "hytas-wide",
-    "tokens": "pixel",
-    "patch": 7,
-    "band_width": 3,
-    "band_stride": 2,
-    "pooling": "mean",
-    "fusion": "no",
-    "embed_dim": 64,
-    "band_mixer": "attention",
-    "band_gate": "no",
-    "band_heads": 2,
-    "band_depth": 0,
-    "pixel_mixer": "conv3",
-    "pixel_gate": "yes",
-    "pixel_heads": 2,
-    "pixel_depth": 1,
-    "band_mlp": [],
-    "pixel_mlp": [2],
-}
 
 
 def block(mixer: str, gate: bool, drop: Drop = Drop()) -> MixerBlock:  # noqa: B008

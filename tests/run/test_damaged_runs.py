@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from hytas.data import Scene, scene_from_arrays
+from hytas.data import Scene
 from hytas.errors import InputError
 from hytas.manifest import Manifest
 from hytas.models import InputShape, build_network
@@ -25,6 +25,7 @@ from hytas.run.folder import ARTEFACTS, RunFolder
 from hytas.run.weights import load_weights
 from hytas.tensors import read_tensors, write_tensors
 from hytas.train import Recipe
+from small import strips
 from tiny import SPACE
 from told import Told
 
@@ -57,13 +58,7 @@ def flipped(content: bytes) -> bytes:
 
 @pytest.fixture(scope="module")
 def scene() -> Scene:
-    generator = np.random.default_rng(1)
-    labels = np.zeros((18, 26), np.int16)
-    for number in range(5):
-        labels[1:17, 1 + 5 * number : 5 + 5 * number] = number + 1
-    spectra = generator.uniform(0, 1, (6, 14))
-    cube = (spectra[labels] + generator.normal(0, 0.02, (18, 26, 14))).astype(np.float32)
-    return scene_from_arrays(cube, labels, name="strips")
+    return strips()
 
 
 @pytest.fixture(scope="module")

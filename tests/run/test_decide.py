@@ -1,7 +1,5 @@
 """Decisions on arrays: temperature, smoothing and self-training, without a training."""
 
-import subprocess
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -360,12 +358,6 @@ def test_the_model_that_a_run_began_with_keeps_its_smoothing() -> None:
     choice = decide([record(30)], as_they_are, conditions).smoothing
     assert choice is not None
     assert (choice.method, choice.reason) == ("guided", "as the model that the run began with")
-
-
-def test_decisions_need_no_torch() -> None:
-    code = "import sys, hytas.run.final.decide; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_run_race import CPU, RACE, kept, wide_scene, without_time
+from test_run_race import CPU, RACE, kept, without_time
 
 from hytas.data import Scene, Split
 from hytas.run import RunConfig, RunFolder, prepared
@@ -16,6 +16,7 @@ from hytas.run.final.held_out import HeldOut
 from hytas.run.folder import read_json
 from hytas.run.stages import plan_of, run_stages
 from hytas.run.weights import load_weights
+from small import fields
 from told import Told
 
 
@@ -49,7 +50,7 @@ def test_labels_of_test_pixels_change_nothing_in_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = replace(RACE, split="blocks", train_per_class=60, finalists=4, prefer="small")
-    asked, scene = asked.with_epochs(2), wide_scene()
+    asked, scene = asked.with_epochs(2), fields(0.8)
     split = prepare(asked, scene, CPU).data.split
     poisoned = scene.labels.copy()
     others = np.setdiff1d(np.arange(poisoned.size), split.train_and_validation)

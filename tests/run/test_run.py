@@ -28,6 +28,7 @@ from hytas.run.progress import Report
 from hytas.search import EvaluationStore
 from hytas.train import DivergedError, Recipe
 from refusals import refuses
+from small import strips
 from tiny import GENES, SPACE
 from told import Told
 
@@ -44,15 +45,7 @@ WIDER = replace(SEARCH_ONLY, space="hytas", budget="40K..70K-params")
 
 @pytest.fixture(scope="module")
 def scene() -> Scene:
-    """A float32 cube (18, 26, 14), five classes, band 5 dead."""
-    generator = np.random.default_rng(1)
-    labels = np.zeros((18, 26), np.int16)
-    for number in range(5):
-        labels[1:17, 1 + 5 * number : 5 + 5 * number] = number + 1
-    spectra = generator.uniform(0, 1, (6, 14))
-    cube = (spectra[labels] + generator.normal(0, 0.02, (18, 26, 14))).astype(np.float32)
-    cube[:, :, 5] = 0
-    return scene_from_arrays(cube, labels, name="strips")
+    return strips(dead_band=5)
 
 
 def test_every_proxy_asked_for_is_recorded(scene: Scene, tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ from hytas.run.weights import load_weights
 from hytas.search import Evaluation, EvaluationStore, Training
 from hytas.train import Recipe
 from refusals import refuses
+from small import fields
 from tiny import SPACE
 
 RACE = RunConfig(
@@ -150,7 +151,7 @@ def test_few_pixels_are_validated_in_folds() -> None:
 
 def test_where_test_pixels_lie_apart_a_race_judges_on_pixels_that_lie_apart() -> None:
     settings = replace(RACE, split="blocks", train_per_class=60, patch_size=3)
-    context = prepare(settings, wide_scene(), CPU)
+    context = prepare(settings, fields(0.8), CPU)
     assert race_task(context).ranking == "mean"
     assert race_task(prepare(FEW, fixed_scene(), CPU)).ranking == DEFAULT_RANKING
     folds, split, width = race_task(context).folds, context.data.split, context.data.scene.width
@@ -179,14 +180,6 @@ def test_known_architectures_race_whatever_their_score(tmp_path: Path) -> None:
     raced = {training.id for training in trainings}
     assert {item.id for item in evaluations if item.architecture in known} >= raced
     assert len(raced) == 2
-
-
-def wide_scene() -> Scene:
-    """Three classes in small fields all over the scene."""
-    generator = np.random.default_rng(3)
-    labels = np.kron(generator.integers(1, 4, (12, 12)), np.ones((5, 5), np.int64))
-    cube = generator.normal(labels[..., None], 0.8, (60, 60, 9)).astype(np.float32)
-    return scene_from_arrays(cube, labels, name="fields")
 
 
 def test_pixels_of_a_race_are_those_of_the_run() -> None:
@@ -230,7 +223,7 @@ def test_labels_of_test_pixels_change_nothing(tmp_path: Path) -> None:
 
 
 def test_racers_vote_on_pixels_whose_labels_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, scene = replace(RACE, split="blocks", train_per_class=60), wide_scene()
+    asked, scene = replace(RACE, split="blocks", train_per_class=60), fields(0.8)
     split = prepare(asked, scene, CPU).data.split
     poisoned = scene.labels.copy()
     poisoned.flat[np.setdiff1d(np.arange(poisoned.size), split.train_and_validation)] = 1
@@ -309,13 +302,13 @@ def test_in_the_last_rung_every_labelled_pixel_validates_once() -> None:
     for train, validation in task.further:
         np.testing.assert_array_equal(np.union1d(train, validation), split.train_and_validation)
     # Beyond a guard band the folds are what they are.
-    apart = prepare(replace(RACE, split="blocks", train_per_class=60), wide_scene(), CPU)
+    apart = prepare(replace(RACE, split="blocks", train_per_class=60), fields(0.8), CPU)
     assert not race_task(apart).further
 
 
 def test_labels_of_test_pixels_change_no_confidence() -> None:
     """Networks are asked about test pixels, whose labels nobody reads."""
-    asked, scene = replace(RACE, split="blocks", train_per_class=60), wide_scene()
+    asked, scene = replace(RACE, split="blocks", train_per_class=60), fields(0.8)
     split = prepare(asked, scene, CPU).data.split
     poisoned = scene.labels.copy()
     poisoned.flat[split.test] = poisoned.flat[split.test] % 3 + 1

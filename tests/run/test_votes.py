@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hytas.data import Scene, scene_from_arrays
+from hytas.data import Scene
 from hytas.errors import InputError
 from hytas.race import RaceTask
 from hytas.references import ReferenceSettings, fit_method
@@ -23,6 +23,7 @@ from hytas.run.progress import Report
 from hytas.run.stages import RACE, SEARCH, run_stages
 from hytas.search import EvaluationStore, MethodVote, unpack_classes
 from hytas.train import Recipe
+from small import fields
 from tiny import SPACE
 from told import Told
 
@@ -39,14 +40,6 @@ ASKED = RunConfig(
     train_per_class=20,
     recipe=Recipe(epochs=1, batch_size=16),
 )
-
-
-def fields(seed: int = 3, classes: int = 3) -> Scene:
-    """Classes in small fields all over the scene, which spectra tell apart."""
-    generator = np.random.default_rng(seed)
-    labels = np.kron(generator.integers(1, classes + 1, (12, 12)), np.ones((5, 5), np.int64))
-    cube = generator.normal(labels[..., None], 0.5, (60, 60, 9)).astype(np.float32)
-    return scene_from_arrays(cube, labels, name="fields")
 
 
 class References(Told):

@@ -5,8 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hytas._engine import Budget, Feasible, SearchSpace, builtin_space_text
 from hytas.models import InputShape
 from hytas.models.blocks import Drop
@@ -14,12 +12,12 @@ from hytas.supernet import Supernet, SupernetLearner, SupernetSettings
 from hytas.train import (
     ALONE,
     Epoch,
-    LabelledPixels,
     Processes,
     Recipe,
     TrainingResult,
     train,
 )
+from small import pixels
 
 SHAPE = InputShape(bands=6, classes=3, patch_size=3)
 RECIPE = Recipe(epochs=4, batch_size=8, whitened=True)
@@ -39,16 +37,6 @@ def small_space(**genes: list[Any]) -> str:
 def feasible(budget: str = "1M-params", **genes: list[Any]) -> Feasible:
     space = SearchSpace.parse(small_space(**{**SMALL, **genes}), SHAPE.variables())
     return Feasible(space, Budget.parse(budget))
-
-
-def pixels(count: int, seed: int) -> LabelledPixels:
-    """Noisy patches whose class is the pair of bands that is bright."""
-    generator = np.random.default_rng(seed)
-    targets = generator.integers(0, 3, count).astype(np.int64)
-    patches = generator.normal(0, 0.3, (count, 3, 3, 6)).astype(np.float32)
-    for index, target in enumerate(targets):
-        patches[index, :, :, 2 * target : 2 * target + 2] += 2.0
-    return LabelledPixels(lambda chosen: patches[chosen], np.arange(count), targets, 3)
 
 
 def trained(

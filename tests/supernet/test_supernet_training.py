@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
-from small_supernet import RECIPE, SHAPE, feasible, pixels, trained
+from small_supernet import RECIPE, SHAPE, feasible, trained
 from torch import Tensor
 
 from hytas.models.blocks import Drop
@@ -18,6 +18,7 @@ from hytas.train.optimiser import Leaves
 from hytas.train.state import TrainingState
 from hytas.train.step import Course, backward
 from refusals import refuses
+from small import pixels
 
 SANDWICH = SupernetSettings("sandwich", soft_labels=True)
 

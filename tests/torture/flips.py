@@ -19,9 +19,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import numpy as np
-
-from hytas.data import Scene, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.run import RunConfig, export_run, run_pipeline
@@ -30,6 +27,7 @@ from hytas.run.progress import Report
 from hytas.run.stages import plan_of, repair, run_stages
 from hytas.run.weights import load_weights
 from hytas.train import Recipe, loop
+from small import strips
 
 CONFIG = RunConfig(
     budget="40K..70K-params",
@@ -71,22 +69,11 @@ class Target:
     share: int
 
 
-def scene_of_strips() -> Scene:
-    """Five classes side by side."""
-    generator = np.random.default_rng(1)
-    labels = np.zeros((18, 26), np.int16)
-    for number in range(5):
-        labels[1:17, 1 + 5 * number : 5 + 5 * number] = number + 1
-    spectra = generator.uniform(0, 1, (6, 14))
-    cube = (spectra[labels] + generator.normal(0, 0.3, (18, 26, 14))).astype(np.float32)
-    return scene_from_arrays(cube, labels, name="strips")
-
-
 class Flips:
     """Runs of one scene, finished and stopped, and what is done with a copy of them."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.scene = folder, scene_of_strips()
+        self.folder, self.scene = folder, strips(noise=0.3)
         finished, training = folder / "finished", folder / "training"
         run_pipeline(CONFIG, self.scene, finished, device="cpu")
         self._stop(training)

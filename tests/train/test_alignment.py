@@ -8,19 +8,13 @@ from hytas.errors import InputError
 from hytas.models import InputShape, Network, build_network
 from hytas.train.alignment import Alignment
 from refusals import refuses
+from small import NARROW
 
 SHAPE = InputShape(bands=6, classes=3, patch_size=3)
-ARCHITECTURE = {
-    "space": "hytas",
-    "depth": 4,
-    "embed_dim": 32,
-    "num_heads": [3, 3, 3, 3],
-    "mlp_ratio": [1, 1, 1, 1],
-}
 
 
 def test_penalty_is_the_distance_of_class_token_and_mean_of_the_others() -> None:
-    network = build_network(ARCHITECTURE, SHAPE, seed=3)
+    network = build_network(NARROW, SHAPE, seed=3)
     patches = torch.randn(5, 3, 3, 6)
     found: list[torch.Tensor] = []
     network.band_stream.observer = found.append
@@ -37,7 +31,7 @@ def test_penalty_is_the_distance_of_class_token_and_mean_of_the_others() -> None
 
 
 def test_descending_it_draws_the_tokens_together() -> None:
-    network = build_network(ARCHITECTURE, SHAPE, seed=3)
+    network = build_network(NARROW, SHAPE, seed=3)
     patches = torch.randn(16, 3, 3, 6)
     optimizer = torch.optim.SGD(network.parameters(), lr=0.5)
     found = []

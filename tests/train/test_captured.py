@@ -16,29 +16,11 @@ from hytas.train.captured import ResidentSteps, captured_steps
 from hytas.train.learner import OneNetwork
 from hytas.train.state import TrainingState
 from hytas.train.step import Course
+from small import GATED
 
 CPU = torch.device("cpu")
 SHAPE = InputShape(bands=6, classes=3, patch_size=5)
-CONV = {
-    "space": "hytas-wide",
-    "tokens": "pixel",
-    "patch": 5,
-    "band_width": 3,
-    "band_stride": 2,
-    "pooling": "mean",
-    "fusion": "no",
-    "embed_dim": 16,
-    "band_mixer": "attention",
-    "band_gate": "no",
-    "band_heads": 2,
-    "band_depth": 0,
-    "pixel_mixer": "conv3",
-    "pixel_gate": "yes",
-    "pixel_heads": 2,
-    "pixel_depth": 2,
-    "band_mlp": [],
-    "pixel_mlp": [2, 2],
-}
+CONV = GATED | {"patch": 5, "embed_dim": 16, "pixel_depth": 2, "pixel_mlp": [2, 2]}
 CLASS = {**CONV, "pixel_mixer": "attention", "pixel_gate": "no", "pooling": "class"}
 SERIES = {**CLASS, "tokens": "series", "fusion": "yes", "band_depth": 2, "band_mlp": [1, 2]}
 RECIPE = Recipe(epochs=3, batch_size=8, drop_path=0.3)

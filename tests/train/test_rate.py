@@ -7,31 +7,13 @@ from torch import nn
 
 from hytas.models import InputShape, build_network
 from hytas.train import Recipe, usual_rate
+from small import GATED
 
 SHAPE = InputShape(bands=12, classes=3, patch_size=3)
 
 
 def network(**genes: Any) -> nn.Module:
-    usual = {
-        "space": "hytas-wide",
-        "tokens": "pixel",
-        "patch": 3,
-        "band_width": 3,
-        "band_stride": 2,
-        "pooling": "mean",
-        "fusion": "no",
-        "embed_dim": 64,
-        "band_mixer": "conv3",
-        "band_gate": "no",
-        "band_heads": 2,
-        "band_depth": 0,
-        "pixel_mixer": "conv3",
-        "pixel_gate": "yes",
-        "pixel_heads": 2,
-        "pixel_depth": 1,
-        "band_mlp": [],
-        "pixel_mlp": [1],
-    }
+    usual = GATED | {"patch": 3, "band_mixer": "conv3", "pixel_mlp": [1]}
     return build_network(usual | genes, SHAPE)
 
 

@@ -10,26 +10,10 @@ import torch
 from hytas.errors import InputError
 from hytas.models import InputShape, build_network
 from hytas.train import DivergedError, Epoch, LabelledPixels, Recipe, loop, train
+from small import NARROW, pixels
 
 SHAPE = InputShape(bands=6, classes=3, patch_size=3)
-ARCHITECTURE = {
-    "space": "hytas",
-    "depth": 4,
-    "embed_dim": 32,
-    "num_heads": [3, 3, 3, 3],
-    "mlp_ratio": [1, 1, 1, 1],
-}
 RECIPE = Recipe(epochs=6, batch_size=8, mixup=0.2, band_noise=0.1, brightness=0.1)
-
-
-def pixels(count: int, seed: int, classes: int = 3) -> LabelledPixels:
-    """Noisy patches whose class is the pair of bands that is bright."""
-    generator = np.random.default_rng(seed)
-    targets = generator.integers(0, classes, count).astype(np.int64)
-    patches = generator.normal(0, 0.3, (count, 3, 3, 6)).astype(np.float32)
-    for index, target in enumerate(targets):
-        patches[index, :, :, 2 * target : 2 * target + 2] += 2.0
-    return LabelledPixels(lambda chosen: patches[chosen], np.arange(count), targets, 3)
 
 
 NOTHING = LabelledPixels(
@@ -41,7 +25,7 @@ NOTHING = LabelledPixels(
 
 
 def network() -> torch.nn.Module:
-    return build_network(ARCHITECTURE, SHAPE, drop_path=0.1, seed=3)
+    return build_network(NARROW, SHAPE, drop_path=0.1, seed=3)
 
 
 class KillError(Exception):
@@ -136,7 +120,7 @@ def test_what_is_no_checkpoint_of_the_network_is_refused(
     checkpoint.unlink()
     monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
     train(network(), pixels(8, 0), NOTHING, RECIPE, seed=0, checkpoint=checkpoint)
-    other = build_network({**ARCHITECTURE, "embed_dim": 48}, SHAPE, drop_path=0.1, seed=3)
+    other = build_network({**NARROW, "embed_dim": 48}, SHAPE, drop_path=0.1, seed=3)
     with pytest.raises(
         InputError, match=r"not a checkpoint of this network .*size mismatch.{1,250}$"
     ):

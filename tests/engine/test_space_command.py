@@ -213,6 +213,15 @@ def test_a_space_file_must_be_text(
         (("count", "--variable", "bands=0"), "must be 1 to 4096"),
         (("count", "--budget", "3ms-latency@none.json"), "none.json"),
         (("sample", "--budget", "2M-parms"), "did you mean 'params'?"),
+        (("count", "--variable", "bands=--5"), "must be a name, '=' and a whole number"),
+        (("count", "--variable", f"bands={10**20}"), "of at most 18 digits"),
+        (
+            ("count", "--variable", "bands=5", "--variable", "bands=6"),
+            "is given twice, as 5 and as 6",
+        ),
+        (("count", "--budget", "5\udcff-params"), "must be Unicode, without lone surrogates"),
+        (("count", "--space", "a\udcff"), "must be Unicode, without lone surrogates"),
+        (("count", "--variable", "\udcff=3"), "must be Unicode, without lone surrogates"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -222,22 +231,6 @@ def test_bad_input_is_one_line(
     assert (code, out) == (2, "")
     assert why in err
     assert err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "rule"),
-    [
-        (["--variable", "bands=--5"], "must be a name, '=' and a whole number"),
-        (["--variable", f"bands={10**20}"], "of at most 18 digits"),
-        (["--variable", "bands=5", "--variable", "bands=6"], "is given twice, as 5 and as 6"),
-    ],
-)
-def test_wrong_variables(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], rule: str
-) -> None:
-    code, _, err = hytas(capsys, "count", *arguments)
-    assert code == 2
-    assert rule in err
 
 
 def test_a_gene_that_is_there_twice(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -283,21 +276,6 @@ def test_a_space_of_more_than_128_bits(capsys: pytest.CaptureFixture[str], tmp_p
         "24 of more than 2^128 architectures of deep fit 2500-params\n"
     )
     assert json.loads(hytas(capsys, *arguments, "--json")[1])["size"] is None
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("count", "--budget", "5\udcff-params"),
-        ("count", "--space", "a\udcff"),
-        ("count", "--variable", "\udcff=3"),
-    ],
-)
-def test_bytes_that_are_no_text_are_refused(capsys, arguments) -> None:
-    status, _, error = hytas(capsys, *arguments)
-    assert status == 2
-    assert "must be Unicode, without lone surrogates" in error
-    assert error.count("\n") == 1
 
 
 def test_a_published_network_is_printed_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:

@@ -138,34 +138,24 @@ def test_only_the_proxy_at_fault_loses_its_score(shape, batch, monkeypatch) -> N
     assert result["scores"]["snip"] == scored(SMALL[:1], shape, batch, "snip", seed=0)[0]["snip"]
 
 
-def test_overflow_is_computed_again_in_float64(shape, batch, monkeypatch) -> None:
+@pytest.mark.parametrize("proxies", ["huge", "huge,beyond", "huge,broken"])
+def test_overflow_is_computed_again_in_float64(proxies, shape, batch, monkeypatch) -> None:
     def huge(layer):
         return (layer.weight.square().sum((1, 2)) * 0 + 1e30) * 1e30
 
     def beyond(layer):
         return layer.weight.double().square().sum((1, 2)) * math.inf
 
-    monkeypatch.setitem(PROXIES, "huge", Proxy(huge))
-    monkeypatch.setitem(PROXIES, "beyond", Proxy(beyond))
-    scorer = Evaluator("huge,beyond", shape, batch=batch)
-    for result in scorer.score(SMALL[:1] * 4):
-        assert result["scores"]["huge"] == pytest.approx(18e60)  # 18 linear layers of 1e60
-        assert math.isnan(result["scores"]["beyond"])
-        assert result["reasons"] == {"beyond": "inf: the score has no finite value"}
-
-
-def test_a_score_is_computed_again_whatever_fails_beside_it(shape, batch, monkeypatch) -> None:
-    def huge(layer):
-        return (layer.weight.square().sum((1, 2)) * 0 + 1e30) * 1e30
-
     def broken(layer):
         raise RuntimeError("no such layer")
 
-    monkeypatch.setitem(PROXIES, "huge", Proxy(huge))
-    monkeypatch.setitem(PROXIES, "broken", Proxy(broken))
-    (alone,) = Evaluator("huge", shape, batch=batch).score(SMALL[:1])
-    (beside,) = Evaluator("huge,broken", shape, batch=batch).score(SMALL[:1])
-    assert beside["scores"]["huge"] == alone["scores"]["huge"] == pytest.approx(18e60)
+    for function in (huge, beyond, broken):
+        monkeypatch.setitem(PROXIES, function.__name__, Proxy(function))
+    for result in Evaluator(proxies, shape, batch=batch).score(SMALL[:1] * 4):
+        assert result["scores"]["huge"] == pytest.approx(18e60)  # 18 linear layers of 1e60
+        if proxies == "huge,beyond":
+            assert math.isnan(result["scores"]["beyond"])
+            assert result["reasons"] == {"beyond": "inf: the score has no finite value"}
 
 
 @pytest.mark.parametrize(

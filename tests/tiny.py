@@ -19,11 +19,6 @@ def _write(folder: str) -> str:
     return str(path)
 
 
-GENES = {
-    "depth": [1, 2],
-    "embed_dim": [8, 12, 16, 24],
-    "num_heads": [1, 2, 3],
-    "mlp_ratio": [1, 2],
-}
+GENES = {"depth": [1, 2], "embed_dim": [8, 12, 16, 24], "num_heads": [1, 2, 3], "mlp_ratio": [1, 2]}
 SPACE = _write(tempfile.mkdtemp(prefix="hytas-tests-"))
 """The file of the space `hytas` with one or two narrow layers, 1K to 10K parameters."""

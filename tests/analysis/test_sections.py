@@ -186,9 +186,7 @@ def test_an_unknown_section_is_refused(noise: RankingTable) -> None:
         measure_section("depth", [noise], QUICK, quiet)
 
 
-def made_of_depth(
-    networks: int = 300,
-) -> tuple[list[dict[str, Any]], np.ndarray]:
+def made_of_depth(networks: int = 300) -> tuple[list[dict[str, Any]], np.ndarray]:
     """Architectures with three genes, and a figure that depends on one of them."""
     generator = np.random.default_rng(0)
     drawn: list[dict[str, Any]] = [

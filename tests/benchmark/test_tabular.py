@@ -65,9 +65,7 @@ def test_the_nearest_network_of_one_in_the_table_is_itself(made: hytas.Benchmark
         assert made.nearest(architecture) == architecture
 
 
-def test_a_search_sees_validation_accuracy_and_is_judged_by_the_test(
-    made: hytas.Benchmark,
-) -> None:
+def test_a_search_sees_validation_accuracy_and_is_judged_by_the_test(made: hytas.Benchmark) -> None:
     found = made.simulate("random", 4, seeds=1)
     told = [made.query(number, "validation") for number in range(4)]
     best = made.query(int(np.argmax(told)))

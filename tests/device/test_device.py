@@ -42,7 +42,4 @@ def test_scores_and_the_road_need_nothing_from_another_device(tmp_path) -> None:
         for one, other in zip(expected, found["scores"][name], strict=True):
             for proxy, value in one.items():
                 # A sum of signed logarithms may be near zero: there its terms' rounding counts.
-                assert other[proxy] == pytest.approx(value, rel=1e-4, abs=1e-6), (
-                    name,
-                    proxy,
-                )
+                assert other[proxy] == pytest.approx(value, rel=1e-4, abs=1e-6), (name, proxy)

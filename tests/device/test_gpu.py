@@ -36,10 +36,7 @@ def test_scores_are_those_of_the_cpu() -> None:
     for space, expected in scores("cpu").items():
         for one, other in zip(expected, found[space], strict=True):
             for name, value in one.items():
-                assert other[name] == pytest.approx(value, rel=1e-3, abs=1e-6), (
-                    space,
-                    name,
-                )
+                assert other[name] == pytest.approx(value, rel=1e-3, abs=1e-6), (space, name)
 
 
 def test_a_run_ends_with_files_that_agree(run: Path) -> None:

@@ -251,10 +251,7 @@ def test_names_of_classes_cannot_leave_their_string(
 
 
 def test_a_file_that_differs_is_refused(
-    exported: Exported,
-    written: tuple[Path, Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    exported: Exported, written: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def drift(model: Any, path: Path, card: Any) -> Path:
         text = written[0].read_text()

@@ -16,13 +16,7 @@ from small_model import SHALLOW, Exported, small_model, small_scene
 from hytas.data import PatchReader
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
-from hytas.export import (
-    ExportError,
-    check_formats,
-    check_parity,
-    export_formats,
-    export_onnx,
-)
+from hytas.export import ExportError, check_formats, check_parity, export_formats, export_onnx
 from hytas.export.onnx_file import seal, take_dtype
 from hytas.model_card import DTYPES, ModelCard
 

@@ -12,14 +12,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from small_model import (
-    CONVOLVED,
-    SHALLOW,
-    Exported,
-    small_model,
-    small_scene,
-    wide_architecture,
-)
+from small_model import CONVOLVED, SHALLOW, Exported, small_model, small_scene, wide_architecture
 
 from hytas.deploy import DeployedModel
 from hytas.export import FORMATS, Evidence, ExportError, export_checked, export_formats
@@ -69,11 +62,7 @@ def reduced_files(
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [
-        ("attention", "onnx-fp16"),
-        ("attention", "onnx-int8"),
-        ("gated convolutions", "onnx-fp16"),
-    ],
+    [("attention", "onnx-fp16"), ("attention", "onnx-int8"), ("gated convolutions", "onnx-fp16")],
 )
 def test_reduced_precision_passes_with_figures(
     reduced_files: dict[str, tuple[Exported, dict[str, dict]]], kind: str, name: str

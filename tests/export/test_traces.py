@@ -18,9 +18,7 @@ from hytas.export.onnx_file import to_onnx
 
 
 @pytest.mark.skipif("HYTAS_TRACE_ANEW" in os.environ, reason="no graph is reused")
-def test_a_graph_with_other_weights_is_that_of_its_network(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_graph_with_other_weights_is_that_of_its_network(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = small_scene()
     model, card = small_model(scene)
     patches = PatchReader(scene.cube, 5)(np.arange(0, 300, 7))

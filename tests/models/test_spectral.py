@@ -125,11 +125,7 @@ def test_a_last_layer_of_what_is_read_is_the_whole_layer(tokens: str, pooling: s
 
 @pytest.mark.parametrize(
     ("scene", "bands", "classes", "group"),
-    [
-        ("indian", 200, 16, 3),
-        ("houston", 144, 15, 3),
-        ("pavia", 103, 9, 7),
-    ],
+    [("indian", 200, 16, 3), ("houston", 144, 15, 3), ("pavia", 103, 9, 7)],
 )
 def test_size_is_the_published_one_and_the_fusions(
     shared, scene: str, bands: int, classes: int, group: int

@@ -36,11 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 @pytest.mark.parametrize(
     "names",
-    [
-        SCRIPTS,
-        ("cost $\\frac$", "a$b$c", "_x", "50 % & <more>"),
-        ("\udcff", "\x00", "a\nb", ""),
-    ],
+    [SCRIPTS, ("cost $\\frac$", "a$b$c", "_x", "50 % & <more>"), ("\udcff", "\x00", "a\nb", "")],
 )
 def test_no_name_stops_a_picture_or_warns(
     tmp_path: Path, suffix: str, names: tuple[str, ...]

@@ -158,9 +158,7 @@ def released_supernet(shape: InputShape, seed: int) -> dict[str, Tensor]:
 
 
 def score(
-    architectures: list[dict[str, Any]],
-    scorer: Evaluator,
-    seed: int = 0,
+    architectures: list[dict[str, Any]], scorer: Evaluator, seed: int = 0
 ) -> list[dict[str, float]]:
     """The scores that `scorer` gives the released networks."""
     dtype = scorer.setting.pool.dtype

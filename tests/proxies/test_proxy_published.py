@@ -51,8 +51,7 @@ def correlations(shared, scene: str, rows: int, columns: dict[str, str]) -> dict
     return {
         proxy: float(
             spearmanr(
-                [result[proxy] for result in results],
-                [float(row[column]) for row in table],
+                [result[proxy] for result in results], [float(row[column]) for row in table]
             ).statistic
         )
         for proxy, column in columns.items()

@@ -194,11 +194,7 @@ def test_racers_and_methods_are_compared_on_the_same_folds() -> None:
 
 
 def test_the_best_racers_decide_whether_a_method_votes() -> None:
-    rungs = {
-        A: [result(0, 0.9, 0, 0)],
-        B: [result(1, 0.5, 1, 1)],
-        C: [result(2, 0.4, 1, 0)],
-    }
+    rungs = {A: [result(0, 0.9, 0, 0)], B: [result(1, 0.5, 1, 1)], C: [result(2, 0.4, 1, 0)]}
     # The mean of all three is .6; of 20 pixels the method has 12 right, then 3.
     for right, agreed in ((12, 0.5), (3, 1.0)):
         votes = [vote(name, right, 1, 0) for name in ("svm", "rf")]

@@ -9,16 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small_race import (
-    Counting,
-    Small,
-    build,
-    figures,
-    race_task,
-    ranked,
-    results,
-    without_time,
-)
+from small_race import Counting, Small, build, figures, race_task, ranked, results, without_time
 from torch import Tensor, nn
 
 from hytas.errors import InputError
@@ -242,13 +233,7 @@ def test_where_all_of_a_rung_fail_the_next_take_their_place(store: EvaluationSto
     counted = Counting(fails_late)
     winner = race(race_task(build=counted), ranked(5), store, **FIVE)
     early = [item for item in results(store) if item.steps == 3]
-    order = [
-        item.key[0]
-        for item in sorted(
-            early,
-            key=lambda item: -USUAL(item.figures),
-        )
-    ]
+    order = [item.key[0] for item in sorted(early, key=lambda item: -USUAL(item.figures))]
     tried = [by_id(ranked(5))[width] for width in counted.widths[5:]]
     assert tried == order[:4]
     assert winner.finalist.id in order[2:4]

@@ -52,10 +52,7 @@ def whole(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path,
 
 @pytest.mark.parametrize("worth", [2.0, -1.0])
 def test_the_better_weights_ship(
-    worth: float,
-    scene: Scene,
-    whole: tuple[Path, list[bytes]],
-    monkeypatch: pytest.MonkeyPatch,
+    worth: float, scene: Scene, whole: tuple[Path, list[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, _ = whole
     for path in (folder / "weights.safetensors", *folder.glob("held-out-*.npz")):
@@ -88,10 +85,7 @@ class KillError(Exception):
 
 
 def test_interrupted_equals_uninterrupted(
-    scene: Scene,
-    whole: tuple[Path, list[bytes]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    scene: Scene, whole: tuple[Path, list[bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hytas.train.loop.CHECKPOINT_SECONDS", 0.0)
 

@@ -110,8 +110,7 @@ def test_a_whole_run_is_left_as_it_is(scene: Scene, run: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "damaged",
-    [{"model.onnx": emptied}, {"model.pt": flipped, "metrics.json": truncated}],
+    "damaged", [{"model.onnx": emptied}, {"model.pt": flipped, "metrics.json": truncated}]
 )
 def test_exported_files_are_made_again(
     scene: Scene, run: Path, whole: Path, damaged: dict[str, Damage]

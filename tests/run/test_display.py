@@ -49,11 +49,7 @@ def test_durations_are_short() -> None:
         "3 min left",
         "1 h 23 min left",
     ]
-    assert [duration(value) for value in (42.2, 187.0, 3727.0)] == [
-        "42 s",
-        "3:07 min",
-        "1:02:07 h",
-    ]
+    assert [duration(value) for value in (42.2, 187.0, 3727.0)] == ["42 s", "3:07 min", "1:02:07 h"]
 
 
 def shown(terminal: bool, width: int = 80) -> str:

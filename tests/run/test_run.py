@@ -231,10 +231,7 @@ def test_leftovers_of_a_kill_go_and_files_of_ones_own_stay(tmp_path: Path) -> No
 def test_space_without_a_network_is_refused_at_once(scene: Scene, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="image_size 7: must be 8 to 4096 in space s3"):
         run_pipeline(
-            replace(SEARCH_ONLY, space="s3", budget=None),
-            scene,
-            tmp_path / "run",
-            device="cpu",
+            replace(SEARCH_ONLY, space="s3", budget=None), scene, tmp_path / "run", device="cpu"
         )
     assert not (tmp_path / "run").exists()
 
@@ -299,12 +296,7 @@ def test_further_seeds_train_the_same_on_any_workers(scene: Scene, tmp_path: Pat
     for workers in ("1", "2"):
         run = tmp_path / workers
         run_pipeline(
-            replace(TRAINED, seeds=2),
-            scene,
-            run,
-            device="cpu",
-            report=report,
-            workers=workers,
+            replace(TRAINED, seeds=2), scene, run, device="cpu", report=report, workers=workers
         )
         weights.append((run / "seed-1" / "weights.safetensors").read_bytes())
     assert weights[0] == weights[1]

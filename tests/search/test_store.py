@@ -134,11 +134,7 @@ def test_ballots_come_back_and_others_take_their_place(tmp_path: Path) -> None:
     first = MethodVote("svm", 0, 9, 7, b"\1\0\2\0")
     with EvaluationStore(path) as store:
         store.replace_votes([first, replace(first, method="rf"), replace(first, fold=1)])
-        assert store.votes() == [
-            replace(first, method="rf"),
-            first,
-            replace(first, fold=1),
-        ]
+        assert store.votes() == [replace(first, method="rf"), first, replace(first, fold=1)]
         store.replace_votes([replace(first, right=3)])
         assert store.votes() == [replace(first, right=3)]
         store.replace_votes([])

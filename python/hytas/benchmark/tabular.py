@@ -6,14 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from hytas.analysis.simulation import (
-    AskTell,
-    Pool,
-    Simulation,
-    maker_of,
-    simulate,
-    space_of_all,
-)
+from hytas.analysis.simulation import AskTell, Pool, Simulation, maker_of, simulate, space_of_all
 from hytas.analysis.tables import BENCHMARK_TABLE, OF_SEED, TARGET, RankingTable, read_table
 from hytas.benchmark.vit_tables import SUFFIXES, VIT_TABLES, remote_file, vit_table
 from hytas.data.datasets import fetch

@@ -20,14 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hytas.export.onnx_file import (
-    OPSET,
-    example_patches,
-    finish,
-    inference_copy,
-    take_dtype,
-    trace,
-)
+from hytas.export.onnx_file import OPSET, example_patches, finish, inference_copy, take_dtype, trace
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel, as_network
 from hytas.models.layers import probabilities

@@ -163,6 +163,7 @@ def test_the_command_line_wins(tmp_path: Path, configured: Any) -> None:
     config, _, _ = configured("--config", path, "--race-steps", 50, "--split", "blocks")
     assert (config.race_steps, config.race_epochs) == (50, None)
     assert (config.split.kind, config.split.fold, config.split.folds) == ("blocks", 0, 5)
+    path.write_text(path.read_text(), encoding="utf-8-sig")  # as Notepad of Windows saves it
     config, _, _ = configured("--config", path, "--fold", 2)
     assert (config.split.kind, config.split.fold, config.split.folds) == ("folds", 2, 3)
 
@@ -171,6 +172,7 @@ def test_the_command_line_wins(tmp_path: Path, configured: Any) -> None:
     ("text", "words"),
     [
         ("budget = ", "is not TOML"),
+        ("budget = 1M-params", "is not TOML .*; texts need quotes"),
         ("budgett = 1", "unknown key 'budgett'; did you mean budget"),
         (
             'budget = "1M-params"\n[split]\nblok = 3',

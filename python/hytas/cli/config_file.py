@@ -172,9 +172,10 @@ def _values(path: Path) -> dict[str, Any]:
         values = values.get("config", values) if isinstance(values, dict) else values
     else:
         try:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
+            values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
         except (ValueError, RecursionError) as error:  # ValueError: a number of 5000 digits, too
-            raise InputError("config", path, f"is not TOML ({error})") from None
+            hint = "texts need quotes, and a backslash in them is doubled"
+            raise InputError("config", path, f"is not TOML ({error})", hint) from None
     if not isinstance(values, dict):
         raise InputError("config", path, "must hold keys and values")
     return values

@@ -134,7 +134,9 @@ def test_structures_and_cells_pass_the_check_of_tags(tmp_path, cube, labels):
 def test_not_a_scene(mat, labels, cube):
     assert "has one band; a scene needs at least 2" in refused(mat(gt=labels))
     for listed in (mat(x=labels), mat(Y=labels, nRow=9, nCol=11)):
-        assert "if its matrix lists pixels, reshape it to (height, width, bands)" in refused(listed)
+        message = refused(listed)
+        assert "if its matrix lists pixels, reshape it to (height, width, bands)" in message
+        assert message.endswith("if it is a table of spectra, name label_column")
     np.save(mat().with_suffix(".npy"), {"cube": cube}, allow_pickle=True)
     assert refused(mat().with_suffix(".npy")).endswith("such as with numpy.savez")
     message = refused(mat(a=np.zeros((2, 3, 4, 5)), b=labels))

@@ -102,6 +102,14 @@ def test_wavelengths_may_be_attributes_of_the_array() -> None:
     assert cube_of(array).wavelengths.tolist() == [410, 420.5, 431]
 
 
+def test_wavelengths_may_be_descriptions_of_the_bands() -> None:
+    array = made().drop_vars(["wavelength", "fwhm"])
+    array.attrs["long_name"] = ("410.0 nm", "420.5 nm", "431.0 nm")  # as rioxarray has them
+    assert cube_of(array).wavelengths.tolist() == [410, 420.5, 431]
+    array.attrs["long_name"] = ("B1", "B2", "B3")
+    assert cube_of(array).wavelengths is None
+
+
 def test_an_array_of_numpy_needs_no_xarray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "xarray")
     assert not is_data_array(np.zeros((2, 2, 2)))

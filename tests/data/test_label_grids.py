@@ -68,6 +68,7 @@ OTHERS = [
     (PLACE @ Affine.translation(-5, -3), UTM, "shifted by 3 rows and 5 columns"),
     (PLACE @ Affine.translation(0.4, 0), UTM, "shifted by 0 rows and -0.4 columns"),
     (PLACE @ Affine.translation(0, HEIGHT) @ Affine.scale(1, -1), UTM, "first row is the south"),
+    (PLACE @ Affine.translation(WIDTH, 0) @ Affine.scale(-1, 1), UTM, "mirrored"),
     (from_origin(400000, 5800000, 60, 60), UTM, "from pixels of 60 x 60 to 30 x 30"),
     (PLACE @ Affine.translation(3, 2) @ Affine.rotation(20), UTM, "rotated"),
     (from_origin(13.53, 52.345, PIXELS, PIXELS), "EPSG:4326", "from EPSG:4326 to EPSG:32633"),

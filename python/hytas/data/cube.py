@@ -282,7 +282,9 @@ def find_cube(
         require_number(cubes[0], contents, argument)
     flat = [each for each in contents.variables if _is_flat(each)]
     is_table = len(flat) == 1 and len(flat[0].shape) == 2 and not flat[0].dims
-    hint = "if its matrix lists pixels, reshape it to (height, width, bands)" if is_table else ""
+    hint = "if its matrix lists pixels, reshape it to (height, width, bands)" * is_table
+    if is_table and argument == "data":
+        hint += "; if it is a table of spectra, name `label_column`"
     if len(flat) == 1 and (len(contents.variables) == 1 or len(flat[0].shape) == 3):
         rule = f"{flat[0]} has one band; a scene needs at least 2"
         raise InputError(argument, contents.path, rule, hint)

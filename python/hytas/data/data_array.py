@@ -18,6 +18,7 @@ from hytas.data.axes import BAND, COLUMN, ROW, role_of
 from hytas.data.band_lists import band_facts
 from hytas.data.grid import Grid, Transform
 from hytas.data.record import BandFacts, Contents, Variable, plain
+from hytas.data.wavelengths import in_descriptions, nanometres
 from hytas.errors import InputError
 from hytas.types import Array, Floats
 
@@ -113,10 +114,22 @@ def cube_of(array: Any, argument: str = "cube") -> ArrayCube:
     cube = array.isel({dim: 0 for dim in array.dims if dim not in axes}).transpose(*axes)
     lists = {key: each for key, each in cube.coords.items() if each.dims == (axes[2],)}
     variable = _variable("cube", cube[:1, :1])
-    further = (_variable(*each) for each in lists.items())
+    further = [_variable(*each) for each in lists.items()]
+    further += _described(array, axes[2])
     contents = Contents(Path(argument), "DataArray", (variable, *further))
     facts, notes = band_facts(contents, variable, 2)
     return ArrayCube(cube, grid_of(cube, *axes[:2]), facts, nodata_of(array), tuple(notes))
+
+
+def _described(array: Any, band: Any) -> list[Variable]:
+    """Return the wavelengths in descriptions of bands, where rioxarray keeps those of a GeoTIFF."""
+    texts = array.attrs.get("long_name")
+    if not isinstance(texts, tuple | list) or len(texts) != array.sizes[band]:
+        return []
+    named, unit = in_descriptions([str(text) for text in texts])
+    values, _ = nanometres(named or [], unit)
+    facts = {"dims": (str(band),), "attributes": {"units": "nm"}}
+    return [] if values is None else [Variable.of_array("wavelength", values, **facts)]
 
 
 def _variable(name: Any, array: Any) -> Variable:

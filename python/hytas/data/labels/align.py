@@ -115,6 +115,8 @@ def _difference(own: Grid, cube: Grid) -> str:
         return "its first row is the southernmost" if own.is_south_up else "the cube is south-up"
     if own.is_rotated or cube.is_rotated:
         return "rotated"
+    if own.pixel_size == cube.pixel_size:
+        return "mirrored"
     sizes = [" x ".join(f"{side:.6g}" for side in grid.pixel_size or ()) for grid in (own, cube)]
     return f"from pixels of {sizes[0]} to {sizes[1]}"
 

@@ -54,7 +54,7 @@ const ElementType& element_type_of_envi(int code) {
 }
 
 Api::Api(const std::string& library) {
-    // onnxruntime from 1.31 on would write figures of its use to the disk, and send them.
+    // onnxruntime from 1.29 on would write figures of its use to the disk, and send them.
     setenv("ORT_DISABLE_TELEMETRY", "1", 0);
     void* opened = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (opened == nullptr) throw Error("library: " + std::string(dlerror()));

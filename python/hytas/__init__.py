@@ -7,7 +7,7 @@ from typing import Any
 
 __version__ = version("hytas")
 
-# onnxruntime from 1.31 on and Ray send figures of their use to their makers, and onnxruntime keeps
+# onnxruntime from 1.29 on and Ray send figures of their use to their makers, and onnxruntime keeps
 # them in the cache folder. They read these variables when they are imported or started.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

@@ -271,6 +271,10 @@ class TestPictures:
         assert note == f"{by_number} 1 is corn, 2 is rye, 3 is soy"
         without = {"class 1": 1, "class 2": 2, "class 3": 3}
         assert labels_on_grid(tmp_path / "gt.npy", grid, class_ids=without).notes == ()
+        (note,) = labels_on_grid(
+            tmp_path / "gt.npy", grid, class_ids={**without, "class 4": 4}
+        ).notes
+        assert note.startswith("the label map has no class 4, which the model has: if its labels")
         ids["Corn"] = 4
         labels = labels_on_grid(tmp_path / "gt.npy", grid, class_names=names, class_ids=ids)
         np.testing.assert_array_equal(labels.maps[0][1], np.array([0, 4, 3, 2])[truth])

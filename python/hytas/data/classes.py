@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.labels.names import by_number, is_unnamed
+from hytas.data.labels.names import by_number, from_0, is_unnamed
 from hytas.data.scene import Scene
 from hytas.errors import InputError
 
@@ -39,22 +39,12 @@ def class_indices(
 def number_notes(
     scene: Scene, ids: Sequence[int], names: Sequence[str], owner: str
 ) -> tuple[str, ...]:
-    """Return notes on a scene that does not name its classes: numbers match them, and may be wrong.
-
-    If they count from 0, they are those of the other one less 1, without 0, which is read as
-    unlabelled.
-    """
+    """Return notes on a scene that does not name its classes: numbers match them."""
     own = zip(scene.class_ids, scene.class_names, strict=True)
     if not all(is_unnamed(name, number) for number, name in own):
         return ()
     notes = by_number(f"{scene.name} names", owner, dict(zip(ids, names, strict=True)))
-    if set(scene.class_ids) == set(ids) or {*scene.class_ids} != {i - 1 for i in ids} - {0}:
-        return notes
-    return (
-        *notes,
-        f"{scene.name} has no class {max(ids)}, which {owner} has: if its labels count from 0, and "
-        "not from 1, add 1 to them",
-    )
+    return (*notes, *from_0(scene.name, scene.class_ids, owner, ids))
 
 
 def with_classes(scene: Scene, ids: Sequence[int], names: Sequence[str], owner: str) -> Scene:

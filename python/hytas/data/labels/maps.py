@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.labels.names import from_0
 from hytas.data.labels.shapes import Colour
 from hytas.errors import InputError
 from hytas.types import Array, Mask
@@ -121,15 +122,10 @@ def join(maps: Sequence[tuple[str, Array]]) -> Labels:
     return Labels(np.maximum(train, test), train, test, class_ids, tuple(notes))
 
 
-def _shifted(maps: Sequence[tuple[str, npt.NDArray[np.int64]]]) -> list[str]:
-    """Return a remark if the second map may count from 0: its ids are those of the first less 1."""
-    (first, ids), (second, others) = [(name, {*np.unique(m).tolist()} - {0}) for name, m in maps]
-    if others == ids or others != {number - 1 for number in ids} - {0}:
-        return []
-    return [
-        f"{second} has no class {max(ids)}, which {first} has: if its labels count from 0, and not "
-        "from 1, add 1 to them"
-    ]
+def _shifted(maps: Sequence[tuple[str, npt.NDArray[np.int64]]]) -> tuple[str, ...]:
+    """Return a note if the second map may count from 0, where the first counts from 1."""
+    (first, ids), (second, own) = [(name, {*np.unique(m).tolist()} - {0}) for name, m in maps]
+    return from_0(second, own, first, ids)
 
 
 def _unite(

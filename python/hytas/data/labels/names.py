@@ -132,6 +132,20 @@ def by_number(subject: str, owner: str, classes: Mapping[int, str]) -> tuple[str
     return (f"{subject} no classes, so numbers are those of {owner}: {listed(named)}",)
 
 
+def from_0(subject: str, own: Iterable[int], owner: str, ids: Iterable[int]) -> tuple[str, ...]:
+    """Return a note if labels may count from 0.
+
+    Their ids are then those of the other ones less 1, without 0, which is read as unlabelled.
+    """
+    given, others = set(own), set(ids)
+    if given == others or given != {number - 1 for number in others} - {0}:
+        return ()
+    return (
+        f"{subject} has no class {max(others)}, which {owner} has: if its labels count from 0, and "
+        "not from 1, add 1 to them",
+    )
+
+
 def is_unnamed(name: str, number: int) -> bool:
     """Return whether the name of a class is made from its number."""
     return name in (f"class {number}", f"label {number - 1}")

@@ -17,6 +17,7 @@ from hytas.data.labels.maps import LabelMaps, check_map
 from hytas.data.labels.names import (
     by_number,
     esri_classes,
+    from_0,
     gdal_classes,
     is_no_class,
     renamed,
@@ -256,9 +257,9 @@ def _with_class_ids(classes: _Classes, class_ids: Mapping[str, int], raw: find.R
         unknown = [name for name in others if name]
         notes = [f"classes are compared by their numbers: the model has no {listed(unknown)}"]
         if not unknown:
-            notes = [
-                *by_number("the labels name", "the model", {i: n for n, i in class_ids.items()})
-            ]
+            of_model = {number: name for name, number in class_ids.items()}
+            notes = [*by_number("the labels name", "the model", of_model)]
+            notes += from_0("the label map", classes.ids, "the model", of_model)
         return classes._replace(notes=[*classes.notes, *notes])
     old, new = np.array([0, *classes.ids]), np.array([0, *(class_ids[name] for name in own)])
     maps = [new[np.searchsorted(old, values)] for values in classes.maps]

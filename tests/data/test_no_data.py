@@ -1,5 +1,7 @@
 """Values that stand for no data, declared or not, and values that float32 cannot hold."""
 
+import re
+
 import numpy as np
 import pytest
 import tifffile
@@ -66,6 +68,19 @@ def test_fill_in_all_bands_but_one_is_named():
     cube[:, 10:13, 0] = 1.0  # a mask, or a number of the row
     (note,) = scene_from_arrays(cube, labels).notes
     assert note.startswith(f"{3 * len(cube)} pixels hold -9999 in most bands")
+
+
+@pytest.mark.parametrize("mark", [-9999.0, -32768.0])
+def test_a_mark_in_some_bands_is_named(mark):
+    scene = synthetic_scene()
+    cube = scene.cube.astype(np.float64)
+    cube[:5, :, 3:6] = mark  # as where a second detector sees less
+    (note,) = scene_from_arrays(cube, scene.labels).notes
+    words = rf"[\d.]+% of the values of labelled pixels are {mark:g}: .*set nodata to {mark:g}"
+    assert re.fullmatch(words, note)
+    assert scene_from_arrays(cube, scene.labels, nodata=mark).notes == ()
+    (note,) = undeclared_in_rows(cube, None, np.arange(cube.shape[2]))
+    assert f"of the values of the others are {mark:g}" in note
 
 
 def test_a_cube_without_labels_is_searched_by_rows():

@@ -14,7 +14,6 @@ PARTS = ("config", "architecture", "metrics")
 
 def describe_run(path: Path) -> Finding:
     """Return the files of a run, its configuration, its winner and its figures."""
-    from hytas.data.readers.table import scene_in
     from hytas.files import parse_json
     from hytas.manifest import Manifest
 
@@ -25,6 +24,8 @@ def describe_run(path: Path) -> Finding:
         if (file := path / f"{name}.json").is_file():
             facts[name] = parse_json(file.read_bytes(), f"path: {file}")
     if not any(name in facts for name in PARTS):
+        from hytas.data.readers.table import scene_in
+
         rule = "is not a run folder: it holds no config.json"
         raise InputError("path", path, rule, scene_in(path))
     if (model := path / MODEL).is_file():

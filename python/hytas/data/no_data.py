@@ -12,6 +12,8 @@ from hytas.types import Array, Mask
 
 USUAL = (32767.0, 65535.0)
 """Common no-data values, besides the largest value of a type."""
+MARKS = (-9999.0, -32768.0)
+"""No-data values that no sensor measures, not even in a single band."""
 MOST_NAMED = 3
 MOST_SAMPLED = 10**6
 MOST_ROWS = 16
@@ -73,26 +75,30 @@ def valid_mask(cube: Array, nodata: float | None, bands: Sequence[int] | Bands) 
     return measured
 
 
-def undeclared(cube: Array, measured: Mask, labelled: Mask, bands: Bands) -> tuple[str, ...]:
-    """Return a note on pixels with one value in most bands that looks like a no-data value.
+def undeclared(
+    cube: Array, measured: Mask, labelled: Mask, bands: Bands, nodata: float | None = None
+) -> tuple[str, ...]:
+    """Return notes on values that look like a no-data value, in most bands of a pixel or in some.
 
-    The value must lie outside the range of the labelled pixels, without their lowest and highest
-    thousandth. In addition it must be a usual no-data value, be negative while labelled pixels are
-    not, or be farther away than the width of that range. Zeros give a note if they are not few, and
-    most values of labelled pixels are above 0: a map shows them as a class.
+    In most bands, the value must lie outside the range of the labelled pixels, without their lowest
+    and highest thousandth. In addition it must be a usual no-data value, be negative while labelled
+    pixels are not, or be farther away than the width of that range. Zeros give a note if they are
+    not few, and most values of labelled pixels are above 0: a map shows them as a class. In some
+    bands the value must be one of `MARKS`.
 
     Args:
         cube: (H, W, B).
         measured: (H, W), pixels that are finite and not known to be empty.
         labelled: (H, W).
         bands: indices of the bands to check.
+        nodata: the no-data value that is known.
     """
     every = max(1, int(labelled.sum()) * len(bands) // MOST_SAMPLED)
     lines = (
         (line[seen][:, bands], has_label[seen])
         for line, seen, has_label in zip(cube, measured, labelled, strict=True)
     )
-    return _remark(lines, every, "pixels", "labelled pixels")
+    return _remark(lines, every, "pixels", "labelled pixels", nodata)
 
 
 def undeclared_in_rows(
@@ -117,13 +123,13 @@ def undeclared_in_rows(
             yield values, np.ones(len(values), np.bool_)
 
     seen = f"{seen} in {len(rows)} of {height} rows" if len(rows) < height else seen
-    return _remark(lines(), every, seen, "the others")
+    return _remark(lines(), every, seen, "the others", nodata)
 
 
 def _remark(
-    lines: Iterable[tuple[Array, Mask]], every: int, seen: str, others: str
+    lines: Iterable[tuple[Array, Mask]], every: int, seen: str, others: str, nodata: float | None
 ) -> tuple[str, ...]:
-    """Return a note on odd values in most bands of the pixels (N, B) of `lines`.
+    """Return notes on odd values in most bands, or in some, of the pixels (N, B) of `lines`.
 
     The masks (N,) select the pixels to compare with; every `every`-th value of these is used.
     """
@@ -145,13 +151,20 @@ def _remark(
     odd = {v: n for v, n in filled.items() if _is_odd(v, low, high, compared.dtype)}
     if filled.get(0.0, 0) >= LEAST_ZEROS * pixels and np.median(compared) > 0:
         odd[0.0] = filled[0.0]
+    marks = [mark for mark in MARKS if mark not in (nodata, *odd) and (compared == mark).any()]
+    in_some = tuple(
+        f"{(compared == mark).mean():.1%} of the values of {others} are {mark:g}: if that is a "
+        f"no-data value, set nodata to {mark:g}"
+        for mark in marks
+    )
     if not odd:
-        return ()
+        return in_some
     common = sorted(odd, key=lambda value: -odd[value])
     named = " or ".join(f"{value:.9g}" for value in common[:MOST_NAMED])
     return (
         f"{sum(odd.values())} {seen} hold {named} in most bands, unlike {others}: if that "
         f"is a no-data value, set nodata to {common[0]:.9g}",
+        *in_some,
     )
 
 

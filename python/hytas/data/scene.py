@@ -245,7 +245,7 @@ def _masked(
         )
     if unmeasured := int((~(valid | labelled)).sum()):
         notes.append(f"{unmeasured} unlabelled pixels with NaN or infinite values masked")
-    fills = undeclared(cube, valid & ~empty, joined.labels > 0, used)
+    fills = undeclared(cube, valid & ~empty, joined.labels > 0, used, nodata)
     return joined, valid & ~empty, (*notes, *fills)
 
 

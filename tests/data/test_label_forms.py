@@ -1,5 +1,6 @@
 """Forms of label files: pictures, no-data values, names and colours."""
 
+import re
 from pathlib import Path
 
 import h5py
@@ -377,6 +378,8 @@ class TestNames:
         scene = load_scene(data, path)
         assert scene.class_names == ("wheat", "rye", "peas")
         assert scene.class_colours == ((1, 9, 8), (2, 9, 8), (3, 9, 8))
+        beside.write_text(re.sub("<Usage>.</Usage>", "<Usage>0</Usage>", beside.read_text()))
+        assert load_scene(data, path).class_names == ("wheat", "rye", "peas")
         for wrong in ("<a", "<!DOCTYPE a [<!ENTITY b 'c'>]><PAMDataset/>", "<PAMDataset/>"):
             beside.write_text(wrong)
             assert load_scene(data, path).class_names == ("class 1", "class 2", "class 3")

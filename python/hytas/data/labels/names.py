@@ -198,15 +198,19 @@ def gdal_classes(path: Path) -> tuple[dict[int, str], dict[int, Colour]]:
     }
     names, colours = {k: v for k, v in names.items() if v}, _colours_of(levels)
     if (table := band.find("GDALRasterAttributeTable")) is not None:
-        columns = [field.findtext("Usage", "") for field in table.findall("FieldDefn")]
+        fields = table.findall("FieldDefn")
+        columns = [field.findtext("Usage", "") for field in fields]
+        by_name = [field.findtext("Name", "").lower() for field in fields]
         rows = [[cell.text or "" for cell in row.findall("F")] for row in table.findall("Row")]
         for row in rows:
-            cells = dict(zip(columns, row, strict=False))
-            value = cells.get(_VALUE) or cells.get(_VALUE_RANGE, "")
+            # ArcGIS gives its columns no usage.
+            cells = dict(zip(by_name, row, strict=False)) | dict(zip(columns, row, strict=False))
+            value = cells.get(_VALUE) or cells.get(_VALUE_RANGE) or cells.get("value", "")
             if not _WHOLE.fullmatch(value):
                 continue
             number = int(float(value))
-            if name := cells.get(_NAME, "").strip():
+            named = (cells.get(column, "").strip() for column in (_NAME, *_NAME_COLUMNS))
+            if name := next(filter(None, named), ""):
                 names[number] = name
             colours |= _colours_of({number: [cells.get(each, "") for each in _RGB]})
     return names, colours

@@ -87,11 +87,26 @@ def test_lists_of_files_must_fit() -> None:
         RunConfig(data=["a", "b"], labels=["a"])
     with refuses("test_labels", None, "2 given for 1 scene; give one for each `test_data`"):
         RunConfig(test_data=["a"], test_labels=["a", "b"])
+    with refuses("labels", None, "3 given for 1 scene; .*, a training and a test map"):
+        RunConfig(data="a", labels=["b", "c", "d"])
     with refuses("scale_by", "sun", "must be one of training, scene"):
         RunConfig(scale_by="sun")
     assert RunConfig(data=["a"], labels=["b"]) == RunConfig(data="a", labels="b")
     listed = RunConfig(data=["a", "b"], test_data=["c"])
     assert RunConfig.from_dict(json.loads(json.dumps(listed.to_dict()))) == listed
+
+
+def test_two_label_files_of_a_scene_are_its_training_and_test_map(tmp_path: Path) -> None:
+    cube = np.arange(60, dtype=np.int16).reshape(4, 5, 3)
+    train, test = np.zeros((2, 4, 5), np.uint8)
+    train[0, :4] = test[2, :4] = 1, 2, 1, 2
+    for name, values in {"cube": cube, "train": train, "test": test}.items():
+        np.save(tmp_path / f"{name}.npy", values)
+    paths = {name: str(tmp_path / f"{name}.npy") for name in ("cube", "train", "test")}
+    settings = RunConfig(data=paths["cube"], labels=[paths["train"], paths["test"]])
+    scene = RunConfig.from_dict(json.loads(json.dumps(settings.to_dict()))).load_scene()
+    np.testing.assert_array_equal(scene.train, train)
+    np.testing.assert_array_equal(scene.test, test)
 
 
 def test_a_scene_without_parts_is_as_before() -> None:

@@ -16,8 +16,8 @@ from hytas.data.spectra.table import Spectra
 from hytas.errors import InputError
 from hytas.settings import SCALE_BY
 
-Files = tuple[str, str | None]
-"""A scene's file, and the file of its labels, if it is another."""
+Files = tuple[str, str | tuple[str, ...] | None]
+"""A scene's file, and the files of its labels, if they are others."""
 
 
 def load_scenes(

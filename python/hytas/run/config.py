@@ -378,16 +378,18 @@ def _paired(data: Listed, labels: Listed, kind: str = "") -> list[Files]:
     """Return the file of each scene with that of its labels, or None.
 
     Args:
-        labels: files of their labels, in the same order; or none at all.
+        labels: files of their labels, in the same order; or none at all. Two files for a single
+            scene that trains are its training and its test map.
         kind: what the names of the settings begin with: "" or "test_".
     """
     scenes, maps = listed(data), listed(labels)
+    if (len(scenes), len(maps), kind) == (1, 2, ""):
+        return [(scenes[0], tuple(maps))]
     if maps and len(maps) != len(scenes):
         number = "1 scene" if len(scenes) == 1 else f"{len(scenes)} scenes"
-        hint = (
-            f"give one for each `{kind}data`, in the same order; a training and a test map of one "
-            "scene lie in one file (`labels_key`)"
-        )
+        hint = f"give one for each `{kind}data`, in the same order"
+        if not kind:
+            hint += "; of a single scene, a training and a test map"
         raise InputError(f"{kind}labels", rule=f"{len(maps)} given for {number}", hint=hint)
     return list(zip(scenes, maps or (None,) * len(scenes), strict=True))
 

@@ -131,7 +131,8 @@ class DataSettings:
     labels: str | Sequence[str] | None = _labels(
         None,
         "File of the label map, if it is another file; or of polygons or points (GeoJSON, "
-        "GeoPackage, Shapefile, CSV, ENVI ROI). Of several scenes, one for each, in order.",
+        "GeoPackage, Shapefile, CSV, ENVI ROI). Of several scenes, one for each, in order. Of one "
+        "scene also two: a training and a test map.",
         most_used=True,
         rule=_by(plain_if_one),
     )

@@ -49,3 +49,14 @@ def test_the_parameters_are_settings_of_a_run(
     text = str(HSIClassifier.__doc__)
     assert all(f"    {name}: " in text for name in PARAMETERS)
     assert RunConfig().strategy == HSIClassifier().strategy
+
+
+def test_masked_arrays_are_refused() -> None:
+    cube, labels = np.ones((8, 8, 4)), np.repeat([1, 2], 32).reshape(8, 8)
+    for argument, given in (
+        ("cube", (np.ma.masked_array(cube, mask=cube > 0), labels)),
+        ("labels", (cube, np.ma.masked_equal(labels, 2))),
+        ("cube", (np.ma.masked_array(cube[0], mask=cube[0] > 0), labels[0])),
+    ):
+        with pytest.raises(InputError, match=f"{argument}: is a masked array"):
+            HSIClassifier().fit(*given)

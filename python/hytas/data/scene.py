@@ -192,7 +192,7 @@ def scene_from_arrays(
     Raises:
         InputError: the arrays are not a scene; in one line.
     """
-    cube = _array("data", cube)
+    cube = unmasked("data", cube)
     check_cube(cube, "data")
     maps = _checked_maps(cube, labels, train, test, map_names)
     nodata = as_stored(nodata, cube.dtype)
@@ -302,13 +302,13 @@ def _checked_maps(
 ) -> list[tuple[str, Array]]:
     """Return the maps with their names; they must have the height and width of the cube."""
     if labels is not None:
-        maps = [(names[0] if names else "labels", _array("labels", labels))]
+        maps = [(names[0] if names else "labels", unmasked("labels", labels))]
     elif train is None or test is None:
         rule = "missing; a scene needs a label map, or a train and a test map"
         raise InputError("labels", rule=rule)
     else:
         first, second = names if len(names) == 2 else ("train", "test")
-        maps = [(first, _array("train", train)), (second, _array("test", test))]
+        maps = [(first, unmasked("train", train)), (second, unmasked("test", test))]
     for name, values in maps:
         if values.shape != cube.shape[:2]:
             shape, wanted = (" x ".join(map(str, each.shape)) for each in (values, cube))
@@ -392,7 +392,7 @@ def _colours(
     return tuple(class_colours) if distinct else None
 
 
-def _array(argument: str, values: Any) -> Array:
+def unmasked(argument: str, values: Any) -> Array:
     """Return values as an array; a mask, which arrays lose, is refused."""
     if np.ma.is_masked(values):
         hint = "fill it: with 0 in labels, and with the `nodata` value in a cube"

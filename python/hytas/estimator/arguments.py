@@ -14,6 +14,7 @@ from hytas.data import CubePixels, SplitSettings
 from hytas.data.data_array import ArrayCube, cube_of, is_data_array, map_of
 from hytas.data.labels.align import aligned
 from hytas.data.labels.names import GivenNames, read_class_names
+from hytas.data.scene import unmasked
 from hytas.errors import InputError
 from hytas.plugins import load
 from hytas.run.config import RunConfig
@@ -168,12 +169,14 @@ def given_cube(cube: Any) -> Given:
         array = cube_of(cube)
         return Given(_checked(array.whole()), array=array)
     if np.ndim(cube) == 2:  # spectra, which are pixels without neighbours
-        return Given(_checked(np.asarray(cube)[:, None]), np.arange(len(cube)), are_spectra=True)
+        return Given(
+            _checked(unmasked("cube", cube)[:, None]), np.arange(len(cube)), are_spectra=True
+        )
     return Given(_checked(cube))
 
 
 def _checked(given: Any) -> Array:
-    cube: Array = np.asarray(given)
+    cube = unmasked("cube", given)
     if cube.ndim != 3 or cube.dtype.kind not in "iufb":
         raise InputError(
             "cube",
@@ -186,7 +189,7 @@ def _checked(given: Any) -> Array:
 def label_map(labels: Any, given: Given) -> tuple[Array, str | None]:
     """Return labels as an array, of pixels or (H, W), and a note if they lay on another grid."""
     if not is_data_array(labels):
-        return np.asarray(labels), None
+        return unmasked("labels", labels), None
     values, own = map_of(labels)
     cube = None if given.array is None else given.array.grid
     if cube is None or values.dtype.kind not in "iu":

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from hytas.data import CubePixels, Scene, SplitSettings, as_spectra, scene_from_arrays
 from hytas.data.data_array import is_data_array
 from hytas.data.labels.names import read_class_names
+from hytas.data.scene import unmasked
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.scene import probability_rows
 from hytas.errors import InputError
@@ -115,14 +116,14 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
             raise InputError("groups", rule="must be one for each of the spectra (n, bands)")
         values = np.zeros(0)
         if spectra:  # each value is a class, also 0
-            cube, given_labels = np.asarray(cube)[:, None], np.asarray(labels)
+            cube, given_labels = unmasked("cube", cube)[:, None], unmasked("labels", labels)
             is_labelled = given_labels == given_labels  # not NaN
             values, numbers = np.unique(given_labels[is_labelled], return_inverse=True)
             if len(values) < 2:
                 raise InputError("labels", rule="of spectra must hold two classes or more")
             labels = np.zeros((len(is_labelled), 1), np.int32)
             labels[is_labelled, 0] = numbers + 1
-        given = given_cube(cube) if is_data_array(cube) else Given(np.asarray(cube))
+        given = given_cube(cube) if is_data_array(cube) else Given(unmasked("cube", cube))
         labels, note = label_map(labels, given)
         facts: dict[str, Any] = {"notes": [] if note is None else [note]}
         if given.array is not None:

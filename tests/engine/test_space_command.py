@@ -18,20 +18,18 @@ def hytas(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str
     return int(exit_.value.code or 0), out, err
 
 
-def test_list_names_every_space(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_names_every_space_and_the_data_of_its_networks(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     code, out, _ = hytas(capsys, "list", "--json")
-    sizes = {space["name"]: space["size"] for space in json.loads(out)}
+    spaces = {space["name"]: space for space in json.loads(out)}
     assert code == 0
-    assert sizes["pit-tiny"] == 11_664
-    assert sizes["autoformer-tiny"] == 1_056_964_608
-    assert "793,920,596,262,912" in hytas(capsys, "list")[1]
-
-
-def test_list_says_for_which_data_a_space_has_networks(capsys: pytest.CaptureFixture[str]) -> None:
-    spaces = {one["name"]: one for one in json.loads(hytas(capsys, "list", "--json")[1])}
+    assert spaces["pit-tiny"]["size"] == 11_664
+    assert spaces["autoformer-tiny"]["size"] == 1_056_964_608
     assert spaces["hytas-wide"]["networks_for"] == "scenes"
     assert spaces["s3"]["networks_for"] == "images"
     text = hytas(capsys, "list")[1]
+    assert "793,920,596,262,912" in text
     assert text.count("networks: for images, or for the patches of a scene as images") == 9
     assert text.count("networks: for scenes") == 3
 

@@ -4,7 +4,6 @@ A patch contains neighbours of its pixel. In a random split training patches the
 pixels, which flatters every model of patches. Here no training patch contains a test pixel.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,12 +34,13 @@ class Sides:
 
 
 def split_blocks(
-    labels: LabelMap, block: int, guard: int, parts: int, part: int, seed: int, draws: int
+    labels: LabelMap, blocks: int | Units, guard: int, parts: int, part: int, seed: int, draws: int
 ) -> Sides:
     """Deal blocks of labelled pixels to parts: one part tests, the others train.
 
     Args:
         labels: (H, W), 0 unlabelled, classes 1..C.
+        blocks: their side; or the polygons (H, W) that label the pixels and take their place.
         guard: a pixel trains only if no test pixel lies within this many rows and columns.
         parts: number of parts; they get similar shares of each class.
         seed: of the blocks' origin and the order of the deal.
@@ -49,46 +49,27 @@ def split_blocks(
     Returns:
         The two sides, from the deal with most classes on both.
     """
-
-    def blocks(generator: np.random.Generator) -> Units:
-        height, width = labels.shape
-        top, left = generator.integers(0, block, size=2)
-        rows, columns = (np.arange(height) + top) // block, (np.arange(width) + left) // block
-        index: Units = rows[:, None] * (int(columns[-1]) + 1) + columns[None, :]
-        return index
-
-    return _split(labels, blocks, guard, parts, part, seed, draws)
-
-
-def split_polygons(
-    labels: LabelMap, polygons: Units, guard: int, parts: int, part: int, seed: int, draws: int
-) -> Sides:
-    """Part the labelled pixels by the polygons (H, W) that label them, as `split_blocks` does."""
-    _, units = np.unique(polygons, return_inverse=True)
-    units = units.reshape(polygons.shape)
-    return _split(labels, lambda _: units, guard, parts, part, seed, draws)
-
-
-def _split(
-    labels: LabelMap,
-    units: Callable[[np.random.Generator], Units],
-    guard: int,
-    parts: int,
-    part: int,
-    seed: int,
-    draws: int,
-) -> Sides:
     generator = np.random.default_rng(seed)
-    best = None
+    best, index = None, blocks
+    if isinstance(blocks, np.ndarray):
+        index = np.unique(blocks, return_inverse=True)[1].reshape(labels.shape)
     for _ in range(draws):
-        dealt = _deal(labels, units(generator), parts, generator)
-        sides = _sides(labels, dealt == part, guard)
+        units = index if isinstance(index, np.ndarray) else _blocks(labels.shape, index, generator)
+        sides = _sides(labels, _deal(labels, units, parts, generator) == part, guard)
         if best is None or sides.score > best.score:
             best = sides
         if best.score == 3 * int(labels.max()):
             break
     assert best is not None  # at least one draw is made
     return best
+
+
+def _blocks(shape: tuple[int, ...], side: int, generator: np.random.Generator) -> Units:
+    """Return the number (H, W) of the block of every pixel; the first one begins at random."""
+    (height, width), (top, left) = shape, generator.integers(0, side, size=2)
+    rows, columns = (np.arange(height) + top) // side, (np.arange(width) + left) // side
+    index: Units = rows[:, None] * (int(columns[-1]) + 1) + columns[None, :]
+    return index
 
 
 def near(mask: Mask, reach: int) -> Mask:

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from hytas.data.labels.maps import LabelMap
 from hytas.data.scene import Scene
-from hytas.data.splits.blocks import Sides, split_blocks, split_polygons
+from hytas.data.splits.blocks import Units, split_blocks
 from hytas.types import Pixels
 
 PARTS = 5  # parts among which blocks are distributed
@@ -34,9 +33,12 @@ def guarded_folds(
     """
     labels = np.zeros_like(scene.labels)
     labels.ravel()[pixels] = scene.labels.ravel()[pixels]
-    sizes = [size for size in dict.fromkeys((block, block // 2, block // 4)) if size >= 1]
-    for size in (None, *sizes) if by_polygons else sizes:
-        sides = [_side(scene, labels, size, guard, part, seed) for part in range(FOLDS)]
+    tried: list[int | Units] = [size for size in (block, block // 2, block // 4) if size >= 1]
+    if by_polygons:
+        assert scene.polygons is not None  # the split was one by polygons
+        tried.insert(0, scene.polygons)
+    for blocks in tried:
+        sides = [split_blocks(labels, blocks, guard, PARTS, part, seed, 1) for part in range(FOLDS)]
         pairs = [
             (side.candidates, side.test[side.trained[labels.ravel()[side.test] - 1]])
             for side in sides
@@ -45,13 +47,3 @@ def guarded_folds(
         if enough_train and sum(len(held_out) for _, held_out in pairs) >= enough:
             return pairs
     return []
-
-
-def _side(
-    scene: Scene, labels: LabelMap, size: int | None, guard: int, part: int, seed: int
-) -> Sides:
-    """Return a part of the blocks of a size; without a size, of the scene's polygons."""
-    if size is None:
-        assert scene.polygons is not None  # the split was one by polygons
-        return split_polygons(labels, scene.polygons, guard, PARTS, part, seed, 1)
-    return split_blocks(labels, size, guard, PARTS, part, seed, 1)

@@ -5,7 +5,7 @@ import numpy as np
 from hytas.data.labels.maps import LabelMap
 from hytas.data.samples import Samples
 from hytas.data.scene import Scene
-from hytas.data.splits.blocks import DRAWS, Units, split_blocks, split_polygons
+from hytas.data.splits.blocks import DRAWS, Units, split_blocks
 from hytas.data.splits.settings import SplitSettings
 from hytas.errors import InputError
 from hytas.types import Pixels
@@ -97,11 +97,8 @@ def by_blocks(
     if parts > pixels:
         raise InputError("folds", parts, f"must be at most {pixels}, the labelled pixels")
     guard = patch_size // 2
-    if settings.kind == "polygons":
-        units = _polygons_of(scene)
-        sides = split_polygons(scene.labels, units, guard, parts, part, seed, draws)
-    else:
-        sides = split_blocks(scene.labels, block, guard, parts, part, seed, draws)
+    units = _polygons_of(scene) if settings.kind == "polygons" else block
+    sides = split_blocks(scene.labels, units, guard, parts, part, seed, draws)
     if (sides.trained & sides.tested).sum() < 2:
         value: int | str = block
         argument, hint = "block", "use another size"

@@ -8,7 +8,7 @@ import numpy as np
 from hytas.data.patches import check_patch_size
 from hytas.data.scene import Scene
 from hytas.data.spectra.table import Spectra
-from hytas.data.splits.blocks import DRAWS, near, split_blocks, split_polygons
+from hytas.data.splits.blocks import DRAWS, near, split_blocks
 from hytas.data.splits.groups import split_spectra
 from hytas.data.splits.kinds import at_random, by_blocks, class_totals, from_maps
 from hytas.data.splits.settings import SplitSettings
@@ -99,7 +99,7 @@ def _usual(
         return replace(settings, kind="random"), ()
     if scene.polygons is not None:
         guard = patch_size // 2
-        sides = split_polygons(scene.labels, scene.polygons, guard, 2, 0, seed, DRAWS)
+        sides = split_blocks(scene.labels, scene.polygons, guard, 2, 0, seed, DRAWS)
         if (sides.trained & sides.tested).sum() >= 2:
             return replace(settings, kind="polygons"), ()
     most, chosen, block = 0, 0, settings.block

@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 from hytas._engine import Budget, Evolution, Feasible, SearchSpace
 from hytas.errors import InputError
 from hytas.run import RunConfig
-from hytas.search import Evaluation, EvaluationStore, SearchSettings, search, strategies
+from hytas.search import Evaluation, EvaluationStore, SearchSettings, driver, search
 
 VARIABLES = {"bands": 20, "classes": 4, "patch_size": 3, "band_group": 1}
 SETTINGS = SearchSettings(population=12, generations=4, seed=3, chunk=5)
@@ -221,7 +221,7 @@ def test_a_candidate_that_failed_is_not_told_again(
             told_again.extend(ids.tolist())
             self.inner.rescore(ids, scores)
 
-    monkeypatch.setattr(strategies, "Evolution", Watched)
+    monkeypatch.setattr(driver, "Evolution", Watched)
     with EvaluationStore(tmp_path / "store.sqlite") as store:
         result = search(feasible(), Scorer(), fitness, SETTINGS, store)
     assert result.failed > 0

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hytas._engine import Feasible, SearchSpace
+from hytas._engine import Evolution, Feasible, SearchSpace
 from hytas.errors import InputError
 from hytas.search.records import Evaluation
 from hytas.search.store import EvaluationStore
-from hytas.search.strategies import REPEATABLE, Strategy, open_strategy
+from hytas.search.strategies import REPEATABLE, STRATEGIES, PluginStrategy, Strategy
 
 Architecture = dict[str, Any]
 ENOUGH_FAILED = 20
@@ -266,17 +266,15 @@ def _resume(
     store: EvaluationStore,
     notify: Callable[[str], None],
 ) -> Strategy:
-    state = store.load_state()
+    """Return the strategy of the engine or of a plug-in, at the beginning or where the store is."""
+    state, name = store.load_state(), settings.strategy
+    size, seed = settings.population, settings.seed
     try:
-        return open_strategy(
-            settings.strategy,
-            feasible,
-            settings.population,
-            settings.seed,
-            state,
-            notify,
-            settings.operators,
-        )
+        if name in STRATEGIES:
+            return PluginStrategy(name, feasible, size, seed, state, notify)
+        if state is not None:
+            return Evolution.restore(feasible, state)
+        return Evolution(feasible, name, population=size, seed=seed, **settings.operators)
     except ValueError as error:
         if state is None or isinstance(error, InputError):
             raise

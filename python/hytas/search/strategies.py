@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hytas._engine import Evolution, Feasible, amount_text, strategies
+from hytas._engine import Feasible, amount_text, strategies
 from hytas.errors import InputError
 from hytas.plugins import brought_by, fill
 
@@ -50,30 +50,6 @@ class Strategy(Protocol):
     def rescore(self, ids: Ids, scores: Rows) -> None: ...
     def front(self) -> tuple[Ids, Genomes, Rows]: ...
     def state(self) -> bytes: ...
-
-
-def open_strategy(
-    name: str,
-    feasible: Feasible,
-    population: int,
-    seed: int,
-    state: bytes | None,
-    notify: Callable[[str], None],
-    operators: Mapping[str, Any],
-) -> Strategy:
-    """Return a strategy of the engine or of a plug-in, at the beginning or where `state` is.
-
-    `operators` are further settings of `hytas._engine.Evolution`.
-
-    Raises:
-        InputError: the strategy of a plug-in asks for other candidates than before.
-        ValueError: the state is damaged, or one of another search.
-    """
-    if name in STRATEGIES:
-        return PluginStrategy(name, feasible, population, seed, state, notify)
-    if state is not None:
-        return Evolution.restore(feasible, state)
-    return Evolution(feasible, strategy=name, population=population, seed=seed, **operators)
 
 
 def check_strategy(name: str, built_in: Sequence[str]) -> None:

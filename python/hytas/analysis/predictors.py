@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.analysis.scores import expected_best, top_accuracies
+from hytas.analysis.scores import FIGURES, rank_figures
 from hytas.analysis.tables import RankingTable
 from hytas.metrics import mean_and_deviation
-from hytas.search.ranks import kendall, spearman
 from hytas.spaces.features import feature_rows
 from hytas.types import Floats
 
@@ -40,7 +39,6 @@ def predictors(
     groups: Mapping[str, NDArray[np.bool_]],
     seeds: int,
     sizes: Sequence[int],
-    least: int,
     progress: Callable[[str], None],
 ) -> dict[str, Any]:
     """Return rank correlations of predictors on networks that they were not fitted on.
@@ -67,7 +65,7 @@ def predictors(
         for model in MODELS:
             progress(f"{table.name}: {model} on {size} networks")
             runs = [
-                _one_run(features, table.accuracy, groups, model, size, seed, least)
+                _one_run(features, table.accuracy, groups, model, size, seed)
                 for seed in range(seeds)
             ]
             figures[f"{model} {size}"] = {"kind": "predictor", **_over_seeds(runs)}
@@ -81,7 +79,6 @@ def _one_run(
     model: str,
     size: int,
     seed: int,
-    least: int,
 ) -> dict[str, dict[str, float | None]]:
     order = np.random.default_rng(seed).permutation(len(accuracy))
     fitted, rest = order[:size], order[size:]
@@ -90,27 +87,17 @@ def _one_run(
     # unseen.
     regressor.fit(features[fitted], accuracy[fitted])
     predicted, reached = regressor.predict(features[rest]), accuracy[rest]
-    figures: dict[str, dict[str, float | None]] = {}
-    for group, mask in groups.items():
-        inside = mask[rest]
-        enough = inside.sum() >= (2 if mask.all() else least)
-        figures[group] = {
-            "spearman": spearman(predicted[inside], reached[inside]) if enough else None,
-            "kendall": kendall(predicted[inside], reached[inside]) if enough else None,
-        }
-        random = expected_best(reached[inside], 10)
-        if enough and random is not None:
-            for count in (1, 10):
-                top = top_accuracies(predicted[inside], reached[inside], count, 1)
-                figures[group][f"top{count}_gain"] = top - random
-    return figures
+    return {
+        group: rank_figures(predicted, reached, mask[rest], bool(mask.all()), 1)
+        for group, mask in groups.items()
+    }
 
 
 def _over_seeds(runs: Sequence[Mapping[str, Mapping[str, float | None]]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for group in runs[0]:
         result[group] = {}
-        for figure in ("spearman", "kendall", "top1_gain", "top10_gain"):
+        for figure in FIGURES:
             over = mean_and_deviation([run[group].get(figure) for run in runs])
             result[group][figure] = over["mean"]
             if figure == "spearman":

@@ -7,16 +7,15 @@ import numpy as np
 
 from hytas.analysis.predictors import PREDICTOR_SIZES, predictors
 from hytas.analysis.scores import (
+    FIGURES,
     RANK_MEANS,
     expected_best,
-    rank_last_if_failed,
-    top_accuracies,
+    rank_figures,
     training_free_scores,
 )
 from hytas.analysis.tables import RankingTable
 from hytas.metrics import mean_of_known
-from hytas.search.ranks import kendall, spearman
-from hytas.types import Floats, Mask
+from hytas.types import Mask
 
 # Ranges of true parameter counts in millions; the lower end is included, the upper end is not.
 BANDS = {
@@ -27,8 +26,6 @@ BANDS = {
     "4M+": (4.0, float("inf")),
 }
 ALL = "all"
-LEAST = 20  # networks that a range must hold for a rank correlation to have a meaning
-FIGURES = ("spearman", "kendall", "top1_gain", "top10_gain")
 
 
 def analyse_tables(tables: Sequence[RankingTable], **options: Any) -> dict[str, Any]:
@@ -84,7 +81,7 @@ def analyse_table(
             "kind": kind,
             "failed": int(np.count_nonzero(~np.isfinite(values))),
             **{
-                group: _figures(values, table.accuracy, mask, seeds)
+                group: rank_figures(values, table.accuracy, mask, bool(mask.all()), seeds)
                 for group, mask in groups.items()
             },
         }
@@ -104,7 +101,7 @@ def analyse_table(
             for group, mask in groups.items()
         },
         "scores": scores,
-        "predictors": predictors(table, groups, seeds, predictor_sizes, LEAST, progress),
+        "predictors": predictors(table, groups, seeds, predictor_sizes, progress),
     }
 
 
@@ -117,20 +114,6 @@ def groups_of(table: RankingTable) -> dict[str, Mask]:
             name: (millions >= low) & (millions < high) for name, (low, high) in BANDS.items()
         }
     return groups
-
-
-def _figures(values: Floats, accuracy: Floats, mask: Mask, seeds: int) -> dict[str, float | None]:
-    if mask.sum() < (2 if mask.all() else LEAST) or not np.isfinite(values[mask]).any():
-        return dict.fromkeys(FIGURES)
-    ranks, reached = rank_last_if_failed(values[mask]), accuracy[mask]
-    random = expected_best(reached, 10)
-    top1, top10 = (top_accuracies(ranks, reached, count, seeds) for count in (1, 10))
-    return {
-        "spearman": spearman(ranks, reached),
-        "kendall": kendall(ranks, reached),
-        "top1_gain": None if random is None else top1 - random,
-        "top10_gain": None if random is None else top10 - random,
-    }
 
 
 def _mean_over_tables(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

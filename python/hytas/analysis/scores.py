@@ -8,7 +8,8 @@ from hytas.analysis.tables import RankingTable
 from hytas.errors import InputError
 from hytas.proxies.no_pass import balance_of, depth_and_width, draw_of
 from hytas.proxies.table import rank_mean
-from hytas.types import Floats
+from hytas.search.ranks import kendall, spearman
+from hytas.types import Floats, Mask
 
 # Means of ranks that are shown next to their members; docs/ranking.md says how they were chosen.
 RANK_MEANS = (
@@ -20,6 +21,9 @@ RANK_MEANS = (
     ("balance", "zico_act"),
     ("balance", "params", "zico_act"),
 )
+FIGURES = ("spearman", "kendall", "top1_gain", "top10_gain")
+LEAST = 20
+"""Networks that a range must hold for a rank correlation to have a meaning."""
 
 
 def training_free_scores(
@@ -109,3 +113,25 @@ def top_accuracies(ranks: Floats, accuracy: Floats, count: int, seeds: int) -> f
         luck = np.random.default_rng(seed).permutation(len(ranks))
         best.append(accuracy[np.lexsort((luck, -ranks))[:count]].max())
     return float(np.mean(best))
+
+
+def rank_figures(
+    values: Floats, accuracy: Floats, mask: Mask, of_all: bool, seeds: int
+) -> dict[str, float | None]:
+    """Return `FIGURES` of a score (n,) among the networks of a mask; None where these are few.
+
+    Args:
+        of_all: whether the mask is that of all networks, not of a range of sizes.
+        seeds: random orders of equals.
+    """
+    if mask.sum() < (2 if of_all else LEAST) or not np.isfinite(values[mask]).any():
+        return dict.fromkeys(FIGURES)
+    ranks, reached = rank_last_if_failed(values[mask]), accuracy[mask]
+    random = expected_best(reached, 10)
+    top1, top10 = (top_accuracies(ranks, reached, count, seeds) for count in (1, 10))
+    return {
+        "spearman": spearman(ranks, reached),
+        "kendall": kendall(ranks, reached),
+        "top1_gain": None if random is None else top1 - random,
+        "top10_gain": None if random is None else top10 - random,
+    }

@@ -16,8 +16,8 @@ from hytas.analysis.bootstrap import (
     spearman_of,
     with_interval,
 )
-from hytas.analysis.ranking import ALL, LEAST, groups_of
-from hytas.analysis.scores import scores_of
+from hytas.analysis.ranking import ALL, groups_of
+from hytas.analysis.scores import LEAST, scores_of
 from hytas.analysis.settings import AnalysisSettings, Log
 from hytas.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_intervals

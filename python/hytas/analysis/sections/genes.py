@@ -58,7 +58,11 @@ def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log
         if len(table) >= LEAST and factors.genes:
             for name, values in {**figures, **scores}.items():
                 log(f"{table.name}: genes and {name}")
-                entry["importance"][name] = _importance(factors, rows, values, settings)
+                ranks = rank_last_if_failed(values)
+                explained, lost = importances(
+                    factors, rows, ranks, settings.resamples, settings.seed
+                )
+                entry["importance"][name] = {"explained": explained, "genes": lost}
             for name, values in figures.items():
                 forests = fitted(rows, values, settings.seed)
                 entry["dependence"][name] = {
@@ -90,14 +94,6 @@ def _by_gene(
         }
         for name, values in figures.items()
     }
-
-
-def _importance(
-    factors: Factors, rows: Floats, values: Floats, settings: AnalysisSettings
-) -> dict[str, Any]:
-    ranks = rank_last_if_failed(values)
-    explained, genes = importances(factors, rows, ranks, settings.resamples, settings.seed)
-    return {"explained": explained, "genes": genes}
 
 
 def show(measured: Mapping[str, Any]) -> Section:

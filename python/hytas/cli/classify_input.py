@@ -92,33 +92,26 @@ def read_truth(
     path: Path, key: str | None, source: Source, model: "DeployedModel", **marks: Any
 ) -> Truth:
     """Read the ground truth on the pixels of a source; `marks` say how labels are meant."""
-    from hytas.deploy.accuracy import check_truth
-
-    truth = _read_truth(path, key, source, model, **marks)
-    check_truth(truth.scored, model.card, truth.names)
-    return truth
-
-
-def _read_truth(
-    path: Path, key: str | None, source: Source, model: "DeployedModel", **marks: Any
-) -> Truth:
     import numpy as np
 
     from hytas.data import Grid, label_files, synthetic_scene
     from hytas.data.labels.read import labels_on_grid
+    from hytas.deploy.accuracy import check_truth
 
     if str(path) == "synthetic":
         scene = synthetic_scene()
         assert scene.test is not None  # the synthetic scene has its own split
-        return Truth(scene.labels, scene.test, "pixels of the test map")
-    height, width = source.cube.shape[:2]
-    grid = source.grid or Grid(None, None, height, width)
-    ids_by_name = dict(zip(model.card.class_names, model.card.class_ids, strict=True))
-    truth = labels_on_grid(path, grid, labels_key=key, class_ids=ids_by_name, **marks)
-    maps = [values.astype(np.int32) for _, values in truth.maps]
-    files = label_files(path)
-    if len(maps) == 2:
-        both = np.where(maps[1] > 0, maps[1], maps[0])
-        return Truth(both, maps[1], "pixels of the test map", files, truth.notes, truth.names)
-    what = "labelled pixels, with any that the model was trained on"
-    return Truth(maps[0], maps[0], what, files, truth.notes, truth.names)
+        truth = Truth(scene.labels, scene.test, "pixels of the test map")
+    else:
+        height, width = source.cube.shape[:2]
+        grid = source.grid or Grid(None, None, height, width)
+        ids_by_name = dict(zip(model.card.class_names, model.card.class_ids, strict=True))
+        read = labels_on_grid(path, grid, labels_key=key, class_ids=ids_by_name, **marks)
+        first, *others = (values.astype(np.int32) for _, values in read.maps)
+        scored, what = first, "labelled pixels, with any that the model was trained on"
+        if others:
+            (scored,), what = others, "pixels of the test map"
+        labelled = np.where(scored > 0, scored, first)
+        truth = Truth(labelled, scored, what, label_files(path), read.notes, read.names)
+    check_truth(truth.scored, model.card, truth.names)
+    return truth

@@ -5,7 +5,7 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from hytas.cli.progress import echo
@@ -167,23 +167,14 @@ def _comparison(results: Results) -> Iterator[str]:
 
 def _size(outcome: Outcome) -> str:
     bounds = {name: (lower, upper) for name, lower, upper in outcome.bounds}
-    names = [name for name in outcome.costs if name in bounds or name == "params"]
-    budget = outcome.budget or ""
-    parts = list(_costs(outcome.costs, names, bounds, budget))
+    parts = []
+    for name, cost in outcome.costs.items():
+        if name in bounds or name == "params":
+            shown = _unit_of(name, outcome.budget or "")
+            parts.append(f"{shown(cost)} {name}{_against(cost, bounds.get(name), shown)}")
     if size := outcome.files.get("model.onnx"):
         parts.append(_bytes(size))
     return f"{describe_kind(outcome.architecture)}: {', '.join(parts)}"
-
-
-def _costs(
-    costs: Mapping[str, int],
-    names: Iterable[str],
-    bounds: Mapping[str, tuple[int | None, int | None]],
-    budget: str,
-) -> Iterator[str]:
-    for name in names:
-        shown = _unit_of(name, budget)
-        yield f"{shown(costs[name])} {name}{_against(costs[name], bounds.get(name), shown)}"
 
 
 def _unit_of(name: str, budget: str) -> Callable[[int], str]:

@@ -1,9 +1,9 @@
 """Classify a whole scene, tile by tile, in bounded memory."""
 
-import itertools
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -210,7 +210,9 @@ def classify_strips(
         raise InputError("tile_rows", tile_rows, "must be 1 or more, or None")
     rows = tile_rows or _tile_rows(width, width * bands * cube.dtype.itemsize)
     if smoothing is not None and model.card.graph != "smooth-scene":
-        yield from _smoothed_strips(model, smoothing, cube, nodata, rows, first_row, is_unknown)
+        smoothed = smoothed_rows(model, smoothing, cube, nodata, rows, first_row, is_unknown)
+        for top in range(first_row, height, rows):
+            yield Strip(top, *most_probable(model, np.stack(list(islice(smoothed, rows)))))
         return
     around = 0 if smoothing is None else 2 * smoothing.radius
     for top in range(first_row, height, rows):
@@ -269,21 +271,6 @@ def _tile_rows(width: int, row_bytes: int) -> int:
     return max(1, min(few_margins, TILE_BYTES // row_bytes))
 
 
-def _smoothed_strips(
-    model: DeployedModel,
-    smoothing: Smoothing,
-    cube: Rows,
-    nodata: float | None,
-    rows: int,
-    first_row: int,
-    is_unknown: IsUnknown | None,
-) -> Iterator[Strip]:
-    smoothed = smoothed_rows(model, smoothing, cube, nodata, rows, first_row, is_unknown)
-    for top in range(first_row, cube.shape[0], rows):
-        strip = np.stack(list(itertools.islice(smoothed, min(rows, cube.shape[0] - top))))
-        yield Strip(top, *most_probable(model, strip))
-
-
 def smoothed_rows(
     model: DeployedModel,
     smoothing: Smoothing,
@@ -299,14 +286,19 @@ def smoothed_rows(
     those of `classify_scene`; `rows` are classified at a time.
     """
     height, start = cube.shape[0], max(0, first_row - 2 * smoothing.radius)
+    margin, scaling = model.card.margin, Preprocessing.from_dict(model.card.preprocessing)
 
     def given() -> Iterator[Row]:
         for top in range(start, height, rows):
-            tile = read_tile(cube, top, min(top + rows, height), model.card.margin)
-            yield from _filter_rows(model, smoothing, tile, top, nodata, is_unknown)
+            tile = read_tile(cube, top, min(top + rows, height), margin)
+            chances, valid, tile = tile_probabilities(model, tile, top, nodata, is_unknown)
+            for row, valid_row in enumerate(valid):
+                pixels = tile[margin + row, margin : margin + len(valid_row)]
+                # Always whole rows: products of another shape may differ in their last bit.
+                yield Row(chances[row], smoothing.guide(scaling.apply(pixels)), valid_row)
 
     smoothed = guided_rows(given(), smoothing.radius, smoothing.eps, smoothing.temperature)
-    return itertools.islice(smoothed, first_row - start, None)
+    return islice(smoothed, first_row - start, None)
 
 
 def probability_rows(
@@ -329,21 +321,3 @@ def probability_rows(
     for top in range(0, height, rows):
         tile = read_tile(cube, top, min(top + rows, height), model.card.margin)
         yield from tile_probabilities(model, tile, top, nodata)[0]
-
-
-def _filter_rows(
-    model: DeployedModel,
-    smoothing: Smoothing,
-    tile: Array,
-    top: int,
-    nodata: float | None,
-    is_unknown: IsUnknown | None,
-) -> Iterator[Row]:
-    """Yield the input of the filter for the rows of a tile."""
-    probabilities, valid, tile = tile_probabilities(model, tile, top, nodata, is_unknown)
-    margin = model.card.margin
-    scaling = Preprocessing.from_dict(model.card.preprocessing)
-    for row, valid_row in enumerate(valid):
-        pixels = tile[margin + row, margin : margin + len(valid_row)]
-        # Always whole rows: products of another shape may differ in their last bit.
-        yield Row(probabilities[row], smoothing.guide(scaling.apply(pixels)), valid_row)

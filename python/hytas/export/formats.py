@@ -176,25 +176,18 @@ def export_file(
     if taken != INPUTS[0]:
         card = replace(card, dtype=taken)
         evidence = replace(evidence, dtype=card.numpy_dtype)
-    with atomic_write(path) as staged:
-        figures = _write_judged(name, staged, card, evidence, force)
-    FORMATS[name].complete(path)
-    return {"file": str(path), "bytes": path.stat().st_size, **figures}
-
-
-def _write_judged(
-    name: str, path: Path, card: ModelCard, evidence: Evidence, force: bool
-) -> dict[str, Any]:
     entry = FORMATS[name]
-    entry.write(evidence.model, path, card)
-    try:
-        return entry.judge(name, path, evidence)
-    except ExportError as refusal:
-        # A file of full precision that fails has a bug, so force does not apply.
-        if not force or entry.judge not in (judge_reduced, judge_reduced_scene):
-            raise
-        graph = onnx.load(path)
-        forced = replace(DeployedModel.load(path, "cpu").card, forced=True)
-        set_card(graph, forced)
-        save(graph, path)
-        return {"forced_past": str(refusal)}
+    with atomic_write(path) as staged:
+        entry.write(evidence.model, staged, card)
+        try:
+            figures = entry.judge(name, staged, evidence)
+        except ExportError as refusal:
+            # A file of full precision that fails has a bug, so force does not apply.
+            if not force or entry.judge not in (judge_reduced, judge_reduced_scene):
+                raise
+            graph = onnx.load(staged)
+            set_card(graph, replace(DeployedModel.load(staged, "cpu").card, forced=True))
+            save(graph, staged)
+            figures = {"forced_past": str(refusal)}
+    entry.complete(path)
+    return {"file": str(path), "bytes": path.stat().st_size, **figures}

@@ -100,8 +100,12 @@ class Leaves:
     ) -> None:
         if not names:
             return
+        values = [self.values[name] for name in names]
+        # The fused kernel of a CPU reads memory from end to end; that of a GPU would need the
+        # steps to be counted there.
+        fits = all(value.is_cpu and value.is_contiguous() for value in values)
         adamw(
-            [self.values[name] for name in names],
+            values,
             [self.values[name].grad for name in names],  # type: ignore[misc]
             [moments[name].mean for name in names],
             [moments[name].square for name in names],
@@ -114,7 +118,7 @@ class Leaves:
             weight_decay=decay,
             eps=EPSILON,
             maximize=False,
-            fused=isinstance(rate, Tensor) or all(_is_fused(self.values[n]) for n in names) or None,
+            fused=isinstance(rate, Tensor) or fits or None,
         )
 
     def _sgd(
@@ -149,14 +153,6 @@ class Leaves:
             torch._foreach_lerp_(averages, leaves, 1.0 - decay)
             for name, whole, average in zip(group, wholes, averages, strict=True):
                 put(name, whole, average)
-
-
-def _is_fused(leaf: Tensor) -> bool:
-    """Return whether the fused kernel of a CPU, which reads memory from end to end, may change it.
-
-    That of a GPU would need the steps to be counted there.
-    """
-    return leaf.is_cpu and leaf.is_contiguous()
 
 
 def ema_decay(recipe: Recipe, step: float) -> float:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import xarray as xr
 from scipy.io import savemat
 from whole_cube import load_cube
 
@@ -32,6 +33,7 @@ def test_missing_folder_and_empty_file(tmp_path):
 def test_missing_labels_file_is_named_as_such(mat, cube, tmp_path):
     assert refused(mat(c=cube), tmp_path / "gt.mat").endswith("no such file")
     assert refused(tmp_path / "Scenes.mat").endswith("no such file; did you mean scene.mat?")
+    assert refused("folder\0/scene.mat").endswith("no such file")
     assert "download it" in refused("https://example.org/scene.mat")
     assert "holds no label map; name its file with labels" in refused(mat(c=cube))
     assert "has no label map; it holds c" in refused(mat(c=cube), mat(c=cube))
@@ -310,6 +312,31 @@ def test_a_training_and_a_test_map_of_two_files(mat, cube, labels):
     scene = load_scene(mat(c=cube), maps)
     assert np.array_equal(scene.train > 0, top > 0)
     assert np.array_equal(scene.test > 0, (top == 0) & (labels > 0))
+    with pytest.raises(InputError, match="labels='TR and TE and b': hold 3 maps"):
+        load_scene(mat(c=cube), [mat("two.mat", TR=top, TE=labels), maps[1]])
+    shapes = maps[1].with_suffix(".geojson")
+    shapes.write_text("{}")
+    with pytest.raises(InputError, match="a training and a test map are rasters"):
+        load_scene(mat(c=cube), [maps[0], shapes])
+    pixels = xr.DataArray(cube, dims=("y", "x", "band"))
+    with pytest.raises(InputError, match=r"labels='list': must be one map"):
+        load_scene(pixels, maps)
+    with pytest.raises(InputError, match=r"labels='list': must be a path, a DataArray, or"):
+        load_scene(mat(c=cube), [xr.DataArray(top, dims=("y", "x"))] * 2)
+
+
+def test_a_class_has_one_number_in_a_training_and_a_test_map(mat, cube, labels):
+    top = np.where(np.arange(9)[:, None] < 5, labels, 0)
+    ids = np.unique(labels[labels > 0])
+    names = np.array([f"name {number}" for number in ids], object)
+    train = mat("a.mat", a=top, class_names=names)
+    rest = np.where(top > 0, 0, labels)
+    scene = load_scene(mat(c=cube), [train, mat("b.mat", b=rest, class_names=names)])
+    assert scene.class_names == tuple(names)
+    other = mat("b.mat", b=rest, class_names=np.roll(names, 1))
+    rule = rf"name {ids[-1]} is {ids[-1]} in the one and {ids[0]} in the other; a class needs one"
+    with pytest.raises(InputError, match=rule):
+        load_scene(mat(c=cube), [train, other])
 
 
 def test_an_id_beyond_all_numbers(cube, labels):

@@ -102,14 +102,22 @@ def load_scene(
     if is_by_name:
         return _scene_by_name(str(data), labels, options)
     options.refuse(("data_dir",), f"is only for the scenes {', '.join(SCENES)}, not {data}")
-    label_files = labels if isinstance(labels, list | tuple) else (labels,)
-    label_files = () if labels is None else label_files
-    is_given = [isinstance(each, str | Path) or is_data_array(each) for each in label_files]
-    if not all(is_given) or len(is_given) > 2:
-        rule = "must be a path, or the paths of a training and a test map"
-        hint = "scene_from_arrays takes arrays"
-        raise InputError("labels", type(labels).__name__, rule, hint)
-    return _read(data, label_files, options)
+    return _read(data, _label_files(labels), options)
+
+
+def _label_files(labels: Any) -> Sequence[Any]:
+    """Return the file or `DataArray` of labels; or the files of a training and a test map."""
+    given = labels if isinstance(labels, list | tuple) else [] if labels is None else [labels]
+    are_paths = all(isinstance(each, str | Path) for each in given)
+    if len(given) > 2 or not (are_paths or (len(given) == 1 and is_data_array(given[0]))):
+        rule = "must be a path, a DataArray, or the paths of a training and a test map"
+        raise InputError("labels", type(labels).__name__, rule, "scene_from_arrays takes arrays")
+    if len(given) == 2 and (shapes := [each for each in given if format_of(Path(each))]):
+        rule = "holds polygons or points: a training and a test map are rasters"
+        raise InputError(
+            "labels", shapes[0], rule, "give one file of shapes, which a split divides"
+        )
+    return given
 
 
 def _scene_by_name(name: str, labels: Any, options: SceneOptions) -> Scene:
@@ -218,6 +226,9 @@ def _scene_of_array(data: Any, labels: Any, options: SceneOptions) -> Scene:
     options.refuse(("cube_key", "axes"), "is for files; a DataArray names its dimensions")
     if labels is None:
         raise InputError("labels", rule="missing; a DataArray holds a cube alone")
+    if isinstance(labels, list | tuple):
+        rule = "must be one map: a path or a DataArray"
+        raise InputError("labels", type(labels).__name__, rule)
     label_maps = labels_of(labels, options.labels, cube.grid)
     sources = () if is_data_array(labels) else (str(labels),)
     return _scene_of(cube, label_maps, options, str(data.name or "scene"), sources)

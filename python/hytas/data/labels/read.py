@@ -99,9 +99,12 @@ def of_rasters(
     if options.unlabelled.number == 0 and options.zero_is_a_class:
         raise InputError("unlabelled", 0, "cannot be given together with `zero_is_a_class`")
     raws = [raw for each in sources for raw in find.find_maps(each, options, shape, grid, argument)]
+    if len(raws) > 2:
+        rule = f"hold {len(raws)} maps: a training and a test map are needed"
+        raise InputError(argument, " and ".join(raw.name for raw in raws), rule)
     # Notes on the file of the cube are the cube's.
     file_notes = [f"{each.path.name}: {note}" for each in sources for note in each.notes]
-    classes = _classes(raws, sources[0], options, argument)
+    classes = _classes(raws, sources, options, argument)
     classes.notes[:0] = file_notes if argument == "labels" else []
     classes.notes.extend(find.unused_split(sources[0], raws))
     if class_ids is not None:
@@ -132,7 +135,7 @@ class _Classes(NamedTuple):
 
 
 def _classes(
-    raws: Sequence[find.RawMap], source: Contents, options: LabelOptions, argument: str
+    raws: Sequence[find.RawMap], sources: Sequence[Contents], options: LabelOptions, argument: str
 ) -> _Classes:
     notes: list[str] = []
     plus = 0
@@ -144,18 +147,16 @@ def _classes(
                 "'#ffffff'"
             )
     else:
-        options.refuse_colour(source.path)
+        options.refuse_colour(sources[0].path)
         plus = int(_zero_is_a_class(raws, options, notes))
         mark = options.unlabelled.number
         if mark and not any((raw.values == mark).any() for raw in raws):
             notes.append(f"unlabelled is {mark}, which is not among the labels")
         maps = [_numbered(raw, options, bool(plus), argument) for raw in raws]
-        sidecar = gdal_classes(source.path)
-        labels = [i - plus for i in _ids(maps)]
-        listed = find.listed_names(source, labels)
-        table = esri_classes(source.path)
-        own_names = source.class_names or raws[0].names or sidecar[0] or table[0] or listed
-        own_colours = source.class_colours or sidecar[1] or table[1]
+        own_names, own_colours = _legend(raws[0], sources[0], [i - plus for i in _ids(maps)])
+        if len(raws) == 2:
+            labels = [i - plus for i in _ids(maps[1:])]
+            _refuse_other_numbers(raws, own_names, _legend(raws[1], sources[-1], labels)[0])
         names = {label + plus: name for label, name in own_names.items()}
         colours = {label + plus: colour for label, colour in own_colours.items()}
         name = names.get(0, "")
@@ -175,6 +176,28 @@ def _classes(
     ]
     names, others = renamed(ids, names, options.names, plus)
     return _Classes(maps, ids, names, colours, [*notes, *others])
+
+
+def _legend(
+    raw: find.RawMap, source: Contents, labels: Sequence[int]
+) -> tuple[Mapping[int, str], Mapping[int, Colour]]:
+    """Return names and colours by label, by the file of a map or those next to it."""
+    sidecar, table = gdal_classes(source.path), esri_classes(source.path)
+    listed = find.listed_names(source, labels)
+    names = source.class_names or raw.names or sidecar[0] or table[0] or listed
+    return names, source.class_colours or sidecar[1] or table[1]
+
+
+def _refuse_other_numbers(
+    raws: Sequence[find.RawMap], train: Mapping[int, str], test: Mapping[int, str]
+) -> None:
+    """Refuse a training and a test map that name a class by two numbers."""
+    numbers = {name: number for number, name in train.items() if name}
+    for number, name in test.items():
+        if name in numbers and train.get(number) != name:
+            maps = " and ".join(raw.name for raw in raws)
+            rule = f"{printable(name)} is {numbers[name]} in the one and {number} in the other"
+            raise InputError("labels", maps, rule, "a class needs one number in both")
 
 
 def _ids(maps: Sequence[Map]) -> list[int]:

@@ -110,10 +110,10 @@ def _cure(path: Path, argument: str) -> str:
 def _hint_at_scenes(path: Path) -> str:
     if str(path).startswith("~"):
         return "only the shell knows ~, outside of quotes: write the whole path"
-    if re.match(r"\w+:/", str(path)):
+    if re.match(r"\w\w+:/", str(path)):
         return "files are read from this machine: download it"
     files: dict[str, str] = {}
-    with suppress(OSError):  # of a folder that does not exist, or may not be listed
+    with suppress(OSError, ValueError):  # no folder, one that may not be listed, or no path
         files = {each.name.lower(): each.name for each in path.parent.iterdir()}
     if alike := difflib.get_close_matches(path.name.lower(), files, 1, LIKE):
         return f"did you mean {printable(files[alike[0]])}?"

@@ -361,11 +361,12 @@ class TestNames:
             "</PAMRasterBand></PAMDataset>"
         )
         assert load_scene(data, path).class_names == ("corn", "class 2", "oats")
-        columns = (("Value", 5), ("Class", 2), ("R", 6), ("G", 7), ("B", 8))
+        colours = (("R", 0, 6), ("G", 0, 7), ("B", 0, 8))
+        columns = (("Value", 0, 5), ("Class", 2, 2), *colours)
         fields = "".join(
-            f"<FieldDefn index='{i}'><Name>{name}</Name><Type>0</Type><Usage>{usage}</Usage>"
+            f"<FieldDefn index='{i}'><Name>{name}</Name><Type>{kind}</Type><Usage>{usage}</Usage>"
             "</FieldDefn>"
-            for i, (name, usage) in enumerate(columns)
+            for i, (name, kind, usage) in enumerate(columns)
         )
         rows = "".join(
             f"<Row index='{i}'><F>{i}</F><F>{name}</F><F>{i}</F><F>9</F><F>8</F></Row>"
@@ -380,6 +381,8 @@ class TestNames:
         assert scene.class_colours == ((1, 9, 8), (2, 9, 8), (3, 9, 8))
         beside.write_text(re.sub("<Usage>.</Usage>", "<Usage>0</Usage>", beside.read_text()))
         assert load_scene(data, path).class_names == ("wheat", "rye", "peas")
+        beside.write_text(beside.read_text().replace("<Type>2<", "<Type>0<"))  # other numbers
+        assert load_scene(data, path).class_names == ("class 1", "class 2", "class 3")
         for wrong in ("<a", "<!DOCTYPE a [<!ENTITY b 'c'>]><PAMDataset/>", "<PAMDataset/>"):
             beside.write_text(wrong)
             assert load_scene(data, path).class_names == ("class 1", "class 2", "class 3")
@@ -408,6 +411,14 @@ class TestNames:
         assert scene.class_colours == ((1, 9, 8), (2, 9, 8), (3, 9, 8))
         written("UTF-8", Value=[1, 2, 3], A=names, B=names)  # nothing says which are names
         assert load_scene(data, path).class_names == ("class 1", "class 2", "class 3")
+        content = written("UTF-8", Value=[1, 2, 3, 1], A=["a", "b", "c", "d"])
+        start, size = (int.from_bytes(content[at : at + 2], "little") for at in (8, 10))
+        last = start + 3 * size
+        table.write_bytes(content[:last] + b"*" + content[last + 1 :])  # a deleted row
+        assert load_scene(data, path).class_names == ("a", "b", "c")
+        many = b"".join(n.to_bytes(4, "little") for n in (2**20,)) + content[8:]
+        table.write_bytes(content[:4] + many + bytes(2**20 * size))
+        assert esri_classes(path) == ({}, {})
         content = written("ISO-8859-1", Value=[1.0, 2.0, 3.0], NLCD_Land=names)
         assert load_scene(data, path).class_names == ("Mais, früh", "class 2", "Öl")
         for place in range(0, len(content), 3):

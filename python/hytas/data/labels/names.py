@@ -27,6 +27,8 @@ NO_CLASS = {
 """Names that programs give to pixels without a class, in lower case."""
 MOST_TABLE = 2**24
 """Bytes of a table of ArcGIS, at most."""
+MOST_ROWS = 2**16
+"""Rows of a table of ArcGIS, at most."""
 _NAME_COLUMNS = ("class_name", "classname", "class", "label", "name", "category", "descriptio")
 _HEADINGS = {"id", "class", "class_id", "value", "label", "number", "code", "key"}
 
@@ -201,6 +203,8 @@ def gdal_classes(path: Path) -> tuple[dict[int, str], dict[int, Colour]]:
         fields = table.findall("FieldDefn")
         columns = [field.findtext("Usage", "") for field in fields]
         by_name = [field.findtext("Name", "").lower() for field in fields]
+        kinds = [field.findtext("Type", _TEXT) for field in fields]
+        of_texts = {name for name, kind in zip(by_name, kinds, strict=True) if kind == _TEXT}
         rows = [[cell.text or "" for cell in row.findall("F")] for row in table.findall("Row")]
         for row in rows:
             # ArcGIS gives its columns no usage.
@@ -209,7 +213,8 @@ def gdal_classes(path: Path) -> tuple[dict[int, str], dict[int, Colour]]:
             if not _WHOLE.fullmatch(value):
                 continue
             number = int(float(value))
-            named = (cells.get(column, "").strip() for column in (_NAME, *_NAME_COLUMNS))
+            usual = (column for column in _NAME_COLUMNS if column in of_texts)
+            named = (cells.get(column, "").strip() for column in (_NAME, *usual))
             if name := next(filter(None, named), ""):
                 names[number] = name
             colours |= _colours_of({number: [cells.get(each, "") for each in _RGB]})
@@ -220,6 +225,8 @@ _WHOLE = re.compile(r"\d{1,9}(\.0*)?")
 # Usages of columns in an attribute table (GDALRATFieldUsage).
 _NAME, _VALUE_RANGE, _VALUE = "2", "3", "5"
 _RGB = ("6", "7", "8")
+_TEXT = "2"
+"""Type of a column of texts in an attribute table (GDALRATFieldType)."""
 
 
 def _colours_of(levels: Mapping[int, Sequence[str]]) -> dict[int, Colour]:
@@ -269,8 +276,12 @@ def _dbf_rows(data: bytes) -> tuple[list[dict[str, str]], list[str]]:
         name, kind, width = struct.unpack_from("<11sc4xB", data, at)
         columns.append((name.partition(b"\0")[0].decode().lower(), kind, width))
     row = struct.Struct("1x" + "".join(f"{width}s" for _, _, width in columns))
+    if count > MOST_ROWS or size < row.size:
+        raise ValueError
     rows = []
     for at in range(start, start + count * size, size):
+        if data[at : at + 1] == b"*":  # a deleted row
+            continue
         cells = [cell.strip(b" \0") for cell in row.unpack_from(data, at)]
         rows.append({name: _text(cell) for (name, _, _), cell in zip(columns, cells, strict=True)})
     return rows, [name for name, kind, _ in columns if kind == b"C"]

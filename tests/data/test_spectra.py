@@ -133,7 +133,11 @@ def test_files_as_spreadsheets_write_them(tmp_path: Path) -> None:
     table.drop(columns="moisture").to_csv(marked, index=False, encoding="utf-8-sig")
     spaced = tmp_path / "d.csv"
     table.set_axis([f" {name} " for name in table.columns], axis=1).to_csv(spaced, index=False)
-    for path in (german, marked, spaced):
+    signed, tabbed = tmp_path / "e.csv", tmp_path / "f.tsv"
+    table.rename(columns={"moisture": "a; b"}).to_csv(tabbed, index=False, sep="\t")
+    many = ";" * len(table.columns)
+    table.rename(columns={"moisture": many}).to_csv(signed, index=False, quoting=csv.QUOTE_ALL)
+    for path in (german, marked, spaced, signed, tabbed):
         loaded = of_frame(path, group_column="field")
         np.testing.assert_allclose(loaded.cube, expected.cube, rtol=1e-6)
         np.testing.assert_allclose(loaded.wavelengths, expected.wavelengths)

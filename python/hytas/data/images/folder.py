@@ -111,13 +111,14 @@ def images_of(folder: Path) -> list[Path]:
 
 def _listed(folder: Path) -> tuple[list[tuple[Path, int]], list[str], Mask | None, list[str]]:
     """Return images with their class numbers, class names, which are tested, and notes."""
-    parted = (folder / TRAIN).is_dir()
+    parted = _holds_folders(folder / TRAIN)
     parts = [name for name in (TRAIN, VALIDATION, TEST) if (folder / name).is_dir()]
     roots = [folder / name for name in parts] if parted else [folder]
     names = sorted(each.name for each in roots[0].iterdir() if _is_class(each))
     folders = sorted(each.name for each in folder.iterdir() if _is_class(each))
     others = [name for name in folders if not parted or name not in parts]
-    if misnamed := [name for name in others if name.lower() in _LIKE_PARTS]:
+    like_parts = [name for name in others if name.lower() in _LIKE_PARTS]
+    if misnamed := [name for name in like_parts if _holds_folders(folder / name)]:
         rule = f"{folder} has a folder {misnamed[0]}, which seems to be no class"
         hint = f"name the parts of a split {TRAIN}, {VALIDATION} and {TEST}"
         raise InputError("data", rule=rule, hint=hint)
@@ -143,6 +144,11 @@ def _listed(folder: Path) -> tuple[list[tuple[Path, int]], list[str], Mask | Non
 
 def _is_class(path: Path) -> bool:
     return path.is_dir() and not path.name.startswith(".")
+
+
+def _holds_folders(path: Path) -> bool:
+    """Return whether a folder holds others, as a part of a split does and a class does not."""
+    return path.is_dir() and any(map(_is_class, path.iterdir()))
 
 
 def _each(work: Callable[[Path], Any], paths: Sequence[Path]) -> list[Any]:

@@ -194,8 +194,9 @@ def _read_text(path: Path) -> Any:
         first_line = file.readline(MOST_LINE)
     declared = _SEPARATOR.match(first_line)
     usual = "\t" if path.suffix.lower() == ".tsv" else None
+    unquoted = re.sub('"[^"]*"', "", first_line)
     # Names of columns, such as 450,5, have one decimal comma at most.
-    if first_line.count(";") >= max(1, first_line.count(",")):
+    if unquoted.count(";") >= max(1, unquoted.count(","), unquoted.count("\t")):
         usual = ";"
     try:
         try:

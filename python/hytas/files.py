@@ -67,9 +67,12 @@ def read_utf8(path: Path, argument: str) -> str:
 
 
 def read_csv(
-    path: Path, text: str, **dialect: Any
+    path: Path, text: str, most: int = 2**17, **dialect: Any
 ) -> tuple[list[str], list[tuple[int, dict[Any, Any]]]]:
     """Return the columns and rows of a CSV table; `text` is the content of `path`.
+
+    Args:
+        most: characters of a field.
 
     Returns:
         The names of the columns, and each row with the number of its line. Extra fields have the
@@ -78,12 +81,15 @@ def read_csv(
     body = text.lstrip()
     above = text[: len(text) - len(body)].count("\n")
     reader = csv.DictReader(io.StringIO(body, newline=""), **dialect)
+    usual = csv.field_size_limit(most)
     try:
         columns = [name.strip() for name in reader.fieldnames or []]
         reader.fieldnames = columns
         rows = [(above + reader.line_num, row) for row in reader]
     except csv.Error as error:
         raise InputError(f"{path}, line {above + reader.line_num}", rule=str(error)) from None
+    finally:
+        csv.field_size_limit(usual)
     return columns, [(line, row) for line, row in rows if not _is_blank(row)]
 
 

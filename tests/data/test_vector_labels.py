@@ -187,6 +187,12 @@ def test_well_known_text_in_a_table(tmp_path: Path, name: str, delimiter: str) -
     assert "must be well-known text" in rule
     path.write_text("row,column,geometry,crop\n1,1,POINT (0 0),a\n2,2,POINT (0 0),b\n")
     assert "fields.csv: not used: geometry; column, row are" in load_scene(header, path).notes
+    path.write_text("row,column,geom\n1,1,dune\n2,2,cliff\n")  # of geomorphology
+    assert load_scene(header, path, class_field="geom").class_names == ("cliff", "dune")
+    long = shapely.Point(LEFT + 50, TOP - 50).buffer(40, 2**11).wkt
+    assert len(long) > 2**17
+    path.write_text(f'WKT,crop\n"{long}",a\n"{rows[1][0]}",b\n')
+    assert load_scene(header, path).class_names == ("a", "b")
 
 
 def test_classes_between_the_centres_are_named_if_one_is_left(tmp_path: Path) -> None:

@@ -37,7 +37,8 @@ def read(path: Path, options: LabelOptions) -> Shapes:
     import shapely
 
     text = read_utf8(path, "labels")
-    columns, rows = read_csv(path, text, delimiter=_delimiter(_first_line(text)))
+    delimiter = _delimiter(_first_line(text))
+    columns, rows = read_csv(path, text, len(text), delimiter=delimiter)  # polygons may be long
     check_amount(len(rows))
     if (position := _position(columns)) is None:
         rule = "has no positions: columns x and y, lon and lat, row and column, or WKT needed"
@@ -47,7 +48,8 @@ def read(path: Path, options: LabelOptions) -> Shapes:
             hint = "if it is a map, a number for each pixel, save it with numpy.save"
         raise InputError("labels", str(path), rule, hint)
     names, crs = position
-    others = [name for name in columns if name not in names and name.lower() not in _SHAPES]
+    unused = [name for name in columns if name.lower() in _SHAPES and name != options.class_field]
+    others = [name for name in columns if name not in (*names, *unused)]
     fields = {name: [_value(row.get(name)) for _, row in rows] for name in others}
     if len(names) == 1:
         return Shapes("CSV", _shapes(rows, names[0]), fields, crs)
@@ -55,9 +57,7 @@ def read(path: Path, options: LabelOptions) -> Shapes:
     places = _places(rows, names) + (0.5 if pixels else 0.0)
     has_commas = any("," in row[name] for _, row in rows for name in names)
     notes = ["commas in its positions are read as decimal points"] if has_commas else []
-    notes += [
-        f"not used: {name}; {listed(names)} are" for name in columns if name.lower() in _SHAPES
-    ]
+    notes += [f"not used: {name}; {listed(names)} are" for name in unused]
     return Shapes("CSV", shapely.points(places), fields, crs, pixels, notes=tuple(notes))
 
 
@@ -97,7 +97,7 @@ def _shapes(rows: Sequence[tuple[int, dict[Any, Any]]], name: str) -> Geometries
     shapes: Geometries = shapely.from_wkt([row[name] for _, row in rows], on_invalid="ignore")
     for (line, row), shape in zip(rows, shapes, strict=True):
         if shape is None:
-            rule = f"line {line}: {name} {printable(str(row[name]))!r} must be well-known text"
+            rule = f"line {line}: {name} {printable(row[name] or '')!r} must be well-known text"
             raise InputError(rule=rule, hint="such as POINT (3 5) or POLYGON ((...))")
     return shapes
 

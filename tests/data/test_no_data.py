@@ -80,7 +80,11 @@ def test_a_mark_in_some_bands_is_named(mark):
     assert re.fullmatch(words, note)
     assert scene_from_arrays(cube, scene.labels, nodata=mark).notes == ()
     (note,) = undeclared_in_rows(cube, None, np.arange(cube.shape[2]))
-    assert f"of the values of the others are {mark:g}" in note
+    assert re.search(rf"% of the values of pixels in 16 of \d+ rows are {mark:g}", note)
+    cube[:5, :, 3:6] = 1.0
+    cube[0, np.flatnonzero(scene.labels[0])[0], 3] = mark
+    (note,) = scene_from_arrays(cube, scene.labels).notes
+    assert not note.startswith("0.0%")
 
 
 def test_a_cube_without_labels_is_searched_by_rows():

@@ -135,6 +135,10 @@ def test_references_next_to_a_capture(tmp_path, cube):
     assert open_file(tmp_path / "raw_0.hdr").notes == ()
     write_envi(tmp_path / "whiteReference", CUBE, bytes(24))
     assert open_file(tmp_path / "raw_0.hdr").notes[-1].startswith("whiteReference next to it")
+    write_envi(tmp_path / "white_reflectance", CUBE | {"data type": 4}, bytes(96))
+    write_envi(tmp_path / "labels", CUBE | {"bands": 1}, bytes(12))
+    for name in ("white_reflectance", "labels"):  # no raw captures
+        assert open_file(tmp_path / f"{name}.hdr").notes == ()
 
 
 def test_fields_of_a_matlab_structure(mat, cube, labels):

@@ -98,7 +98,7 @@ def undeclared(
         (line[seen][:, bands], has_label[seen])
         for line, seen, has_label in zip(cube, measured, labelled, strict=True)
     )
-    return _remark(lines, every, "pixels", "labelled pixels", nodata)
+    return _remark(lines, every, "pixels", "labelled pixels", "labelled pixels", nodata)
 
 
 def undeclared_in_rows(
@@ -123,11 +123,16 @@ def undeclared_in_rows(
             yield values, np.ones(len(values), np.bool_)
 
     seen = f"{seen} in {len(rows)} of {height} rows" if len(rows) < height else seen
-    return _remark(lines(), every, seen, "the others", nodata)
+    return _remark(lines(), every, seen, "the others", seen, nodata)
 
 
 def _remark(
-    lines: Iterable[tuple[Array, Mask]], every: int, seen: str, others: str, nodata: float | None
+    lines: Iterable[tuple[Array, Mask]],
+    every: int,
+    seen: str,
+    others: str,
+    sampled: str,
+    nodata: float | None,
 ) -> tuple[str, ...]:
     """Return notes on odd values in most bands, or in some, of the pixels (N, B) of `lines`.
 
@@ -153,8 +158,8 @@ def _remark(
         odd[0.0] = filled[0.0]
     marks = [mark for mark in MARKS if mark not in (nodata, *odd) and (compared == mark).any()]
     in_some = tuple(
-        f"{(compared == mark).mean():.1%} of the values of {others} are {mark:g}: if that is a "
-        f"no-data value, set nodata to {mark:g}"
+        f"{100 * (compared == mark).mean():.3g}% of the values of {sampled} are {mark:g}: if that "
+        f"is a no-data value, set nodata to {mark:g}"
         for mark in marks
     )
     if not odd:

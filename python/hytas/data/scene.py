@@ -397,8 +397,7 @@ def unmasked(argument: str, values: Any) -> Array:
     if np.ma.is_masked(values):
         hint = "fill it: with 0 in labels, and with the `nodata` value in a cube"
         raise InputError(argument, rule="is a masked array", hint=hint)
-    is_plain = isinstance(values, np.ndarray) and not isinstance(values, np.ma.MaskedArray)
-    return values if is_plain else np.asarray(values)
+    return values if isinstance(values, np.memmap) else np.asarray(values)
 
 
 def _of_bands(argument: str, values: Array | Sequence[float] | None, bands: int) -> Floats | None:

@@ -28,7 +28,7 @@ DATA_SUFFIXES = (
     *(".rfl", ".rdn"),
 )
 _FIRST = b"ENVI"
-_REFERENCE = re.compile(r"(white|dark|whitedark)_?ref", re.IGNORECASE)
+_REFERENCE = re.compile(r"(white|dark|whitedark)_?ref(?!lect)", re.IGNORECASE)
 """How names of white and dark references begin, such as those of Specim and Headwall."""
 _LATIN = "no UTF-8"
 """Field of headers that are read as Latin-1; no header can have it."""
@@ -177,9 +177,13 @@ def is_reference(path: Path) -> bool:
 
 
 def reference_notes(header: Path) -> list[str]:
-    """Return a note if an image is a reference, or has references next to it."""
+    """Return a note if an image is a reference, or a raw capture with references next to it."""
     if is_reference(header):
         return ["its name is that of a white or dark reference, which is no scene"]
+    fields = fields_of(header)
+    is_map = _integer(fields, "bands", 1, 1) == 1
+    if is_map or _dtype(fields).kind not in "iu" or "reflectance scale factor" in fields:
+        return []
     # Specim names them after the capture, and Headwall does not.
     names = [path.stem for path in sorted(header.parent.glob("*.hdr")) if is_reference(path)]
     own = [name for name in names if "_" not in name or name.partition("_")[2] == header.stem]

@@ -152,9 +152,11 @@ def test_what_is_no_set_of_images_is_refused(folder: Path, tmp_path: Path) -> No
         hint = "name the parts of a split train, val and test"
         assert refused(tmp_path / "parted").endswith(hint)
         shutil.rmtree(tmp_path / "parted")
-    for kind in ("train", "valid"):  # classes, which hold images and no folders
+    for kind in ("bus", "train"):  # classes, which hold images and no folders
         save(tmp_path / "kinds" / kind / "1.png", image(1, side=16))
-    assert load_images(tmp_path / "kinds").class_names == ("train", "valid")
+    assert load_images(tmp_path / "kinds").class_names == ("bus", "train")
+    save(tmp_path / "kinds" / "test" / "1.png", image(1, side=16))
+    assert refused(tmp_path / "kinds").endswith(hint)
     assert "resize=0: must be 1 to" in refused(folder, resize=0)
     assert "digits has images of one size" in refused("digits", resize=4)
 

@@ -393,6 +393,11 @@ LINE = {"type": "LineString", "coordinates": box(1, 1, 3, 3)}
     ("features", "options", "rule"),
     [
         ([(polygon(box(900, 900, 910, 910)), {"class": "a"})], {}, "no shape lies in the scene"),
+        (  # around it
+            [(polygon(box(at, at, at + 9, at + 9)), {"class": "a"}) for at in (-99, 900)],
+            {},
+            "no shape lies in the scene",
+        ),
         (
             [(polygon(box(3.1, 3.1, 3.3, 3.3)), {"class": "a"})],
             {},

@@ -118,8 +118,9 @@ def _listed(folder: Path) -> tuple[list[tuple[Path, int]], list[str], Mask | Non
     folders = sorted(each.name for each in folder.iterdir() if _is_class(each))
     others = [name for name in folders if not parted or name not in parts]
     like_parts = [name for name in others if name.lower() in _LIKE_PARTS]
-    if misnamed := [name for name in like_parts if _holds_folders(folder / name)]:
-        rule = f"{folder} has a folder {misnamed[0]}, which seems to be no class"
+    # A train may be a class, but hardly next to one of tests.
+    if like_parts and (parted or len(like_parts) > 1 or _holds_folders(folder / like_parts[0])):
+        rule = f"{folder} has a folder {like_parts[0]}, which seems to be no class"
         hint = f"name the parts of a split {TRAIN}, {VALIDATION} and {TEST}"
         raise InputError("data", rule=rule, hint=hint)
     listed_images: list[tuple[Path, int]] = []

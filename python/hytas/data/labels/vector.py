@@ -358,9 +358,10 @@ def _are_swapped(given: Shapes, crs: str | None, grid: Grid) -> bool:
 
 
 def _overlap(shapes: Shapes, grid: Grid) -> bool:
-    """Return whether the rectangles around shapes and scene overlap."""
+    """Return whether the rectangle around a shape overlaps that around the scene."""
     import shapely
 
-    low_x, low_y, high_x, high_y = shapely.total_bounds(shapes.geometries).tolist()
+    low_x, low_y, high_x, high_y = shapely.bounds(shapes.geometries).T
     left, bottom, right, top = _box(shapes, grid)
-    return bool(low_x < right and high_x > left and low_y < top and high_y > bottom)
+    inside = (low_x < right) & (high_x > left) & (low_y < top) & (high_y > bottom)
+    return bool(inside.any())

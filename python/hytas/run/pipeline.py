@@ -286,7 +286,7 @@ def _introduce(run: Run, stages: Sequence[Stage]) -> None:
     if done:
         report.notice(f"goes on in {run.folder.path}; done before: {', '.join(done)}")
     elif run.folder.evaluations.exists():
-        report.notice(f"goes on in {run.folder.path}, in its search")
+        report.notice(f"goes on in {run.folder.path}, which has no winner yet")
 
 
 def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:

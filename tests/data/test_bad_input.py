@@ -333,6 +333,9 @@ def test_a_class_has_one_number_in_a_training_and_a_test_map(mat, cube, labels):
     rest = np.where(top > 0, 0, labels)
     scene = load_scene(mat(c=cube), [train, mat("b.mat", b=rest, class_names=names)])
     assert scene.class_names == tuple(names)
+    first, second = (np.searchsorted([0, *ids], one) for one in (top, rest))
+    few = mat(c=cube, TR=first, TE=np.where(second == 3, 0, second), class_names=names)
+    assert load_scene(few).class_names == tuple(names)  # the test map lacks the last class
     other = mat("b.mat", b=rest, class_names=np.roll(names, 1))
     rule = rf"name {ids[-1]} is {ids[-1]} in the one and {ids[0]} in the other; a class needs one"
     with pytest.raises(InputError, match=rule):

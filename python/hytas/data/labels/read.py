@@ -153,9 +153,9 @@ def _classes(
         if mark and not any((raw.values == mark).any() for raw in raws):
             notes.append(f"unlabelled is {mark}, which is not among the labels")
         maps = [_numbered(raw, options, bool(plus), argument) for raw in raws]
-        own_names, own_colours = _legend(raws[0], sources[0], [i - plus for i in _ids(maps)])
+        labels = [i - plus for i in _ids(maps)]
+        own_names, own_colours = _legend(raws[0], sources[0], labels)
         if len(raws) == 2:
-            labels = [i - plus for i in _ids(maps[1:])]
             _refuse_other_numbers(raws, own_names, _legend(raws[1], sources[-1], labels)[0])
         names = {label + plus: name for label, name in own_names.items()}
         colours = {label + plus: colour for label, colour in own_colours.items()}
@@ -192,7 +192,7 @@ def _refuse_other_numbers(
     raws: Sequence[find.RawMap], train: Mapping[int, str], test: Mapping[int, str]
 ) -> None:
     """Refuse a training and a test map that name a class by two numbers."""
-    numbers = {name: number for number, name in train.items() if name}
+    numbers = {name: i for i, name in train.items() if name and not is_no_class(name)}
     for number, name in test.items():
         if name in numbers and train.get(number) != name:
             maps = " and ".join(raw.name for raw in raws)

@@ -210,10 +210,11 @@ def test_true_sizes_from_published_columns_and_names(write: Write) -> None:
 
 
 def test_bands_hold_every_network_once(write: Write) -> None:
-    table = read_table(write(networks(200), "indian.csv"))
+    table = read_table(write(networks(120), "indian.csv"))
     report = analyse_table(table, predictor_sizes=())
     counts = [report["groups"][name]["networks"] for name in BANDS]
-    assert sum(counts) == 200
+    assert sum(counts) == 120
+    assert {19, 20} <= set(counts)  # on either side of what a correlation needs
     for name, count in zip(BANDS, counts, strict=True):
         rho = report["scores"]["snip"][name]["spearman"]
         assert (rho is None) == (count < 20)

@@ -250,7 +250,7 @@ def test_names_of_classes_cannot_leave_their_string(
     assert done.stdout.decode() == "".join(f"{name}\n" for name in names)
 
 
-def test_a_file_that_differs_is_refused(
+def test_a_file_that_differs_is_refused_also_with_force(
     exported: Exported, written: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def drift(model: Any, path: Path, card: Any) -> Path:
@@ -266,7 +266,7 @@ def test_a_file_that_differs_is_refused(
     monkeypatch.setitem(formats.FORMATS, "c", changed)
     (tmp_path / "model.c").write_text("before")
     with pytest.raises(ExportError, match="must give what torch gives"):
-        export_checked(tmp_path, exported.card, ["c"], evidence_of(exported, 20))
+        export_checked(tmp_path, exported.card, ["c"], evidence_of(exported, 20), force=True)
     assert (tmp_path / "model.c").read_text() == "before"
 
 

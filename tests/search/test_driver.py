@@ -153,13 +153,16 @@ def test_finished_search_is_not_searched_again(tmp_path: Path) -> None:
     assert second == first
 
 
-def test_a_store_that_lost_an_evaluation_is_told(tmp_path: Path) -> None:
+def test_a_store_that_lost_an_evaluation_or_its_state_is_told(tmp_path: Path) -> None:
     with EvaluationStore(tmp_path / "store.sqlite") as store:
         search(feasible(), Scorer(), fitness, SETTINGS, store)
         with sqlite3.connect(store.path) as connection:
             connection.execute("DELETE FROM evaluations WHERE id = 7")
         message = "damaged: of the 48 candidates that the search scored, number 7 is missing"
         with pytest.raises(InputError, match=message):
+            search(feasible(), Scorer(), fitness, SETTINGS, store)
+        store.save_state(b"junk")
+        with pytest.raises(InputError, match=r"store\.sqlite: state: is not a hytas state$"):
             search(feasible(), Scorer(), fitness, SETTINGS, store)
 
 

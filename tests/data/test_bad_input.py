@@ -1,5 +1,6 @@
 """Bad input is refused in one line that names the argument, the value and the rule."""
 
+import json
 import zipfile
 from dataclasses import replace
 
@@ -11,6 +12,8 @@ from whole_cube import load_cube
 
 from hytas.data import load_scene, make_split, open_file, scene_from_arrays
 from hytas.errors import InputError
+
+from commands import run_here  # isort: skip
 
 
 def refused(*arguments, **keywords):
@@ -312,6 +315,12 @@ def test_a_training_and_a_test_map_of_two_files(mat, cube, labels):
     scene = load_scene(mat(c=cube), maps)
     assert np.array_equal(scene.train > 0, top > 0)
     assert np.array_equal(scene.test > 0, (top == 0) & (labels > 0))
+    named = [part for path in maps for part in ("--labels", path)]
+    told = json.loads(run_here("inspect", mat(c=cube), *named, "--json").stdout)
+    counts = {"training": int((top > 0).sum()), "test": int((scene.test > 0).sum())}
+    assert told["split of the file"] == counts
+    refusal = run_here("inspect", mat(c=cube), *named, *named[:2])
+    assert "--labels: 3 given for 1 scene" in refusal.stderr
     with pytest.raises(InputError, match="labels='TR and TE and b': hold 3 maps"):
         load_scene(mat(c=cube), [mat("two.mat", TR=top, TE=labels), maps[1]])
     shapes = maps[1].with_suffix(".geojson")

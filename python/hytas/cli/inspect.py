@@ -25,20 +25,27 @@ _OF_CUBE = {"bands", "nodata", "axes", "cube_key"}
 
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--labels", type=click.Path(path_type=Path), help="Ground truth of a scene.")
+@click.option(
+    "--labels",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Ground truth of a scene; twice, its training and its test map.",
+)
 @options.setting_options(more=("cube_key", "axes", "bands", "nodata", "labels_key"))
 @options.setting_options(
     more=("class_field", "labels_crs", "unlabelled", "zero_is_a_class", "class_names")
 )
 @options.plugin_option(expose_value=False)
 @options.json_option
-def inspect(path: Path, as_json: bool, **reading: Any) -> None:
+def inspect(path: Path, as_json: bool, labels: tuple[Path, ...], **reading: Any) -> None:
     """Describe PATH: a scene, labels, a table of spectra, an exported model or a run folder."""
     if str(path) != "synthetic" and not path.exists():
         raise InputError("path", path, "no such file or folder")
     given = {
         name: value for name, value in reading.items() if value is not None and value is not False
     }
+    if labels:
+        given["labels"] = [str(each) for each in labels] if len(labels) > 1 else labels[0]
     describe, lines = _reader(path, given)
     description = describe()
     echo(json.dumps(description, indent=2) if as_json else "\n".join(lines(description)))

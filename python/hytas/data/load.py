@@ -109,6 +109,9 @@ def _label_files(labels: Any) -> Sequence[Any]:
     """Return the file or `DataArray` of labels; or the files of a training and a test map."""
     given = labels if isinstance(labels, list | tuple) else [] if labels is None else [labels]
     are_paths = all(isinstance(each, str | Path) for each in given)
+    if len(given) > 2 and are_paths:
+        rule = f"{len(given)} given for 1 scene: a training and a test map are needed"
+        raise InputError("labels", rule=rule)
     if len(given) > 2 or not (are_paths or (len(given) == 1 and is_data_array(given[0]))):
         rule = "must be a path, a DataArray, or the paths of a training and a test map"
         raise InputError("labels", type(labels).__name__, rule, "scene_from_arrays takes arrays")

@@ -183,6 +183,8 @@ class DeployedModel:
         if self.card.graph not in ("patch", IMAGE):
             raise InputError("model", self.path, f"is a {self.card.graph} graph: it takes tiles")
         side, bands = self.card.patch_size, self.card.bands
+        if np.ma.is_masked(patches):
+            raise InputError("patches", rule="are a masked array", hint="fill it with data")
         patches = np.asarray(patches)
         if patches.ndim != 4 or patches.shape[1:] != (side, side, bands):
             raise InputError(

@@ -296,6 +296,8 @@ def test_arguments_of_other_types(mat, cube, labels):
         assert caught.value.argument == argument
     with pytest.raises(InputError, match="wavelengths: 5 given for 6 bands"):
         scene_from_arrays(cube, labels, wavelengths=range(5))
+    with pytest.raises(InputError, match="wavelengths: must be a number for each band"):
+        scene_from_arrays(cube, labels, wavelengths=["400 nm"] * 6)
     for argument, arrays in (
         ("data", (np.ma.masked_less(cube, 0), labels)),
         ("labels", (cube, np.ma.masked_equal(labels, 2))),

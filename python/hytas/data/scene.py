@@ -404,7 +404,10 @@ def _of_bands(argument: str, values: Array | Sequence[float] | None, bands: int)
     """Return a number for each band (B,), or None."""
     if values is None:
         return None
-    array = np.asarray(values, dtype=np.float64).ravel()
+    try:
+        array = np.asarray(values, dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        raise InputError(argument, rule="must be a number for each band") from None
     if array.size != bands:
         raise InputError(argument, rule=f"{array.size} given for {bands} bands")
     return array

@@ -231,7 +231,7 @@ def _show_ladder(run: Run, task: RaceTask, store: EvaluationStore, winner: Racer
         run.report.line(line)
     as_good = smallest_as_good(rows, unit)
     if as_good and run.context.config.prefer != "small":
-        run.report.notice(f"a smaller network: {as_good}; --prefer small takes the smallest")
+        run.report.notice(f"a smaller network: {as_good}; prefer small takes the smallest")
 
 
 def hold_race(

@@ -13,7 +13,9 @@ from hytas.data import load_scene
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError
 from hytas.models import small_parameters
+from hytas.results import Calibration, SelfTraining, SmoothingChoice
 from hytas.run import RunConfig, train_architecture
+from hytas.run.final.decide import Decisions
 from hytas.run.start import Start, further_config
 from hytas.run.weights import load_weights
 from hytas.train import Recipe
@@ -58,6 +60,15 @@ def test_classes_scaling_and_budget_are_kept(run_of_three: Path, small: Path) ->
     assert [one["name"] for one in after.learnt_from] == ["a", "b", "d"]
     config = json.loads((small / "config.json").read_text())["config"]
     assert config["search"]["budget"] == "6K-params"
+
+
+def test_further_training_learns_the_class_shares_of_the_new_labels(run_of_three: Path) -> None:
+    start = Start.open(run_of_three)
+    shares = dict.fromkeys(("labels", "assumed"), [1 / len(start.card.class_ids)] * 3)
+    adapted = replace(start.card, class_shares=shares)
+    decided = Decisions(Calibration(1.0, 40), SmoothingChoice("none"), SelfTraining(False))
+    begun = replace(start, model=replace(start.model, card=adapted))
+    assert begun.card_of(start.card, decided).class_shares is None
 
 
 def test_small_tuning_changes_few_weights(run_of_three: Path, small: Path) -> None:

@@ -193,7 +193,7 @@ class Start:
             learnt_from=sources,
             # A score fits one set of weights at one temperature.
             unknown=None if decisions.calibration.reason else card.unknown,
-            # It learns those of the new labels, as far as its read-out is trained.
+            # The read-out learns those of the new labels.
             class_shares=None,
         )
 

@@ -3,7 +3,6 @@
 import csv
 import io
 import re
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -27,8 +26,6 @@ NO_CLASS = {
 """Names that programs give to pixels without a class, in lower case."""
 MOST_TABLE = 2**24
 """Bytes of a table of ArcGIS, at most."""
-MOST_ROWS = 2**16
-"""Rows of a table of ArcGIS, at most."""
 _NAME_COLUMNS = ("class_name", "classname", "class", "label", "name", "category", "descriptio")
 _HEADINGS = {"id", "class", "class_id", "value", "label", "number", "code", "key"}
 
@@ -246,49 +243,23 @@ def esri_classes(path: Path) -> tuple[dict[int, str], dict[int, Colour]]:
     Returns:
         Two empty tables if there is no such file, or it is broken.
     """
+    from hytas.data.labels.ogr import read_table  # which reads the names that a user gives
+
     table = path.with_name(path.name + ".vat.dbf")
     if not table.is_file() or table.stat().st_size > MOST_TABLE:
         return {}, {}
     try:
-        rows, texts = _dbf_rows(table.read_bytes())
-    except (struct.error, ValueError):
+        columns = {name.lower(): column for name, column in read_table(table).items()}
+    except (InputError, OSError, ValueError):
         return {}, {}
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    texts = [name for name, column in columns.items() if any(isinstance(v, str) for v in column)]
     named = [name for name in texts if name in _NAME_COLUMNS] or (texts if len(texts) == 1 else [])
-    with_value = [row for row in rows if _WHOLE.fullmatch(row.get("value", ""))]
+    with_value = [row for row in rows if _WHOLE.fullmatch(str(row.get("value")))]
     by_value = {int(float(row["value"])): row for row in with_value}
-    names = {number: row[named[0]] for number, row in by_value.items() if named and row[named[0]]}
+    names = {i: row[named[0]].strip() for i, row in by_value.items() if named and row[named[0]]}
     levels = {
-        number: [row.get(name, "") for name in ("red", "green", "blue")]
+        number: [str(row.get(name, "")) for name in ("red", "green", "blue")]
         for number, row in by_value.items()
     }
     return names, _colours_of(levels)
-
-
-def _dbf_rows(data: bytes) -> tuple[list[dict[str, str]], list[str]]:
-    """Return the rows of a dBASE table, and its columns of texts; names in lower case.
-
-    Raises:
-        struct.error, ValueError: it is none.
-    """
-    count, start, size = struct.unpack_from("<IHH", data, 4)
-    columns = []
-    for at in range(32, start - 32, 32):
-        name, kind, width = struct.unpack_from("<11sc4xB", data, at)
-        columns.append((name.partition(b"\0")[0].decode().lower(), kind, width))
-    row = struct.Struct("1x" + "".join(f"{width}s" for _, _, width in columns))
-    if count > MOST_ROWS or size < row.size:
-        raise ValueError
-    rows = []
-    for at in range(start, start + count * size, size):
-        if data[at : at + 1] == b"*":  # a deleted row
-            continue
-        cells = [cell.strip(b" \0") for cell in row.unpack_from(data, at)]
-        rows.append({name: _text(cell) for (name, _, _), cell in zip(columns, cells, strict=True)})
-    return rows, [name for name, kind, _ in columns if kind == b"C"]
-
-
-def _text(cell: bytes) -> str:
-    try:
-        return cell.decode()
-    except UnicodeDecodeError:
-        return cell.decode("latin-1")

@@ -30,6 +30,8 @@ from hytas.data.readers.guard import GUARD
 from hytas.errors import InputError
 from hytas.lazy import library
 
+MOST_ROWS = 2**16
+"""Rows of a table of classes, at most."""
 MOST_TEXT = 2**26
 """Bytes of all fields."""
 _UNDEFINED = re.compile(r"\w+\[\"Undefined ", re.IGNORECASE)
@@ -117,6 +119,17 @@ def read_shapefile(path: Path, options: LabelOptions) -> Shapes:
         )
 
 
+def read_table(path: Path) -> dict[str, list[Any]]:
+    """Return the columns of a dBASE table, by name.
+
+    Raises:
+        InputError, ValueError: the file is broken, or has more than `MOST_ROWS` rows.
+    """
+    request = {"path": str(path.absolute())}
+    fields: dict[str, list[Any]] = GUARD.call(".labels.ogr:table_fields", path, request, 0)[0]
+    return fields
+
+
 def parts_of_shapefile(path: Path) -> dict[str, Path]:
     """Return the other files of a Shapefile, by their suffix."""
     ends = [end for suffix in (".dbf", ".shx", ".prj", ".cpg") for end in (suffix.upper(), suffix)]
@@ -171,6 +184,24 @@ def read_layer(
         "name of the encoding, such as GBK, decides"
     )
     return facts, geometries
+
+
+def table_fields(path: str) -> tuple[dict[str, Any], bytes]:
+    """Return the columns of a table without geometries, and no bytes; see `read_table`."""
+    _allow("ESRI Shapefile", {})
+    raw = library("pyogrio.raw", "labels", "a table of classes")
+
+    def columns(encoding: str | None) -> Any:
+        return raw.read(path, read_geometry=False, encoding=encoding, max_features=MOST_ROWS + 1)
+
+    try:  # as in a Shapefile, no encoding is named
+        meta, _, _, values = columns("UTF-8")
+    except UnicodeDecodeError:
+        meta, _, _, values = columns(None)
+    if any(len(column) > MOST_ROWS for column in values):
+        raise ValueError(f"has more than {MOST_ROWS} rows")
+    named = zip(meta["fields"], values, strict=True)
+    return {str(name): [_plain(value) for value in column.tolist()] for name, column in named}, b""
 
 
 def _allow(driver: str, config: Mapping[str, str]) -> None:

@@ -91,7 +91,7 @@ def test_what_is_no_cube(exported: Exported, deployed: DeployedModel) -> None:
     patches = exported.scene.reader(5)(np.arange(2))
     of_lists = deployed.predict_patches(patches.tolist())
     np.testing.assert_array_equal(of_lists, deployed.predict_patches(patches))
-    with pytest.raises(InputError, match="patches: are a masked array"):
+    with pytest.raises(InputError, match="patches: is a masked array"):
         deployed.predict_patches(np.ma.masked_less(patches, 1000))
     whole = classify_scene(deployed, np.ma.array(exported.scene.cube))  # nothing is masked
     expected = classify_scene(deployed, exported.scene.cube)

@@ -394,10 +394,15 @@ def _colours(
 
 def unmasked(argument: str, values: Any) -> Array:
     """Return values as an array; a mask, which arrays lose, is refused."""
+    refuse_mask(argument, values)
+    return values if isinstance(values, np.memmap) else np.asarray(values)
+
+
+def refuse_mask(argument: str, values: Any) -> None:
+    """Refuse a masked array with masked values."""
     if np.ma.is_masked(values):
         hint = "fill it: with 0 in labels, and with the `nodata` value in a cube"
         raise InputError(argument, rule="is a masked array", hint=hint)
-    return values if isinstance(values, np.memmap) else np.asarray(values)
 
 
 def _of_bands(argument: str, values: Array | Sequence[float] | None, bands: int) -> Floats | None:

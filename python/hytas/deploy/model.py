@@ -12,6 +12,7 @@ import numpy.typing as npt
 import onnxruntime
 
 from hytas.data import farthest_band
+from hytas.data.scene import unmasked
 from hytas.deploy.card import check_signature, printable, read_card, smoothing_of
 from hytas.deploy.model_file import examine, file_of_model, read_model
 from hytas.deploy.providers import check_chosen, choose
@@ -183,9 +184,7 @@ class DeployedModel:
         if self.card.graph not in ("patch", IMAGE):
             raise InputError("model", self.path, f"is a {self.card.graph} graph: it takes tiles")
         side, bands = self.card.patch_size, self.card.bands
-        if np.ma.is_masked(patches):
-            raise InputError("patches", rule="are a masked array", hint="fill it with data")
-        patches = np.asarray(patches)
+        patches = unmasked("patches", patches)
         if patches.ndim != 4 or patches.shape[1:] != (side, side, bands):
             raise InputError(
                 "patches",

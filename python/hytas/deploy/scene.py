@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from hytas.data import OwnScaling, Preprocessing, Rows, check_patch_size
 from hytas.data.data_array import cube_of, is_data_array
+from hytas.data.scene import refuse_mask
 from hytas.deploy.card import unknown_of
 from hytas.deploy.model import DeployedModel
 from hytas.deploy.smoothing import METHODS, Row, Smoothing, guided_rows
@@ -123,8 +124,7 @@ def classify_scene(
         cube = given
         nodata = given.nodata if nodata is None else nodata
         wavelengths = given.wavelengths if wavelengths is None else wavelengths
-    if np.ma.is_masked(cube):
-        raise InputError("cube", rule="is a masked array", hint="fill it with the `nodata` value")
+    refuse_mask("cube", cube)
     if len(getattr(cube, "shape", ())) != 3:
         hint = "hytas.data.open_cube opens a file"
         raise InputError("cube", type(cube).__name__, "must be an array (H, W, bands)", hint)

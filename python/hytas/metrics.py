@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from hytas.errors import InputError
 
 CALIBRATION_BINS = 15
+LEAST_PROBABILITY = 1e-12
+"""A mean of probabilities is at least as large, so that its logarithm is finite."""
 FIGURES = ("OA", "AA", "kappa", "ECE")  # `summarise` averages these, and each class
 
 
@@ -172,3 +174,15 @@ def summarise(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             for name in names
         },
     }
+
+
+def log_mean(logits: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+    """Return the logits (N, C) of the mean of some networks' probabilities.
+
+    Args:
+        logits: (N, C) of each network.
+    """
+    from scipy.special import softmax
+
+    mean = np.mean([softmax(values, axis=1) for values in logits], axis=0, dtype=np.float32)
+    return np.log(np.maximum(mean, np.float32(LEAST_PROBABILITY)))

@@ -31,7 +31,7 @@ def test_list_names_every_space_and_the_data_of_its_networks(
     text = hytas(capsys, "list")[1]
     assert "793,920,596,262,912" in text
     assert text.count("networks: for images, or for the patches of a scene as images") == 9
-    assert text.count("networks: for scenes") == 3
+    assert text.count("networks: for scenes") == 4
 
 
 @pytest.mark.parametrize("name", ["hytas-wide", "hytas-tiny"])

@@ -48,6 +48,8 @@ class Network(nn.Module):
     """Whether a pass always runs the same operations of torch on its device, so that a GPU may
     replay the pass. A class that neither draws nor decides in Python sets it to True, and so does
     each class that derives from it; the networks of hytas are repeatable."""
+    closed_form = False
+    """Whether `solve` fits it to training pixels, so that no optimiser step trains it."""
     framed = False
     """Whether the network runs with parameters of other sizes, padded with zeros, by name. All its
     parameters then start by the initializers of `hytas.models.streams`."""
@@ -56,6 +58,15 @@ class Network(nn.Module):
     def pixel_projection(self) -> nn.Linear | None:
         """The linear map that whitening may set, from the bands of a pixel; None: there is none."""
         return None
+
+    def solve(self, patches: Tensor, targets: Tensor) -> None:
+        """Fit the network in place to scaled patches (N, P, P, bands), as far as it looks at them
+        (`seen`), and class indices (N,).
+
+        Raises:
+            InputError: it is not fitted in closed form.
+        """
+        raise InputError("network", rule=f"a {type(self).__name__} is trained, not solved")
 
     def seen(self, patches: Tensor) -> Tensor:
         """Return as much of patches (N, P, P, bands) as the network looks at."""

@@ -9,12 +9,14 @@ from torch import nn
 from hytas.errors import InputError
 from hytas.model_card import ModelCard
 from hytas.models.blocks import Drop, Layers
+from hytas.models.linear import LinearNetwork, MeanNetwork
 from hytas.models.pit import PoolingTransformer
 from hytas.models.spectral import BAND, SpectralTransformer
 from hytas.models.swin import WindowLayers, WindowTransformer
 from hytas.models.vit import MEAN, VisionTransformer
 from hytas.plugins import brought_by, fill
 from hytas.spaces import space_of
+from hytas.spaces.names import MEAN_WITH
 from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, InputShape, Shape
 
 MOST_LAYERS = 1000
@@ -116,11 +118,16 @@ def _s3(architecture: Architecture, shape: ImageShape, drop: Drop) -> nn.Module:
     return WindowTransformer(shape, embed_dim=architecture["embed_dim"], stages=stages, drop=drop)
 
 
+def _linear(architecture: Architecture, shape: Shape, drop: Drop) -> nn.Module:
+    return LinearNetwork(shape.bands, shape.classes, architecture["fit"])
+
+
 # search space -> its network. A new space is one function, one line, and its data in `DATA_OF`.
 NETWORKS: dict[str, Callable[[Architecture, Any, Drop], nn.Module]] = {
     "hytas": _hytas,
     "hytas-wide": _wide,
     "hytas-tiny": _wide,
+    "linear": _linear,
     "autoformer": _vit(64),
     "autoformer-mini": _vit(16),
     "autoformer-tiny": _vit(64),
@@ -219,7 +226,10 @@ def build_network(
             raise InputError("architecture", gene, rule, hint)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed GPUs, too
-        return NETWORKS[space](architecture, shape, Drop(drop_path, dropout))
+        network = NETWORKS[space](architecture, shape, Drop(drop_path, dropout))
+        if fits := architecture.get(MEAN_WITH):
+            network = MeanNetwork(network, shape.bands, shape.classes, fits)
+    return network
 
 
 def patch_size_of(architecture: Architecture, shape: Shape) -> int:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from hytas._engine import SearchSpace, builtin_space_text
+from hytas._engine import Budget, Feasible, SearchSpace, builtin_space_text
 from hytas.errors import InputError, reason_of
-from hytas.spaces.names import space_of
+from hytas.spaces.names import FITS, LINEAR_SPACE, MEAN_WITH, linear_architecture, space_of
 from hytas.spaces.opening import builtin_space
 from hytas.spaces.shape import Shape
 
@@ -61,6 +61,55 @@ def cost(
     except (TypeError, ValueError) as error:
         raise InputError("architecture", rule=reason_of(error)) from None
     return float(costs[name])
+
+
+def shipped_costs(
+    architecture: Mapping[str, Any], space: SearchSpace, shape: Shape
+) -> dict[str, int]:
+    """Return the costs of what ships: a network, and the linear ones of its mean (`MEAN_WITH`).
+
+    A mean adds the parameters, products and bytes of its networks, which compute one after the
+    other: of their memory the largest counts.
+
+    Args:
+        architecture: of `space`, or of the space `linear`.
+        space: with the latency tables of a budget; linear networks have no latency in them.
+        shape: of the inputs.
+    """
+    linear = builtin_space(LINEAR_SPACE, tuple(shape.variables().items()))
+    assert linear is not None
+    genes = {name: value for name, value in architecture.items() if name != MEAN_WITH}
+    own = linear if space_of(genes) == LINEAR_SPACE else space
+    costs = dict(own.cost(genes))
+    fits = architecture.get(MEAN_WITH, ())
+    for fit in fits:
+        for name, value in linear.cost(linear_architecture(fit)).items():
+            if name in costs:
+                costs[name] = (max if name in LARGEST else sum)((costs[name], value))
+    for name, of_class in SHIFT.items() if fits else ():
+        if name in costs:
+            costs[name] += of_class * shape.classes
+    return costs
+
+
+def budget_of_network(budget: Budget, space: SearchSpace, shape: Shape) -> Budget:
+    """Return what a budget leaves a network of `space` in the mean with all linear networks."""
+    network = next(iter(space.unpack(Feasible(space).sample(1, 0))))
+    costs = space.cost(network), shipped_costs({**network, MEAN_WITH: FITS}, space, shape)
+    texts = []
+    for name, lower, upper in budget.bounds:
+        more = 0 if name in LARGEST else costs[1][name] - costs[0][name]
+        unit = {"bytes": "B", "count": ""}.get(space.cost_units[name], "ns")
+        texts.append(
+            f"{lower}{unit}..{max(lower, upper - more)}{unit}-{name.removeprefix('bytes_')}"
+        )
+    return Budget.parse(texts)
+
+
+LARGEST = ("activations", "ram")
+"""Costs of which a mean has the largest of its networks, not the sum."""
+SHIFT = {"params": 1, "flash": 4, "bytes_fp32": 4, "bytes_fp16": 2, "bytes_int8": 4}
+"""Costs of the shift of a class in a mean."""
 
 
 def _unlisted(space: SearchSpace, architecture: Mapping[str, Any]) -> Values:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hytas._engine import builtin_space_text, builtin_spaces
 from hytas.spaces.keys import plain
-from hytas.spaces.names import space_of
+from hytas.spaces.names import LINEAR_SPACE, MEAN_WITH, TITLES, space_of
 
 
 def is_depth(gene: str) -> bool:
@@ -48,8 +48,13 @@ def describe_kind(architecture: Mapping[str, Any]) -> str:
     """Return the kind and depth of a network in a few words: "pixels 5x5, gated conv3, 2 layers".
 
     Spaces without a gene `tokens` have one kind, so it says depth and width: "4 layers, width 64".
+    Of a mean it names all members: "4 layers, width 64 + LDA".
     """
     genes = active(architecture)
+    if fits := genes.pop(MEAN_WITH, None):
+        return " + ".join([describe_kind(genes), *(TITLES[fit] for fit in fits)])
+    if space_of(genes) == LINEAR_SPACE:
+        return TITLES[genes["fit"]]
     depths = [value for name, value in genes.items() if is_depth(name)]
     counts = [
         count for value in depths for count in (value if isinstance(value, list) else [value])

@@ -10,7 +10,23 @@ IMAGE_SPACE = "autoformer-mini"
 PAPER_SPACE = "hytas"
 """The space of an architecture that names none, as in the tables of HyTAS."""
 
+LINEAR_SPACE = "linear"
+"""The networks without a hidden layer, which race next to those of every space for scenes."""
+MEAN_WITH = "mean_with"
+"""Key of an architecture: the fits of the linear networks that its probabilities are averaged
+with."""
+
+TITLES = {"lda": "LDA", "softmax": "softmax regression"}
+"""Fit of a linear network -> its title."""
+FITS = tuple(TITLES)
+"""How linear networks are fitted: shrinkage linear discriminant analysis, softmax regression."""
+
 
 def space_of(architecture: Mapping[str, Any]) -> str:
     """Return the name of the space that an architecture belongs to."""
     return str(architecture.get("space", PAPER_SPACE))
+
+
+def linear_architecture(fit: str) -> dict[str, Any]:
+    """Return the architecture of the linear network with this fit, of `FITS`."""
+    return {"space": LINEAR_SPACE, "fit": fit, "patch": 1}

@@ -142,6 +142,7 @@ DATA_OF: dict[str, str] = {
     "hytas": SCENES,
     "hytas-wide": SCENES,
     "hytas-tiny": SCENES,
+    "linear": SCENES,
     "autoformer": IMAGES,
     "autoformer-mini": IMAGES,
     "autoformer-tiny": IMAGES,

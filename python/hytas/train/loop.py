@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from hytas.errors import InputError
 from hytas.machine import arithmetic
+from hytas.models import Network
 from hytas.train.augment import random_order
 from hytas.train.captured import captured_steps
 from hytas.train.checkpoint import load_checkpoint, save_checkpoint
@@ -98,6 +99,8 @@ def train(
         LostProcessError: another of the processes has ended.
     """
     device = torch.device(device)
+    if isinstance(trained, Network) and trained.closed_form:
+        return _solve(trained, training, validation, device, checkpoint if keep else None, progress)
     learner = OneNetwork(trained.to(device)) if isinstance(trained, nn.Module) else trained
     devices = [device] if device.type == "cuda" else []
     # Some faster kernels of a GPU give other results in every run. The caller's random generators,
@@ -109,6 +112,33 @@ def train(
         course = Course(training.kept(), recipe, schedule, rate, seed, device, processes, deadline)
         result = _train(learner, course, validation.kept(), checkpoint, progress, keep)
     return result
+
+
+def _solve(
+    network: Network,
+    training: LabelledPixels,
+    validation: LabelledPixels,
+    device: torch.device,
+    checkpoint: Path | None,
+    progress: Callable[[Epoch], None],
+) -> TrainingResult:
+    """Fit a network in closed form, which counts as one epoch."""
+    started = time.monotonic()
+    learner = OneNetwork(network.to(device))
+    parts = (training.batch(part, device) for part in training.positions(device))
+    patches, targets = zip(*((network.seen(p), t) for p, t in parts), strict=True)
+    network.solve(torch.cat(patches), torch.cat(targets))
+    loss, *_ = evaluate(learner.watched(), learner.weights, training, device, ALONE)
+    held = evaluate(learner.watched(), learner.weights, validation, device, ALONE)
+    assert loss is not None
+    seconds = time.monotonic() - started
+    state = TrainingState.of(learner.weights)
+    state.history.append(Epoch(1, 1, loss, held[0], held[1], held[2], seconds))
+    state.keep_best()
+    if checkpoint is not None:
+        save_checkpoint(checkpoint, state)
+    progress(state.history[-1])
+    return TrainingResult(tuple(state.history), 1, False)
 
 
 def _train(

@@ -1,0 +1,319 @@
+"""Networks without a hidden layer, and the mean of such networks with another one.
+
+A linear network is one matrix from the bands of the pixel at the centre of a patch to the classes.
+It is fitted, not trained by steps: by linear discriminant analysis with a shrunk covariance, in
+closed form, or by softmax regression whose ridge is chosen by cross-validation. With few labels a
+linear network errs in other places than a network that sees the neighbours of a pixel. So the mean
+of their probabilities is often better than each of them.
+"""
+
+import copy
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from torch import Tensor, nn
+
+from hytas.errors import InputError
+from hytas.metrics import LEAST_PROBABILITY
+from hytas.models.layers import probabilities
+from hytas.models.network import Network, Strips, as_network
+from hytas.spaces.names import FITS
+
+Values = NDArray[np.float64]
+ABSENT = -1e4
+"""Logit of a class without a training pixel."""
+RIDGES = tuple(10.0**power for power in range(-3, 4))
+"""Inverse strengths C of the ridge that cross-validation compares, the strongest ridge first."""
+FOLDS = 3
+"""Of that cross-validation."""
+MOST_ITERATIONS, TOLERANCE = 60, 1e-3
+"""Of Newton's method for one ridge, whose gradient is followed by conjugate gradients."""
+
+
+def lda(spectra: Values, targets: NDArray[np.int64], classes: int) -> tuple[Values, Values]:
+    """Return the matrix and bias of linear discriminant analysis with a shrunk covariance.
+
+    The covariance of each class is shrunk after its bands were standardised, by the amount that
+    minimises the expected squared error (Ledoit and Wolf, A Well-Conditioned Estimator for
+    Large-Dimensional Covariance Matrices, Journal of Multivariate Analysis 88, 2004).
+
+    Args:
+        spectra: (N, bands).
+        targets: (N,) class indices.
+        classes: C. One without a pixel is never predicted.
+
+    Returns:
+        Weight (C, bands) and bias (C,) of the logits, those of scikit-learn's
+        `LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")`.
+    """
+    from sklearn.covariance import ledoit_wolf_shrinkage
+    from sklearn.preprocessing import StandardScaler
+
+    spectra = np.asarray(spectra, np.float64)
+    present, counts = np.unique(targets, return_counts=True)
+    priors, bands = counts / len(targets), spectra.shape[1]
+    means = np.stack([spectra[targets == label].mean(axis=0) for label in present])
+    roots, diagonal = [], np.zeros(bands)
+    for label, mean, prior in zip(present, means, priors, strict=True):
+        members = spectra[targets == label]
+        scaler = StandardScaler().fit(members)
+        scaled = scaler.transform(members)
+        shrinkage = ledoit_wolf_shrinkage(scaled)
+        roots.append((members - mean) * (prior * (1 - shrinkage) / len(members)) ** 0.5)
+        variance = scaled.var(axis=0).sum() / bands
+        diagonal += prior * shrinkage * variance * scaler.scale_**2
+    weight, bias = np.zeros((classes, bands)), np.full(classes, ABSENT)
+    weight[present] = _solve(np.concatenate(roots), diagonal, means.T).T
+    bias[present] = -0.5 * (means * weight[present]).sum(axis=1) + np.log(priors)
+    return weight, bias
+
+
+def _solve(roots: Values, diagonal: Values, columns: Values) -> Values:
+    """Return the inverse of a covariance, roots.T @ roots + diag(diagonal), times some columns.
+
+    With fewer pixels than bands a matrix of the pixels is inverted (Woodbury's identity). A
+    singular covariance, of bands that are constant in each class, has a pseudo-inverse.
+    """
+    if len(roots) < len(diagonal) and (diagonal > 0).all():
+        scaled = roots / diagonal
+        inner = cho_factor(np.eye(len(roots)) + scaled @ roots.T)
+        columns = columns / diagonal[:, None]
+        return np.asarray(columns - scaled.T @ cho_solve(inner, roots @ columns))
+    covariance = roots.T @ roots + np.diag(diagonal)
+    return np.asarray(np.linalg.lstsq(covariance, columns, rcond=None)[0], np.float64)
+
+
+def softmax_regression(
+    spectra: Values, targets: NDArray[np.int64], classes: int
+) -> tuple[Values, Values]:
+    """Return the matrix and bias of softmax regression with a ridge.
+
+    Cross-validation chooses the ridge of the largest mean log likelihood. Spectra are rotated to
+    their principal directions, of which there are at most N: a ridge does not depend on the axes,
+    and fits of many bands are as fast as fits of few.
+
+    Args:
+        spectra: (N, bands), standardised.
+        targets: (N,) class indices.
+        classes: C. One without a pixel is never predicted.
+
+    Returns:
+        Weight (C, bands) and bias (C,) of the logits.
+    """
+    from sklearn.model_selection import StratifiedKFold
+
+    spectra = np.asarray(spectra, np.float64)
+    present, index = np.unique(targets, return_inverse=True)
+    centre = spectra.mean(axis=0)
+    _, values, directions = np.linalg.svd(spectra - centre, full_matrices=False)
+    directions = directions[values > values.max(initial=0.0) * 1e-10]
+    rotated = (spectra - centre) @ directions.T
+    folds = min(FOLDS, int(np.bincount(index).min()))
+    ridge = 1.0
+    if folds > 1 and len(present) > 1:
+        splits = StratifiedKFold(folds).split(rotated, index)
+        losses = sum(_losses(rotated, index, *split) for split in splits)
+        ridge = RIDGES[int(np.argmin(losses))]
+    weight, bias = np.zeros((classes, spectra.shape[1])), np.full(classes, ABSENT)
+    weight[present], bias[present] = 0.0, 0.0
+    if len(present) > 1:
+        own, offset = _matrix(_fitted(rotated, index, [ridge])[0])
+        weight[present] = own @ directions
+        bias[present] = offset - weight[present] @ centre
+    return weight, bias
+
+
+def _losses(
+    spectra: Values,
+    index: NDArray[np.int64],
+    fitted: NDArray[np.int64],
+    held_out: NDArray[np.int64],
+) -> Values:
+    """Return the negative log likelihood of held-out pixels for each ridge."""
+    losses = []
+    for machine in _fitted(spectra[fitted], index[fitted], RIDGES):
+        chances = machine.predict_proba(spectra[held_out])
+        own = chances[np.arange(len(held_out)), index[held_out]]
+        losses.append(-np.log(np.maximum(own, LEAST_PROBABILITY)).sum())
+    return np.array(losses)
+
+
+def _fitted(spectra: Values, index: NDArray[np.int64], ridges: Sequence[float]) -> list[Any]:
+    """Return a softmax regression for each ridge; each starts from the one before."""
+    from sklearn.linear_model import LogisticRegression
+
+    machine = LogisticRegression(
+        solver="newton-cg", tol=TOLERANCE, max_iter=MOST_ITERATIONS, warm_start=True
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a weak ridge may need more steps, and then loses
+        return [copy.deepcopy(machine.set_params(C=ridge).fit(spectra, index)) for ridge in ridges]
+
+
+def _matrix(machine: Any) -> tuple[Values, Values]:
+    """Return weight and bias of all classes; of two, scikit-learn keeps their difference."""
+    weight, bias = machine.coef_, machine.intercept_
+    if len(machine.classes_) == 2:
+        return np.concatenate([-weight, weight]) / 2, np.concatenate([-bias, bias]) / 2
+    return weight, bias
+
+
+FUNCTIONS: dict[str, Callable[[Values, NDArray[np.int64], int], tuple[Values, Values]]] = {
+    "lda": lda,
+    "softmax": softmax_regression,
+}
+"""Name of a fit (`hytas.spaces.names.FITS`), a value of the gene `fit` -> the function."""
+
+
+class LinearNetwork(Network):
+    """A matrix from the bands of the centre of a patch to the classes.
+
+    Args:
+        bands, classes: of the scene.
+        fit: a name in `FITS`.
+
+    Input: scaled patches (N, P, P, bands), float. Output: logits (N, classes).
+
+    Raises:
+        InputError: an unknown fit.
+    """
+
+    closed_form = True
+
+    def __init__(self, bands: int, classes: int, fit: str) -> None:
+        super().__init__()
+        if fit not in FITS:
+            raise InputError("fit", fit, f"must be one of {', '.join(FITS)}")
+        self.fit = fit
+        self.head = nn.Linear(bands, classes)
+
+    def forward(self, patches: Tensor) -> Tensor:
+        """(N, P, P, bands) -> (N, classes)."""
+        logits: Tensor = self.head(centre_of(patches))
+        return logits
+
+    def seen(self, patches: Tensor) -> Tensor:
+        """Return the centre (N, 1, 1, bands) of patches."""
+        return centre_of(patches)[:, None, None]
+
+    @torch.no_grad()
+    def solve(self, patches: Tensor, targets: Tensor) -> None:
+        """Fit the matrix to scaled patches (N, P, P, bands) and class indices (N,)."""
+        spectra = centre_of(patches).double().cpu().numpy()
+        fitted = FUNCTIONS[self.fit](spectra, targets.cpu().numpy(), self.head.out_features)
+        for parameter, value in zip((self.head.weight, self.head.bias), fitted, strict=True):
+            parameter.copy_(torch.from_numpy(value))
+
+    def strips(self) -> Strips:
+        """Return the parts of the network for whole rows of pixels."""
+        return Strips(self.head, _CentreRow())
+
+
+class _CentreRow(nn.Module):
+    """The logits of the pixels of a row, which are their features."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        """(P, W + P - 1, C) -> (W, C)."""
+        middle = features.shape[0] // 2
+        return features[middle, middle : features.shape[1] - middle]
+
+
+class MeanNetwork(Network):
+    """The mean of the probabilities of a network and of linear networks.
+
+    Args:
+        network: of a search space.
+        bands, classes: of the scene.
+        fits: of the linear networks, names in `FITS`.
+
+    Input: scaled patches (N, P, P, bands), float. Output: logits (N, classes), the logarithm of the
+    mean and a shift of each class.
+    """
+
+    readout = "shift"
+
+    def __init__(self, network: nn.Module, bands: int, classes: int, fits: Sequence[str]) -> None:
+        super().__init__()
+        self.network = network
+        self.linear = nn.ModuleDict({fit: LinearNetwork(bands, classes, fit) for fit in fits})
+        self.shift = Shift(classes)
+        self.repeatable = as_network(network, "mean").repeatable
+
+    @property
+    def heads(self) -> list[nn.Linear]:
+        """The matrices of the linear networks."""
+        return [one.head for one in self.linear.values() if isinstance(one, LinearNetwork)]
+
+    def forward(self, patches: Tensor) -> Tensor:
+        """(N, P, P, bands) -> (N, classes)."""
+        linear = [network(patches) for network in self.linear.values()]
+        return self.mean_of(self.network(patches), linear)
+
+    def mean_of(self, network: Tensor, linear: Sequence[Tensor]) -> Tensor:
+        """Return the logits (N, C) of the mean of logits (N, C)."""
+        chances = probabilities(network)
+        for logits in linear:
+            chances = chances + probabilities(logits)
+        mean = chances / (1 + len(linear))
+        shifted: Tensor = self.shift(mean.clamp(min=LEAST_PROBABILITY).log())
+        return shifted
+
+    def seen(self, patches: Tensor) -> Tensor:
+        """Return as much of patches (N, P, P, bands) as the network looks at."""
+        return as_network(self.network, "mean").seen(patches)
+
+    def strips(self) -> Strips:
+        """Return the parts of the network for whole rows of pixels."""
+        strips = as_network(self.network, "scene graph").strips()
+        return Strips(_MeanPixels(self, strips.pixels), _MeanRow(self, strips.row))
+
+
+class Shift(nn.Module):
+    """A value that is added to the logits of each class; 0 at first."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(classes))
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """(N, C) -> (N, C)."""
+        return logits + self.bias
+
+
+class _MeanPixels(nn.Module):
+    """The features of a network, and the logits of the linear networks behind them."""
+
+    def __init__(self, mean: MeanNetwork, pixels: nn.Module) -> None:
+        super().__init__()
+        self.pixels, self.heads = pixels, nn.ModuleList(mean.heads)
+
+    def forward(self, scaled: Tensor) -> Tensor:
+        """(..., bands) -> (..., F + L * C)."""
+        return torch.cat([self.pixels(scaled), *(head(scaled) for head in self.heads)], dim=-1)
+
+
+class _MeanRow(nn.Module):
+    """The logits of a row of pixels, from the features of `_MeanPixels`."""
+
+    def __init__(self, mean: MeanNetwork, row: nn.Module) -> None:
+        super().__init__()
+        self.mean, self.row, self.centre = mean, row, _CentreRow()
+
+    def forward(self, features: Tensor) -> Tensor:
+        """(P, W + P - 1, F + L * C) -> (W, C)."""
+        classes, count = len(self.mean.shift.bias), len(self.mean.linear)
+        own = features.shape[-1] - count * classes
+        linear = self.centre(features[..., own:])
+        logits = [linear[:, k * classes : (k + 1) * classes] for k in range(count)]
+        return self.mean.mean_of(self.row(features[..., :own]), logits)
+
+
+def centre_of(patches: Tensor) -> Tensor:
+    """Return the spectra (N, bands) of the pixels at the centre of patches (N, P, P, bands)."""
+    middle = patches.shape[1] // 2
+    return patches[:, middle, middle]

@@ -8,17 +8,18 @@ from hytas.references.runner import (
     fit_method,
     run_references,
 )
-from hytas.references.table import CLASSICAL, METHODS, parse_methods, title_of
+from hytas.references.table import METHODS, VOTING, classical_methods, parse_methods, title_of
 from hytas.references.task import Fit, ReferenceSettings, Task
 
 __all__ = [
-    "CLASSICAL",
     "METHODS",
+    "VOTING",
     "Fit",
     "ReferenceSettings",
     "Results",
     "Task",
     "bounded_split",
+    "classical_methods",
     "figures_by_scene",
     "figures_of_test",
     "fit_method",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from hytas.references.task import Fit, Progress, Task
 
@@ -17,6 +18,7 @@ FOLDS = 5
 # The choice of C and gamma takes 175 fits. Their time grows at least with the square of the pixels.
 MOST_TO_CHOOSE_ON = 2000
 TREES = 500
+MOST_COMPONENTS = 20
 BATCH = 4096
 
 
@@ -61,6 +63,59 @@ def random_forest(task: Task, progress: Progress) -> Fit:
     return Fit(predicted, probabilities, {"trees": TREES})
 
 
+def lda(task: Task, progress: Progress) -> Fit:
+    """Fit linear discriminant analysis with a shrunk covariance (`hytas.models.linear.lda`)."""
+    return _linear(task, progress, "lda")
+
+
+def logistic_regression(task: Task, progress: Progress) -> Fit:
+    """Fit softmax regression with a ridge (`hytas.models.linear.softmax_regression`)."""
+    return _linear(task, progress, "softmax")
+
+
+def _linear(task: Task, progress: Progress, fit: str) -> Fit:
+    from hytas.models.linear import FUNCTIONS
+
+    scaling = task.fit_scaling(None)
+    progress("fit", 0, 1)
+    spectra = task.spectra(task.train, scaling).astype(np.float64)
+    weight, bias = FUNCTIONS[fit](spectra, task.targets, task.classes)
+
+    def predict(spectra: NDArray[np.float32]) -> NDArray[np.float64]:
+        chances: NDArray[np.float64] = softmax(spectra @ weight.T + bias, axis=1)
+        return chances
+
+    probabilities = _predict(predict, task, scaling, progress)
+    return Fit(probabilities.argmax(axis=1), probabilities)
+
+
+def plsda(task: Task, progress: Progress) -> Fit:
+    """Fit partial least squares to the indicators of the classes; the largest response decides.
+
+    Cross-validation over five folds of the training pixels chooses the number of components.
+    Source: Barker & Rayens, Journal of Chemometrics 17, 2003.
+    """
+    from sklearn.cross_decomposition import PLSRegression
+
+    scaling = task.fit_scaling(None)
+    spectra = task.spectra(task.train, scaling).astype(np.float64)
+    indicators = np.eye(task.classes)[task.targets]
+    fold = _fold_of(task.targets, task.groups, np.random.default_rng(task.seed))
+    right = np.zeros(min(MOST_COMPONENTS, spectra.shape[1], len(spectra) - len(spectra) // FOLDS))
+    for number in np.unique(fold):
+        progress("choose the components", int(number), FOLDS)
+        held_out = fold == number
+        for at in range(len(right)):
+            machine = PLSRegression(at + 1).fit(spectra[~held_out], indicators[~held_out])
+            predicted = machine.predict(spectra[held_out]).argmax(axis=1)
+            right[at] += (predicted == task.targets[held_out]).sum()
+    components = int(right.argmax()) + 1
+    progress("fit", 0, 1)
+    machine = PLSRegression(components).fit(spectra, indicators)
+    predicted = _predict(machine.predict, task, scaling, progress).argmax(axis=1)
+    return Fit(predicted, None, {"components": components})
+
+
 @contextmanager
 def _few_pixels_a_class() -> Iterator[None]:
     """Suppress scikit-learn's warning, at every fit, about classes of one or two pixels."""
@@ -85,11 +140,7 @@ def _choose(
         kept = thinned(targets, MOST_TO_CHOOSE_ON / len(targets), generator)
         spectra, targets = spectra[kept], targets[kept]
         groups = None if groups is None else groups[kept]
-    if groups is None:
-        fold = _folds(targets, generator)
-    else:  # whole groups, dealt by the class of their first spectrum
-        _, first, of_group = np.unique(groups, return_index=True, return_inverse=True)
-        fold = _folds(targets[first], generator)[of_group]
+    fold = _fold_of(targets, groups, generator)
     chosen = generator.permutation(len(targets))
     spectra, targets, fold = spectra[chosen], targets[chosen], fold[chosen]
     parts = [fold == number for number in range(FOLDS)]
@@ -115,6 +166,16 @@ def thinned(
         members = generator.permutation(np.flatnonzero(targets == label))
         parts.append(members[: max(FOLDS, math.ceil(share * len(members)))])
     return np.concatenate(parts)
+
+
+def _fold_of(
+    targets: NDArray[np.int64], groups: NDArray[Any] | None, generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """Return the fold of each pixel; whole groups are dealt by the class of their first pixel."""
+    if groups is None:
+        return _folds(targets, generator)
+    _, first, of_group = np.unique(groups, return_index=True, return_inverse=True)
+    return _folds(targets[first], generator)[of_group]
 
 
 def _folds(targets: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from hytas.data import LabelledData
+from hytas.data import ImageSet, LabelledData, Spectra
 from hytas.errors import InputError
 from hytas.references.task import Fit, Progress, Task
 
@@ -29,11 +29,14 @@ class Method(NamedTuple):
         return function
 
 
-CLASSICAL = ("svm", "rf")
-"""Methods on single spectra, which take seconds."""
+VOTING = ("svm", "rf")
+"""Methods that vote in a race."""
 METHODS = {
     "svm": Method("classical", "svm", "SVM (RBF) on spectra"),
     "rf": Method("classical", "random_forest", "random forest on spectra"),
+    "lda": Method("classical", "lda", "LDA (shrinkage) on spectra"),
+    "logistic": Method("classical", "logistic_regression", "logistic regression on spectra"),
+    "plsda": Method("classical", "plsda", "PLS-DA on spectra"),
     "spectralformer": Method(
         "networks", "spectralformer", "SpectralFormer, published size", device=True
     ),
@@ -41,6 +44,13 @@ METHODS = {
     "gscvit": Method("networks", "gscvit", "GSC-ViT, published recipe", device=True),
     "hytas": Method("networks", "hytas", "HyTAS, published recipe", device=True),
 }
+
+
+def classical_methods(data: LabelledData) -> tuple[str, ...]:
+    """Return the methods that take seconds: those on single spectra, or on whole images."""
+    if isinstance(data, ImageSet):
+        return VOTING
+    return (*VOTING, "lda", "logistic", *(("plsda",) if isinstance(data, Spectra) else ()))
 
 
 def title_of(name: str, data: LabelledData) -> str:

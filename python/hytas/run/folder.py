@@ -63,7 +63,7 @@ class RunFolder:
     )
     references = Artefact(
         "references.json",
-        "accuracy of SVM and random forest, raw and smoothed: on held-out pixels next to the "
+        "accuracy of reference methods, raw and smoothed: on held-out pixels next to the "
         "winner, and on test pixels",
         "reference methods",
         ("weights",),

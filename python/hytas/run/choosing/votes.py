@@ -7,7 +7,7 @@ import numpy as np
 
 from hytas.errors import InputError
 from hytas.race import RaceTask
-from hytas.references import CLASSICAL, Fit, bounded_split, title_of
+from hytas.references import VOTING, Fit, bounded_split, title_of
 from hytas.run.context import Run
 from hytas.run.fits import Wanted
 from hytas.search import EvaluationStore, MethodVote, pack_classes
@@ -48,7 +48,7 @@ def record_votes(run: Run, task: RaceTask, store: EvaluationStore) -> None:
             votes = []
             run.report.line(f"no SVM and random forest: {error}")
         store.replace_votes(votes)
-    for method in CLASSICAL if votes else ():
+    for method in VOTING if votes else ():
         own = [one for one in votes if one.method == method]
         right, pixels = sum(one.right for one in own), sum(one.pixels for one in own)
         title = title_of(method, run.context.data.scene)
@@ -59,13 +59,13 @@ def record_votes(run: Run, task: RaceTask, store: EvaluationStore) -> None:
 
 def _are_complete(votes: Iterable[MethodVote], task: RaceTask) -> bool:
     votes = list(votes)
-    return len(votes) == len(CLASSICAL) * len(task.folds) and all(map(task.accepts, votes))
+    return len(votes) == len(VOTING) * len(task.folds) and all(map(task.accepts, votes))
 
 
 def _fits(run: Run, task: RaceTask) -> list[tuple[str, int, Wanted]]:
     """Return method, fold, and the fit whose predictions are its vote."""
     data, fits = run.context.data, []
-    for method in CLASSICAL:
+    for method in VOTING:
         for fold, (learnt, held_out) in enumerate(task.folds):
             tested = np.sort(np.concatenate([held_out, _unlabelled(task)]))
             split = replace(data.split, train=learnt, validation=held_out[:0], test=tested)

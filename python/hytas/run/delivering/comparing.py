@@ -1,4 +1,4 @@
-"""Compare the winner with an SVM and a random forest on the same pixels, before the test.
+"""Compare the winner with reference methods on the same pixels, before the test.
 
 Held-out pixels compare them: no network and no reference method was fitted on the pixels that it
 is judged by here. The test pixels decide nothing; what the methods reach there is only reported.
@@ -14,8 +14,8 @@ import numpy.typing as npt
 from hytas.data import Split
 from hytas.errors import InputError
 from hytas.metrics import compare_predictions
-from hytas.references import CLASSICAL, bounded_split, figures_of_test, title_of
-from hytas.results import WINNER
+from hytas.references import bounded_split, classical_methods, figures_of_test, title_of
+from hytas.results import NETWORK, WINNER, short_title
 from hytas.run.choosing.votes import MOST_TRAIN as MOST_FOR_VOTES
 from hytas.run.config import RunConfig
 from hytas.run.context import Run
@@ -23,7 +23,7 @@ from hytas.run.final.decide import maps_of
 from hytas.run.final.held_out import HeldOut
 from hytas.run.fits import Wanted
 from hytas.run.folder import read_json, write_json
-from hytas.run.weights import CALIBRATION, CLASS_PRIOR, SELF_TRAINING, SMOOTHING, load_weights
+from hytas.run.weights import CALIBRATION, CLASS_PRIOR, MEAN, SELF_TRAINING, SMOOTHING, load_weights
 from hytas.search import EvaluationStore, unpack_classes
 from hytas.types import Mask, Pixels, Smoother
 
@@ -48,9 +48,7 @@ def references_stage(run: Run) -> None:
     winner is below by more than chance, and then says what to try.
     """
     data = run.context.data
-    run.report.line(
-        f"reference methods: SVM and random forest on {data.inputs} of the same {data.unit}"
-    )
+    run.report.line(f"reference methods: {_titles(run)} on {data.inputs} of the same {data.unit}")
     try:
         _check_time(run, LEAST_OF_ENDING)
         _check_size(run)
@@ -69,6 +67,12 @@ def references_stage(run: Run) -> None:
         write_json(run.folder.metrics, {**read_json(run.folder.metrics), "references": comparison})
 
 
+def _titles(run: Run) -> str:
+    """Return the names of the methods as text."""
+    scene = run.context.data.scene
+    return ", ".join(short_title(title_of(name, scene)) for name in classical_methods(scene))
+
+
 def _check_time(run: Run, least: float) -> None:
     """Raise InputError if less than this share of the time for the end is left."""
     if run.pace.left_of_all() < least * run.pace.ending:
@@ -78,7 +82,8 @@ def _check_time(run: Run, least: float) -> None:
 def _validate(run: Run) -> dict[str, Any]:
     """Return the accuracy of the winner and of each method on the same held-out pixels."""
     data, model = run.context.data, load_weights(run.folder.weights)
-    records = _records(run, model.training)
+    members = (model.training.get(MEAN) or {"members": [NETWORK]})["members"]
+    records = [record.mean(members) for record in _records(run, model.training)]
     has_map = data.smoother is not None
     judged = [record.compared if has_map else record.pixels for record in records]
     pixels = sum(map(len, judged))
@@ -89,7 +94,8 @@ def _validate(run: Run) -> dict[str, Any]:
         )
         return {**facts, "verdict": verdict}
     predictions = _voted(run, records, judged)
-    wanted = [(name, at) for at in range(len(records)) for name in CLASSICAL]
+    methods = classical_methods(data.scene)
+    wanted = [(name, at) for at in range(len(records)) for name in methods]
     missing = [each for each in wanted if each not in predictions]
     splits = [_fold(run, *each) for each in zip(records, judged, strict=True)]
     fits = run.fits.results(
@@ -100,7 +106,7 @@ def _validate(run: Run) -> dict[str, Any]:
         predictions[each] = fit.predicted, *smoothed
     targets = data.targets(np.concatenate(judged))
     right = {WINNER: _right_of_winner(records, model.training, data.smoother)}
-    for name in CLASSICAL:
+    for name in methods:
         parts = zip(*(predictions[name, at] for at in range(len(records))), strict=True)
         right[name] = [np.concatenate(each) == targets for each in parts]
     is_smoothed = (model.training.get(SMOOTHING) or {}).get("method") == "guided"
@@ -109,7 +115,7 @@ def _validate(run: Run) -> dict[str, Any]:
         raw, in_smoothed = right[WINNER]
         is_smoothed = bool(in_smoothed.sum() > raw.sum())
     facts |= accuracies_of(right, is_smoothed=is_smoothed)
-    titles = {name: title_of(name, data.scene) for name in CLASSICAL}
+    titles = {name: title_of(name, data.scene) for name in methods}
     side = data.patch_side(model.card.architecture)
     return {**facts, "verdict": verdict_of(facts, run.context.config, side, titles, data.unit)}
 
@@ -179,7 +185,11 @@ def accuracies_of(
         predictions, raw or smoothed, lead by more than chance over the winner's map (McNemar).
     """
     own = right[WINNER][is_smoothed]
-    ahead = [n for n in CLASSICAL if any(compare_predictions(own, one)[2] for one in right[n])]
+    ahead = [
+        name
+        for name, parts in right.items()
+        if name != WINNER and any(compare_predictions(own, part)[2] for part in parts)
+    ]
     kinds = ("OA", "smoothed")[: len(right[WINNER])]
     figures = {
         kind: {name: float(parts[at].mean()) for name, parts in right.items()}
@@ -192,8 +202,8 @@ def _check_size(run: Run) -> None:
     if (values := run.context.data.sample_values) > MOST_VALUES:
         side = run.context.data.shape.side
         raise InputError(
-            f"images of {side} x {side} pixels have {values} values; SVM and random forest are "
-            f"fitted on {MOST_VALUES} at most"
+            f"images of {side} x {side} pixels have {values} values; {_titles(run)} are fitted "
+            f"on {MOST_VALUES} at most"
         )
 
 
@@ -222,7 +232,7 @@ def begin_tests(run: Run) -> None:
 def _tests(run: Run) -> list[Wanted]:
     whole = run.context.data.split
     split = _bounded(run, replace(whole, test=whole.reported), MOST_TEST)
-    return [Wanted(name, split, split.test) for name in CLASSICAL]
+    return [Wanted(name, split, split.test) for name in classical_methods(run.context.data.scene)]
 
 
 def _test(run: Run) -> dict[str, Any]:
@@ -237,7 +247,7 @@ def _test(run: Run) -> dict[str, Any]:
             **figures_of_test(scene, split, fit),
             "details": dict(fit.details),
         }
-        for name, fit in zip(CLASSICAL, results, strict=True)
+        for name, fit in zip(classical_methods(scene), results, strict=True)
     }
 
 

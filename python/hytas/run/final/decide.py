@@ -15,7 +15,7 @@ from scipy.special import softmax
 
 from hytas.deploy.smoothing import as_probabilities
 from hytas.deploy.unknown import MOST_CLASSES, UnknownGround
-from hytas.metrics import calibration, compare_predictions
+from hytas.metrics import LEAST_PROBABILITY, calibration, compare_predictions
 from hytas.results import Calibration, SelfTraining, SmoothingChoice
 from hytas.run.final.held_out import HeldOut
 from hytas.temperature import LIMITS, fit_temperature, is_chance, meet_accuracy
@@ -29,8 +29,6 @@ LEAST_UNLABELLED = 100
 """Unlabelled pixels that an expected accuracy needs."""
 MOST_SURER = 2.0
 """Factor by which an expected accuracy may lower the temperature of held-out pixels."""
-LEAST_PROBABILITY = 1e-12
-"""The filter cuts some probabilities to 0, whose logarithm is not finite."""
 
 
 class Conditions(NamedTuple):
@@ -185,16 +183,6 @@ class Maps(NamedTuple):
         )
         return chances.T
 
-    def losses(self) -> tuple[float, float]:
-        """Return the mean negative log likelihood raw and smoothed, both calibrated."""
-        temperature, _, _ = self.calibrated()
-        places = np.arange(len(self.targets)), self.targets
-        before, after = (
-            float(-np.log(np.maximum(chances[places], LEAST_PROBABILITY)).mean())
-            for chances in (self.raw, self.at(temperature))
-        )
-        return before, after
-
     def calibrated(self, most: float = LIMITS[1]) -> tuple[float, float, float]:
         """Fit the temperature of smoothed probabilities.
 
@@ -233,9 +221,7 @@ def choose_smoothing(
     method, reason = smooth, f"smooth {smooth} was asked for"
     if smooth == "auto" and kept is not None:
         method, reason = kept, "as the model that the run began with"
-    elif smooth == "auto" and enough:
-        method, reason = _better(maps)
-    elif smooth == "auto":
+    elif smooth == "auto" and not enough:
         method, reason = "none", _too_few(pixels)
     if not pixels:
         return SmoothingChoice(method, reason=reason)
@@ -244,33 +230,19 @@ def choose_smoothing(
     if not enough:
         return choice
     temperature, unsure, sure = maps.calibrated(most)
-    return replace(choice, temperature=temperature, ECE_before=unsure, ECE_after=sure)
-
-
-def _better(maps: Maps) -> tuple[str, str]:
-    """Return the method with more right pixels, and a reason unless that alone decides.
-
-    Where as many are right either way, the likelihood over all pixels decides.
-    """
-    gained, lost, _ = compare_predictions(maps.right("none"), maps.right("guided"))
-    if gained != lost:
-        return ("guided" if gained > lost else "none"), ""
-    before, after = maps.losses()
-    why = (
-        "as many are right either way; negative log likelihood "
-        f"{before:.3f} raw and {after:.3f} smoothed"
-    )
-    return ("guided" if after < before else "none"), why
+    choice = replace(choice, temperature=temperature, ECE_before=unsure, ECE_after=sure)
+    if smooth != "auto" or kept is not None:
+        return choice
+    return choose_by_brier_score(choice, maps)
 
 
 def choose_by_brier_score(
-    choice: SmoothingChoice, maps: Maps, weights: NDArray[np.float64]
+    choice: SmoothingChoice, maps: Maps, weights: NDArray[np.float64] | None = None
 ) -> SmoothingChoice:
     """Choose between the raw and the smoothed map by their Brier scores, the lower one first.
 
-    Counts of right pixels with weights would leave the choice to a few pixels of frequent classes.
-    The squared error of all probabilities depends less on chance. If few pixels have most of the
-    weight, the choice stays.
+    A few pixels decide which map has more of them right. The squared error of all probabilities
+    depends less on chance. If few pixels have most of the weight, the choice stays.
 
     Source: Brier, Verification of Forecasts Expressed in Terms of Probability, Monthly Weather
     Review 78, 1950.
@@ -278,9 +250,9 @@ def choose_by_brier_score(
     Args:
         choice: so far; its temperature is that of smoothed probabilities.
         maps: of held-out pixels.
-        weights: (C,) of the pixels of each class.
+        weights: (C,) of the pixels of each class; None are equal weights.
     """
-    own = weights[maps.targets]
+    own = np.ones(len(maps.targets)) if weights is None else weights[maps.targets]
     if own.sum() ** 2 < LEAST_PIXELS * (own**2).sum():  # Kish's effective number of pixels
         return choice
     truth = np.eye(maps.raw.shape[1])[maps.targets]
@@ -289,8 +261,11 @@ def choose_by_brier_score(
         for chances in (maps.raw, maps.at(choice.temperature))
     )
     method = "guided" if smoothed < raw else "none"
-    why = f"Brier score {raw:.3f} raw, {smoothed:.3f} smoothed, by class shares"
-    return replace(choice, method=method, reason=why, OA_raw=None, OA_smoothed=None)
+    why = f"Brier score {raw:.3f} raw, {smoothed:.3f} smoothed"
+    choice = replace(choice, method=method, reason=why)
+    if weights is None:
+        return choice
+    return replace(choice, reason=f"{why}, by class shares", OA_raw=None, OA_smoothed=None)
 
 
 def choose_self_training(smooth: str, disjoint: bool, before: Maps, after: Maps) -> SelfTraining:

@@ -16,7 +16,7 @@ Report = Mapping[str, Any]
 WINNER = "winner"
 RESULTS = (
     *("test", "seeds", "references", "calibration", "smoothed", "smoothing", "self_training"),
-    *("class_prior", "parity"),
+    *("class_prior", "mean", "parity"),
 )
 """Parts of `metrics.json` that the JSON form of an outcome repeats."""
 
@@ -110,6 +110,37 @@ class SmoothingChoice(Decision):
             )
         why = "; ".join(part for part in (self.reason, accuracies) if part)
         return f"maps are {'smoothed' if self.method == 'guided' else 'not smoothed'}: {why}"
+
+
+NETWORK = "network"
+"""The member of a mean that the race chose."""
+
+
+@dataclass(frozen=True)
+class MeanChoice(Decision):
+    """The networks whose probabilities a model averages, and why.
+
+    Attributes:
+        members: "network", and fits of linear networks (`hytas.models.linear.FITS`).
+        pixels: held-out pixels that were compared.
+        losses: members, joined by "+" -> mean negative log likelihood of these pixels in the map
+            that would ship, raw or smoothed.
+        reason: why nothing was compared; else empty.
+    """
+
+    members: tuple[str, ...]
+    pixels: int = 0
+    losses: Mapping[str, float] = field(default_factory=dict)
+    reason: str = ""
+
+    def describe(self) -> str:
+        """Return one line for the user."""
+        shipped = " + ".join(self.members)
+        what = f"the model is the mean of {shipped}" if self.members[1:] else f"{shipped} alone"
+        if self.reason:
+            return f"{what}: {self.reason}"
+        losses = ", ".join(f"{name} {value:.3f}" for name, value in self.losses.items())
+        return f"{what}; negative log likelihood of {self.pixels} validation pixels: {losses}"
 
 
 @dataclass(frozen=True)
@@ -262,7 +293,8 @@ class Results:
         scenes, scenes_smoothed: of each scene "name", "learnt", and "test", its accuracy report.
         seeds: of several final trainings "of", the seeds, and for each figure "mean", "std" and
             "values"; also in "smoothed" and "per_class". Empty for one training.
-        calibration, smoothing, self_training, class_prior: the decisions of the final training.
+        calibration, smoothing, self_training, class_prior, mean: the decisions of the final
+            training.
         update: for a run that began with a model "from", "scenes" (each with "before" and "after")
             and "reason"; else None.
         comparison: with the reference methods; None if the run fitted none.
@@ -279,6 +311,7 @@ class Results:
     smoothing: SmoothingChoice | None
     self_training: SelfTraining | None
     class_prior: ClassPrior | None
+    mean: MeanChoice | None
     update: Mapping[str, Any] | None
     comparison: Comparison | None
     split: Mapping[str, Any]
@@ -294,7 +327,7 @@ class Results:
         """
         try:
             smoothing, self_training = metrics.get("smoothing"), metrics.get("self_training")
-            class_prior = metrics.get("class_prior")
+            class_prior, mean = metrics.get("class_prior"), metrics.get("mean")
             return cls(
                 metrics.get("unit", "pixels"),
                 metrics["test"],
@@ -306,6 +339,7 @@ class Results:
                 None if smoothing is None else SmoothingChoice(**smoothing),
                 None if self_training is None else SelfTraining(**self_training),
                 None if class_prior is None else ClassPrior(**class_prior),
+                None if mean is None else MeanChoice(**mean),
                 metrics.get("further"),
                 _comparison(metrics),
                 metrics.get("split", {}),
@@ -330,7 +364,8 @@ class Results:
 
     def decisions(self) -> list[str]:
         """Return one line for each decision of the final training that pixels were compared for."""
-        lines = [] if self.smoothing is None else [self.smoothing.describe()]
+        lines = [] if self.mean is None or not self.mean.pixels else [self.mean.describe()]
+        lines += [] if self.smoothing is None else [self.smoothing.describe()]
         if self.self_training is not None and self.self_training.pixels:
             lines.append(self.self_training.describe())
         if self.class_prior is not None and self.class_prior.unlabelled:

@@ -239,6 +239,7 @@ class _Trainer:
         if not trained:
             return [], 0
         if following is None:
+            trained, scores = self._with_linear(trained, rung, scores)
             trained, scores = self._with_late(trained, rung, scores)
             kept = [self.winner(trained)]
         elif self.task.front:
@@ -255,6 +256,22 @@ class _Trainer:
                 "unlabelled pixels"
             )
         return ranked, len(kept)
+
+    def _with_linear(
+        self, racers: list[Racer], rung: Rung, scores: dict[Key, RaceScore]
+    ) -> tuple[list[Racer], dict[Key, RaceScore]]:
+        """Add the linear networks to the last rung, whose folds they are fitted on."""
+        recipe = next(iter(self.task.recipes))
+        linear = [Racer(network, recipe) for network in self.task.linear]
+        if not linear or self.is_over():
+            return racers, scores
+        self.events.extend(len(linear) * self.task.folds_of(rung))
+        try:
+            self.train(linear, rung)
+        except _TimeOverError:
+            return racers, scores
+        scores = self.scores()
+        return best_first([*racers, *linear], scores), scores
 
     def _with_late(
         self, racers: list[Racer], rung: Rung, scores: dict[Key, RaceScore]

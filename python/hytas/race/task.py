@@ -14,7 +14,7 @@ from hytas.race.front import FRONT_FINALISTS
 from hytas.race.rankings import DEFAULT_RANKING
 from hytas.race.results import Key
 from hytas.race.rungs import FEW_FINALISTS, LEAST_FINALISTS, PREFERENCES, Rung
-from hytas.search import MethodVote, unpack_classes
+from hytas.search import Evaluation, MethodVote, unpack_classes
 from hytas.train import LabelledPixels, Recipe, distinct
 from hytas.types import Pixels
 
@@ -50,6 +50,7 @@ class RaceTask:
             whatever recipe a racer is trained by.
         unlabelled: unlabelled pixels, whose targets are ignored; racers are ranked by their
             agreement on them (`hytas.race.consensus`). None ranks by validation pixels alone.
+        linear: linear networks, which join the last rung of each race.
         front: costs of a Pareto front with accuracy that the race is for; () for none.
     """
 
@@ -66,6 +67,7 @@ class RaceTask:
     further: Sequence[tuple[Pixels, Pixels]] = ()
     prefer: str = PREFERENCES[0]
     front: tuple[str, ...] = ()
+    linear: Sequence[Evaluation] = ()
 
     @property
     def has_few_labels(self) -> bool:

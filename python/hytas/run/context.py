@@ -1,7 +1,7 @@
 """Values that the stages of a run share; configuration and scene decide them."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +29,9 @@ from hytas.run.progress import Report, logged
 from hytas.run.start import Origin, Scratch, Start
 from hytas.run.times import add_start, kept_time, read_times
 from hytas.run.tracking import check_installed, tracked
-from hytas.spaces import open_space
+from hytas.spaces import open_space, space_of
+from hytas.spaces.costs import budget_of_network, shipped_costs
+from hytas.spaces.names import LINEAR_SPACE
 from hytas.spaces.shape import Shape
 from hytas.train import Recipe
 from hytas.types import Pixels
@@ -82,6 +84,15 @@ class RunContext:
             return ""  # without test pixels of its own, the model may be for pixels that lie apart
         # Little is left to learn from neighbours: it was used in none of 20 runs (docs/log.md).
         return "the split is not spatially disjoint"
+
+    @property
+    def mixes_linear(self) -> bool:
+        """Whether linear networks race, and may be averaged with the winner."""
+        return self.data.has_spectra and isinstance(self.origin, Scratch)
+
+    def costs(self, architecture: Mapping[str, Any]) -> dict[str, int]:
+        """Return the costs of an architecture of the run as it ships."""
+        return shipped_costs(architecture, self.space, self.data.shape)
 
     def folds(self, enough: int = ENOUGH_PIXELS) -> list[tuple[Pixels, Pixels]]:
         """Return pairs of pixels: those that a network trains on, and those held out from it.
@@ -177,7 +188,12 @@ class Run:
     @property
     def no_self_training(self) -> str:
         """Return why the run trains without unlabelled pixels, whatever they would gain; or ""."""
-        short = "" if self.most_folds is None else "the minutes do not allow it"
+        if self.most_folds is not None:
+            short = "the minutes do not allow it"
+        elif space_of(read_json(self.folder.architecture)) == LINEAR_SPACE:
+            short = "a linear network is fitted, not trained"
+        else:
+            short = ""
         return self.context.no_self_training or short
 
     def timed(self, stage: str) -> AbstractContextManager[None]:
@@ -204,7 +220,7 @@ class Run:
     def inside(self, name: str, config: RunConfig) -> Self:
         """Return a run on the same pixels with another configuration, in a folder of this one."""
         data = self.context.data
-        space, feasible = open_feasible(config, data.shape)
+        space, feasible = open_feasible(config, data.shape, self.context.mixes_linear)
         context = replace(self.context, config=config, space=space, feasible=feasible)
         folder = self.folder.inside(name)
         folder.claim(config, data.scene)
@@ -219,8 +235,15 @@ def shorter(recipe: Recipe, steps: int) -> Recipe:
     return replace(recipe, steps=steps, epochs=None, most_epochs=None)
 
 
-def open_feasible(config: RunConfig, shape: Shape) -> tuple[SearchSpace, Feasible | None]:
-    """Return the space for inputs of `shape`, and its architectures that fit the budget."""
+def open_feasible(
+    config: RunConfig, shape: Shape, mixes_linear: bool
+) -> tuple[SearchSpace, Feasible | None]:
+    """Return the space for inputs of `shape`, and its architectures that fit the budget.
+
+    Args:
+        mixes_linear: whether the mean of an architecture and all linear networks is to fit, too;
+            if none does, the architectures alone.
+    """
     if config.space in NETWORKS:
         check_data(config.space, shape)  # now, because other data do not give its variables
     space, budget = open_space(config.space, config.budget or (), offered=shape.variables())
@@ -235,6 +258,9 @@ def open_feasible(config: RunConfig, shape: Shape) -> tuple[SearchSpace, Feasibl
             rule = f"{name!r} is not a cost of {space.name}"
             hint = f"choose from {', '.join(space.cost_names)}"
             raise InputError("pareto", config.pareto, rule, hint)
+    if config.budget and mixes_linear:
+        with suppress(ValueError):
+            return space, Feasible(space, budget_of_network(budget, space, shape))
     try:
         return space, Feasible(space, budget) if config.budget else None
     except ValueError as error:
@@ -251,7 +277,8 @@ def prepare(
     """
     start = None if config.start is None else Start.open(config.start)
     data = prepare_scene(config, scene, split, start)
-    space, feasible = open_feasible(config, data.shape)
+    mixes_linear = data.has_spectra and start is None
+    space, feasible = open_feasible(config, data.shape, mixes_linear)
     return RunContext(config, data, space, feasible, device, start or Scratch())
 
 

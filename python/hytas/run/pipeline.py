@@ -15,6 +15,7 @@ from hytas.run.context import Run, RunContext, open_run
 from hytas.run.delivering.comparing import begin_tests
 from hytas.run.delivering.control import check_control, note_of_evolved
 from hytas.run.delivering.files import further_formats
+from hytas.run.final.train import with_members
 from hytas.run.folder import ARTEFACTS, read_json, write_json
 from hytas.run.progress import SILENT, Report
 from hytas.run.repair import check_trained
@@ -31,7 +32,9 @@ from hytas.run.stages import (
 from hytas.run.times import run_cost
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
+from hytas.spaces import parse_budget
 from hytas.spaces.genes import gene_text
+from hytas.spaces.names import LINEAR_SPACE
 from hytas.workers import WorkersLike, load_server
 
 
@@ -233,7 +236,7 @@ def check_architecture(
             rule='has no "space": an architecture names its space next to its genes, as a run\'s '
             "architecture.json does",
         )
-    if architecture["space"] != context.space.name:
+    if architecture["space"] not in (context.space.name, LINEAR_SPACE):
         rule = f"has space {architecture['space']!r}; the run searches {context.space.name}"
         raise InputError(source, rule=rule)
     side = architecture.get("patch", 1)
@@ -241,7 +244,7 @@ def check_architecture(
         rule = f"has patch {side}: a table of spectra has no neighbours"
         raise InputError(source, rule=rule, hint="take an architecture with patch 1")
     try:
-        context.space.cost(dict(architecture))
+        context.costs(architecture)
     except (ValueError, TypeError, OverflowError) as error:
         text = " ".join(str(error).split())
         why = text.removeprefix("genome: ").removeprefix("architecture: ")
@@ -296,6 +299,8 @@ def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
     listed = [each for each in ARTEFACTS.values() if each.listed]
     files = [path for each in listed for path in each.paths(folder.path)]
     metrics = read_json(folder.metrics) if folder.metrics.exists() else None
+    if metrics is not None and (mean := metrics.get("mean")):
+        architecture = with_members(architecture, mean["members"])
     cost = run_cost(folder, context.config)
     test = {} if metrics is None else metrics["test"]
     run.report.end(
@@ -304,8 +309,8 @@ def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
     )
     return Outcome(
         architecture,
-        context.space.cost(architecture),
-        [] if context.feasible is None else list(context.feasible.budget.bounds),
+        context.costs(architecture),
+        list(parse_budget(context.config.budget or ()).bounds),
         context.config.budget,
         metrics,
         {file.name: file.stat().st_size for file in files if file.exists()},

@@ -55,6 +55,7 @@ class PreparedData:
         unit: what a sample is: "pixels" or "images".
         inputs: what the classical reference methods are fitted on.
         polls: whether reference methods are fitted during the search, and vote in the race.
+        has_spectra: whether a sample has a spectrum at its centre, which linear networks read.
         trains_in_parallel: whether final trainings use one CPU thread each, and run in parallel.
             The larger networks of images use all threads of one process.
     """
@@ -67,6 +68,7 @@ class PreparedData:
     unit: ClassVar[str]
     inputs: ClassVar[str]
     polls: ClassVar[bool]
+    has_spectra: ClassVar[bool]
     trains_in_parallel: ClassVar[bool]
 
     def targets(self, pixels: Pixels) -> NDArray[np.int64]:
@@ -146,7 +148,7 @@ class PreparedScene(PreparedData):
     scene: Scene
     kept_guide: Smoothing | None = None
 
-    unit, inputs, polls, trains_in_parallel = "pixels", "spectra", True, True
+    unit, inputs, polls, has_spectra, trains_in_parallel = "pixels", "spectra", True, True, True
 
     @property
     def as_scene(self) -> "PreparedScene":
@@ -235,7 +237,13 @@ class PreparedImages(PreparedData):
 
     scene: ImageSet
 
-    unit, inputs, polls, trains_in_parallel = "images", "all values", False, False
+    unit, inputs, polls, has_spectra, trains_in_parallel = (
+        "images",
+        "all values",
+        False,
+        False,
+        False,
+    )
 
     @property
     def augmented_recipe(self) -> Recipe:
@@ -252,7 +260,7 @@ class PreparedSpectra(PreparedData):
 
     scene: Spectra
 
-    unit, inputs, polls, trains_in_parallel = "spectra", "spectra", True, True
+    unit, inputs, polls, has_spectra, trains_in_parallel = "spectra", "spectra", True, True, True
 
 
 def prepare_scene(

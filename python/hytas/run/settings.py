@@ -30,6 +30,9 @@ class Effort(NamedTuple):
     Attributes:
         image_finalists: for images, whose trainings take longer.
         race_steps: optimiser steps of the race's first rung.
+        finalist_bytes: activations of a finalist, at most. They tell how long a training takes: a
+            step of 64 samples 0.3 s a megabyte on one core (52 networks, 65 to 2151 bands, within a
+            factor of 3).
         held_out_folds: least folds that hold out pixels, if there are as many.
         self_training: "auto" or "none".
     """
@@ -40,14 +43,15 @@ class Effort(NamedTuple):
     image_finalists: int
     race_steps: int
     steps: int
+    finalist_bytes: int
     held_out_folds: int = MOST_FOLDS
     self_training: str = "auto"
 
 
 EFFORTS = {
-    "quick": Effort(20, 10, 6, 3, 60, 500, 2, "none"),
-    "normal": Effort(50, 20, 24, 8, 60, 1500),
-    "thorough": Effort(50, 40, 48, 16, 60, 3000),
+    "quick": Effort(20, 10, 6, 3, 60, 500, 200_000, 2, "none"),
+    "normal": Effort(50, 20, 24, 8, 60, 1500, 700_000),
+    "thorough": Effort(50, 40, 48, 16, 60, 3000, 1_500_000),
 }
 """Name -> lengths. On scenes like Indian Pines and two CPU cores they take 2, 5 to 15, 60 min."""
 TRACKERS = ("tensorboard", "mlflow")

@@ -22,7 +22,7 @@ from hytas.deploy.smoothing import Smoothing
 from hytas.errors import InputError, one_line
 from hytas.metrics import accuracy_report
 from hytas.model_card import ModelCard
-from hytas.models import small_parameters
+from hytas.models import Network, small_parameters
 from hytas.models.table import shape_of
 from hytas.models.transfer import carry_over
 from hytas.run.config import RunConfig
@@ -158,6 +158,8 @@ class Start:
     def begin(self, network: nn.Module, tuned: str, classes: tuple[str, ...]) -> None:
         """Load the model's weights and freeze those that are not fine-tuned."""
         network.load_state_dict(self.model.network.state_dict())
+        if isinstance(network, Network):
+            network.closed_form = False  # fitted anew, it would lose what the model has learned
         _freeze(network, tuned)
 
     @property

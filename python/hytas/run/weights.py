@@ -20,8 +20,9 @@ CALIBRATION = "calibration"
 SMOOTHING = "smoothing"
 SELF_TRAINING = "self_training"
 CLASS_PRIOR = "class_prior"
+MEAN = "mean"
 """Entries of a training with the facts of its calibration, of the choice of smoothing, of
-self-training and of the class prior."""
+self-training, of the class prior and of the networks that are averaged."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
 """The stages that choose an architecture: the search by proxies, and the race."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,12 +43,16 @@ from hytas.run.context import Run, RunContext
 from hytas.run.folder import read_json, write_json
 from hytas.run.pace import RACE_ENDS, SEARCH_ENDS
 from hytas.run.prepared import PreparedData
-from hytas.run.settings import SUPERNET_STRATEGY
+from hytas.run.settings import EFFORTS, SUPERNET_STRATEGY
 from hytas.run.supernets.stage import inherited_score
 from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
 from hytas.search.ranks import rank_in_kinds
+from hytas.spaces import parse_budget
 from hytas.spaces.architectures import read_architectures
+from hytas.spaces.names import FITS, linear_architecture
 
+LINEAR_ID = -(10**6)
+"""Number of the first linear network in a store; those of `start_with` are larger."""
 Ranks = Callable[[Sequence[Evaluation]], NDArray[np.float64]]
 
 
@@ -249,7 +254,11 @@ def hold_race(
         steps: optimiser steps of the first rung.
     """
     record_votes(run, task, store)
-    known = [one.architecture for one in store.evaluations() if one.id < 0]  # of `start_with`
+    store.add(task.linear)
+    linear = [network.id for network in task.linear]
+    known = [  # of `start_with`
+        one.architecture for one in store.evaluations() if one.id < 0 and one.id not in linear
+    ]
 
     def choose(ranked: Sequence[Evaluation]) -> list[Evaluation]:
         chosen = choose_finalists(task, ranked, finalists, known)
@@ -275,8 +284,36 @@ def hold_race(
 
 
 def ranked_evaluations(context: RunContext, store: EvaluationStore) -> list[Evaluation]:
-    """Return what the search scored, the best by its first proxy first."""
-    return _ranked(store.evaluations(), _fitness(context))
+    """Return what the search scored, the best by its first proxy first.
+
+    Candidates whose training would take longer than the effort allows are left out.
+    """
+    scored = [one for one in store.evaluations() if one.id > LINEAR_ID]
+    ranked = _ranked(scored, _fitness(context))
+    if not context.data.has_spectra:
+        return ranked
+    sizes = [one.costs.get("activations", 0) for one in ranked]
+    limit = max(EFFORTS[context.config.effort].finalist_bytes, min(sizes, default=0))
+    return [one for one, size in zip(ranked, sizes, strict=True) if one.id < 0 or size <= limit]
+
+
+def linear_networks(context: RunContext) -> list[Evaluation]:
+    """Return the linear networks that fit the budget, for the race; no proxy scores them."""
+    if not context.mixes_linear or context.config.trained_front:
+        return []
+    bounds = parse_budget(context.config.budget or ()).bounds
+    networks = []
+    for number, fit in enumerate(FITS):
+        architecture = linear_architecture(fit)
+        costs = context.costs(architecture)
+        if all(costs.get(name, most) <= most for name, _, most in bounds):
+            proxies = list(map(str, parse_proxies(context.config.proxy)))
+            reasons = dict.fromkeys(proxies, "a linear network is fitted, not scored")
+            scores = dict.fromkeys(proxies, math.nan)
+            networks.append(
+                Evaluation(LINEAR_ID - number, -1, architecture, costs, scores, reasons, 0.0)
+            )
+    return networks
 
 
 def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
@@ -302,6 +339,7 @@ def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
         further,
         config.prefer,
         config.trained_front,
+        linear_networks(context),
     )
 
 

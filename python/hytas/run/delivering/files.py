@@ -35,6 +35,7 @@ from hytas.run.progress import Report
 from hytas.run.weights import (
     CALIBRATION,
     CLASS_PRIOR,
+    MEAN,
     SELF_TRAINING,
     SMOOTHING,
     TrainedModel,
@@ -105,6 +106,7 @@ def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[s
         "smoothing": training.pop(SMOOTHING, None),
         "self_training": training.pop(SELF_TRAINING, None),
         "class_prior": training.pop(CLASS_PRIOR, None),
+        "mean": training.pop(MEAN, None),
         "parity": parity.to_dict(),
         "split": {
             "kind": split.kind,
@@ -117,7 +119,7 @@ def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[s
             "overlap_of_model": context.data.overlap(card.architecture, trained),
             "notes": list(split.notes),
         },
-        "costs": context.space.cost(dict(card.architecture)),
+        "costs": context.costs(card.architecture),
         "seed": context.config.seed,
         "device": str(context.device),
         "training": training,

@@ -5,16 +5,23 @@ Training and prediction write them, and every decision of the final training rea
 """
 
 import zipfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hytas.errors import InputError, one_line
 from hytas.files import atomic_write
+from hytas.metrics import log_mean
+from hytas.results import NETWORK
+from hytas.spaces.names import FITS
 from hytas.types import Logits, Pixels
+
+GROUPS = ("logits", "neighbour_logits", "unlabelled_logits")
+"""Names of the logits of held-out pixels, their neighbours and unlabelled pixels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +47,8 @@ class HeldOut:
         unlabelled_logits: (u, C) of `unlabelled`, before self-training.
         logits_after, neighbour_logits_after, unlabelled_logits_after: the same after self-training;
             None without it.
+        linear: (L, n + m + u, C) logits of linear networks that were fitted to `trained`, in the
+            order of `hytas.models.linear.FITS`; empty for images.
     """
 
     trained: Pixels
@@ -55,6 +64,7 @@ class HeldOut:
     unlabelled: Pixels = field(default_factory=lambda: np.zeros(0, np.int64))
     unlabelled_logits: Logits = field(default_factory=lambda: np.zeros((0, 1), np.float32))
     unlabelled_logits_after: Logits | None = None
+    linear: Logits = field(default_factory=lambda: np.zeros((0, 0, 1), np.float32))
 
     @property
     def self_trained(self) -> bool:
@@ -72,11 +82,33 @@ class HeldOut:
 
     def shifted(self, shift: NDArray[np.float32]) -> Self:
         """Return the record with a value (C,) added to the logits of each class."""
-        names = [name for name in vars(self) if "logits" in name]
-        kept = {name: getattr(self, name) for name in names}
-        return replace(
-            self, **{name: value + shift for name, value in kept.items() if value is not None}
-        )
+        return self._changed(lambda _, logits: logits + shift)
+
+    def mean(self, members: Sequence[str]) -> Self:
+        """Return the record of the mean of some networks.
+
+        Args:
+            members: "network", the one of this record, and names in `FITS`.
+        """
+        if tuple(members) == (NETWORK,):
+            return self
+        ends = np.cumsum([len(self.pixels), len(self.neighbours)])
+        groups = dict(zip(GROUPS, np.split(self.linear, ends, axis=1), strict=True))
+
+        def averaged(name: str, logits: Logits) -> Logits:
+            linear = dict(zip(FITS, groups[name.removesuffix("_after")], strict=True))
+            return log_mean([({NETWORK: logits} | linear)[member] for member in members])
+
+        return self._changed(averaged)
+
+    def _changed(self, change: Callable[[str, Logits], Logits]) -> Self:
+        """Return the record with other logits, each group by its name."""
+        names = [name for name in vars(self) if name.removesuffix("_after") in GROUPS]
+        logits = {name: getattr(self, name) for name in names}
+        changed: dict[str, Any] = {
+            name: change(name, value) for name, value in logits.items() if value is not None
+        }
+        return replace(self, **changed)
 
     def save(self, path: Path) -> None:
         """Write a .npz file, completely or not at all."""
@@ -115,5 +147,8 @@ class HeldOut:
             values = getattr(self, name)
             if len(values) != len(rows) or not np.isfinite(values).all():
                 raise ValueError(f"{name} of shape {values.shape}: must be {len(rows)} finite rows")
+        count = len(self.pixels) + len(self.neighbours) + len(self.unlabelled)
+        if self.linear.shape[0] and self.linear.shape[:2] != (len(FITS), count):
+            raise ValueError(f"linear of shape {self.linear.shape}: must be {len(FITS)} x {count}")
         if not np.isin(self.compared, self.neighbours).all():
             raise ValueError("compared: must be among the neighbours")

@@ -99,8 +99,9 @@ def adapt_prior(
     if reason := no_prior(context, recipe):
         return ClassPrior(False, reason=reason)
     head = getattr(network, getattr(network, "readout", Network.readout), None)
-    if not isinstance(head, nn.Linear) or head.bias is None:
-        return ClassPrior(False, reason="the read-out is no linear layer with a bias")
+    bias = getattr(head, "bias", None)
+    if not isinstance(bias, nn.Parameter):
+        return ClassPrior(False, reason="the read-out has no bias")
     compared = sum(len(record.compared) for record in records)
     if compared < LEAST_PIXELS or decisions.calibration.reason:
         reason = f"the confidence of {compared} validation pixels is not calibrated"
@@ -111,7 +112,7 @@ def adapt_prior(
     if len(read) < LEAST_READ:
         reason = f"{len(read)} unlabelled pixels lie around the labels, fewer than {LEAST_READ}"
         return ClassPrior(False, compared, reason=reason)
-    counts = np.bincount(data.targets(trained), minlength=head.out_features)
+    counts = np.bincount(data.targets(trained), minlength=len(bias))
     labels = label_shares(counts)
     logits = logits_of(network, data.unlabelled(read), context.device)
     chances = probabilities(logits, temperature)
@@ -131,7 +132,7 @@ def adapt_prior(
     choice = _strongest(choice, records, decisions, data.smoother)
     if choice.used:
         with torch.no_grad():
-            head.bias.add_(torch.from_numpy(_shift(choice, decisions)).to(head.bias))
+            bias.add_(torch.from_numpy(_shift(choice, decisions)).to(bias))
     return choice
 
 

@@ -47,7 +47,7 @@ def seeds_stage(
     if run.workers is not None or run.context.data.trains_in_parallel:
         named = ", ".join(str(inner.context.config.seed) for inner in missing)
         # Their records are the first training's: without these, each decides for itself.
-        self_trains = shares_records and decide_for(run).self_training.used
+        self_trains = shares_records and decide_for(run)[2].self_training.used
         tasks = [replace(winner_task(inner), self_trains=self_trains) for inner in missing]
         with run.timed("further seeds") if tasks else nullcontext():
             complete_all(

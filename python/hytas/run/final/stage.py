@@ -11,22 +11,27 @@ import numpy as np
 from hytas.errors import InputError
 from hytas.export import describe
 from hytas.model_card import ModelCard
+from hytas.results import NETWORK, MeanChoice
 from hytas.run.context import Run, RunContext
 from hytas.run.final.decide import LEAST_PIXELS, Conditions, Decisions, decide
 from hytas.run.final.held_out import HeldOut
+from hytas.run.final.members import choose_members
 from hytas.run.final.prior import adapt_prior, shifted, smoothing_with
 from hytas.run.final.self_training import self_train
 from hytas.run.final.tasks import complete_all
-from hytas.run.final.train import FinalTask, fit
+from hytas.run.final.train import FinalTask, averaged, fit, with_members
 from hytas.run.folder import read_json
 from hytas.run.weights import (
     CALIBRATION,
     CLASS_PRIOR,
+    MEAN,
     SELF_TRAINING,
     SMOOTHING,
     TrainedModel,
     save_weights,
 )
+from hytas.spaces import parse_budget, space_of
+from hytas.spaces.names import FITS, LINEAR_SPACE
 from hytas.train import DivergedError
 from hytas.types import Pixels
 
@@ -172,8 +177,7 @@ def train_stage(run: Run) -> None:
         DivergedError: the loss or the logits are not finite any more.
     """
     context, data = run.context, run.context.data
-    records = records_of(run)
-    decisions = decide_for(run, records)
+    mean, records, decisions = decide_for(run)
     task = replace(winner_task(run), self_trains=decisions.self_training.used)
     task.forget_damaged(run.report.line)
     with _free_recipe(run):
@@ -183,7 +187,9 @@ def train_stage(run: Run) -> None:
         rounds = []
         if task.self_trains:
             rounds = self_train(task, data.as_scene, run.report.line, run.report.epoch)
-    prior = adapt_prior(task.network, context, task.recipe, task.trained, records, decisions)
+    architecture = read_json(run.folder.architecture)
+    network, architecture = averaged(task.network, architecture, mean.members, data, task.trained)
+    prior = adapt_prior(network, context, task.recipe, task.trained, records, decisions)
     if prior.used:
         adapted = shifted(records, prior, decisions)
         decisions = decisions._replace(
@@ -197,18 +203,20 @@ def train_stage(run: Run) -> None:
         SMOOTHING: None if decisions.smoothing is None else decisions.smoothing.to_dict(),
         SELF_TRAINING: decisions.self_training.to_dict(),
         CLASS_PRIOR: prior.to_dict(),
+        MEAN: mean.to_dict(),
         "self_training_rounds": [each.to_dict() for each in rounds],
     }
+    run.report.line(mean.describe())
     if decisions.smoothing is not None:
         run.report.line(decisions.self_training.describe())
     run.report.line(decisions.calibration.describe())
     if decisions.smoothing is not None:
         run.report.line(decisions.smoothing.describe())
         run.report.line(prior.describe())
-    card = card_of(context, read_json(run.folder.architecture), task.trained, decisions)
+    card = card_of(context, architecture, task.trained, decisions)
     if prior.used:
         card = replace(card, class_shares={"labels": prior.labels, "assumed": prior.assumed})
-    save_weights(run.folder.weights, TrainedModel(task.network, card, training))
+    save_weights(run.folder.weights, TrainedModel(network, card, training))
     run.folder.forget_training()  # of the folds, too: a stop after a record leaves its checkpoint
 
 
@@ -221,8 +229,8 @@ def records_of(run: Run) -> list[HeldOut]:
     return [HeldOut.load(fold.record) for fold in folds_of(run)[0]]
 
 
-def decide_for(run: Run, records: Sequence[HeldOut] | None = None) -> Decisions:
-    """Return the decisions for the winner of a run, by its records.
+def decide_for(run: Run) -> tuple[MeanChoice, list[HeldOut], Decisions]:
+    """Return the decisions for the winner of a run, by its records, and these of its mean.
 
     Raises:
         InputError: a record is missing or damaged.
@@ -236,8 +244,29 @@ def decide_for(run: Run, records: Sequence[HeldOut] | None = None) -> Decisions:
         folds=0 if context.holds_out_validation else len(folds),
         pixels=pixels,
     )
-    records = records_of(run) if records is None else records
-    return decide(records, context.data.smoother, conditions)
+    records = records_of(run)
+    mean = _choose_mean(run, records, conditions)
+    records = [record.mean(mean.members) for record in records]
+    return mean, records, decide(records, context.data.smoother, conditions)
+
+
+def _choose_mean(run: Run, records: Sequence[HeldOut], conditions: Conditions) -> MeanChoice:
+    """Choose the networks that the model averages: the winner alone without linear networks."""
+    context, architecture = run.context, read_json(run.folder.architecture)
+    if context.feasible is None or not context.mixes_linear:
+        why = (
+            "the architecture was given" if context.feasible is None else "no sample is a spectrum"
+        )
+        return MeanChoice((NETWORK,), reason=why)
+    own = architecture["fit"] if space_of(architecture) == LINEAR_SPACE else None
+
+    def fits(members: Sequence[str]) -> bool:
+        costs = context.costs(with_members(architecture, members))
+        bounds = parse_budget(context.config.budget or ()).bounds
+        return all(costs.get(name, most) <= most for name, _, most in bounds)
+
+    linear = [fit for fit in FITS if fit != own]
+    return choose_members(records, context.data.smoother, conditions, linear, fits)
 
 
 def card_of(

@@ -1,10 +1,11 @@
 """Final trainings: one kind of task for folds, the winner and further seeds."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,8 +13,12 @@ from torch import nn
 
 from hytas.errors import InputError
 from hytas.machine import one_thread_on_cpu
+from hytas.models import build_network
+from hytas.models.linear import MeanNetwork
+from hytas.results import NETWORK
 from hytas.run.final.held_out import HeldOut
 from hytas.run.prepared import PreparedData
+from hytas.spaces.names import FITS, MEAN_WITH, linear_architecture
 from hytas.tensors import read_facts, read_tensors
 from hytas.train import Epoch, LabelledPixels, Recipe, TrainingResult, logits_of, train
 from hytas.types import Logits, Pixels
@@ -173,7 +178,59 @@ def hold_out(
         logits[1],
         unlabelled=unlabelled,
         unlabelled_logits=logits[2],
+        linear=_linear_logits(data, trained, np.concatenate([pixels, neighbours, unlabelled])),
     )
+
+
+def with_members(architecture: Mapping[str, Any], members: Sequence[str]) -> dict[str, Any]:
+    """Return the architecture of the mean of some networks.
+
+    Args:
+        architecture: of the member "network".
+        members: "network", or names in `FITS`, or both.
+    """
+    linear = [fit for fit in FITS if fit in members]
+    if NETWORK not in members:
+        architecture = linear_architecture(linear.pop(0))
+    return {**architecture, **({MEAN_WITH: linear} if linear else {})}
+
+
+def averaged(
+    network: nn.Module,
+    architecture: Mapping[str, Any],
+    members: Sequence[str],
+    data: PreparedData,
+    trained: Pixels,
+) -> tuple[nn.Module, dict[str, Any]]:
+    """Return the mean of a trained network and linear ones, and its architecture.
+
+    Args:
+        members: of the mean (`with_members`).
+        trained: labelled pixels that the linear networks are fitted to.
+    """
+    mean = with_members(architecture, members)
+    if NETWORK not in members:
+        network = fit_linear(data, trained, mean["fit"])
+    if fits := mean.get(MEAN_WITH):
+        network = MeanNetwork(network, data.shape.bands, data.shape.classes, fits)
+        for fit in fits:
+            network.linear[fit] = fit_linear(data, trained, fit)
+    return network, mean
+
+
+def fit_linear(data: PreparedData, trained: Pixels, fit: str) -> nn.Module:
+    """Return a linear network of the data, fitted to labelled pixels."""
+    network = build_network(linear_architecture(fit), data.shape)
+    train(network, data.labelled(trained), data.unlabelled(trained[:0]), Recipe(), seed=0)
+    return network
+
+
+def _linear_logits(data: PreparedData, trained: Pixels, pixels: Pixels) -> Logits:
+    """Return the logits (L, n, C) of each linear network for pixels (n,); none for images."""
+    fits, read = (FITS if data.has_spectra else ()), data.unlabelled(pixels)
+    networks = (fit_linear(data, trained, fit) for fit in fits)
+    logits = [logits_of(network, read, torch.device("cpu")) for network in networks]
+    return np.stack(logits) if logits else np.zeros((0, 0, 1), np.float32)
 
 
 def observe(

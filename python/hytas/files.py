@@ -1,10 +1,13 @@
 """Write files completely or not at all, even after a kill or on a full disk; read CSV and JSON."""
 
+import bz2
 import csv
 import errno
 import fcntl
+import gzip
 import io
 import json
+import lzma
 import os
 import unicodedata
 from collections.abc import Iterable, Iterator
@@ -57,10 +60,23 @@ def move(file: Path, path: Path) -> None:
         os.close(handle)
 
 
+PACKED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+"""How a compressed file is opened, by its suffix, as pandas does."""
+
+
+def open_text(path: Path, errors: str = "strict") -> IO[str]:
+    """Open a text in UTF-8 without its byte order mark, compressed or not."""
+    unpacked: IO[str] = PACKED.get(path.suffix.lower(), open)(
+        path, "rt", encoding="utf-8-sig", errors=errors
+    )
+    return unpacked
+
+
 def read_utf8(path: Path, argument: str) -> str:
     """Return the text of a CSV file, without a byte order mark; refuse other encodings."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        with open_text(path) as file:
+            return file.read()
     except UnicodeDecodeError:
         hint = "save it as CSV UTF-8"
         raise InputError(argument, path, "is no text in UTF-8", hint) from None

@@ -1,6 +1,5 @@
 """The same questions to the reader of every layout of files, by the table in `reader_files.py`."""
 
-import logging
 import zlib
 from pathlib import Path
 
@@ -174,25 +173,25 @@ def test_no_window_inflates_a_block_again(folder: Path, name: str, monkeypatch) 
     assert len(started) == blocks
 
 
-def test_a_warning_of_damaged_pixels_refuses_them(folder: Path) -> None:
-    cube = np.zeros((10, 50, 2), np.uint8)
-    path = write_raster(folder / "cube.tif", cube, Facts(), compress="packbits")
-    data = bytearray(path.read_bytes())
-    with tifffile.TiffFile(path) as file:
-        end = file.pages[0].dataoffsets[0] + file.pages[0].databytecounts[0]
-    data[end - 2] = 0x81  # a run of 128 values, more than are left in the last row
-    path.write_bytes(data)
-    with refuses("scene", rule="truncated or corrupt.*PackBits"):
-        load_cube(path)
-    window = (slice(0, 2), slice(0, 10), slice(0, 50))
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)  # as a program may do that uses hytas
-    try:
-        with pytest.raises(ValueError, match="PackBits"):
-            rasters.read(path, "GTiff", "GeoTIFF").variables[0].read(window)
-        assert logging.root.manager.disable == logging.CRITICAL
-    finally:
-        logging.disable(before)
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"planarconfig": "separate"},
+        {"compression": "zlib"},
+        {"planarconfig": "separate", "tile": (16, 16)},
+    ],
+)
+def test_a_warning_of_the_library_refuses_no_pixels(folder: Path, how: dict[str, object]) -> None:
+    """With a description, tifffile writes two tags of one number, of which libtiff warns."""
+    cube = made("geotiff")
+    described = {"photometric": "minisblack", "description": "plot 3, noon", **how}
+    tifffile.imwrite(folder / "cube.tif", cube.transpose(2, 0, 1), **described)
+    labels = np.arange(99, dtype=np.uint8).reshape(9, 11) % 4
+    tifffile.imwrite(folder / "gt.tif", labels, photometric="minisblack", description="by hand")
+    scene = load_scene(folder / "cube.tif", folder / "gt.tif")
+    np.testing.assert_array_equal(scene.cube, cube)
+    np.testing.assert_array_equal(scene.labels, labels)
 
 
 def test_scales_and_control_points_that_are_not_used_give_a_note(folder: Path) -> None:

@@ -6,9 +6,11 @@ import h5py
 import numpy as np
 import pytest
 import rasterio
+import tifffile
 import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image, PngImagePlugin
 from rasterio.enums import ColorInterp
 from reader_files import write_v73
 from scipy.io import savemat
@@ -121,6 +123,40 @@ def test_a_mat_file_beside_a_header_of_the_same_name(tmp_path, cube, labels):
     write_envi(tmp_path / "scene", CUBE, bytes(24))  # as a map of the scene may be named
     assert_same(load_scene(tmp_path / "scene.mat"), cube, labels)
     assert open_file(tmp_path / "scene.img").format == "ENVI BSQ"
+
+
+@pytest.mark.parametrize("letters", [b"IM", b"MI"])
+def test_two_letters_make_no_matlab_file(tmp_path, cube, labels, letters):
+    """MATLAB's version 5 has the letters of its byte order at byte 126."""
+    text = letters.decode()
+    cube.transpose(2, 0, 1)[0].flat[63] = int.from_bytes(letters, "little")
+    description = "x" * (126 - len("ENVI\ndescription = {")) + text
+    (tmp_path / "c.hdr").write_text(
+        f"ENVI\ndescription = {{{description}}}\nsamples = 11\nlines = 9\nbands = 6\n"
+        "data type = 2\ninterleave = bsq\nbyte order = 0\n"
+    )
+    cube.transpose(2, 0, 1).tofile(tmp_path / "c.img")
+    facts = PngImagePlugin.PngInfo()
+    facts.add_text("Comment", "x" * 77 + text)
+    Image.fromarray(labels).save(tmp_path / "gt.png", pnginfo=facts)
+    for name in ("c.hdr", "c.img", "gt.png"):
+        assert (tmp_path / name).read_bytes()[126:128] == letters
+    for name in ("c.hdr", "c.img"):
+        assert_same(load_scene(tmp_path / name, tmp_path / "gt.png"), cube, labels)
+
+
+@pytest.mark.parametrize("side", [300, pytest.param(900, marks=pytest.mark.slow)])
+def test_a_sparse_scene_is_read(tmp_path, mat, side: int) -> None:
+    """It takes less than a hundredth of its bytes in a file that is compressed."""
+    cube, labels = np.zeros((side, side, 90), np.uint8), np.zeros((side, side), np.uint16)
+    cube[:3, :50] = np.arange(90)
+    labels[0], labels[1] = 1, 2
+    packed = {"photometric": "minisblack", "compression": "zlib"}
+    tifffile.imwrite(tmp_path / "c.tif", cube.transpose(2, 0, 1), **packed)
+    tifffile.imwrite(tmp_path / "gt.tif", labels, **packed)
+    for path in (tmp_path / "c.tif", mat("c.mat", c=cube)):
+        assert path.stat().st_size < cube.nbytes / 200
+        assert_same(load_scene(path, tmp_path / "gt.tif"), cube, labels)
 
 
 def test_references_next_to_a_capture(tmp_path, cube):

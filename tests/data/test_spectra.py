@@ -44,14 +44,14 @@ def of_frame(path: Path, **columns: str) -> Spectra:
     return scene
 
 
-@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "csv.gz", "tsv.xz", "csv.bz2", "parquet"])
 def test_a_file_of_columns_is_read(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"spectra.{suffix}"
     if suffix == "parquet":
         pytest.importorskip("pyarrow")
         frame().to_parquet(path)
     else:
-        frame().to_csv(path, sep="\t" if suffix == "tsv" else ",", index=False)
+        frame().to_csv(path, sep="\t" if "tsv" in suffix else ",", index=False)
     table = of_frame(path, group_column="field")
     np.testing.assert_allclose(table.cube[:, 0], values()[0], rtol=1e-6)
     np.testing.assert_array_equal(table.labels.ravel(), values()[1] + 1)
@@ -59,6 +59,13 @@ def test_a_file_of_columns_is_read(suffix: str, tmp_path: Path) -> None:
     assert table.class_names == CROPS
     assert "moisture" in table.notes[1]
     assert "18 groups" in table.describe(20)
+    assert describe_columns(path)["rows"] == len(frame())
+    rows = read_rows(path, len(WAVES), WAVES.tolist(), ("crop", "field"))
+    np.testing.assert_allclose(rows.values, values()[0], rtol=1e-6)
+    path.write_bytes(path.read_bytes()[:-40])
+    if suffix not in ("csv", "tsv"):
+        with refuses("data", rule="truncated or corrupt"):
+            of_frame(path)
 
 
 def test_columns_of_one_stem_are_the_bands(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Polygons and points as labels: every format gives the same map, and what is wrong is named."""
 
+import gzip
 import json
 import socket
 import sqlite3
@@ -81,6 +82,22 @@ def test_only_the_fields_that_are_used_are_read(tmp_path: Path) -> None:
     assert "`class_field`" in error.hint
 
 
+@pytest.mark.parametrize("suffix", ["gpkg", "shp"])
+def test_spectra_in_the_table_of_points_are_fields(tmp_path: Path, suffix: str) -> None:
+    bands = {f"b{band}": band for band in range(200)}
+    points = [
+        ({"type": "Point", "coordinates": place}, {**bands, "crop": "ab"[number % 2]})
+        for number, place in enumerate(utm([(2.5, 2.5), (3.5, 2.5), (4.5, 2.5)]))
+    ]
+    path = vector_file(tmp_path / f"f.{suffix}", points)
+    error = refused(scene(tmp_path), path)
+    assert error.rule == "the fields are b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 and 191 more"
+    described = describe_shapes(path)
+    assert described is not None
+    assert len(described["fields"]) == 201
+    assert load_scene(tmp_path / "scene.img", path, class_field="crop").class_names == ("a", "b")
+
+
 def test_numbers_are_ids(tmp_path: Path) -> None:
     header = scene(tmp_path)
     features = [
@@ -119,6 +136,9 @@ def test_points(tmp_path: Path) -> None:
     rows = [f"{row};{column};{name}" for (column, row), name in places.items()]
     path.write_text("Row;Column;crop\n" + "\n".join(rows) + "\n")
     np.testing.assert_array_equal(load_scene(header, path).labels, expected)
+    packed = tmp_path / "packed.csv.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    np.testing.assert_array_equal(load_scene(header, packed).labels, expected)
     told = (
         "points.csv: its rows and columns are read as counted from 0, and fit the scene if from 1"
     )

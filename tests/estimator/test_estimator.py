@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 import xarray
 from sklearn.base import clone, is_classifier
@@ -173,6 +174,34 @@ def test_a_pickle_predicts_and_exports(
     with refuses("as_format", "torchscript", "needs the scene and the run"):
         again.export(tmp_path / "model.pt")
     assert halves[0].tobytes()[:2000] not in content
+
+
+def test_columns_of_a_table_are_those_of_fit() -> None:
+    rng = np.random.default_rng(0)
+    classes = np.arange(60) % 3
+    spectra = rng.uniform(0, 1, (3, 12))[classes] + rng.normal(0, 0.02, (60, 12))
+    table = pandas.DataFrame(spectra, columns=[f"{400 + 10 * band} nm" for band in range(12)])
+    model = HSIClassifier(**SMALL).fit(table, classes)
+    assert model.feature_names_in_.tolist() == list(table)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(table), model.predict(table))
+    others = {
+        "same order": table[table.columns[::-1]],
+        "unseen at fit time": table.rename(columns={"400 nm": "red"}),
+        "now missing": table.iloc[:, 1:],
+    }
+    for words, columns in others.items():
+        for estimator in (model, again):
+            calls = (estimator.predict, estimator.predict_proba)
+            for call in (*calls, lambda x, e=estimator: e.score(x, classes)):
+                with pytest.raises(ValueError, match=f"feature names should match(.|\n)*{words}"):
+                    call(columns)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        np.testing.assert_array_equal(model.predict(spectra), model.predict(table))
+    with pytest.raises(TypeError, match="string"):  # the fit before stays
+        model.fit(table.rename(columns={"400 nm": 400}), classes)
+    assert model.feature_names_in_.tolist() == list(table)
+    assert not hasattr(model.fit(spectra, classes), "feature_names_in_")
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "export"])

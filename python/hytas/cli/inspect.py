@@ -56,7 +56,7 @@ def _reader(path: Path, given: Mapping[str, Any]) -> tuple[Callable[[], Finding]
     from hytas.data import is_scene_folder
     from hytas.data.spectra.columns import SUFFIXES
 
-    if path.suffix.lower() in SUFFIXES and path.is_file():
+    if path.name.lower().endswith(SUFFIXES) and path.is_file():
         for name, value in given.items():
             raise InputError(name, value, f"is for scenes, and {path} is a table")
         return (lambda: _table(path)), _lines
@@ -73,10 +73,10 @@ def _reader(path: Path, given: Mapping[str, Any]) -> tuple[Callable[[], Finding]
 
 def _table(path: Path) -> Finding:
     """Describe a file of columns: points that label a scene, or spectra."""
-    from hytas.data.labels.points_csv import position_columns
+    from hytas.data.labels.points_csv import TEXT_SUFFIXES, position_columns
     from hytas.data.spectra.columns import by_stem, describe_columns, frame_of
 
-    is_text = path.suffix.lower() in (".csv", ".tsv")
+    is_text = path.name.lower().endswith(TEXT_SUFFIXES)
     position = position_columns(path) if is_text else None
     if position is None:
         return describe_columns(path)

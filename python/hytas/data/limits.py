@@ -17,32 +17,12 @@ MOST_NAMED = 10
 MOST_SHOWN = 200
 """Characters of a name in a message."""
 
-# Deflate shrinks zeros 1000 times, and scenes 2 to 20 times. Small arrays are always read.
-ALWAYS_READ = 64 * 2**20
-MOST_INFLATED = 100
-
 
 def check_count(count: int, what: str, most: int = MOST_VARIABLES) -> None:
     """Refuse a file that holds too many things."""
     if count > most:
         rule = f"the file holds more than {most} {what}, the most that hytas lists"
         raise InputError(rule=rule, hint="put the cube and its labels into a file of their own")
-
-
-def check_inflated(name: str, size: int, stored: int) -> None:
-    """Refuse an array that is much larger in memory than in its file.
-
-    Args:
-        size: bytes in memory.
-        stored: bytes in the file, at most.
-    """
-    if size > max(ALWAYS_READ, MOST_INFLATED * stored):
-        raise InputError(
-            rule=f"{printable(name)} takes {size} bytes of memory and at most {stored} bytes of "
-            f"the file: arrays over {ALWAYS_READ} bytes may take {MOST_INFLATED} times their bytes "
-            "in the file",
-            hint="store it again without compression to read it",
-        )
 
 
 def bytes_of(shape: Iterable[int], itemsize: int) -> int:

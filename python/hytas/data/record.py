@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.grid import Grid
-from hytas.data.limits import bytes_of, check_inflated, listed, printable
+from hytas.data.limits import bytes_of, listed, printable
 from hytas.errors import InputError
 from hytas.types import Array, Floats, Mask
 
@@ -89,7 +89,6 @@ class Variable:
         dims: names of the dimensions, "" where unknown; () if the format has none.
         bands: facts of the bands, if the file gives them together with the array.
         size: bytes in memory.
-        stored: bytes in the file, at most.
         attributes: numbers (as arrays) and texts that the file keeps with the array.
         raw: place of uncompressed values in a file, or None.
         has_parts: whether a part can be read without the rest.
@@ -108,7 +107,6 @@ class Variable:
     nodata: float | None = None
     grid: Grid | None = None
     size: int = 0
-    stored: int = 0
     attributes: Mapping[str, Any] = field(default_factory=dict)
     raw: "Raw | None" = None
     has_parts: bool = True
@@ -132,7 +130,6 @@ class Variable:
     @classmethod
     def of_array(cls, name: str, array: Array, **facts: Any) -> Self:
         """Return an array in memory as a variable; `facts` are other attributes."""
-        facts = {"stored": int(array.nbytes), **facts}
         return cls.of_type(name, array.shape, array.dtype, array.__getitem__, **facts)
 
     def __str__(self) -> str:
@@ -143,7 +140,6 @@ class Variable:
         """Read the whole array.
 
         Raises:
-            InputError: it is much larger in memory than in the file.
             MemoryError: there is too little memory; the message names the array and its bytes.
             ValueError: the array in the file has another shape than its header says.
         """
@@ -151,7 +147,6 @@ class Variable:
 
     def part(self, key: Key) -> Array:
         """Read a part of the array, in native byte order; errors are those of `values`."""
-        check_inflated(self.name, self.size, self.stored)
         try:
             array = self.read(key)
         except MemoryError as error:

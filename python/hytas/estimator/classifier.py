@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names, _get_feature_names, check_is_fitted
 
 from hytas.data import CubePixels, Scene, SplitSettings, as_spectra, scene_from_arrays
 from hytas.data.data_array import is_data_array
@@ -52,6 +52,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
     Attributes:
         classes_: (C,) class ids, in the labels' type; of spectra their labels, also texts.
         n_features_in_: bands of the cube.
+        feature_names_in_: (bands,) names of the columns, if `fit` got a `pandas.DataFrame`.
         architecture_: the winner, a plain mapping.
         outcome_: `hytas.Outcome` of the run. Its accuracy is on the pixels that `fit` got.
         run_dir_: folder of the run, a `pathlib.Path`.
@@ -77,7 +78,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
             ExportError: the exported file gives other results than torch.
             OSError: the work folder cannot be written.
         """
-        settings = checked(self)
+        settings, names = checked(self), _get_feature_names(cube)
         if isinstance(cube, CubePixels):
             labels, cube = cube.label_map(labels), cube.cube
         with python_arguments(rows=True):
@@ -105,6 +106,9 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
         self._deployed: DeployedModel | None = None
         self.classes_ = values
         self.n_features_in_ = scene.bands
+        vars(self).pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = names
         self.architecture_, self.outcome_ = outcome.architecture, outcome
         self.run_dir_, self.seed_ = folder, seed
         return self
@@ -158,11 +162,13 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
 
         Raises:
             NotFittedError: before `fit`.
+            ValueError: the columns of a `pandas.DataFrame` have other names than in `fit`, or
+                another order.
             InputError: another band count, a cube smaller than a patch, values that the fitted
                 cube's type cannot hold, or no score for unknown ground.
         """
         with python_arguments():
-            model, given = self._model(), given_cube(cube)
+            model, given = self._model(), self._given(cube)
             classes = classify_scene(
                 model,
                 given.cube,
@@ -189,11 +195,10 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
         Of a `DataArray` they are a `DataArray` with the dimensions of its pixels and "class".
 
         Raises:
-            NotFittedError: as in `predict`.
-            InputError: as in `predict`.
+            NotFittedError, ValueError, InputError: as in `predict`.
         """
         with python_arguments():
-            model, given = self._model(), given_cube(cube)
+            model, given = self._model(), self._given(cube)
             model.check_scene(given.cube.shape[2], given.wavelengths)
             rows = probability_rows(
                 model, given.cube, nodata=given.nodata, smooth="none" if given.are_spectra else None
@@ -297,6 +302,10 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
             recipe=recipe,
             **{name: settings[name] for name in of_run} | {"proxy": self.proxy},
         )
+
+    def _given(self, cube: Any) -> Given:
+        _check_feature_names(self, cube, reset=False)
+        return given_cube(cube)
 
     def _model(self) -> DeployedModel:
         check_is_fitted(self)

@@ -27,13 +27,13 @@ class VectorFormat(NamedTuple):
 
 
 def _named(*suffixes: str, magic: bytes = b"") -> Callable[[bytes, Path], bool]:
-    return lambda head, path: path.suffix.lower() in suffixes and head.startswith(magic)
+    return lambda head, path: path.name.lower().endswith(suffixes) and head.startswith(magic)
 
 
 _GEOJSON = partial(ogr.read_shapes, "GeoJSON", open_options={"DATE_AS_STRING": "YES"})
 FORMATS = (
     VectorFormat("ENVI ROI", envi_roi.matches, envi_roi.read, MOST_TEXT),
-    VectorFormat("CSV", _named(".csv", ".tsv"), points_csv.read, MOST_TEXT),
+    VectorFormat("CSV", _named(*points_csv.TEXT_SUFFIXES), points_csv.read, MOST_TEXT),
     VectorFormat("GeoPackage", _named(".gpkg", magic=b"SQLite format 3\0"), ogr.read_geopackage),
     VectorFormat("Shapefile", _named(".shp", magic=b"\x00\x00\x27\x0a"), ogr.read_shapefile),
     VectorFormat("GeoJSON", _named(".geojson", ".json"), _GEOJSON),

@@ -20,9 +20,9 @@ from hytas.data.labels.shapes import (
     CLASS_FIELDS,
     COLOUR_FIELDS,
     MOST_COORDINATES,
-    MOST_SHAPES,
     Geometries,
     Shapes,
+    check_amount,
     too_many,
 )
 from hytas.data.limits import listed, printable
@@ -189,17 +189,18 @@ def read_layer(
 def table_fields(path: str) -> tuple[dict[str, Any], bytes]:
     """Return the columns of a table without geometries, and no bytes; see `read_table`."""
     _allow("ESRI Shapefile", {})
+    pyogrio = library("pyogrio", "labels", "a table of classes")
     raw = library("pyogrio.raw", "labels", "a table of classes")
 
     def columns(encoding: str | None) -> Any:
-        return raw.read(path, read_geometry=False, encoding=encoding, max_features=MOST_ROWS + 1)
+        if pyogrio.read_info(path, encoding=encoding)["features"] > MOST_ROWS:
+            raise ValueError(f"has more than {MOST_ROWS} rows")
+        return raw.read(path, read_geometry=False, encoding=encoding)
 
     try:  # as in a Shapefile, no encoding is named
         meta, _, _, values = columns("UTF-8")
     except UnicodeDecodeError:
         meta, _, _, values = columns(None)
-    if any(len(column) > MOST_ROWS for column in values):
-        raise ValueError(f"has more than {MOST_ROWS} rows")
     named = zip(meta["fields"], values, strict=True)
     return {str(name): [_plain(value) for value in column.tolist()] for name, column in named}, b""
 
@@ -237,15 +238,18 @@ def _layer(
         if (layer is None and len(layers) != 1) or (layer is not None and layer not in layers):
             raise _no_layer(path, layers, layer)
         layer = layer or layers[0]
-        names = pyogrio.read_info(path, layer=layer, encoding=encoding, **open_options)["fields"]
-        chosen = [name for name in names.tolist() if name.lower() in class_fields]
-        chosen += [name for name in names.tolist() if chosen and name.lower() in COLOUR_FIELDS]
+        info = pyogrio.read_info(
+            path, layer=layer, encoding=encoding, force_feature_count=True, **open_options
+        )
+        check_amount(info["features"])
+        names = info["fields"].tolist()
+        chosen = [name for name in names if name.lower() in class_fields]
+        chosen += [name for name in names if chosen and name.lower() in COLOUR_FIELDS]
         meta, _, geometries, columns = raw.read(
             path,
             layer=layer,
             encoding=encoding,
             columns=chosen or None,
-            max_features=MOST_SHAPES + 1,
             force_2d=True,
             datetime_as_string=True,
             **open_options,
@@ -253,7 +257,7 @@ def _layer(
     # A table without geometries has none at all.
     parts = [None] * len(columns[0]) if geometries is None and columns else geometries
     parts = [] if parts is None else list(parts)
-    if len(parts) > MOST_SHAPES or sum(len(part or b"") for part in parts) > MOST_COORDINATES:
+    if sum(len(part or b"") for part in parts) > MOST_COORDINATES:
         raise too_many()
     fields = {
         str(name): [_plain(value) for value in column.tolist()]

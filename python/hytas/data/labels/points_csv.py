@@ -13,8 +13,9 @@ from hytas.data.labels.options import LabelOptions
 from hytas.data.labels.shapes import Geometries, Points, Shapes, check_amount
 from hytas.data.limits import listed, printable
 from hytas.errors import InputError
-from hytas.files import read_csv, read_utf8
+from hytas.files import PACKED, open_text, read_csv, read_utf8
 
+TEXT_SUFFIXES = tuple(kind + packed for packed in ("", *PACKED) for kind in (".csv", ".tsv"))
 MOST_HEADER = 2**16
 """Characters of a header that are read."""
 
@@ -63,7 +64,7 @@ def read(path: Path, options: LabelOptions) -> Shapes:
 
 def position_columns(path: Path) -> tuple[str, ...] | None:
     """Return the columns of a position in a CSV file: across and down, or WKT; None without."""
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
+    with open_text(path, "replace") as file:
         first = _first_line(file.read(MOST_HEADER))
     columns = [name.strip() for name in next(csv.reader([first], delimiter=_delimiter(first)), ())]
     position = _position(columns)

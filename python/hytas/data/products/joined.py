@@ -99,7 +99,6 @@ def join(
         bands=BandFacts(waves[order]),
         nodata=nodata,
         grid=grid,
-        stored=sum(part.variable.stored for part in parts),
     )
     return cube, order
 

@@ -86,7 +86,6 @@ def _radiance(whole: Variable, fraction: Variable, scale: float) -> Variable:
         values,
         dims=ROWS_FIRST,
         nodata=NO_DATA,
-        stored=whole.stored + fraction.stored,
     )
 
 

@@ -60,7 +60,6 @@ def read(*paths: Path) -> Contents:
         read=values,
         bands=_joined(waves, order),
         size=bytes_of((len(ordered), *first.shape[1:]), dtype.itemsize),
-        stored=sum(each.stored for each in ordered),
         is_colour=False,
     )
     variable = with_nan(variable, [each.nodata for each in ordered])

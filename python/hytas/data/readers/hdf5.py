@@ -36,11 +36,8 @@ def read(path: Path) -> Contents:
         # A file may have a few dimensions like those of NetCDF, and still be none.
         if _is_netcdf(path, file, datasets):
             with suppress(ValueError, KeyError, AttributeError, TypeError):
-                return netcdf.read_hdf5(
-                    path, {name: _stored(item) for name, item in datasets.items()}
-                )
-        size = file.id.get_filesize()
-        variables = tuple(_variable(path, name, item, size) for name, item in datasets.items())
+                return netcdf.read_hdf5(path)
+        variables = tuple(_variable(path, name, item) for name, item in datasets.items())
         is_scaled = any("scale_factor" in map(str.lower, each.attributes) for each in variables)
         notes = (UNSCALED,) if is_scaled else ()
         attributes = {**_attributes(file), **_of_groups(file, datasets), **_texts(datasets)}
@@ -54,8 +51,7 @@ def read_matlab(path: Path) -> Contents:
     """
     h5py = library("h5py", "", "a MATLAB 7.3 file")
     with h5py.File(path, "r") as file:
-        size = file.id.get_filesize()
-        variables = [_variable(path, name, item, size) for name, item in _datasets(file).items()]
+        variables = [_variable(path, name, item) for name, item in _datasets(file).items()]
     turned = (each if "MATLAB_class" in each.attributes else _turned(each) for each in variables)
     return Contents(path, "MATLAB v7.3", tuple(turned))
 
@@ -117,7 +113,7 @@ def _is_netcdf(path: Path, file: Any, datasets: Mapping[str, Any]) -> bool:
     return any(item.attrs.get("CLASS") == b"DIMENSION_SCALE" for item in datasets.values())
 
 
-def _variable(path: Path, name: str, item: Any, file_size: int) -> Variable:
+def _variable(path: Path, name: str, item: Any) -> Variable:
     dtype = _dtype(item)
     attributes = _attributes(item)
     kind = "complex" if dtype.names == ("real", "imag") else kind_of(dtype)
@@ -132,7 +128,6 @@ def _variable(path: Path, name: str, item: Any, file_size: int) -> Variable:
         kind=kind,
         dims=tuple(_dims(item)),
         nodata=netcdf.fill_value(attributes),
-        stored=min(_stored(item), file_size),
         block=tuple(map(int, item.chunks or ())),
         attributes=attributes,
     )

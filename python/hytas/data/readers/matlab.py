@@ -20,6 +20,11 @@ _BYTES = {"int8": 1, "uint8": 1, "logical": 1, "int16": 2, "uint16": 2, "int32":
 _BYTES |= {"single": 4}
 
 
+def is_version_5(head: bytes) -> bool:
+    """Return whether a file has the text, the version and the byte order of version 5."""
+    return head.startswith(b"MATLAB") and head[124:128] in (b"\0\1IM", b"\1\0MI")
+
+
 def read(path: Path) -> Contents:
     """Describe the variables of a file; fields of a structure have names such as "s.cube"."""
     io = library("scipy.io", "", "a MATLAB file")
@@ -40,7 +45,7 @@ def read(path: Path) -> Contents:
 def _variable(path: Path, name: str, shape: tuple[int, ...], kind: str) -> Variable:
     content = _KINDS.get(kind, "number")
     size = bytes_of(shape, _BYTES.get(kind, 8)) if content == "number" else 0
-    facts: dict[str, Any] = {"size": size, "stored": path.stat().st_size, "has_parts": False}
+    facts: dict[str, Any] = {"size": size, "has_parts": False}
     return Variable(name, shape, kind, content, partial(_values, path, name), **facts)
 
 

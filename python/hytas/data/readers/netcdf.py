@@ -29,16 +29,12 @@ _AS_STORED = {
 _CODECS = "pickle"
 
 
-def read_hdf5(path: Path, stored: Mapping[str, int]) -> Contents:
-    """Describe a NetCDF-4 file, whose datasets were checked before.
-
-    Args:
-        stored: bytes in the file of each dataset, by name.
-    """
+def read_hdf5(path: Path) -> Contents:
+    """Describe a NetCDF-4 file, whose datasets were checked before."""
     xarray = library("xarray", "", "a NetCDF file")
     library("h5netcdf", "", "a NetCDF-4 file")
     groups = xarray.open_groups(path, engine="h5netcdf", phony_dims="access", **_AS_STORED)
-    return _contents(path, "NetCDF-4", groups, stored)
+    return _contents(path, "NetCDF-4", groups)
 
 
 def read_netcdf3(path: Path) -> Contents:
@@ -46,8 +42,7 @@ def read_netcdf3(path: Path) -> Contents:
     xarray = library("xarray", "", "a NetCDF file")
     library("scipy", "", "a NetCDF-3 file")
     dataset = xarray.open_dataset(path, engine="scipy", **_AS_STORED)
-    size = path.stat().st_size
-    return _contents(path, "NetCDF-3", {"/": dataset}, dict.fromkeys(dataset.variables, size))
+    return _contents(path, "NetCDF-3", {"/": dataset})
 
 
 def read_zarr(path: Path) -> Contents:
@@ -58,9 +53,7 @@ def read_zarr(path: Path) -> Contents:
     codecs.codec_registry.pop(_CODECS, None)
     codecs.entries.pop(_CODECS, None)
     groups = xarray.open_groups(path, engine="zarr", **_AS_STORED)
-    stored = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    names = [_name(group, name) for group, each in groups.items() for name in each.variables]
-    return _contents(path, "Zarr", groups, dict.fromkeys(names, stored))
+    return _contents(path, "Zarr", groups)
 
 
 def fill_value(attributes: Mapping[str, Any]) -> float | None:
@@ -104,13 +97,11 @@ class Packing:
         return np.asarray(values, dtype)
 
 
-def _contents(
-    path: Path, name: str, groups: Mapping[str, Any], stored: Mapping[str, int]
-) -> Contents:
+def _contents(path: Path, name: str, groups: Mapping[str, Any]) -> Contents:
     check_count(sum(len(group.variables) for group in groups.values()), "datasets")
     own = {place: list(group.variables) for place, group in groups.items() if group.variables}
     variables = tuple(
-        _variable(group[key], _name(place, str(key)), stored)
+        _variable(group[key], _name(place, str(key)))
         for place, group in ((place, _with_parents(place, groups)) for place in own)
         for key in own[place]
     )
@@ -147,7 +138,7 @@ def _name(group: str, name: str) -> str:
     return f"{group.strip('/')}/{name}".lstrip("/")
 
 
-def _variable(array: Any, name: str, stored: Mapping[str, int]) -> Variable:
+def _variable(array: Any, name: str) -> Variable:
     attributes = _plain({**array.encoding, **array.attrs})
     dims = tuple("" if str(dim).startswith("phony_dim_") else str(dim) for dim in array.dims)
     stored_as = array.dtype
@@ -177,7 +168,6 @@ def _variable(array: Any, name: str, stored: Mapping[str, int]) -> Variable:
         dims=dims,
         nodata=PACKED_NODATA if packing is not None and nodata is not None else nodata,
         grid=_grid(array),
-        stored=stored.get(name, 0),
         block=tuple(int(chunks[dim]) for dim in array.dims if dim in chunks),
         attributes=attributes,
     )

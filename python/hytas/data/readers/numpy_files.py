@@ -32,7 +32,7 @@ def read_npy(path: Path) -> Contents:
     stored = shape[::-1] if is_fortran else shape
     raw = None if dtype.hasobject else Raw(str(path), dtype.str, offset, stored, axes)
     read = _nothing if raw is None else raw.read
-    variable = Variable.of_type(path.stem, shape, dtype, read, stored=size, raw=raw)
+    variable = Variable.of_type(path.stem, shape, dtype, read, raw=raw)
     return Contents(path, "NumPy npy", (variable,))
 
 
@@ -49,11 +49,9 @@ def read_npz(path: Path) -> Contents:
         for member in members:
             with archive.open(member) as stream:
                 shape, _, dtype, _ = _header(stream)
-            stored = min(member.compress_size, path.stat().st_size)
             name = member.filename.removesuffix(".npy")
-            facts: dict[str, Any] = {"stored": stored, "has_parts": False}
             read = partial(_member, path, name)
-            variables.append(Variable.of_type(name, shape, dtype, read, **facts))
+            variables.append(Variable.of_type(name, shape, dtype, read, has_parts=False))
     return Contents(path, "NumPy npz", tuple(variables))
 
 

@@ -6,7 +6,6 @@ refused, so that no file can make hytas read another one.
 
 import itertools
 import json
-import logging
 import re
 import warnings
 import zlib
@@ -71,11 +70,11 @@ def read(path: Path, driver: str, name: str) -> Contents:
             _check_size(dataset, path, driver)
         if driver in _COMPOSED:
             _check_files(dataset, path)
-        values, stored = partial(_values, str(path), driver), path.stat().st_size
+        values = partial(_values, str(path), driver)
         fields, indexes = _fields(dataset, header), dataset.indexes
         of_opacity: tuple[str, ...] = ()
         if _has_alpha(dataset) and not _is_colour(dataset):  # cube_in asks this of a picture
-            whole = replace(_variable(dataset, indexes, path.stem, values), stored=stored)
+            whole = _variable(dataset, indexes, path.stem, values)
             of_opacity = (OPACITY if is_opacity(whole) else OPACITY_IS_A_BAND,)
             indexes = indexes[:-1] if OPACITY in of_opacity else indexes
         facts = envi.header_facts(fields, len(indexes))
@@ -87,7 +86,7 @@ def read(path: Path, driver: str, name: str) -> Contents:
         has_mask = [flag.name for flag in dataset.mask_flag_enums[0]] == ["per_dataset"]
     # GDAL reads any text of an ENVI header as 0.
     nodata_values = (facts.nodata,) if driver == "ENVI" else nodata_values
-    variable = with_nan(replace(unmarked, bands=bands, stored=stored), nodata_values)
+    variable = with_nan(replace(unmarked, bands=bands), nodata_values)
     if has_alpha:
         behind = slice(len(indexes), len(indexes) + 1)
         variable = masked(variable, lambda key: values((behind, *key[1:]))[0])
@@ -172,38 +171,14 @@ def _values(path: str, driver: str, key: Key) -> Array:
         dataset = _dataset(path, driver, state := Path(where).stat().st_mtime_ns)
         window = ((rows.start, rows.stop), (columns.start, columns.stop))
         numbers = range(bands.start + 1, bands.stop + 1)
-        with _strict(driver):
+        try:
             values = np.asarray(dataset.read(list(numbers), window=window))
+        except OSError as error:  # the text of rasterio's error says only that there is a cause
+            raise ValueError(str(error.__cause__ or error)) from None
         # GDAL does not compare the sums.
         if driver == "GTiff" and getattr(dataset.compression, "name", "") == "deflate":
             _check_sums(where, state, dataset, numbers, window)
         return values
-
-
-@contextmanager
-def _strict(driver: str) -> Iterator[None]:
-    """Raise ValueError for a warning of GDAL about pixels of a TIFF: they are damaged then."""
-    texts: list[str] = []
-    handler = logging.Handler(logging.WARNING)
-    handler.emit = lambda record: texts.append(record.getMessage())  # type: ignore[method-assign]
-    logs = [logging.getLogger(f"rasterio.{name}") for name in ("_env", "_err")]
-    # The program that uses hytas may have turned logs off.
-    of_all, states = logging.root.manager.disable, [(log.level, log.disabled) for log in logs]
-    for log in logs:
-        log.addHandler(handler)
-        log.level, log.disabled = logging.WARNING, False
-    logging.disable(logging.NOTSET)
-    try:
-        yield
-    except OSError as error:  # the text of rasterio's error says only that there is a cause
-        raise ValueError(str(error.__cause__ or error)) from None
-    finally:
-        for log, (level, is_off) in zip(logs, states, strict=True):
-            log.removeHandler(handler)
-            log.level, log.disabled = level, is_off
-        logging.disable(of_all)
-    if texts and driver == "GTiff":
-        raise ValueError(texts[0])
 
 
 def _check_sums(

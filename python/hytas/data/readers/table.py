@@ -13,7 +13,7 @@ from hytas.data.datasets import SCENES
 from hytas.data.limits import listed, printable
 from hytas.data.products import dlr
 from hytas.data.products.table import refined
-from hytas.data.readers import band_files, envi, hdf5, rasters
+from hytas.data.readers import band_files, envi, hdf5, matlab, rasters
 from hytas.data.readers.guard import GUARD
 from hytas.data.readers.numpy_files import AS_CSV
 from hytas.data.record import Contents, reading
@@ -55,7 +55,7 @@ FORMATS = (
     ),
     Format("HDF5", lambda head, path: hdf5.MAGIC in (head[:8], head[512:520]), "hdf5:read"),
     Format("NetCDF-3", _begins(b"CDF\x01", b"CDF\x02"), "netcdf:read_netcdf3"),
-    Format("MATLAB v5", lambda head, path: head[126:128] in (b"IM", b"MI"), "matlab:read"),
+    Format("MATLAB v5", lambda head, path: matlab.is_version_5(head), "matlab:read"),
     Format("MATLAB v4", lambda head, path: path.suffix.lower() == ".mat", "matlab:read"),
     Format("ENVI", lambda head, path: envi.matches(path), "rasters:read_envi"),
     Format("ERDAS Imagine", _begins(b"EHFA_HEADER_TAG"), "rasters:read:HFA:ERDAS Imagine"),
@@ -76,7 +76,7 @@ _NO_SCENES = (
     (b"version https://git-lfs", "is a Git LFS pointer to the file", "run: git lfs pull"),
     (b"# Created by Octave", "is a text file of Octave", "save it with -v7"),
     (b"\xd0\xcf\x11\xe0", "is a file of Excel or another old program", AS_CSV),
-    (b"\x1f\x8b", "is compressed with gzip", "unpack it: gunzip FILE"),
+    (b"\x1f\x8b\x08", "is compressed with gzip", "unpack it: gunzip FILE"),
 )
 _CURES = {
     **dict.fromkeys((".jpg", ".jpeg", ".gif", ".webp"), "save it as PNG or TIFF"),

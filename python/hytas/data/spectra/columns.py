@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from hytas.data.labels.points_csv import TEXT_SUFFIXES
 from hytas.data.options import SceneOptions
 from hytas.data.record import reading
 from hytas.data.spectra.table import Parts
 from hytas.data.wavelengths import SAFE_NM, are_counted, nanometres
 from hytas.errors import InputError
+from hytas.files import open_text
 from hytas.types import Array, Floats
 
-SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
+SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".pq")
 _NUMBERED = re.compile(
     r"((?:.*?[^\d.,])??\.?)(\d+(?:[.,]\d+)?(?:e[-+]\d+)?)(?: ?nm| ?\(nm\)| ?\[nm\])?",
     re.IGNORECASE,
@@ -147,10 +149,10 @@ def frame_of(path: Path) -> Any:
     """Read a file of columns with pandas."""
     import pandas
 
-    parquet = path.suffix.lower() in (".parquet", ".pq")
+    is_text = path.name.lower().endswith(TEXT_SUFFIXES)
     try:
         with reading("data", path, "table"):
-            frame = pandas.read_parquet(path) if parquet else _read_text(path)
+            frame = _read_text(path) if is_text else pandas.read_parquet(path)
             frame = frame if frame.index.names == [None] else frame.reset_index()
     except ImportError:
         hint = "pip install 'hytas[parquet]'"
@@ -190,10 +192,10 @@ def _read_text(path: Path) -> Any:
 
     if not path.stat().st_size:
         raise InputError("data", path, "is empty")
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
+    with open_text(path, "replace") as file:
         first_line = file.readline(MOST_LINE)
     declared = _SEPARATOR.match(first_line)
-    usual = "\t" if path.suffix.lower() == ".tsv" else None
+    usual = "\t" if re.search(r"\.tsv(\.\w+)?$", path.name.lower()) else None
     unquoted = re.sub('"[^"]*"', "", first_line)
     # Names of columns, such as 450,5, have one decimal comma at most.
     if unquoted.count(";") >= max(1, unquoted.count(","), unquoted.count("\t")):
@@ -227,7 +229,7 @@ def _are_row_names(path: Path, index: Any) -> bool:
     R writes them in quotes, and never twice. Without quotes, a value at the end of the rows may be
     the one too many.
     """
-    with path.open(encoding="utf-8-sig") as file:
+    with open_text(path) as file:
         next(file)
         return index.nlevels == 1 and bool(index.is_unique) and next(file).startswith('"')
 

@@ -44,11 +44,10 @@ def load_spectra(data: Any, labels: Any, options: SceneOptions) -> Spectra | Non
     if not isinstance(data, str | Path) or not Path(data).is_file():
         return None
     path = Path(data)
-    suffix = path.suffix.lower()
     is_named = options.label_column is not None or options.group_column is not None
-    if suffix in SUFFIXES:
+    if path.name.lower().endswith(SUFFIXES):
         return table_of(path, read_columns(path, labels, options), options)
-    if not is_named and suffix not in arrays.SUFFIXES:
+    if not is_named and path.suffix.lower() not in arrays.SUFFIXES:
         return None
     contents = open_file(path)
     label_file = contents if labels is None or _is_shapes(labels) else open_file(labels, "labels")
@@ -67,7 +66,7 @@ def _is_shapes(labels: Any) -> bool:
 
 def is_table(path: Path, bands: int) -> bool:
     """Return whether a file holds spectra and no scene: columns, or one array (N, bands)."""
-    if path.suffix.lower() in SUFFIXES:
+    if path.name.lower().endswith(SUFFIXES):
         return path.is_file()
     if path.suffix.lower() not in arrays.SUFFIXES or not path.is_file():
         return False
@@ -103,7 +102,7 @@ def read_rows(
         wavelengths: of these in nm, or None.
         no_bands: names of columns that are no bands: those of the labels and groups.
     """
-    if path.suffix.lower() not in SUFFIXES:
+    if not path.name.lower().endswith(SUFFIXES):
         variables = [one for one in open_file(path, "scene").variables if one.kind == "number"]
         fitting = [one for one in variables if np.prod(one.shape[1:]) == card_bands]
         if len(fitting) != 1:

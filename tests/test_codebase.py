@@ -17,7 +17,6 @@ PACKAGE = Path(hytas.__file__).parent
 RANK = {
     "errors": -1,
     "types": -1,
-    "lazy": 0,
     "files": 0,
     "plugins": 0.5,
     "workers": 0.75,
@@ -92,7 +91,6 @@ ONBOARD = {
     "deploy",
     "errors",
     "files",
-    "lazy",
     "machine",
     "metrics",
     "model_card",

@@ -20,7 +20,6 @@ from hytas.plugins import with_owners
 from hytas.proxies import base_proxies, parse_proxies
 from hytas.proxies.no_pass import needs_supernet
 from hytas.run.settings import (
-    COST_FACTORS,
     EFFORTS,
     FRONT_STRATEGIES,
     OF_EFFORT,
@@ -240,11 +239,6 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
             share = mutation / (mutation + crossover)
             settings |= {"offspring": mutation + crossover, "mutation_share": share}
         return settings
-
-    @property
-    def cost_factors(self) -> dict[str, float]:
-        """Return the factors from seconds to energy and carbon, which decide nothing."""
-        return {name: getattr(self, name) for name in COST_FACTORS}
 
     @property
     def selection(self) -> str:

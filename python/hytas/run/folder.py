@@ -17,14 +17,13 @@ from hytas.manifest import Manifest
 from hytas.plugins import keep, load, name_and_digest
 from hytas.run.artefacts import FORGOTTEN, REFUSED, Artefact, Artefacts, table_of
 from hytas.run.config import RunConfig
-from hytas.run.settings import COST_FACTORS
 from hytas.spaces import file_digests, with_files
 
 # The temporary names of `hytas.files.atomic_write` for the files of a run.
 LEFTOVER = re.compile(r"\.[\w.-]+\.\d+\.\w+")
 # Paths may change; the fingerprint identifies the data.
 WHERE = ("data", "labels", "test_data", "test_labels", "cube_key", "labels_key", "data_dir")
-REPORTED = (*WHERE, *COST_FACTORS, "track")  # these do not change what a run does
+REPORTED = (*WHERE, "track")  # these do not change what a run does
 
 
 # A file that the summary of a run does not list.

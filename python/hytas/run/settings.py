@@ -51,8 +51,6 @@ EFFORTS = {
 }
 """Name -> lengths. On scenes like Indian Pines and two CPU cores they take 2, 5 to 15, 60 min."""
 TRACKERS = ("tensorboard", "mlflow")
-COST_FACTORS = ("co2_per_kwh", "cpu_watts", "gpu_watts")
-"""Settings that only change what the report says of a run's cost."""
 OF_EFFORT: Any = None
 """Default of a setting that `effort` decides."""
 OF_DATA: Any = None
@@ -429,18 +427,6 @@ class FinalSettings:
         rule=OneOf(("auto", *SMOOTHERS)),
         estimator=True,
     )
-    co2_per_kwh: float = _running(
-        475.0,
-        "Grams of CO2e for a kWh, for the report; the default is the mean of the world (IEA 2019).",
-        rule=_AT_MOST,
-    )
-    cpu_watts: float = _running(
-        12.0,
-        "Power of a busy core of a processor, for the report; the default is that of Green "
-        "Algorithms. To count cooling, too, multiply it by the PUE of your data centre.",
-        rule=_AT_MOST,
-    )
-    gpu_watts: float = _running(200.0, "Power of a GPU, for the report.", rule=_AT_MOST)
     track: Sequence[str] = _running(
         (),
         "Write the events of the run for TensorBoard, or log them with MLflow (docs/how-to/"

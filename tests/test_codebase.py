@@ -48,6 +48,7 @@ RANK = {
     "benchmark": 7,
     "estimator": 7,
     "cli": 8,
+    "lab": 9,  # the core does not import it: a name of `track` does
 }
 
 

@@ -211,7 +211,7 @@ def test_a_new_version_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
         (NETWORK.replace('"my-mlp", space', '"hytas", space'), "network", "is built in"),
         (SCORES.replace("logit-spread", "dss"), "proxy", "is built in"),
         (ANNEALER.replace('"annealer"', '"evolution"'), "strategy", "is built in"),
-        (ANNEALER.replace('"annealer"', '"supernet"'), "strategy", "is built in"),
+        (ANNEALER.replace('"annealer"', '"local"'), "strategy", "is built in"),
         (NETWORK.replace('data="scenes"', 'data="scene"'), "data", "scenes or images"),
         (SCORES.replace('pass_name="network"', 'pass_name="net"'), "pass_name", "must be one of"),
         (re.sub(r' +"""Spread.*"""\n', "", SCORES), "proxy", "needs a docstring"),

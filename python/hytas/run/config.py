@@ -23,7 +23,6 @@ from hytas.run.settings import (
     EFFORTS,
     FRONT_STRATEGIES,
     OF_EFFORT,
-    SUPERNET_STRATEGY,
     DataSettings,
     FinalSettings,
     RaceSettings,
@@ -140,9 +139,6 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         """Refuse settings that fix what `minutes` decides."""
         if self.minutes is None:
             return
-        if self.strategy == SUPERNET_STRATEGY:
-            rule = f"does not go with `strategy` {SUPERNET_STRATEGY}"
-            raise InputError("minutes", self.minutes, rule)
         fixed = {"race_epochs": self.race_epochs, "epochs": self.recipe.epochs}
         for name, value in fixed.items():
             if value:
@@ -245,7 +241,7 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         """Return the engine's strategy."""
         if self.minimised and self.strategy not in FRONT_STRATEGIES:
             return FRONT_STRATEGIES[0]
-        return RunConfig.strategy if self.strategy == SUPERNET_STRATEGY else self.strategy
+        return self.strategy
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form: a table for each of `GROUPS`."""

@@ -159,8 +159,6 @@ class RunFolder:
         "family.csv", "of `hytas supernet export`: the best subnet of each budget", "family"
     )
     family_picture = _internal("family.svg", "the same as a chart", "family")
-    family_weights = _internal("family.npz", "the weights of all subnets", "family")
-    family_slices = _internal("slices.json", "which part of the weights a subnet has", "family")
     explanation = _internal(
         "explanation.json",
         "of `hytas explain`: importance of bands and neighbours, attention; `report.html` shows it",

@@ -21,7 +21,6 @@ from hytas.supernet.settings import SupernetSettings
 
 FRONT_STRATEGIES = tuple(name for name, facts in strategies().items() if facts["several_scores"])
 """The engine's strategies for a front; `pareto` uses the first, unless another one is set."""
-SUPERNET_STRATEGY = "supernet"
 
 
 class Effort(NamedTuple):
@@ -94,7 +93,7 @@ def _seed(name: str, value: int) -> int:
 def _strategy(name: str) -> None:
     from hytas.search.strategies import check_strategy
 
-    check_strategy(name, [*strategies(), SUPERNET_STRATEGY])
+    check_strategy(name, tuple(strategies()))
 
 
 def _ranking(name: str) -> None:
@@ -289,10 +288,8 @@ class SearchSettings:
     strategy: str = _search(
         "evolution",
         "How the engine selects. "
-        + " ".join(f"{name}: {facts['about']}." for name, facts in strategies().items())
-        + f" {SUPERNET_STRATEGY}: one rung of the race chooses the kind of network, and a supernet "
-        "of that kind is trained; its best subnet wins (docs/supernets.md).",
-        rule=OneOf((*strategies(), SUPERNET_STRATEGY), _strategy),
+        + " ".join(f"{name}: {facts['about']}." for name, facts in strategies().items()),
+        rule=OneOf(tuple(strategies()), _strategy),
         estimator=True,
     )
     evolution: str = _search(

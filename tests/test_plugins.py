@@ -385,9 +385,7 @@ def test_code_of_a_strangers_run_is_not_executed(tmp_path: Path, monkeypatch) ->
     assert accepted.returncode == 0, accepted.stderr
 
 
-def test_a_file_of_options_brings_no_code_that_the_user_never_named(
-    tmp_path: Path, monkeypatch
-) -> None:
+def test_a_file_of_options_brings_no_code_that_the_user_never_named(tmp_path: Path) -> None:
     ran = f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()\n"
     path = written(tmp_path, ran, NETWORK, SCORES, ANNEALER)
     toml = tmp_path / "run.toml"

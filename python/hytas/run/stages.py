@@ -161,7 +161,7 @@ def plan_of(context: RunContext, *, references: bool = True) -> Plan:
     seeds = Stage(
         "seeds",
         partial(_seeds, stages=(FOLDS, TRAIN, EXPORT)),
-        ("metrics", "evaluations"),
+        ("metrics",),
         always=True,
     )
     control = Stage("control", _control, ("metrics",), always=True)

@@ -36,11 +36,6 @@ def supernet() -> None:
 )
 @options.uniform_option(default="choices")
 @click.option(
-    "--soft-labels",
-    is_flag=True,
-    help="With sandwich: the other subnets learn the probabilities of the largest one.",
-)
-@click.option(
     "--steps", type=int, default=STEPS, show_default=True, help="Optimiser steps of the training."
 )
 @options.recipe_option(
@@ -55,7 +50,6 @@ def train(
     out: str,
     method: str,
     uniform: str,
-    soft_labels: bool,
     steps: int,
     recipe: tuple[str, ...],
     device: str,
@@ -82,7 +76,7 @@ def train(
         proxy="inherited",
         recipe=chosen,
         presets=preset,
-        supernet_settings=SupernetSettings(method, uniform, soft_labels),
+        supernet_settings=SupernetSettings(method, uniform),
         **options.absolute_paths(settings),
     )
     with DetailedDisplay() as console:

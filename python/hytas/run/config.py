@@ -263,11 +263,13 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         """
         try:
             recipe = dict(tables["recipe"])
+            recipe.pop("alignment", None)  # of version 0.2.0
             values: dict[str, Any] = {"presets": recipe.pop("presets", "")}
             for group in ("data", "search", "race", "final"):
                 values |= tables[group]
             if isinstance(supernet := values.get("supernet_settings"), Mapping):
-                values["supernet_settings"] = SupernetSettings(**supernet)
+                named = {name: supernet[name] for name in supernet if name != "soft_labels"}
+                values["supernet_settings"] = SupernetSettings(**named)
             split = SplitSettings(**tables["split"])
             return cls(recipe=Recipe(**recipe), split=split, **values)
         except (AttributeError, KeyError, TypeError, ValueError) as error:

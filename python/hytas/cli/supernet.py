@@ -96,6 +96,7 @@ def train(
 @click.option("--population", type=int, help="Architectures a generation.  [default: 50]")
 @click.option("--generations", type=int, help="Generations of each search.  [default: 20]")
 @options.device_option
+@options.plugin_option(expose_value=False)
 @options.json_option
 def export(
     folder: str,
@@ -153,6 +154,7 @@ def _print_family(members: "list[Member]") -> None:
 @options.budgets_option("Subnets of like size are drawn inside it: 60K..140K-params.")
 @click.option("--count", type=int, default=20, show_default=True, help="Subnets to draw.")
 @options.device_option
+@options.plugin_option(expose_value=False)
 @options.json_option
 def rank(folder: str, budgets: tuple[str, ...], count: int, device: str, as_json: bool) -> None:
     """Compare inherited weights with cheap rivals as ranks of subnets (AutoFormer, supplementary).

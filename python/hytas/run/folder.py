@@ -14,7 +14,7 @@ from hytas.data import LabelledData
 from hytas.errors import InputError, one_line
 from hytas.files import lock, parse_json, write_text
 from hytas.manifest import Manifest
-from hytas.plugins import keep, load, name_and_digest
+from hytas.plugins import check_loaded, name_and_digest
 from hytas.run.artefacts import FORGOTTEN, REFUSED, Artefact, Artefacts, table_of
 from hytas.run.config import RunConfig
 from hytas.spaces import file_digests, with_files
@@ -118,9 +118,6 @@ class RunFolder:
         "config.json",
         "settings, seed, versions, fingerprints of the scene and of other input files",
         repair=REFUSED,
-    )
-    plugins = Artefacts(
-        "plugin-*.py", "copies of the plug-ins that the run uses", listed=False, repair=REFUSED
     )
     split = Artefact("split.npz", "training, validation and test pixels")
     records = Artefacts(
@@ -280,7 +277,7 @@ class RunFolder:
         if not self.config.exists() or read_json(self.config) != json.loads(json.dumps(card)):
             self.manifest.forget([self.config])
             write_json(self.config, card)
-        self.manifest.record([self.config, *keep(config.plugins, self.path)])
+        self.manifest.record([self.config])
 
     def _check_control(self, space: str | None) -> None:
         """Refuse the space of another control than the one that the folder holds."""
@@ -361,7 +358,7 @@ class RunFolder:
             raise InputError(self.path, rule="is not a run folder: it holds no config.json")
         values = self._whole_config()
         try:
-            load(self._plugins_of(values), self.path)
+            check_loaded(self._plugins_of(values))
             return RunConfig.from_dict(values["config"]), str(values["scene"])
         except (KeyError, TypeError) as error:
             rule = f"not a run's configuration ({one_line(error)})"

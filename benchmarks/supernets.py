@@ -1,7 +1,6 @@
-"""What supernets cost, and what a search by one is worth beside a race and a proxy.
+"""What supernets cost, and what the spaces that they evolve are worth.
 
     python benchmarks/supernets.py costs --data IndianPine.mat
-    python benchmarks/supernets.py strategies --data IndianPine.mat --budget 20K..100K-params
     python benchmarks/supernets.py spaces original.json evolved.json random.json \
         --data IndianPine.mat --budget 20K..100K-params
 
@@ -29,8 +28,7 @@ from hytas.run.choosing.searching import race_stage, search_stage
 from hytas.run.context import Run, open_run
 from hytas.run.folder import read_json
 from hytas.run.progress import SILENT
-from hytas.run.supernets.stage import load_supernet, probability_of, score_with, train_alone
-from hytas.run.supernets.strategy import FOLDER, choose_by_supernet
+from hytas.run.supernets.stage import train_alone
 from hytas.supernet import InheritedScore, Judge, Supernet, SupernetLearner, SupernetSettings
 from hytas.train import LabelledPixels, Recipe, Subnet
 from hytas.train.learner import OneNetwork
@@ -145,46 +143,6 @@ def _steps(
         )
     shared, alone = np.array(found).mean(0)
     return float(shared), float(alone)
-
-
-@main.command()
-@common
-@click.option("--steps", default=300, show_default=True, help="Of a network's training.")
-@click.option("--finalists", default=4, show_default=True)
-@click.option("--generations", default=4, show_default=True)
-def strategies(data: str, labels: str | None, steps: int, **settings: Any) -> None:
-    """The same search by supernet, by race and by proxy, in the CPU time of the first."""
-    settings["recipe"] = Recipe(steps=steps, most_epochs=None, patience=1.0)
-    limit = 0.0
-    for name in ("supernet", "race", "proxy"):
-        own = dict(settings)
-        own |= {"strategy": "supernet"} if name == "supernet" else {}
-        own |= {"finalists": 1} if name == "proxy" else {}
-        with tempfile.TemporaryDirectory() as folder, one_thread():
-            for run in opened(data, labels, Path(folder) / "run", **own):
-                begun = time.process_time()
-                found = (by_supernet if name == "supernet" else by_ranking)(run, begun, limit)
-        limit = limit or found["seconds"]
-        print(json.dumps({"strategy": name, **found}), flush=True)
-
-
-def by_supernet(run: Run, begun: float, limit: float) -> dict[str, Any]:
-    """Search by a supernet, then take inherited weights, or those trained alone."""
-    search_stage(run)
-    choose_by_supernet(run)
-    architecture = read_json(run.folder.architecture)
-    inner = run.inside(FOLDER, run.folder.inside(FOLDER).read_config()[0])
-    supernet = load_supernet(inner.context, inner.folder.supernet)
-    network, result = train_alone(run, architecture, run.recipe[1])
-    inherited = score_with(inner.context, supernet)(architecture)
-    spent = time.process_time() - begun
-    alone, shared = accuracy(run, network), accuracy(run, supernet.network(architecture))
-    kept = shared if inherited >= probability_of(result) else alone
-    return {
-        **told(run, architecture, spent, kept),
-        "inherited": round(shared, 4),
-        "alone": round(alone, 4),
-    }
 
 
 def by_ranking(run: Run, begun: float, limit: float) -> dict[str, Any]:

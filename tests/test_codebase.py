@@ -17,7 +17,6 @@ PACKAGE = Path(hytas.__file__).parent
 RANK = {
     "errors": -1,
     "types": -1,
-    "lazy": 0,
     "files": 0,
     "plugins": 0.5,
     "workers": 0.75,
@@ -49,6 +48,7 @@ RANK = {
     "benchmark": 7,
     "estimator": 7,
     "cli": 8,
+    "lab": 9,  # the core does not import it: a name of `track` does
 }
 
 
@@ -92,7 +92,6 @@ ONBOARD = {
     "deploy",
     "errors",
     "files",
-    "lazy",
     "machine",
     "metrics",
     "model_card",

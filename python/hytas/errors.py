@@ -1,5 +1,6 @@
-"""The exception for bad input, a warning, and functions that write an exception on one line."""
+"""The exception for bad input, a warning, and functions that raise or write exceptions."""
 
+import importlib
 import re
 import unicodedata
 import warnings
@@ -109,6 +110,24 @@ def warn_of_slower_work(reason: str) -> None:
         warnings.warn(reason, SlowerWarning, stacklevel=3)
     else:
         reasons.append(reason)
+
+
+def library(module: str, argument: str, purpose: str, package: str = "") -> Any:
+    """Return a module of another package, imported now.
+
+    Args:
+        module: its name, such as "rasterio.warp".
+        argument: of the user's, which needs the package, for the message.
+        purpose: of the package, such as "a GeoTIFF".
+        package: its name for pip, if it differs.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        package = package or module.partition(".")[0]
+        raise InputError(
+            argument, rule=f"{purpose} needs the package {package}", hint=f"pip install {package}"
+        ) from None
 
 
 def is_out_of_memory(failure: str) -> bool:

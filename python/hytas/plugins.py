@@ -9,7 +9,6 @@ import copyreg
 import hashlib
 import inspect
 import linecache
-import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,13 +22,10 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from hytas.errors import InputError, one_line
-from hytas.files import write_text
 
 GROUP = "hytas.plugins"
 MOST_BYTES = 2**20
 """Of a plug-in's file."""
-MOST_FILES = 200
-"""Files of the current folder that are searched for a name, at most."""
 _PASSES = ("network", "none", "data", "ones")
 T = TypeVar("T")
 Made = Callable[[T], T]
@@ -219,19 +215,31 @@ def unload(name: str) -> None:
             _TABLES[kind].values.pop(entry, None)
 
 
-def load(named: Sequence[str], kept: Path | None = None) -> tuple[str, ...]:
-    """Load plug-ins, and return their names with their digests: `path#digest`.
+def load(named: Sequence[str]) -> tuple[str, ...]:
+    """Load plug-ins that the user names, and return their names with digests: `path#digest`.
 
     Args:
         named: a path that ends in .py, or the name of an entry point, with or without a digest. One
             with a digest is refused if its source has changed.
-        kept: folder of the run or of the file that names them, perhaps with copies of their files
-            (`keep`). Without it, the user names them.
     """
     is_list = isinstance(named, Sequence) and not isinstance(named, str)
-    if not is_list or not all(isinstance(one, str | Path) for one in named):
+    if not is_list or not all(isinstance(name, str | Path) for name in named):
         raise InputError("plugins", named, "must be a list of paths or names")
-    return tuple(dict.fromkeys(str(_load(str(one), kept)) for one in named))
+    return tuple(dict.fromkeys(str(_load(str(name))) for name in named))
+
+
+def check_loaded(named: Sequence[str]) -> None:
+    """Refuse plug-ins that a run names and the user does not: its folder brings no code.
+
+    Args:
+        named: with their digests.
+    """
+    digests = {plugin.digest for plugin in _LOADED.values()}
+    for name, digest in map(name_and_digest, named):
+        if digest not in digests:
+            rule = "is code of the run, whose folder does not bring it"
+            hint = f"name the source with the SHA-256 {digest[:16]}... with `plugins`"
+            raise InputError("plugins", name, rule, hint)
 
 
 def name_and_digest(named: str) -> tuple[str, str]:
@@ -240,25 +248,20 @@ def name_and_digest(named: str) -> tuple[str, str]:
     return (match[1], match[2]) if match else (named, "")
 
 
-def _load(named: str, kept: Path | None) -> Plugin:
+def _load(named: str) -> Plugin:
     name, digest = name_and_digest(named)
-    plugin = _LOADED.get(named)
+    # A run names its plug-ins by digest; their files may lie elsewhere by now.
+    same = (known for known in _LOADED.values() if known.digest == digest)
+    plugin = _LOADED.get(named) or next(same, None)
     if plugin is None and name.endswith(".py"):
         path = Path(name).absolute()
-        if kept is not None and digest and copy_of(kept, digest).is_file():
-            path = copy_of(kept, digest)
-        text = _text(path)
-        if digest and _digest(text) != digest:
-            raise _changed(name)
-        if kept is not None:
-            _check_trusted(path, _digest(text))
-        plugin = _of_text(name if digest else str(path), text)
+        source = _text(path)
+        plugin = _of_text(str(path), source) if digest in ("", _digest(source)) else None
     elif plugin is None:
         plugin = _of_entry_point(name)
-        if digest and plugin.digest != digest:
-            raise _changed(name)
-    if kept is None:
-        _trust(plugin.digest)
+    if plugin is None or digest not in ("", plugin.digest):
+        rule, hint = "has changed since the run began", "put it back, or begin another run"
+        raise InputError("plugins", name, rule, hint)
     _use(plugin)
     return plugin
 
@@ -271,37 +274,8 @@ def _use(plugin: Plugin) -> None:
     _LOADED[str(plugin)] = plugin
 
 
-def _changed(name: str) -> InputError:
-    rule, hint = "has changed since the run began", "put it back, or begin another run"
-    return InputError("plugins", name, rule, hint)
-
-
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _trusted() -> Path:
-    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(state).expanduser() / "hytas" / "plugins.txt"
-
-
-def _trust(digest: str) -> None:
-    """Note that the user named a plug-in; runs that use it may then load it by themselves."""
-    with suppress(OSError, RuntimeError):
-        path = _trusted()
-        digests = path.read_text(encoding="utf-8").split() if path.is_file() else []
-        if digest not in digests:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_text(path, "\n".join([*digests, digest]) + "\n")
-
-
-def _check_trusted(path: Path, digest: str) -> None:
-    """Refuse to execute a plug-in that a run or a file names, and the user never did."""
-    with suppress(OSError, RuntimeError):
-        if digest in _trusted().read_text(encoding="utf-8").split():
-            return
-    rule = "is code that you have not run before"
-    raise InputError("plugins", path, rule, "read it, then name it with `plugins`")
 
 
 def _text(path: Path) -> str:
@@ -396,22 +370,6 @@ def _executing(plugin: Plugin) -> Iterator[None]:
         _EXECUTED.pop()
 
 
-def copy_of(folder: Path, digest: str) -> Path:
-    """Return the path of the copy of a plug-in in the folder of a run."""
-    return folder / f"plugin-{digest[:16]}.py"
-
-
-def keep(named: Sequence[str], folder: Path) -> list[Path]:
-    """Write copies of the files of plug-ins into a folder, so that it is complete elsewhere."""
-    paths = []
-    for plugin in (_LOADED[one] for one in named):
-        if plugin.source:
-            paths.append(copy_of(folder, plugin.digest))
-            if not paths[-1].exists():
-                write_text(paths[-1], plugin.source)
-    return paths
-
-
 @dataclass(frozen=True)
 class Carried:
     """A call that loads the plug-ins of the driver first, also where their files are not.
@@ -459,25 +417,3 @@ def with_owners(named: Sequence[str], used: Iterable[Entry]) -> list[str]:
 def brings(kind: str, name: str) -> bool:
     """Return whether a loaded plug-in brings a name."""
     return (kind, name) in _ACTIVE
-
-
-def brought_by(kind: str, name: str) -> str:
-    """Return a hint at the plug-in that would bring a name, or "".
-
-    The files of the current folder and of installed plug-ins are read, not executed.
-    """
-    pattern = re.compile(rf"@(\w+\.)*{kind}\(\s*(name\s*=\s*)?[\"']{re.escape(name)}[\"']")
-    for named, path in _sources():
-        with suppress(InputError, OSError):
-            if pattern.search(_text(path)):
-                return f"the plug-in {named} brings it: name it with `plugins`"
-    return ""
-
-
-def _sources() -> Iterator[tuple[str, Path]]:
-    """Yield name and file of what may be a plug-in; files that cannot be found are left out."""
-    with suppress(OSError):
-        yield from [(path.name, path) for path in sorted(Path.cwd().glob("*.py"))[:MOST_FILES]]
-    for entry in entry_points(group=GROUP):
-        with suppress(InputError, OSError):
-            yield from [(entry.name, path) for path in _files_of(entry)]

@@ -26,7 +26,6 @@ from hytas.analysis.scores import (
 from hytas.analysis.size import find_size
 from hytas.errors import InputError
 from hytas.models import InputShape, build_network, count_parameters
-from hytas.proxies.no_pass import balance_of
 from hytas.proxies.table import rank_mean
 from hytas.spaces.architectures import read_architectures
 from refusals import refuses
@@ -150,7 +149,7 @@ def test_an_empty_column_of_parameters_counts_for_nothing(write: Write) -> None:
     assert read_table(write(rows)).size is None
 
 
-def test_rank_means_and_balance(write: Write) -> None:
+def test_rank_means(write: Write) -> None:
     table = read_table(write(networks()))
     report = analyse_table(
         table, rank_means=[("snip", "dss"), ("snip", "zico")], predictor_sizes=()
@@ -161,8 +160,6 @@ def test_rank_means_and_balance(write: Write) -> None:
     assert parse_rank_means(["a,b", "rank-mean(c, d)"]) == [("a", "b"), ("c", "d")]
     with refuses("rank_mean", "a"):
         parse_rank_means(["a"])
-    found = balance_of(np.array([7.0, 4.0, 10.0]), np.array([112.0, 240.0, 32.0]))
-    np.testing.assert_allclose(found, [-2.0, -(1.75**2) - (7 / 15) ** 2, -(0.7**2) - 3.5**2])
 
 
 def test_a_rank_mean_is_that_of_a_search(write: Write) -> None:

@@ -87,7 +87,7 @@ def test_any_score_can_lead(noise: RankingTable) -> None:
         assert "accuracy" in regret
         assert "mlp_ratio" in regret
         assert len(regret) > wanted
-    with refuses("lead", "speed", "must be all or one of balance"):
+    with refuses("lead", "speed", "must be all or one of depth"):
         measure_section("searches", [noise], replace(few, leads=("speed",)), quiet)
 
 
@@ -105,9 +105,7 @@ def test_layers_vanish_with_sign_and_not_without(found: dict[str, Any]) -> None:
 
 def test_random_scores_are_not_alike(found: dict[str, Any]) -> None:
     for cluster in found["alike"]["clusters"]:
-        assert set(cluster) <= {
-            *("params", "true params", "depth-embed", "embed_dim", "balance", "macs")
-        }
+        assert set(cluster) <= {*("params", "true params", "depth-embed", "embed_dim", "macs")}
 
 
 def test_no_published_figure_is_of_random_numbers(found: dict[str, Any]) -> None:

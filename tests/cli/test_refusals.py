@@ -192,7 +192,7 @@ def test_read_only_folder(scene: Path, tmp_path: Path, here: Run) -> None:
     refused(done, str(tmp_path))
 
 
-def test_folder_that_cannot_be_made(scene: Path, tmp_path: Path, here: Run) -> None:
+def test_folder_that_cannot_be_made(scene: Path, here: Run) -> None:
     done = here(
         "search",
         "--data",

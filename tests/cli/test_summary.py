@@ -7,8 +7,7 @@ import pytest
 
 from hytas.cli.export import print_written
 from hytas.cli.summary import print_outcome
-from hytas.run import Outcome, RunConfig
-from hytas.run.times import cost_of
+from hytas.run import Outcome
 
 GENES = {
     "space": "hytas-wide",
@@ -29,8 +28,8 @@ def ended(
 ) -> Outcome:
     files = {"model.onnx": 420_000}
     seconds = {"search": 41.0, "race": 190.0, "export": 2.0}
-    times = {name: {"seconds": value, "cpu_seconds": 2 * value} for name, value in seconds.items()}
-    cost = cost_of(times, RunConfig().cost_factors)
+    stages = {name: {"seconds": value} for name, value in seconds.items()}
+    cost = {"stages": stages, "cpu_seconds": 2 * sum(seconds.values()), "gpu_seconds": 0.0}
     return Outcome(dict(GENES), costs, bounds, budget, metrics, files, Path("runs/a b"), cost)
 
 
@@ -84,7 +83,7 @@ def test_a_run_ends_in_at_most_ten_lines(capsys: pytest.CaptureFixture[str]) -> 
         "self-training is not used: 0.9700 without, 0.9600 with (60 validation pixels)",
         "confidence: calibration error 0.100 before, 0.020 after (60 validation pixels)",
     ]
-    assert lines[6] == "time 3:53 min: race 3:10 min, search 41 s; CPU 7:46 min, 0.74 g CO2e"
+    assert lines[6] == "time 3:53 min: race 3:10 min, search 41 s; CPU 7:46 min"
     assert lines[7] == "open runs/a b/report.html"
     assert lines[8] == "next: hytas classify 'runs/a b/model.onnx' scene.mat --out map.png"
 

@@ -76,7 +76,7 @@ def test_a_full_disk_under_standard_output_is_one_line(arguments: tuple[str, ...
     assert done.returncode == 2
 
 
-def test_standard_output_that_is_closed(tmp_path: Path) -> None:
+def test_standard_output_that_is_closed() -> None:
     code = "from hytas.cli.main import run; run(['proxies'])"
     done = subprocess.run(
         f'{sys.executable} -c "{code}" >&-', shell=True, capture_output=True, text=True

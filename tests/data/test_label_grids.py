@@ -175,9 +175,7 @@ def test_a_local_system_is_no_system(tmp_path: Path, scene: Path, truth: np.ndar
     assert "taken pixel by pixel" in str(aligned("gt", truth.astype(np.int64), grid(), far).note)
 
 
-def test_a_training_and_a_test_map_on_other_grids(
-    tmp_path: Path, scene: Path, truth: np.ndarray
-) -> None:
+def test_a_training_and_a_test_map_on_other_grids(tmp_path: Path, truth: np.ndarray) -> None:
     half = np.arange(WIDTH) < WIDTH // 2
     maps = np.stack([truth * half, truth * ~half], axis=2)
     with rasterio.open(

@@ -57,7 +57,7 @@ def test_a_mark_that_nobody_declared_is_told(write):
     )
 
 
-def test_a_mark_chooses_no_map_for_the_user(tmp_path, write):
+def test_a_mark_chooses_no_map_for_the_user(tmp_path):
     scene = synthetic_scene()
     mask = np.where(scene.labels > 0, 1, 255).astype(np.uint8)
     gt = np.where(scene.labels == 0, 255, scene.labels).astype(np.uint8)

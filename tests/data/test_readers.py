@@ -159,7 +159,7 @@ def test_a_sparse_scene_is_read(tmp_path, mat, side: int) -> None:
         assert_same(load_scene(path, tmp_path / "gt.tif"), cube, labels)
 
 
-def test_references_next_to_a_capture(tmp_path, cube):
+def test_references_next_to_a_capture(tmp_path):
     for name in ("field", "WHITEREF_field", "DARKREF_field", "WHITEREF_other"):
         write_envi(tmp_path / name, CUBE, bytes(24))
     note = "DARKREF_field, WHITEREF_field next to it: white and dark references are not applied"
@@ -473,7 +473,7 @@ def test_names_of_dimensions_decide(tmp_path: Path, cube, labels, dims: str, kin
     assert scene.notes == ()
 
 
-def test_packed_netcdf(tmp_path: Path, cube, labels) -> None:
+def test_packed_netcdf(tmp_path: Path, cube) -> None:
     packing = {"scale_factor": 0.01, "add_offset": 5.0, "_FillValue": np.int16(-9999)}
     cube[2, 3] = -9999
     data = xarray.Dataset(

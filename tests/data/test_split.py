@@ -268,7 +268,7 @@ def test_a_class_inside_the_guard_band_is_named_for_what_it_is():
     assert result == {"neither", "partly", "tested"}
 
 
-def test_block_arguments(labels):
+def test_block_arguments():
     scene = scene_of(striped(20, 20, 3))
     for keywords, message in (
         ({"kind": "blocks", "block": 0}, "block=0: must be at least 1"),
@@ -310,7 +310,7 @@ def test_block_split_of_real_scenes(real):
             assert split.test.size > 1000
 
 
-def test_auto_takes_smaller_blocks_and_else_random_pixels(cube, labels):
+def test_auto_takes_smaller_blocks_and_else_random_pixels():
     columns = np.zeros((32, 32), np.uint8)
     columns[:, 0:9], columns[:, 11:20], columns[:, 22:31] = 1, 2, 3
     scene = scene_of(columns)

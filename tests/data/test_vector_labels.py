@@ -649,7 +649,7 @@ def test_whole_polygons_go_to_one_side(tmp_path: Path) -> None:
         make_split(few, kind="polygons")
 
 
-def test_polygons_need_polygons(tmp_path: Path, mat, cube, labels) -> None:
+def test_polygons_need_polygons(mat, cube, labels) -> None:
     with pytest.raises(InputError, match="'polygons' needs labels drawn as polygons"):
         make_split(load_scene(mat(cube=cube, gt=labels)), kind="polygons", patch_size=3)
 

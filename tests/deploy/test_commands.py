@@ -154,7 +154,7 @@ def test_options_that_cannot_apply_are_refused(
 
 
 def test_labels_without_data_cost_only_the_accuracy(
-    exported: Exported, scene: Path, tmp_path: Path, here: Run
+    exported: Exported, tmp_path: Path, here: Run
 ) -> None:
     cube = exported.scene.cube.copy()
     cube[:5] = 65535

@@ -229,7 +229,7 @@ def test_devices_pipes_and_huge_files_are_not_read(tmp_path: Path) -> None:
         DeployedModel.load(huge)
 
 
-def test_packed_and_loose_numbers_are_the_same_shape(exported: Exported) -> None:
+def test_packed_and_loose_numbers_are_the_same_shape() -> None:
     loose = b"\x08\x02\x08\x03\x10\x01\x4a\x18" + bytes(24)  # dims 2, 3; float; 24 bytes
     packed = b"\x0a\x02\x02\x03\x10\x01\x4a\x18" + bytes(24)
     for content in (loose, packed):

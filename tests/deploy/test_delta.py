@@ -213,7 +213,7 @@ def forged(old: bytes, new: bytes, tail: bytes, packed: bool = True) -> bytes:
     ],
 )
 def test_damaged_deltas_are_refused(
-    damage: str, words: str, pair: tuple[Path, Path], tmp_path: Path, onboard: Run, here: Run
+    damage: str, words: str, pair: tuple[Path, Path], tmp_path: Path, onboard: Run
 ) -> None:
     old, new = pair
     before, after = old.read_bytes(), new.read_bytes()

@@ -446,7 +446,7 @@ def test_a_changed_data_file_is_not_continued(
     assert seen[0] != seen[1]
 
 
-def test_a_refused_run_leaves_no_journal(exported: Exported, tmp_path: Path) -> None:
+def test_a_refused_run_leaves_no_journal(tmp_path: Path) -> None:
     out = tmp_path / "map.npy"
 
     def refused() -> None:

@@ -182,7 +182,7 @@ def test_tiles_of_no_row_are_refused(exported: Exported, deployed: DeployedModel
         classify_scene(deployed, exported.scene.cube, tile_rows=-1)
 
 
-def test_an_unknown_output_is_refused_before_the_work(exported: Exported, tmp_path: Path) -> None:
+def test_an_unknown_output_is_refused_before_the_work(tmp_path: Path) -> None:
     from hytas.deploy.outputs import check_output
 
     with pytest.raises(InputError, match=r"map\.xyz': must end in one of \.png"):

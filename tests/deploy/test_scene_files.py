@@ -167,7 +167,7 @@ def test_a_full_disk_while_the_map_is_written(exported: Exported, tmp_path: Path
     assert not list(out.glob(".map.[0-9]*"))
 
 
-def test_a_scene_without_any_data(exported: Exported, tmp_path: Path) -> None:
+def test_a_scene_without_any_data(exported: Exported) -> None:
     model = DeployedModel.load(exported.onnx, "cpu")
     empty = np.full((12, 14, 24), 9999, np.uint16)
     found = classify_scene(model, empty, nodata=9999, tile_rows=5)

@@ -26,7 +26,7 @@ from hytas.run.stages import EXPORT
 from hytas.train import Recipe
 
 EVERY_PROXY = ",".join(name for name in PROXIES if name != "inherited").replace(
-    "logsynflow", "logsynflow:domain=symmetric"
+    "logsynflow", "logsynflow:domain=absolute"
 )
 
 

@@ -210,7 +210,7 @@ def test_files_that_take_float32(exported: Exported, tmp_path: Path) -> None:
 
 
 def test_a_drop_in_accuracy_alone_is_refused(
-    exported: Exported, written: dict[str, dict], monkeypatch: pytest.MonkeyPatch
+    exported: Exported, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """99.2 % of the labels agree, but what changed was right: OA falls by 0.8 points."""
     truth = exported.probabilities(exported.patches()).argmax(1)

@@ -20,7 +20,7 @@ from hytas.run import RunConfig, RunFolder
 from hytas.run.folder import read_json, write_json
 from hytas.run.repair import find_faults
 from hytas.run.weights import TrainedModel, load_weights, save_weights
-from hytas.search import Evaluation, EvaluationStore, FinalTraining, Training
+from hytas.search import Evaluation, EvaluationStore, Training
 
 _GENES = {"space": "hytas", "depth": 2, "embed_dim": 32, "num_heads": [3, 4], "mlp_ratio": [1, 2]}
 _TEST = {"OA": 0.9, "AA": 0.8, "kappa": 0.7, "pixels": 10}
@@ -38,7 +38,6 @@ def _store(path: Path) -> None:
         costs, scores = {"params": 7}, {"dss": 1.5, "snip": float("nan")}
         store.add([Evaluation(n, 1, _GENES, costs, scores, {"snip": "why"}, 1.0) for n in range(9)])
         store.add_training(Training(0, "plain", 100, 0, 50, {"oa": 0.5}, 2.0))
-        store.add_final_training(FinalTraining(_GENES, 0, 3, 40, 0.9, 0.8, 0.7))
         store.save_state(bytes(200))
 
 
@@ -102,7 +101,7 @@ def look(path: Path) -> None:
 def look_at_store(path: Path) -> None:
     """Read every table of a store, as a resumed search and `hytas analyse` do."""
     with EvaluationStore(path, read_only=True) as store:
-        for read in (store.evaluations, store.trainings, store.final_trainings, store.load_state):
+        for read in (store.evaluations, store.trainings, store.load_state):
             with suppress(InputError, OSError):
                 read()
 

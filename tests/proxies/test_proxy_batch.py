@@ -13,7 +13,7 @@ from hytas.spaces.shape import ImageShape
 
 ALL = [
     *(name for name, proxy in PROXIES.items() if proxy.observes),
-    *("logsynflow:domain=symmetric", "logsynflow:sign=weights", "zico:std=signed"),
+    *("logsynflow:domain=absolute", "logsynflow:sign=weights"),
     *("dss:layers=all:sign=released", "dss:sign=weights"),
     "synflow:terms=absolute:sign=weights",
 ]

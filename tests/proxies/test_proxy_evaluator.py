@@ -14,7 +14,7 @@ from hytas.models import InputShape, build_network, count_parameters
 from hytas.proxies import PROXIES, Evaluator, Proxy, evaluator, passes
 
 ALL = ",".join(name for name in PROXIES if name != "inherited").replace(
-    "logsynflow", "logsynflow:domain=symmetric"
+    "logsynflow", "logsynflow:domain=absolute"
 )
 TOLERANCE = {"dss": 1e-3}  # nuclear norms
 
@@ -76,7 +76,7 @@ def test_score_depends_on_the_seed_and_leaves_torch_as_it_was(shape, batch) -> N
     first, again, other = (scored(SMALL[:1], shape, batch, seed=s)[0] for s in (0, 0, 1))
     assert first == again
     moved = {name for name in first if first[name] != other[name]}
-    assert moved == set(first) - {"params", "macs", "depth-embed", "width", "balance", "regions"}
+    assert moved == set(first) - {"params", "macs", "depth-embed", "width", "regions"}
     assert torch.equal(torch.random.get_rng_state(), state)
     assert torch.equal(batch[0], patches)
 
@@ -261,7 +261,7 @@ def test_terms_that_cancel_are_summed_in_float64() -> None:
     # What is left of the signed terms of many bands is a thousandth of them: in float32 it would
     # differ in the fifth digit.
     many_bands = InputShape(bands=60, classes=4, patch_size=3, band_group=3)
-    names = "synflow,synflow:parts=msa,logsynflow:domain=symmetric"
+    names = "synflow,synflow:parts=msa"
     usual, exact = (
         scored(SMALL, many_bands, None, names, precision=precision)
         for precision in ("float32", "float64")

@@ -15,7 +15,7 @@ from hytas.proxies.initial import start_of
 from hytas.proxies.kinds import layers_of
 
 ALL = ",".join(name for name in PROXIES if name != "inherited").replace(
-    "logsynflow", "logsynflow:domain=symmetric"
+    "logsynflow", "logsynflow:domain=absolute"
 )
 
 
@@ -57,7 +57,7 @@ def test_seeds_and_inits_move_every_score(init, wide_shape, wide_batch) -> None:
         for seed in (0, 1)
     )
     same = {n for n in first["scores"] if first["scores"][n] == other["scores"][n]}
-    assert same == {"params", "macs", "depth-embed", "width", "balance", "regions"}
+    assert same == {"params", "macs", "depth-embed", "width", "regions"}
 
 
 class Foreign(nn.Module):

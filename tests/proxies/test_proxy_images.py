@@ -24,7 +24,7 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 # Its formula has no value where a gradient is below -1.
 NAMES = [
-    f"{name}:domain=symmetric" if name == "logsynflow" else name
+    f"{name}:domain=absolute" if name == "logsynflow" else name
     for name, proxy in PROXIES.items()
     if proxy.observes
 ]

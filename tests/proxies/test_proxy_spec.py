@@ -44,7 +44,7 @@ def test_canonical_text(text, canonical) -> None:
         ("(snip,dss)", "a combination has a name, such as rank-mean(snip,dss)"),
         ("dss:sign=weights:sign=none", "sign is given twice"),
         ("synflow:parts=log", "these terms have both signs; add terms=absolute"),
-        ("logsynflow:domain=symmetric:parts=log", "add domain=absolute"),
+        ("logsynflow:parts=log", "add domain=absolute"),
     ],
 )
 def test_what_is_wrong_is_said(text, message) -> None:

@@ -388,15 +388,6 @@ def test_a_rung_goes_on_where_the_one_before_ended(store: EvaluationStore, tmp_p
     assert not folder.exists()
 
 
-def test_a_recipe_that_a_network_cannot_follow_is_its_own_failure(store: EvaluationStore) -> None:
-    """Alignment needs a class token, which not every network has."""
-    task = race_task(epochs=2)
-    aligned = {name: replace(recipe, alignment=0.1) for name, recipe in task.recipes.items()}
-    with pytest.raises(InputError, match="every finalist failed; the first: recipe alignment"):
-        race(replace(task, recipes=aligned), ranked(3), store, finalists=3, steps=3, workers=1)
-    assert all("recipe alignment" in item.reason for item in store.trainings())
-
-
 def test_a_race_reports_its_trainings_and_the_end_of_each_rung(store: EvaluationStore) -> None:
     progress: list[RaceProgress] = []
     rungs: list[RungEnd] = []

@@ -61,7 +61,7 @@ def uncompared(finished: Path, into: Path) -> Path:
     return out
 
 
-def test_all_are_compared_on_the_pixels_that_calibrate(finished: Path, scene: Scene) -> None:
+def test_all_are_compared_on_the_pixels_that_calibrate(finished: Path) -> None:
     records = [HeldOut.load(path) for path in RunFolder(finished).records]
     right = sum(int((one.logits.argmax(axis=1) == one.targets).sum()) for one in records)
     found = held(finished)["validation"]
@@ -94,7 +94,7 @@ def test_no_method_is_fitted_on_pixels_that_it_is_compared_on(
 
 
 def test_fits_ahead_of_their_stage_give_the_same(
-    scene: Scene, finished: Path, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     split = make_split(scene, CONFIG.split, patch_size=3)
     wanted = [fits.Wanted(name, split, to) for name in ("svm", "rf") for to in (None, split.test)]
@@ -251,7 +251,7 @@ def test_labels_of_test_pixels_change_only_their_figures(
 
 
 def test_metrics_keep_the_figures(
-    scene: Scene, finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    scene: Scene, finished: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def in_metrics() -> Any:
         return json.loads((finished / "metrics.json").read_text())["references"]

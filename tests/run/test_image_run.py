@@ -69,7 +69,7 @@ def hytas(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, 
     return int(left.value.code or 0), out, err
 
 
-def test_a_run_writes_a_checked_model(finished: Outcome, images: ImageSet) -> None:
+def test_a_run_writes_a_checked_model(finished: Outcome) -> None:
     assert finished.metrics is not None
     assert finished.costs["params"] <= 30_000
     assert finished.metrics["test"]["pixels"] == 18

@@ -168,7 +168,6 @@ def test_what_minutes_decide_is_not_given() -> None:
     for changes, name in (
         ({"recipe": Recipe(epochs=3)}, "epochs"),
         ({"race_epochs": 3}, "race_epochs"),
-        ({"strategy": "supernet"}, "minutes"),
         ({"minutes": 0.5}, "minutes"),
         ({"minutes": float("nan")}, "minutes"),
     ):

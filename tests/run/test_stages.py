@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,6 @@ from hytas.run.folder import ARTEFACTS
 from hytas.run.stages import (
     EXPORT,
     FOLDS,
-    INHERIT,
-    KIND,
     MAP,
     PREDICTIONS,
     RACE,
@@ -72,9 +69,6 @@ def test_the_plan_is_chosen_once_by_configuration_and_data(scene: Scene) -> None
     assert plan_of(ordinary).choosing == (SEARCH, RACE)
     assert plan_of(ordinary).delivering[-1] is MAP
     assert REFERENCES not in plan_of(ordinary, references=False).finishing
-    by_supernet = replace(ordinary, config=replace(CONFIG, strategy="supernet"))
-    assert plan_of(by_supernet).choosing == (SEARCH, KIND)
-    assert plan_of(by_supernet).training[0] is INHERIT
     images = RunConfig(budget="300K-params", data="digits", space="autoformer-mini")
     assert plan_of(prepare(images, images.load_scene(), device)).delivering[-1] is PREDICTIONS
 

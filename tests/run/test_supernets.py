@@ -1,12 +1,10 @@
 """A supernet for a scene, its family of models, and what it refuses."""
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -29,7 +27,6 @@ from hytas.run.prepared import prepare_scene
 from hytas.run.supernets.family import folder_names
 from hytas.run.supernets.stage import inherited_score
 from hytas.run.supernets.subnet_ranks import RIVALS
-from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
 from hytas.search.ranks import spearman
 from hytas.spaces import open_space
@@ -100,30 +97,6 @@ def test_each_budget_gets_an_ordinary_model(family: list[Member], trained: Path)
     assert (trained / "family.svg").read_text().rstrip().endswith("</svg>")
 
 
-def test_a_few_lines_without_hytas_cut_every_subnet(
-    family: list[Member], trained: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "supernets.md").read_text()
-    code = re.search(r"```python\n(import json.*?)```", page, re.DOTALL)
-    assert code is not None
-    assert len(code[1].splitlines()) <= 7
-    assert "hytas" not in code[1]
-    monkeypatch.chdir(trained)
-    for member in family:
-        found: dict[str, Any] = {}
-        exec(code[1].replace("50K-params", member.name), found)
-        found["full"].close()
-        wanted = load_weights(member.folder / "weights.safetensors").network.state_dict()
-        assert found["subnet"].keys() == wanted.keys()
-        for name, value in wanted.items():
-            assert torch.equal(torch.from_numpy(found["subnet"][name]), value), name
-    listed = json.loads((trained / "slices.json").read_text())
-    assert listed["subnets"].keys() == {member.name for member in family}
-    with np.load(trained / "family.npz") as full:
-        sizes = {name: list(full[name].shape) for name in full.files}
-    assert sizes == listed["parameters"]
-
-
 def test_the_same_export_again_does_nothing_twice(
     config: RunConfig, scene: Scene, trained: Path, family: list[Member]
 ) -> None:
@@ -138,9 +111,6 @@ def test_the_same_export_again_does_nothing_twice(
     # The files of the family keep the subnet that was not asked for again.
     table = (trained / "family.csv").read_text().splitlines()
     assert [line.split(",")[0] for line in table[1:]] == ["20K-params", "60K-params"]
-    slices = json.loads((trained / "slices.json").read_text())
-    assert list(slices["subnets"]) == ["20K-params", "60K-params"]
-    assert slices["subnets"]["60K-params"]["architecture"] == family[1].architecture
 
 
 def test_a_search_scores_by_inherited_weights(

@@ -58,7 +58,7 @@ def test_a_teacher_of_the_same_split_saw_no_test_pixel(large: Path, scene: Scene
         assert np.array_equal(teacher.seen, context.data.split.train_and_validation)
 
 
-def test_a_teacher_of_another_split_is_refused(large: Path, scene: Scene, tmp_path: Path) -> None:
+def test_a_teacher_of_another_split_is_refused(large: Path, scene: Scene) -> None:
     for changed in ({"seed": 1}, {"split": "blocks", "block": 4}):
         with refuses("teacher", rule="was trained on test pixels of stripes.*another split"):
             assert taught(large, scene, **changed).teacher

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hytas.errors import InputError
-from hytas.search import Evaluation, EvaluationStore, FinalTraining, MethodVote, Training
+from hytas.search import Evaluation, EvaluationStore, MethodVote, Training
 
 
 @pytest.fixture
@@ -16,7 +16,6 @@ def path(tmp_path: Path) -> Path:
         store.add([Evaluation(0, 1, {"space": "s"}, {"params": 7}, {"dss": 1.5}, {}, 0.5)])
         store.add_training(Training(0, "plain", 100, 0, 50, {"oa": 0.5}, 2.0))
         store.replace_votes([MethodVote("svm", 0, 9, 7, b"\1\0")])
-        store.add_final_training(FinalTraining({"space": "s"}, 0, 3, 40, 0.9, 0.8, 0.7))
         store.save_state(b"state")
     return path
 
@@ -26,7 +25,6 @@ def read(path: Path) -> None:
         store.evaluations()
         store.trainings()
         store.votes()
-        store.final_trainings()
         store.load_state()
 
 
@@ -53,9 +51,6 @@ def read(path: Path) -> None:
         ("ballots.method", b"svm"),
         ("ballots.right", "all"),
         ("ballots.classes", "many"),
-        ("final_trainings.seed", "x"),
-        ("final_trainings.test_oa", "best"),
-        ("final_trainings.architecture", "1"),
     ],
 )
 def test_text_where_numbers_were(path: Path, column: str, value: str | bytes | int) -> None:

@@ -20,7 +20,7 @@ from hytas.train.step import Course, backward
 from refusals import refuses
 from small import pixels
 
-SANDWICH = SupernetSettings("sandwich", soft_labels=True)
+SANDWICH = SupernetSettings("sandwich")
 
 
 class KillError(Exception):
@@ -124,7 +124,7 @@ def test_fused_gradients_are_those_of_whole_weights_and_only_what_is_used_change
     order = data.positions(torch.device("cpu"))[0]
     patches, targets = data.batch(order, torch.device("cpu"))
     batch = patches, data.target_probabilities(order, torch.device("cpu"))
-    backward(learner, subnets, leaves.values, course, *batch, torch.Generator())
+    backward(subnets, leaves.values, course, *batch, torch.Generator())
     expected = gradients_by_autograd(full, subnets, patches, targets)
     for name, leaf in leaves.values.items():
         assert leaf.grad is not None
@@ -177,7 +177,6 @@ def test_every_step_draws_inside_the_budget() -> None:
     [
         ("method", "progressive", "must be one of uniform, sandwich"),
         ("uniform", "params", "must be one of choices, architectures"),
-        ("soft_labels", True, "only `method` sandwich trains"),
     ],
 )
 def test_bad_settings_are_refused(name, value, rule) -> None:

@@ -59,7 +59,7 @@ def resident(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     [
         (CONV, RECIPE, pixels),
         (SERIES, replace(RECIPE, class_weights=0.5, label_smoothing=0.1), pixels),
-        (CLASS, replace(RECIPE, alignment=0.1, mixup=0.0), soft),
+        (CLASS, replace(RECIPE, mixup=0.0), soft),
         (CONV, replace(RECIPE, repeats=2, band_dropout=0.3, mirror=True, dropout=0.1), pixels),
     ],
     ids=["convolutions", "series", "class token", "repeats"],

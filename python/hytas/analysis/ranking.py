@@ -8,7 +8,6 @@ import numpy as np
 from hytas.analysis.predictors import PREDICTOR_SIZES, predictors
 from hytas.analysis.scores import (
     FIGURES,
-    RANK_MEANS,
     expected_best,
     rank_figures,
     training_free_scores,
@@ -53,7 +52,7 @@ def analyse_table(
     table: RankingTable,
     *,
     seeds: int = 5,
-    rank_means: Sequence[Sequence[str]] = RANK_MEANS,
+    rank_means: Sequence[Sequence[str]] = (),
     predictor_sizes: Sequence[int] = PREDICTOR_SIZES,
     progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:

@@ -6,28 +6,18 @@ import numpy as np
 
 from hytas.analysis.tables import RankingTable
 from hytas.errors import InputError
-from hytas.proxies.no_pass import balance_of, depth_and_width, draw_of
+from hytas.proxies.no_pass import depth_and_width, draw_of
 from hytas.proxies.table import rank_mean
 from hytas.search.ranks import kendall, spearman
 from hytas.types import Floats, Mask
 
-# Means of ranks that are shown next to their members; docs/ranking.md says how they were chosen.
-RANK_MEANS = (
-    ("depth-embed", "zico_pp"),
-    ("depth-embed", "snip", "zico_pp"),
-    ("zico_act", "zico_pp"),
-    ("balance", "params"),
-    ("balance", "zico_pp"),
-    ("balance", "zico_act"),
-    ("balance", "params", "zico_act"),
-)
 FIGURES = ("spearman", "kendall", "top1_gain", "top10_gain")
 LEAST = 20
 """Networks that a range must hold for a rank correlation to have a meaning."""
 
 
 def training_free_scores(
-    table: RankingTable, rank_means: Sequence[Sequence[str]] = RANK_MEANS
+    table: RankingTable, rank_means: Sequence[Sequence[str]] = ()
 ) -> dict[str, tuple[str, Floats]]:
     """Return name -> kind ("baseline", "proxy", "rank-mean") and score (n,); larger is better.
 
@@ -39,7 +29,6 @@ def training_free_scores(
         "depth": depth,
         "embed_dim": width,
         "depth-embed": depth * width,
-        "balance": balance_of(depth, width),
         **{
             name: np.array([float(np.mean(item[name])) for item in table.architectures])
             for name in ("mlp_ratio", "num_heads")

@@ -60,11 +60,11 @@ def ranking(
     if seeds < 1:
         raise InputError("seeds", seeds, "must be 1 or more")
     from hytas.analysis import analyse_tables
-    from hytas.analysis.scores import RANK_MEANS, parse_rank_means
+    from hytas.analysis.scores import parse_rank_means
 
-    means = list(dict.fromkeys((*RANK_MEANS, *parse_rank_means(rank_means))))
+    means = list(dict.fromkeys(parse_rank_means(rank_means)))
     tables = read_given(options)
-    _check_members(tables, parse_rank_means(rank_means))
+    _check_members(tables, means)
     analysis = analyse_tables(
         tables, seeds=seeds, rank_means=means, predictor_sizes=sizes, progress=log
     )

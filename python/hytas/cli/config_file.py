@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from hytas.cli.options import CONFIG_FOLDER, SETTINGS, Option, PanelCommand, together
+from hytas.cli.options import SETTINGS, Option, PanelCommand, together
 from hytas.data.splits.settings import OPTIONS
 from hytas.errors import InputError
 from hytas.files import check_folder, parse_json, write_text
@@ -113,7 +113,6 @@ def _read(ctx: click.Context, param: click.Parameter, path: Path | None) -> None
         defaults.pop("race_steps", None)
     ctx.default_map = {**(ctx.default_map or {}), **defaults}
     ctx.meta[_META] = meta
-    ctx.meta[CONFIG_FOLDER] = path.parent
 
 
 config_options = together(

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from hytas.train import Recipe
 
 Command = Callable[..., Any]
-CONFIG_FOLDER = "hytas.config_folder"
-"""Key of a context's `meta`: the folder of the file that `--config` names."""
 
 MOST_THREADS = 1024
 """CPU threads at most. Each thread takes memory, and a typo must not exhaust it."""
@@ -60,13 +58,10 @@ class OpenChoice(click.Choice[str]):
     """A choice that plug-ins may add to; the configuration refuses a name that none brings."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from hytas.plugins import brings, brought_by
+        from hytas.plugins import brings
 
-        name = "" if param is None else str(param.name)
-        if brings(name, str(value)):
+        if param is not None and brings(str(param.name), str(value)):
             return str(value)
-        if value not in self.choices and (hint := brought_by(name, str(value))):
-            raise InputError(name, value, f"must be one of {', '.join(self.choices)}", hint)
         return super().convert(value, param, ctx)
 
 
@@ -119,9 +114,11 @@ def _load_plugins(
 ) -> tuple[str, ...]:
     from hytas.plugins import load
 
-    source = ctx.get_parameter_source("plugins")
-    in_file = source is click.core.ParameterSource.DEFAULT_MAP
-    return load(values or (), kept=Path(ctx.meta[CONFIG_FOLDER]) if in_file else None)
+    in_file = ctx.get_parameter_source("plugins") is click.core.ParameterSource.DEFAULT_MAP
+    if values and in_file:
+        rule = "is code, which a file of options does not bring"
+        raise InputError("plugins", values[0], rule, "read it, then name it with `plugins`")
+    return load(values or ())
 
 
 plugin_option = functools.partial(

@@ -59,12 +59,12 @@ def _lines(outcome: Outcome, data: str) -> Iterator[str]:
 
 
 def _cost(outcome: Outcome) -> str:
-    """Return CPU and GPU time and carbon: "; CPU 1:40 min, 0.16 g CO2e"."""
+    """Return CPU and GPU time: "; CPU 1:40 min"."""
     if not (cost := outcome.cost):
         return ""
     units = {"CPU": cost["cpu_seconds"], "GPU": cost["gpu_seconds"]}
     parts = [f"{name} {duration(value)}" for name, value in units.items() if value]
-    return "; " + ", ".join([*parts, f"{cost['gCO2e']:.2g} g CO2e"])
+    return "; " + ", ".join(parts) if parts else ""
 
 
 def _decisions(results: Results) -> Iterator[str]:

@@ -36,11 +36,6 @@ def supernet() -> None:
 )
 @options.uniform_option(default="choices")
 @click.option(
-    "--soft-labels",
-    is_flag=True,
-    help="With sandwich: the other subnets learn the probabilities of the largest one.",
-)
-@click.option(
     "--steps", type=int, default=STEPS, show_default=True, help="Optimiser steps of the training."
 )
 @options.recipe_option(
@@ -55,7 +50,6 @@ def train(
     out: str,
     method: str,
     uniform: str,
-    soft_labels: bool,
     steps: int,
     recipe: tuple[str, ...],
     device: str,
@@ -82,7 +76,7 @@ def train(
         proxy="inherited",
         recipe=chosen,
         presets=preset,
-        supernet_settings=SupernetSettings(method, uniform, soft_labels),
+        supernet_settings=SupernetSettings(method, uniform),
         **options.absolute_paths(settings),
     )
     with DetailedDisplay() as console:
@@ -102,6 +96,7 @@ def train(
 @click.option("--population", type=int, help="Architectures a generation.  [default: 50]")
 @click.option("--generations", type=int, help="Generations of each search.  [default: 20]")
 @options.device_option
+@options.plugin_option(expose_value=False)
 @options.json_option
 def export(
     folder: str,
@@ -115,7 +110,6 @@ def export(
     """Export the best subnet of each budget from the supernet in FOLDER.
 
     Each is an ordinary run in a folder of its own. family.csv and family.svg compare them.
-    family.npz holds the weights of all, and slices.json says how to cut each (docs/supernets.md).
 
     \b
     hytas supernet export sup --budget 50K-params --budget 200K-params --alone
@@ -160,6 +154,7 @@ def _print_family(members: "list[Member]") -> None:
 @options.budgets_option("Subnets of like size are drawn inside it: 60K..140K-params.")
 @click.option("--count", type=int, default=20, show_default=True, help="Subnets to draw.")
 @options.device_option
+@options.plugin_option(expose_value=False)
 @options.json_option
 def rank(folder: str, budgets: tuple[str, ...], count: int, device: str, as_json: bool) -> None:
     """Compare inherited weights with cheap rivals as ranks of subnets (AutoFormer, supplementary).

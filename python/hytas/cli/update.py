@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from hytas.cli import options
 from hytas.cli.progress import echo
 from hytas.errors import InputError
 
@@ -43,6 +44,7 @@ def update() -> None:
     help="Run on whose test pixels the rounded model is checked.  [default: the folder of NEW]",
 )
 @click.option("--force", is_flag=True, help="Write the delta even if the check fails.")
+@options.plugin_option(expose_value=False)
 def make(old: Path, new: Path, out: Path, rounding: str, check: Path | None, force: bool) -> None:
     """Write the difference between OLD and NEW: ONNX files of `hytas export`, or runs.
 

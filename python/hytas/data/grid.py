@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.lazy import library
+from hytas.errors import library
 
 if TYPE_CHECKING:
     from hytas.data.location import Location

@@ -11,9 +11,8 @@ import numpy.typing as npt
 from hytas.data import Grid, Lookup, Orthorectified, Rows
 from hytas.deploy.rasters import check_envi_place, names_file, style_file, write_envi, write_geotiff
 from hytas.deploy.scene import MapRows, row_blocks
-from hytas.errors import InputError
+from hytas.errors import InputError, library
 from hytas.files import atomic_write, check_folder, is_same_file
-from hytas.lazy import library
 from hytas.model_card import ModelCard
 from hytas.pictures import PICTURES, Legend, draw_map
 

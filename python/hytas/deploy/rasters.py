@@ -15,9 +15,8 @@ import numpy.typing as npt
 from hytas.data import Rows
 from hytas.data.grid import Grid, gdal
 from hytas.deploy.scene import row_blocks
-from hytas.errors import InputError
+from hytas.errors import InputError, library
 from hytas.files import atomic_write, write_text
-from hytas.lazy import library
 from hytas.model_card import ModelCard
 
 _LARGEST_TABLE = 4096

@@ -37,14 +37,14 @@ def refused(
     refusals: Mapping[str, InputError], written: Mapping[str, Mapping[str, Any]]
 ) -> ExportError:
     """Return one error for the refusals of formats, by their names."""
-    rules = {name: one.rule or one.argument for name, one in refusals.items()}
-    several = len(rules) > 1
-    error = ExportError(
-        "formats",
-        ",".join(rules),
-        "; ".join(f"{name}: {rule}" if several else rule for name, rule in rules.items()),
-        next((one.hint for one in refusals.values() if one.hint), ""),
-    )
+    rules = {name: refusal.rule or refusal.argument for name, refusal in refusals.items()}
+    hints = {name: refusal.hint for name, refusal in refusals.items() if refusal.hint}
+
+    def of_formats(texts: Mapping[str, str]) -> str:
+        several = len(refusals) > 1
+        return "; ".join(f"{name}: {text}" if several else text for name, text in texts.items())
+
+    error = ExportError("formats", ",".join(rules), of_formats(rules), of_formats(hints))
     error.written = written
     return error
 

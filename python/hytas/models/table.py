@@ -14,7 +14,7 @@ from hytas.models.pit import PoolingTransformer
 from hytas.models.spectral import BAND, SpectralTransformer
 from hytas.models.swin import WindowLayers, WindowTransformer
 from hytas.models.vit import MEAN, VisionTransformer
-from hytas.plugins import brought_by, fill
+from hytas.plugins import fill
 from hytas.spaces import space_of
 from hytas.spaces.names import MEAN_WITH
 from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, InputShape, Shape
@@ -181,8 +181,7 @@ def free_genes(architecture: Architecture, labelled: bool = False) -> frozenset[
 
 
 def _no_network(space: object) -> InputError:
-    hint = brought_by("network", str(space))
-    return InputError("space", space, f"not one of {', '.join(NETWORKS)}", hint)
+    return InputError("space", space, f"not one of {', '.join(NETWORKS)}")
 
 
 def check_data(space: str, shape: Shape) -> None:

@@ -69,17 +69,12 @@ def logsynflow(layer: LayerRecord, domain: str = "formula") -> Tensor:
     Source: Cavagnero et al., WACV 2023; HyTAS, supplementary table 1. Direction: larger is better.
     Data: none. Shape: gradients and weights (out, in) to a scalar. Cost: one forward and one
     backward pass of one patch. The formula has no value where a gradient is below -1: the score is
-    then NaN. Option `domain=symmetric` takes sign(g) log(|g| + 1) instead, which always has one and
-    equals the formula where g >= 0; `domain=absolute` takes log(|g| + 1) |w|, whose terms do not
-    cancel.
+    then NaN. Option `domain=absolute` takes log(|g| + 1) |w|, which always has one, and whose terms
+    do not cancel.
     """
-    grad = layer.grad
-    if domain == "formula":
-        return _summed(grad.log1p() * layer.weight)
-    size = grad.abs().log1p()
     if domain == "absolute":
-        return _summed(size * layer.weight.abs())
-    return _summed(size.copysign(grad) * layer.weight)
+        return _summed(layer.grad.abs().log1p() * layer.weight.abs())
+    return _summed(layer.grad.log1p() * layer.weight)
 
 
 def dss(layer: LayerRecord) -> Tensor:
@@ -113,19 +108,18 @@ def fisher(layer: LayerRecord) -> Tensor:
     return _summed((layer.activation_grads * layer.activations).square())
 
 
-def zico(layer: LayerRecord, std: str = "magnitude") -> Tensor:
+def zico(layer: LayerRecord) -> Tensor:
     """Sum over layers of log sum_w E|g_w| / std|g_w|, the moments over the samples' gradients.
 
     Source: Li et al., ICLR 2023; HyTAS, supplementary table 1. Population deviation; a weight with
-    deviation 0 is left out. Option `std=signed` takes the deviation of g in place of |g|.
-    Direction: larger is better. Data: labelled patches, cross-entropy, two or more samples.
-    Shape: a gradient each sample, (N, out, in), to a scalar. Cost: one forward and one backward
-    pass, and one weight gradient a sample.
+    deviation 0 is left out. Direction: larger is better. Data: labelled patches, cross-entropy, two
+    or more samples. Shape: a gradient each sample, (N, out, in), to a scalar. Cost: one forward and
+    one backward pass, and one weight gradient a sample.
     """
-    return _signal_to_noise(layer.sample_grads, std).log()
+    return _signal_to_noise(layer.sample_grads).log()
 
 
-def zico_pp(layer: LayerRecord, std: str = "magnitude") -> Tensor:
+def zico_pp(layer: LayerRecord) -> Tensor:
     """ZiCo++: sum over layers of log sum_z E|z dL/dz| / std|z dL/dz|, weighted 1 / (i - 4).
 
     Source: HyTAS. z are the outputs of the i-th linear layer (from 1), the moments run over the
@@ -133,18 +127,16 @@ def zico_pp(layer: LayerRecord, std: str = "magnitude") -> Tensor:
     cross-entropy, two or more samples. Shape: outputs and their gradients (N, units) to a scalar.
     Cost: one forward and one backward pass.
     """
-    value = _signal_to_noise(layer.activation_grads * layer.activations, std).log()
+    value = _signal_to_noise(layer.activation_grads * layer.activations).log()
     return value / (layer.order - 4).clamp_min(1)
 
 
-def _signal_to_noise(samples: Tensor, std: str) -> Tensor:
+def _signal_to_noise(samples: Tensor) -> Tensor:
     """(K, N, ...) -> (K,): sum over the rest of mean|x| / std|x| over N."""
-    flat = samples.flatten(2)
-    size = flat.abs()
+    size = samples.flatten(2).abs()
     mean = size.mean(1, keepdim=True)
     # In two sweeps: torch's own `var` over this axis takes ten times as long on a CPU.
-    spread_of = flat - flat.mean(1, keepdim=True) if std == "signed" else size.sub_(mean)
-    spread = spread_of.square_().mean(1).sqrt_()
+    spread = size.sub_(mean).square_().mean(1).sqrt_()
     return mean[:, 0].div(spread).where(spread > 0, 0.0).sum(1)
 
 

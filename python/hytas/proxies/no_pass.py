@@ -10,7 +10,6 @@ from hytas.spaces.keys import architecture_key, stable_hash
 from hytas.spaces.shape import Shape
 
 # The middle of the depths 4..10, and the median width of the 2000 published networks.
-MIDDLE_DEPTH, MIDDLE_WIDTH = 7.0, 112.0
 
 
 def needs_supernet() -> InputError:
@@ -65,21 +64,6 @@ def width(architecture: Mapping[str, Any], shape: Shape, seed: int) -> float:
     wide = architecture.get("embed_dim", architecture.get("base_dim", 0))
     count = params(architecture, shape, seed)
     return float(wide) + count / (count + 1e6)
-
-
-def balance(architecture: Mapping[str, Any], shape: Shape, seed: int) -> float:
-    """-(7 / depth)^2 - (112 / width)^2: neither may be small against the paper's space's middle.
-
-    Source: HyTAS's published results, ranked by us. Direction: larger is better. Data: none. Shape:
-    an architecture to a number. Cost: none. A power mean of depth and width with exponent -2, up to
-    a monotone map; depth-embed is the one with exponent 0.
-    """
-    return float(balance_of(*depth_and_width("balance", architecture)))
-
-
-def balance_of(depth: Any, width: Any) -> Any:
-    """`balance` of a depth and a width, numbers or arrays."""
-    return -((MIDDLE_DEPTH / depth) ** 2) - (MIDDLE_WIDTH / width) ** 2
 
 
 def depth_and_width(proxy: str, architecture: Mapping[str, Any]) -> tuple[float, float]:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.errors import InputError
-from hytas.plugins import brought_by
 from hytas.proxies.table import COMBINATIONS, CURVATURE, PROXIES, SYNONYMS, Proxy
 from hytas.spaces import space_of
 from hytas.spaces.checks import check_genes
@@ -126,8 +125,7 @@ def check_architecture(architecture: Mapping[str, Any]) -> None:
     from hytas.models.table import NETWORKS
 
     if (space := space_of(architecture)) not in NETWORKS:
-        hint = brought_by("network", space)
-        raise InputError("architecture space", space, f"not one of {', '.join(NETWORKS)}", hint)
+        raise InputError("architecture space", space, f"not one of {', '.join(NETWORKS)}")
     check_genes(architecture)
 
 
@@ -155,9 +153,7 @@ def _parse_one(text: str) -> ProxySpec:
     if name in COMBINATIONS:
         raise InputError("proxy", name, f"say of which, such as {name}(snip,dss)")
     if name not in PROXIES:
-        hint = brought_by("proxy", name)
-        near = "" if hint else _nearest(name, [*PROXIES, *COMBINATIONS])
-        raise InputError("proxy", name, f"unknown{near}", hint)
+        raise InputError("proxy", name, f"unknown{_nearest(name, [*PROXIES, *COMBINATIONS])}")
     allowed = PROXIES[name].options
     chosen: dict[str, str] = {}
     for setting in settings:

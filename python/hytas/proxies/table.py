@@ -108,7 +108,7 @@ PROXIES: dict[str, Proxy] = {
     "logsynflow": Proxy(
         formulas.logsynflow,
         ONES,
-        {"sign": SIGN, "parts": PARTS, "domain": ("formula", "symmetric", "absolute")},
+        {"sign": SIGN, "parts": PARTS, "domain": ("formula", "absolute")},
         weights_only=True,
         positive={"domain": "absolute"},
     ),
@@ -131,8 +131,8 @@ PROXIES: dict[str, Proxy] = {
         weights_only=True,
         nuclear_norms=True,
     ),
-    "zico": Proxy(formulas.zico, options={"std": ("magnitude", "signed")}, sample_grads=True),
-    "zico_pp": Proxy(formulas.zico_pp, options={"std": ("magnitude", "signed")}),
+    "zico": Proxy(formulas.zico, sample_grads=True),
+    "zico_pp": Proxy(formulas.zico_pp),
     "croze": Proxy(formulas.croze, extra=PERTURBED, all_tokens=True),
     "t_cet": Proxy(
         formulas.t_cet,
@@ -152,7 +152,6 @@ PROXIES: dict[str, Proxy] = {
     "macs": Proxy(no_pass.macs, NO_PASS),
     "depth-embed": Proxy(no_pass.depth_embed, NO_PASS),
     "width": Proxy(no_pass.width, NO_PASS, compares_depths=True),
-    "balance": Proxy(no_pass.balance, NO_PASS),
     "random": Proxy(no_pass.random, NO_PASS),
     "inherited": Proxy(no_pass.inherited, TRAINED),
 }

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from statistics import fmean
 
 from hytas.errors import InputError, one_line
-from hytas.plugins import brought_by, fill
+from hytas.plugins import fill
 
 Ranking = Callable[[Mapping[str, float]], float]
 FIGURES = ("accuracy", "augmented_accuracy", "probability")
@@ -83,5 +83,5 @@ def find_ranking(name: str) -> Ranking:
     """
     if name not in RANKINGS:
         rule = f"must be one of {', '.join(RANKINGS)}"
-        raise InputError("ranking", name, rule, brought_by("ranking", name))
+        raise InputError("ranking", name, rule)
     return RANKINGS[name]

@@ -75,7 +75,7 @@ class RunFacts:
         samples: of the test images, in a run on images.
         curves: seed -> history of its final training, of further seeds.
         times: stage -> "seconds", "cpu_seconds", "gpu_seconds", "ended" and "command".
-        cost: seconds in all, energy and carbon (`hytas.run.times.cost_of`).
+        cost: seconds in all (`hytas.run.times.run_cost`).
         model: "name", "bytes" and "sha256" of the exported file.
         split: digest of the training, validation and test pixels, or "".
         differences: to the first run of the report, in settings.

@@ -20,11 +20,9 @@ from hytas.plugins import with_owners
 from hytas.proxies import base_proxies, parse_proxies
 from hytas.proxies.no_pass import needs_supernet
 from hytas.run.settings import (
-    COST_FACTORS,
     EFFORTS,
     FRONT_STRATEGIES,
     OF_EFFORT,
-    SUPERNET_STRATEGY,
     DataSettings,
     FinalSettings,
     RaceSettings,
@@ -141,9 +139,6 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         """Refuse settings that fix what `minutes` decides."""
         if self.minutes is None:
             return
-        if self.strategy == SUPERNET_STRATEGY:
-            rule = f"does not go with `strategy` {SUPERNET_STRATEGY}"
-            raise InputError("minutes", self.minutes, rule)
         fixed = {"race_epochs": self.race_epochs, "epochs": self.recipe.epochs}
         for name, value in fixed.items():
             if value:
@@ -242,16 +237,11 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         return settings
 
     @property
-    def cost_factors(self) -> dict[str, float]:
-        """Return the factors from seconds to energy and carbon, which decide nothing."""
-        return {name: getattr(self, name) for name in COST_FACTORS}
-
-    @property
     def selection(self) -> str:
         """Return the engine's strategy."""
         if self.minimised and self.strategy not in FRONT_STRATEGIES:
             return FRONT_STRATEGIES[0]
-        return RunConfig.strategy if self.strategy == SUPERNET_STRATEGY else self.strategy
+        return self.strategy
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form: a table for each of `GROUPS`."""
@@ -273,11 +263,13 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         """
         try:
             recipe = dict(tables["recipe"])
+            recipe.pop("alignment", None)  # of version 0.2.0
             values: dict[str, Any] = {"presets": recipe.pop("presets", "")}
             for group in ("data", "search", "race", "final"):
                 values |= tables[group]
             if isinstance(supernet := values.get("supernet_settings"), Mapping):
-                values["supernet_settings"] = SupernetSettings(**supernet)
+                named = {name: supernet[name] for name in supernet if name != "soft_labels"}
+                values["supernet_settings"] = SupernetSettings(**named)
             split = SplitSettings(**tables["split"])
             return cls(recipe=Recipe(**recipe), split=split, **values)
         except (AttributeError, KeyError, TypeError, ValueError) as error:

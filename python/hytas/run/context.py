@@ -1,9 +1,10 @@
 """Values that the stages of a run share; configuration and scene decide them."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,7 +14,7 @@ from torch import nn
 
 from hytas._engine import Feasible, SearchSpace
 from hytas.data import LabelledData, Split
-from hytas.errors import InputError
+from hytas.errors import InputError, library
 from hytas.machine import choose_device
 from hytas.models import NETWORKS, build_network
 from hytas.models.table import check_data
@@ -28,7 +29,6 @@ from hytas.run.prepared import PreparedData, prepare_scene
 from hytas.run.progress import Report, logged
 from hytas.run.start import Origin, Scratch, Start
 from hytas.run.times import add_start, kept_time, read_times
-from hytas.run.tracking import check_installed, tracked
 from hytas.spaces import open_space, space_of
 from hytas.spaces.costs import budget_of_network, shipped_costs
 from hytas.spaces.names import LINEAR_SPACE
@@ -319,6 +319,16 @@ def _keep_split(folder: RunFolder, split: Split, report: Report) -> None:
 
 
 @contextmanager
+def _tracked(report: Report, config: RunConfig, folder: Path) -> Iterator[Report]:
+    """Yield a report that passes events on to listeners of `hytas.lab`, which are named."""
+    with ExitStack() as listeners:
+        for name in config.track:
+            listener = import_module(f"hytas.lab.{name}").listener
+            report = listeners.enter_context(listener(report, folder, config))
+        yield report
+
+
+@contextmanager
 def open_run(
     out: str | Path,
     config: RunConfig,
@@ -339,7 +349,8 @@ def open_run(
     """
     context = prepare(config, scene, choose_device(device), _kept_split(RunFolder(out), scene))
     check(context)
-    check_installed(config)
+    for name in config.track:
+        library(name, "track", name, "'hytas[track]'")
     if not RunFolder(out).weights.exists():
         _ = context.teacher  # opened now, to refuse one that does not fit
     settings, parallel = ReferenceSettings.of(config), context.data.trains_in_parallel
@@ -347,7 +358,7 @@ def open_run(
         folder.claim(config, scene)
         with (
             logged(report, folder.log) as lines,
-            tracked(lines, config, folder.path) as log,
+            _tracked(lines, config, folder.path) as log,
             ReferenceFits(context.data.scene, settings, workers, parallel) as fits,
         ):
             _keep_split(folder, context.data.split, log)

@@ -14,17 +14,16 @@ from hytas.data import LabelledData
 from hytas.errors import InputError, one_line
 from hytas.files import lock, parse_json, write_text
 from hytas.manifest import Manifest
-from hytas.plugins import keep, load, name_and_digest
+from hytas.plugins import check_loaded, name_and_digest
 from hytas.run.artefacts import FORGOTTEN, REFUSED, Artefact, Artefacts, table_of
 from hytas.run.config import RunConfig
-from hytas.run.settings import COST_FACTORS
 from hytas.spaces import file_digests, with_files
 
 # The temporary names of `hytas.files.atomic_write` for the files of a run.
 LEFTOVER = re.compile(r"\.[\w.-]+\.\d+\.\w+")
 # Paths may change; the fingerprint identifies the data.
 WHERE = ("data", "labels", "test_data", "test_labels", "cube_key", "labels_key", "data_dir")
-REPORTED = (*WHERE, *COST_FACTORS, "track")  # these do not change what a run does
+REPORTED = (*WHERE, "track")  # these do not change what a run does
 
 
 # A file that the summary of a run does not list.
@@ -120,9 +119,6 @@ class RunFolder:
         "settings, seed, versions, fingerprints of the scene and of other input files",
         repair=REFUSED,
     )
-    plugins = Artefacts(
-        "plugin-*.py", "copies of the plug-ins that the run uses", listed=False, repair=REFUSED
-    )
     split = Artefact("split.npz", "training, validation and test pixels")
     records = Artefacts(
         "held-out-*.npz",
@@ -160,8 +156,6 @@ class RunFolder:
         "family.csv", "of `hytas supernet export`: the best subnet of each budget", "family"
     )
     family_picture = _internal("family.svg", "the same as a chart", "family")
-    family_weights = _internal("family.npz", "the weights of all subnets", "family")
-    family_slices = _internal("slices.json", "which part of the weights a subnet has", "family")
     explanation = _internal(
         "explanation.json",
         "of `hytas explain`: importance of bands and neighbours, attention; `report.html` shows it",
@@ -283,7 +277,7 @@ class RunFolder:
         if not self.config.exists() or read_json(self.config) != json.loads(json.dumps(card)):
             self.manifest.forget([self.config])
             write_json(self.config, card)
-        self.manifest.record([self.config, *keep(config.plugins, self.path)])
+        self.manifest.record([self.config])
 
     def _check_control(self, space: str | None) -> None:
         """Refuse the space of another control than the one that the folder holds."""
@@ -364,7 +358,7 @@ class RunFolder:
             raise InputError(self.path, rule="is not a run folder: it holds no config.json")
         values = self._whole_config()
         try:
-            load(self._plugins_of(values), self.path)
+            check_loaded(self._plugins_of(values))
             return RunConfig.from_dict(values["config"]), str(values["scene"])
         except (KeyError, TypeError) as error:
             rule = f"not a run's configuration ({one_line(error)})"

@@ -47,7 +47,7 @@ class Outcome:
         budget: canonical text, or None.
         metrics: of `metrics.json`; None if the run stopped after the search.
         files: files of the folder for the user, with their sizes in bytes.
-        cost: seconds of each stage and in all, energy and carbon (`hytas.run.times.cost_of`).
+        cost: seconds of each stage and in all (`hytas.run.times.run_cost`).
     """
 
     architecture: dict[str, Any]
@@ -301,11 +301,11 @@ def _outcome(run: Run, architecture: dict[str, Any]) -> Outcome:
     metrics = read_json(folder.metrics) if folder.metrics.exists() else None
     if metrics is not None and (mean := metrics.get("mean")):
         architecture = with_members(architecture, mean["members"])
-    cost = run_cost(folder, context.config)
+    cost = run_cost(folder)
     test = {} if metrics is None else metrics["test"]
     run.report.end(
         {f"test/{name}": float(test[name]) for name in FIGURES if name in test}
-        | {f"cost/{name}": float(cost[name]) for name in ("cpu_seconds", "gpu_seconds", "gCO2e")}
+        | {f"cost/{name}": float(cost[name]) for name in ("cpu_seconds", "gpu_seconds")}
     )
     return Outcome(
         architecture,

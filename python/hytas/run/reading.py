@@ -41,9 +41,8 @@ class RunRecords:
         return [{name: getattr(one, name) for name in names} | dict(one.figures) for one in items]
 
     def cost(self) -> dict[str, Any]:
-        """Return seconds of processors and GPUs, of each stage and in all, energy and carbon."""
-        folder = RunFolder(self.folder)
-        return run_cost(folder, folder.read_config()[0])
+        """Return seconds of processors and GPUs, of each stage and in all."""
+        return run_cost(RunFolder(self.folder))
 
 
 def read_run(path: str | Path) -> RunRecords:

@@ -21,7 +21,6 @@ from hytas.supernet.settings import SupernetSettings
 
 FRONT_STRATEGIES = tuple(name for name, facts in strategies().items() if facts["several_scores"])
 """The engine's strategies for a front; `pareto` uses the first, unless another one is set."""
-SUPERNET_STRATEGY = "supernet"
 
 
 class Effort(NamedTuple):
@@ -55,8 +54,6 @@ EFFORTS = {
 }
 """Name -> lengths. On scenes like Indian Pines and two CPU cores they take 2, 5 to 15, 60 min."""
 TRACKERS = ("tensorboard", "mlflow")
-COST_FACTORS = ("co2_per_kwh", "cpu_watts", "gpu_watts")
-"""Settings that only change what the report says of a run's cost."""
 OF_EFFORT: Any = None
 """Default of a setting that `effort` decides."""
 OF_DATA: Any = None
@@ -100,7 +97,7 @@ def _seed(name: str, value: int) -> int:
 def _strategy(name: str) -> None:
     from hytas.search.strategies import check_strategy
 
-    check_strategy(name, [*strategies(), SUPERNET_STRATEGY])
+    check_strategy(name, tuple(strategies()))
 
 
 def _ranking(name: str) -> None:
@@ -295,10 +292,8 @@ class SearchSettings:
     strategy: str = _search(
         "evolution",
         "How the engine selects. "
-        + " ".join(f"{name}: {facts['about']}." for name, facts in strategies().items())
-        + f" {SUPERNET_STRATEGY}: one rung of the race chooses the kind of network, and a supernet "
-        "of that kind is trained; its best subnet wins (docs/supernets.md).",
-        rule=OneOf((*strategies(), SUPERNET_STRATEGY), _strategy),
+        + " ".join(f"{name}: {facts['about']}." for name, facts in strategies().items()),
+        rule=OneOf(tuple(strategies()), _strategy),
         estimator=True,
     )
     evolution: str = _search(
@@ -433,18 +428,6 @@ class FinalSettings:
         rule=OneOf(("auto", *SMOOTHERS)),
         estimator=True,
     )
-    co2_per_kwh: float = _running(
-        475.0,
-        "Grams of CO2e for a kWh, for the report; the default is the mean of the world (IEA 2019).",
-        rule=_AT_MOST,
-    )
-    cpu_watts: float = _running(
-        12.0,
-        "Power of a busy core of a processor, for the report; the default is that of Green "
-        "Algorithms. To count cooling, too, multiply it by the PUE of your data centre.",
-        rule=_AT_MOST,
-    )
-    gpu_watts: float = _running(200.0, "Power of a GPU, for the report.", rule=_AT_MOST)
     track: Sequence[str] = _running(
         (),
         "Write the events of the run for TensorBoard, or log them with MLflow (docs/how-to/"

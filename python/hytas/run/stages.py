@@ -22,12 +22,6 @@ from hytas.run.folder import ARTEFACTS
 from hytas.run.prepared import PreparedScene
 from hytas.run.repair import check_store, further_files
 from hytas.run.repair import repair as remove_damaged
-from hytas.run.settings import SUPERNET_STRATEGY
-from hytas.run.supernets.strategy import (
-    are_recorded_or_inherited,
-    choose_by_supernet,
-    inherit_if_better,
-)
 
 
 @dataclass(frozen=True)
@@ -125,15 +119,6 @@ SEARCH = Stage("search", search_stage, done=_architecture_is_chosen)
 RACE = Stage("race", race_stage, ("evaluations",), done=_architecture_is_chosen)
 FOLDS = Stage("training on folds", folds_stage, done=are_recorded)
 TRAIN = Stage("final training", train_stage)
-# The strategy "supernet" races kinds, and trains the winner only if inherited weights are worse.
-KIND = Stage("race", choose_by_supernet, ("evaluations",), done=RACE.done)
-INHERIT = Stage(
-    "inheritance",
-    inherit_if_better,
-    ("weights", "records"),
-    done=lambda run: run.folder.weights.exists(),
-)
-FOLDS_IF_TRAINED = Stage("training on folds", folds_stage, done=are_recorded_or_inherited)
 # Its figures are in the metrics, too, if it is done again after the export.
 REFERENCES = Stage("reference methods", references_stage, ("metrics",))
 EXPORT = Stage("export", export_stage)
@@ -172,19 +157,17 @@ def plan_of(context: RunContext, *, references: bool = True) -> Plan:
     Args:
         references: whether the winner is compared with reference methods.
     """
-    by_supernet = context.config.strategy == SUPERNET_STRATEGY
-    training = (INHERIT, FOLDS_IF_TRAINED, TRAIN) if by_supernet else (FOLDS, TRAIN)
     drawing = MAP if isinstance(context.data, PreparedScene) else PREDICTIONS
     seeds = Stage(
         "seeds",
-        partial(_seeds, stages=(*training, EXPORT), shares_records=not by_supernet),
-        ("metrics", "evaluations"),
+        partial(_seeds, stages=(FOLDS, TRAIN, EXPORT)),
+        ("metrics",),
         always=True,
     )
     control = Stage("control", _control, ("metrics",), always=True)
     return Plan(
-        (SEARCH, KIND if by_supernet else RACE),
-        training,
+        (SEARCH, RACE),
+        (FOLDS, TRAIN),
         (REFERENCES,) if references else (),
         (EXPORT, drawing),
         (seeds, control, REPORT),
@@ -203,7 +186,7 @@ def _control(run: Run) -> None:
     control_stage(run, search_and_train)
 
 
-def _seeds(run: Run, stages: Sequence[Stage], shares_records: bool) -> None:
+def _seeds(run: Run, stages: Sequence[Stage]) -> None:
     def train_and_check(run: Run, inner: Run) -> None:
         if inner.folder.manifest.damaged or inner.folder.manifest.faults():
             run.report.notice(f"in {inner.folder.path.name}:")
@@ -212,4 +195,4 @@ def _seeds(run: Run, stages: Sequence[Stage], shares_records: bool) -> None:
         run_stages(stages, inner)
         inner.folder.record_all()
 
-    seeds_stage(run, train_and_check, shares_records=shares_records)
+    seeds_stage(run, train_and_check)

@@ -1,4 +1,4 @@
-"""What each stage of a run took: `times.json`, and the cost that is made of it."""
+"""What each stage of a run took: `times.json`, and their sums."""
 
 import threading
 import time
@@ -9,14 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from hytas.errors import InputError
-from hytas.run.config import RunConfig
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.workers.base import SPENT
 
 KEPT_SECONDS = 5.0
 """A kill loses the times of at most so long."""
-JOULES = 3.6e6
-"""Of a kWh."""
 START = "start"
 """The entry of what a command took before its first stage."""
 UNITS = ("seconds", "cpu_seconds", "gpu_seconds")
@@ -104,33 +101,11 @@ def _write(path: Path, stage: str, sums: Mapping[str, float], command: str) -> N
     write_json(path, {**read_times(path), stage: entry})
 
 
-def cost_of(times: Times, factors: Mapping[str, float]) -> dict[str, Any]:
-    """Return the seconds of each stage and in all, the energy, and its carbon.
-
-    Energy is the time of processors and GPUs by their power, and carbon is energy by the carbon
-    intensity of the grid (Lacoste et al., Quantifying the carbon emissions of machine learning,
-    2019; Lannelongue et al., Green Algorithms, Advanced Science 8, 2021).
-
-    Args:
-        factors: "cpu_watts" of a core, "gpu_watts" and "co2_per_kwh" in grams.
-    """
+def run_cost(folder: RunFolder) -> dict[str, Any]:
+    """Return the `UNITS` of a run until now: of each stage ("stages") and in all."""
     stages = {
-        name: {unit: float(entry.get(unit, 0.0)) for unit in UNITS} for name, entry in times.items()
+        name: {unit: float(entry.get(unit, 0.0)) for unit in UNITS}
+        for name, entry in all_times(folder).items()
     }
-    total = {unit: round(sum(one[unit] for one in stages.values()), 2) for unit in UNITS}
-    joules = (
-        total["cpu_seconds"] * factors["cpu_watts"] + total["gpu_seconds"] * factors["gpu_watts"]
-    )
-    kwh = joules / JOULES
-    return {
-        "stages": stages,
-        **total,
-        "kWh": float(f"{kwh:.4g}"),
-        "gCO2e": float(f"{kwh * factors['co2_per_kwh']:.4g}"),
-        **factors,
-    }
-
-
-def run_cost(folder: RunFolder, config: RunConfig) -> dict[str, Any]:
-    """Return the cost of a run until now; see `cost_of`."""
-    return cost_of(all_times(folder), config.cost_factors)
+    total = {unit: round(sum(entry[unit] for entry in stages.values()), 2) for unit in UNITS}
+    return {"stages": stages, **total}

@@ -11,7 +11,6 @@ from hytas.search.driver import (
 )
 from hytas.search.records import (
     Evaluation,
-    FinalTraining,
     MethodVote,
     Training,
     pack_classes,
@@ -24,7 +23,6 @@ from hytas.search.store import EvaluationStore
 __all__ = [
     "Evaluation",
     "EvaluationStore",
-    "FinalTraining",
     "MethodVote",
     "Scorer",
     "SearchProgress",

@@ -96,27 +96,6 @@ class MethodVote:
     held_out: bytes = b""
 
 
-@dataclass(frozen=True)
-class FinalTraining:
-    """The final training of the winner or a given architecture, and its ONNX file's accuracy.
-
-    Attributes:
-        architecture: its genes; an architecture that the user gave was never a candidate.
-        seed: of weights and training.
-        epochs: passes over the training pixels.
-        pixels: training pixels.
-        test_oa, test_aa, test_kappa: on the test pixels; no choice depends on them.
-    """
-
-    architecture: dict[str, Any]
-    seed: int
-    epochs: int
-    pixels: int
-    test_oa: float
-    test_aa: float
-    test_kappa: float
-
-
 def read_row(kind: type[Record], row: Sequence[Any]) -> Record:
     """Return a row of a table as a record, whose fields are the columns in their order."""
     columns = zip(fields(kind), row, strict=True)

@@ -3,14 +3,13 @@
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from hytas.errors import InputError
 from hytas.files import legible
-from hytas.search.records import Evaluation, FinalTraining, MethodVote, Training, read_row, row_of
+from hytas.search.records import Evaluation, MethodVote, Training, read_row, row_of
 
 Row = TypeVar("Row")
 
@@ -40,16 +39,6 @@ CREATE TABLE IF NOT EXISTS trainings (
     classes BLOB NOT NULL,
     right BLOB NOT NULL,           -- a bit for each validation pixel: whether its class is right
     PRIMARY KEY (id, recipe, steps, fold)
-);
-CREATE TABLE IF NOT EXISTS final_trainings (
-    architecture TEXT NOT NULL,    -- JSON
-    seed INTEGER NOT NULL,
-    epochs INTEGER NOT NULL,
-    pixels INTEGER NOT NULL,       -- training pixels
-    test_oa REAL NOT NULL,         -- of the exported model, read by nothing that chooses
-    test_aa REAL NOT NULL,
-    test_kappa REAL NOT NULL,
-    PRIMARY KEY (architecture, seed)
 );
 CREATE TABLE IF NOT EXISTS ballots (  -- votes of reference methods on the same pixels
     method TEXT NOT NULL,
@@ -189,15 +178,6 @@ class EvaluationStore:
     def votes(self) -> list[MethodVote]:
         """Return the votes of reference methods, by method and fold."""
         return self._read("ballots", "method, fold", partial(read_row, MethodVote))
-
-    def add_final_training(self, training: FinalTraining) -> None:
-        """Add a final training; it replaces one with the same architecture and seed."""
-        architecture = dict(sorted(training.architecture.items()))
-        self._put("final_trainings", [row_of(replace(training, architecture=architecture))])
-
-    def final_trainings(self) -> list[FinalTraining]:
-        """Return all final trainings, by seed."""
-        return self._read("final_trainings", "seed, architecture", partial(read_row, FinalTraining))
 
     def save_state(self, state: bytes) -> None:
         """Keep the engine's state."""

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from hytas._engine import Feasible, amount_text, strategies
 from hytas.errors import InputError
-from hytas.plugins import brought_by, fill
+from hytas.plugins import fill
 
 Ids = npt.NDArray[np.int64]
 Genomes = npt.NDArray[np.uint8]
@@ -56,7 +56,7 @@ def check_strategy(name: str, built_in: Sequence[str]) -> None:
     """Refuse a strategy that is neither known nor brought by a plug-in."""
     if name not in (names := [*built_in, *STRATEGIES]):
         rule = f"must be one of {', '.join(names)}"
-        raise InputError("strategy", name, rule, brought_by("strategy", name))
+        raise InputError("strategy", name, rule)
 
 
 class PluginStrategy:

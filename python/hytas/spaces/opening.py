@@ -9,7 +9,7 @@ from typing import Any
 from hytas._engine import Budget, SearchSpace, builtin_space_text, builtin_spaces
 from hytas.errors import InputError, check_unicode
 from hytas.files import parse_json
-from hytas.plugins import brought_by, fill
+from hytas.plugins import fill
 from hytas.spaces.budgets import is_space_file, parse_budget, read_text
 
 OWN: dict[str, str] = {}
@@ -93,8 +93,6 @@ def space_text(space: str) -> str:
         return _json(OWN[space], is_toml=not OWN[space].lstrip().startswith("{"))
     if is_space_file(space):
         return _json(read_text(space, "space"), is_toml=space.endswith(".toml"))
-    if space not in builtin_spaces() and (hint := brought_by("network", space)):
-        raise InputError("space", space, f"not one of {', '.join(builtin_spaces())}", hint)
     return builtin_space_text(space)
 
 

@@ -1,23 +1,5 @@
 """Supernets: weights that many networks share, trained once."""
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from hytas.lazy import lazy
-
-if TYPE_CHECKING:
-    from hytas.supernet.inherited import InheritedScore, Judge
-    from hytas.supernet.learner import SupernetLearner
-    from hytas.supernet.settings import SupernetSettings
-    from hytas.supernet.space_quality import EvolutionSettings
-    from hytas.supernet.weights import Supernet
-
-__all__ = [
-    "EvolutionSettings",
-    "InheritedScore",
-    "Judge",
-    "Supernet",
-    "SupernetLearner",
-    "SupernetSettings",
-]
-
-__getattr__ = lazy(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

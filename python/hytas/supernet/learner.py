@@ -42,7 +42,6 @@ class SupernetLearner:
     ) -> None:
         self.supernet, self.feasible, self.settings = supernet, feasible, settings
         self.seed, self.drop = seed, drop
-        self.soft_labels = settings.soft_labels
         self._watched = [supernet.subnet(each) for each in self._draw("watched", WATCHED)]
         self._ends = self._largest_and_smallest() if settings.method == "sandwich" else []
 

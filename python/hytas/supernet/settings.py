@@ -3,7 +3,6 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hytas.errors import InputError
 from hytas.settings import OneOf, check_settings, setting
 
 METHODS = ("uniform", "sandwich")
@@ -26,17 +25,9 @@ class SupernetSettings:
         "Draw every architecture with the same probability, or every choice of a gene.",
         rule=OneOf(UNIFORM),
     )
-    soft_labels: bool = setting(
-        False,
-        "With the method sandwich, the other subnets are trained on the probabilities of the "
-        "largest one (Yu et al., BigNAS, ECCV 2020).",
-    )
 
     def __post_init__(self) -> None:
         check_settings(self)
-        if self.soft_labels and self.method != "sandwich":
-            rule = "are those of the largest subnet, which only `method` sandwich trains"
-            raise InputError("soft_labels", self.soft_labels, rule)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""

@@ -140,7 +140,7 @@ class ResidentSteps:
         subnets = learner.watched()
         leaves = Leaves.of(learner, self.state, subnets)
         batch = self.patches.index_select(0, chosen), self.targets.index_select(0, chosen)
-        loss = backward(learner, subnets, leaves.values, course, *batch, self.generator)
+        loss = backward(subnets, leaves.values, course, *batch, self.generator)
         rate, decay = (row.index_select(0, number)[0] for row in (self.rates, self.decays))
         leaves.step_together(course.recipe, rate, decay)
         self.losses += size * loss.double()

@@ -63,13 +63,7 @@ class Subnet:
 
 
 class Learner(Protocol):
-    """What the training loop trains.
-
-    Attributes:
-        soft_labels: whether the networks of a step after the first learn its probabilities.
-    """
-
-    soft_labels: bool
+    """What the training loop trains."""
 
     @property
     def weights(self) -> Weights:
@@ -104,8 +98,6 @@ class OneNetwork:
     Args:
         network: its parameters are what is trained.
     """
-
-    soft_labels = False
 
     def __init__(self, network: nn.Module) -> None:
         self.network = network

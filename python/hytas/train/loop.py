@@ -193,7 +193,7 @@ def _diverged(course: Course, epoch: Epoch) -> DivergedError:
     return DivergedError(
         f"recipe learning_rate {course.rate:g}: the training diverged in epoch "
         f"{epoch.epoch} of {epoch.epochs} (loss {epoch.loss:g}); use a smaller rate, or less "
-        "weight_decay, band_noise, illumination, brightness or alignment"
+        "weight_decay, band_noise, illumination or brightness"
     )
 
 
@@ -218,7 +218,7 @@ def train_epoch(learner: Learner, state: TrainingState, course: Course) -> float
         leaves = Leaves.of(learner, state, subnets)
         patches, _ = training.batch(chosen, course.device)
         targets = training.target_probabilities(chosen, course.device)
-        loss = backward(learner, subnets, leaves.values, course, patches, targets, generator)
+        loss = backward(subnets, leaves.values, course, patches, targets, generator)
         course.processes.add([loss, *leaves.gradients()])
         losses += len(chosen) * loss.double()
         leaves.step(recipe, course.rate * share)

@@ -173,9 +173,6 @@ class Recipe:
     brightness: float = setting(
         0.2, "Deviation of a random factor and a random offset of its scaled values.", rule=AMOUNT
     )
-    alignment: float = setting(
-        0.0, "Weight of HyLITE's global-local alignment (`hytas.train.alignment`).", rule=AMOUNT
-    )
     patience: float = setting(
         0.3, "Stop if validation did not improve for this fraction of the epochs.", rule=PROBABILITY
     )

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,10 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hytas.models.blocks import part_of_batch
-from hytas.models.layers import probabilities, wide_kernels_in_parts
-from hytas.train.alignment import Alignment
+from hytas.models.layers import wide_kernels_in_parts
 from hytas.train.augment import augment, mix
-from hytas.train.learner import Learner, Subnet, Weights
+from hytas.train.learner import Subnet, Weights
 from hytas.train.pixels import LabelledPixels
 from hytas.train.processes import ALONE, Processes
 from hytas.train.recipe import Recipe
@@ -57,7 +55,6 @@ class Course:
 
 
 def backward(
-    learner: Learner,
     subnets: Sequence[Subnet],
     values: Weights,
     course: Course,
@@ -89,19 +86,14 @@ def backward(
         network = subnet.network
         if not network.training:  # it visits all modules
             network.train()
-        aligning = Alignment(network) if recipe.alignment else nullcontext()
-        with aligning as aligned, part_of_batch(rows, count), wide_kernels_in_parts():
+        with part_of_batch(rows, count), wide_kernels_in_parts():
             logits = subnet(values, patches)
         loss = F.cross_entropy(
             logits, targets, weight=course.class_weights, label_smoothing=recipe.label_smoothing
         )
-        if aligned is not None:
-            loss = loss + recipe.alignment * aligned.penalty
         share = part * (loss if len(subnets) == 1 else loss / len(subnets))
         share.backward()  # type: ignore[no-untyped-call]
         total = total + share.detach()
-        if learner.soft_labels and subnet is subnets[0]:
-            targets = probabilities(logits.detach())
     return total
 
 

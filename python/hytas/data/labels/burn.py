@@ -7,8 +7,7 @@ import numpy.typing as npt
 
 from hytas.data.grid import Grid
 from hytas.data.labels.shapes import POINT, POLYGON, Geometries, Points, parts_of
-from hytas.errors import InputError
-from hytas.lazy import library
+from hytas.errors import InputError, library
 from hytas.types import Mask
 
 Window = tuple[slice, slice]

@@ -27,8 +27,7 @@ from hytas.data.labels.shapes import (
 )
 from hytas.data.limits import listed, printable
 from hytas.data.readers.guard import GUARD
-from hytas.errors import InputError
-from hytas.lazy import library
+from hytas.errors import InputError, library
 
 MOST_ROWS = 2**16
 """Rows of a table of classes, at most."""

@@ -13,8 +13,7 @@ import numpy as np
 from hytas.data.limits import MOST_VARIABLES, check_count, listed, printable
 from hytas.data.readers import netcdf
 from hytas.data.record import UNSCALED, Contents, Key, Variable, kind_of, plain
-from hytas.errors import InputError
-from hytas.lazy import library
+from hytas.errors import InputError, library
 from hytas.types import Array
 
 MAGIC = b"\x89HDF\r\n\x1a\n"

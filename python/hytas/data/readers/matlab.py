@@ -9,7 +9,7 @@ import numpy as np
 
 from hytas.data.limits import bytes_of, check_count
 from hytas.data.record import Contents, Key, Variable, kind_of
-from hytas.lazy import library
+from hytas.errors import library
 from hytas.types import Array
 
 MOST_DEPTH = 8

@@ -38,8 +38,7 @@ from hytas.data.record import (
     with_nan,
 )
 from hytas.data.wavelengths import band_facts, band_items, in_descriptions
-from hytas.errors import InputError
-from hytas.lazy import library
+from hytas.errors import InputError, library
 from hytas.types import Array
 
 CACHE_BYTES = 64 * 2**20

@@ -43,7 +43,7 @@ from hytas.run.context import Run, RunContext
 from hytas.run.folder import read_json, write_json
 from hytas.run.pace import RACE_ENDS, SEARCH_ENDS
 from hytas.run.prepared import PreparedData
-from hytas.run.settings import EFFORTS, SUPERNET_STRATEGY
+from hytas.run.settings import EFFORTS
 from hytas.run.supernets.stage import inherited_score
 from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
 from hytas.search.ranks import rank_in_kinds
@@ -61,16 +61,12 @@ def check_search(context: RunContext) -> None:
     if context.config.trained_front and finalist_count(context) == 1:
         rule = "accuracy is that of finalists which race, and there is no race"
         raise InputError("pareto", context.config.pareto, rule)
-    compares = finalist_count(context) > 1 and context.config.strategy != SUPERNET_STRATEGY
-    if context.config.prefer == "small" and not compares:
+    if context.config.prefer == "small" and finalist_count(context) == 1:
         rule = "chooses among finalists whose sizes a race compares, and there is no such race"
         raise InputError("prefer", "small", rule, "leave it out")
     known_architectures(context)
     if context.config.supernet is not None:
         inherited_score(context, context.config.supernet)
-    if context.config.strategy == SUPERNET_STRATEGY and finalist_count(context) == 1:
-        rule = "races the kinds of two finalists or more, on validation pixels"
-        raise InputError("strategy", SUPERNET_STRATEGY, rule)
 
 
 def known_architectures(context: RunContext) -> list[dict[str, Any]]:

@@ -95,7 +95,7 @@ def run_facts(
             for seed in seeds[:MOST_CURVES]
         },
         times=all_times(folder),
-        cost=run_cost(folder, config),
+        cost=run_cost(folder),
         model=_model(folder.onnx) if folder.onnx.exists() else None,
         split="" if split is None else _split_digest(split),
         differences=[] if first is None else config.differences(first, WHERE),

@@ -3,14 +3,12 @@
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
 
 from hytas.metrics import summarise
 from hytas.run.context import Run
 from hytas.run.final.stage import decide_for, winner_task
 from hytas.run.final.tasks import complete_all
 from hytas.run.folder import read_json, write_json
-from hytas.search import EvaluationStore, FinalTraining
 
 
 def seeds_stage(
@@ -19,7 +17,7 @@ def seeds_stage(
     """Train the winner with further seeds, and write mean and deviation to the metrics.
 
     Every further model is exported, checked and kept in its own folder. The model of the run is
-    the first one. All final trainings are kept in the store of the run.
+    the first one.
 
     Args:
         run: its first final training must be done.
@@ -29,7 +27,6 @@ def seeds_stage(
     """
     config, folder = run.context.config, run.folder
     first = read_json(folder.metrics)
-    _keep(run, run, first)
     seeds = [config.seed + number for number in range(config.seeds)]
     # Without a "seeds" entry, only the first seed has been trained.
     summary = first.pop("seeds", None)
@@ -61,9 +58,7 @@ def seeds_stage(
         if not inner.folder.metrics.exists():
             run.report.line(f"final training with seed {inner.context.config.seed}")
         train_and_check(run, inner)
-        metrics = read_json(inner.folder.metrics)
-        _keep(run, inner, metrics)
-        reports.append(metrics)
+        reports.append(read_json(inner.folder.metrics))
     values = {"of": seeds, **summarise([one["test"] for one in reports])}
     if all(one.get("smoothed") for one in reports):
         values["smoothed"] = summarise([one["smoothed"] for one in reports])
@@ -81,20 +76,3 @@ def copy_choice(run: Run, inner: Run) -> None:
         if own.exists() and (fault is not None or not copy.exists()):
             write_json(copy, read_json(own))
             inner.folder.manifest.record([copy])
-
-
-def _keep(run: Run, trained: Run, metrics: dict[str, Any]) -> None:
-    """Keep a final training, with its figures on the test pixels, in the store of `run`."""
-    test = metrics["test"]
-    with EvaluationStore(run.folder.evaluations) as store:
-        store.add_final_training(
-            FinalTraining(
-                read_json(run.folder.architecture),
-                trained.context.config.seed,
-                len(metrics["training"]["history"]),
-                len(trained.context.final_pixels[0]),
-                test["OA"],
-                test["AA"],
-                test["kappa"],
-            )
-        )

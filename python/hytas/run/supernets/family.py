@@ -11,7 +11,7 @@ from typing import Any
 from hytas._engine import Budget
 from hytas.data import LabelledData, Split
 from hytas.errors import InputError
-from hytas.files import atomic_write, write_text
+from hytas.files import atomic_write
 from hytas.machine import choose_device
 from hytas.pictures import draw_family
 from hytas.run.choosing.searching import race_stage, search_with
@@ -32,7 +32,6 @@ from hytas.run.supernets.stage import (
 )
 from hytas.spaces import with_files
 from hytas.supernet import InheritedScore, Supernet
-from hytas.supernet.slice_table import family_weights, save_family_weights, slice_table
 from hytas.train import LostProcessError, Processes, open_processes
 
 SUPERNET = Stage("supernet", supernet_stage)
@@ -129,8 +128,7 @@ def export_family(
     """Write the best subnet of each budget as an ordinary model in a folder of its own.
 
     Each is the best of `config.generations` of evolution by its inherited weights on validation
-    pixels. Table, chart, one file of weights for all and its slices lie in `out`; they have the
-    subnets of earlier calls, too.
+    pixels. Table and chart lie in `out`; they have the subnets of earlier calls, too.
 
     Args:
         out: the folder of `train_supernet`.
@@ -162,7 +160,7 @@ def export_family(
             run.inside(name, of) for of, name in zip(configs, folder_names(budgets), strict=True)
         ]
         members = [_member(each, supernet, score, alone) for each in inner]
-        _write_family(run, supernet, [*_earlier(run, members), *members])
+        _write_family(run, [*_earlier(run, members), *members])
         return members
 
 
@@ -286,10 +284,10 @@ def _member_of(run: Run, row: dict[str, str]) -> Member:
     )
 
 
-def _write_family(run: Run, supernet: Supernet, members: Sequence[Member]) -> None:
-    """Write the table, the chart, the weights and the slices of a family."""
+def _write_family(run: Run, members: Sequence[Member]) -> None:
+    """Write the table and the chart of a family."""
     folder = run.folder
-    files = [folder.family, folder.family_picture, folder.family_weights, folder.family_slices]
+    files = [folder.family, folder.family_picture]
     folder.manifest.forget(files)
     cost = run.context.space.cost_names[0]
     members = sorted(members, key=lambda each: each.costs[cost])
@@ -315,9 +313,4 @@ def _write_family(run: Run, supernet: Supernet, members: Sequence[Member]) -> No
         [each.alone for each in members],
         cost,
     )
-    architectures = {each.name: each.architecture for each in members}
-    about = {each.name: {"costs": each.costs, "test_OA": each.test} for each in members}
-    save_family_weights(folder.family_weights, family_weights(supernet, architectures))
-    table = slice_table(supernet, architectures, about)
-    write_text(folder.family_slices, json.dumps(table) + "\n")
     folder.manifest.record(files)

@@ -17,9 +17,8 @@ from hytas.run.context import Run, RunContext
 from hytas.run.final.decide import Conditions, calibrate
 from hytas.run.final.train import forget_damaged, hold_out
 from hytas.run.folder import read_json
-from hytas.run.weights import CALIBRATION, TRAINING, TrainedModel, save_weights
+from hytas.run.weights import CALIBRATION, TrainedModel, save_weights
 from hytas.supernet import InheritedScore, Supernet, SupernetLearner
-from hytas.tensors import read_facts
 from hytas.train import ALONE, DivergedError, Epoch, Processes, Recipe, TrainingResult, train
 
 
@@ -172,11 +171,6 @@ def write_network(run: Run, network: nn.Module, training: Mapping[str, Any]) -> 
     )
     facts = {**training, CALIBRATION: calibrated.to_dict()}
     save_weights(run.folder.weights, TrainedModel(network, card, facts))
-
-
-def are_inherited(weights: Path) -> bool:
-    """Return whether weights of a file exist and were inherited from a supernet."""
-    return weights.exists() and "inherited" in read_facts(weights)[TRAINING]
 
 
 def _learner(context: RunContext, supernet: Supernet, recipe: Recipe) -> SupernetLearner:

@@ -1,0 +1,1 @@
+"""Tools for research around runs; the core does not import them."""

@@ -1,0 +1,31 @@
+from .config import RunConfig
+from .folder import RunFolder
+from .pipeline import Outcome, describe_architecture, export_run, run_pipeline, train_architecture
+from .progress import SILENT, Report
+from .reading import RunRecords, read_run
+from .settings import EFFORTS
+from .supernets.evolving import Evolved, evolve_space
+from .supernets.family import Member, export_family, train_supernet
+from .supernets.subnet_ranks import Rank, rank_subnets
+
+__all__ = [
+    "EFFORTS",
+    "SILENT",
+    "Evolved",
+    "Member",
+    "Outcome",
+    "Rank",
+    "Report",
+    "RunConfig",
+    "RunFolder",
+    "RunRecords",
+    "describe_architecture",
+    "evolve_space",
+    "export_family",
+    "export_run",
+    "rank_subnets",
+    "read_run",
+    "run_pipeline",
+    "train_architecture",
+    "train_supernet",
+]

@@ -260,7 +260,11 @@ class _Trainer:
     def _with_linear(
         self, racers: list[Racer], rung: Rung, scores: dict[Key, RaceScore]
     ) -> tuple[list[Racer], dict[Key, RaceScore]]:
-        """Add the linear networks to the last rung, whose folds they are fitted on."""
+        """Add the linear networks to the last rung, whose folds they are fitted on.
+
+        They come last: one wins if all others are far behind it. The final training averages the
+        winner with them in any case, unless held-out pixels favour fewer networks.
+        """
         recipe = next(iter(self.task.recipes))
         linear = [Racer(network, recipe) for network in self.task.linear]
         if not linear or self.is_over():
@@ -270,8 +274,9 @@ class _Trainer:
             self.train(linear, rung)
         except _TimeOverError:
             return racers, scores
-        scores = self.scores()
-        return best_first([*racers, *linear], scores), scores
+        fresh = self.scores()
+        joined = best_first(linear, fresh)
+        return [*racers, *joined], scores | {one.key: fresh[one.key] for one in joined}
 
     def _with_late(
         self, racers: list[Racer], rung: Rung, scores: dict[Key, RaceScore]

@@ -156,6 +156,8 @@ Genome SearchSpace::pack(const Json& architecture) const {
         for (const Gene& gene : genes_) {
             if ((gene.group < 0) != global) continue;
             const Json* value = architecture.find(gene.name);
+            if (value == nullptr && gene.absent >= 0)
+                value = &gene.values().all[static_cast<std::size_t>(gene.absent)];
             if (value == nullptr)
                 throw Error("architecture: gene " + quoted(gene.name) + " is missing");
             pack_gene(gene, *value, genome);

@@ -165,7 +165,8 @@ void SpaceReader::read_genes() {
 
 void SpaceReader::read_gene(const Json& item) {
     if (!item.is(Json::Kind::object)) fail("a gene must be an object");
-    known_members(item, "a gene", {"name", "key", "about", "values", "weights", "length", "per"});
+    known_members(item, "a gene",
+                  {"name", "key", "about", "values", "weights", "absent", "length", "per"});
     Gene gene;
     gene.name = member(item, "name", Json::Kind::string, true)->text();
     const Json* key = member(item, "key", Json::Kind::string, false);
@@ -185,6 +186,7 @@ void SpaceReader::read_gene(const Json& item) {
     read_lists(item, gene);
     place_gene(item, gene);
     read_weights(item, gene);
+    read_absent(item, gene);
     space_.genes_.push_back(std::move(gene));
 }
 
@@ -249,6 +251,20 @@ void SpaceReader::read_weights(const Json& item, Gene& gene) const {
             fail(what + "must be whole numbers of 1 to 1000");
         gene.weights.push_back(static_cast<std::uint32_t>(number.numerator()));
     }
+}
+
+// The value that older architectures, which lack the gene, have.
+void SpaceReader::read_absent(const Json& item, Gene& gene) const {
+    const Json* absent = member(item, "absent", Json::Kind::string, false);
+    if (absent == nullptr) return;
+    const std::string what = "gene " + quoted(gene.name) + ": \"absent\" ";
+    if (gene.group >= 0 || gene.length != 0)
+        fail(what + "is for a gene with one value, and not of a layer");
+    const std::vector<Json>& values = gene.values().all;
+    for (std::size_t i = 0; i < values.size(); ++i)
+        if (values[i].is(Json::Kind::string) && values[i].text() == absent->text())
+            gene.absent = static_cast<int>(i);
+    if (gene.absent < 0) fail(what + quoted(absent->text()) + " must be one of its labels");
 }
 
 void SpaceReader::place_gene(const Json& item, Gene& gene) {

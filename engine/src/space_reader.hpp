@@ -33,6 +33,7 @@ class SpaceReader {
     void read_lists(const Json& item, Gene& gene) const;
     void place_gene(const Json& item, Gene& gene);
     void read_weights(const Json& item, Gene& gene) const;
+    void read_absent(const Json& item, Gene& gene) const;
     LayerGroup& group_of(const std::string& depth_gene);
     void lay_out();
     static void decode_blocks(LayerGroup& group);

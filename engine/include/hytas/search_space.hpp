@@ -36,6 +36,7 @@ struct Gene {
     std::vector<Values> lists;           // one an element of a list gene, else one
     std::vector<std::uint32_t> weights;  // of its values when choices are drawn; empty: all alike
     std::size_t length = 0;              // 0: one value; n: a list of n values
+    int absent = -1;       // index of the value of an architecture without the gene; -1: an error
     int group = -1;        // the depth gene's group for a gene of a layer, -1 for a global gene
     std::size_t slot = 0;  // global: its first byte; layer: its place inside a layer
 

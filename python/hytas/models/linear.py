@@ -27,6 +27,10 @@ from hytas.spaces.names import FITS
 Values = NDArray[np.float64]
 ABSENT = -1e4
 """Logit of a class without a training pixel."""
+RATE = 0.1
+"""Of the learning rate, for a skip."""
+LEAD = 4.0
+"""Mean lead of the largest logit of a skip over the mean of all, at first."""
 RIDGES = tuple(10.0**power for power in range(-3, 4))
 """Inverse strengths C of the ridge that cross-validation compares, the strongest ridge first."""
 FOLDS = 3
@@ -219,8 +223,43 @@ class _CentreRow(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """(P, W + P - 1, C) -> (W, C)."""
-        middle = features.shape[0] // 2
-        return features[middle, middle : features.shape[1] - middle]
+        return centre_row(features)
+
+
+def centre_row(features: Tensor) -> Tensor:
+    """Return the features (W, F) of a row of pixels, from those of its strip (P, W + P - 1, F)."""
+    middle = features.shape[0] // 2
+    return features[middle, middle : features.shape[1] - middle]
+
+
+class LinearSkip(nn.Linear):
+    """A matrix whose logits are added to those of a network; it learns at a tenth of the rate."""
+
+    def forward(self, spectra: Tensor) -> Tensor:
+        """(..., bands) -> (..., classes)."""
+        return RATE * super().forward(spectra)
+
+
+@torch.no_grad()
+def begin_skip(skip: LinearSkip, head: nn.Linear, spectra: Tensor, targets: Tensor) -> None:
+    """Start a skip as linear discriminant analysis, and the head next to it at zero.
+
+    Args:
+        skip, head: changed in place.
+        spectra: (N, bands), scaled, of training pixels.
+        targets: (N,) class indices.
+    """
+    values = spectra.double().cpu().numpy()
+    weight, bias = lda(values, targets.cpu().numpy(), skip.out_features)
+    present = bias > ABSENT
+    logits = values @ weight[present].T + bias[present]
+    lead = float((logits.max(axis=1) - logits.mean(axis=1)).mean())
+    scale = LEAD / max(lead, LEAD * 1e-3) / RATE
+    bias[~present] = bias[present].min()
+    skip.weight.copy_(torch.from_numpy(scale * weight))
+    skip.bias.copy_(torch.from_numpy(scale * bias))
+    nn.init.zeros_(head.weight)
+    nn.init.zeros_(head.bias)
 
 
 class MeanNetwork(Network):
@@ -270,7 +309,7 @@ class MeanNetwork(Network):
     def strips(self) -> Strips:
         """Return the parts of the network for whole rows of pixels."""
         strips = as_network(self.network, "scene graph").strips()
-        return Strips(_MeanPixels(self, strips.pixels), _MeanRow(self, strips.row))
+        return Strips(PixelsAndHeads(strips.pixels, self.heads), _MeanRow(self, strips.row))
 
 
 class Shift(nn.Module):
@@ -285,12 +324,12 @@ class Shift(nn.Module):
         return logits + self.bias
 
 
-class _MeanPixels(nn.Module):
-    """The features of a network, and the logits of the linear networks behind them."""
+class PixelsAndHeads(nn.Module):
+    """The features of a network, and behind them the logits of some matrices."""
 
-    def __init__(self, mean: MeanNetwork, pixels: nn.Module) -> None:
+    def __init__(self, pixels: nn.Module, heads: Sequence[nn.Module]) -> None:
         super().__init__()
-        self.pixels, self.heads = pixels, nn.ModuleList(mean.heads)
+        self.pixels, self.heads = pixels, nn.ModuleList(heads)
 
     def forward(self, scaled: Tensor) -> Tensor:
         """(..., bands) -> (..., F + L * C)."""
@@ -298,17 +337,17 @@ class _MeanPixels(nn.Module):
 
 
 class _MeanRow(nn.Module):
-    """The logits of a row of pixels, from the features of `_MeanPixels`."""
+    """The logits of a row of pixels, from the features of `PixelsAndHeads`."""
 
     def __init__(self, mean: MeanNetwork, row: nn.Module) -> None:
         super().__init__()
-        self.mean, self.row, self.centre = mean, row, _CentreRow()
+        self.mean, self.row = mean, row
 
     def forward(self, features: Tensor) -> Tensor:
         """(P, W + P - 1, F + L * C) -> (W, C)."""
         classes, count = len(self.mean.shift.bias), len(self.mean.linear)
         own = features.shape[-1] - count * classes
-        linear = self.centre(features[..., own:])
+        linear = centre_row(features[..., own:])
         logits = [linear[:, k * classes : (k + 1) * classes] for k in range(count)]
         return self.mean.mean_of(self.row(features[..., :own]), logits)
 

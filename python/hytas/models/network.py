@@ -48,6 +48,8 @@ class Network(nn.Module):
     """Whether a pass always runs the same operations of torch on its device, so that a GPU may
     replay the pass. A class that neither draws nor decides in Python sets it to True, and so does
     each class that derives from it; the networks of hytas are repeatable."""
+    fresh = True
+    """Whether a training may start its weights from the data: it has not been trained before."""
     closed_form = False
     """Whether `solve` fits it to training pixels, so that no optimiser step trains it."""
     framed = False
@@ -57,6 +59,11 @@ class Network(nn.Module):
     @property
     def pixel_projection(self) -> nn.Linear | None:
         """The linear map that whitening may set, from the bands of a pixel; None: there is none."""
+        return None
+
+    @property
+    def linear_skip(self) -> nn.Linear | None:
+        """The matrix on the bands of the centre pixel whose logits are added; None without one."""
         return None
 
     def solve(self, patches: Tensor, targets: Tensor) -> None:

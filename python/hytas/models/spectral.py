@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from hytas.errors import InputError
 from hytas.models.blocks import NO_DROP, Drop, Layers
 from hytas.models.layers import LayerNorm, PixelEmbedding, SpectralEmbedding
+from hytas.models.linear import LinearSkip, PixelsAndHeads, centre_of, centre_row
 from hytas.models.network import Network, Strips
 from hytas.models.numberless import shared
 from hytas.models.streams import TokenStream, initialise
@@ -45,6 +46,7 @@ class SpectralTransformer(Network):
             stream without a class token, unless it is read at its centre.
         fusion: cross-layer fusion (CAF) in every stream.
         embed_dim: width E of all tokens.
+        skip: add the logits of a matrix on the bands of the centre pixel.
 
     Input: scaled patches (N, P, P, bands), float. Output: logits (N, classes).
 
@@ -67,6 +69,7 @@ class SpectralTransformer(Network):
         embed_dim: int,
         bands: Layers = NONE,
         pixels: Layers = NONE,
+        skip: bool = False,
         drop: Drop = NO_DROP,
     ) -> None:
         super().__init__()
@@ -90,6 +93,8 @@ class SpectralTransformer(Network):
         heard = self.streams if tokens == PARALLEL else self.streams[-1:]
         self.norms = nn.ModuleDict({name: shared(name, LayerNorm, embed_dim) for name in heard})
         self.joined = len(heard)
+        if skip:
+            self.skip = shared("skip", LinearSkip, shape.bands, shape.classes)
         self.head = shared("head", nn.Linear, embed_dim * len(heard), shape.classes)
         initialise(self)
 
@@ -108,21 +113,31 @@ class SpectralTransformer(Network):
         """The linear map of a pixel's bands, if tokens are pixels."""
         return self.pixel_embed.project if PIXEL in self.streams else None
 
+    @property
+    def linear_skip(self) -> LinearSkip | None:
+        """The matrix on the bands of the centre pixel, if there is one."""
+        return getattr(self, "skip", None)
+
     def seen(self, patches: Tensor) -> Tensor:
         """Return the centre of patches (N, P, P, bands) that the network looks at."""
         return crop(patches, self.patch_size)
 
     def strips(self) -> Strips:
         """Return the parts of the network for whole rows of pixels."""
-        return Strips(_SharedPixels(self), _Row(self))
+        pixels, row = _SharedPixels(self), _Row(self)
+        if self.linear_skip is None:
+            return Strips(pixels, row)
+        return Strips(PixelsAndHeads(pixels, [self.linear_skip]), _SkipRow(self, row))
 
     def forward(self, patches: Tensor) -> Tensor:
         """(N, P, P, bands) -> (N, classes)."""
         patches = self.seen(patches)
-        return self.classify(
+        logits = self.classify(
             self.band_embed(patches) if BAND in self.streams else None,
             self.pixel_embed(patches) if PIXEL in self.streams else None,
         )
+        skip = self.linear_skip
+        return logits if skip is None else logits + skip(centre_of(patches))
 
     def classify(self, bands: Tensor | None, pixels: Tensor | None) -> Tensor:
         """Map band tokens (N, B, E) and pixel tokens (N, P * P, E), if there are any, to logits."""
@@ -165,6 +180,19 @@ class _SharedPixels(nn.Module):
             return scaled
         projected: Tensor = self.project(scaled)
         return torch.cat([scaled, projected], dim=-1) if self.keep_bands else projected
+
+
+class _SkipRow(nn.Module):
+    """The logits of a row of pixels, with those of the centre pixels that stand last."""
+
+    def __init__(self, network: SpectralTransformer, row: nn.Module) -> None:
+        super().__init__()
+        self.row, self.classes = row, network.head.out_features
+
+    def forward(self, features: Tensor) -> Tensor:
+        """(P, W + P - 1, F + C) -> (W, C)."""
+        logits: Tensor = self.row(features[..., : -self.classes])
+        return logits + centre_row(features[..., -self.classes :])
 
 
 class _Row(nn.Module):

@@ -51,6 +51,7 @@ def _wide(architecture: Architecture, shape: InputShape, drop: Drop) -> nn.Modul
         embed_dim=architecture["embed_dim"],
         bands=_layers(architecture, "band"),
         pixels=_layers(architecture, "pixel"),
+        skip=architecture.get("skip", "none") == "linear",
         drop=drop,
     )
 

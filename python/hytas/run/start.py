@@ -159,7 +159,7 @@ class Start:
         """Load the model's weights and freeze those that are not fine-tuned."""
         network.load_state_dict(self.model.network.state_dict())
         if isinstance(network, Network):
-            network.closed_form = False  # fitted anew, it would lose what the model has learned
+            network.fresh = False  # fitted anew, it would lose what the model has learned
         _freeze(network, tuned)
 
     @property

@@ -99,7 +99,8 @@ def budget_of_network(budget: Budget, space: SearchSpace, shape: Shape) -> Budge
     texts = []
     for name, lower, upper in budget.bounds:
         more = 0 if name in LARGEST else costs[1][name] - costs[0][name]
-        unit = {"bytes": "B", "count": ""}.get(space.cost_units[name], "ns")
+        timed = name.startswith("latency@")
+        unit = "ns" if timed else "B" if space.cost_units[name] == "bytes" else ""
         texts.append(
             f"{lower}{unit}..{max(lower, upper - more)}{unit}-{name.removeprefix('bytes_')}"
         )

@@ -72,7 +72,9 @@ def describe_kind(architecture: Mapping[str, Any]) -> str:
     gate = "gated " if genes[f"{stream}_gate"] == "yes" else ""
     mixing = f"{gate}{'MLP' if mixer == 'none' else mixer}"
     side = genes["patch"]
-    return f"{_TOKENS.get(genes['tokens'], genes['tokens'])} {side}x{side}, {mixing}, {layers}"
+    skip = ", linear skip" if genes.get("skip") == "linear" else ""
+    tokens = _TOKENS.get(genes["tokens"], genes["tokens"])
+    return f"{tokens} {side}x{side}, {mixing}, {layers}{skip}"
 
 
 def mlp_width(embed_dim: int, mlp_ratio: float) -> int:

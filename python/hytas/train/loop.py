@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from hytas.errors import InputError
 from hytas.machine import arithmetic
 from hytas.models import Network
+from hytas.models.linear import LinearSkip, begin_skip, centre_of
 from hytas.train.augment import random_order
 from hytas.train.captured import captured_steps
 from hytas.train.checkpoint import load_checkpoint, save_checkpoint
@@ -99,7 +100,7 @@ def train(
         LostProcessError: another of the processes has ended.
     """
     device = torch.device(device)
-    if isinstance(trained, Network) and trained.closed_form:
+    if isinstance(trained, Network) and trained.closed_form and trained.fresh:
         return _solve(trained, training, validation, device, checkpoint if keep else None, progress)
     learner = OneNetwork(trained.to(device)) if isinstance(trained, nn.Module) else trained
     devices = [device] if device.type == "cuda" else []
@@ -125,9 +126,7 @@ def _solve(
     """Fit a network in closed form, which counts as one epoch."""
     started = time.monotonic()
     learner = OneNetwork(network.to(device))
-    parts = (training.batch(part, device) for part in training.positions(device))
-    patches, targets = zip(*((network.seen(p), t) for p, t in parts), strict=True)
-    network.solve(torch.cat(patches), torch.cat(targets))
+    network.solve(*_seen(network, training, device))
     loss, *_ = evaluate(learner.watched(), learner.weights, training, device, ALONE)
     held = evaluate(learner.watched(), learner.weights, validation, device, ALONE)
     assert loss is not None
@@ -139,6 +138,23 @@ def _solve(
         save_checkpoint(checkpoint, state)
     progress(state.history[-1])
     return TrainingResult(tuple(state.history), 1, False)
+
+
+def _begin_skip(network: nn.Module, training: LabelledPixels, device: torch.device) -> None:
+    """Start the linear skip of a new network from the training pixels, if it has one."""
+    skip = network.linear_skip if isinstance(network, Network) and network.fresh else None
+    if isinstance(skip, LinearSkip):
+        patches, targets = _seen(network, training, device)
+        begin_skip(skip, getattr(network, network.readout), centre_of(patches), targets)
+
+
+def _seen(
+    network: Network, training: LabelledPixels, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Return the patches of all training pixels, as far as a network looks at them, and classes."""
+    parts = (training.batch(part, device) for part in training.positions(device))
+    patches, targets = zip(*((network.seen(p), t) for p, t in parts), strict=True)
+    return torch.cat(patches), torch.cat(targets)
 
 
 def _train(
@@ -153,6 +169,8 @@ def _train(
     with course.processes.copy_of(checkpoint) as kept:
         if recipe.whitened and kept is None:
             learner.prepare(_some_patches(training, course.seed), course.seed)
+        if kept is None and isinstance(learner, OneNetwork):
+            _begin_skip(learner.network, training, device)
         state = TrainingState.of(learner.weights)
         cover(learner, state, learner.watched())
         if kept is not None:
@@ -186,6 +204,8 @@ def _train(
     if state.history and not gives_numbers(learner.watched(), state.best, training, device):
         raise _diverged(course, state.history[-1])  # in its last step
     learner.take(state.best)
+    if isinstance(learner, OneNetwork) and isinstance(learner.network, Network):
+        learner.network.fresh = False
     return TrainingResult(tuple(state.history), state.best_epoch, len(state.history) < epochs)
 
 

@@ -75,7 +75,7 @@ def test_with_many_neighbours_fewer_pixels_are_compared(
 
 def test_the_temperature_that_ships_is_that_of_the_records(scene: Scene, finished: Path) -> None:
     with open_run(finished, replace(CONFIG, seeds=2), scene, "cpu", Report()) as run:
-        found = stage.decide_for(run)
+        _, _, found = stage.decide_for(run)
     model = load_weights(finished / "weights.safetensors")
     assert model.card.temperature == found.calibration.temperature != 1
     assert model.training["self_training"] == found.self_training.to_dict()

@@ -222,11 +222,11 @@ def test_fits_before_the_search_are_compared_with_the_winner_too(
     files = RunFolder(folder)
     with EvaluationStore(files.evaluations) as store:
         votes = store.votes()
-        assert len(fitted) == len(votes) + 2  # after the search for the test alone
+        assert len(fitted) == 2 * len(votes) + 4  # all four for the test, two more on held-out pixels
         store.replace_votes(replace(one, held_out=one.held_out[:-2]) for one in votes)
     files.manifest.record([files.evaluations])
     (folder / "references.json").unlink()
     run_pipeline(asked, fields(), folder, device="cpu")
     again = json.loads((folder / "references.json").read_text())
-    assert len(fitted) == 2 * (len(votes) + 2)
+    assert len(fitted) == 4 * len(votes) + 8
     assert again["validation"] == first["validation"]

@@ -454,6 +454,8 @@ class _Trainer:
             yield from run_trials(self.task, trials, rung, self.workers, self.pixels)
 
     def _announce(self, racers: Sequence[Racer], steps: int, folds: int) -> str:
+        if racers[0].finalist in self.task.linear:
+            return f"race: {len(racers)} linear networks, fitted on {folds} folds"
         recipes = list(dict.fromkeys(racer.recipe for racer in racers))
         finalists = len({racer.finalist.id for racer in racers})
         names = " and ".join([", ".join(recipes[:-1]), recipes[-1]])

@@ -42,15 +42,12 @@ class Network(nn.Module):
 
     readout = "head"
     """Name of the layer that gives the logits."""
-    joined = 1
-    """Tokens that the read-out reads one after the other."""
     repeatable = False
     """Whether a pass always runs the same operations of torch on its device, so that a GPU may
     replay the pass. A class that neither draws nor decides in Python sets it to True, and so does
     each class that derives from it; the networks of hytas are repeatable."""
-    framed = False
-    """Whether the network runs with parameters of other sizes, padded with zeros, by name. All its
-    parameters then start by the initializers of `hytas.models.streams`."""
+    starts_by_streams = False
+    """Whether all parameters start by the initializers of `hytas.models.streams`."""
 
     @property
     def pixel_projection(self) -> nn.Linear | None:
@@ -66,7 +63,7 @@ class Network(nn.Module):
 
         A network that does not name them all starts, for the proxies, as it constructs itself.
         """
-        return initializers_of(self) if self.framed else {}
+        return initializers_of(self) if self.starts_by_streams else {}
 
     def strips(self) -> Strips:
         """Return the parts of the network for whole rows of pixels (the scene graph).

@@ -148,11 +148,10 @@ def tests(bench: Bench) -> None:
 
 
 def scores(bench: Bench) -> None:
-    """A search by DSS as a run does it, and its last candidates alone in one process."""
+    """A search by DSS as a run does it."""
     from hytas.proxies import Evaluator, with_workers
 
     shape, (population, generations) = bench.prepared.shape, bench.size.search
-    last: list[dict[str, Any]] = []
     for device in dict.fromkeys([bench.device, "cpu"]):
         with bench.attempt(f"search on {device}"):
             evaluator = Evaluator("dss", shape, device=device)
@@ -160,21 +159,13 @@ def scores(bench: Bench) -> None:
             # A run searches by DSS on the CPU, with all cores.
             with with_workers(evaluator, None) as scorer:
                 begun = time.perf_counter()
-                found = evolved(shape, scorer, population, generations)
+                evolved(shape, scorer, population, generations)
                 title = f"search, {population * generations} candidates of 100K-params by DSS"
                 bench.put(title, device, time.perf_counter() - begun, "s", "less")
-            last = last or found[-5 * population :]
-            alone = Evaluator("dss", shape, device=device)
-            alone.score(last[:2])
-            begun = time.perf_counter()
-            alone.score(last)
-            rate = len(last) / (time.perf_counter() - begun)
-            title = f"DSS, {len(last)} evolved candidates in one process"
-            bench.put(title, device, rate, "a second")
 
 
-def evolved(shape: Any, scorer: Any, population: int, generations: int) -> list[dict[str, Any]]:
-    """The candidates of a search by DSS, in their order."""
+def evolved(shape: Any, scorer: Any, population: int, generations: int) -> None:
+    """Search by DSS."""
     from hytas import Feasible
     from hytas.search import EvaluationStore, SearchSettings, search
     from hytas.spaces import open_space
@@ -190,7 +181,6 @@ def evolved(shape: Any, scorer: Any, population: int, generations: int) -> list[
         EvaluationStore(Path(folder) / "evaluations.sqlite") as store,
     ):
         search(feasible, scorer, by_score, settings, store)
-        return [item.architecture for item in store.evaluations()]
 
 
 def training(bench: Bench) -> None:

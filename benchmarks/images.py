@@ -173,9 +173,9 @@ def beside_plain(count: int) -> None:
             value = evaluator.score([architecture])[0]["scores"][proxy]
             ours.append(time.process_time() - began)
             began = time.process_time()
-            start = start_of([architecture], shape(), pool)
+            start = start_of(architecture, shape(), pool)
             network = build_network(architecture, shape()).eval()
-            network.load_state_dict({name: value[0] for name, value in start.values.items()})
+            network.load_state_dict(start.values)
             expected = formula(network, tensors)
             plain.append(time.process_time() - began)
             apart.append(abs(value / expected - 1.0))

@@ -38,7 +38,7 @@ def build(
     """
     pool = Pool(seed, torch.device("cpu"), dtype)
     architecture = {"space": "hytas", **architecture}
-    start = start_of([architecture], shape, pool, init)
+    start = start_of(architecture, shape, pool, init)
     network = load(architecture, shape, dtype, start.signed(sign))
     if patches is not None:
         twin = start.perturbed(start.signed(sign))
@@ -53,11 +53,11 @@ def load(
     dtype: torch.dtype,
     values: Mapping[str, Tensor],
 ) -> SpectralTransformer:
-    """The shipped network with the weights `values`, (1, ...) each."""
+    """The shipped network with the weights `values`."""
     network = build_network(architecture, shape).to(dtype)
     assert isinstance(network, SpectralTransformer)
     network.shape = shape
-    network.load_state_dict({name: value[0] for name, value in values.items()})
+    network.load_state_dict(values)
     return network.eval()
 
 

@@ -24,7 +24,7 @@ from hytas.models.blocks import NO_DROP, Block
 from hytas.models.layers import Attention, CrossLayerFusion, SpectralEmbedding
 from hytas.proxies import Evaluator
 from hytas.proxies.initial import Pool, Source, Start
-from hytas.proxies.passes import score_networks
+from hytas.proxies.passes import score_network
 
 WIDTH, DEPTH, RATIO = 360, 10, 6
 DEVIATION = 0.02
@@ -145,9 +145,8 @@ def released_start(
         if n.endswith(("fc1.bias", "fc2.bias", "proj.bias", "head.bias"))
     }
     values = {name: value.to(dtype) for name, value in (values | zeros).items()}
-    values = {name: value[None] for name, value in values.items()}
     pool = Pool(0, torch.device("cpu"), dtype)  # of noise, which no proxy here reads
-    return Start(network, values, [Source(pool, {})])
+    return Start(network, values, Source(pool, {}))
 
 
 @lru_cache(maxsize=4)
@@ -165,7 +164,7 @@ def score(
     found = []
     for each in architectures:
         start = released_start(each, scorer.shape, seed, dtype)
-        found += score_networks(start, scorer.specs, scorer.setting)
+        found.append(score_network(start, scorer.specs, scorer.setting))
     return found
 
 

@@ -115,14 +115,14 @@ def test_a_network_short_of_memory_is_tried_with_recomputation(
     error, shape, batch, monkeypatch
 ) -> None:
     expected = scored(SMALL[:1], shape, batch, "snip")[0]["snip"]
-    score_networks = evaluator.score_networks
+    score_network = evaluator.score_network
 
     def short_of_memory(start, specs, setting):
         if setting.memory:
             raise error
-        return score_networks(start, specs, setting)
+        return score_network(start, specs, setting)
 
-    monkeypatch.setattr(evaluator, "score_networks", short_of_memory)
+    monkeypatch.setattr(evaluator, "score_network", short_of_memory)
     found = scored(SMALL[:1], shape, batch, "snip")[0]["snip"]
     assert found == pytest.approx(expected, rel=1e-5)
 
@@ -138,13 +138,19 @@ def test_only_the_proxy_at_fault_loses_its_score(shape, batch, monkeypatch) -> N
     assert result["scores"]["snip"] == scored(SMALL[:1], shape, batch, "snip", seed=0)[0]["snip"]
 
 
+def test_a_proxy_of_layers_returns_a_number(shape, batch, monkeypatch) -> None:
+    monkeypatch.setitem(PROXIES, "rows", Proxy(lambda layer: layer.grad.norm(dim=1)))
+    (result,) = Evaluator("rows", shape, batch=batch).score(SMALL[:1])
+    assert result["reasons"]["rows"].endswith("for a layer, not one number")
+
+
 @pytest.mark.parametrize("proxies", ["huge", "huge,beyond", "huge,broken"])
 def test_overflow_is_computed_again_in_float64(proxies, shape, batch, monkeypatch) -> None:
     def huge(layer):
-        return (layer.weight.square().sum((1, 2)) * 0 + 1e30) * 1e30
+        return (layer.weight.square().sum() * 0 + 1e30) * 1e30
 
     def beyond(layer):
-        return layer.weight.double().square().sum((1, 2)) * math.inf
+        return layer.weight.double().square().sum() * math.inf
 
     def broken(layer):
         raise RuntimeError("no such layer")

@@ -101,10 +101,10 @@ def test_a_foreign_network_is_scored_by_the_formulas(irregular, shape, batch, mo
     (result,) = scorer.score([architecture])
     assert not result["reasons"]
 
-    start = start_of([architecture], shape, scorer.setting.pool)
+    start = start_of(architecture, shape, scorer.setting.pool)
     network = start.network
     for name, parameter in network.named_parameters():
-        parameter.data = start.values[name][0]
+        parameter.data = start.values[name]
     kinds = [layer.kind for layer in layers_of(network.named_modules(), 4)]
     assert kinds == ["embed", "qkv", "qkv", "qkv", "proj", "fc1", "fc2", "head"]
     assert torch.equal(network.shift, (torch.arange(12) / 12).double())
@@ -117,7 +117,7 @@ def test_a_foreign_network_is_scored_by_the_formulas(irregular, shape, batch, mo
     assert result["scores"]["params"] == sum(p.numel() for p in network.parameters())
     assert result["scores"]["macs"] > 0
     # It names no initializers, so it starts as it initialises itself.
-    assert not start.shared
+    assert not start.keys
 
 
 def test_overflow_and_faults_are_recorded_there_too(wide_shape, wide_batch) -> None:

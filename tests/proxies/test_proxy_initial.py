@@ -8,7 +8,7 @@ import torch
 from small_networks import SMALL, WIDE
 from torch import nn
 
-from hytas.models import Network, build_network, outline
+from hytas.models import Network, build_network, skeletons
 from hytas.models.layers import Initializer
 from hytas.models.table import NETWORKS
 from hytas.proxies import PROXIES, Evaluator, initial, passes
@@ -22,8 +22,7 @@ def pool(seed: int = 0) -> Pool:
 
 
 def values_of(architecture, shape, draws, init) -> dict[str, torch.Tensor]:
-    start = start_of([architecture], shape, draws, init)
-    return {name: value[0] for name, value in start.values.items()}
+    return start_of(architecture, shape, draws, init).values
 
 
 def test_draws_depend_on_seed_and_name_alone() -> None:
@@ -99,7 +98,7 @@ def test_scoring_leaves_the_weights_as_they_were(wide_shape, wide_batch) -> None
 
 
 def test_the_twin_has_noise_on_every_linear_weight(wide_shape) -> None:
-    start = start_of([WIDE[3]], wide_shape, pool())
+    start = start_of(WIDE[3], wide_shape, pool())
     twin = start.perturbed(start.values)
     modules = dict(start.network.named_modules())
     for name, value in start.values.items():
@@ -114,7 +113,7 @@ def test_the_twin_has_noise_on_every_linear_weight(wide_shape) -> None:
 
 
 def test_the_sign_step_leaves_what_it_is_told_to(wide_shape) -> None:
-    start = start_of([WIDE[3]], wide_shape, pool())
+    start = start_of(WIDE[3], wide_shape, pool())
     assert start.signed("none") is start.values
     for name, value in start.signed("weights").items():
         assert torch.equal(value, start.values[name].abs())
@@ -129,9 +128,9 @@ def test_norms_of_shared_weights_are_taken_once(proxy, shape, monkeypatch) -> No
     taken = []
     nuclear_norms = passes.nuclear_norms
 
-    def counting(stacks, real):
-        taken.append(len(stacks))
-        return nuclear_norms(stacks, real)
+    def counting(matrices):
+        taken.append(len(matrices))
+        return nuclear_norms(matrices)
 
     monkeypatch.setattr(passes, "nuclear_norms", counting)
     scorer = Evaluator([proxy, "dss:parts=msa"], shape, seed=5)
@@ -206,7 +205,7 @@ def test_a_network_that_reads_its_numbers_when_it_is_built_is_scored(
 def test_modules_and_cuts_that_are_forgotten_are_made_again(wide_shape, monkeypatch) -> None:
     names = ["dss", "synflow:terms=absolute"]
     expected = [each["scores"] for each in Evaluator(names, wide_shape).score(WIDE)]
-    monkeypatch.setattr(outline, "MOST_KNOWN", 1)
+    monkeypatch.setattr(skeletons, "MOST_KNOWN", 1)
     monkeypatch.setattr(initial, "CUT_BYTES", 1)
     found = Evaluator(names, wide_shape).score([*WIDE, *WIDE[::-1]])
     assert [each["scores"] for each in found] == [*expected, *expected[::-1]]

@@ -18,9 +18,9 @@ def scored(names: str, shape, batch) -> tuple[dict[str, float], nn.Module]:
     scorer = Evaluator(names, shape, batch=batch, precision="float64")
     (result,) = scorer.score([SMALL[0]])
     assert not result["reasons"]
-    start = start_of([SMALL[0]], shape, scorer.setting.pool)
+    start = start_of(SMALL[0], shape, scorer.setting.pool)
     network = build_network(SMALL[0], shape).double().eval()
-    network.load_state_dict({name: value[0] for name, value in start.values.items()})
+    network.load_state_dict(start.values)
     for stream in network.token_streams.values():
         stream.observer = lambda _: None  # it computes all tokens then, as these proxies see them
     return result["scores"], network

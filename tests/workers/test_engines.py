@@ -216,16 +216,6 @@ def test_a_small_search_starts_no_process_and_a_large_one_does(
         assert [one["scores"] for part in parts for one in part] == expected
 
 
-def test_kinds_are_scored_in_parallel_as_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hytas.proxies.evaluator.LEAST_BATCH", {"cpu": 2})
-    evaluator, asked = Evaluator("dss,params", SHAPE), architectures(12) * 2
-    assert any(len(indices) > 1 for indices in evaluator.batches(asked))
-    expected = [one["scores"] for one in evaluator.score(asked)]
-    with ThreadPoolExecutor(1) as threads:  # which see the constant that was changed
-        scorer = ParallelEvaluator(evaluator, ExecutorWorkers(threads))
-        assert [one["scores"] for one in scorer.score(asked)] == expected
-
-
 def test_processes_start_where_they_save_more_than_they_take(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hytas.errors import InputError
-from hytas.models.layers import Attention, LayerNorm, depthwise, held, over_grid
+from hytas.models.layers import Attention, depthwise, held, over_grid
 from hytas.models.numberless import shared
 from hytas.models.positions import RelativePositions
 from hytas.spaces import mlp_width
@@ -113,9 +113,9 @@ class Block(Layer):
     def __init__(self, embed_dim: int, attention: Attention, mlp_ratio: float, drop: Drop) -> None:
         super().__init__(drop)
         hidden = mlp_width(embed_dim, mlp_ratio)
-        self.norm1 = LayerNorm(embed_dim)
+        self.norm1 = nn.LayerNorm(embed_dim)
         self.attention = attention
-        self.norm2 = LayerNorm(embed_dim)
+        self.norm2 = nn.LayerNorm(embed_dim)
         self.fc1 = nn.Linear(embed_dim, hidden)
         self.fc2 = nn.Linear(hidden, embed_dim)
 
@@ -162,13 +162,13 @@ class MixerBlock(Layer):
             raise InputError("mixer", mixer, f"must be one of {', '.join(MIXERS)}")
         inner = mlp_width(embed_dim, expansion)
         self.grid = tuple(grid)
-        self.norm1 = LayerNorm(embed_dim)
+        self.norm1 = nn.LayerNorm(embed_dim)
         self.fc1 = nn.Linear(embed_dim, inner, bias=False)
         self.gate = nn.Linear(embed_dim, inner, bias=False) if gate else None
         self.attention = Attention(inner, heads) if mixer == ATTENTION else None
         kernel = KERNELS.get(mixer)
         self.near = depthwise(inner, kernel, len(self.grid)) if kernel else None
-        self.norm2 = LayerNorm(inner)
+        self.norm2 = nn.LayerNorm(inner)
         self.fc2 = nn.Linear(inner, embed_dim, bias=False)
 
     def forward(self, tokens: Tensor, read: slice | None = None) -> Tensor:

@@ -235,31 +235,6 @@ def _gradient(of: str, inputs: Tensor, weight: Tensor, grad: Tensor) -> Tensor:
     return gradient
 
 
-class LayerNorm(nn.LayerNorm):
-    """Layer normalisation whose input may be padded with zeros: it reads the first `width` values.
-
-    Its weight and bias are then zero beyond them, and so are its output and its gradient. Sizes are
-    read of the input, so one module serves parameters of any width.
-
-    Attributes:
-        width: values that are not padding, a scalar; None where all are.
-    """
-
-    width: Tensor | None = None
-
-    def forward(self, values: Tensor) -> Tensor:
-        """(..., E) -> (..., E)."""
-        size = values.shape[-1:]
-        if self.width is None:
-            return F.layer_norm(values, size, self.weight, self.bias, self.eps)
-        own = (torch.arange(size[0], device=values.device) < self.width).to(values.dtype)
-        mean = (values * own).sum(-1, keepdim=True) / self.width
-        centred = (values - mean) * own
-        variance = centred.square().sum(-1, keepdim=True) / self.width
-        normed = centred * torch.rsqrt(variance + self.eps)
-        return normed * self.weight + self.bias
-
-
 class BandConvolution(nn.Conv1d):
     """A convolution over bands without padding; on a GPU one product, which needs no plan."""
 
@@ -346,7 +321,7 @@ class QueryKeyValue(nn.Linear):
     """
 
     def forward(  # type: ignore[override]
-        self, tokens: Tensor, asking: Tensor, scale: float | Tensor
+        self, tokens: Tensor, asking: Tensor, scale: float
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Tokens (N, T, E), those that ask (N, Q, E) -> (N, Q, q), (N, T, q), (N, T, q).
 
@@ -398,7 +373,7 @@ class Attention(nn.Module):
         super().__init__()
         self.heads = heads
         self.head_dim = head_dim or embed_dim // heads
-        self.scale: float | Tensor = self.head_dim**-0.5
+        self.scale: float = self.head_dim**-0.5
         inner = heads * self.head_dim
         self.qkv = QueryKeyValue(embed_dim, 3 * inner, bias=head_dim is not None)
         self.proj = nn.Linear(inner, embed_dim)

@@ -42,8 +42,6 @@ class Network(nn.Module):
 
     readout = "head"
     """Name of the layer that gives the logits."""
-    joined = 1
-    """Tokens that the read-out reads one after the other."""
     repeatable = False
     """Whether a pass always runs the same operations of torch on its device, so that a GPU may
     replay the pass. A class that neither draws nor decides in Python sets it to True, and so does
@@ -52,9 +50,8 @@ class Network(nn.Module):
     """Whether a training may start its weights from the data: it has not been trained before."""
     closed_form = False
     """Whether `solve` fits it to training pixels, so that no optimiser step trains it."""
-    framed = False
-    """Whether the network runs with parameters of other sizes, padded with zeros, by name. All its
-    parameters then start by the initializers of `hytas.models.streams`."""
+    starts_by_streams = False
+    """Whether all parameters start by the initializers of `hytas.models.streams`."""
 
     @property
     def pixel_projection(self) -> nn.Linear | None:
@@ -84,7 +81,7 @@ class Network(nn.Module):
 
         A network that does not name them all starts, for the proxies, as it constructs itself.
         """
-        return initializers_of(self) if self.framed else {}
+        return initializers_of(self) if self.starts_by_streams else {}
 
     def strips(self) -> Strips:
         """Return the parts of the network for whole rows of pixels (the scene graph).

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from hytas.models.blocks import NO_DROP, Block, Drop, of_layer, through_stages
-from hytas.models.layers import Attention, LayerNorm, Placed
+from hytas.models.layers import Attention, Placed
 from hytas.models.network import Network
 from hytas.models.streams import initialise
 from hytas.models.vit import PatchEmbedding, class_first
@@ -66,7 +66,7 @@ class PoolingTransformer(Network):
     Input: scaled images (N, H, W, channels), float. Output: logits (N, classes).
     """
 
-    framed = True
+    starts_by_streams = True
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class PoolingTransformer(Network):
                     for layer in range(count)
                 )
             )
-        self.norm = LayerNorm(widths[-1])
+        self.norm = nn.LayerNorm(widths[-1])
         self.head = nn.Linear(widths[-1], shape.classes)
         initialise(self)
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from hytas.errors import InputError
 from hytas.models.blocks import NO_DROP, Drop, Layers
-from hytas.models.layers import LayerNorm, PixelEmbedding, SpectralEmbedding
+from hytas.models.layers import PixelEmbedding, SpectralEmbedding
 from hytas.models.linear import LinearSkip, PixelsAndHeads, centre_of, centre_row
 from hytas.models.network import Network, Strips
 from hytas.models.numberless import shared
@@ -54,7 +54,7 @@ class SpectralTransformer(Network):
         InputError: other tokens or pooling than these, or a patch without a centre.
     """
 
-    framed = True
+    starts_by_streams = True
 
     def __init__(
         self,
@@ -91,8 +91,7 @@ class SpectralTransformer(Network):
             square, read = (patch_size, patch_size), self._read(PIXEL, pixels.attends)
             self.pixel_stream = TokenStream(square, embed_dim, pixels, fusion, drop, read)
         heard = self.streams if tokens == PARALLEL else self.streams[-1:]
-        self.norms = nn.ModuleDict({name: shared(name, LayerNorm, embed_dim) for name in heard})
-        self.joined = len(heard)
+        self.norms = nn.ModuleDict({name: shared(name, nn.LayerNorm, embed_dim) for name in heard})
         if skip:
             self.skip = shared("skip", LinearSkip, shape.bands, shape.classes)
         self.head = shared("head", nn.Linear, embed_dim * len(heard), shape.classes)

@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hytas.models.blocks import NO_DROP, Block, Drop, of_layer, through_stages
-from hytas.models.layers import LayerNorm
 from hytas.models.network import Network
 from hytas.models.positions import WindowAttention
 from hytas.models.streams import initialise
@@ -44,7 +43,7 @@ class Merge(nn.Module):
     def __init__(self, side: int, embed_dim: int) -> None:
         super().__init__()
         self.side = side
-        self.norm = LayerNorm(4 * embed_dim)
+        self.norm = nn.LayerNorm(4 * embed_dim)
         self.embed = nn.Linear(4 * embed_dim, 2 * embed_dim, bias=False)
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -68,7 +67,7 @@ class WindowTransformer(Network):
     Input: scaled images (N, H, W, channels), float. Output: logits (N, classes).
     """
 
-    framed = True
+    starts_by_streams = True
 
     def __init__(
         self,
@@ -80,7 +79,7 @@ class WindowTransformer(Network):
     ) -> None:
         super().__init__()
         self.patch_embed = PatchEmbedding(shape, embed_dim)
-        self.embed_norm = LayerNorm(embed_dim)
+        self.embed_norm = nn.LayerNorm(embed_dim)
         self.stages = nn.ModuleList()
         self.merges = nn.ModuleList()
         side, width, done = shape.grid, embed_dim, 0
@@ -96,7 +95,7 @@ class WindowTransformer(Network):
                 layers.append(Block(width, attention, ratio, of_layer(drop, done + layer, total)))
             self.stages.append(layers)
             done += len(layers)
-        self.norm = LayerNorm(width)
+        self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, shape.classes)
         initialise(self)
 

@@ -139,46 +139,8 @@ NETWORKS: dict[str, Callable[[Architecture, Any, Drop], nn.Module]] = {
     "pit-small": _pit,
     "s3": _s3,
 }
+BUILT_IN = frozenset(NETWORKS)
 fill("network", NETWORKS)
-
-
-# search space -> genes in which networks of one kind may differ: those of widths, heads and depths.
-FREE: dict[str, frozenset[str]] = {
-    "hytas": frozenset({"depth", "embed_dim", "num_heads", "mlp_ratio"}),
-    **dict.fromkeys(
-        ("hytas-wide", "hytas-tiny"),
-        frozenset(
-            {
-                *("embed_dim", "band_width", "band_heads", "band_depth", "band_mlp"),
-                *("pixel_heads", "pixel_depth", "pixel_mlp"),
-            }
-        ),
-    ),
-    **dict.fromkeys(
-        ("autoformer", *(f"autoformer-{size}" for size in ("mini", "tiny", "small", "base"))),
-        frozenset({"depth", "embed_dim", "num_heads", "mlp_ratio"}),
-    ),
-    **dict.fromkeys(("pit-tiny", "pit-xs", "pit-small"), frozenset({"mlp_ratio"})),
-    "s3": frozenset(
-        f"{gene}_{stage}" for gene in ("num_heads", "mlp_ratio") for stage in range(1, 5)
-    ),
-}
-LARGEST = ("band_width", "patch")
-"""Free genes, besides depths, that change a network's operations: the largest stands for all,
-and smaller ones are padded with zeros."""
-
-
-def free_genes(architecture: Architecture, labelled: bool = False) -> frozenset[str]:
-    """Return the genes in which networks that run as one batch may differ from this one.
-
-    Args:
-        labelled: whether the networks see labelled patches. If not, a band token may be of a
-            smaller patch.
-    """
-    space = architecture.get("space")
-    free = FREE.get(str(space), frozenset())
-    small = not labelled and architecture.get("tokens") == BAND
-    return free | {"patch"} if small else free
 
 
 def _no_network(space: object) -> InputError:

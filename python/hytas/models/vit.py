@@ -7,7 +7,6 @@ from torch import Tensor, nn
 
 from hytas.errors import InputError
 from hytas.models.blocks import NO_DROP, Drop, Layers
-from hytas.models.layers import LayerNorm
 from hytas.models.network import Network
 from hytas.models.streams import TokenStream, initialise
 from hytas.spaces.shape import ImageShape
@@ -46,7 +45,7 @@ class VisionTransformer(Network):
     Input: scaled images (N, H, W, channels), float. Output: logits (N, classes).
     """
 
-    framed = True
+    starts_by_streams = True
 
     def __init__(
         self,
@@ -64,7 +63,7 @@ class VisionTransformer(Network):
         read = slice(0, 1) if pooling == CLASS else slice(1, None)
         self.patch_embed = PatchEmbedding(shape, embed_dim)
         self.stream = TokenStream((side, side), embed_dim, layers, False, drop, read)
-        self.norm = LayerNorm(embed_dim)
+        self.norm = nn.LayerNorm(embed_dim)
         self.head = nn.Linear(embed_dim, shape.classes)
         initialise(self)
 

@@ -26,9 +26,9 @@ class _Recorded(Tally):
     def visit(self, record: LayerRecord) -> None:
         """Add a layer's contribution, and keep it."""
         if record.kind in self.kinds:
-            before = sum(float(part[0]) for part in self.parts.values())
+            before = sum(map(float, self.parts.values()))
             super().visit(record)
-            after = sum(float(part[0]) for part in self.parts.values())
+            after = sum(map(float, self.parts.values()))
             self.layers.append((record.name, after - before))
 
 
@@ -48,7 +48,7 @@ def layer_scores(
     pool = Pool(seed, device, torch.float32)
     ones = torch.ones(1, shape.patch_size, shape.patch_size, shape.bands)
     setting = Setting(pool, shape.classes, None, ones, activation_memory(device))
-    start = start_of([genes_only(architecture)], shape, pool, labelled=False)
+    start = start_of(genes_only(architecture), shape, pool)
     tally = _Recorded(spec)
     probe = Probe(start, shape.classes)
     ones_pass(probe, start, spec.options["sign"], [tally], setting)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,11 @@ from torch import Tensor, nn
 
 from hytas.errors import InputError, is_out_of_memory, one_line
 from hytas.machine import PRECISIONS, arithmetic, choose_device, one_thread_on_cpu
-from hytas.models.outline import Outlines, kind_of
-from hytas.models.table import build_network, free_genes
+from hytas.models.skeletons import Skeletons
+from hytas.models.table import build_network
 from hytas.proxies.initial import INITS, Pool, start_of
 from hytas.proxies.no_pass import needs_supernet
-from hytas.proxies.passes import Setting, activation_memory, score_networks
-from hytas.proxies.probe import TooLargeError
+from hytas.proxies.passes import Setting, activation_memory, score_network
 from hytas.proxies.spec import (
     ProxySpec,
     Scores,
@@ -31,7 +30,6 @@ from hytas.proxies.spec import (
     record_score,
 )
 from hytas.proxies.table import NETWORK
-from hytas.spaces.costs import cost
 from hytas.spaces.genes import genes_only
 from hytas.spaces.shape import Shape
 
@@ -41,11 +39,6 @@ if TYPE_CHECKING:
 Batch = tuple[Any, Any]
 """Scaled patches (n, P, P, bands) float, labels (n,) 0-based integers: arrays or tensors."""
 Inherited = Callable[[Mapping[str, Any]], float]
-LEAST_BATCH = {"cuda": 2}
-"""Networks of a kind from which they run as one batch, by type of device. On a GPU, starting the
-operations takes most of the time. A CPU computes the zeros, too, and takes no less time than for
-the networks one by one (docs/log.md)."""
-MOST_BATCH = 64
 MOST_SAMPLES = 64
 """Most images of a proxy batch; of more classes, a random choice."""
 
@@ -103,7 +96,7 @@ class Evaluator:
         dtype = torch.float64 if precision == "float64" else torch.float32
         self.setting = self._make_setting(dtype)
         self._exact: Setting | None = None
-        self._outlines = Outlines(shape)
+        self._skeletons = Skeletons(shape)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for a worker."""
@@ -114,89 +107,27 @@ class Evaluator:
         """The canonical texts of the proxies that `score` records, in order."""
         return [str(spec) for spec in self.specs]
 
-    @property
-    def together(self) -> int:
-        """The number of architectures to score at a time."""
-        return MOST_BATCH if self.device.type in LEAST_BATCH else 1
-
     def score(self, architectures: Sequence[Mapping[str, Any]]) -> list[Scores]:
-        """Return the scores of each architecture, in their order.
+        """Return the scores of each architecture, in their order, one after another.
 
-        Networks of one kind run as one batch, on one CPU thread. `hytas.proxies.with_workers`
-        scores in several processes.
+        A CPU uses one thread. `hytas.proxies.with_workers` scores in several processes.
         """
-        scores: dict[int, Scores] = {}
-        for indices in self.batches(architectures):
-            batch = self.score_batch([architectures[index] for index in indices])
-            scores.update(zip(indices, batch, strict=True))
-        return [scores[index] for index in range(len(architectures))]
-
-    def batches(self, architectures: Sequence[Mapping[str, Any]]) -> list[list[int]]:
-        """Return the indices of the architectures of each batch, whose networks run together.
-
-        Batches depend on the architectures alone, so scores do not depend on the workers.
-        """
-        if (least := LEAST_BATCH.get(self.device.type)) is None:
-            return [[index] for index in range(len(architectures))]
-        kinds: dict[Hashable, list[int]] = {}
-        sizes: dict[int, float] = {}
-        for index, architecture in enumerate(architectures):
-            kind, sizes[index] = self._kind(genes_only(architecture))
-            kinds.setdefault(kind or index, []).append(index)
-        samples = 1 if self._batch is None else len(self._batch[0])
-        batches: list[list[int]] = []
-        for indices in kinds.values():
-            room = self.setting.memory / max(1.0, samples * max(sizes[index] for index in indices))
-            size = 1 if len(indices) < least else max(1, min(MOST_BATCH, int(room)))
-            batches += [indices[start : start + size] for start in range(0, len(indices), size)]
-        return batches
-
-    def score_batch(self, architectures: Sequence[Mapping[str, Any]]) -> list[Scores]:
-        """Score architectures of one kind together; if that fails, in halves or one by one."""
         with one_thread_on_cpu(self.device):
-            return self._score_together([genes_only(each) for each in architectures])
+            return [self._scores_of(genes_only(architecture)) for architecture in architectures]
 
-    def _kind(self, genes: Mapping[str, Any]) -> tuple[Hashable | None, float]:
-        """Return the kind of an architecture and the bytes of its activations for one patch.
-
-        The kind is None if its network runs alone.
-        """
-        batched = self.precision != "bf16" and any(spec.proxy.observes for spec in self.specs)
-        if not batched or not free_genes(genes):
-            return None, 0.0
+    def _scores_of(self, architecture: Mapping[str, Any]) -> Scores:
+        started, failure, result = time.perf_counter(), "", _no_scores()
         try:
-            check_architecture(genes)
-            return kind_of(genes, self._labelled), _activations(genes, self.shape)
-        except (InputError, LookupError, TypeError):  # its scores report the error
-            return None, 0.0
-
-    @property
-    def _labelled(self) -> bool:
-        return any(spec.proxy.needs_data for spec in self.specs)
-
-    def _score_together(self, architectures: Sequence[Mapping[str, Any]]) -> list[Scores]:
-        started, failure, short = time.perf_counter(), "", False
-        results: list[Scores] = [_no_scores() for _ in architectures]
-        try:
-            measured = self.measure(architectures, self.specs, self.setting)
-            for architecture, values, result in zip(architectures, measured, results, strict=True):
-                for name, value in values.items():
-                    record_score(result, name, self._rescued(architecture, name, value))
+            for name, value in self.measure(architecture, self.specs, self.setting).items():
+                record_score(result, name, self._rescued(architecture, name, value))
         except Exception as error:
             failure = one_line(error)
-            short = isinstance(error, TooLargeError) or is_out_of_memory(failure)
         # Outside the handler, because the error's traceback keeps the tensors of the failed pass.
         if failure:
             _release(self.device)
-            if len(architectures) > 1:
-                size = len(architectures) // 2 if short else 1
-                parts = [architectures[n : n + size] for n in range(0, len(architectures), size)]
-                return [each for part in parts for each in self._score_together(part)]
-            results = [self._score_one_by_one(architectures[0], failure)]
-        seconds = (time.perf_counter() - started) / len(architectures)
-        for result in results:
-            result["seconds"] = seconds
-        return results
+            result = self._score_one_by_one(architecture, failure)
+        result["seconds"] = time.perf_counter() - started
+        return result
 
     def _make_setting(self, dtype: torch.dtype) -> Setting:
         shape = self.shape
@@ -217,7 +148,7 @@ class Evaluator:
         if self._precision_of(spec) == "float64":
             return value
         try:
-            return self._observed([architecture], [spec], self._in_float64(), "float64")[0][name]
+            return self._observed(architecture, [spec], self._in_float64(), "float64")[name]
         except Exception:
             return value  # keep the first result and its reason
 
@@ -232,7 +163,7 @@ class Evaluator:
             reason: str | None = failure
             if short or len(self.specs) > 1:
                 try:
-                    (values,) = self.measure([architecture], [spec], setting)
+                    values = self.measure(architecture, [spec], setting)
                     value = self._rescued(architecture, str(spec), values[str(spec)])
                     record_score(result, str(spec), value)
                     reason = None
@@ -245,23 +176,16 @@ class Evaluator:
         return result
 
     def measure(
-        self,
-        architectures: Sequence[Mapping[str, Any]],
-        specs: Sequence[ProxySpec],
-        setting: Setting,
-    ) -> list[dict[str, float]]:
-        """Return proxy -> score of each architecture."""
-        results: list[dict[str, float]] = []
-        for architecture in architectures:
-            check_architecture(architecture)
-            results.append({str(spec): self._unobserved(architecture, spec) for spec in specs})
+        self, architecture: Mapping[str, Any], specs: Sequence[ProxySpec], setting: Setting
+    ) -> dict[str, float]:
+        """Return proxy -> score of an architecture."""
+        check_architecture(architecture)
+        values = {str(spec): self._unobserved(architecture, spec) for spec in specs}
         for sharing, precision in self._by_precision(specs):
             default = precision == self.precision
             own = setting if default else replace(self._in_float64(), memory=setting.memory)
-            observed = self._observed(architectures, sharing, own, precision)
-            for values, more in zip(results, observed, strict=True):
-                values.update(more)
-        return results
+            values |= self._observed(architecture, sharing, own, precision)
+        return values
 
     def _unobserved(self, architecture: Mapping[str, Any], spec: ProxySpec) -> float:
         """Return the score of a proxy that needs no observed pass; NaN for others."""
@@ -278,33 +202,27 @@ class Evaluator:
     def _built(self, architecture: Mapping[str, Any]) -> nn.Module:
         """Return the untrained network of an architecture, with the weights of the seed's pool."""
         pool = self.setting.pool
-        values = start_of([architecture], self.shape, pool, self.init).values
+        values = start_of(architecture, self.shape, pool, self.init).values
         network = build_network(architecture, self.shape, seed=self.seed)
         network = network.eval().to(pool.device, pool.dtype)
-        network.load_state_dict({n: value[0] for n, value in values.items()}, strict=False)
+        network.load_state_dict(values, strict=False)
         return network
 
     def _observed(
         self,
-        architectures: Sequence[Mapping[str, Any]],
+        architecture: Mapping[str, Any],
         specs: Sequence[ProxySpec],
         setting: Setting,
         precision: str,
-    ) -> list[dict[str, float]]:
+    ) -> dict[str, float]:
         with arithmetic(precision, self.device, plans=False):
-            start = start_of(
-                architectures,
-                self.shape,
-                setting.pool,
-                self.init,
-                outlines=self._outlines,
-                labelled=self._labelled,
-            )
-            return score_networks(start, specs, setting)
+            skeletons = self._skeletons
+            start = start_of(architecture, self.shape, setting.pool, self.init, skeletons=skeletons)
+            return score_network(start, specs, setting)
 
     def _by_precision(self, specs: Sequence[ProxySpec]) -> list[tuple[list[ProxySpec], str]]:
         """Return groups of proxies that need a pass, and their precision; sums whose terms cancel
-        need float64, so that a batch gives the scores of single networks."""
+        need float64."""
         groups: dict[str, list[ProxySpec]] = {self.precision: []}
         for spec in specs:
             if spec.proxy.observes:
@@ -345,16 +263,6 @@ class Evaluator:
         if not bool(((labels >= 0) & (labels < self.shape.classes)).all()):
             raise InputError("batch labels", rule=f"each must lie in 0..{self.shape.classes - 1}")
         return patches, labels
-
-
-def _activations(architecture: Mapping[str, Any], shape: Shape) -> float:
-    """Estimate the bytes of activations of a pass of one patch.
-
-    For `width` products a token, a layer keeps an input and an output, and intermediate results of
-    about the same size.
-    """
-    width = float(architecture.get("embed_dim") or architecture["base_dim"])
-    return 4.0 * 6.0 * cost(architecture, shape, "macs") / width
 
 
 def _no_scores() -> Scores:

@@ -1,8 +1,8 @@
-"""The formulas of proxies: the contribution of one linear layer to a score, for K networks at once.
+"""The formulas of proxies: the contribution of one linear layer to a score.
 
-Each function takes a `LayerRecord`: weight, inputs, outputs and gradients of a layer of K networks.
-It returns a number or an array for each network, (K, ...), and the pass adds up the layers. Smaller
-networks are padded with zeros. Kinds of layers: "embed", "qkv", "proj", "fc1", "fc2", "head".
+Each function takes a `LayerRecord`: weight, inputs, outputs and gradients of a layer. It returns a
+number, or an array of which `finish` makes one, and the pass adds up the layers. Kinds of layers:
+"embed", "qkv", "proj", "fc1", "fc2", "head".
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SALIENCIES: dict[str, Callable[[LayerRecord], Tensor]] = {
     "logsynflow": lambda layer: layer.grad.abs().log1p() * layer.weight.abs(),
     "magnitude": lambda layer: layer.weight.abs(),
 }
-"""Name -> saliency of each weight of a layer, (K, out, in); 0 for padding."""
+"""Name -> saliency of each weight of a layer, (out, in)."""
 
 
 def grad_norm(layer: LayerRecord) -> Tensor:
@@ -35,8 +35,8 @@ def grad_norm(layer: LayerRecord) -> Tensor:
     Source: HyTAS, supplementary table 1. Direction: larger is better. Data: labelled patches,
     cross-entropy. Shape: gradients (out, in) to a scalar. Cost: one forward and one backward pass.
     """
-    norms: Tensor = layer.grad.flatten(1).norm(dim=1)
-    return norms
+    norm: Tensor = layer.grad.norm()
+    return norm
 
 
 def snip(layer: LayerRecord) -> Tensor:
@@ -94,8 +94,8 @@ def dss(layer: LayerRecord) -> Tensor:
 
 
 def _summed(terms: Tensor) -> Tensor:
-    """(K, ...) -> (K,)."""
-    return terms.flatten(1).sum(1)
+    """Sum in the order of the axes, however the terms lie in memory."""
+    return terms.flatten().sum()
 
 
 def fisher(layer: LayerRecord) -> Tensor:
@@ -128,16 +128,16 @@ def zico_pp(layer: LayerRecord) -> Tensor:
     Cost: one forward and one backward pass.
     """
     value = _signal_to_noise(layer.activation_grads * layer.activations).log()
-    return value / (layer.order - 4).clamp_min(1)
+    return value / max(layer.order - 4, 1)
 
 
 def _signal_to_noise(samples: Tensor) -> Tensor:
-    """(K, N, ...) -> (K,): sum over the rest of mean|x| / std|x| over N."""
-    size = samples.flatten(2).abs()
-    mean = size.mean(1, keepdim=True)
+    """(N, ...) -> sum over the rest of mean|x| / std|x| over N."""
+    size = samples.flatten(1).abs()
+    mean = size.mean(0)
     # In two sweeps: torch's own `var` over this axis takes ten times as long on a CPU.
-    spread = size.sub_(mean).square_().mean(1).sqrt_()
-    return mean[:, 0].div(spread).where(spread > 0, 0.0).sum(1)
+    spread = size.sub_(mean).square_().mean(0).sqrt_()
+    return mean.div(spread).where(spread > 0, 0.0).sum()
 
 
 def jacob_cov(layer: LayerRecord, log: str = "no") -> Tensor:
@@ -150,8 +150,8 @@ def jacob_cov(layer: LayerRecord, log: str = "no") -> Tensor:
     backward pass.
     """
     rows = layer.activation_grads.double()
-    rows = rows - rows.mean(2, keepdim=True)
-    rows = rows / rows.norm(dim=2, keepdim=True)
+    rows = rows - rows.mean(1, keepdim=True)
+    rows = rows / rows.norm(dim=1, keepdim=True)
     shifted = _eigenvalues(rows @ rows.mT) + 1e-5
     first = shifted.log() if log == "yes" else shifted
     return -_summed(first + 1.0 / shifted)
@@ -167,21 +167,16 @@ def naswot(layer: LayerRecord) -> Tensor:
     """
     from hytas.machine import exactly
 
-    codes = (layer.activations > 0).to(layer.weight.dtype) * 2 - 1  # (K, N, T * f)
-    units, outputs = codes.shape[2], layer.weight.shape[1]
+    codes = (layer.activations > 0).to(layer.weight.dtype) * 2 - 1  # (N, T * f)
     with exactly(codes.device):  # counts, which bf16 would round
-        shared = (codes @ codes.mT + units) / 2
-    if layer.real is None:
-        return shared
-    beyond = outputs - layer.real.outputs  # every two samples share their sign
-    return shared - (beyond * (units // outputs)).to(shared.dtype)[:, None, None]
+        return (codes @ codes.mT + codes.shape[1]) / 2
 
 
-def log_determinant(kernels: Tensor) -> Tensor:
-    """(K, N, N) -> log |det|, -inf where singular."""
+def log_determinant(kernel: Tensor) -> Tensor:
+    """(N, N) -> log |det|, -inf if singular."""
     from torch.linalg import slogdet
 
-    value: Tensor = slogdet(kernels).logabsdet
+    value: Tensor = slogdet(kernel).logabsdet
     return value
 
 
@@ -195,10 +190,10 @@ def regions(layer: LayerRecord) -> Tensor:
     return naswot(layer)
 
 
-def count_regions(kernels: Tensor) -> Tensor:
-    """(K, N, N) signs that each two samples share -> how many samples differ."""
-    same = kernels >= kernels.diagonal(dim1=1, dim2=2)[:, None] - 0.5
-    regions: Tensor = (1.0 / same.sum(2)).sum(1)
+def count_regions(kernel: Tensor) -> Tensor:
+    """(N, N) signs that each two samples share -> how many samples differ."""
+    same = kernel >= kernel.diagonal() - 0.5
+    regions: Tensor = (1.0 / same.sum(1)).sum()
     return regions
 
 
@@ -221,7 +216,7 @@ def ntk(network: nn.Module, patches: Tensor, labels: Tensor) -> float:
         grads = torch.autograd.grad(logits.sum(), weights, allow_unused=True)
         rows.append(torch.cat([grad.flatten() for grad in grads if grad is not None]).double())
     factor = torch.stack(rows)
-    values = _eigenvalues((factor @ factor.mT)[None])[0]
+    values = _eigenvalues(factor @ factor.mT)
     if values[0] <= values[-1] * len(rows) * torch.finfo(values.dtype).eps:
         return -math.inf  # the kernel is singular
     return -float(values[-1] / values[0])
@@ -238,15 +233,10 @@ def t_cet(layer: LayerRecord, saliency: str = "snip") -> Tensor:
     cross-entropy. Shape: gradients and weights (f, E), outputs (N, T * f) to a scalar. Cost: one
     forward and one backward pass.
     """
-    each = SALIENCIES[saliency](layer)
-    every = each[0].numel()
-    weights = every if layer.real is None else layer.real.outputs * layer.real.inputs
-    total = _summed(each)
-    mean = total / weights
-    # Zeros that were added lie as far from the mean as it is large.
-    squares = _summed((each - mean[:, None, None]).square()) - (every - weights) * mean.square()
-    trainable = total / (squares / weights).sqrt()
-    return trainable.double() * log_determinant(naswot(layer).double())
+    salient = SALIENCIES[saliency](layer)
+    total = _summed(salient)
+    variance = _summed((salient - total / salient.numel()).square()) / salient.numel()
+    return (total / variance.sqrt()).double() * log_determinant(naswot(layer).double())
 
 
 def croze(layer: LayerRecord) -> Tensor:
@@ -271,12 +261,11 @@ def _cosine(one: Tensor, other: Tensor) -> Tensor:
 
 
 def _eigenvalues(matrix: Tensor) -> Tensor:
-    """Eigenvalues of symmetric matrices (K, n, n); NaN for one that is not finite."""
+    """Eigenvalues of a symmetric matrix (n, n); NaN if it is not finite."""
     from torch.linalg import eigvalsh
 
-    bad = ~matrix.isfinite().flatten(1).all(1)
     values: Tensor = eigvalsh(matrix.nan_to_num(0.0, 0.0, 0.0))
-    return values.masked_fill(bad[:, None], float("nan"))
+    return values.masked_fill(~matrix.isfinite().all(), math.nan)
 
 
 def grasp(layer: LayerRecord) -> Tensor:

@@ -8,7 +8,7 @@ a supernet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from hytas.models.blocks import NO_DROP
 from hytas.models.layers import DEVIATION, Initializer
 from hytas.models.network import Network
-from hytas.models.outline import Frame, Outline, Outlines, Part, Real, Slot
+from hytas.models.skeletons import Skeletons, Slot
 from hytas.models.table import NETWORKS, build_network, check_data
 from hytas.models.weight_sharing import THIRDS, full_sizes, rules_of, slice_of
 from hytas.proxies.kinds import linear_weights
@@ -44,9 +44,9 @@ class Pool:
     earlier draws nor on the device: draws are made on the CPU.
 
     Attributes:
-        norms: nuclear norms of weights that several networks share, by `Start.keys`.
-        cuts: parameters that several networks share, by space, name and part; as many as fit
-            `CUT_BYTES`.
+        norms: nuclear norms of weights that several networks share, by their key in `Start.keys`
+            and the sign step.
+        cuts: parameters that several networks share, by `Source.key`; as many as fit `CUT_BYTES`.
     """
 
     def __init__(self, seed: int, device: torch.device, dtype: torch.dtype) -> None:
@@ -136,14 +136,18 @@ class Source:
         values = self._cut(f"module {name}", name, initializer.name, size)
         return values if initializer.scale == unit else values * (initializer.scale / unit)
 
-    def kept(self, name: str, part: Part) -> Tensor:
+    def key(self, slot: Slot) -> Hashable:
+        """Return a key of the initial value of a parameter in the pool."""
+        return self.space, slot.name, slot.size, slot.initializer
+
+    def cached(self, slot: Slot) -> Tensor:
         """Return the initial value of a parameter, which the pool keeps for other networks."""
-        pool, key = self.pool, (self.space, name, part)
+        pool, key = self.pool, self.key(slot)
         value = pool.cuts.get(key)
         if value is None:
             if pool.cut_bytes > CUT_BYTES:
                 pool.cuts, pool.cut_bytes = {}, 0
-            value = pool.cuts[key] = self.value(name, part.size, part.initializer)
+            value = pool.cuts[key] = self.value(slot.name, slot.size, slot.initializer)
             pool.cut_bytes += value.nbytes
         return value
 
@@ -160,32 +164,21 @@ class Source:
 
 @dataclass(frozen=True)
 class Start:
-    """K networks that compute the same operations, and their initial weights.
+    """A network and its initial weights.
 
     Attributes:
-        network: of them all, in eval mode; its own parameters are not used.
-        values: name -> tensor (K, ...), for every parameter; not to be changed.
-        sources: of the parameters of each network.
-        rows: values of a single network, without the axis K; empty for a foreign network.
-        outlines: of each network; empty for a foreign network.
-        slots: of the parameters of a single network; empty for a foreign network.
-        frame: layout of several networks; None for one network.
-        shared: whether other networks cut parameters from the same pool.
+        network: in eval mode; its own parameters are not used.
+        values: name -> tensor, for every parameter; not to be changed.
+        source: of the parameters.
+        slots: of the parameters; empty for a network that `Skeletons` does not build.
+        keys: name -> key of the value in a pool that other networks share.
     """
 
     network: nn.Module
     values: Values
-    sources: Sequence[Source]
-    rows: Values = field(default_factory=dict)
-    outlines: Sequence[Outline] = ()
+    source: Source
     slots: Sequence[Slot] = ()
-    frame: Frame | None = None
-    shared: bool = False
-
-    @property
-    def count(self) -> int:
-        """The number of networks, K."""
-        return len(self.sources)
+    keys: Mapping[str, Hashable] = field(default_factory=dict)
 
     def signed(self, sign: str) -> Values:
         """Return the values after the sign step.
@@ -205,71 +198,38 @@ class Start:
         return values | {name: self._noisy(name, values[name]) for name in noisy}
 
     def _noisy(self, name: str, value: Tensor) -> Tensor:
-        if self.frame is None:
-            noise = self.sources[0].noise(name, value.shape[1:])[None]
-        else:
-            noise = _laid(self.frame, self.sources, name, lambda s, p: s.noise(name, p.size))
-        axes = tuple(range(1, value.ndim))
-        size = noise.square().sum(axes, keepdim=True).sqrt()
-        scale = NOISE * value.square().sum(axes, keepdim=True).sqrt() / size
-        return value + noise * scale.where(size > 0, 0.0)  # 0 for padding
-
-    def real(self, name: str) -> Real | None:
-        """Return the sizes of a layer's weight without padding; None if nothing is padded."""
-        return None if self.frame is None else self.frame.real(name, self.values[name].device)
-
-    def keys(self, name: str, sign: str) -> Sequence[Hashable | None]:
-        """Return a key of each network's signed value; equal keys mean equal values, and None a
-        value of one network."""
-        if not self.shared:
-            return [None] * self.count
-        return [(name, sign, each.get(name)) for each in self.outlines]
+        noise = self.source.noise(name, value.shape)
+        return value + noise * (NOISE * value.square().sum().sqrt() / noise.square().sum().sqrt())
 
 
 def start_of(
-    architectures: Sequence[Mapping[str, Any]],
+    architecture: Mapping[str, Any],
     shape: Shape,
     pool: Pool,
     init: str = INITS[0],
     *,
-    outlines: Outlines | None = None,
-    labelled: bool = True,
+    skeletons: Skeletons | None = None,
 ) -> Start:
-    """Return the networks of architectures of one kind, and their initial weights.
+    """Return the network of an architecture, and its initial weights.
 
     A network that does not name the initializers of all its parameters (`Network.initializers`), or
     that has buffers, keeps its own initial values, from the seed and the architecture.
 
     Args:
-        architectures: genes, and the space; several only of one kind (`kind_of`).
-        init: "pool", slices of the pool; "own", draws of each architecture's own.
-        outlines: of this shape, a cache for several calls.
-        labelled: whether the networks get labelled patches (`kind_of`).
+        architecture: genes, and the space.
+        init: "pool", slices of the pool; "own", draws of the architecture's own.
+        skeletons: of this shape, a cache for several calls.
     """
-    space, pooled = space_of(architectures[0]), init == "pool"
+    space, pooled = space_of(architecture), init == "pool"
     check_data(space, shape)
-    pools = [pool if pooled else _own(pool, each) for each in architectures]
     full = full_sizes(space, shape) if pooled else {}
-    sources = [Source(each, full, space) for each in pools]
-    outlines = Outlines(shape) if outlines is None else outlines
-    if len(architectures) == 1:
-        (source,) = sources
-        built = outlines.built(architectures[0])
-        if built is None:
-            return _as_built(architectures[0], shape, source, pooled)
-        outline = {slot.name: slot.part for slot in built.slots}
-        rows = {name: source.kept(name, part) for name, part in outline.items()}
-        values = {name: row[None] for name, row in rows.items()}
-        return Start(built.network, values, sources, rows, [outline], built.slots, shared=pooled)
-    outlined = [each for each in map(outlines.outline, architectures) if each is not None]
-    network = outlines.network(architectures, labelled)
-    frame = Frame(network, outlined)
-    values = {name: _laid(frame, sources, name, _initial(name)) for name in frame.layouts}
-    return Start(network, values, sources, outlines=outlined, frame=frame, shared=pooled)
-
-
-def _initial(name: str) -> Callable[[Source, Part], Tensor]:
-    return lambda source, part: source.value(name, part.size, part.initializer)
+    source = Source(pool if pooled else _own(pool, architecture), full, space)
+    skeleton = (Skeletons(shape) if skeletons is None else skeletons).of(architecture)
+    if skeleton is None:
+        return _as_built(architecture, shape, source)
+    values = {slot.name: source.cached(slot) for slot in skeleton.slots}
+    keys = {slot.name: source.key(slot) for slot in skeleton.slots} if pooled else {}
+    return Start(skeleton.network, values, source, skeleton.slots, keys)
 
 
 def _own(pool: Pool, architecture: Mapping[str, Any]) -> Pool:
@@ -277,42 +237,19 @@ def _own(pool: Pool, architecture: Mapping[str, Any]) -> Pool:
     return Pool(seed, pool.device, pool.dtype)
 
 
-def _laid(
-    frame: Frame, sources: Sequence[Source], name: str, value: Callable[[Source, Part], Tensor]
-) -> Tensor:
-    """Return a parameter of all networks in a frame, (K, *size)."""
-    outlines = frame.outlines
-    like = sources[0].pool
-    rows = torch.zeros(len(outlines), *frame.size(name), device=like.device, dtype=like.dtype)
-    equal: dict[Hashable, list[int]] = {}
-    for row, (source, outline) in enumerate(zip(sources, outlines, strict=True)):
-        equal.setdefault((id(source.pool), outline.get(name)), []).append(row)
-    for members in equal.values():
-        part = outlines[members[0]].get(name)
-        if part is not None:
-            own = value(sources[members[0]], part)
-            for row in members:  # a list of rows would make a GPU wait for the host
-                frame.place(name, rows[row : row + 1], part.layout, own)
-        elif ".fusions." in name and name.endswith("weight"):
-            rows[members, 0] = torch.eye(rows.shape[-1], device=like.device, dtype=like.dtype)
-    return rows
-
-
-def _as_built(architecture: Mapping[str, Any], shape: Shape, source: Source, pooled: bool) -> Start:
+def _as_built(architecture: Mapping[str, Any], shape: Shape, source: Source) -> Start:
     """Build a network of any class; without named initializers it keeps its own initial values."""
     space, pool = space_of(architecture), source.pool
     network = _on_meta_device(space, architecture, shape)
     if network is not None:
         initializers, parameters = network.initializers(), network.named_parameters()
-        values = {
-            name: source.value(name, p.shape, initializers[name])[None] for name, p in parameters
-        }
-        return Start(network, values, [source])
+        values = {name: source.value(name, p.shape, initializers[name]) for name, p in parameters}
+        return Start(network, values, source)
     seed = stable_hash(pool.seed, architecture_key(architecture)) >> 1
     own = build_network(architecture, shape, seed=seed)
     own = own.eval().requires_grad_(False).to(pool.device, pool.dtype)
-    values = {name: parameter.detach()[None] for name, parameter in own.named_parameters()}
-    return Start(own, values, [Source(pool, {})])
+    values = {name: parameter.detach() for name, parameter in own.named_parameters()}
+    return Start(own, values, Source(pool, {}))
 
 
 def _on_meta_device(space: str, architecture: Mapping[str, Any], shape: Shape) -> Network | None:

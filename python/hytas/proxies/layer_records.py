@@ -1,4 +1,4 @@
-"""The record of a linear layer of K networks, which proxies read."""
+"""The record of a linear layer, which proxies read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from hytas.models.outline import Real
 from hytas.proxies.kinds import Layer
 
 _NONE = torch.empty(0)
@@ -21,10 +20,9 @@ class Product:
     """One product of a layer with some rows of its weight.
 
     Attributes:
-        inputs: (K, N, T, in).
-        outputs: (K, N, T, out).
-        output_grad: (K, N, T, out) gradient of each network's scalar; absent before the backward
-            pass.
+        inputs: (N, T, in).
+        outputs: (N, T, out).
+        output_grad: (N, T, out) gradient of the scalar; absent before the backward pass.
     """
 
     inputs: Tensor
@@ -34,79 +32,62 @@ class Product:
 
 @dataclass
 class LayerRecord:
-    """The weight, inputs, outputs and gradients of one linear layer of K networks.
+    """The weight, inputs, outputs and gradients of one linear layer.
 
-    Smaller networks, and networks that lack the layer, are padded with zeros. Two more kinds are
-    not linear layers: "input", whose `output_grad` is that of the sum of the
+    Two more kinds are not linear layers: "input", whose `output_grad` is that of the sum of the
     logits by the patches, and "curvature", whose activation is w' H g.
 
     Attributes:
         kind: "embed", "qkv", "proj", "fc1", "fc2" or "head".
         name: of the layer in its network.
-        order: place of the layer among the linear layers of each network, from 1, (K,).
-        weight: (K, out, in).
+        order: place of the layer among the linear layers of its network, from 1.
+        weight: (out, in).
         products: one, or three for the rows of queries, keys and values. They hold only the tokens
             that the layer computes.
         twin: the same layer of the perturbed network on perturbed patches, or None.
-        norms: nuclear norms of gradient and weight, (K,) each, for a proxy that reads them.
-        real: sizes of the weight without padding; None if nothing is padded.
+        norms: nuclear norms of gradient and weight, for a proxy that reads them.
     """
 
     kind: str
     name: str
-    order: Tensor
+    order: int
     weight: Tensor
     products: Sequence[Product]
     twin: LayerRecord | None = None
     norms: tuple[Tensor, Tensor] = (_NONE, _NONE)
-    real: Real | None = None
 
     @classmethod
-    def of_weight(cls, layer: Layer, weight: Tensor, grad: Tensor, real: Real | None) -> Self:
-        """Return a record without products, of a weight (K, ...) and its gradient."""
-        record = cls(layer.kind, layer.name, _NONE, weight.flatten(2), (), real=real)
-        record.grad = record._own(grad.flatten(2))
+    def of_weight(cls, layer: Layer, weight: Tensor, grad: Tensor) -> Self:
+        """Return a record without products, of a weight and its gradient."""
+        record = cls(layer.kind, layer.name, 0, weight.flatten(1), ())
+        record.grad = grad.flatten(1)
         return record
-
-    @property
-    def count(self) -> int:
-        """The number of networks, K."""
-        return len(self.weight) or len(self.products[0].outputs)
-
-    @cached_property
-    def there(self) -> Tensor | None:
-        """Networks that have the layer, (K,) bool; None for all."""
-        return None if self.real is None else self.real.outputs > 0
 
     @cached_property
     def grad(self) -> Tensor:
-        """Gradient of the weight, (K, out, in)."""
+        """Gradient of the weight, (out, in)."""
         if "sample_grads" in self.__dict__:
-            return self.sample_grads.sum(1)
-        parts = [_output_grad(p).flatten(1, 2).mT @ p.inputs.flatten(1, 2) for p in self.products]
-        return self._own(_joined(parts, 1).to(self.weight))
+            return self.sample_grads.sum(0)
+        grads = [
+            torch.einsum("nto,nti->oi", _output_grad(product), product.inputs)
+            for product in self.products
+        ]
+        return _joined(grads, 0).to(self.weight)
 
     @cached_property
     def sample_grads(self) -> Tensor:
-        """Gradient of the weight from each sample alone, (K, N, out, in); they sum to `grad`."""
-        parts = [_output_grad(p).mT @ p.inputs for p in self.products]
-        grads = _joined(parts, 2).to(self.weight)
-        return self._own(grads.transpose(0, 1)).transpose(0, 1)
-
-    def _own(self, grads: Tensor) -> Tensor:
-        """Gradients (..., K, out, in), zero where a network has no weight."""
-        columns = None if self.real is None else self.real.columns
-        return grads if columns is None else grads * columns[:, None]
+        """Gradient of the weight from each sample alone, (N, out, in); they sum to `grad`."""
+        return _joined([_output_grad(p).mT @ p.inputs for p in self.products], 1).to(self.weight)
 
     @property
     def activations(self) -> Tensor:
-        """Outputs of the layer, every token and unit, (K, N, units)."""
-        return _joined([p.outputs.flatten(2) for p in self.products], 2)
+        """Outputs of the layer, every token and unit, (N, units)."""
+        return _joined([p.outputs.flatten(1) for p in self.products], 1)
 
     @property
     def activation_grads(self) -> Tensor:
-        """The gradient by each of `activations`, (K, N, units)."""
-        return _joined([_output_grad(p).flatten(2) for p in self.products], 2)
+        """The gradient by each of `activations`, (N, units)."""
+        return _joined([_output_grad(p).flatten(1) for p in self.products], 1)
 
 
 def _output_grad(product: Product) -> Tensor:

@@ -59,10 +59,6 @@ class ParallelEvaluator:
 
     def parts(self, architectures: Sequence[Mapping[str, Any]]) -> Iterator[list[Scores]]:
         """Yield the scores of each task, in the order of the architectures."""
-        if (size := self._evaluator.together) > 1:
-            for start in range(0, len(architectures), size):
-                yield self._by_kind(architectures[start : start + size])
-            return
         left = max(self._expected, len(architectures))
         while architectures and self._alone:
             part = self._evaluator.score(architectures[: self._wanted_alone])
@@ -79,19 +75,6 @@ class ParallelEvaluator:
         for part in self._workers.run(score_batch, jobs, len(architectures)):
             self._set_sizes(part)
             yield part
-
-    def _by_kind(self, architectures: Sequence[Mapping[str, Any]]) -> list[Scores]:
-        """Return the scores of architectures, those of a kind by one task: as the evaluator does.
-
-        The largest batches begin first.
-        """
-        batches = sorted(self._evaluator.batches(architectures), key=len, reverse=True)
-        jobs = ((self._shared, [architectures[at] for at in indices]) for indices in batches)
-        scores: dict[int, Scores] = {}
-        parts = self._workers.run(score_kind, jobs, len(batches))
-        for indices, part in zip(batches, parts, strict=True):
-            scores.update(zip(indices, part, strict=True))
-        return [scores[at] for at in range(len(architectures))]
 
     def _set_sizes(self, part: Sequence[Scores]) -> None:
         """Choose the size of the next tasks by the time that these scores took."""
@@ -147,8 +130,3 @@ def with_workers(
 def score_batch(shared: Shared[Evaluator], batch: Sequence[Mapping[str, Any]]) -> list[Scores]:
     """Score a batch in a worker."""
     return shared.get().score(batch)
-
-
-def score_kind(shared: Shared[Evaluator], batch: Sequence[Mapping[str, Any]]) -> list[Scores]:
-    """Score networks of one kind together in a worker, whatever memory it has left."""
-    return shared.get().score_batch(batch)

@@ -1,4 +1,4 @@
-"""The forward and backward passes that proxies share, of one network or a batch of one kind.
+"""The forward and backward passes that proxies share.
 
 The network is the one that is trained and exported. It runs with initial weights by name
 (`initial.py`), and hooks record its linear layers for the proxies (`probe.py`).
@@ -6,7 +6,7 @@ The network is the one that is trained and exported. It runs with initial weight
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -78,17 +78,14 @@ class Tally:
         if record.kind not in self.kinds:
             return
         value = self.spec.proxy.function(record, **self._options()).double()
-        if value.shape[:1] != (record.count,):
-            rule = f"returned {tuple(value.shape)}, not a value of each network, ({record.count},)"
+        if value.ndim and self.spec.proxy.finish is None:
+            rule = f"returned {tuple(value.shape)} for a layer, not one number"
             raise InputError("proxy", self.spec.name, rule)
-        if record.there is not None:  # padding may give NaN
-            there = record.there.view(-1, *[1] * (value.ndim - 1))
-            value = torch.where(there, value, 0.0)
         part = PART_OF.get(record.kind, "other")
         self.parts[part] = self.parts[part] + value if part in self.parts else value
 
-    def scores(self) -> list[float]:
-        """Return the score of each network."""
+    def score(self) -> float:
+        """Return the score of the network."""
         choice = self.spec.options.get("parts", "sum")
         wanted = {"msa", "mlp"} if choice == "log" else {choice} - {"sum"}
         if not self.parts or not wanted <= self.parts.keys():
@@ -101,9 +98,7 @@ class Tally:
             parts = list(self.parts.values()) if choice == "sum" else [self.parts[choice]]
         total = torch.stack(parts).sum(0)
         finish = self.spec.proxy.finish
-        finished = total if finish is None else finish(total, **self._options())
-        values: list[float] = finished.tolist()
-        return values
+        return float(total if finish is None else finish(total, **self._options()))
 
     def _options(self) -> dict[str, str]:
         """Return the options that the function itself reads."""
@@ -111,16 +106,10 @@ class Tally:
         return {key: value for key, value in self.spec.options.items() if key not in common}
 
 
-def score_networks(
-    start: Start, specs: Sequence[ProxySpec], setting: Setting
-) -> list[dict[str, float]]:
-    """Return proxy -> score of each network.
-
-    Raises:
-        TooLargeError: a batch of several networks needs more memory than there is.
-    """
+def score_network(start: Start, specs: Sequence[ProxySpec], setting: Setting) -> dict[str, float]:
+    """Return proxy -> score of a network."""
     probe = Probe(start, setting.classes)
-    scores: dict[str, list[float]] = {}
+    scores: dict[str, float] = {}
     for (name, sign, every), sharing in _by_passes(specs).items():
         tallies = [Tally(spec) for spec in sharing]
         with _all_tokens(start.network) if every else nullcontext():
@@ -128,8 +117,8 @@ def score_networks(
                 ones_pass(probe, start, sign, tallies, setting)
             else:
                 _DataPass(probe, tallies, setting).run(start, start.signed(sign))
-        scores.update({str(tally.spec): tally.scores() for tally in tallies})
-    return [dict(zip(scores, values, strict=True)) for values in zip(*scores.values(), strict=True)]
+        scores.update({str(tally.spec): tally.score() for tally in tallies})
+    return scores
 
 
 def _by_passes(specs: Sequence[ProxySpec]) -> dict[tuple[str, str, bool], list[ProxySpec]]:
@@ -163,15 +152,13 @@ def ones_pass(
     records: list[LayerRecord] = []
     if not any(layer.kind in kinds for layer in probe.layers):
         return
-    if start.outlines and all(tally.spec.proxy.weights_only for tally in tallies):
+    if start.slots and all(tally.spec.proxy.weights_only for tally in tallies):
         records += _with_gradients(probe, values, kinds, setting.ones)
     else:
-        probe.use(values)
-        recorder = Recorder(
-            probe, 1, kinds=kinds, memory=None if start.count == 1 else setting.memory
-        )
+        recorder = Recorder(probe, 1, kinds=kinds)
         with torch.enable_grad(), probe.recorded(recorder):
-            _backward(recorder, probe.logits(setting.ones).sum(), records.append)
+            logits = probe.run(values, partial(probe.logits, setting.ones))
+            _backward(recorder, logits.sum(), records.append)
     if any(tally.spec.proxy.nuclear_norms for tally in tallies):
         _take_norms(records, start, sign, setting.pool)
     for record in records:
@@ -183,48 +170,41 @@ def _with_gradients(
 ) -> Iterator[LayerRecord]:
     """Yield weights and their gradients, the last layer first."""
     layers = [layer for layer in reversed(probe.layers) if layer.kind in kinds]
-    names = [f"{layer.name}.weight" for layer in layers]
-    leaves = [probe.leaf(values[name]) for name in names]
-    probe.use(values, dict(zip(names, leaves, strict=True)))
+    leaves = _leaves(values, [layer.name for layer in layers])
     with torch.enable_grad():
-        grads = torch.autograd.grad(probe.logits(ones).sum(), leaves, allow_unused=True)
-    for layer, name, grad in zip(layers, names, grads, strict=True):
+        logits = probe.run({**values, **leaves}, partial(probe.logits, ones))
+        grads = torch.autograd.grad(logits.sum(), list(leaves.values()), allow_unused=True)
+    for layer, weight, grad in zip(layers, leaves.values(), grads, strict=True):
         if grad is not None:
-            weight = values[name]
-            yield LayerRecord.of_weight(layer, weight, grad.view_as(weight), probe.real(name))
+            yield LayerRecord.of_weight(layer, weight.detach(), grad)
+
+
+def _leaves(values: Values, layers: Iterable[str]) -> Values:
+    """Return the weights of layers by name, as leaves of autograd."""
+    names = [f"{layer}.weight" for layer in layers]
+    return {name: values[name].detach().requires_grad_() for name in names}
 
 
 def _take_norms(records: Sequence[LayerRecord], start: Start, sign: str, pool: Pool) -> None:
-    """Compute the nuclear norms of all attention layers together, which is faster on a GPU.
+    """Compute the nuclear norms of all attention layers together.
 
     Norms of weights that several networks share are computed once.
     """
     wanted = [record for record in records if record.kind in MSA]
-    if not wanted:
-        return
-    keys = [start.keys(f"{record.name}.weight", sign) for record in wanted]
+    keys = [start.keys.get(f"{record.name}.weight") for record in wanted]
     unknown = [
-        [row for row, key in enumerate(own) if key is None or key not in pool.norms] for own in keys
+        record
+        for record, key in zip(wanted, keys, strict=True)
+        if key is None or (key, sign) not in pool.norms
     ]
-    stacks, real = [record.grad for record in wanted], [_ends(record) for record in wanted]
-    for record, rows, ends in zip(wanted, unknown, list(real), strict=True):
-        if rows:
-            stacks.append(record.weight[rows])
-            real.append(None if ends is None else (ends[0], ends[1][rows]))
-    norms = nuclear_norms(stacks, real)
-    of_unknown = iter(norms[len(wanted) :])
-    for record, own, rows, of_grad in zip(wanted, keys, unknown, norms, strict=False):
-        fresh = dict(zip(rows, next(of_unknown), strict=True)) if rows else {}
-        pool.norms.update({key: fresh[row] for row, key in enumerate(own) if row in fresh and key})
-        of_weight = [fresh[row] if row in fresh else pool.norms[key] for row, key in enumerate(own)]
-        record.norms = of_grad, torch.stack(of_weight)
-
-
-def _ends(record: LayerRecord) -> tuple[int, Tensor] | None:
-    """Return the axis of an attention's weight that has no heads, and how much of it is real."""
-    if record.real is None:
-        return None
-    return (2, record.real.inputs) if record.kind == "qkv" else (1, record.real.outputs)
+    norms = nuclear_norms([*(r.grad for r in wanted), *(r.weight for r in unknown)])
+    of_weights = {r.name: norm for r, norm in zip(unknown, norms[len(wanted) :], strict=True)}
+    for record, key, of_grad in zip(wanted, keys, norms, strict=False):
+        if record.name not in of_weights:
+            of_weights[record.name] = pool.norms[key, sign]
+        elif key is not None:
+            pool.norms[key, sign] = of_weights[record.name]
+        record.norms = of_grad, of_weights[record.name]
 
 
 class _DataPass:
@@ -265,7 +245,7 @@ class _DataPass:
             with exactly(self.patches.device):
                 batch = (self.patches, self.labels)
                 curvature = curvature_of(self.probe, values, batch, self.grads, self._few(recorder))
-            curvature = curvature[:, None, None]
+            curvature = curvature.view(1, 1)
             _visit(self.curved, _summary("curvature", Product(curvature, curvature)))
 
     def _watch(self, values: Values, patches: Tensor, late: Visitor) -> Recorder:
@@ -273,16 +253,13 @@ class _DataPass:
         own = patches is self.patches
         early = partial(_visit, self.forward) if own and self.forward else None
         while True:
-            self.probe.use(values)
             samples = len(self.patches)
             recorder = Recorder(
                 self.probe, samples, early, memory=self.memory, recompute=self.recompute
             )
             try:
-                self._pass(recorder, patches, late)
+                self.probe.run(values, partial(self._pass, recorder, patches, late))
             except TooLargeError:
-                if self.probe.count > 1:
-                    raise
                 self.recompute = True
                 for tally in self.forward:
                     tally.parts.clear()
@@ -293,9 +270,8 @@ class _DataPass:
         of_input = self.of_input if patches is self.patches else []
         needed = bool(self.backward or self.curved)
         with torch.set_grad_enabled(needed or bool(of_input)), self.probe.recorded(recorder):
-            networks = self.probe.count
             if of_input:
-                patches = patches.detach().repeat(networks, 1, 1, 1, 1).requires_grad_()
+                patches = patches.detach().clone().requires_grad_()
             logits = self.probe.logits(patches)
             if of_input:
                 _backward(recorder, logits.sum(), None, again=needed)
@@ -303,10 +279,8 @@ class _DataPass:
                 seen = Product(patches.detach(), patches.detach(), patches.grad)
                 _visit(of_input, _summary("input", seen))
             if needed:
-                losses = F.cross_entropy(
-                    logits.flatten(0, 1), self.labels.repeat(networks), reduction="sum"
-                )
-                _backward(recorder, losses / len(self.labels), late)
+                loss = F.cross_entropy(logits, self.labels, reduction="sum") / len(self.labels)
+                _backward(recorder, loss, late)
 
     def _remember(self, record: LayerRecord) -> None:
         """Keep outputs, weight and gradient of a twin's layer."""
@@ -340,7 +314,7 @@ def _visit(tallies: Sequence[Tally], record: LayerRecord) -> None:
 def _summary(kind: str, product: Product) -> LayerRecord:
     """Return a record of a kind that is not a layer; see `LayerRecord`."""
     none = product.outputs.new_empty(0)
-    return LayerRecord(kind, "", none, none, [product])
+    return LayerRecord(kind, "", 0, none, [product])
 
 
 def _backward(
@@ -361,31 +335,20 @@ def curvature_of(
 
     Args:
         batch: patches (N, P, P, bands) and labels (N,).
-        grads: name of a linear layer -> g, the direction, (K, out, in).
+        grads: name of a linear layer -> g, the direction, (out, in).
         samples: patches taken together, through one graph that is differentiated twice.
-
-    Returns:
-        Of each network, (K,).
     """
     foreign = not isinstance(probe.network, Network)
-    names = [f"{name}.weight" for name in grads]
-    weights = {name: probe.leaf(values[name]) for name in names}
-    along = [g.view_as(weights[name]) for name, g in zip(names, grads.values(), strict=True)]
-    probe.use(values, weights)
-    total = batch[0].new_zeros(probe.count)
-
-    def differentiate(patches: Tensor, labels: Tensor) -> None:
-        nonlocal total
-        with torch.enable_grad(), attention_written_out(foreign):
-            logits = probe.logits(patches).flatten(0, 1)
-            losses = F.cross_entropy(logits, labels.repeat(probe.count), reduction="sum")
-            loss = losses / len(batch[0])
-            first = torch.autograd.grad(loss, list(weights.values()), create_graph=True)
-            slope = torch.stack([(g * f).sum() for g, f in zip(along, first, strict=True)]).sum()
-        second = torch.autograd.grad(slope, list(weights.values()))
-        for weight, curved in zip(weights.values(), second, strict=True):
-            total = total + (weight.detach() * curved).view(probe.count, -1).sum(1)
-
+    leaves = _leaves(values, grads)
+    along = [g.view_as(leaf) for leaf, g in zip(leaves.values(), grads.values(), strict=True)]
+    total = batch[0].new_zeros(())
     for patches, labels in zip(*(torch.split(each, samples) for each in batch), strict=True):
-        differentiate(patches, labels)
+        with torch.enable_grad(), attention_written_out(foreign):
+            logits = probe.run({**values, **leaves}, partial(probe.logits, patches))
+            loss = F.cross_entropy(logits, labels, reduction="sum") / len(batch[0])
+            first = torch.autograd.grad(loss, list(leaves.values()), create_graph=True)
+            slope = torch.stack([(g * f).sum() for g, f in zip(along, first, strict=True)]).sum()
+        second = torch.autograd.grad(slope, list(leaves.values()))
+        for leaf, curved in zip(leaves.values(), second, strict=True):
+            total = total + (leaf.detach() * curved).flatten().sum()
     return total

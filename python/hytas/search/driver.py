@@ -27,8 +27,7 @@ class Scorer(Protocol):
     """An object that scores architectures, such as `hytas.proxies.Evaluator`.
 
     Optional attributes: `parts` yields results as they come, `workers` is the number of parallel
-    workers, `together` the best number of architectures at a time, and `expect` receives the number
-    of all coming architectures.
+    workers, and `expect` receives the number of all coming architectures.
     """
 
     def score(self, architectures: Sequence[Architecture]) -> Sequence[Result]:
@@ -46,8 +45,7 @@ def score_parts(
     if hasattr(scorer, "parts"):
         yield from scorer.parts(architectures)
         return
-    together = getattr(scorer, "together", 1)
-    size = together if together > 1 else max(size, 1)
+    size = max(size, 1)
     for start in range(0, len(architectures), size):
         yield scorer.score(architectures[start : start + size])
 

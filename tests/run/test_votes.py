@@ -222,7 +222,7 @@ def test_fits_before_the_search_are_compared_with_the_winner_too(
     files = RunFolder(folder)
     with EvaluationStore(files.evaluations) as store:
         votes = store.votes()
-        assert len(fitted) == 2 * len(votes) + 4  # all four for the test, two more on held-out pixels
+        assert len(fitted) == 2 * len(votes) + 4  # four for the test, two on held-out pixels
         store.replace_votes(replace(one, held_out=one.held_out[:-2]) for one in votes)
     files.manifest.record([files.evaluations])
     (folder / "references.json").unlink()

@@ -24,10 +24,10 @@ LOG_SECONDS = 30.0
 @click.command(cls=options.PanelCommand)
 @click.option(
     "--methods",
-    default="svm,rf,spectralformer,hytas",
+    default="svm,rf,lda,logistic,spectralformer,hytas",
     show_default=True,
-    help="Methods to fit. On spectra: svm (RBF) and rf (random forest). On patches: "
-    "spectralformer, s2mamba, gscvit, "
+    help="Methods to fit. On spectra: svm (RBF), rf (random forest), lda (with shrinkage), logistic "
+    "(regression) and plsda. On patches: spectralformer, s2mamba, gscvit, "
     "and hytas, a network of median size trained as in the HyTAS benchmark.",
 )
 @click.option(

@@ -27,6 +27,7 @@ from hytas.model_card import ModelCard
 from hytas.models import Architecture, SensorModel, build_network
 from hytas.models.table import patch_size_of, shape_of
 from hytas.spaces import open_space, parse_budget
+from hytas.spaces.costs import shipped_costs
 from hytas.spaces.opening import space_text
 
 Progress = Callable[[int, int], None]
@@ -211,7 +212,8 @@ def predict(table: Mapping[str, Any], card: ModelCard, name: str = "here") -> fl
     try:
         space, _ = open_space(card.architecture["space"], offered=shape_of(card).variables())
         space = space.with_table(name, json.dumps(table))
-        cost = float(space.cost(dict(card.architecture))[f"latency@{name}"])
+        costs = shipped_costs(card.architecture, space, shape_of(card))
+        cost = float(costs[f"latency@{name}"])
     except ValueError as error:
         raise InputError(str(error)) from None
     if table["unit"] not in ("ns", "us", "ms", "s"):

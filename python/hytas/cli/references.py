@@ -26,7 +26,7 @@ LOG_SECONDS = 30.0
     "--methods",
     default="svm,rf,lda,logistic,spectralformer,hytas",
     show_default=True,
-    help="Methods to fit. On spectra: svm (RBF), rf (random forest), lda (with shrinkage), logistic "
+    help="Methods to fit. On spectra: svm (RBF), rf (random forest), lda (shrinkage), logistic "
     "(regression) and plsda. On patches: spectralformer, s2mamba, gscvit, "
     "and hytas, a network of median size trained as in the HyTAS benchmark.",
 )

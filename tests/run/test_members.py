@@ -1,0 +1,92 @@
+"""Which networks a model averages, decided on records of held-out pixels."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hytas.metrics import log_mean
+from hytas.results import NETWORK
+from hytas.run.final.decide import Conditions
+from hytas.run.final.held_out import HeldOut
+from hytas.run.final.members import choose_members
+from hytas.spaces.names import FITS
+
+CLASSES = 3
+EMPTY = np.zeros(0, np.int64)
+
+
+def logits(targets: np.ndarray[Any, Any], right: float, seed: int) -> np.ndarray[Any, Any]:
+    """Logits (n, C) of a network that has a share of the pixels right, and is as sure as that."""
+    generator = np.random.default_rng(seed)
+    wrong = generator.random(len(targets)) > right
+    predicted = (targets + wrong * generator.integers(1, CLASSES, len(targets))) % CLASSES
+    chances = np.full((len(targets), CLASSES), (1 - right) / (CLASSES - 1))
+    chances[np.arange(len(targets)), predicted] = right
+    return np.log(chances).astype(np.float32)
+
+
+def record(pixels: int, network: float, linear: Sequence[float]) -> HeldOut:
+    """Return a record of a table, whose pixels have no neighbours."""
+    targets = np.arange(pixels) % CLASSES
+    others = [logits(targets, right, 7 + number) for number, right in enumerate(linear)]
+    return HeldOut(
+        EMPTY,
+        np.arange(pixels),
+        targets,
+        EMPTY,
+        EMPTY,
+        EMPTY,
+        logits(targets, network, 1),
+        np.zeros((0, CLASSES), np.float32),
+        unlabelled_logits=np.zeros((0, CLASSES), np.float32),
+        linear=np.stack(others) if others else np.zeros((0, 0, 1), np.float32),
+    )
+
+
+def chosen(held_out: HeldOut, fits: Any = lambda _: True) -> Any:
+    return choose_members([held_out], None, Conditions(), FITS, fits)
+
+
+def test_the_mean_ships_where_no_member_leads_beyond_chance() -> None:
+    choice = chosen(record(60, 0.7, (0.7, 0.7)))
+    assert choice.members == (NETWORK, *FITS)
+    assert choice.pixels == 60
+    assert set(choice.losses) >= {"network", "lda", "softmax", "network+lda+softmax"}
+    assert choice.describe().startswith("the model is the mean of network + lda + softmax; ")
+
+
+def test_the_network_ships_alone_where_it_leads_beyond_chance() -> None:
+    choice = chosen(record(600, 0.95, (0.5, 0.5)))
+    assert choice.members == (NETWORK,)
+    assert choice.describe().startswith("network alone; negative log likelihood of 600")
+
+
+def test_linear_networks_ship_where_they_lead_beyond_chance() -> None:
+    assert NETWORK not in chosen(record(600, 0.4, (0.95, 0.95))).members
+
+
+def test_members_that_do_not_fit_the_budget_are_left_out() -> None:
+    assert chosen(record(60, 0.7, (0.7, 0.7)), lambda _: False).members == (NETWORK,)
+    assert chosen(record(60, 0.7, (0.7, 0.7)), lambda members: len(members) < 3).members == (
+        NETWORK,
+        "lda",
+    )
+
+
+@pytest.mark.parametrize(("pixels", "linear"), [(9, (0.7, 0.7)), (60, ())])
+def test_with_few_pixels_or_without_linear_networks_the_network_ships(
+    pixels: int, linear: Sequence[float]
+) -> None:
+    choice = chosen(record(pixels, 0.7, linear))
+    assert choice.members == (NETWORK,)
+    assert choice.reason
+
+
+def test_the_record_of_a_mean_has_its_logits() -> None:
+    whole = record(30, 0.7, (0.8, 0.9))
+    mean = whole.mean((NETWORK, "softmax"))
+    np.testing.assert_array_equal(mean.logits, log_mean([whole.logits, whole.linear[1]]))
+    assert whole.mean((NETWORK,)) is whole
+    np.testing.assert_array_equal(mean.targets, whole.targets)

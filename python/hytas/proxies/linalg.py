@@ -33,7 +33,8 @@ def _of_stack(stack: Tensor) -> Tensor:
     """Return the nuclear norms of matrices (A, m, n), (A,)."""
     wide, peak = _scaled(stack)
     if stack.dtype == torch.float64:
-        return torch.linalg.svdvals(wide).sum(-1) * peak
+        norms: Tensor = torch.linalg.svdvals(wide).sum(-1) * peak
+        return norms
     gram = wide @ wide.mT
     by_values = gram.device.type == "cpu" or gram.shape[-1] <= BATCHED_EIGENVALUES
     return (_sum_of_roots(gram) if by_values else trace_of_root(gram)) * peak

@@ -103,7 +103,7 @@ def test_each_budget_gets_an_ordinary_model(family: list[Member], trained: Path)
 def test_a_few_lines_without_hytas_cut_every_subnet(
     family: list[Member], trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "supernets.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "research.md").read_text()
     code = re.search(r"```python\n(import json.*?)```", page, re.DOTALL)
     assert code is not None
     assert len(code[1].splitlines()) <= 7

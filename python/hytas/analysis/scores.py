@@ -11,7 +11,7 @@ from hytas.proxies.table import rank_mean
 from hytas.search.ranks import kendall, spearman
 from hytas.types import Floats, Mask
 
-# Means of ranks that are shown next to their members; docs/ranking.md says how they were chosen.
+# Means of ranks that are shown next to their members; docs/measured.md says how they were chosen.
 RANK_MEANS = (
     ("depth-embed", "zico_pp"),
     ("depth-embed", "snip", "zico_pp"),

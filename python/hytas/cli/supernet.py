@@ -115,7 +115,7 @@ def export(
     """Export the best subnet of each budget from the supernet in FOLDER.
 
     Each is an ordinary run in a folder of its own. family.csv and family.svg compare them.
-    family.npz holds the weights of all, and slices.json says how to cut each (docs/supernets.md).
+    family.npz holds the weights of all, and slices.json says how to cut each (docs/research.md).
 
     \b
     hytas supernet export sup --budget 50K-params --budget 200K-params --alone

@@ -44,7 +44,7 @@ Inherited = Callable[[Mapping[str, Any]], float]
 LEAST_BATCH = {"cuda": 2}
 """Networks of a kind from which they run as one batch, by type of device. On a GPU, starting the
 operations takes most of the time. A CPU computes the zeros, too, and takes no less time than for
-the networks one by one (docs/log.md)."""
+the networks one by one (notes/decisions.md)."""
 MOST_BATCH = 64
 MOST_SAMPLES = 64
 """Most images of a proxy batch; of more classes, a random choice."""

@@ -122,7 +122,7 @@ class DataSettings:
         "synthetic",
         "Scene: a file (MATLAB, ENVI, GeoTIFF, HDF5, NetCDF, NumPy), a name such as indian_pines, "
         "or `synthetic`. Several scenes are trained on together. Or a table of spectra (CSV, "
-        "Parquet, array; docs/spectra.md). Or images: a folder with one folder a class, a .npz "
+        "Parquet, array; docs/scenes.md). Or images: a folder with one folder a class, a .npz "
         "file, `digits` or `textures`.",
         "Scene",
         most_used=True,
@@ -293,7 +293,7 @@ class SearchSettings:
         "How the engine selects. "
         + " ".join(f"{name}: {facts['about']}." for name, facts in strategies().items())
         + f" {SUPERNET_STRATEGY}: one rung of the race chooses the kind of network, and a supernet "
-        "of that kind is trained; its best subnet wins (docs/supernets.md).",
+        "of that kind is trained; its best subnet wins (docs/research.md).",
         rule=OneOf((*strategies(), SUPERNET_STRATEGY), _strategy),
         estimator=True,
     )
@@ -443,8 +443,8 @@ class FinalSettings:
     gpu_watts: float = _running(200.0, "Power of a GPU, for the report.", rule=_AT_MOST)
     track: Sequence[str] = _running(
         (),
-        "Write the events of the run for TensorBoard, or log them with MLflow (docs/how-to/"
-        "events.md): tensorboard, mlflow.",
+        "Write the events of the run for TensorBoard, or log them with MLflow "
+        "(docs/budget-and-time.md): tensorboard, mlflow.",
         rule=_trackers,
         estimator=True,
     )

@@ -1,6 +1,6 @@
 """A family of subnets in one file of weights, and a table of slices that cuts each of them.
 
-The table is plain JSON, so that a program without hytas can cut a subnet: docs/supernets.md has the
+The table is plain JSON, so that a program without hytas can cut a subnet: docs/research.md has the
 lines.
 """
 

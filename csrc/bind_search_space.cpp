@@ -93,7 +93,7 @@ void bind_search_space(py::module_& module) {
                 return SearchSpace::parse(text, variables);
             },
             py::arg("text"), py::arg("variables") = hytas::Variables(),
-            "A space from the JSON text of a space file (docs/spaces.md).")
+            "A space from the JSON text of a space file (docs/research.md).")
         .def(
             "with_table",
             [](const SearchSpace& space, const std::string& name, const std::string& text) {
@@ -101,7 +101,7 @@ void bind_search_space(py::module_& module) {
             },
             py::arg("name"), py::arg("text"),
             "A copy with the cost latency@<name>, from the JSON text of a latency table "
-            "(docs/spaces.md).")
+            "(docs/budget-and-time.md).")
         .def_property_readonly("name", &SearchSpace::name)
         .def_property_readonly("about", &SearchSpace::about)
         .def_property_readonly("variables", &SearchSpace::variables)

@@ -19,7 +19,7 @@ class SearchSpace:
     @staticmethod
     def parse(text: str, variables: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex] = {}) -> SearchSpace:
         """
-        A space from the JSON text of a space file (docs/spaces.md).
+        A space from the JSON text of a space file (docs/research.md).
         """
     def cost(self, architecture: dict[str, typing.Any]) -> dict[str, int]:
         """
@@ -47,7 +47,7 @@ class SearchSpace:
         """
     def with_table(self, name: str, text: str) -> SearchSpace:
         """
-        A copy with the cost latency@<name>, from the JSON text of a latency table (docs/spaces.md).
+        A copy with the cost latency@<name>, from the JSON text of a latency table (docs/budget-and-time.md).
         """
     @property
     def about(self) -> str:

@@ -109,7 +109,7 @@ def network(
     The network that it returns derives from `hytas.models.Network`.
 
     Args:
-        space: its space file (docs/spaces.md), as text of TOML or JSON; None where `space` names
+        space: its space file (docs/research.md), as text of TOML or JSON; None where `space` names
             the file. A run keeps the text with the plug-in.
         data: "scenes" or "images"; None for both.
     """

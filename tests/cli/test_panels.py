@@ -1,4 +1,4 @@
-"""The help of a search: each option has a panel, and the page of options is up to date."""
+"""The help of a search: each option has a panel, and the reference is up to date."""
 
 import importlib.util
 from pathlib import Path
@@ -34,10 +34,10 @@ def test_every_setting_with_an_option_is_an_option_of_a_search() -> None:
             )
 
 
-def test_the_page_of_options_is_that_of_the_command() -> None:
-    spec = importlib.util.spec_from_file_location("make_options", DOCS / "make_options.py")
+def test_the_reference_is_that_of_the_code() -> None:
+    spec = importlib.util.spec_from_file_location("make_reference", DOCS / "make_reference.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert module.PAGE.read_text(encoding="utf-8") == module.page(), "run docs/make_options.py"
+    assert module.PAGE.read_text(encoding="utf-8") == module.page(), "run docs/make_reference.py"

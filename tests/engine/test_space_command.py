@@ -74,7 +74,7 @@ def test_count_is_exact(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_widened_space_of_hytas_is_counted(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """As docs/spaces.md says, after the supplementary of HyTAS, 7.8."""
+    """As docs/research.md says, after the supplementary of HyTAS, 7.8."""
     space = json.loads(hytas(capsys, "show", "hytas")[1])
     space["genes"][0]["values"] = list(range(2, 13))
     space["genes"][1]["values"] = list(range(16, 257, 8))

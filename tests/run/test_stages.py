@@ -122,13 +122,3 @@ def test_a_missing_file_asks_for_its_stage(
         plan = plan_of(run.context)
         stages = [stage for stage in (*plan.choosing, *plan.finishing) if not stage.always]
         assert [stage for stage in stages if not stage.is_done(run)] == list(undone)
-
-
-def test_the_documentation_lists_every_file() -> None:
-    page = Path(__file__).parents[2] / "docs" / "run-files.md"
-    rows = [line for line in page.read_text(encoding="utf-8").splitlines() if line[:3] == "| `"]
-    assert rows == [
-        f"| `{each.file}` | {each.holds} | {each.stage or 'the run itself'} | "
-        f"{', '.join(f'`{ARTEFACTS[name].file}`' for name in each.made_from) or '-'} |"
-        for each in ARTEFACTS.values()
-    ]

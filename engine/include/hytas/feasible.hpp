@@ -41,7 +41,7 @@ class Feasible {
     // False when the exact table would have more than `most_entries`, as several bounds with many
     // different costs can. Then the table is a coarser one that holds every feasible architecture
     // and some more, and what is drawn from it is checked: sample stays exactly uniform, but count,
-    // rank and unrank throw Error. docs/engine.md says what this costs.
+    // rank and unrank throw Error. CONTRIBUTING.md says what this costs.
     [[nodiscard]] bool exact() const { return exact_; }
     [[nodiscard]] Wide count() const;
     [[nodiscard]] Wide at_most() const;  // the size of the table's set: the count, if exact

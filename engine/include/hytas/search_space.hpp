@@ -1,5 +1,5 @@
 // A search space, read from data: global genes, genes a layer, and the costs of every architecture
-// as exact integers. docs/spaces.md describes the file. Adding a space needs no C++.
+// as exact integers. docs/research.md describes the file. Adding a space needs no C++.
 #pragma once
 
 #include <algorithm>
@@ -77,7 +77,7 @@ class SearchSpace {
     [[nodiscard]] static SearchSpace builtin(const std::string& name, const Variables& variables);
 
     // A copy with one more cost "latency@<name>", from a table of costs a layer, or from formulas
-    // (docs/spaces.md has both formats).
+    // (docs/budget-and-time.md has both formats).
     [[nodiscard]] SearchSpace with_table(const std::string& name, std::string_view text) const;
 
     [[nodiscard]] const std::string& name() const { return name_; }

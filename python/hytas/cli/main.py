@@ -108,7 +108,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
     except (InputError, OSError) as error:
         _complain(f"error: {_spoken(error, given)}")
         sys.exit(2)
-    except ModuleNotFoundError as error:  # of a machine that only classifies: docs/onboard.md
+    except ModuleNotFoundError as error:  # of a machine that only classifies: docs/board.md
         name = error.name or ""
         if "." in name or name in ("", "hytas"):  # a broken installation
             raise

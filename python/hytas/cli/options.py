@@ -146,8 +146,8 @@ workers_option = click.option(
     cls=Option,
     callback=_known_workers,
     help="Where to work in parallel: a number of processes, ray, ray://HOST:PORT, or "
-    "slurm:partition=NAME,time=MINUTES,... (docs/scale.md). The result is the same.  [default: "
-    "one process a core; on a GPU one to score, and to train as many as it has room for]",
+    "slurm:partition=NAME,time=MINUTES,... (docs/budget-and-time.md). The result is the same.  "
+    "[default: one process a core; on a GPU one to score, and to train as many as it has room for]",
 )
 
 

@@ -289,7 +289,7 @@ def evolve(
     """Search the search space (S3): add and drop choices by what they are worth in a supernet.
 
     By its own measure an evolved space is better. Whole searches in it gained nothing in our
-    measurements, also against a control of the same size (docs/evolving.md): search with --control.
+    measurements, also against a control of the same size (docs/research.md): search with --control.
 
     The same command again goes on where it was stopped.
 

@@ -47,7 +47,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
     that it gets. Score on other pixels, best on pixels that are not neighbours of these:
     `hytas.BlockSplit` gives such pixels to `cross_val_score` and `GridSearchCV`.
 
-    Its parameters are settings of a run; `help(HSIClassifier)` and docs/options.md list them.
+    Its parameters are settings of a run; `help(HSIClassifier)` and docs/reference.md list them.
 
     Attributes:
         classes_: (C,) class ids, in the labels' type; of spectra their labels, also texts.

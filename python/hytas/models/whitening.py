@@ -5,7 +5,7 @@ directions and the differences of similar classes lie in faint ones. Random weig
 and a short training hardly reaches the faint ones; whitened inputs (LeCun et al., Efficient
 BackProp, 1998, section 4.3) have the same variance in every direction. The map stays linear and is
 trained on: the network has not one parameter or operation more. Groups of bands over a patch are
-not whitened: measured, they lose by it (docs/log.md).
+not whitened: measured, they lose by it (notes/decisions.md).
 """
 
 import numpy as np

@@ -57,8 +57,8 @@ def depth_embed(architecture: Mapping[str, Any], shape: Shape, seed: int) -> flo
 def width(architecture: Mapping[str, Any], shape: Shape, seed: int) -> float:
     """Embedding width; of equal widths, the one with more parameters is ahead.
 
-    Source: finalists of races of `hytas-wide`, ranked by us (docs/log.md). Direction: larger is
-    better, among networks of one kind and size. Data: none. Shape: an architecture to a number.
+    Source: finalists of races of `hytas-wide`, ranked by us (notes/decisions.md). Direction: larger
+    is better, among networks of one kind and size. Data: none. Shape: an architecture to a number.
     Cost: a formula. Without a gene `embed_dim` or `base_dim`, parameters decide alone.
     """
     wide = architecture.get("embed_dim", architecture.get("base_dim", 0))

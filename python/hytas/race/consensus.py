@@ -12,7 +12,7 @@ finalists that vote are ahead of it.
 
 Sources: Madani, Pennock and Flake, Co-Validation: Using Model Disagreement on Unlabeled Data to
 Validate Classification Algorithms, NIPS 2004; Jiang et al., Assessing Generalization of SGD via
-Disagreement, ICLR 2022. Measurements: docs/log.md.
+Disagreement, ICLR 2022. Measurements: notes/decisions.md.
 """
 
 import math

@@ -16,7 +16,7 @@ PORTFOLIO = tuple(
     {"tokens": "pixel", "pixel_mixer": mixer, "pixel_gate": "yes", "pooling": "mean"}
     for mixer in ("conv3", "conv5", "none", "attention")
 )
-"""Kinds of networks of `hytas-wide` that won most races: docs/log.md."""
+"""Kinds of networks of `hytas-wide` that won most races: notes/decisions.md."""
 PATCHES = 2
 """Values of the gene `patch`, the largest first, that each kind of the portfolio has."""
 SINGLE_PIXELS = {"tokens": "pixel", "patch": 1}

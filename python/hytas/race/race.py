@@ -136,7 +136,7 @@ def choose_finalists(
         # A vote prefers the middle: where two patches of each kind race, it took the smaller one.
         return diverse(ranked, count, False, known)
     if task.has_few_labels:
-        # On noisy scenes with few labels, other kinds and smaller sizes won: docs/log.md.
+        # On noisy scenes with few labels, other kinds and smaller sizes won: notes/decisions.md.
         return diverse(ranked, count, False, known, (1,) * len(WEIGHTS))
     return diverse(ranked, count, True, known)
 

@@ -89,7 +89,7 @@ def plan_rungs(
 def compared_recipes(finalists: int) -> int:
     """Return how many finalists of a first rung are trained by each recipe, the best by the first.
 
-    A finalist that is in the worse half by the first recipe was in no last rung: docs/log.md.
+    No finalist in the worse half by the first recipe was in a last rung: notes/decisions.md.
     """
     return min(finalists, max(LEAST_COMPARED, math.ceil(finalists / 2)))
 

@@ -15,7 +15,8 @@ def validation_score(results: Sequence[RungResult], ranking: Ranking) -> float:
     """Return the mean score of a racer's rungs, weighted with their steps; -inf if one failed.
 
     Without a vote they weigh by their folds, too: five folds validate five times the pixels. With
-    one, the vote covers other pixels, and the rungs weigh as where it was measured (docs/log.md).
+    one, the vote covers other pixels, and the rungs weigh as where it was measured
+    (notes/decisions.md).
     """
     weights = [one.steps * (1 if one.predictions else one.folds) for one in results]
     return fmean([one.score(ranking) for one in results], weights)

@@ -25,7 +25,7 @@ MANY_PIXELS = 1000
 FEW_LABELS = 400
 """Training and validation pixels below which finalists are of all kinds and sizes alike."""
 FOLDS_WITH_VOTE = 2
-"""Most folds of a first rung in which finalists vote. Measured: docs/log.md."""
+"""Most folds of a first rung in which finalists vote. Measured: notes/decisions.md."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -82,7 +82,7 @@ class RunContext:
         split = self.data.split
         if split.spatially_disjoint or np.isin(split.test, split.train_and_validation).all():
             return ""  # without test pixels of its own, the model may be for pixels that lie apart
-        # Little is left to learn from neighbours: it was used in none of 20 runs (docs/log.md).
+        # Little is left to learn from neighbours: used in none of 20 runs (notes/decisions.md).
         return "the split is not spatially disjoint"
 
     @property

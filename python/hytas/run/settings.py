@@ -123,7 +123,7 @@ class DataSettings:
         "synthetic",
         "Scene: a file (MATLAB, ENVI, GeoTIFF, HDF5, NetCDF, NumPy), a name such as indian_pines, "
         "or `synthetic`. Several scenes are trained on together. Or a table of spectra (CSV, "
-        "Parquet, array; docs/spectra.md). Or images: a folder with one folder a class, a .npz "
+        "Parquet, array; docs/scenes.md). Or images: a folder with one folder a class, a .npz "
         "file, `digits` or `textures`.",
         "Scene",
         most_used=True,
@@ -430,8 +430,8 @@ class FinalSettings:
     )
     track: Sequence[str] = _running(
         (),
-        "Write the events of the run for TensorBoard, or log them with MLflow (docs/how-to/"
-        "events.md): tensorboard, mlflow.",
+        "Write the events of the run for TensorBoard, or log them with MLflow "
+        "(docs/budget-and-time.md): tensorboard, mlflow.",
         rule=_trackers,
         estimator=True,
     )

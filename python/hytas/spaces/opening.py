@@ -27,7 +27,7 @@ def open_space(
     """Return the space, with every cost that its budget names, and the budget.
 
     Args:
-        space: the name of a built-in space, or the path of a space file (docs/spaces.md): TOML
+        space: the name of a built-in space, or the path of a space file (docs/research.md): TOML
             when its name ends in .toml, else JSON.
         budget: as `parse_budget` takes it, or already parsed. The table of a bound such as
             `3ms-latency@table.json` is read from that path.

@@ -116,7 +116,7 @@ def augmented_accuracy(
     Each pixel is classified `COPIES` times. Every copy is augmented as in training, but noise,
     illumination and brightness vary `STRENGTH` times as much. Most networks classify a few
     validation pixels next to training pixels without an error. Their accuracy on augmented copies
-    predicts the accuracy on distant ground (docs/log.md has the measurement).
+    predicts the accuracy on distant ground (notes/decisions.md has the measurement).
 
     Args:
         network: maps scaled patches (N, P, P, bands) to logits (N, C), in evaluation mode.

@@ -18,7 +18,7 @@ def usual_rate(networks: Iterable[nn.Module], optimiser: str = "adamw") -> float
 
     AdamW's rate of narrow networks grows as their width falls, as the best rate of Adam does (Yang
     et al., Tensor Programs V, NeurIPS 2021). Networks with attention keep the rate of wide ones: at
-    a higher one they lose accuracy where labels are few. Figures are in docs/log.md.
+    a higher one they lose accuracy where labels are few. Figures are in notes/decisions.md.
     """
     if optimiser == "sgd":
         return SGD_RATE

@@ -26,7 +26,7 @@ LOCAL = ("local", "")
 GPU_BYTES = 8 * 2**30
 """Free GPU memory for each process. A small network leaves most of a GPU idle: on an H200
 four processes trained 3.3 times as many steps a second as one, and twelve 5.3 times
-(docs/benchmarks/gpu.md)."""
+(docs/measured.md)."""
 
 WorkersLike = str | int | Executor | Workers | None
 """A text of `workers`, a number of processes, an executor, or None for one process a core."""

@@ -43,7 +43,7 @@ THREADS = [f"{name}_NUM_THREADS" for name in ("OMP", "MKL", "OPENBLAS", "BLIS", 
 """Settings of libraries that would start threads before a process forks."""
 ALLOCATOR = {"hugetlb": 1, "mmap_threshold": 1 << 25, "trim_threshold": 1 << 28}
 """Settings of glibc's malloc: pages of 2 MiB, where the system grants them, and freed memory that
-serves the next training step. A step then takes up to 15 % less time (docs/log.md)."""
+serves the next training step. A step then takes up to 15 % less time (notes/decisions.md)."""
 ALIGNED = 64
 """Bytes at a multiple of which an array begins."""
 

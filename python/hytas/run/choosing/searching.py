@@ -197,7 +197,7 @@ def _scoring_device(context: RunContext) -> str:
     """Return where candidates are scored: on the CPU where that is one patch by a small network.
 
     On a GPU such a pass is some hundred operations that take longer to start than to compute; a
-    process a core is faster (docs/benchmarks/gpu.md).
+    process a core is faster (docs/measured.md).
     """
     needed = any(
         spec.proxy.needs_data or spec.proxy.needs_supernet

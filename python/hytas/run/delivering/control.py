@@ -28,7 +28,7 @@ def note_of_evolved(about: str, control: str | None) -> str:
     origin = about.removeprefix(EVOLVED).partition(" for ")[0]
     note = (
         f"The space was evolved from {origin}. By its own measure it is better; whole searches in "
-        "evolved spaces gained nothing in our measurements (docs/evolving.md)."
+        "evolved spaces gained nothing in our measurements (docs/research.md)."
     )
     if control is not None:
         return note

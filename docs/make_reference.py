@@ -1,4 +1,4 @@
-"""Write options.md, the options of `hytas search`, from the settings of a run."""
+"""Write reference.md, the options of `hytas search` and the files of a run, from the code."""
 
 import sys
 from collections.abc import Iterable
@@ -9,15 +9,20 @@ import click
 from hytas.cli.options import records_by_panel
 from hytas.cli.search import search
 from hytas.estimator.arguments import PARAMETERS, SHARED
+from hytas.run.folder import ARTEFACTS
 from hytas.settings import settings_of
 from hytas.train import Recipe
 
-PAGE = Path(__file__).with_name("options.md")
-HEAD = """# Options of a search
+PAGE = Path(__file__).with_name("reference.md")
+HEAD = """# Reference
 
-`docs/make_options.py` writes this page from the settings. Every option is also a key of the TOML
-file of `--config`: `--race-steps 60` is `race_steps = 60`. `--write-config run.toml` writes all
-settings of a command, in the tables of a run's `config.json`.
+`docs/make_reference.py` writes this page from the code.
+
+## Options of a search
+
+Every option is also a key of the TOML file of `--config`: `--race-steps 60` is `race_steps = 60`.
+`--write-config run.toml` writes all settings of a command, in the tables of a run's `config.json`.
+`hytas COMMAND --help` shows the options of other commands.
 """
 RECIPE = """## Recipe
 
@@ -35,6 +40,16 @@ ESTIMATOR = """## Parameters of HSIClassifier
 | parameter | default | meaning |
 |---|---|---|
 """
+FILES = """## Files of a run
+
+`--out` names the folder of a run. `manifest.json` has the size and the SHA-256 of its files. The
+command of the run makes a deleted or damaged file again, with all that is made from it, if the last
+column does not say otherwise. `seed-1/` and `control/` hold further trainings of `--seeds` and the
+run of `--control`; `race/` holds trainings between rungs.
+
+| file | what it holds | stage | made from | if damaged |
+|---|---|---|---|---|
+"""
 
 
 def page() -> str:
@@ -43,7 +58,7 @@ def page() -> str:
     parts = [HEAD]
     for title, records in records_by_panel(search, context).items():
         rows = [f"| `{_cell(name)}` | {_cell(text)} |" for name, text in records]
-        parts.append("\n".join([f"## {title}\n", "| option | meaning |", "|---|---|", *rows, ""]))
+        parts.append("\n".join([f"### {title}\n", "| option | meaning |", "|---|---|", *rows, ""]))
     recipe = (
         f"| `{name}` | {one.default} | {_cell(one.facts.help)} |"
         for name, one in settings_of(Recipe).items()
@@ -53,8 +68,14 @@ def page() -> str:
         for name, one in PARAMETERS.items()
         if name not in SHARED
     )
+    files = (
+        f"| `{artefact.file}` | {artefact.holds} | {artefact.stage} | "
+        f"{', '.join(f'`{ARTEFACTS[name].file}`' for name in artefact.made_from)} | "
+        f"{artefact.repair if artefact.recorded else 'not checked'} |"
+        for artefact in ARTEFACTS.values()
+    )
     estimator = ESTIMATOR.format(shared=", ".join(f"`{name}`" for name in SHARED))
-    parts += [f"{RECIPE}{_lines(recipe)}", f"{estimator}{_lines(own)}"]
+    parts += [f"{RECIPE}{_lines(recipe)}", f"{estimator}{_lines(own)}", f"{FILES}{_lines(files)}"]
     return "\n".join(parts)
 
 

@@ -12,7 +12,6 @@
 namespace onboard {
 namespace {
 
-// The same bounds and tables as in hytas/deploy/graph.py.
 constexpr int most_depth = 4;
 constexpr std::uint64_t most_values = std::uint64_t{1} << 27;
 constexpr std::uint64_t most_made = std::uint64_t{1} << 20;

@@ -13,7 +13,6 @@
 namespace onboard {
 namespace {
 
-// The same bounds and names as in hytas/deploy/model_file.py.
 constexpr std::uint64_t most_fields = 1'000'000;
 constexpr std::uint64_t lowest_opset = 18, highest_opset = 24;
 constexpr const char* checksum_key = "hytas.sha256";

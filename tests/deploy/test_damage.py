@@ -16,14 +16,10 @@ from small_model import Exported
 
 from hytas.deploy import DeployedModel
 from hytas.deploy.bench import example
-from hytas.deploy.graph import OPERATORS, check_graph
-from hytas.deploy.model_file import MOST_BYTES, checksum_of, examine
-from hytas.deploy.protobuf import Fields
+from hytas.deploy.model_file import MOST_BYTES, check_model, checksum_of
 from hytas.errors import InputError
 from hytas.export.onnx_file import seal
 from hytas.model_card import CHECKSUM
-
-ONBOARD = Path(__file__).parents[2] / "deploy" / "onboard"
 
 
 def refusal(content: bytes) -> str:
@@ -44,7 +40,7 @@ def test_no_flipped_bit_goes_unnoticed(exported: Exported) -> None:
         damaged = bytearray(content)
         damaged[int(place)] ^= 1 << int(rng.integers(8))
         with pytest.raises(InputError) as caught:
-            examine(bytes(damaged), Path("m.onnx"))
+            check_model(bytes(damaged), Path("m.onnx"))
         assert "\n" not in str(caught.value)
 
 
@@ -66,10 +62,11 @@ def test_the_checksum_is_that_of_the_file_without_its_entry(exported: Exported) 
     content = exported.onnx.read_bytes()
     assert told == checksum_of(content) == checksum_of(plain)
     assert DeployedModel.load(exported.onnx, "cpu").checksum == told
-    assert "has lost its checksum" in refusal(plain)
+    assert "it has no checksum" in refusal(plain)
 
 
 Change = Callable[[onnx.ModelProto], None]
+RUNS_NOT = "is not an ONNX model that runs here"
 
 
 def tensor(dims: list[int], element: int = TensorProto.FLOAT, raw: bytes = b"") -> onnx.TensorProto:
@@ -91,18 +88,6 @@ def sized(size: int) -> Change:
     return change
 
 
-def expanded(model: onnx.ModelProto) -> None:
-    model.graph.initializer.append(
-        tensor([2], TensorProto.INT64, np.array([2**11, 2**10]).tobytes())
-    )
-    model.graph.node.append(node("Expand", "patches", "more"))
-
-
-def split(model: onnx.ModelProto) -> None:
-    wide = helper.make_node("Split", ["patches"], ["a", "b"], axis=1, num_outputs=2**27)
-    model.graph.node.append(wide)
-
-
 def opset(domain: str, version: int) -> Change:
     def change(model: onnx.ModelProto) -> None:
         del model.opset_import[:]
@@ -114,42 +99,17 @@ def opset(domain: str, version: int) -> Change:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (sized(2**31), "declares a shape of more than 134217728 values"),
-        (sized(-1), "declares a shape of more than 134217728 values"),
         (sized(7), "its metadata say"),
-        (add("initializer", tensor([2**31])), "declares a shape of more than"),
-        (add("initializer", tensor([2**14, 2**14])), "declares a shape of more than"),
-        (add("initializer", tensor([4], raw=b"1234")), "a tensor of 4 values in 4 bytes: 16"),
-        (add("initializer", tensor([4], 8)), "has a tensor of element type 8, which hytas never"),
-        (add("node", node("If", "patches")), "uses the operator b'If', which hytas never writes"),
-        (add("node", node("Add", domain="com.evil\n")), "uses an operator of domain b'com.evil"),
-        (expanded, "makes more than 1048576 values by a constant"),
-        (split, "makes 134217728 parts of a tensor, and has 2 outputs for them"),
-        (opset("com.evil", 20), "needs operators of domain b'com.evil'; hytas writes those of"),
-        (opset("", 99), "has operator set 99; must be 18 to 24"),
-        (lambda model: model.ClearField("opset_import"), "names no operator set"),
-        (lambda model: model.ClearField("graph"), "has 0 graphs; one is needed"),
+        (add("node", node("Add", domain="com.evil\n")), RUNS_NOT),
+        (opset("", 99), RUNS_NOT),
+        (lambda model: model.ClearField("graph"), RUNS_NOT),
     ],
 )
-def test_a_sealed_file_is_looked_through_before_it_runs(
-    exported: Exported, change: Change, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sealed_file_that_is_no_model(exported: Exported, change: Change, message: str) -> None:
     model = onnx.load(exported.onnx)
     change(model)
     seal(model)
-    monkeypatch.setattr("onnxruntime.InferenceSession", None)  # it must never be asked
     assert message in refusal(model.SerializeToString())
-
-
-def test_an_entry_that_stands_twice(exported: Exported) -> None:
-    model = onnx.load(exported.onnx)
-    model.metadata_props.add(key="hytas.bands", value="7")
-    assert "its metadata have 'hytas.bands' twice" in refusal(model.SerializeToString())
-
-
-def test_metadata_that_are_no_text(exported: Exported) -> None:
-    content = exported.onnx.read_bytes().replace(b"hytas.version", b"hytas.versio\xff", 1)
-    assert "its metadata are not UTF-8" in refusal(content)
 
 
 def test_a_graph_that_fails_while_it_runs(exported: Exported) -> None:
@@ -211,11 +171,6 @@ def test_a_card_that_asks_for_too_much(
     assert re.search(message, refusal(model.SerializeToString()))
 
 
-def test_too_many_fields_are_no_model() -> None:
-    with pytest.raises(ValueError, match="more than 1000000 fields"):
-        examine(b"\x08\x01" * 1_000_001, Path("m.onnx"))
-
-
 def test_devices_pipes_and_huge_files_are_not_read(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.onnx"
     os.mkfifo(pipe)
@@ -227,25 +182,6 @@ def test_devices_pipes_and_huge_files_are_not_read(tmp_path: Path) -> None:
         file.truncate(MOST_BYTES + 1)
     with pytest.raises(InputError, match=f"has {MOST_BYTES + 1} bytes; at most {MOST_BYTES}"):
         DeployedModel.load(huge)
-
-
-def test_packed_and_loose_numbers_are_the_same_shape() -> None:
-    loose = b"\x08\x02\x08\x03\x10\x01\x4a\x18" + bytes(24)  # dims 2, 3; float; 24 bytes
-    packed = b"\x0a\x02\x02\x03\x10\x01\x4a\x18" + bytes(24)
-    for content in (loose, packed):
-        graph = b"\x2a" + bytes([len(content)]) + content
-        check_graph(Fields(), memoryview(graph))
-        short = content.replace(b"\x4a\x18", b"\x4a\x17")[:-1]
-        graph = b"\x2a" + bytes([len(short)]) + short
-        with pytest.raises(ValueError, match="a tensor of 6 values in 23 bytes"):
-            check_graph(Fields(), memoryview(graph))
-
-
-def test_the_program_on_board_has_the_same_operators() -> None:
-    text = (ONBOARD / "graph.cpp").read_text()
-    listed = re.search(r"operators\{(.*?)\};", text, re.DOTALL)
-    assert listed is not None
-    assert {name.encode() for name in re.findall(r'"(\w+)"', listed[1])} == OPERATORS
 
 
 def test_damage_is_one_line_of_the_command(exported: Exported, tmp_path: Path) -> None:

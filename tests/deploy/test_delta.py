@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+import sys
 import zlib
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from hytas.deploy.delta import (
     make_delta,
     round_difference,
 )
-from hytas.deploy.model_file import examine
+from hytas.deploy.model_file import check_model
 from hytas.errors import InputError
 from hytas.export.onnx_file import seal
 
@@ -58,7 +59,7 @@ def test_a_delta_holds_what_changed_alone() -> None:
     new[20_000:20_400] = generator.randbytes(400)
     new[300:310] = b"longer than it was"
     delta = make_delta(old, bytes(new))
-    assert 400 < len(delta) < 400 + 18 + len(MAGIC) + 3 * DIGEST + 60
+    assert 400 < len(delta) < 400 + 18 + len(MAGIC) + 3 * DIGEST + 200
     assert len(make_delta(old, old)) < 150
 
 
@@ -99,6 +100,18 @@ def test_both_programs_make_the_same_file(
     assert done.returncode == 0, done.stderr
     for name in ("here", "there"):
         assert (tmp_path / f"{name}.onnx").read_bytes() == new.read_bytes()
+
+
+def test_a_delta_is_applied_without_the_packages_that_make_it(
+    pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = (path.read_bytes() for path in pair)
+    delta = make_delta(old, new)
+    for package in ("bsdiff4", "onnx"):
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(InputError, match=f"a delta needs the package {package}"):
+            make_delta(old, new)
+    assert apply_delta(old, delta) == new
 
 
 def test_a_rounded_delta_says_that_nothing_checked_it(
@@ -171,7 +184,7 @@ def test_a_rounded_difference_is_small_and_the_same_on_both_sides(
         done = onboard("--update", tmp_path / name, tmp_path / "old", tmp_path / "here.onnx")
         assert done.returncode == 0, done.stderr
         assert (tmp_path / "here.onnx").read_bytes() == wanted
-    examine(rounded, Path("rounded"))  # its checksum is its own
+    check_model(rounded, Path("rounded"))  # its checksum is its own
 
 
 def test_both_programs_inflate_alike(tmp_path: Path, onboard: Run) -> None:

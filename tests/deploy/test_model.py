@@ -13,18 +13,13 @@ import onnx
 import onnxruntime
 import pytest
 from click.testing import CliRunner
-from onnx import external_data_helper
 from small_model import Exported
 
 from hytas.cli.bench import bench
 from hytas.deploy import DeployedModel, classify_scene
-from hytas.deploy.graph import check_graph
-from hytas.deploy.model_file import checksum_of, examine
-from hytas.deploy.protobuf import Fields
 from hytas.deploy.providers import check_chosen
 from hytas.errors import InputError
 from hytas.export.onnx_file import seal
-from hytas.model_card import CHECKSUM
 
 
 def rewritten(exported: Exported, path: Path, **properties: str) -> Path:
@@ -81,7 +76,7 @@ def test_files_that_are_no_model(exported: Exported, tmp_path: Path) -> None:
     refused(text, "not an ONNX")
     empty = tmp_path / "empty.onnx"
     empty.write_bytes(b"")
-    refused(empty, "no hytas metadata")
+    refused(empty, "not an ONNX")
     content = exported.onnx.read_bytes()
     for size in (100, len(content) // 2, len(content) - 5):
         text.write_bytes(content[:size])
@@ -89,7 +84,7 @@ def test_files_that_are_no_model(exported: Exported, tmp_path: Path) -> None:
     graph = onnx.load(exported.onnx)
     del graph.metadata_props[:]
     onnx.save(graph, text)
-    refused(text, "no hytas metadata: it was not written by `hytas export`")
+    refused(text, "is not an ONNX file of `hytas export`, or is damaged: it has no checksum")
     refused(rewritten(exported, text, format="7"), "hytas format 7; this version reads format 2")
     refused(rewritten(exported, text, class_ids="[1, 2"), "broken metadata")
     refused(rewritten(exported, text, patch_size="8"), "patch_size: 8 is not a positive odd")
@@ -104,82 +99,7 @@ def test_weights_outside_the_file_are_refused(exported: Exported, tmp_path: Path
     apart = onnx.load(path, load_external_data=False)
     seal(apart)
     path.write_bytes(apart.SerializeToString())
-    with pytest.raises(InputError, match="keeps weights in another file"):
-        DeployedModel.load(path)
-    for tensor in apart.graph.initializer:
-        if external_data_helper.uses_external_data(tensor):
-            tensor.external_data[0].value = "../../../secret"
-    seal(apart)
-    path.write_bytes(apart.SerializeToString())
-    with pytest.raises(InputError, match="keeps weights in another file"):
-        DeployedModel.load(path)
-
-
-def outside() -> onnx.TensorProto:
-    """A tensor whose values lie in another file."""
-    tensor = onnx.TensorProto(name="w", data_type=onnx.TensorProto.FLOAT, dims=[1])
-    tensor.data_location = onnx.TensorProto.EXTERNAL
-    tensor.external_data.add(key="location", value="../elsewhere")
-    return tensor
-
-
-def test_external_data_in_a_constant_of_a_branch_is_found() -> None:
-    constant = onnx.helper.make_node("Constant", [], ["c"], value=outside())
-    value = onnx.helper.make_tensor_value_info("c", onnx.TensorProto.FLOAT, [1])
-    branch = onnx.helper.make_graph([constant], "branch", [], [value])
-    node = onnx.helper.make_node("Loop", ["trips"], ["out"], body=branch)
-    graph = onnx.helper.make_graph([node], "main", [], [value])
-    with pytest.raises(ValueError, match="keeps weights in another file"):
-        check_graph(Fields(), memoryview(graph.SerializeToString()))
-
-
-@pytest.mark.parametrize(
-    ("place", "message"),
-    [
-        ("function", "has functions of its own, which hytas never writes"),
-        ("training", "has a training graph, which hytas never writes"),
-        ("sparse", "has sparse tensors, which hytas never writes"),
-    ],
-)
-def test_places_where_no_model_of_hytas_has_anything(
-    exported: Exported, place: str, message: str
-) -> None:
-    model = onnx.load(exported.onnx)
-    constant = onnx.helper.make_node("Constant", [], ["c"], value=outside())
-    if place == "function":
-        imports = [onnx.helper.make_opsetid("", 20)]
-        model.functions.append(
-            onnx.helper.make_function("own", "f", [], ["c"], [constant], imports)
-        )
-    elif place == "sparse":
-        model.graph.sparse_initializer.add().values.CopyFrom(outside())
-    else:
-        model.training_info.add().algorithm.node.append(constant)
-    seal(model)
-    with pytest.raises(InputError, match=message):
-        examine(model.SerializeToString(), Path("m.onnx"))
-
-
-def test_graphs_nested_without_end_are_no_model(exported: Exported, tmp_path: Path) -> None:
-    def field(number: int, content: bytes) -> bytes:
-        size, head = len(content), bytearray([number << 3 | 2])
-        while size > 127:
-            head.append(size & 127 | 128)
-            size >>= 7
-        return bytes([*head, size]) + content
-
-    graph = b""
-    for _ in range(2000):  # a graph in an attribute of a node
-        graph = field(1, field(4, b"Loop") + field(5, field(6, graph)))
-    path = tmp_path / "deep.onnx"
-    content = onnx.load(exported.onnx)
-    content.ClearField("graph")
-    (entry,) = (entry for entry in content.metadata_props if entry.key == CHECKSUM)
-    content.metadata_props.remove(entry)
-    whole = content.SerializeToString() + field(7, graph)
-    digest = checksum_of(whole).encode()
-    path.write_bytes(whole + field(14, field(1, CHECKSUM.encode()) + field(2, digest)))
-    with pytest.raises(InputError, match="has graphs nested more than 4 deep"):
+    with pytest.raises(InputError, match="is not an ONNX model that runs here"):
         DeployedModel.load(path)
 
 

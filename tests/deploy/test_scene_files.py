@@ -156,9 +156,8 @@ def test_a_full_disk_while_the_map_is_written(exported: Exported, tmp_path: Path
     scene = write_cube(tmp_path / "scene", exported.scene.cube, "bil", "<")
     out = tmp_path / "out"
     out.mkdir()
-    done = limited(
-        4096 + 17 * (23 * 8 + 16), "classify", exported.onnx, scene, "--out", out / "map.png"
-    )
+    size = 64 + 17 * 23 * 8  # of the journal
+    done = limited(size, "classify", exported.onnx, scene, "--out", out / "map.png")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1

@@ -185,11 +185,6 @@ def _classify(
     identity["unknown"] = unknown
     height, width, _ = source.cube.shape
     with open_journal(files_of(out)[0], identity, (height, width)) as journal:
-        if journal.damaged:
-            report["notes"].append(
-                f"an earlier run left damaged rows, from row {journal.done} on: these were "
-                "classified again"
-            )
         rows = chosen["tile_rows"]
         report |= _run(deployed, source, journal, rows, inputs.smooth, unknown, hidden)
         result = journal.class_map()

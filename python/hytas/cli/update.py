@@ -51,12 +51,12 @@ def make(old: Path, new: Path, out: Path, rounding: str, check: Path | None, for
     A rounded model must give 99 % of the labels of NEW and lose at most 0.5 points of OA.
     """
     from hytas.deploy.delta import make_delta, round_difference
-    from hytas.deploy.model_file import examine, read_model
+    from hytas.deploy.model_file import check_model, read_model
 
     _check_apart(out, old, new)
     before, exact = (read_model(path) for path in (old, new))
     for content, path in ((before, old), (exact, new)):
-        examine(content, path)
+        check_model(content, path)
     after, rounded = exact, None
     if rounding != "none":
         bits = ROUNDINGS[rounding]

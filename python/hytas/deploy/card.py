@@ -1,30 +1,30 @@
 """Check the card in a model file, and that the graph fits it."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 
-from hytas.deploy.graph import Ends
-from hytas.deploy.model_file import ModelFile
 from hytas.deploy.smoothing import Smoothing
 from hytas.deploy.unknown import UnknownGround
 from hytas.errors import InputError
 from hytas.files import legible
 from hytas.model_card import IMAGE, ModelCard
 
-_ELEMENTS = {1: "float", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64"}
-_ELEMENTS |= {9: "bool"}
-_ELEMENTS |= {10: "float16", 11: "double", 12: "uint32", 13: "uint64"}
-"""ONNX's names of element types, by its numbers."""
 _ONNX_NAMES = {"float32": "float", "float64": "double"}
 """Element types whose name in ONNX differs from numpy's."""
 
 
-def read_card(file: ModelFile, path: Path) -> ModelCard:
-    """Return the card of a file, after a check of its preprocessing and no-data value."""
-    card = ModelCard.from_properties(file.properties, source=str(path))
+def read_card(properties: Mapping[str, str], path: Path) -> ModelCard:
+    """Return the card of a file, after a check of its preprocessing and no-data value.
+
+    Args:
+        properties: the metadata of the file.
+    """
+    card = ModelCard.from_properties(properties, source=str(path))
     _check_preprocessing(card, path)
     try:
         smoothing, _ = smoothing_of(card), unknown_of(card)
@@ -60,11 +60,11 @@ def unknown_of(card: ModelCard) -> UnknownGround | None:
 def _check_preprocessing(card: ModelCard, path: Path) -> None:
     """Refuse preprocessing that cannot be read, or that names bands the sensor does not have."""
     try:
-        kept, empty = card.kept_bands, card.empty_values
+        bands, empty = card.kept_bands, card.empty_values
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise InputError("model", path, f"has broken metadata: preprocessing ({reason})") from None
-    if not kept or not all(0 <= band < card.bands for band in kept) or len(empty) != card.bands:
+    if not bands or not all(0 <= band < card.bands for band in bands) or len(empty) != card.bands:
         raise InputError(
             "model",
             path,
@@ -79,8 +79,12 @@ def _holds(dtype: np.dtype[Any], value: float) -> bool:
     return value.is_integer() and int(limits.min) <= value <= int(limits.max)
 
 
-def check_signature(ends: Ends, card: ModelCard, path: Path) -> None:
-    """Refuse a graph whose inputs and outputs are not those of its metadata."""
+def check_signature(values: Sequence[onnxruntime.NodeArg], card: ModelCard, path: Path) -> None:
+    """Refuse a graph whose inputs and outputs are not those of its metadata.
+
+    Args:
+        values: the inputs, then the outputs.
+    """
     side, bands, classes = card.patch_size, card.bands, len(card.class_ids)
     taken = f"tensor({_ONNX_NAMES.get(card.dtype, card.dtype)})"
     tile = ("tile", taken, [None, None, bands])
@@ -101,11 +105,13 @@ def check_signature(ends: Ends, card: ModelCard, path: Path) -> None:
         "smooth-scene": [tile, ("valid", "tensor(bool)", [None, None]), *maps],
     }[card.graph]
     stated = [
-        (end.name, f"tensor({_ELEMENTS.get(end.element, end.element)})", list(end.sizes))
-        for end in (*ends.inputs, *ends.outputs)
+        (value.name, value.type, [size if isinstance(size, int) else None for size in value.shape])
+        for value in values
     ]
     if stated != wanted:
-        raise InputError("model", path, f"has the ends {stated}; its metadata say {wanted}"[:600])
+        raise InputError(
+            "model", path, f"has the inputs and outputs {stated}; its metadata say {wanted}"[:600]
+        )
 
 
 def printable(card: ModelCard) -> ModelCard:

@@ -18,41 +18,28 @@ The operations begin with the length of the new file. Each appends to it:
                                       of which 2 ** (bits - 1) is zero
 """
 
+import bz2
 import hashlib
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from hytas.deploy.model_file import MOST_BYTES, checksum_of
-from hytas.deploy.protobuf import Fields
+from hytas.deploy.model_file import MOST_BYTES, sealed
 from hytas.errors import InputError
-from hytas.model_card import CHECKSUM
+from hytas.lazy import library
 
 MAGIC = b"HYTASDELTA2\n"
 DIGEST = 32
 """Bytes of a SHA-256."""
-BLOCK = 16
-"""Shortest run of bytes that is copied; weights that did not change make longer ones."""
 GROUP = 256
 """Floats that share a scale."""
 COPY, FRESH, XOR, ADD = range(4)
-_STEP = 256
-# Fields of ONNX's messages: of a model, a graph, a node, an attribute and a tensor.
-_GRAPH, _METADATA, _NODE, _INITIALIZER, _ATTRIBUTE, _SUBGRAPH = 7, 14, 1, 5, 5, 6
-_TYPE, _NAME, _RAW, _FLOAT = 2, 8, 9, 1
 _WORST = 2
 """Bytes of operations for a byte of the new file, at most; more are refused before inflating."""
-
-
-class Floats(NamedTuple):
-    """A float32 tensor of a model file: its first byte, and its number of values."""
-
-    at: int
-    values: int
 
 
 class Rounded(NamedTuple):
@@ -63,25 +50,32 @@ class Rounded(NamedTuple):
     levels: npt.NDArray[np.int16]
 
 
-class Piece(NamedTuple):
-    """A part of the new file: a copy from the old one, then new bytes."""
+class Change(NamedTuple):
+    """A tensor with other values in the new file.
 
-    position: int
-    length: int
-    fresh: bytes
+    Attributes:
+        start: its first byte in the old file.
+        end: the byte behind its last one in the old file.
+        values: its bytes in the new file.
+        operation: what makes them from the old ones.
+    """
+
+    start: int
+    end: int
+    values: bytes
+    operation: bytes
 
 
 def make_delta(old: bytes, new: bytes, rounded: Mapping[str, Rounded] | None = None) -> bytes:
-    """Return the delta from one file to another.
+    """Return the delta from one model file to another.
 
     Args:
         rounded: what `round_difference` returned with `new`, if it is rounded.
     """
-    operations = _operations(old, new, rounded or {})
+    operations = b"".join([_number(len(new)), *_operations(old, new, rounded or {})])
     whole = _number(len(new)) + _fresh(new)
-    packed = min((deflated(each) for each in (operations, whole)), key=len)
-    head = [MAGIC, hashlib.sha256(old).digest(), hashlib.sha256(new).digest()]
-    body = b"".join([*head, packed])
+    packed = min((deflated(choice) for choice in (operations, whole)), key=len)
+    body = MAGIC + hashlib.sha256(old).digest() + hashlib.sha256(new).digest() + packed
     return body + hashlib.sha256(body).digest()
 
 
@@ -91,47 +85,102 @@ def deflated(operations: bytes) -> bytes:
     return _number(len(operations)) + packer.compress(operations) + packer.flush()
 
 
-def _operations(old: bytes, new: bytes, rounded: Mapping[str, Rounded]) -> bytes:
-    """Return the operations that make the new file: tensor by tensor, and the bytes between."""
-    blocks = _blocks(old)
-    before, after = floats_of(old), floats_of(new)
-    parts, done = [_number(len(new))], 0
-    for name, tensor in after.items():
-        match, end = before.get(name), tensor.at + 4 * tensor.values
-        if match is None or match.values != tensor.values:
-            continue
-        same = old[match.at : match.at + 4 * match.values] == new[tensor.at : end]
-        if same or tensor.at < done:
-            continue
-        parts += _between(old, new[done : tensor.at], blocks)
-        head = [_number(tensor.values), _number(match.at)]
-        if name in rounded:
-            parts += [_number(ADD), *head, *_levels(rounded[name])]
-        else:
-            parts += [_number(XOR), *head, _planes(old, new, match, tensor)]
-        done = end
-    return b"".join([*parts, *_between(old, new[done:], blocks)])
+def _operations(old: bytes, new: bytes, rounded: Mapping[str, Rounded]) -> Iterator[bytes]:
+    """Yield the operations that make the new file.
+
+    bsdiff aligns the files once the old one has the new values of the tensors.
+    """
+    changes, base = _changes(old, new, rounded), bytearray(old)
+    for change in changes:
+        base[change.start : change.end] = change.values
+    position = place = 0  # in the old file, and in the new one
+    for aligned, fresh, seek in _alignment(bytes(base), new):
+        yield from _aligned(old, new, position, position + aligned, place - position, changes)
+        place += aligned
+        yield from [_fresh(new[place : place + fresh])] if fresh else []
+        position, place = position + aligned + seek, place + fresh
 
 
-def _between(old: bytes, new: bytes, blocks: Mapping[bytes, int]) -> Iterator[bytes]:
-    for piece in _pieces(old, new, blocks):
-        if piece.length:
-            yield _number(COPY) + _number(piece.length) + _number(piece.position)
-        if piece.fresh:
-            yield _fresh(piece.fresh)
+def _alignment(old: bytes, new: bytes) -> list[list[int]]:
+    """Return lengths of aligned bytes and of new bytes, and how far to seek then in the old file.
+
+    They are the control block of a file in the format BSDIFF40, whose numbers have a sign bit.
+    """
+    patch = library("bsdiff4", "new", "a delta").diff(old, new)
+    length = int.from_bytes(patch[8:16], "little")
+    numbers = np.frombuffer(bz2.decompress(patch[32 : 32 + length]), "<u8")
+    sizes = (numbers & np.uint64(2**63 - 1)).astype(np.int64)
+    return np.where(numbers >> np.uint64(63), -sizes, sizes).reshape(-1, 3).tolist()
+
+
+def _changes(old: bytes, new: bytes, rounded: Mapping[str, Rounded]) -> list[Change]:
+    """Return the tensors of both files that have other values, in their order in the old file."""
+    after = {name: tensor.raw_data for name, tensor in _tensors(_parsed(new).graph)}
+    changes, end = [], 0
+    for name, tensor in _tensors(_parsed(old).graph):
+        before, values = tensor.raw_data, after.get(name, b"")
+        start = old.index(before, end)
+        end = start + len(before)
+        if values != before and len(values) == len(before):
+            head = [_number(len(before) // 4), _number(start)]
+            if name in rounded:
+                operation = b"".join([_number(ADD), *head, *_levels(rounded[name])])
+            else:
+                operation = b"".join([_number(XOR), *head, _planes(before, values)])
+            changes.append(Change(start, end, values, operation))
+    return changes
+
+
+def _parsed(content: bytes) -> Any:
+    """Return the ONNX model of a file; an empty one of another file."""
+    onnx = library("onnx", "new", "a delta")
+    try:
+        return onnx.load_model_from_string(content)
+    except library("google.protobuf.message", "new", "a delta", "protobuf").DecodeError:
+        return onnx.ModelProto()
+
+
+def _tensors(graph: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the float32 tensors of a graph in the order of the file: those of loops come first."""
+    for number, node in enumerate(graph.node):
+        for attribute in node.attribute:
+            yield from _tensors(attribute.g, f"{prefix}{number} ")
+    for tensor in graph.initializer:
+        if tensor.data_type == tensor.FLOAT and tensor.raw_data:
+            yield prefix + tensor.name, tensor
+
+
+def _aligned(
+    old: bytes, new: bytes, start: int, end: int, shift: int, changes: Sequence[Change]
+) -> Iterator[bytes]:
+    """Yield the operations of new bytes that lie `shift` behind the old bytes `start` to `end`."""
+    for change in changes:
+        values = new[max(0, change.start + shift) : max(0, change.end + shift)]
+        if start <= change.start and change.end <= end and values == change.values:
+            yield from _shared(old, new, start, change.start, shift)
+            yield change.operation
+            start = change.end
+    yield from _shared(old, new, start, end, shift)
+
+
+def _shared(old: bytes, new: bytes, start: int, end: int, shift: int) -> Iterator[bytes]:
+    before, after = old[start:end], new[start + shift : end + shift]
+    whole = len(before) // 4 * 4
+    if before == after:
+        yield _number(COPY) + _number(len(before)) + _number(start)
+    else:
+        planes = _planes(before[:whole], after[:whole])
+        yield _number(XOR) + _number(whole // 4) + _number(start) + planes
+        yield _fresh(after[whole:])
 
 
 def _fresh(content: bytes) -> bytes:
     return _number(FRESH) + _number(len(content)) + content
 
 
-def _planes(old: bytes, new: bytes, match: Floats, tensor: Floats) -> bytes:
-    """Return the XOR of two tensors, byte by byte of the floats: high bytes are mostly 0."""
-    shape = (tensor.values, 4)
-    left, right = (
-        np.frombuffer(content, np.uint8, 4 * tensor.values, at).reshape(shape)
-        for content, at in ((old, match.at), (new, tensor.at))
-    )
+def _planes(before: bytes, after: bytes) -> bytes:
+    """Return the XOR of floats, byte by byte of the floats: high bytes are mostly 0."""
+    left, right = (np.frombuffer(content, np.uint8).reshape(-1, 4) for content in (before, after))
     return (left ^ right).T.tobytes()
 
 
@@ -251,23 +300,20 @@ def round_difference(old: bytes, new: bytes, bits: int) -> tuple[bytes, dict[str
     Returns:
         The model file with its own checksum, and what `make_delta` needs.
     """
-    before, result = floats_of(old), bytearray(new)
-    rounded = {}
-    for name, tensor in floats_of(new).items():
-        match = before.get(name)
-        if match is None or match.values != tensor.values:
+    model, before, rounded = _parsed(new), dict(_tensors(_parsed(old).graph)), {}
+    for name, tensor in _tensors(model.graph):
+        if name not in before or len(before[name].raw_data) != len(tensor.raw_data):
             continue
         left, right = (
-            np.frombuffer(content, "<f4", tensor.values, at).astype(np.float32)
-            for content, at in ((old, match.at), (new, tensor.at))
+            np.frombuffer(values.raw_data, "<f4").astype(np.float32)
+            for values in (before[name], tensor)
         )
         difference = right - left
         if not difference.any() or not np.isfinite(difference).all():
             continue
         rounded[name] = _rounded(difference, bits)
-        values = _sum(left, *rounded[name][1:]).astype("<f4").tobytes()
-        result[tensor.at : tensor.at + 4 * tensor.values] = values
-    return sealed(bytes(result)), rounded
+        tensor.raw_data = _sum(left, *rounded[name][1:]).astype("<f4").tobytes()
+    return sealed(model.SerializeToString(deterministic=True)), rounded
 
 
 def _rounded(difference: npt.NDArray[np.float32], bits: int) -> Rounded:
@@ -279,8 +325,8 @@ def _rounded(difference: npt.NDArray[np.float32], bits: int) -> Rounded:
     largest = np.abs(values).max(axis=1)
     best = np.full(groups, np.inf)
     scales = np.ones(groups, np.float32)
-    for part in (1.0, 0.9, 0.8, 0.7, 0.6):
-        tried = np.where(largest > 0, part * largest / most, 1.0).astype(np.float32)
+    for fraction in (1.0, 0.9, 0.8, 0.7, 0.6):
+        tried = np.where(largest > 0, fraction * largest / most, 1.0).astype(np.float32)
         error = ((values - tried[:, None] * _nearest(values, tried, most)) ** 2).sum(axis=1)
         scales, best = np.where(error < best, tried, scales), np.minimum(error, best)
     levels = _nearest(values, scales, most).astype(np.int16).ravel()[: len(difference)]
@@ -292,117 +338,6 @@ def _nearest(
 ) -> npt.NDArray[np.float32]:
     levels: npt.NDArray[np.float32] = np.rint(values / scales[:, None]).clip(-most, most)
     return levels
-
-
-def sealed(content: bytes) -> bytes:
-    """Return a model file with the checksum of its content in place of the one that it holds."""
-    key, digest = CHECKSUM.encode(), checksum_of(content).encode()
-    for number, value, _, behind in Fields().placed(memoryview(content)):
-        if number == _METADATA and not isinstance(value, int) and key in bytes(value):
-            return content[: behind - len(digest)] + digest + content[behind:]
-    return content
-
-
-def floats_of(content: bytes) -> dict[str, Floats]:
-    """Return the float32 tensors of an ONNX file by name; none of another file.
-
-    A tensor of a loop's body has the number of its graph before its name.
-    """
-    fields, tensors = Fields(), dict[str, Floats]()
-    try:
-        graphs = [
-            (value, behind - len(value))
-            for number, value, _, behind in fields.placed(memoryview(content))
-            if number == _GRAPH and not isinstance(value, int)
-        ]
-        for place, (graph, base) in enumerate(graphs):
-            for number, value, _, behind in fields.placed(graph):
-                if isinstance(value, int):
-                    continue
-                start = base + behind - len(value)
-                if number == _INITIALIZER:
-                    _add_tensor(fields, value, start, f"{place} ", tensors)
-                elif number == _NODE:
-                    graphs += _bodies(fields, value, start)
-    except ValueError:
-        return {}
-    return dict(sorted(tensors.items(), key=lambda item: item[1].at))
-
-
-def _bodies(fields: Fields, node: memoryview, base: int) -> list[tuple[memoryview, int]]:
-    graphs = []
-    for number, value, _, behind in fields.placed(node):
-        if number != _ATTRIBUTE or isinstance(value, int):
-            continue
-        start = base + behind - len(value)
-        for inner, body, _, end in fields.placed(value):
-            if inner == _SUBGRAPH and not isinstance(body, int):
-                graphs.append((body, start + end - len(body)))
-    return graphs
-
-
-def _add_tensor(
-    fields: Fields, tensor: memoryview, base: int, prefix: str, tensors: dict[str, Floats]
-) -> None:
-    name, element, at, size = "", 0, 0, 0
-    for number, value, _, behind in fields.placed(tensor):
-        if number == _TYPE and isinstance(value, int):
-            element = value
-        elif number == _NAME and not isinstance(value, int):
-            name = bytes(value).decode(errors="replace")
-        elif number == _RAW and not isinstance(value, int):
-            at, size = base + behind - len(value), len(value)
-    if element == _FLOAT and size:
-        tensors[prefix + name] = Floats(at, size // 4)
-
-
-def _blocks(old: bytes) -> dict[bytes, int]:
-    blocks: dict[bytes, int] = {}
-    for at in range(0, len(old) - BLOCK + 1, BLOCK):
-        blocks.setdefault(old[at : at + BLOCK], at)
-    return blocks
-
-
-def _pieces(old: bytes, new: bytes, blocks: Mapping[bytes, int]) -> Iterator[Piece]:
-    """Yield the pieces of a part of the new file, in order."""
-    position = length = begun = at = 0  # the copy that is open, and where its new bytes begin
-    shift = 0  # from a place in the new file to the like place in the old one
-    while at < len(new):
-        block = new[at : at + BLOCK]
-        like = at + shift
-        match: int | None = like if like >= 0 and old[like : like + BLOCK] == block else None
-        match = blocks.get(block) if match is None else match
-        if match is None or len(block) < BLOCK:
-            at += 1
-            continue
-        back = _same_before(old, new, match, at, at - begun)
-        start = at - back
-        if start > begun or length or position:
-            yield Piece(position, length, new[begun:start])
-        position, shift = match - back, match - at
-        length = back + _same_after(old, new, match, at)
-        at = begun = start + length
-    if length or begun < len(new):
-        yield Piece(position, length, new[begun:])
-
-
-def _same_before(old: bytes, new: bytes, a: int, b: int, most: int) -> int:
-    """Return how many bytes before two places are the same, at most `most`."""
-    count = 0
-    while count < min(a, most) and old[a - count - 1] == new[b - count - 1]:
-        count += 1
-    return count
-
-
-def _same_after(old: bytes, new: bytes, a: int, b: int) -> int:
-    count = 0
-    while (part := old[a + count : a + count + _STEP]) and part == new[
-        b + count : b + count + len(part)
-    ]:
-        count += len(part)
-    while a + count < len(old) and b + count < len(new) and old[a + count] == new[b + count]:
-        count += 1
-    return count
 
 
 def _number(value: int) -> bytes:

@@ -17,33 +17,23 @@ from hytas.deploy.scene import Strip
 from hytas.errors import InputError
 from hytas.files import lock
 
-_HEADER_BYTES = 4096
-_CHECK_BYTES = 16
-_VERIFIED_BYTES = 2**22
-"""Bytes of a journal to read at a time, when it is opened."""
+_HEADER_BYTES = 64
+"""Of a SHA-256 in hexadecimal digits."""
 
 
 class Journal:
     """The finished rows of one class map: a header that identifies the map, then row after row.
 
-    A row is `labels` (W int32), `confidence` (W float32) and the first 16 bytes of a SHA-256 of the
-    header, the row's number and these values. A kill can leave half a row at the end, and a disk
-    can damage other rows. The next run keeps the rows before the first bad row and makes the rest
-    again.
+    A row is `labels` (W int32) and `confidence` (W float32). The length of the file counts the
+    rows. The next run writes the last one again, because a stop may have left it incomplete.
 
     Attributes:
-        damaged: whether rows of an earlier run were damaged.
+        done: the number of finished rows.
     """
 
-    def __init__(
-        self, file: FileIO, header: bytes, shape: tuple[int, int], rows: "_RowsDone"
-    ) -> None:
-        self._file, self._header, self._shape = file, header, shape
-        self.done, self.damaged = rows
-
-    @property
-    def _row(self) -> np.dtype[Any]:
-        return _row_type(self._shape)
+    def __init__(self, file: FileIO, shape: tuple[int, int], done: int) -> None:
+        self._file, self._shape, self._row = file, shape, _row_type(shape)
+        self.done = done
 
     def append(self, strip: Strip) -> None:
         """Write the next rows; from now on they survive a kill.
@@ -55,7 +45,6 @@ class Journal:
             raise ValueError(f"strip: starts at row {strip.top}, {self.done} rows are done")
         rows = np.empty(len(strip.labels), self._row)
         rows["labels"], rows["confidence"] = strip.labels, strip.confidence
-        rows["check"] = _checks(self._header, strip.top, rows)
         write_all(self._file, rows.tobytes())
         self.done += len(rows)
 
@@ -121,14 +110,19 @@ def open_journal(
         identity: all that the map depends on, as JSON.
     """
     path = Path(out).with_name(f".{Path(out).name}.partial")
-    header = _header(identity, shape)
+    text = json.dumps({**identity, "shape": list(shape)}, sort_keys=True)
+    header = hashlib.sha256(text.encode()).hexdigest().encode()
+    row_bytes = _row_type(shape).itemsize
     with _open_alone(path, out) as file:
-        rows = _rows_done(path, header, shape)
-        file.truncate(_HEADER_BYTES + rows.done * _row_type(shape).itemsize if rows.done else 0)
-        if not rows.done:
+        complete = (path.stat().st_size - _HEADER_BYTES) // row_bytes
+        done = max(0, min(complete, shape[0]) - 1)
+        with path.open("rb") as earlier:
+            done = done if earlier.read(_HEADER_BYTES) == header else 0
+        file.truncate(_HEADER_BYTES + done * row_bytes if done else 0)
+        if not done:
             write_all(file, header)
         try:
-            yield Journal(file, header, shape, rows)
+            yield Journal(file, shape, done)
         except InputError:
             path.unlink(missing_ok=True)
             raise
@@ -172,57 +166,6 @@ def file_identity(path: str | Path) -> dict[str, Any]:
     return {"path": str(path.resolve()), "bytes": state.st_size, "changed": state.st_mtime_ns}
 
 
-class _RowsDone(NamedTuple):
-    """Rows that an earlier run left, and whether the next one is damaged."""
-
-    done: int
-    damaged: bool = False
-
-
 def _row_type(shape: tuple[int, int]) -> np.dtype[Any]:
     width = (shape[1],)
-    check = ("check", np.uint8, (_CHECK_BYTES,))
-    return np.dtype([("labels", "<i4", width), ("confidence", "<f4", width), check])
-
-
-def _checks(header: bytes, first: int, rows: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """Return the checks (n, 16) of rows; the first row has the number `first`."""
-    start = hashlib.sha256(header)
-    checks = np.empty((len(rows), _CHECK_BYTES), np.uint8)
-    for index in range(len(rows)):
-        digest = start.copy()
-        digest.update((first + index).to_bytes(8, "little"))
-        digest.update(rows["labels"][index].tobytes())
-        digest.update(rows["confidence"][index].tobytes())
-        checks[index] = np.frombuffer(digest.digest()[:_CHECK_BYTES], np.uint8)
-    return checks
-
-
-def _header(identity: Mapping[str, Any], shape: tuple[int, int]) -> bytes:
-    text = json.dumps({**identity, "shape": list(shape)}, sort_keys=True)
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return f"hytas class map in progress, checked rows\n{digest}\n".encode().ljust(
-        _HEADER_BYTES, b"\0"
-    )
-
-
-def _rows_done(path: Path, header: bytes, shape: tuple[int, int]) -> _RowsDone:
-    if not path.is_file():
-        return _RowsDone(0)
-    row = _row_type(shape)
-    step = max(1, _VERIFIED_BYTES // row.itemsize)
-    done = 0
-    with path.open("rb") as file:
-        if file.read(_HEADER_BYTES) != header:
-            return _RowsDone(0)
-        while done < shape[0]:
-            wanted = min(step, shape[0] - done)
-            content = file.read(wanted * row.itemsize)
-            rows = np.frombuffer(content[: len(content) // row.itemsize * row.itemsize], row)
-            whole = (rows["check"] == _checks(header, done, rows)).all(axis=1)
-            if not whole.all():
-                return _RowsDone(done + int(whole.argmin()), damaged=True)
-            done += len(rows)
-            if len(rows) < wanted:
-                break
-    return _RowsDone(done)
+    return np.dtype([("labels", "<i4", width), ("confidence", "<f4", width)])

@@ -14,7 +14,7 @@ import onnxruntime
 from hytas.data import farthest_band
 from hytas.data.scene import unmasked
 from hytas.deploy.card import check_signature, printable, read_card, smoothing_of
-from hytas.deploy.model_file import examine, file_of_model, read_model
+from hytas.deploy.model_file import check_model, file_of_model, read_model
 from hytas.deploy.providers import check_chosen, choose
 from hytas.deploy.smoothing import Smoothing
 from hytas.errors import InputError
@@ -50,7 +50,7 @@ class DeployedModel:
     def load(
         cls, path: str | Path, providers: str = "auto", *, threads: int = 0, one_call: bool = False
     ) -> "DeployedModel":
-        """Open an exported ONNX file, after a check of its checksum and its graph.
+        """Open an exported ONNX file, after a check of its checksum.
 
         Args:
             path: the file, or the folder of a run.
@@ -84,17 +84,18 @@ class DeployedModel:
         """
         path = Path(name)
         chosen = choose(providers)
-        file = examine(content, path)
-        card = read_card(file, path)
-        check_signature(file.ends, card, path)
+        checksum = check_model(content, path)
         threads = threads or available_cores()
-        by_call = card.graph == "patch" and len(chosen) == 1 and not one_call  # on a CPU alone
-        session = _open(content, path, chosen, 1 if by_call else threads)
+        session = _open(content, path, choose("cpu"), 1)
+        card = read_card(session.get_modelmeta().custom_metadata_map, path)
+        check_signature([*session.get_inputs(), *session.get_outputs()], card, path)
+        on_cpu = len(chosen) == 1
+        parallel = threads if card.graph == "patch" and on_cpu and not one_call else 1
+        if threads > parallel or not on_cpu:
+            session = _open(content, path, chosen, threads)
         check_chosen(providers, session)
-        card = printable(card)
         provider = session.get_providers()[0]
-        parallel = threads if by_call else 1
-        return cls(path, card, provider, session, file.checksum, parallel)
+        return cls(path, printable(card), provider, session, checksum, parallel)
 
     @property
     def micro_batch(self) -> int:

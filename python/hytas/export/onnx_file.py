@@ -20,7 +20,7 @@ from onnx import TensorProto, helper
 from onnxscript import optimizer
 from torch import nn
 
-from hytas.deploy.model_file import OPSETS, checksum_of
+from hytas.deploy.model_file import checksum_of
 from hytas.errors import InputError
 from hytas.files import atomic_write
 from hytas.model_card import CHECKSUM, IMAGE, ModelCard
@@ -28,6 +28,8 @@ from hytas.models import SensorModel
 from hytas.models.layers import attention_written_out
 
 OPSET = 20
+OPSETS = range(18, 25)
+"""ONNX operator sets that hytas writes."""
 _TALKATIVE = ("torch.onnx", "torch.export", "torch._export", "onnxscript", "onnx_ir", "root")
 _ANY_SIZE = 2**62
 _KEPT = 4

@@ -10,8 +10,7 @@ import numpy as np
 
 from hytas._engine import Budget
 from hytas.data import Split
-from hytas.deploy.card import read_card
-from hytas.deploy.model_file import examine, read_model
+from hytas.deploy import DeployedModel
 from hytas.errors import InputError, one_line
 from hytas.models.counting import counted_layers
 from hytas.models.table import shape_of
@@ -64,7 +63,7 @@ def run_facts(
     costs = stored.evaluations[winner].costs if winner is not None else {}
     card = None
     if folder.onnx.exists() and architecture:
-        card = read_card(examine(read_model(folder.onnx), folder.onnx), folder.onnx)
+        card = DeployedModel.load(folder.onnx, "cpu", threads=1).card
     shape = shape or (None if card is None else shape_of(card))
     layers, unknown = _layers(architecture, shape)
     preset = str(read_json(folder.recipe).get("preset", "")) if folder.recipe.exists() else ""

@@ -30,19 +30,18 @@ def lazy(package: str, file: str) -> Callable[[str], Any]:
     return attribute
 
 
-def library(module: str, argument: str, purpose: str, package: str = "") -> Any:
+def library(module: str, argument: str, purpose: str) -> Any:
     """Return a module of another package, imported now.
 
     Args:
         module: its name, such as "rasterio.warp".
         argument: of the user's, which needs the package, for the message.
         purpose: of the package, such as "a GeoTIFF".
-        package: its name for pip, if it differs.
     """
     try:
         return importlib.import_module(module)
     except ImportError:
-        package = package or module.partition(".")[0]
+        package = module.partition(".")[0]
         raise InputError(
             argument, rule=f"{purpose} needs the package {package}", hint=f"pip install {package}"
         ) from None

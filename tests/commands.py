@@ -23,7 +23,8 @@ from hytas.references import classical
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 LOADED = ("hytas.run", "hytas.run.display", "onnxscript", "sklearn.ensemble", "sklearn.svm", "rich")
-LOADED += ("hytas.export", "hytas.report", "hytas.cli.search", "jinja2", "PIL.PngImagePlugin")
+LOADED += ("hytas.export", "hytas.report", "hytas.cli.search", "jinja2", "matplotlib.style")
+LOADED += ("matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg")
 LOADED += ("onnxscript.rewriter", "onnxscript.evaluator", "safetensors.torch", "scipy.io")
 LOADED += ("torch._dynamo", "torch.onnx.ops", "torch.onnx._internal.exporter._core", "warm_traces")
 """Modules that most commands import: copies of the process have them."""

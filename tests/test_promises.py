@@ -153,7 +153,7 @@ def test_commands_write_only_where_they_are_told(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     paths = json.loads(done.stdout.rpartition("wrote:")[2])
     home = Path.home()
-    caches = (tempfile.gettempdir(), f"{home}/.cache", "/dev")
+    caches = (tempfile.gettempdir(), f"{home}/.cache", f"{home}/.config/matplotlib", "/dev")
     elsewhere = [
         path
         for path in paths

@@ -216,7 +216,7 @@ def test_from_envi_to_geotiff_on_the_command_line(
 
 
 @pytest.mark.parametrize(
-    ("name", "package"), [("map.tif", "rasterio"), ("map.img", "rasterio"), ("a.png", "pillow")]
+    ("name", "package"), [("map.tif", "rasterio"), ("map.img", "rasterio"), ("a.png", "matplotlib")]
 )
 def test_files_name_the_package_that_they_lack_and_arrays_lack_none(
     exported: Exported,
@@ -226,7 +226,7 @@ def test_files_name_the_package_that_they_lack_and_arrays_lack_none(
     name: str,
     package: str,
 ) -> None:
-    monkeypatch.setitem(sys.modules, {"pillow": "PIL"}.get(package, package), None)
+    monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(InputError) as error:
         write_map(tmp_path / name, expected, exported.card)
     assert error.value.argument == "out"

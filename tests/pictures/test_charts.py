@@ -1,9 +1,11 @@
 """Charts of a test, a search and an analysis show what they were given."""
 
+import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import numpy as np
 import pytest
 from PIL import Image
@@ -12,7 +14,7 @@ from hytas.metrics import accuracy_report
 from hytas.pictures import Legend, draw_confusion, draw_family, draw_front, draw_map
 from hytas.pictures.plots import Interval, draw_heat_map, draw_intervals, draw_lines
 
-SVG = "{http://www.w3.org/2000/svg}"
+SVG, XLINK = "{http://www.w3.org/2000/svg}", "http://www.w3.org/1999/xlink"
 
 
 def report() -> dict[str, Any]:
@@ -37,23 +39,26 @@ def test_a_confusion_matrix_has_shares_and_counts(tmp_path: Path) -> None:
     assert any(text.startswith("OA 0.9776, AA ") for text in said)
 
 
-def test_a_picture_is_drawn_as_dots_too(tmp_path: Path) -> None:
+def test_a_cell_of_a_confusion_matrix_tells_its_pixels(tmp_path: Path) -> None:
+    path = draw_confusion(tmp_path / "confusion.svg", report())
+    titles = {element.text for element in elements(path.read_text(encoding="utf-8"), "title")}
+    assert "grass: 10 of 50 are predicted as roof & wall" in titles
+
+
+def test_a_png_has_the_cells_of_the_diagonal(tmp_path: Path) -> None:
     with Image.open(draw_confusion(tmp_path / "confusion.png", report())) as picture:
-        pixels = np.asarray(picture)
-    assert (pixels == (8, 48, 107)).all(axis=2).mean() > 0.005  # the cells of the diagonal
+        pixels = np.asarray(picture)[..., :3]
+    assert (pixels == (11, 98, 164)).all(axis=2).mean() > 0.005
 
 
 def test_a_front_has_a_mark_for_each_architecture(tmp_path: Path) -> None:
     path = draw_front(tmp_path / "front.svg", [1e5, 2e5, 4e5], [0.2, 0.5, 0.6], "params")
     svg = path.read_text(encoding="utf-8")
     assert {"params", "score (larger is better)", "200K"} <= texts(svg)
-    centres = [
-        np.mean([[float(n) for n in spot.split(",")] for spot in mark.get("points", "").split()], 0)
-        for mark in elements(svg, "polygon")
-    ]
-    assert len(centres) == 3
+    marks = [(float(use.get("x", "")), float(use.get("y", ""))) for use in elements(svg, "use")]
+    assert len(marks) == 3
     # Larger costs lie further right, better scores higher up, and both at their distances.
-    across, up = np.array(centres).T
+    across, up = np.array(marks).T
     assert across[2] - across[1] == pytest.approx(2 * (across[1] - across[0]), abs=0.5)
     assert up[0] - up[1] == pytest.approx(3 * (up[1] - up[2]), abs=0.5)
 
@@ -63,7 +68,7 @@ def test_a_family_shows_what_was_trained_alone(tmp_path: Path) -> None:
     path = draw_family(tmp_path / "family.svg", costs, inherited, [None, 0.82, None], "params")
     svg = path.read_text(encoding="utf-8")
     assert {"weights of the supernet", "trained alone", "params"} <= texts(svg)
-    assert len(elements(svg, "polygon")) == 3 + 1 + 2  # subnets, one alone, keys
+    assert len(elements(svg, "use")) == 3 + 1 + 2  # subnets, one alone, keys
     plain = draw_family(path, costs, inherited, [None] * 3, "params").read_text(encoding="utf-8")
     assert "trained alone" not in texts(plain)
 
@@ -75,7 +80,7 @@ def test_plots_name_all_that_they_show() -> None:
     }
     said = texts(draw_intervals(series, "rho"))
     assert {"all", "small", "dss", "ntk", "rho"} <= said
-    assert len(elements(draw_intervals(series, "rho"), "polygon")) == 2 + 2  # marks and keys
+    assert len(elements(draw_intervals(series, "rho"), "use")) == 2 + 2  # marks and keys
     values = np.array([[1.0, -0.25], [-0.25, np.nan]])
     assert {"a & b", "c", "1.00", "-.25"} <= texts(
         draw_heat_map(["a & b", "c"], ["a & b", "c"], values)
@@ -87,6 +92,26 @@ def test_plots_name_all_that_they_show() -> None:
     )
     assert {"led by x", "y", "random", "nsga2", "count", "regret", "10"} <= texts(svg)
     assert "nan" not in svg
+
+
+def test_an_svg_names_no_address_and_no_date(tmp_path: Path) -> None:
+    for path in (
+        draw_confusion(tmp_path / "confusion.svg", report()),
+        draw_map(
+            tmp_path / "map.svg", np.ones((4, 4), np.int32), Legend((1,), ("a",), ((9, 9, 9),))
+        ),
+    ):
+        svg = path.read_text(encoding="utf-8")
+        assert set(re.findall(r"https?://[^\"' ]*", svg)) == {SVG[1:-1], XLINK}
+        targets = re.findall(r'href="([^"]*)"', svg)
+        assert all(target.startswith(("#", "data:image/png;base64,")) for target in targets)
+
+
+def test_the_settings_of_the_user_change_no_picture(tmp_path: Path) -> None:
+    before = draw_confusion(tmp_path / "a.svg", report()).read_bytes()
+    with matplotlib.rc_context({"axes.facecolor": "black", "font.size": 30, "svg.hashsalt": "x"}):
+        assert draw_confusion(tmp_path / "b.svg", report()).read_bytes() == before
+        assert matplotlib.rcParams["font.size"] == 30
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])

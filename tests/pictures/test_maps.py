@@ -25,7 +25,7 @@ def test_a_picture_holds_both_maps(tmp_path: Path) -> None:
         truth = np.full((height, width), 200, np.int32)
         path = draw_map(tmp_path / "map.png", labels, LEGEND, truth=truth)
         with Image.open(path) as drawn:
-            pixels = np.asarray(drawn).reshape(-1, 3)
+            pixels = np.asarray(drawn.convert("RGB")).reshape(-1, 3)
         areas = [int((pixels == COLOURS[index]).all(axis=1).sum()) for index in (0, 3, 1)]
         assert areas[0] > 20 * areas[2]  # the second class is in the legend alone
         assert areas[1] > 20 * areas[2]

@@ -182,7 +182,7 @@ def test_a_candidate_tells_its_genes_in_every_chart(show: Open) -> None:
     from selenium.webdriver.common.keys import Keys
 
     page, known = show(), candidates()
-    spots = one(page, ".panel .points").get_attribute("d").split("M")[1:]
+    spots = one(page, ".panel .points path").get_attribute("d").split("M")[1:]
     x, y = map(float, spots[12].removesuffix("h0").split(" "))
     point(page, ".panel", x / 440, y / 300)
     said = text(page, ".points-out")

@@ -1,16 +1,70 @@
-"""Places in the page's charts, against plain computations."""
+"""The page's charts show the values that they were given, against plain computations."""
 
+import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up import candidates, facts, finalists
+from made_up import NAMES, candidates, facts, finalists
 
-from hytas.pictures import axes
+from hytas.pictures.figures import short
 from hytas.report import charts
 from hytas.report.networks import draw
+
+Element = ElementTree.Element
+ROWS = [{"id": n, "name": name, "colour": "#0067a5"} for n, name in enumerate(NAMES, 1)]
+
+
+def parse(chart: charts.Chart | None) -> Element:
+    assert chart is not None
+    return ElementTree.fromstring(chart.svg.replace("<svg ", '<svg xmlns:xlink="x" ', 1))
+
+
+def groups(svg: Element, kind: str) -> list[Element]:
+    return [group for group in svg.iter("g") if group.get("class") == kind]
+
+
+def titles(svg: Element, kind: str) -> list[str]:
+    return [group.findtext("title", "") for group in groups(svg, kind)]
+
+
+def texts(svg: Element) -> list[str]:
+    return [text.text or "" for text in svg.iter("text")]
+
+
+def points(svg: Element) -> list[tuple[float, float]]:
+    path = groups(svg, "points")[0].find("path")
+    assert path is not None
+    moves = path.get("d", "").split("M")[1:]
+    return [tuple(map(float, move.removesuffix("h0").split())) for move in moves]  # type: ignore[misc]
+
+
+def mark(svg: Element, kind: str) -> tuple[float, float]:
+    use = next(groups(svg, kind)[0].iter("use"))
+    return float(use.get("x", "")), float(use.get("y", ""))
+
+
+def label_boxes(svg: Element) -> list[tuple[float, float, float, float]]:
+    """Left, upper, right and lower end of each label of a mark, in a font of 10 points."""
+    boxes = []
+    for group in groups(svg, "number"):
+        text = next(group.iter("text"))
+        x, y, width = float(text.get("x", "")), float(text.get("y", "")), 6 * len(text.text or "")
+        style = text.get("style", "")
+        left = x - width * (0.5 if "middle" in style else 1 if "anchor: end" in style else 0)
+        boxes.append((left, y - 8, left + width, y))
+    return boxes
+
+
+def assert_apart(svg: Element) -> None:
+    boxes = label_boxes(svg)
+    for at, (left, upper, right, lower) in enumerate(boxes):
+        for other in boxes[at + 1 :]:
+            across = left < other[2] and other[0] < right
+            assert not (across and upper < other[3] and other[1] < lower)
+
 
 NUMBERS = st.lists(
     st.tuples(st.integers(1, 9), st.one_of(st.just(float("nan")), st.integers(0, 9).map(float))),
@@ -38,94 +92,110 @@ def test_the_front_is_what_no_other_beats(rows: list[tuple[int, float]]) -> None
     assert len(front) == len(plain)
 
 
-@settings(deadline=None)
-@given(low=st.floats(-1e6, 1e6), span=st.floats(1e-3, 1e6), linear=st.booleans())
-def test_an_axis_holds_its_values_and_has_ticks(low: float, span: float, linear: bool) -> None:
-    values = np.array([low, low + span, np.nan])
-    found = axes.axis(values, 50, 400, linear=linear)
-    places = [found.place(value) for value in values[:2]]
-    assert 50 <= places[0] <= places[1] <= 400
-    assert len(found.ticks) >= 2
-    assert all(49.9 <= place <= 400.1 for place, _ in found.ticks)
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [(0.931, "0.931"), (1500, "1500"), (20_000, "20K"), (1.5e6, "1.5M"), (0, "0")],
 )
 def test_short_numbers(value: float, text: str) -> None:
-    assert axes.short(value) == text
+    assert short(value) == text
 
 
-def test_a_panel_has_a_point_a_candidate() -> None:
+def test_a_panel_has_a_point_for_each_candidate_with_a_score() -> None:
     known = candidates()
     drawn = range(len(known.ids))
-    panel = charts.score_panel(known, finalists(), drawn, ("params", "dss"), "params")
-    spots = [spot.split("h0")[0] for spot in panel.points.split("M")[1:]]
-    assert len(spots) == len(known.ids)
-    assert spots[3] == "-9 -9"  # whose score failed
-    assert panel.winner is not None
-    assert spots[7] == f"{panel.winner.x:g} {panel.winner.y:g}"
-    assert {mark.label for mark in panel.finalists} == {"2", "3"}
-    assert panel.winner.label == "winner"
+    svg = parse(charts.score_panel(known, finalists(), drawn, ("params", "dss"), "params"))
+    spots = points(svg)
+    assert svg.get("data-places") == ",".join(
+        str(at) for at in drawn if at != 3
+    )  # its score failed
+    assert len(spots) == len(known.ids) - 1
+    costs, scores = np.delete(known.costs["params"], 3), np.delete(known.scores["dss"], 3)
+    across, up = np.array(spots).T
+    assert np.corrcoef(across, costs)[0, 1] == pytest.approx(1, abs=1e-4)
+    assert np.corrcoef(up, scores)[0, 1] == pytest.approx(-1, abs=1e-4)
+    assert mark(svg, "winner") == pytest.approx(spots[6], abs=0.1)
+    assert titles(svg, "winner") == [
+        f"winner: params {known.costs['params'][7]:,.0f}, dss {known.scores['dss'][7]:.6g}"
+    ]
+    assert sorted(title.split(":")[0] for title in titles(svg, "finalist")) == [
+        "finalist 2",
+        "finalist 3",
+    ]
+    assert {"params", "dss, larger is better", "winner", "2", "3", "4000"} <= set(texts(svg))
+
+
+def test_costs_that_are_far_apart_have_a_logarithmic_axis() -> None:
+    known = candidates()
+    costs = np.geomspace(1e3, 1e6, len(known.ids))
+    wide = replace(known, costs={"params": costs}, scores={"dss": np.log(costs)})
+    svg = parse(charts.score_panel(wide, [], range(len(costs)), ("params", "dss"), "params"))
+    assert {"1000", "10K", "100K", "1M"} <= set(texts(svg))
+    steps = np.diff(np.array(points(svg)), axis=0)
+    assert np.abs(steps - steps.mean(axis=0)).max() <= 0.2
+    assert "data-places" not in svg.attrib
 
 
 def test_measured_accuracy_is_that_of_the_longest_rung() -> None:
     known = candidates()
-    panel = charts.accuracy_panel(known, finalists(), range(len(known.ids)), "params")
-    assert panel.winner is not None
-    assert "accuracy 0.9000 in 200 steps" in panel.winner.text
-    assert panel.places == [2, 7]
-    assert panel.winner.y < panel.finalists[0].y
+    svg = parse(charts.accuracy_panel(known, finalists(), range(len(known.ids)), "params"))
+    (winner,) = titles(svg, "winner")
+    assert winner.endswith("accuracy 0.9000 in 200 steps")
+    assert svg.get("data-places") == "7,2"
+    assert mark(svg, "winner")[1] < mark(svg, "finalist")[1]
 
 
-def test_a_race_has_a_line_a_finalist_that_trained() -> None:
-    lines = charts.race_lines(finalists(), "score")
-    assert lines is not None
-    assert [label for _, _, _, label, _, _ in lines.lines] == ["1", "2"]
-    assert [won for *_, won in lines.lines] == [True, False]
-    assert charts.race_lines([], "score") is None
+def test_a_race_has_a_line_for_each_finalist_that_trained() -> None:
+    svg = parse(charts.race_chart(finalists(), "score"))
+    assert titles(svg, "line won") == ["finalist 1: 0.8000, 0.9000"]
+    assert titles(svg, "line") == ["finalist 2: 0.7000, 0.8500"]
+    assert {"100 steps", "200 steps", "1 ★", "2"} <= set(texts(svg))
+    assert charts.race_chart([], "score") is None
 
 
 def test_a_reliability_diagram_leaves_empty_bins_out() -> None:
-    found = charts.reliability(
-        {"count": [0, 10, 30], "confidence": [None, 0.5, 0.9], "accuracy": [None, 0.5, 0.8]}
-    )
-    assert found is not None
-    (even, over) = found.bins
-    assert even[1] == even[3]
-    assert over[1] > over[3]  # lower on the page: less often right than it says
+    columns = {"count": [0, 10, 30], "confidence": [None, 0.5, 0.9], "accuracy": [None, 0.5, 0.8]}
+    svg = parse(charts.reliability(columns))
+    assert titles(svg, "bin") == [
+        "10 pixels: confidence 0.500, accuracy 0.500",
+        "30 pixels: confidence 0.900, accuracy 0.800",
+    ]
     assert charts.reliability({"count": [0], "confidence": [None], "accuracy": [None]}) is None
 
 
-def test_mean_spectra_have_a_path_a_class() -> None:
+def test_mean_spectra_have_a_line_and_a_number_for_each_class() -> None:
     pixels = facts().pixels
     assert pixels is not None
-    chart = charts.spectra_chart(pixels)
+    assert pixels.spectra is not None
+    chart = charts.spectra_chart(pixels, ROWS)
     assert chart is not None
-    assert [path.count("L") for path in chart.paths] == [len(chart.xs) - 1] * 3
-    assert not chart.up.log
+    svg = parse(charts.Chart("", chart.svg))
+    assert titles(svg, "mean") == list(NAMES)
+    low, high, bottom, top = chart.up
+    for group, mean in zip(groups(svg, "mean"), pixels.means, strict=True):
+        path = group.find("path")
+        assert path is not None
+        spots = np.array([spot.split() for spot in path.get("d", "")[1:].split("L")], np.float64)
+        assert spots[:, 0] == pytest.approx(chart.xs, abs=0.1)
+        places = bottom + (mean - low) / (high - low) * (top - bottom)
+        assert spots[:, 1] == pytest.approx(places, abs=0.2)
+    assert {"1", "2", "3", "band"} <= set(texts(svg))
 
 
-def test_labels_of_marks_do_not_meet() -> None:
+def test_labels_of_marks_do_not_overlap() -> None:
     known = candidates()
     crowd = [replace(finalists()[0], place=at) for at in range(4, 24)]
-    panel = charts.score_panel(known, crowd, range(len(known.ids)), ("params", "dss"), "params")
-    shown = [mark for mark in [*panel.finalists, panel.winner] if mark and mark.label_at]
-    assert len(shown) > 8
-    boxes = [charts.label_box(mark) for mark in shown]
-    for at, one in enumerate(boxes):
-        for other in boxes[at + 1 :]:
-            across = one[0] < other[2] and other[0] < one[2]
-            assert not (across and one[1] < other[3] and other[1] < one[3])
+    names = "params", "dss"
+    svg = parse(charts.score_panel(known, crowd, range(len(known.ids)), names, "params"))
+    assert len(label_boxes(svg)) > 8
+    assert "winner" in texts(svg)
+    assert_apart(svg)
 
 
-def test_labels_of_a_race_stand_a_line_apart() -> None:
+def test_labels_of_a_race_do_not_overlap() -> None:
     same = [replace(item, rungs={100: {"score": 0.8}}) for item in finalists()[:2]]
-    lines = charts.race_lines(same, "score")
-    assert lines is not None
-    heights = [height for _, _, height, *_ in lines.lines]
-    assert abs(heights[0] - heights[1]) >= 11
+    svg = parse(charts.race_chart(same, "score"))
+    assert len(label_boxes(svg)) == 2
+    assert_apart(svg)
 
 
 def test_a_network_has_a_bar_for_each_layer() -> None:
@@ -153,15 +223,26 @@ def test_a_network_has_a_bar_for_each_layer() -> None:
 
 def test_a_confusion_matrix_has_shares_of_the_true_class() -> None:
     test = {"per_class": {"a": 0.75, "b": None}, "confusion": [[3, 1], [0, 0]]}
-    found = charts.confusion_matrix(test, (4, 7))
-    assert found is not None
-    assert [(cell[2], cell[3]) for cell in found.cells] == [(0.75, "75"), (0.25, "25")]
-    assert found.cells[1][4] == "a: 1 of 4 are predicted as b"
-    assert [text for _, text in found.labels] == ["4", "7"]
+    svg = parse(charts.confusion_matrix(test, (4, 7)))
+    assert titles(svg, "cell") == [
+        "a: 3 of 4 are predicted as a",
+        "a: 1 of 4 are predicted as b",
+    ]
+    assert sorted(texts(svg)) == ["25", "4", "4", "7", "7", "75"]
 
 
 def test_learning_curves_leave_out_what_was_not_measured() -> None:
     history = [{"loss": 2.0, "validation_loss": None}, {"loss": 1.0, "validation_loss": None}]
     (loss,) = charts.learning_curves({"history": history, "best_epoch": 2})
-    assert [name for _, name, _ in loss.lines] == ["training"]
+    assert {"training", "epoch", "loss"} <= set(texts(parse(loss)))
+    assert "validation" not in texts(parse(loss))
     assert charts.learning_curves({}) == []
+
+
+def test_charts_take_the_colours_and_fonts_of_the_page() -> None:
+    """So that they can be read on a dark ground, and change nothing outside themselves."""
+    (loss, *_) = charts.learning_curves({"history": [{"loss": 2.0}, {"loss": 1.0}]})
+    for name in ("accent", "ink", "soft", "line"):
+        assert f"var(--{name})" in loss.svg
+    for text in ("<style", "font-family", "http", "#000000", "#ffffff"):
+        assert text not in loss.svg

@@ -13,7 +13,7 @@ from hytas.cli.options import json_option
 
 REQUIRED = (
     *("hytas", "torch", "numpy", "scipy", "scikit-learn", "h5py", "onnx", "onnxscript"),
-    *("safetensors", "pillow", "click", "rich"),
+    *("safetensors", "pillow", "matplotlib", "click", "rich"),
 )
 RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
 """Packages of one module: one of them is needed, and both together break each other."""

@@ -29,8 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.deploy.model_file import MOST_BYTES, sealed
-from hytas.errors import InputError
-from hytas.lazy import library
+from hytas.errors import InputError, library
 
 MAGIC = b"HYTASDELTA2\n"
 DIGEST = 32

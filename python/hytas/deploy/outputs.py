@@ -114,7 +114,7 @@ def check_output(path: Path, argument: str = "out") -> None:
     if path.suffix.lower() in RASTERS:
         library("rasterio", argument, "a GeoTIFF or ENVI map")
     if path.suffix.lower() in PICTURES:
-        library("PIL", argument, "a picture", "pillow")
+        library("matplotlib", argument, "a picture")
 
 
 def check_place(path: Path, extras: Extras, argument: str = "out") -> None:

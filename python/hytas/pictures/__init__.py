@@ -1,12 +1,12 @@
 """Every drawing: arrays, names and numbers in; SVG, PNG or PDF out.
 
-Pillow is imported when something is drawn.
+matplotlib and Pillow are imported when something is drawn.
 """
 
-from hytas.pictures.canvas import PICTURES, picture_png
 from hytas.pictures.charts import draw_confusion, draw_family, draw_front
+from hytas.pictures.figures import PICTURES
 from hytas.pictures.fonts import font_note
-from hytas.pictures.maps import Legend, colour_map, draw_map, map_png
+from hytas.pictures.maps import Legend, colour_map, draw_map, map_png, picture_png
 
 __all__ = [
     "PICTURES",

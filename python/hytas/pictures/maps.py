@@ -1,20 +1,26 @@
 """The classified scene next to the ground truth, with a legend."""
 
+import io
+import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from hytas.pictures.canvas import GREY, Canvas, picture_png
-from hytas.pictures.fonts import widest
+from hytas.files import legible
+from hytas.pictures.figures import GROUND, SOFT, figure, write
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from matplotlib.legend import Legend as Key
 
 _PANEL = 700
 """Pixels of the longer side of a small map; a pixel of the scene is a square of whole pixels."""
 _LARGEST_SIDE = 1400
 _LEGEND_ROWS = 18
-_MARGIN, _TITLE, _ENTRY, _SWATCH, _SIZE = 14, 26, 24, 16, 15
+_MARGIN, _TITLE, _SIZE = 14, 26, 15
 _NO_DATA = (255, 255, 255)
 Ids = npt.NDArray[np.int32]
 
@@ -58,6 +64,15 @@ def map_png(ids: Ids, legend: Legend) -> bytes:
     return picture_png(np.dstack([colours, np.where(named, 255, 0).astype(np.uint8)]))
 
 
+def picture_png(picture: npt.NDArray[np.uint8]) -> bytes:
+    """Return a picture (H, W, 3 or 4) as a PNG of as many pixels."""
+    from PIL import Image
+
+    content = io.BytesIO()
+    Image.fromarray(picture).save(content, format="png", optimize=True)
+    return content.getvalue()
+
+
 def draw_map(
     path: str | Path,
     labels: Rows,
@@ -87,44 +102,47 @@ def draw_map(
         maps = [(name, values[::-1]) for name, values in maps]
     height, width = maps[0][1].shape
     zoom = max(1, _PANEL // max(height, width))
-    across = max(zoom * width, round(widest((name for name, _ in maps), _SIZE))) + _MARGIN
-    down = zoom * height + _TITLE + _MARGIN
-    # Two maps stand side by side; wide ones lie above one another.
+    # Two maps stand next to each other; wide ones lie above one another.
     columns, rows = (1, len(maps)) if width > 1.5 * height else (len(maps), 1)
-    entries = _entries(legend, any((values == 0).any() for _, values in maps))
-    right, below = _legend_size(entries)
-    page = Canvas(_MARGIN + columns * across + right, _MARGIN + max(rows * down, below))
-    for index, (name, values) in enumerate(maps):
-        x, y = _MARGIN + index % columns * across, _MARGIN + index // columns * down
-        page.text(x, y + _SIZE, name, size=_SIZE)
-        page.box(x - 1, y + _TITLE - 1, zoom * width + 2, zoom * height + 2, GREY)
-        page.pixels(x, y + _TITLE, zoom, colour_map(values, legend))
-    _draw_legend(page, entries, _MARGIN + columns * across)
-    return page.write(path)
+    across = max(zoom * width, *(9 * len(name) for name, _ in maps)) + _MARGIN
+    down = zoom * height + _TITLE + _MARGIN
+    with figure(1, 1, legend.names, layout=None) as drawing:
+        key = _add_legend(drawing, legend, any((values == 0).any() for _, values in maps))
+        size = key.get_window_extent()
+        beside, below = size.width + 2 * _MARGIN, size.height + 2 * _MARGIN
+        # Sides in whole pixels, so that each pixel of the scene is a square of whole pixels.
+        right = math.ceil(_MARGIN + columns * across + beside)
+        bottom = math.ceil(max(_MARGIN + rows * down, _TITLE + below))
+        drawing.set_size_inches(right / 72, bottom / 72)
+        key.set_bbox_to_anchor((1 - beside / right, 1 - (_MARGIN + _TITLE) / bottom))
+        for index, (name, values) in enumerate(maps):
+            x = _MARGIN + index % columns * across
+            y = bottom - _MARGIN - index // columns * down - _TITLE - zoom * height
+            box = (x / right, y / bottom, zoom * width / right, zoom * height / bottom)
+            axes = drawing.add_axes(box, xticks=[], yticks=[])
+            axes.spines[:].set(visible=True, color=SOFT, linewidth=2)  # half of it is covered
+            picture = axes.imshow(colour_map(values, legend), interpolation="none", aspect="auto")
+            picture.set_zorder(3)
+            axes.set_title(name, loc="left", fontsize=_SIZE)
+        return write(drawing, path, dpi=72)
 
 
-def _entries(legend: Legend, unlabelled: bool) -> list[tuple[str, str]]:
-    entries = [
-        (name, "#" + bytes(colour).hex())
-        for name, colour in zip(legend.names, legend.colours, strict=True)
+def _add_legend(drawing: "Figure", legend: Legend, unlabelled: bool) -> "Key":
+    from matplotlib.patches import Patch
+
+    patches = [
+        Patch(facecolor="#" + bytes(colour).hex(), edgecolor=SOFT) for colour in legend.colours
     ]
-    return [*entries, ("none", "#ffffff")] if unlabelled else entries
-
-
-def _legend_size(entries: Sequence[tuple[str, str]]) -> tuple[float, float]:
-    widths = [
-        widest((name for name, _ in entries[at : at + _LEGEND_ROWS]), _SIZE)
-        for at in range(0, len(entries), _LEGEND_ROWS)
-    ]
-    height = _TITLE + _ENTRY * min(len(entries), _LEGEND_ROWS) + _MARGIN
-    return sum(width + _SWATCH + 2.5 * _MARGIN for width in widths), height
-
-
-def _draw_legend(page: Canvas, entries: Sequence[tuple[str, str]], left: float) -> None:
-    for first in range(0, len(entries), _LEGEND_ROWS):
-        column = entries[first : first + _LEGEND_ROWS]
-        for row, (name, colour) in enumerate(column):
-            top = _MARGIN + _TITLE + row * _ENTRY
-            page.box(left, top, _SWATCH, _SWATCH, colour, GREY)
-            page.text(left + _SWATCH + 8, top + _SWATCH - 3, name, size=_SIZE)
-        left += widest((name for name, _ in column), _SIZE) + _SWATCH + 2.5 * _MARGIN
+    if unlabelled:
+        patches.append(Patch(facecolor=GROUND, edgecolor=SOFT))
+    return drawing.legend(
+        patches,
+        [*(legible(name) or " " for name in legend.names), "none"][: len(patches)],
+        loc="upper left",
+        ncols=-(-len(patches) // _LEGEND_ROWS),
+        fontsize=_SIZE,
+        handlelength=1,
+        handleheight=1,
+        borderpad=0,
+        borderaxespad=0,
+    )

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hytas.errors import InputError
 from hytas.files import legible, write_text
-from hytas.pictures import axes
+from hytas.pictures.figures import short
 from hytas.report import words
 from hytas.report.facts import Section
 from hytas.settings import setting_text
@@ -29,7 +29,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "short": axes.short,
+        "short": short,
         "share": words.share,
         "figure": figure,
         "uri": _uri,

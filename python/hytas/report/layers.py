@@ -120,7 +120,7 @@ def pixel_data(pixels: Pixels, chart: charts.SpectraChart | None, blobs: Blobs) 
         "basis": blobs.add_array(spectra.basis),
         "centre": blobs.add_array(spectra.centre),
         "xs": chart.xs,
-        "up": [chart.up.low, chart.up.high, chart.up.start, chart.up.end],
+        "up": chart.up,
     }
     return data
 

@@ -12,7 +12,7 @@ from jinja2 import UndefinedError
 from hytas.errors import InputError
 from hytas.files import legible, write_text
 from hytas.metrics import FIGURES, mean_and_deviation
-from hytas.pictures import axes
+from hytas.pictures.figures import short
 from hytas.report import charts, words
 from hytas.report.facts import RunFacts
 from hytas.report.html import environment, figure, resource
@@ -58,7 +58,6 @@ def render(runs: Sequence[RunFacts]) -> str:
         "script": script,
         "style": resource("report.css"),
         "script_digest": digest,
-        "charts": charts,
         "net_height": HEIGHT,
     }
     try:
@@ -71,7 +70,7 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> dict[str, Any]:
     """Return the values that `run.html` shows of a run; "data" is what the script reads."""
     metrics, pixels, candidates, results = run.metrics, run.pixels, run.candidates, run.results
     classes = _classes(run)
-    chart = None if pixels is None else charts.spectra_chart(pixels)
+    chart = None if pixels is None else charts.spectra_chart(pixels, classes)
     drawn = [] if candidates is None else charts.drawn_places(candidates, run.finalists)
     calibration = metrics["test"].get("calibration") if metrics else None
     times = [entry.get("command") for entry in run.times.values()]
@@ -102,7 +101,7 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> dict[str, Any]:
         "errors": errors,
         "spectra": chart,
         "panels": _panels(run, drawn),
-        "race": charts.race_lines(run.finalists, "score"),
+        "race": charts.race_chart(run.finalists, "score"),
         "reliability": charts.reliability(calibration) if calibration else None,
         "drawn": len(drawn),
         "most": {
@@ -186,7 +185,7 @@ def _tiles(run: RunFacts) -> list[tuple[str, str, str]]:
         if name in run.costs:
             cost, limit = run.costs[name], limits.get(name)
             remark = f"{words.share(cost / limit)} of the budget" if limit else ""
-            tiles.append((titles.get(name, name), axes.short(cost), remark))
+            tiles.append((titles.get(name, name), short(cost), remark))
     return tiles
 
 
@@ -196,7 +195,7 @@ def _spread(spread: Mapping[str, Any]) -> str:
     return f"{figure(spread['mean'])} ± {figure(spread['std'])}"
 
 
-def _curves(run: RunFacts) -> list[charts.Curves]:
+def _curves(run: RunFacts) -> list[charts.Chart]:
     if run.metrics is None:
         return []
     curves = charts.learning_curves(run.metrics.get("training") or {})
@@ -211,7 +210,7 @@ def _samples(run: RunFacts) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]
     return run.samples.shown([legible(name) for name in run.metrics["test"]["per_class"]])
 
 
-def _panels(run: RunFacts, drawn: Sequence[int]) -> list[charts.Panel]:
+def _panels(run: RunFacts, drawn: Sequence[int]) -> list[charts.Chart]:
     candidates = run.candidates
     if candidates is None or not candidates.ids:
         return []

@@ -161,12 +161,12 @@ class ClassMap {
     const path = Array.from(values, (value, b) => `${b ? "L" : "M"}${spectra.xs[b]} ${y(value).toFixed(1)}`);
     this.chart.classList.toggle("chosen", predicted > 0);
     this.chart.querySelector(".pixel").setAttribute("d", predicted ? path.join("") : "");
-    const means = this.chart.querySelectorAll(".mean");
+    const means = this.chart.querySelectorAll(".mean path");
     for (const [name, number] of [["predicted", predicted], ["true", truth === predicted ? 0 : truth]]) {
       const line = this.chart.querySelector(`.${name}`);
       const mean = number ? means[number - 1] : null;
       line.setAttribute("d", mean ? mean.getAttribute("d") : "");
-      if (mean) line.setAttribute("stroke", mean.getAttribute("stroke"));
+      if (mean) line.style.stroke = mean.style.stroke;
     }
   }
 
@@ -206,10 +206,10 @@ class Points {
     this.data = data;
     this.out = article.querySelector(".points-out");
     this.panels = [...article.querySelectorAll(".panel")].map((svg) => {
-      const spots = [...svg.querySelector(".points").getAttribute("d").matchAll(/M(\S+) (\S+)h0/g)];
+      const spots = [...svg.querySelector(".points path").getAttribute("d").matchAll(/M(\S+) (\S+)h0/g)];
       const places = svg.dataset.places ? svg.dataset.places.split(",").map(Number) : spots.map((_, at) => at);
       const points = spots.map((spot, at) => ({ x: Number(spot[1]), y: Number(spot[2]), place: places[at] }));
-      return { svg, cursor: svg.querySelector(".cursor"), points: points.filter((point) => point.x > 0) };
+      return { svg, cursor: svg.querySelector(".cursor"), points };
     });
   }
 

@@ -7,6 +7,7 @@ refused, so that no file can make hytas read another one.
 import itertools
 import json
 import re
+import threading
 import warnings
 import zlib
 from codecs import BOM_UTF8
@@ -45,6 +46,8 @@ from hytas.types import Array
 CACHE_BYTES = 64 * 2**20
 """Of decoded blocks that GDAL keeps."""
 OPEN_FILES = 300
+_LOCK = threading.RLock()
+"""No two threads may read one dataset of GDAL."""
 CHECKED_BLOCKS = 2**16
 """Blocks of which it is remembered that their checksums are right."""
 INFLATED_BYTES = 2**16
@@ -146,7 +149,7 @@ def settings() -> Iterator[None]:
     options = {"GDAL_DISABLE_READDIR_ON_OPEN": "TRUE", "GDAL_PAM_ENABLED": "YES"}
     # GDAL's fast way for PNG gives arbitrary values, and no error, if the file is truncated.
     options["GDAL_PNG_WHOLE_IMAGE_OPTIM"] = "NO"
-    with warnings.catch_warnings(), gdal(GDAL_CACHEMAX=CACHE_BYTES, **options):
+    with _LOCK, warnings.catch_warnings(), gdal(GDAL_CACHEMAX=CACHE_BYTES, **options):
         warnings.simplefilter("ignore")
         yield
 

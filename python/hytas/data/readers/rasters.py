@@ -22,7 +22,6 @@ import numpy as np
 
 from hytas.data.axes import PAGE
 from hytas.data.grid import Grid, gdal
-from hytas.data.no_data import not_storable
 from hytas.data.readers import envi
 from hytas.data.readers.tiff_pages import like_pages
 from hytas.data.record import (
@@ -346,23 +345,11 @@ def _unused(dataset: Any, fields: Mapping[str, str]) -> Iterator[str]:
     factor = fields.get("reflectance scale factor", "1").strip()
     if scales or not re.fullmatch(r"1(\.0*)?", factor):
         yield UNSCALED
-    yield from not_storable(_dropped_nodata(dataset), dataset.dtypes[0])
     if dataset.gcps[0]:
         yield (
             "its ground control points are not used, so it has no place: gdalwarp makes a raster "
             "on a map grid"
         )
-
-
-def _dropped_nodata(dataset: Any) -> float | None:
-    """Return the no-data value that rasterio leaves out as none of the raster's type."""
-    if dataset.driver != "GTiff" or dataset.nodata is not None or dataset.dtypes[0][0] not in "iu":
-        return None
-    shutil = library("rasterio.shutil", "", "a raster")
-    with library("rasterio.io", "", "a raster").MemoryFile(ext=".vrt") as description:
-        shutil.copy(dataset, description.name, driver="VRT")
-        value = re.search(rb"<NoDataValue>([^<]+)<", description.read())
-    return None if value is None else float(value[1])
 
 
 def _listed(

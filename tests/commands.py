@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 import traces
-from hytas.data.readers import guard
 from hytas.references import classical
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -124,7 +123,6 @@ def _run(
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
     if traces.VARIABLE in os.environ:
         save_time(pytest.MonkeyPatch())
-        guard.GUARD.apart = False  # this process reads one file, and a child would import it all
     for name, value in quick.items():  # reference methods as the tests have them
         setattr(classical, name, value)
     run(arguments)

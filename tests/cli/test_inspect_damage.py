@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from click.testing import CliRunner, Result
 from scipy.io import savemat
 
 from hytas.cli.inspect import inspect
+from hytas.data.readers.untrusted import VARIABLE
 from hytas.errors import InputError
 from hytas.manifest import Manifest
 
@@ -136,6 +138,14 @@ def test_arrays_that_could_be_cube_and_labels_are_listed(tmp_path: Path) -> None
     chosen = json.loads(looked_at(path, "--cube-key", "raw", "--labels-key", "gt").stdout)
     assert chosen["labelled pixels"] == 18
     assert not {"could be the cube", "could be labels", "problems"} & chosen.keys()
+
+
+def test_an_untrusted_file_is_described_alike(tmp_path: Path) -> None:
+    savemat(tmp_path / "a.mat", {"c": np.arange(60).reshape(3, 4, 5), "gt": np.eye(3, 4)})
+    assert (
+        looked_at(tmp_path / "a.mat", "--untrusted").stdout == looked_at(tmp_path / "a.mat").stdout
+    )
+    assert VARIABLE not in os.environ
 
 
 def test_files_without_labels_are_described(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ def test_every_setting_with_an_option_is_an_option_of_a_search() -> None:
     wanted = {name for name, one in SETTINGS.items() if one.facts.option}
     offered = {str(one.name) for one in search.params}
     own = {"budgets", "out", "epochs", "recipe", "device", "workers", "plugins", "as_json"}
+    own |= {"untrusted"}
     assert offered == wanted | own | {"config", "write_config"}
     for one in search.params:
         if one.name in wanted:

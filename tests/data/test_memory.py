@@ -16,7 +16,7 @@ def test_memory_that_runs_out_is_said_with_the_size(tmp_path: Path) -> None:
 
     path = tmp_path / "cube.mat"
     path.write_bytes(b"12345")
-    variable = Variable("cube", (9, 9, 4), "uint16", "number", fail, size=648, stored=648)
+    variable = Variable("cube", (9, 9, 4), "uint16", "number", fail, size=648)
     message = r"cube.mat': memory ran out while reading it: cube \(9 x 9 x 4 uint16\) takes 648 "
     with pytest.raises(InputError, match=message), reading("data", path, "MATLAB v5 file"):
         variable.values()

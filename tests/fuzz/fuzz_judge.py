@@ -18,8 +18,8 @@ from typing import IO, NamedTuple, Self
 
 SECONDS = 5.0
 MEGABYTES = 1000
-# A worker that is only kept waiting by a busy machine is not slow; one that sleeps is. The guard of
-# the readers waits for its child for 60 s.
+# A worker that is only kept waiting by a busy machine is not slow; one that sleeps is. The child
+# that reads untrusted files ends after 60 s.
 WALL_SECONDS = 120.0
 # Memory asked for but never touched is no failure; this limit protects the machine alone.
 MOST_BYTES = 16 * 2**30
@@ -90,7 +90,7 @@ class Judge:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+            env={**os.environ, "HYTAS_UNTRUSTED": "1", "OMP_NUM_THREADS": "1"},
         )
         assert self._worker.stdout is not None
         if _line(self._worker.stdout, 120.0) != b"ready\n":

@@ -101,6 +101,7 @@ MARKS = ("unlabelled", "zero_is_a_class", "class_names", "class_field", "labels_
     type=click.IntRange(min=1),
     help="Rows to classify at a time; the map is the same.",
 )
+@options.untrusted_option
 @options.plugin_option(expose_value=False)
 @options.json_option
 def classify(

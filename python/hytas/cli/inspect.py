@@ -35,6 +35,7 @@ _OF_CUBE = {"bands", "nodata", "axes", "cube_key"}
 @options.setting_options(
     more=("class_field", "labels_crs", "unlabelled", "zero_is_a_class", "class_names")
 )
+@options.untrusted_option
 @options.plugin_option(expose_value=False)
 @options.json_option
 def inspect(path: Path, as_json: bool, labels: tuple[Path, ...], **reading: Any) -> None:

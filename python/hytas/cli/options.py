@@ -134,6 +134,24 @@ plugin_option = functools.partial(
 )
 
 
+def _read_untrusted(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        from hytas.data.readers.untrusted import untrusted
+
+        ctx.with_resource(untrusted())
+
+
+untrusted_option = click.option(
+    "--untrusted",
+    cls=Option,
+    panel="Scene",
+    is_flag=True,
+    expose_value=False,
+    callback=_read_untrusted,
+    help="Read files of unknown origin in a child process, with limits of memory and time.",
+)
+
+
 def _known_workers(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     from hytas.workers import check_workers
 

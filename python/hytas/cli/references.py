@@ -44,6 +44,7 @@ LOG_SECONDS = 30.0
 @options.setting_options("data", "split", more=("seed",), data={"required": True, "default": None})
 @options.device_option
 @options.workers_option
+@options.untrusted_option
 @options.plugin_option(expose_value=False)
 @options.json_option
 def references(

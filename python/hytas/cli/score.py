@@ -43,6 +43,7 @@ CHUNK = 16  # architectures between two writes, where this process alone scores
 )
 @options.setting_options("data", "split", more=("supernet", "seed"))
 @options.device_option
+@options.untrusted_option
 @options.plugin_option()
 def score(
     archs: str,

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 @options.training_options
 @options.device_option
 @options.workers_option
+@options.untrusted_option
 @options.plugin_option()
 @options.json_option
 @config_options

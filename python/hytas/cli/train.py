@@ -36,6 +36,7 @@ _KEPT = ("space", "patch_size", "band_group", "bands", "scaling", "scale_by", "r
 )
 @options.training_options
 @options.device_option
+@options.untrusted_option
 @options.plugin_option()
 @options.json_option
 @click.pass_context

@@ -5,6 +5,7 @@ Readers make records. Whatever comes after a record does not ask for the file's 
 
 import errno
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -148,7 +149,9 @@ class Variable:
     def part(self, key: Key) -> Array:
         """Read a part of the array, in native byte order; errors are those of `values`."""
         try:
-            array = self.read(key)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                array = self.read(key)
         except MemoryError as error:
             size = self.size or bytes_of(self.shape, 8)
             raise MemoryError(f"{self} takes {size} bytes of memory") from error
@@ -250,6 +253,11 @@ class Contents:
     def files(self) -> tuple[Path, ...]:
         """Return all files that were read."""
         return (self.path, *self.sidecars)
+
+    def read_by(self, parts: Sequence[Callable[[Key], Array]]) -> Self:
+        """Return the record with other functions that read parts, one for each variable."""
+        variables = zip(self.variables, parts, strict=True)
+        return replace(self, variables=tuple(replace(v, read=part) for v, part in variables))
 
     def find(self, name: str) -> Variable | None:
         """Return the variable of that name, or None."""

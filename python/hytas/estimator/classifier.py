@@ -106,9 +106,10 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
         self._deployed: DeployedModel | None = None
         self.classes_ = values
         self.n_features_in_ = scene.bands
-        vars(self).pop("feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         self.architecture_, self.outcome_ = outcome.architecture, outcome
         self.run_dir_, self.seed_ = folder, seed
         return self

@@ -40,7 +40,7 @@ FORMATS = (
     VectorFormat(
         "FlatGeobuf", _named(".fgb", magic=b"fgb"), partial(ogr.read_shapes, "FlatGeobuf")
     ),
-    VectorFormat("KML", _named(".kml"), partial(ogr.read_shapes, "KML", driver="LIBKML")),
+    VectorFormat("KML", _named(".kml"), partial(ogr.read_shapes, "KML")),
 )
 NAMES = ", ".join(entry.name for entry in FORMATS)
 

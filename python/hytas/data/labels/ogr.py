@@ -1,14 +1,9 @@
-"""Vector files of the GIS, by OGR (pyogrio): GeoJSON, GeoPackage, Shapefile, FlatGeobuf, KML.
+"""Vector files of the GIS, by OGR (pyogrio): GeoJSON, GeoPackage, Shapefile, FlatGeobuf, KML."""
 
-The child process of the guard reads them. OGR has one driver there, and no network.
-"""
-
-import json
 import re
 import shutil
 import warnings
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,25 +21,12 @@ from hytas.data.labels.shapes import (
     too_many,
 )
 from hytas.data.limits import listed, printable
-from hytas.data.readers.guard import GUARD
+from hytas.data.readers.untrusted import call
 from hytas.errors import InputError, library
 
 MOST_ROWS = 2**16
 """Rows of a table of classes, at most."""
-MOST_TEXT = 2**26
-"""Bytes of all fields."""
 _UNDEFINED = re.compile(r"\w+\[\"Undefined ", re.IGNORECASE)
-# Every connection goes to a port where nothing listens; no file but the named one is opened.
-_SAFE = {
-    "GDAL_HTTP_PROXY": "http://127.0.0.1:9",
-    "GDAL_HTTPS_PROXY": "http://127.0.0.1:9",
-    "GDAL_HTTP_MAX_RETRY": "0",
-    "GDAL_HTTP_CONNECTTIMEOUT": "1",
-    "CPL_VSIL_CURL_ALLOWED_EXTENSIONS": "{none}",
-    "PROJ_NETWORK": "OFF",
-    "OGR_SQLITE_PRAGMA": "trusted_schema=OFF",
-    "SHAPE_RESTORE_SHX": "NO",
-}
 
 
 def read_shapes(
@@ -52,38 +34,27 @@ def read_shapes(
     path: Path,
     options: LabelOptions,
     *,
-    driver: str | None = None,
-    config: Mapping[str, str] | None = None,
     open_options: Mapping[str, str] | None = None,
     encoding: str | None = None,
 ) -> Shapes:
-    """Read a layer of a format; arguments that are not listed are those of `read_layer`.
+    """Read a layer of a format.
 
     Args:
-        driver: OGR's name of the format, if it is another.
+        encoding: of texts; None leaves it to OGR.
 
     Raises:
         ValueError: the file is broken; the message says how.
     """
-    field = options.class_field
-    request = {
-        "driver": driver or name,
-        "config": dict(config or {}),
-        # A name of a file that begins with `/vsi...` would be one of GDAL's own file systems.
-        "path": str(path.absolute()),
-        "layer": options.key,
-        "open_options": dict(open_options or {}),
-        "class_fields": [field.lower()] if field is not None else list(CLASS_FIELDS),
-        "encoding": encoding,
-    }
-    facts, coordinates = GUARD.call(".labels.ogr:read_layer", path, request, MOST_COORDINATES)
-    crs = facts["crs"]
+    chosen = options.key, options.class_field
+    crs, fields, geometries, texts = call(
+        read_layer, name, path.absolute(), *chosen, dict(open_options or {}), encoding
+    )
     return Shapes(
         name,
-        geometries_of(coordinates, facts["sizes"]),
-        facts["fields"],
+        geometries_of(geometries),
+        fields,
         None if crs is None or _UNDEFINED.match(crs) else crs,
-        notes=tuple(f"GDAL: {printable(text)}" for text in facts["warnings"]),
+        notes=tuple(f"GDAL: {printable(text)}" for text in texts),
     )
 
 
@@ -93,9 +64,7 @@ def read_geopackage(path: Path, options: LabelOptions) -> Shapes:
     if log.exists() and log.stat().st_size:
         rule = f"{log.name} next to it holds changes that are not in the file yet"
         raise InputError("labels", str(path), rule, "close the file in other programs")
-    return read_shapes(
-        "GeoPackage", path, options, driver="GPKG", open_options={"IMMUTABLE": "YES"}
-    )
+    return read_shapes("GeoPackage", path, options, open_options={"IMMUTABLE": "YES"})
 
 
 def read_shapefile(path: Path, options: LabelOptions) -> Shapes:
@@ -106,16 +75,13 @@ def read_shapefile(path: Path, options: LabelOptions) -> Shapes:
         raise InputError("labels", str(path), rule, f"looked for {path.stem}.dbf")
     # A file without .cpg does not say its encoding: modern programs write UTF-8.
     encoding = None if ".cpg" in parts else "UTF-8"
-    with ExitStack() as stack:
-        if ".shx" not in parts:  # GDAL makes the index again, in a folder of its own
-            folder = Path(stack.enter_context(TemporaryDirectory()))
-            for end, file in {**parts, ".shp": path}.items():
-                shutil.copyfile(file, folder / f"shapes{end}")
-            path = folder / "shapes.shp"
-        restore = {"SHAPE_RESTORE_SHX": "YES"} if ".shx" not in parts else {}
-        return read_shapes(
-            "Shapefile", path, options, driver="ESRI Shapefile", config=restore, encoding=encoding
-        )
+    if ".shx" in parts:
+        return read_shapes("Shapefile", path, options, encoding=encoding)
+    with TemporaryDirectory() as folder:  # `read_layer` makes the index again, next to the file
+        copy = Path(folder) / "shapes.shp"
+        for end, file in {**parts, ".shp": path}.items():
+            shutil.copyfile(file, copy.with_suffix(end))
+        return read_shapes("Shapefile", copy, options, encoding=encoding)
 
 
 def read_table(path: Path) -> dict[str, list[Any]]:
@@ -124,8 +90,7 @@ def read_table(path: Path) -> dict[str, list[Any]]:
     Raises:
         InputError, ValueError: the file is broken, or has more than `MOST_ROWS` rows.
     """
-    request = {"path": str(path.absolute())}
-    fields: dict[str, list[Any]] = GUARD.call(".labels.ogr:table_fields", path, request, 0)[0]
+    fields: dict[str, list[Any]] = call(table_fields, path.absolute())
     return fields
 
 
@@ -136,34 +101,33 @@ def parts_of_shapefile(path: Path) -> dict[str, Path]:
     return files
 
 
+Layer = tuple[str | None, dict[str, list[Any]], list[bytes | None], list[str]]
+"""Coordinate system, values of each field, geometries as well-known binary, and warnings."""
+
+
 def read_layer(
-    path: str,
+    name: str,
+    path: Path,
     layer: str | None,
-    driver: str,
-    config: Mapping[str, str],
+    class_field: str | None,
     open_options: Mapping[str, str],
-    class_fields: list[str],
     encoding: str | None,
-) -> tuple[dict[str, Any], bytes]:
-    """Return the facts of a layer, and its geometries as well-known binary, one after the other.
+) -> Layer:
+    """Read a layer; if it has a field of classes, no others are read, except colours.
 
     Args:
         layer: its name; None for the only one.
-        driver: the only one that OGR may use.
-        class_fields: names of fields of classes, in lower case; if one is there, no others are
-            read, except colours.
-        encoding: of texts; None leaves it to the driver.
-
-    Returns:
-        "crs", "fields" (name -> values), "sizes" (bytes of each geometry, -1 where there is none)
-        and "warnings"; and the bytes.
+        class_field: name of the field of classes; None for the usual names.
 
     Raises:
         ValueError: the file is broken.
     """
-    _allow(driver, config)
+    pyogrio = library("pyogrio", "labels", "a file of polygons")
+    has_no_index = name == "Shapefile" and not path.with_suffix(".shx").exists()
+    pyogrio.set_gdal_config_options({"SHAPE_RESTORE_SHX": has_no_index or None})
+    class_fields = CLASS_FIELDS if class_field is None else (class_field.lower(),)
     try:
-        return _layer(path, layer, open_options, class_fields, encoding)
+        return _layer(str(path), layer, open_options, class_fields, encoding)
     except UnicodeDecodeError:
         pass
     except Exception as error:
@@ -171,23 +135,22 @@ def read_layer(
             hint = (
                 "if it annotates a picture (labelme, COCO), export it as a label map, such as PNG"
             )
-            rule = f"its content is not {driver}"
-            raise InputError(rule=rule, hint=hint if driver == "GeoJSON" else "") from None
+            rule = f"its content is not {name}"
+            raise InputError(rule=rule, hint=hint if name == "GeoJSON" else "") from None
         raise
     try:
-        facts, geometries = _layer(path, layer, open_options, class_fields, None)
+        crs, fields, geometries, texts = _layer(str(path), layer, open_options, class_fields, None)
     except UnicodeDecodeError:
         raise ValueError("its texts are not of the encoding that it names") from None
-    facts["warnings"].append(
+    note = (
         "its texts are no UTF-8: read as Latin-1, or as its .dbf says; a .cpg next to it with the "
         "name of the encoding, such as GBK, decides"
     )
-    return facts, geometries
+    return crs, fields, geometries, [*texts, note]
 
 
-def table_fields(path: str) -> tuple[dict[str, Any], bytes]:
-    """Return the columns of a table without geometries, and no bytes; see `read_table`."""
-    _allow("ESRI Shapefile", {})
+def table_fields(path: Path) -> dict[str, list[Any]]:
+    """Return the columns of a table without geometries; see `read_table`."""
     pyogrio = library("pyogrio", "labels", "a table of classes")
     raw = library("pyogrio.raw", "labels", "a table of classes")
 
@@ -201,34 +164,16 @@ def table_fields(path: str) -> tuple[dict[str, Any], bytes]:
     except UnicodeDecodeError:
         meta, _, _, values = columns(None)
     named = zip(meta["fields"], values, strict=True)
-    return {str(name): [_plain(value) for value in column.tolist()] for name, column in named}, b""
-
-
-def _allow(driver: str, config: Mapping[str, str]) -> None:
-    """Remove all drivers of OGR except one, and set its configuration.
-
-    Raises:
-        RuntimeError: another driver is still there.
-    """
-    pyogrio = library("pyogrio", "labels", "a file of polygons")
-    from pyogrio._ogr import _register_drivers
-
-    pyogrio.set_gdal_config_options({"OGR_SKIP": ""})
-    _register_drivers()
-    others = sorted(set(pyogrio.list_drivers()) - {driver})
-    pyogrio.set_gdal_config_options({**_SAFE, **config, "OGR_SKIP": ",".join(others)})
-    _register_drivers()
-    if extra := set(pyogrio.list_drivers()) - {driver}:
-        raise RuntimeError(f"drivers of GDAL cannot be removed: {', '.join(sorted(extra))}")
+    return {str(name): [_plain(value) for value in column.tolist()] for name, column in named}
 
 
 def _layer(
     path: str,
     layer: str | None,
     open_options: Mapping[str, str],
-    class_fields: list[str],
+    class_fields: Sequence[str],
     encoding: str | None,
-) -> tuple[dict[str, Any], bytes]:
+) -> Layer:
     pyogrio = library("pyogrio", "labels", "a file of polygons")
     raw = library("pyogrio.raw", "labels", "a file of polygons")
     with warnings.catch_warnings(record=True) as caught:
@@ -262,20 +207,12 @@ def _layer(
         str(name): [_plain(value) for value in column.tolist()]
         for name, column in zip(meta["fields"], columns, strict=True)
     }
-    if len(json.dumps(fields)) > MOST_TEXT:
-        rule = f"its fields hold more than {MOST_TEXT} bytes"
-        raise InputError(rule=rule, hint="name the one of classes with `class_field`")
-    facts = {
-        "crs": meta["crs"],
-        "fields": fields,
-        "sizes": [-1 if part is None else len(part) for part in parts],
-        "warnings": list(dict.fromkeys(str(each.message) for each in caught))[:3],
-    }
-    return facts, b"".join(part for part in parts if part is not None)
+    texts = list(dict.fromkeys(str(warning.message) for warning in caught))[:3]
+    return meta["crs"], fields, parts, texts
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it; NaN, which pyogrio writes for no number, is None."""
+    """Return a number, a text or None; NaN, which pyogrio writes for no number, is None."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -283,18 +220,11 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def geometries_of(coordinates: bytes, sizes: list[int]) -> Geometries:
-    """Return the geometries of shapely from well-known binary; None where the size is -1."""
+def geometries_of(binary: Sequence[bytes | None]) -> Geometries:
+    """Return the geometries of shapely from well-known binary."""
     import shapely
 
-    ends = np.cumsum(np.maximum(sizes, 0))
-    parts = np.array(
-        [
-            None if size < 0 else coordinates[end - size : end]
-            for size, end in zip(sizes, ends.tolist(), strict=True)
-        ],
-        object,
-    )
+    parts = np.array([*binary, None], object)[:-1]
     geometries: Geometries = shapely.from_wkb(parts, on_invalid="fix")  # closes open rings
     lost = (geometries == None) & (parts != None)  # noqa: E711 - compares each element
     if lost.any():

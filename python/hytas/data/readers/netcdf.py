@@ -26,7 +26,6 @@ _AS_STORED = {
     "decode_coords": "coordinates",
     "cache": False,
 }
-_CODECS = "pickle"
 
 
 def read_hdf5(path: Path) -> Contents:
@@ -49,9 +48,6 @@ def read_zarr(path: Path) -> Contents:
     """Describe a Zarr store, a folder."""
     xarray = library("xarray", "", "a Zarr store")
     library("zarr", "", "a Zarr store")
-    codecs = library("numcodecs.registry", "", "a Zarr store")
-    codecs.codec_registry.pop(_CODECS, None)
-    codecs.entries.pop(_CODECS, None)
     groups = xarray.open_groups(path, engine="zarr", **_AS_STORED)
     return _contents(path, "Zarr", groups)
 

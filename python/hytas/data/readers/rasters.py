@@ -7,6 +7,7 @@ refused, so that no file can make hytas read another one.
 import itertools
 import json
 import re
+import threading
 import warnings
 import zlib
 from codecs import BOM_UTF8
@@ -21,7 +22,6 @@ import numpy as np
 
 from hytas.data.axes import PAGE
 from hytas.data.grid import Grid, gdal
-from hytas.data.no_data import not_storable
 from hytas.data.readers import envi
 from hytas.data.readers.tiff_pages import like_pages
 from hytas.data.record import (
@@ -44,6 +44,8 @@ from hytas.types import Array
 CACHE_BYTES = 64 * 2**20
 """Of decoded blocks that GDAL keeps."""
 OPEN_FILES = 300
+_LOCK = threading.RLock()
+"""No two threads may read one dataset of GDAL."""
 CHECKED_BLOCKS = 2**16
 """Blocks of which it is remembered that their checksums are right."""
 INFLATED_BYTES = 2**16
@@ -145,7 +147,7 @@ def settings() -> Iterator[None]:
     options = {"GDAL_DISABLE_READDIR_ON_OPEN": "TRUE", "GDAL_PAM_ENABLED": "YES"}
     # GDAL's fast way for PNG gives arbitrary values, and no error, if the file is truncated.
     options["GDAL_PNG_WHOLE_IMAGE_OPTIM"] = "NO"
-    with warnings.catch_warnings(), gdal(GDAL_CACHEMAX=CACHE_BYTES, **options):
+    with _LOCK, warnings.catch_warnings(), gdal(GDAL_CACHEMAX=CACHE_BYTES, **options):
         warnings.simplefilter("ignore")
         yield
 
@@ -342,23 +344,11 @@ def _unused(dataset: Any, fields: Mapping[str, str]) -> Iterator[str]:
     factor = fields.get("reflectance scale factor", "1").strip()
     if scales or not re.fullmatch(r"1(\.0*)?", factor):
         yield UNSCALED
-    yield from not_storable(_dropped_nodata(dataset), dataset.dtypes[0])
     if dataset.gcps[0]:
         yield (
             "its ground control points are not used, so it has no place: gdalwarp makes a raster "
             "on a map grid"
         )
-
-
-def _dropped_nodata(dataset: Any) -> float | None:
-    """Return the no-data value that rasterio leaves out as none of the raster's type."""
-    if dataset.driver != "GTiff" or dataset.nodata is not None or dataset.dtypes[0][0] not in "iu":
-        return None
-    shutil = library("rasterio.shutil", "", "a raster")
-    with library("rasterio.io", "", "a raster").MemoryFile(ext=".vrt") as description:
-        shutil.copy(dataset, description.name, driver="VRT")
-        value = re.search(rb"<NoDataValue>([^<]+)<", description.read())
-    return None if value is None else float(value[1])
 
 
 def _listed(

@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,8 +13,8 @@ from hytas.data.limits import listed, printable
 from hytas.data.products import dlr
 from hytas.data.products.table import refined
 from hytas.data.readers import band_files, envi, hdf5, matlab, rasters
-from hytas.data.readers.guard import GUARD
 from hytas.data.readers.numpy_files import AS_CSV
+from hytas.data.readers.untrusted import contents_of
 from hytas.data.record import Contents, reading
 from hytas.errors import InputError
 from hytas.plugins import fill
@@ -32,13 +31,11 @@ class Format(NamedTuple):
         matches: whether a file is one, by its first kilobyte and its path.
         reader: "module:function" in this package, and texts that the function takes behind the
             path; it returns the record of the file. Or a function of the path.
-        is_guarded: whether a child process reads it; formats that Python itself reads need none.
     """
 
     name: str
     matches: Matches
     reader: str | Callable[[Path], Contents]
-    is_guarded: bool = True
 
 
 def _begins(*magics: bytes) -> Matches:
@@ -48,8 +45,8 @@ def _begins(*magics: bytes) -> Matches:
 # The first format that matches reads the file. Content is tested before the suffix.
 FORMATS = (
     Format("MATLAB v7.3", _begins(hdf5.MATLAB), "hdf5:read_matlab"),
-    Format("NumPy npy", _begins(b"\x93NUMPY"), "numpy_files:read_npy", is_guarded=False),
-    Format("NumPy npz", _begins(b"PK\x03\x04"), "numpy_files:read_npz", is_guarded=False),
+    Format("NumPy npy", _begins(b"\x93NUMPY"), "numpy_files:read_npy"),
+    Format("NumPy npz", _begins(b"PK\x03\x04"), "numpy_files:read_npz"),
     Format(
         "GeoTIFF", _begins(b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"), "rasters:read:GTiff:GeoTIFF"
     ),
@@ -71,7 +68,7 @@ FORMATS = (
 )
 OWN: dict[str, Format] = {}
 """Formats of plug-ins; they come before ours."""
-fill("reader", OWN, lambda name, entry: Format(name, entry[0], entry[1], is_guarded=False))
+fill("reader", OWN, lambda name, entry: Format(name, entry[0], entry[1]))
 _NO_SCENES = (
     (b"version https://git-lfs", "is a Git LFS pointer to the file", "run: git lfs pull"),
     (b"# Created by Octave", "is a text file of Octave", "save it with -v7"),
@@ -188,7 +185,7 @@ def scene_in(folder: Path) -> str:
 def _folder(path: Path, argument: str) -> Contents:
     if _is_zarr(path):
         with reading(argument, path, "Zarr store"):
-            return GUARD.contents("netcdf:read_zarr", (path,))
+            return contents_of("netcdf:read_zarr", (path,))
     files = band_files.files_in(path)
     if not files:
         rule = "is not a file, and no folder of a Zarr store or of files of bands"
@@ -210,7 +207,7 @@ def _files(paths: tuple[Path, ...], argument: str) -> Contents:
     with reading(argument, paths[0].parent if paths else "", "set of bands"):
         if not paths:
             raise InputError(rule="an empty list of files")
-        return GUARD.contents("band_files:read", paths)
+        return contents_of("band_files:read", paths)
 
 
 def _is_zarr(path: Path) -> bool:
@@ -218,10 +215,6 @@ def _is_zarr(path: Path) -> bool:
 
 
 def _record(entry: Format, paths: tuple[Path, ...]) -> Contents:
-    if not isinstance(entry.reader, str):
-        return entry.reader(*paths)
-    if entry.is_guarded:
-        return GUARD.contents(entry.reader, paths)
-    module, name, *further = entry.reader.split(":")
-    contents: Contents = getattr(import_module(f"{__package__}.{module}"), name)(*paths, *further)
-    return contents
+    if isinstance(entry.reader, str):
+        return contents_of(entry.reader, paths)
+    return entry.reader(*paths)

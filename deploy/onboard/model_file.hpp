@@ -8,9 +8,7 @@
 
 #include "graph.hpp"
 
-namespace onboard {
-
-constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 29;  // of a model or a delta
+namespace hytas::onboard {
 
 // The content of a plain file; `kind` ("model" or "delta") is what messages call it.
 std::string read_bytes(const std::string& path, const std::string& kind);
@@ -26,4 +24,4 @@ struct ModelFile {
     [[nodiscard]] std::optional<std::string> metadata(const std::string& key) const;
 };
 
-}  // namespace onboard
+}  // namespace hytas::onboard

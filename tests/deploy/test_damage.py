@@ -16,14 +16,12 @@ from small_model import Exported
 
 from hytas.deploy import DeployedModel
 from hytas.deploy.bench import example
-from hytas.deploy.graph import OPERATORS, check_graph
+from hytas.deploy.graph import check_graph
 from hytas.deploy.model_file import MOST_BYTES, checksum_of, examine
 from hytas.deploy.protobuf import Fields
 from hytas.errors import InputError
 from hytas.export.onnx_file import seal
 from hytas.model_card import CHECKSUM
-
-ONBOARD = Path(__file__).parents[2] / "deploy" / "onboard"
 
 
 def refusal(content: bytes) -> str:
@@ -239,13 +237,6 @@ def test_packed_and_loose_numbers_are_the_same_shape(exported: Exported) -> None
         graph = b"\x2a" + bytes([len(short)]) + short
         with pytest.raises(ValueError, match="a tensor of 6 values in 23 bytes"):
             check_graph(Fields(), memoryview(graph))
-
-
-def test_the_program_on_board_has_the_same_operators() -> None:
-    text = (ONBOARD / "graph.cpp").read_text()
-    listed = re.search(r"operators\{(.*?)\};", text, re.DOTALL)
-    assert listed is not None
-    assert {name.encode() for name in re.findall(r'"(\w+)"', listed[1])} == OPERATORS
 
 
 def test_damage_is_one_line_of_the_command(exported: Exported, tmp_path: Path) -> None:

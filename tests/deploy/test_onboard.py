@@ -281,7 +281,7 @@ def test_metadata_that_lie_are_refused(
     [
         ([3, 4, 9, 70000], ["grass", "gravel", "roof", "water"]),
         ([3, 4, 9, 300], ["a}b", "{c, d}", "水田 \U0001f33e", "e=f; g"]),
-        ([3, 4, 9, 200], ["h\nlines = 3", "\x00\x1f\x7f\x85", "\ud800i", "\u2028\udc00\ud83c"]),
+        ([3, 4, 9, 200], ["h\nlines = 3", "\x00\x1f\x7f\x85", "\udc00i", "\u2028"]),
         ([-1, 4, 9, 200], ["grass", "gravel", "roof", "water"]),
     ],
 )

@@ -8,7 +8,8 @@
 #include <hytas/json.hpp>
 #include <hytas/onboard.hpp>
 #include <iostream>
-#include <map>
+
+#include "model_file.hpp"
 
 namespace {
 
@@ -106,10 +107,14 @@ void watch_for_stop() {
     for (const int number : {SIGTERM, SIGINT}) sigaction(number, &action, nullptr);
 }
 
-// What a file says must stay one line, and not speak to the terminal.
+// What a file says must stay one line of UTF-8, and not speak to the terminal.
 std::string one_line(std::string text) {
-    for (char& letter : text)
-        if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F) letter = ' ';
+    const bool is_text = hytas::onboard::is_utf8(text);
+    for (char& letter : text) {
+        const auto byte = static_cast<unsigned char>(letter);
+        if (byte < 0x20 || byte == 0x7F) letter = ' ';
+        if (byte >= 0x80 && !is_text) letter = '?';
+    }
     return text;
 }
 

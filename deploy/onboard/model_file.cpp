@@ -23,30 +23,6 @@ enum TopLevel : std::uint64_t {
     function_field = 25
 };
 
-// Whether a text is UTF-8, as Python has it: no overlong forms, no surrogates, nothing above
-// 10FFFF.
-bool is_utf8(std::string_view text) {
-    for (std::size_t at = 0; at < text.size();) {
-        const auto lead = static_cast<unsigned char>(text[at++]);
-        if (lead < 0x80) continue;
-        const int more = lead >= 0xC2 && lead < 0xE0   ? 1
-                         : lead >= 0xE0 && lead < 0xF0 ? 2
-                         : lead >= 0xF0 && lead < 0xF5 ? 3
-                                                       : 0;
-        if (more == 0 || text.size() - at < static_cast<std::size_t>(more)) return false;
-        unsigned code = lead & (0x3Fu >> more);
-        for (int step = 0; step < more; ++step) {
-            const auto next = static_cast<unsigned char>(text[at++]);
-            if ((next & 0xC0) != 0x80) return false;
-            code = code << 6 | (next & 0x3Fu);
-        }
-        if ((more == 2 && (code < 0x800 || (code >= 0xD800 && code < 0xE000))) ||
-            (more == 3 && (code < 0x10000 || code > 0x10FFFF)))
-            return false;
-    }
-    return true;
-}
-
 std::pair<std::string, std::string> property(std::string_view message, std::uint64_t& left) {
     std::string key, text;
     Fields fields(message, left);
@@ -75,6 +51,28 @@ void check_opset(std::string_view message, std::uint64_t& left) {
 }
 
 }  // namespace
+
+bool is_utf8(std::string_view text) {
+    for (std::size_t at = 0; at < text.size();) {
+        const auto lead = static_cast<unsigned char>(text[at++]);
+        if (lead < 0x80) continue;
+        const int more = lead >= 0xC2 && lead < 0xE0   ? 1
+                         : lead >= 0xE0 && lead < 0xF0 ? 2
+                         : lead >= 0xF0 && lead < 0xF5 ? 3
+                                                       : 0;
+        if (more == 0 || text.size() - at < static_cast<std::size_t>(more)) return false;
+        unsigned code = lead & (0x3Fu >> more);
+        for (int step = 0; step < more; ++step) {
+            const auto next = static_cast<unsigned char>(text[at++]);
+            if ((next & 0xC0) != 0x80) return false;
+            code = code << 6 | (next & 0x3Fu);
+        }
+        if ((more == 2 && (code < 0x800 || (code >= 0xD800 && code < 0xE000))) ||
+            (more == 3 && (code < 0x10000 || code > 0x10FFFF)))
+            return false;
+    }
+    return true;
+}
 
 std::string read_bytes(const std::string& path, const std::string& kind) {
     const std::filesystem::path place(path);

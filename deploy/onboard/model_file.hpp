@@ -5,10 +5,15 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "graph.hpp"
 
 namespace hytas::onboard {
+
+// Whether a text is UTF-8, as Python has it: no overlong forms, no surrogates, nothing above
+// 10FFFF.
+bool is_utf8(std::string_view text);
 
 // The content of a plain file; `kind` ("model" or "delta") is what messages call it.
 std::string read_bytes(const std::string& path, const std::string& kind);

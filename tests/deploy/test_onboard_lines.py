@@ -123,6 +123,8 @@ def test_json_is_one_line(onboard: Run, models: dict[str, Exported], tmp_path: P
         line = json.loads(done.stdout)
         assert (line["status"], line["name"]) == (number, name), line
         assert line["message"]
+    done = onboard(model, "\udcc1.hdr", out, "--json")  # a byte that is no UTF-8
+    assert json.loads(done.stdout)["message"] == "cube: no such file: ?.hdr"
     done = onboard(model, scene, out, "--json")
     line = json.loads(done.stdout)
     assert (line["lines"], line["samples"], line["notes"]) == (17, 23, [])

@@ -6,27 +6,19 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
-#include <numeric>
 
-#include "error.hpp"
-#include "metadata.hpp"
+#include "limits.hpp"
 #include "values.hpp"
 
-namespace onboard {
+namespace hytas::onboard {
 namespace {
 
-// Pixels whose answers are repeated, and how far their probabilities may lie apart: cores of one
+// Pixels whose predictions are repeated, and how far their probabilities may differ: cores of one
 // processor may differ in the last digits.
-constexpr std::int64_t reference_pixels = 64;
+constexpr std::size_t reference_pixels = 64;
 constexpr float most_difference = 1e-6F;
-
-std::string property(const ModelFile& model, const std::string& key) {
-    const auto found = model.metadata("hytas." + key);
-    if (!found)
-        throw Error("model: has no hytas metadata (hytas." + key +
-                    "): it was not written by `hytas export`");
-    return *found;
-}
+// Each thread takes memory, and a typo must not exhaust it.
+constexpr int most_threads = 1024;
 
 // Beyond either end the scene is mirrored, the end itself not repeated.
 std::int64_t mirror(std::int64_t index, std::int64_t size) {
@@ -34,416 +26,388 @@ std::int64_t mirror(std::int64_t index, std::int64_t size) {
 }
 
 std::string one_decimal(double value) {
-    char text[64];
-    std::snprintf(text, sizeof text, "%.1f", value);
-    return text;
+    std::array<char, 64> text{};
+    std::snprintf(text.data(), text.size(), "%.1f", value);
+    return text.data();
 }
 
-// Refuse a cube of another sensor: a band further from the model's than one band spacing.
-void check_wavelengths(const Card& card, const EnviCube& cube) {
-    const std::vector<double>&trained = card.wavelengths, &found = cube.wavelengths();
+// Refuse a sensor with a band further from the model's than one band spacing.
+void check_wavelengths(const std::vector<double>& trained, const std::vector<double>& found) {
     if (trained.size() < 2 || found.empty()) return;
+    if (found.size() != trained.size())
+        throw Error(Status::sensor_mismatch, "sensor: one wavelength for each band is needed");
     std::vector<double> steps;
     for (std::size_t band = 1; band < trained.size(); ++band)
         steps.push_back(std::abs(trained[band] - trained[band - 1]));
     std::sort(steps.begin(), steps.end());
     // The median.
     const double spacing = (steps[(steps.size() - 1) / 2] + steps[steps.size() / 2]) / 2;
-    std::size_t worst = 0;
+    std::size_t farthest_band = 0;
+    const auto distance = [&](std::size_t band) { return std::abs(found[band] - trained[band]); };
     for (std::size_t band = 0; band < trained.size(); ++band)
-        if (std::abs(found[band] - trained[band]) > std::abs(found[worst] - trained[worst]))
-            worst = band;
-    if (std::abs(found[worst] - trained[worst]) > spacing)
-        throw Error("cube: band " + std::to_string(worst + 1) + " of " + cube.header() +
-                    " lies at " + one_decimal(found[worst]) + " nm and that of the model at " +
-                    one_decimal(trained[worst]) + " nm: at most one band spacing (" +
-                    one_decimal(spacing) + " nm) apart allowed");
+        if (distance(band) > distance(farthest_band)) farthest_band = band;
+    if (distance(farthest_band) > spacing)
+        throw Error(Status::sensor_mismatch,
+                    "cube: band " + std::to_string(farthest_band + 1) + " lies at " +
+                        one_decimal(found[farthest_band]) + " nm and that of the model at " +
+                        one_decimal(trained[farthest_band]) + " nm: at most one band spacing (" +
+                        one_decimal(spacing) + " nm) apart allowed");
 }
 
-// Refuse a graph that does not take and give what its metadata say.
-void check_ends(const ModelFile& model, const Card& card) {
-    constexpr std::uint64_t int32_element = 6, float_element = 1;
-    const auto is = [](const End& end, const char* name, std::uint64_t element,
-                       const std::vector<std::int64_t>& sizes) {
-        return end.name == name && end.element == element && end.sizes == sizes;
-    };
-    const std::vector<End>&inputs = model.ends.inputs, &outputs = model.ends.outputs;
-    if (outputs.size() >= 2 && outputs[0].element != int32_element)
-        throw Error(
-            "model: its class ids are not of type int32: it was not written by `hytas export`");
-    if (inputs.size() != 1 ||
-        !is(inputs[0], "tile", static_cast<std::uint64_t>(card.type->onnx), {-1, -1, card.bands}) ||
-        outputs.size() != (card.guide ? 3 : 2) ||
-        !is(outputs[0], "classes", int32_element, {-1, -1}) ||
-        !is(outputs[1], "confidence", float_element, {-1, -1}) ||
-        (card.guide && !is(outputs[2], "probabilities", float_element,
-                           {-1, -1, static_cast<std::int64_t>(card.ids.size())})))
-        throw Error(
-            "model: its graph does not take and give what its metadata say: it was not written by "
-            "`hytas export`");
+const Sensor& checked(const Sensor& sensor, const Settings& settings, const Card& card) {
+    if (sensor.bands != 0 && sensor.bands != card.bands)
+        throw Error(Status::sensor_mismatch, "cube: has " + std::to_string(sensor.bands) +
+                                                 " bands and the model takes " +
+                                                 std::to_string(card.bands));
+    if (!sensor.type.empty() && sensor.type != card.type->name)
+        throw Error(Status::sensor_mismatch, "cube: its values are " + sensor.type +
+                                                 " and the model takes " + card.type->name);
+    check_wavelengths(card.wavelengths, sensor.wavelengths);
+    if (sensor.samples < card.patch_size)
+        throw Error(Status::too_small, "cube: lines of " + std::to_string(sensor.samples) +
+                                           " pixels are less than the model's patch of " +
+                                           std::to_string(card.patch_size));
+    if (settings.smooth.value_or(false) && !card.guide)
+        throw Error(Status::bad_argument,
+                    "--smooth: the model holds no guide to smooth by; only none is possible");
+    if (settings.unknown && (!card.unknown || !card.guide))
+        throw Error(Status::bad_argument, "--unknown: the model holds no score for unknown ground");
+    return sensor;
 }
 
-// How the network scales values, and where those of its training lay.
-void read_preprocessing(const ModelFile& model, Card& card) {
-    const std::string key = "preprocessing", text = property(model, key);
-    card.offset = parse_numbers(parse_member(text, "offset", key), key);
-    card.scale = parse_numbers(parse_member(text, "scale", key), key);
-    if (card.offset.size() != card.kept.size() || card.scale.size() != card.kept.size())
-        throw Error(
-            "model: its metadata are broken: preprocessing: one offset and scale needed for each "
-            "band");
-    const auto finite = [](double value) { return std::isfinite(value); };
-    if (!std::all_of(card.offset.begin(), card.offset.end(), finite) ||
-        !std::all_of(card.scale.begin(), card.scale.end(),
-                     [&](double value) { return finite(value) && value > 0; }))
-        throw Error("model: its metadata are broken: preprocessing: offset and scale must be finite, "
-                    "and scale above 0");
-    if (const std::string reach = parse_member(text, "reach", key); reach != "null")
-        card.reach = parse_number(reach, key);
-    const std::string usual = parse_member(text, "usual", key);
-    if (usual == "null") return;
-    card.usual = ValueRange{.z = parse_number(parse_member(usual, "z", key), key),
-                            .low = parse_number(parse_member(usual, "low", key), key),
-                            .high = parse_number(parse_member(usual, "high", key), key)};
+// The model's value for missing data in a band; none if it has none.
+template <typename Value>
+std::optional<Value> missing(const Card& card, std::size_t band) {
+    if (card.nodata) return static_cast<Value>(*card.nodata);
+    if constexpr (std::is_floating_point_v<Value>)
+        return std::numeric_limits<Value>::quiet_NaN();
+    else
+        return card.empty.empty() ? std::nullopt
+                                  : std::optional(static_cast<Value>(card.empty[band]));
 }
 
-// What the filter needs, where the model has one.
-void read_guide(const ModelFile& model, Card& card) {
-    const std::string smoothing = model.metadata("hytas.smoothing").value_or("null"),
-                      key = "smoothing";
-    if (smoothing == "null") return;
-    const std::vector<std::string> method =
-        parse_strings(parse_member(smoothing, "method", key), key);
-    if (method.size() != 1 || (method[0] != "guided" && method[0] != "none"))
-        throw Error("model: its metadata are broken: smoothing must be guided or none");
-    card.smooth = method[0] == "guided";
-    Guide guide;
-    guide.radius = parse_integer(parse_member(smoothing, "radius", key), key);
-    guide.eps = parse_number(parse_member(smoothing, "eps", key), key);
-    if (smoothing.find("\"temperature\"") != std::string::npos)
-        guide.temperature = parse_number(parse_member(smoothing, "temperature", key), key);
-    guide.directions = parse_numbers(parse_member(smoothing, "directions", key), key);
-    guide.offset = parse_numbers(parse_member(smoothing, "offset", key), key);
-    // This and the radius as in hytas/deploy/smoothing.py.
-    constexpr double least_temperature = 0.01;
-    constexpr std::int64_t most_radius = 64;
-    if (!(guide.temperature >= least_temperature && std::isfinite(guide.temperature)))
-        throw Error(
-            "model: its metadata are broken: smoothing: the temperature must be finite and at "
-            "least 0.01");
-    if (guide.radius < 1 || guide.radius > most_radius)
-        throw Error("model: its metadata are broken: smoothing: radius " +
-                    std::to_string(guide.radius) + " must be 1 to " + std::to_string(most_radius));
-    const auto finite = [](const std::vector<double>& values) {
-        return std::all_of(values.begin(), values.end(),
-                           [](double value) { return std::isfinite(value); });
-    };
-    const std::size_t kept = card.kept.size();
-    if (guide.directions.size() != 3 * kept || guide.offset.size() != 3 ||
-        !finite(guide.directions) || !finite(guide.offset) || !std::isfinite(guide.eps) ||
-        guide.eps <= 0)
-        throw Error(
-            "model: its metadata are broken: smoothing: three directions, one number for each "
-            "band, and a positive eps needed");
-    card.guide = guide;
+int checked_threads(int threads) {
+    if (threads < 1 || threads > most_threads)
+        throw Error(Status::bad_argument, "--threads: " + std::to_string(threads) +
+                                              " must be 1 to " + std::to_string(most_threads));
+    return threads;
 }
 
 }  // namespace
 
-Card::Card(const ModelFile& model) {
-    if (const std::string format = property(model, "format"); format != "2")
-        throw Error("model: is of hytas format " + format + ", this program reads format 2");
-    if (property(model, "graph") != "scene")
-        throw Error(
-            "model: is a " + property(model, "graph") +
-            " graph; this program takes the scene graph (hytas export --formats onnx-scene)");
-    patch_size = parse_integer(property(model, "patch_size"), "patch_size");
-    bands = parse_integer(property(model, "bands"), "bands");
-    // The tile and the ring of lines are as large as this says: what is even or negative would be
-    // written past their ends.
-    if (patch_size < 1 || patch_size % 2 == 0)
-        throw Error("model: its metadata are broken: patch_size is " + std::to_string(patch_size) +
-                    ", must be a positive odd number");
-    if (bands < 1)
-        throw Error("model: its metadata are broken: bands is " + std::to_string(bands) +
-                    ", must be at least 1");
-    type = &element_type_of_name(property(model, "dtype"));
-    constexpr std::int64_t most_patch_values = 1 << 24;  // as in hytas/model_card.py
-    if (patch_size > most_patch_values || bands > most_patch_values ||
-        patch_size * patch_size > most_patch_values / bands)
-        throw Error("model: its metadata are broken: a patch has more than " +
-                    std::to_string(most_patch_values) + " values");
-    ids = parse_integers(property(model, "class_ids"), "class_ids");
-    palette = parse_integers(property(model, "palette"), "palette");
-    names = parse_strings(property(model, "class_names"), "class_names");
-    if (model.metadata("hytas.scale_by").value_or("training") == "scene")
-        throw Error(
-            "model: needs a scene that was scaled by its own pixels (--scale-by scene), which a "
-            "line-by-line program cannot do");
-    if (const auto value = model.metadata("hytas.nodata"); value && *value != "null")
-        nodata = parse_number(*value, "nodata");
-    if (nodata && !with_type(*type, [&](auto value) { return holds<decltype(value)>(*nodata); }))
-        throw Error("model: its metadata are broken: nodata is a number that no " +
-                    std::string(type->name) + " can be");
-    kept.resize(static_cast<std::size_t>(bands));
-    std::iota(kept.begin(), kept.end(), 0);
-    if (const auto value = model.metadata("hytas.kept_bands"))
-        kept = parse_integers(*value, "kept_bands");
-    if (std::any_of(kept.begin(), kept.end(),
-                    [&](std::int64_t band) { return band < 0 || band >= bands; }))
-        throw Error("model: its metadata are broken: kept_bands must be 0 to " +
-                    std::to_string(bands - 1));
-    if (const auto value = model.metadata("hytas.empty_values"); value && *value != "null") {
-        empty = parse_numbers(*value, "empty_values");
-        const auto held = [&](double number) {
-            return with_type(*type, [&](auto kind) { return holds<decltype(kind)>(number); });
-        };
-        if (empty.size() != static_cast<std::size_t>(bands) ||
-            !std::all_of(empty.begin(), empty.end(), held))
-            throw Error("model: its metadata are broken: empty_values must be one number of type " +
-                        std::string(type->name) + " for each band");
+Classifier::Pass::Pass(ModelFile file, const Sensor& sensor, const Settings& settings)
+    : card_(file),
+      digest_(file.metadata("hytas.sha256").value_or("")),
+      model_(settings.library, file.path, file.bytes, checked_threads(settings.threads)),
+      samples_(static_cast<std::size_t>(checked(sensor, settings, card_).samples)),
+      pixel_bytes_(static_cast<std::size_t>(card_.bands) * card_.type->size),
+      nodata_(sensor.nodata) {
+    file.bytes = {};  // onnxruntime has its own copy, and memory is short on board
+    if (settings.unknown) limit_ = card_.unknown->threshold(*settings.unknown);
+    const std::size_t classes = card_.ids.size();
+    if (settings.smooth.value_or(card_.smooth)) {
+        if (!card_.guide) broken("smoothing: a guide is needed");
+        smoother_.emplace(*card_.guide, samples_, classes);
+        guide_.resize(3 * samples_);
+        chances_.resize(samples_ * classes);
     }
-    if (ids.empty() || names.size() != ids.size() || palette.size() != 3 * ids.size())
-        throw Error(
-            "model: its metadata are broken: class names, ids and colours differ in number");
-    if (std::any_of(palette.begin(), palette.end(),
-                    [](std::int64_t level) { return level < 0 || level > 255; }))
-        throw Error("model: its metadata are broken: a colour is not three numbers from 0 to 255");
-    if (const auto value = model.metadata("hytas.wavelengths"); value && *value != "null") {
-        wavelengths = parse_numbers(*value, "wavelengths");
-        if (wavelengths.size() != static_cast<std::size_t>(bands))
-            throw Error("model: its metadata are broken: " + std::to_string(wavelengths.size()) +
-                        " wavelengths for " + std::to_string(bands) + " bands");
-    }
-    read_preprocessing(model, *this);
-    read_guide(model, *this);
-    if (const std::string json = model.metadata("hytas.unknown").value_or("null"); json != "null")
-        unknown.emplace(json, ids.size());
-    check_ends(model, *this);
+    const bool all_classes = smoother_ || limit_;
+    const std::size_t values = all_classes ? classes : 1;
+    const char* name = all_classes ? "probabilities" : "confidence";
+    const auto rows = static_cast<std::size_t>(card_.patch_size);
+    const std::size_t columns = samples_ + rows - 1;
+    ring_.resize(rows * line_bytes());
+    valid_.resize(rows * samples_);
+    known_.resize(samples_);
+    scores_.resize(limit_ ? 2 * classes : 0);
+    classes_.resize(samples_);
+    confidence_.resize(samples_);
+    tile_.resize(rows * columns * pixel_bytes_);
+    predictions_ = {std::vector<std::int32_t>(samples_), std::vector<float>(samples_ * values)};
+    call_ = model_.prepare(
+        {tile_, card_.type, card_.patch_size, static_cast<std::int64_t>(columns), card_.bands},
+        predictions_.classes, predictions_.values, name);
+    reference_samples_ = std::min(samples_, reference_pixels);
+    const std::size_t reference_columns = reference_samples_ + rows - 1;
+    reference_.resize(rows * reference_columns * pixel_bytes_);
+    first_ = {std::vector<std::int32_t>(reference_samples_),
+              std::vector<float>(reference_samples_ * values)};
+    latest_ = first_;
+    reference_call_ = model_.prepare({reference_, card_.type, card_.patch_size,
+                                      static_cast<std::int64_t>(reference_columns), card_.bands},
+                                     latest_.classes, latest_.values, name);
 }
 
-Classifier::Classifier(const SceneModel& model, const Card& card, EnviCube& cube, bool smooth,
-                       std::optional<double> unknown)
-    : model_(model), card_(card), cube_(cube) {
-    if (cube.bands() != card.bands)
-        throw Error("cube: has " + std::to_string(cube.bands()) + " bands and the model takes " +
-                    std::to_string(card.bands));
-    if (&cube.type() != card.type)
-        throw Error("cube: its values are " + std::string(cube.type().name) +
-                    " and the model takes " + card.type->name);
-    check_wavelengths(card, cube);
-    if (std::min(cube.lines(), cube.samples()) < card.patch_size)
-        throw Error("cube: " + std::to_string(cube.lines()) + " x " +
-                    std::to_string(cube.samples()) + " pixels are less than the model's patch of " +
-                    std::to_string(card.patch_size));
-    if (smooth && !card.guide)
-        throw Error("--smooth: the model holds no guide to smooth by; only none is possible");
-    if (unknown && (!card.unknown || !card.guide))
-        throw Error("--unknown: the model holds no score for unknown ground");
-    if (unknown) limit_ = card.unknown->threshold(*unknown);
-    if (smooth)
-        smoother_.emplace(*card.guide, cube.lines(), cube.samples(),
-                          static_cast<std::int64_t>(card.ids.size()));
-    ring_.resize(static_cast<std::size_t>(card.patch_size));
-    valid_.resize(ring_.size(), std::vector<bool>(static_cast<std::size_t>(cube.samples())));
-    tile_.resize(ring_.size() *
-                 static_cast<std::size_t>((cube.samples() + 2 * card.margin()) * card.bands) *
-                 card.type->size);
+std::size_t Classifier::Pass::memory() const {
+    const auto bytes = [](const auto&... vectors) {
+        return (... + (vectors.size() * sizeof(vectors[0])));
+    };
+    return bytes(ring_, valid_, tile_, known_, guide_, scores_, chances_, classes_, confidence_,
+                 predictions_.classes, predictions_.values, reference_, first_.classes,
+                 first_.values, latest_.classes, latest_.values) +
+           (smoother_ ? smoother_->memory() : 0);
 }
 
-bool Classifier::holds_data(const char* pixel) const {
-    return with_type(*card_.type, [&](auto value) {
-        return any_data<decltype(value)>(pixel, card_.kept,
-                                         cube_.ignore() ? cube_.ignore() : card_.nodata);
-    });
+std::int64_t Classifier::Pass::delay() const {
+    return card_.margin() + (smoother_ ? smoother_->needed(0) - 1 : 0);
 }
 
-// The cube's value for no data, in the model's terms.
-void Classifier::mark_missing(std::vector<char>& line) const {
-    if (!cube_.ignore() || (card_.nodata && *cube_.ignore() == *card_.nodata)) return;
-    with_type(*card_.type, [&](auto value) {
-        using Value = decltype(value);
-        const bool whole = std::numeric_limits<Value>::is_integer;
-        if (!card_.nodata && whole && card_.empty.empty()) return;
-        std::size_t band = 0;
-        for (std::size_t at = 0; at < line.size();
-             at += sizeof(value), band = (band + 1) % static_cast<std::size_t>(card_.bands)) {
-            std::memcpy(&value, &line[at], sizeof(value));
-            if (!equals(value, *cube_.ignore())) continue;
-            const double known = card_.nodata ? *card_.nodata
-                                 : whole      ? card_.empty[band]
-                                              : std::numeric_limits<double>::quiet_NaN();
-            value = static_cast<Value>(known);
-            std::memcpy(&line[at], &value, sizeof(value));
-        }
-    });
-}
-
-void Classifier::take(std::int64_t number) {
-    const std::size_t slot = static_cast<std::size_t>(number) % ring_.size();
-    cube_.read(number, ring_[slot]);
-    const std::size_t pixel = static_cast<std::size_t>(card_.bands) * card_.type->size;
-    for (std::size_t sample = 0; sample < valid_[slot].size(); ++sample)
-        valid_[slot][sample] = holds_data(&ring_[slot][sample * pixel]);
-    mark_missing(ring_[slot]);
-}
-
-void Classifier::begin(std::int64_t number) {
+std::int64_t Classifier::Pass::start_at(std::int64_t number) {
+    if (number < 0 || taken_ != 0)
+        throw Error(Status::bad_argument, "start_at: a line from 0, before the first push");
+    next_ = number;
     const std::int64_t first = smoother_ ? smoother_->begin(number) : number;
-    taken_ = std::max<std::int64_t>(0, first - card_.margin());
+    return taken_ = std::max<std::int64_t>(0, first - card_.margin());
 }
 
-MapLine Classifier::line(std::int64_t number) {
-    if (smoother_) return smoothed(number);
-    if (limit_) {
-        std::vector<float> chances = classify(number, "probabilities").confidence;
-        const std::vector<bool> kept = known(number, chances);
-        for (std::size_t at = 0; at < chances.size(); ++at)
-            if (!kept[at / card_.ids.size()]) chances[at] = 0;
-        return most_probable(chances);
-    }
-    MapLine found = classify(number, "confidence");
-    const auto& valid = valid_[static_cast<std::size_t>(number) % ring_.size()];
-    for (std::size_t sample = 0; sample < valid.size(); ++sample)
-        if (!valid[sample]) found.classes[sample] = 0, found.confidence[sample] = 0;
-    return found;
+std::optional<ClassifiedLine> Classifier::Pass::push(std::span<const std::byte> values) {
+    check_open();
+    if (values.size() != line_bytes())
+        throw Error(Status::line_size, "line: has " + std::to_string(values.size()) +
+                                           " bytes and the sensor's lines have " +
+                                           std::to_string(line_bytes()));
+    char* into = line(taken_);
+    std::memcpy(into, values.data(), values.size());
+    unsigned char* holds_data = valid(taken_);
+    with_type(*card_.type, [&](auto value) {
+        for (std::size_t sample = 0; sample < samples_; ++sample)
+            holds_data[sample] = any_data<decltype(value)>(into + sample * pixel_bytes_, card_.kept,
+                                                           nodata_ ? nodata_ : card_.nodata);
+    });
+    mark_missing(into);
+    ++taken_;
+    return next();
 }
 
-// Class ids of every pixel of a line, and the output `values` of the model beside them; zeros if no
-// pixel holds data.
-MapLine Classifier::classify(std::int64_t number, const char* values) {
-    const std::int64_t margin = card_.margin(), columns = cube_.samples() + 2 * margin;
-    for (; taken_ <= std::min(number + margin, cube_.lines() - 1); ++taken_) take(taken_);
-    const std::size_t pixel = static_cast<std::size_t>(card_.bands) * card_.type->size;
-    const auto& valid = valid_[static_cast<std::size_t>(number) % ring_.size()];
-    const std::size_t expected = valid.size() * (smoother_ || limit_ ? card_.ids.size() : 1);
-    MapLine found;
-    if (std::find(valid.begin(), valid.end(), true) == valid.end()) {
-        found.classes.resize(valid.size()), found.confidence.resize(expected);
-        return found;
+std::optional<ClassifiedLine> Classifier::Pass::push_dropped() {
+    check_open();
+    fill_missing(line(taken_), taken_ > 0 ? line(taken_ - 1) : nullptr);
+    std::fill_n(valid(taken_), samples_, static_cast<unsigned char>(0));
+    ++taken_;
+    return next();
+}
+
+void Classifier::Pass::check_open() const {
+    if (ended_) throw Error(Status::bad_argument, "line: pushed after the end of the scene");
+}
+
+std::optional<ClassifiedLine> Classifier::Pass::finish() {
+    if (!ended_ && taken_ < card_.patch_size)
+        throw Error(Status::too_small, "cube: " + std::to_string(taken_) +
+                                           " lines are less than the model's patch of " +
+                                           std::to_string(card_.patch_size));
+    ended_ = true;
+    return next_ < taken_ ? next() : std::nullopt;
+}
+
+// The next line of the map, if the lines that it needs are there.
+std::optional<ClassifiedLine> Classifier::Pass::next() {
+    const auto is_ready = [&](std::int64_t number) {
+        return ended_ ? number < taken_ : number + card_.margin() < taken_;
+    };
+    if (smoother_) {
+        while (smoother_->pushed() < smoother_->needed(next_) && is_ready(smoother_->pushed())) {
+            const std::int64_t number = smoother_->pushed();
+            predict(number);
+            find_known(number);
+            find_guide(number);
+            smoother_->push(predictions_.values, guide_, known_);
+        }
+        if (ended_ && smoother_->pushed() == taken_)
+            smoother_->end();
+        else if (smoother_->pushed() < smoother_->needed(next_))
+            return std::nullopt;
+        smoother_->line(next_, chances_);
+        choose_classes();
+    } else {
+        if (!is_ready(next_)) return std::nullopt;
+        predict(next_);
+        find_known(next_);
+        if (limit_) {
+            choose_classes();
+        } else {
+            classes_ = predictions_.classes;
+            confidence_ = predictions_.values;
+        }
+        for (std::size_t sample = 0; sample < samples_; ++sample)
+            if (known_[sample] == 0) classes_[sample] = 0, confidence_[sample] = 0;
     }
+    return ClassifiedLine{next_++, classes_, confidence_};
+}
+
+// The model's predictions for a line; zeros if no pixel of it holds data.
+void Classifier::Pass::predict(std::int64_t number) {
+    const unsigned char* holds_data = valid(number);
+    if (std::find(holds_data, holds_data + samples_, 1) == holds_data + samples_) {
+        std::fill(predictions_.classes.begin(), predictions_.classes.end(), 0);
+        std::fill(predictions_.values.begin(), predictions_.values.end(), 0.0F);
+        return;
+    }
+    fill_tile(number);
+    model_.run(call_);
+    for (const std::int32_t id : predictions_.classes)
+        if (std::find(card_.ids.begin(), card_.ids.end(), id) == card_.ids.end())
+            throw Error(Status::model_unsupported,
+                        "model: gives classes that its metadata do not name");
+    if (!is_remembered_) remember(number);
+}
+
+void Classifier::Pass::fill_tile(std::int64_t number) {
+    const std::int64_t margin = card_.margin(), samples = static_cast<std::int64_t>(samples_);
+    const std::int64_t lines = ended_ ? taken_ : std::numeric_limits<std::int64_t>::max();
     char* into = tile_.data();
     for (std::int64_t row = number - margin; row <= number + margin; ++row) {
-        const std::vector<char>& source =
-            ring_[static_cast<std::size_t>(mirror(row, cube_.lines())) % ring_.size()];
-        for (std::int64_t column = -margin; column < columns - margin; ++column, into += pixel)
-            std::memcpy(into,
-                        &source[static_cast<std::size_t>(mirror(column, cube_.samples())) * pixel],
-                        pixel);
+        const char* source = line(ended_ ? mirror(row, lines) : std::abs(row));
+        for (std::int64_t column = -margin; column < samples + margin; ++column) {
+            const auto place = static_cast<std::size_t>(mirror(column, samples));
+            std::memcpy(into, source + place * pixel_bytes_, pixel_bytes_);
+            into += pixel_bytes_;
+        }
     }
-    Answers answers =
-        model_.run({tile_.data(), card_.type, card_.patch_size, columns, card_.bands}, values);
-    found.classes = std::move(answers.classes), found.confidence = std::move(answers.values);
-    if (found.classes.size() != valid.size() || found.confidence.size() != expected)
-        throw Error("model: gave " + std::to_string(found.classes.size()) +
-                    " pixels for a line of " + std::to_string(valid.size()));
-    for (const std::int32_t number_of_class : found.classes)
-        if (std::find(card_.ids.begin(), card_.ids.end(), number_of_class) == card_.ids.end())
-            throw Error("model: gives classes that its metadata do not name");
-    if (reference_.empty()) remember(valid, values);
-    return found;
 }
 
-// Keep a part of the tile, from the first pixel with data on, and what the model says of it.
-void Classifier::remember(const std::vector<bool>& valid, const char* values) {
-    const std::int64_t columns = cube_.samples() + 2 * card_.margin();
-    reference_columns_ = std::min(columns, reference_pixels + 2 * card_.margin());
-    const std::int64_t first = std::min<std::int64_t>(
-        std::find(valid.begin(), valid.end(), true) - valid.begin(), columns - reference_columns_);
-    const std::size_t pixel = static_cast<std::size_t>(card_.bands) * card_.type->size;
-    const std::size_t row = static_cast<std::size_t>(columns) * pixel;
-    for (auto at = tile_.begin() + static_cast<std::ptrdiff_t>(first * pixel); at < tile_.end();
-         at += static_cast<std::ptrdiff_t>(row))
-        reference_.insert(reference_.end(), at,
-                          at + static_cast<std::ptrdiff_t>(reference_columns_ * pixel));
-    reference_values_ = values;
-    reference_answers_ = ask_again();
+// Keep a part of the tile, from the first pixel with data on, and the predictions on it.
+void Classifier::Pass::remember(std::int64_t number) {
+    const auto rows = static_cast<std::size_t>(card_.patch_size);
+    const std::size_t row = (samples_ + rows - 1) * pixel_bytes_,
+                      part = (reference_samples_ + rows - 1) * pixel_bytes_;
+    const unsigned char* holds_data = valid(number);
+    const auto first = std::min<std::size_t>(
+        static_cast<std::size_t>(std::find(holds_data, holds_data + samples_, 1) - holds_data),
+        samples_ - reference_samples_);
+    for (std::size_t at = 0; at < rows; ++at)
+        std::memcpy(&reference_[at * part], &tile_[at * row + first * pixel_bytes_], part);
+    model_.run(reference_call_);
+    first_.classes = latest_.classes;
+    first_.values = latest_.values;
+    is_remembered_ = true;
 }
 
-Answers Classifier::ask_again() const {
-    return model_.run(
-        {reference_.data(), card_.type, card_.patch_size, reference_columns_, card_.bands},
-        reference_values_);
-}
-
-bool Classifier::unchanged() const {
-    if (reference_.empty()) return true;
-    const Answers now = ask_again();
-    return now.classes == reference_answers_.classes &&
-           std::equal(now.values.begin(), now.values.end(), reference_answers_.values.begin(),
-                      reference_answers_.values.end(), [](float one, float other) {
-                          return std::abs(one - other) <= most_difference;
+bool Classifier::Pass::weights_unchanged() {
+    if (!is_remembered_) return true;
+    model_.run(reference_call_);
+    return latest_.classes == first_.classes &&
+           std::equal(latest_.values.begin(), latest_.values.end(), first_.values.begin(),
+                      [](float latest, float first) {
+                          return std::abs(latest - first) <= most_difference;
                       });
 }
 
-// A line that the filter has gone over, which reads lines ahead of it.
-MapLine Classifier::smoothed(std::int64_t number) {
-    while (smoother_->pushed() < std::min(smoother_->needed(number), cube_.lines())) {
-        const std::int64_t next = smoother_->pushed();
-        const MapLine raw = classify(next, "probabilities");
-        smoother_->push(raw.confidence, guide(next), known(next, raw.confidence));
+// The pixels of a predicted line that hold data, and are of a class of the model.
+void Classifier::Pass::find_known(std::int64_t number) {
+    std::copy_n(valid(number), samples_, known_.begin());
+    if (!limit_) return;
+    const std::size_t classes = card_.ids.size();
+    for (std::size_t pixel = 0; pixel < samples_; ++pixel) {
+        if (known_[pixel] == 0) continue;
+        const double score = card_.unknown->score(&predictions_.values[pixel * classes], scores_);
+        known_[pixel] = score > *limit_ ? 0 : 1;
     }
-    return most_probable(smoother_->line(number));
-}
-
-// The pixels of a line that was taken that hold data, and are of a class of the model by their
-// probabilities.
-std::vector<bool> Classifier::known(std::int64_t number, const std::vector<float>& chances) const {
-    std::vector<bool> found = valid_[static_cast<std::size_t>(number) % ring_.size()];
-    if (!limit_) return found;
-    for (std::size_t pixel = 0; pixel < found.size(); ++pixel)
-        if (found[pixel])
-            found[pixel] = !(card_.unknown->score(&chances[pixel * card_.ids.size()]) > *limit_);
-    return found;
 }
 
 // The most probable classes of a line; 0 where all probabilities are 0.
-MapLine Classifier::most_probable(const std::vector<float>& chances) const {
+void Classifier::Pass::choose_classes() {
     const std::size_t classes = card_.ids.size();
-    MapLine found;
-    for (auto pixel = chances.begin(); pixel != chances.end();
-         pixel += static_cast<std::ptrdiff_t>(classes)) {
-        const auto best = std::max_element(pixel, pixel + static_cast<std::ptrdiff_t>(classes));
-        found.confidence.push_back(*best);
-        found.classes.push_back(
+    const float* pixel = smoother_ ? chances_.data() : predictions_.values.data();
+    for (std::size_t sample = 0; sample < samples_; ++sample, pixel += classes) {
+        const float* best = std::max_element(pixel, pixel + classes);
+        confidence_[sample] = *best;
+        classes_[sample] =
             *best == 0
                 ? 0
-                : static_cast<std::int32_t>(card_.ids[static_cast<std::size_t>(best - pixel)]));
+                : static_cast<std::int32_t>(card_.ids[static_cast<std::size_t>(best - pixel)]);
     }
-    return found;
 }
 
-// The guide (3, samples) of a line that was taken: directions times scaled values, scaled as
+// The guide (3, samples) of a line: directions times scaled values, scaled as
 // hytas/data/preprocessing.py does.
-std::vector<double> Classifier::guide(std::int64_t number) const {
-    const std::vector<char>& line = ring_[static_cast<std::size_t>(number) % ring_.size()];
-    const std::size_t samples = static_cast<std::size_t>(cube_.samples()), kept = card_.kept.size();
+void Classifier::Pass::find_guide(std::int64_t number) {
     const Guide& filter = *card_.guide;
-    std::vector<double> found(3 * samples);
+    const std::size_t kept = card_.kept.size();
     with_type(*card_.type, [&](auto value) {
-        for (std::size_t sample = 0; sample < samples; ++sample) {
+        const char* pixel = line(number);
+        for (std::size_t sample = 0; sample < samples_; ++sample, pixel += pixel_bytes_) {
             std::array<double, 3> sums{};
             for (std::size_t at = 0; at < kept; ++at) {
-                const std::size_t place = sample * static_cast<std::size_t>(card_.bands) +
-                                          static_cast<std::size_t>(card_.kept[at]);
-                std::memcpy(&value, &line[place * sizeof(value)], sizeof(value));
-                const auto number_read = static_cast<float>(value);
-                float scaled = (number_read - static_cast<float>(card_.offset[at])) /
+                std::memcpy(&value,
+                            pixel + static_cast<std::size_t>(card_.kept[at]) * sizeof(value),
+                            sizeof(value));
+                const auto raw = static_cast<float>(value);
+                float scaled = (raw - static_cast<float>(card_.offset[at])) /
                                static_cast<float>(card_.scale[at]);
                 if (!std::isfinite(scaled) ||
-                    (card_.nodata && number_read == static_cast<float>(*card_.nodata)))
+                    (card_.nodata && raw == static_cast<float>(*card_.nodata)))
                     scaled = 0;
                 if (card_.reach)
                     scaled = std::clamp(scaled, -static_cast<float>(*card_.reach),
                                         static_cast<float>(*card_.reach));
-                for (std::size_t one = 0; one < 3; ++one)
-                    sums[one] += filter.directions[one * kept + at] * static_cast<double>(scaled);
+                for (std::size_t axis = 0; axis < 3; ++axis)
+                    sums[axis] += filter.directions[axis * kept + at] * static_cast<double>(scaled);
             }
-            for (std::size_t one = 0; one < 3; ++one)
-                found[one * samples + sample] = sums[one] - filter.offset[one];
+            for (std::size_t axis = 0; axis < 3; ++axis)
+                guide_[axis * samples_ + sample] = sums[axis] - filter.offset[axis];
         }
     });
-    return found;
 }
 
-}  // namespace onboard
+// Replace the sensor's no-data value by the model's.
+void Classifier::Pass::mark_missing(char* values) const {
+    if (!nodata_ || (card_.nodata && *nodata_ == *card_.nodata)) return;
+    with_type(*card_.type, [&](auto value) {
+        using Value = decltype(value);
+        const auto bands = static_cast<std::size_t>(card_.bands);
+        for (std::size_t at = 0; at < samples_ * bands; ++at) {
+            std::memcpy(&value, values + at * sizeof(value), sizeof(value));
+            if (!equals(value, *nodata_)) continue;
+            value = missing<Value>(card_, at % bands).value_or(value);
+            std::memcpy(values + at * sizeof(value), &value, sizeof(value));
+        }
+    });
+}
+
+// A line without data; a model that has no value for missing data sees the line before.
+void Classifier::Pass::fill_missing(char* values, const char* before) const {
+    if (before == nullptr)
+        std::memset(values, 0, line_bytes());
+    else
+        std::memcpy(values, before, line_bytes());
+    with_type(*card_.type, [&](auto value) {
+        using Value = decltype(value);
+        const auto bands = static_cast<std::size_t>(card_.bands);
+        for (std::size_t at = 0; at < samples_ * bands; ++at) {
+            const std::optional<Value> mark = missing<Value>(card_, at % bands);
+            if (!mark) return;
+            std::memcpy(values + at * sizeof(value), &*mark, sizeof(value));
+        }
+    });
+}
+
+Classifier::Classifier(const std::string& model, const Sensor& sensor, const Settings& settings)
+    : pass_(std::make_unique<Pass>(ModelFile(model), sensor, settings)) {}
+Classifier::~Classifier() = default;
+Classifier::Classifier(Classifier&&) noexcept = default;
+
+std::optional<ClassifiedLine> Classifier::push(std::span<const std::byte> values) {
+    return pass_->push(values);
+}
+std::optional<ClassifiedLine> Classifier::push_dropped() { return pass_->push_dropped(); }
+std::optional<ClassifiedLine> Classifier::finish() { return pass_->finish(); }
+std::int64_t Classifier::start_at(std::int64_t number) { return pass_->start_at(number); }
+bool Classifier::weights_unchanged() { return pass_->weights_unchanged(); }
+std::size_t Classifier::line_bytes() const { return pass_->line_bytes(); }
+std::int64_t Classifier::delay() const { return pass_->delay(); }
+std::size_t Classifier::memory() const { return pass_->memory(); }
+const std::vector<std::int64_t>& Classifier::class_ids() const { return pass_->card().ids; }
+const std::vector<std::string>& Classifier::class_names() const { return pass_->card().names; }
+
+const char* name_of(Status status) {
+    switch (status) {
+#define HYTAS_ONBOARD_NAME(number, name, meaning) \
+    case Status::name: return #name;
+        HYTAS_ONBOARD_STATUSES(HYTAS_ONBOARD_NAME)
+#undef HYTAS_ONBOARD_NAME
+    }
+    return "failed";
+}
+
+}  // namespace hytas::onboard

@@ -1,31 +1,28 @@
-#include "delta.hpp"
+// Delta files of `hytas update`: what turns one model file into another, to the byte
+// (hytas/deploy/delta.py).
+
+#include <miniz_tinfl.h>
 
 #include <bit>
 #include <cstdint>
 #include <filesystem>
-#include <iostream>
+#include <string>
+#include <string_view>
 
-#include "error.hpp"
-#include "inflate.hpp"
+#include "hytas/onboard.hpp"
+#include "limits.hpp"
 #include "model_file.hpp"
 #include "protobuf.hpp"
 #include "sha256.hpp"
 #include "whole_file.hpp"
 
-namespace onboard {
+namespace hytas::onboard {
 namespace {
 
-// The same names and bounds as in hytas/deploy/delta.py.
-constexpr std::string_view magic = "HYTASDELTA2\n";
-constexpr std::size_t digest_bytes = 32, group = 256;
-constexpr std::uint64_t worst = 2;  // bytes of operations for a byte of a model
 enum : std::uint64_t { copy, fresh, exclusive_or, add };
 
-std::string digest_of(std::string_view bytes) {
-    Sha256 digest;
-    digest.add(bytes);
-    return digest.finish();
-}
+// A damaged delta; the text is not shown.
+[[noreturn]] void refuse(const char* rule) { throw Error(Status::delta_damaged, rule); }
 
 std::string hexadecimal(std::string_view bytes) {
     std::string text;
@@ -61,8 +58,8 @@ std::string added(std::string_view source, std::string_view given, std::uint64_t
     for (std::size_t at = 0; at < count; ++at) {
         const auto stored = static_cast<unsigned char>(levels[bits == 4 ? at / 2 : at]);
         const int level = (bits == 8 ? stored : at % 2 == 0 ? stored & 15 : stored >> 4) - zero;
-        const volatile float product =
-            float_at(given, at / group) * static_cast<float>(level);  // not fused with the sum
+        // Two roundings: the build forbids a fused multiply-add.
+        const float product = float_at(given, at / group) * static_cast<float>(level);
         const auto sum = std::bit_cast<std::uint32_t>(float_at(source, at) + product);
         for (int byte = 0; byte < 4; ++byte) result += static_cast<char>(sum >> 8 * byte & 0xFF);
     }
@@ -70,33 +67,45 @@ std::string added(std::string_view source, std::string_view given, std::uint64_t
 }
 
 std::uint64_t stored_bytes(std::uint64_t count, std::uint64_t bits) {
-    if (bits != 4 && bits != 8) throw Error("has levels of other than 4 or 8 bits");
+    if (bits != 4 && bits != 8) refuse("has levels of other than 4 or 8 bits");
     return 4 * ((count + group - 1) / group) + (count * bits + 7) / 8;
+}
+
+// The content of a deflate stream of `length` bytes.
+std::string inflate(std::string_view stream, std::uint64_t length) {
+    constexpr std::uint64_t most_ratio =
+        1032;  // of deflate: no memory for a stream that is too short
+    if (length / most_ratio > stream.size()) refuse("is longer than its stream");
+    std::string result(static_cast<std::size_t>(length), '\0');
+    if (tinfl_decompress_mem_to_mem(result.data(), result.size(), stream.data(), stream.size(),
+                                    0) != result.size())
+        refuse("has a damaged stream");
+    return result;
 }
 
 std::string applied(std::string_view old_file, std::string_view body) {
     std::uint64_t left = 0;
     Fields packed(body, left);
     const std::uint64_t inflated = packed.varint();
-    if (inflated == 0 || inflated > worst * most_bytes) throw Error("is longer than any model");
+    if (inflated == 0 || inflated > worst * most_bytes) refuse("is longer than any model");
     std::size_t head = 1;
     for (std::size_t at = 0; (static_cast<unsigned char>(body[at]) & 0x80) != 0; ++at) ++head;
-    const std::string operations = inflate(body.substr(head), static_cast<std::size_t>(inflated));
+    const std::string operations = inflate(body.substr(head), inflated);
     Fields numbers(operations, left);
     const std::uint64_t length = numbers.varint();
-    if (length > most_bytes) throw Error("is longer than any model");
+    if (length > most_bytes) refuse("is longer than any model");
     std::string result;
     result.reserve(static_cast<std::size_t>(length));
     while (!numbers.done()) {
         const std::uint64_t kind = numbers.varint(), count = numbers.varint();
-        if (kind > add) throw Error("has an unknown operation");
-        if (count > length) throw Error("is longer than it says");
+        if (kind > add) refuse("has an unknown operation");
+        if (count > length) refuse("is longer than it says");
         const std::uint64_t position = kind == fresh ? 0 : numbers.varint(),
                             bits = kind == add ? numbers.varint() : 0;
         const std::uint64_t size = kind == exclusive_or || kind == add ? 4 * count : count;
-        if (size > length - result.size()) throw Error("is longer than it says");
+        if (size > length - result.size()) refuse("is longer than it says");
         if (kind != fresh && (size > old_file.size() || position > old_file.size() - size))
-            throw Error("runs past the end");
+            refuse("runs past the end");
         const std::uint64_t held = kind == copy  ? 0
                                    : kind == add ? stored_bytes(count, bits)
                                                  : size;
@@ -114,37 +123,44 @@ std::string applied(std::string_view old_file, std::string_view body) {
     return result;
 }
 
-}  // namespace
-
+// The new file that the content of a delta makes of the old one; `name` is the delta's in messages.
 std::string apply_delta(std::string_view old_file, std::string_view delta,
                         const std::string& name) {
+    const std::string file = "delta: " + name;
     if (!delta.starts_with(magic) || delta.size() < magic.size() + 3 * digest_bytes)
-        throw Error("delta: " + name + " is not a delta of hytas");
+        throw Error(Status::delta_damaged, file + " is not a delta of hytas");
     const std::string_view body = delta.substr(0, delta.size() - digest_bytes);
-    if (digest_of(body) != hexadecimal(delta.substr(body.size())))
-        throw Error("delta: " + name + " is damaged: its checksum is not that of its content");
+    if (sha256({body}) != hexadecimal(delta.substr(body.size())))
+        throw Error(Status::delta_damaged,
+                    file + " is damaged: its checksum is not that of its content");
     const std::string wanted = hexadecimal(body.substr(magic.size(), digest_bytes)),
-                      found = digest_of(old_file);
+                      found = sha256({old_file});
     if (found != wanted)
-        throw Error("delta: " + name + " is for another model: it needs the file with SHA-256 " +
-                    wanted + ", and this one has " + found);
+        throw Error(Status::delta_mismatch,
+                    file + " is for another model: it needs the file with SHA-256 " + wanted +
+                        ", and this one has " + found);
     std::string result;
     try {
         result = applied(old_file, body.substr(magic.size() + 2 * digest_bytes));
     } catch (const Error&) {
         result.clear();
     }
-    if (digest_of(result) != hexadecimal(body.substr(magic.size() + digest_bytes, digest_bytes)))
-        throw Error("delta: " + name + " is damaged: it does not give the file that it promises");
+    if (sha256({result}) != hexadecimal(body.substr(magic.size() + digest_bytes, digest_bytes)))
+        throw Error(Status::delta_damaged,
+                    file + " is damaged: it does not give the file that it promises");
     return result;
 }
 
-void update_model(const std::string& delta, const std::string& model, const std::string& result) {
+}  // namespace
+
+std::size_t update_model(const std::string& delta, const std::string& model,
+                         const std::string& result) {
     for (const auto& input : {delta, model}) {
         std::error_code absent;
         if (std::filesystem::equivalent(input, result, absent))
-            throw Error("model: " + result +
-                        " is also an input: an output must be a file of its own");
+            throw Error(
+                Status::output_failed,
+                "model: " + result + " is also an input: an output must be a file of its own");
     }
     const std::string content =
         apply_delta(read_bytes(model, "model"), read_bytes(delta, "delta"), delta);
@@ -152,7 +168,7 @@ void update_model(const std::string& delta, const std::string& model, const std:
     file.resize(0);
     file.write(content);
     file.keep();
-    std::cout << content.size() << " bytes written, checked by SHA-256: " << result << "\n";
+    return content.size();
 }
 
-}  // namespace onboard
+}  // namespace hytas::onboard

@@ -1,7 +1,6 @@
 #include "envi.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cctype>
 #include <charconv>
@@ -11,9 +10,10 @@
 #include <filesystem>
 #include <sstream>
 
-#include "error.hpp"
+#include "hytas/onboard.hpp"
+#include "limits.hpp"
 
-namespace onboard {
+namespace hytas::onboard {
 namespace {
 
 std::string trimmed(const std::string& text) {
@@ -35,12 +35,12 @@ std::string words(const std::string& text) {
     return joined;
 }
 
-// The parts of a list in braces, or the text itself.
-std::vector<std::string> parts(const std::string& text) {
+// The items of a list in braces, or the text itself.
+std::vector<std::string> items_of(const std::string& text) {
     std::istringstream stream(text.starts_with('{') ? text.substr(1, text.size() - 2) : text);
-    std::vector<std::string> found;
-    for (std::string part; std::getline(stream, part, ',');) found.push_back(trimmed(part));
-    return found;
+    std::vector<std::string> items;
+    for (std::string item; std::getline(stream, item, ',');) items.push_back(trimmed(item));
+    return items;
 }
 
 std::optional<double> number(const std::string& text) {
@@ -50,21 +50,20 @@ std::optional<double> number(const std::string& text) {
 }
 
 bool is_length_unit(const std::string& text) {
-    static const std::vector<std::string> known = {
-        "",           "unknown",     "nm",         "um",         "µm",        "μm",
-        "micron",     "microns",     "nanometer",  "nanometers", "nanometre", "nanometres",
-        "micrometer", "micrometers", "micrometre", "micrometres"};
-    return std::find(known.begin(), known.end(), lower(text)) != known.end();
+    std::string unit = lower(text);
+    if (unit.size() > 2 && unit.ends_with('s')) unit.pop_back();
+    return std::find(length_units.begin(), length_units.end(), unit) != length_units.end();
 }
 
 std::map<std::string, std::string> parse(const std::string& path) {
     std::ifstream file(path);
-    if (!file) throw Error("cube: no such file: " + path);
+    if (!file) throw Error(Status::cube_unreadable, "cube: no such file: " + path);
     std::string line;
     std::getline(file, line);
     if (line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // some editors mark a text as UTF-8
     if (!trimmed(line).starts_with("ENVI"))
-        throw Error("cube: " + path + " is not an ENVI header: its first line must be ENVI");
+        throw Error(Status::cube_unreadable,
+                    "cube: " + path + " is not an ENVI header: its first line must be ENVI");
     std::map<std::string, std::string> fields;
     while (std::getline(file, line)) {
         const auto equals = line.find('=');
@@ -74,7 +73,8 @@ std::map<std::string, std::string> parse(const std::string& path) {
         if (value.starts_with('{')) {
             while (value.find('}') == std::string::npos) {
                 if (!std::getline(file, more))
-                    throw Error("cube: " + path + ": the brace of '" + name + "' is never closed");
+                    throw Error(Status::cube_unreadable,
+                                "cube: " + path + ": the brace of '" + name + "' is never closed");
                 if (!more.starts_with(';')) value.append(" ").append(trimmed(more));
             }
             value.resize(value.rfind('}') + 1);
@@ -94,8 +94,9 @@ std::string data_beside(const std::string& header) {
         });
         if (std::filesystem::is_regular_file(stem + suffix)) return stem + suffix;
     }
-    throw Error("cube: " + header + " is an ENVI header without its data file: looked for " + stem +
-                ", " + stem + ".img, " + stem + ".dat ...");
+    throw Error(Status::cube_unreadable,
+                "cube: " + header + " is an ENVI header without its data file: looked for " + stem +
+                    ", " + stem + ".img, " + stem + ".dat ...");
 }
 
 }  // namespace
@@ -108,23 +109,26 @@ EnviCube::EnviCube(const std::string& header) : header_(header), fields_(parse(h
     type_ = &element_type_of_envi(static_cast<int>(integer("data type", 0, 1)));
     const std::int64_t order = integer("byte order", 0, 0);
     if (order > 1)
-        throw Error("cube: " + header + ": 'byte order' is " + std::to_string(order) +
-                    ", must be 0 (little endian) or 1 (big endian)");
+        throw Error(Status::cube_unreadable, "cube: " + header + ": 'byte order' is " +
+                                                 std::to_string(order) +
+                                                 ", must be 0 (little endian) or 1 (big endian)");
     swap_ = (order == 1) == (std::endian::native == std::endian::little);
     interleave_ = fields_.contains("interleave") ? lower(fields_["interleave"]) : "bsq";
     if (interleave_ != "bsq" && interleave_ != "bil" && interleave_ != "bip")
-        throw Error("cube: " + header + ": interleave is " + interleave_ +
-                    ", must be bsq, bil or bip");
+        throw Error(Status::cube_unreadable, "cube: " + header + ": interleave is " + interleave_ +
+                                                 ", must be bsq, bil or bip");
     if (const auto found = fields_.find("data ignore value"); found != fields_.end()) {
         ignore_ = number(found->second);
         if (!ignore_)
-            throw Error("cube: " + header + ": 'data ignore value' is " + found->second +
-                        "; a number is needed");
+            throw Error(Status::cube_unreadable, "cube: " + header + ": 'data ignore value' is " +
+                                                     found->second + "; a number is needed");
     }
     if (bands_ > (std::int64_t{1} << 59) / (lines_ * samples_))
-        throw Error("cube: " + header + ": no file holds that many lines, samples and bands");
+        throw Error(Status::cube_unreadable,
+                    "cube: " + header + ": no file holds that many lines, samples and bands");
     read_wavelengths();
     open_data();
+    if (interleave_ != "bip") raw_.resize(line_bytes());
 }
 
 void EnviCube::open_data() {
@@ -133,12 +137,13 @@ void EnviCube::open_data() {
                         static_cast<std::uint64_t>(lines_ * samples_ * bands_) * type_->size;
     const auto size = std::filesystem::file_size(path_);
     if (size != wanted)
-        throw Error("cube: " + path_ + (size < wanted ? " is truncated" : " is too long") +
-                    " or does not belong to " + header_ + ": it holds " + std::to_string(size) +
-                    " bytes, the header needs " + std::to_string(wanted) +
-                    (size < wanted ? "" : "; correct the header, or cut the file to its size"));
+        throw Error(Status::cube_size,
+                    "cube: " + path_ + (size < wanted ? " is truncated" : " is too long") +
+                        " or does not belong to " + header_ + ": it holds " + std::to_string(size) +
+                        " bytes, the header needs " + std::to_string(wanted) +
+                        (size < wanted ? "" : "; correct the header, or cut the file to its size"));
     data_.open(path_, std::ios::binary);
-    if (!data_) throw Error("cube: cannot read " + path_);
+    if (!data_) throw Error(Status::cube_unreadable, "cube: cannot read " + path_);
 }
 
 void EnviCube::read_wavelengths() {
@@ -151,7 +156,7 @@ void EnviCube::read_wavelengths() {
     if (units != fields_.end() && !is_length_unit(units->second))
         return unused("wavelength units = " + units->second +
                       ": nanometers or micrometers are needed");
-    const std::vector<std::string> texts = parts(listed->second);
+    const std::vector<std::string> texts = items_of(listed->second);
     if (texts.size() != static_cast<std::size_t>(bands_))
         return unused(std::to_string(texts.size()) + " values for " + std::to_string(bands_) +
                       " bands");
@@ -176,9 +181,10 @@ std::int64_t EnviCube::integer(const std::string& name, std::int64_t missing,
         if (error != std::errc() || end != text.data() + text.size()) value = lowest - 1;
     }
     if (value < lowest || value > (std::int64_t{1} << 31))
-        throw Error("cube: " + header_ + ": '" + name + "' is " +
-                    (found == fields_.end() ? std::to_string(missing) : found->second) +
-                    ", must be an integer of at least " + std::to_string(lowest));
+        throw Error(Status::cube_unreadable,
+                    "cube: " + header_ + ": '" + name + "' is " +
+                        (found == fields_.end() ? std::to_string(missing) : found->second) +
+                        ", must be an integer of at least " + std::to_string(lowest));
     return value;
 }
 
@@ -186,19 +192,21 @@ void EnviCube::read_at(std::uint64_t place, char* into, std::size_t bytes) {
     data_.seekg(static_cast<std::streamoff>(place));
     data_.read(into, static_cast<std::streamsize>(bytes));
     if (data_.gcount() != static_cast<std::streamsize>(bytes))
-        throw Error("cube: " + header_ + ": its data end too early");
+        throw Error(Status::cube_unreadable, "cube: " + header_ + ": its data end too early");
+}
+
+std::size_t EnviCube::line_bytes() const {
+    return static_cast<std::size_t>(samples_ * bands_) * type_->size;
 }
 
 void EnviCube::read(std::int64_t number, std::vector<char>& pixels) {
     const std::size_t size = type_->size, samples = static_cast<std::size_t>(samples_),
-                      bands = static_cast<std::size_t>(bands_);
-    const std::size_t line = samples * bands * size;
+                      bands = static_cast<std::size_t>(bands_), line = line_bytes();
     pixels.resize(line);
     const auto start = static_cast<std::uint64_t>(offset_);
     if (interleave_ == "bip") {
         read_at(start + static_cast<std::uint64_t>(number) * line, pixels.data(), line);
     } else {
-        raw_.resize(line);
         if (interleave_ == "bil") {
             read_at(start + static_cast<std::uint64_t>(number) * line, raw_.data(), line);
         } else {
@@ -218,4 +226,4 @@ void EnviCube::read(std::int64_t number, std::vector<char>& pixels) {
             std::reverse(&pixels[at], &pixels[at] + size);
 }
 
-}  // namespace onboard
+}  // namespace hytas::onboard

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "ort.hpp"
+#include "element_type.hpp"
 
-namespace onboard {
+namespace hytas::onboard {
 
 class EnviCube {
   public:
@@ -29,6 +29,8 @@ class EnviCube {
     // Band centres in nm, empty if the header lists none that can be used; note() then says why.
     const std::vector<double>& wavelengths() const { return wavelengths_; }
     const std::string& note() const { return note_; }
+
+    [[nodiscard]] std::size_t line_bytes() const;
 
     // Line `number` as (samples, bands) in this machine's byte order.
     void read(std::int64_t number, std::vector<char>& pixels);
@@ -50,4 +52,4 @@ class EnviCube {
     std::vector<char> raw_;
 };
 
-}  // namespace onboard
+}  // namespace hytas::onboard

@@ -1,117 +1,32 @@
 #include "graph.hpp"
 
 #include <algorithm>
-#include <array>
-#include <map>
 #include <optional>
 #include <set>
 
-#include "error.hpp"
+#include "hytas/onboard.hpp"
+#include "limits.hpp"
 #include "protobuf.hpp"
 
-namespace onboard {
+namespace hytas::onboard {
 namespace {
 
-constexpr int most_depth = 4;
-constexpr std::uint64_t most_values = std::uint64_t{1} << 27;
-constexpr std::uint64_t most_made = std::uint64_t{1} << 20;
-constexpr std::size_t most_axes = 64;
 constexpr std::uint64_t int64_element = 7;
-const std::map<std::uint64_t, std::uint64_t> element_bytes{{1, 4},  {2, 1},  {3, 1},  {4, 2},
-                                                           {5, 2},  {6, 4},  {7, 8},  {9, 1},
-                                                           {10, 2}, {11, 8}, {12, 4}, {13, 8}};
-// The fields of a tensor that hold values by their type: the fewest bytes that one takes there.
-const std::map<std::uint64_t, std::uint64_t> typed_bytes{{4, 4}, {5, 1}, {7, 1}, {10, 8}, {11, 1}};
-// Operators that make as many values as an input says, and the number of that input.
-const std::map<std::string_view, std::size_t> makers{
-    {"ConstantOfShape", 0}, {"Expand", 1}, {"Loop", 0}, {"Pad", 1}, {"Range", 1}, {"Tile", 1}};
 
-constexpr std::array<std::string_view, 82> operators{"Abs",
-                                                     "Add",
-                                                     "And",
-                                                     "ArgMax",
-                                                     "ArgMin",
-                                                     "AveragePool",
-                                                     "BatchNormalization",
-                                                     "Cast",
-                                                     "CastLike",
-                                                     "Clip",
-                                                     "Concat",
-                                                     "Constant",
-                                                     "ConstantOfShape",
-                                                     "Conv",
-                                                     "DequantizeLinear",
-                                                     "Div",
-                                                     "DynamicQuantizeLinear",
-                                                     "Equal",
-                                                     "Erf",
-                                                     "Exp",
-                                                     "Expand",
-                                                     "Flatten",
-                                                     "Gather",
-                                                     "GatherElements",
-                                                     "GatherND",
-                                                     "Gelu",
-                                                     "Gemm",
-                                                     "GlobalAveragePool",
-                                                     "Greater",
-                                                     "GreaterOrEqual",
-                                                     "HardSigmoid",
-                                                     "HardSwish",
-                                                     "Identity",
-                                                     "InstanceNormalization",
-                                                     "IsInf",
-                                                     "IsNaN",
-                                                     "LayerNormalization",
-                                                     "Less",
-                                                     "LessOrEqual",
-                                                     "Log",
-                                                     "LogSoftmax",
-                                                     "Loop",
-                                                     "MatMul",
-                                                     "MatMulInteger",
-                                                     "Max",
-                                                     "Min",
-                                                     "Mod",
-                                                     "Mul",
-                                                     "Neg",
-                                                     "Not",
-                                                     "Or",
-                                                     "Pad",
-                                                     "Pow",
-                                                     "QuantizeLinear",
-                                                     "RMSNormalization",
-                                                     "Range",
-                                                     "Reciprocal",
-                                                     "ReduceL2",
-                                                     "ReduceMax",
-                                                     "ReduceMean",
-                                                     "ReduceMin",
-                                                     "ReduceSum",
-                                                     "ReduceSumSquare",
-                                                     "Relu",
-                                                     "Reshape",
-                                                     "Round",
-                                                     "Shape",
-                                                     "Sigmoid",
-                                                     "Sign",
-                                                     "Slice",
-                                                     "Softmax",
-                                                     "Split",
-                                                     "Sqrt",
-                                                     "Squeeze",
-                                                     "Sub",
-                                                     "Sum",
-                                                     "Swish",
-                                                     "Tanh",
-                                                     "Tile",
-                                                     "Transpose",
-                                                     "Unsqueeze",
-                                                     "Where"};
+// The value of a key in a table of limits.hpp.
+template <typename Table, typename Key>
+auto found_in(const Table& table, const Key& key) {
+    const auto entry = std::find_if(table.begin(), table.end(),
+                                    [&](const auto& pair) { return pair.first == key; });
+    return entry == table.end() ? std::nullopt : std::optional(entry->second);
+}
+
+[[noreturn]] void refuse(const std::string& rule) { throw Error(Status::model_unsupported, rule); }
 
 std::string_view bytes_of(const Field& field) {
     if (field.is_number)
-        throw Error("is not an ONNX file (a protobuf field is a number; a message is needed)");
+        throw Error(Status::model_damaged,
+                    "is not an ONNX file (a protobuf field is a number; a message is needed)");
     return field.bytes;
 }
 
@@ -120,10 +35,15 @@ std::uint64_t count_of(const std::vector<std::uint64_t>& sizes) {
     std::uint64_t count = 1;
     for (const std::uint64_t size : sizes) {
         if (size > most_values || count * size > most_values)
-            throw Error("declares a shape of more than " + std::to_string(most_values) + " values");
+            refuse("declares a shape of more than " + std::to_string(most_values) + " values");
         count *= size;
     }
     return count;
+}
+
+bool is_operator_of_hytas(std::string_view name) {
+    return name.find(' ') == std::string_view::npos &&
+           operators.find(" " + std::string(name) + " ") != std::string_view::npos;
 }
 
 struct Tensor {
@@ -139,7 +59,7 @@ void check_sizes(const Tensor& tensor) {
         const auto size = static_cast<std::uint64_t>(number);
         count *= std::clamp<std::uint64_t>(number < 0 ? 0 - size : size, 1, most_made + 1);
         if (count > most_made)
-            throw Error("makes more than " + std::to_string(most_made) + " values by a constant");
+            refuse("makes more than " + std::to_string(most_made) + " values by a constant");
     }
 }
 
@@ -161,7 +81,7 @@ class Check {
   private:
     Ends one(int depth, std::string_view message) {
         if (depth > most_depth)
-            throw Error("has graphs nested more than " + std::to_string(most_depth) + " deep");
+            refuse("has graphs nested more than " + std::to_string(most_depth) + " deep");
         Ends ends;
         std::set<std::string_view> sizes;
         std::vector<Tensor> tensors;
@@ -172,7 +92,7 @@ class Check {
                 case 11: ends.inputs.push_back(end(bytes_of(*field))); break;
                 case 12: ends.outputs.push_back(end(bytes_of(*field))); break;
                 case 13: end(bytes_of(*field)); break;
-                case 15: throw Error("has sparse tensors, which hytas never writes");
+                case 15: refuse("has sparse tensors, which hytas never writes");
             }
         for (const Tensor& found : tensors)
             if (sizes.contains(found.name)) check_sizes(found);
@@ -196,15 +116,13 @@ class Check {
                 case 7: domain = bytes_of(*field); break;
             }
         if (!domain.empty() && domain != "ai.onnx")
-            throw Error(
-                "uses an operator of another domain than ONNX's, whose operators hytas writes");
-        if (!is_operator_of_hytas(kind)) throw Error("uses an operator that hytas never writes");
+            refuse("uses an operator of another domain than ONNX's, whose operators hytas writes");
+        if (!is_operator_of_hytas(kind)) refuse("uses an operator that hytas never writes");
         // onnxruntime takes memory for each part before it looks at the outputs.
         if (parts && *parts != outputs)
-            throw Error("makes more or fewer parts of a tensor than it has outputs");
-        if (const auto maker = makers.find(kind);
-            maker != makers.end() && maker->second < inputs.size())
-            sizes.insert(inputs[maker->second]);
+            refuse("makes more or fewer parts of a tensor than it has outputs");
+        if (const auto place = found_in(makers, kind); place && *place < inputs.size())
+            sizes.insert(inputs[*place]);
     }
 
     // Check an attribute; its value, if it is the number of outputs.
@@ -220,7 +138,7 @@ class Check {
                 case 6:
                 case 11: waiting_.emplace_back(depth + 1, bytes_of(*field)); break;
                 case 22:
-                case 23: throw Error("has sparse tensors, which hytas never writes");
+                case 23: refuse("has sparse tensors, which hytas never writes");
             }
         return name == "num_outputs" ? std::optional(told) : std::nullopt;
     }
@@ -230,7 +148,7 @@ class Check {
         if (field.is_number) return into.push_back(field.value);
         Fields packed(field.bytes, left_);
         while (!packed.done()) {
-            if (left_ == 0) throw Error("has too many protobuf fields for a model");
+            if (left_ == 0) refuse("has too many protobuf fields for a model");
             --left_;
             into.push_back(packed.varint());
         }
@@ -250,18 +168,18 @@ class Check {
             if (field->number == 8) found.name = bytes_of(*field);
             if (field->number == 9) raw = bytes_of(*field);
             if (field->number == 13 || (field->number == 14 && field->value != 0))
-                throw Error("keeps weights in another file; a model of hytas is one file");
-            if (const auto least = typed_bytes.find(field->number); least != typed_bytes.end())
-                held += field->is_number ? 1 : field->bytes.size() / least->second;
+                refuse("keeps weights in another file; a model of hytas is one file");
+            if (const auto least = found_in(typed_bytes, field->number))
+                held += field->is_number ? 1 : field->bytes.size() / *least;
         }
-        const auto size = element_bytes.find(element);
-        if (size == element_bytes.end())
-            throw Error("has a tensor of element type " + std::to_string(element) +
-                        ", which hytas never writes");
+        const auto size = found_in(element_bytes, element);
+        if (!size)
+            refuse("has a tensor of element type " + std::to_string(element) +
+                   ", which hytas never writes");
         const std::uint64_t count = count_of(sizes);
-        if (raw ? count * size->second != raw->size() : count > held)
-            throw Error("has a tensor of " + std::to_string(count) +
-                        " values that are not all there, or more");
+        if (raw ? count * *size != raw->size() : count > held)
+            refuse("has a tensor of " + std::to_string(count) +
+                   " values that are not all there, or more");
         if (element == int64_element)
             found.numbers =
                 raw ? from_raw(*raw) : std::vector<std::int64_t>(typed.begin(), typed.end());
@@ -289,7 +207,7 @@ class Check {
             Fields kinds(bytes_of(*field), left_);
             while (const auto kind = kinds.next()) {
                 if (kind->number != 1)
-                    throw Error("has a value that is no tensor, which hytas never writes");
+                    refuse("has a value that is no tensor, which hytas never writes");
                 type(bytes_of(*kind), found);
             }
         }
@@ -325,10 +243,6 @@ class Check {
 
 }  // namespace
 
-bool is_operator_of_hytas(std::string_view name) {
-    return std::find(operators.begin(), operators.end(), name) != operators.end();
-}
-
 Ends check_graph(std::string_view graph, std::uint64_t& left) { return Check(left).graph(graph); }
 
-}  // namespace onboard
+}  // namespace hytas::onboard

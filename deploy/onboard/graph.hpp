@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace onboard {
+namespace hytas::onboard {
 
 // An input or output of the graph; a size of -1 is any.
 struct End {
@@ -24,6 +24,4 @@ struct Ends {
 // file's name.
 Ends check_graph(std::string_view graph, std::uint64_t& left);
 
-bool is_operator_of_hytas(std::string_view name);
-
-}  // namespace onboard
+}  // namespace hytas::onboard

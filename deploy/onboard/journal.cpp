@@ -1,23 +1,25 @@
 #include "journal.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
 
-namespace onboard {
+namespace hytas::onboard {
 namespace {
 
 constexpr std::size_t checksum_bytes = 8;
 
 // FNV-1a of the parts of line `number`.
-std::string checksum_of(std::int64_t number, const std::vector<std::string>& parts) {
+std::array<char, checksum_bytes> checksum_of(std::int64_t number,
+                                             const std::vector<std::string>& parts) {
     std::uint64_t hash = 0xcbf29ce484222325 ^ static_cast<std::uint64_t>(number);
     for (const std::string& part : parts)
         for (const char byte : part)
             hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
-    std::string bytes;
+    std::array<char, checksum_bytes> bytes{};
     for (std::size_t at = 0; at < checksum_bytes; ++at)
-        bytes += static_cast<char>(hash >> 8 * at & 0xFF);
+        bytes[at] = static_cast<char>(hash >> 8 * at & 0xFF);
     return bytes;
 }
 
@@ -40,6 +42,8 @@ Journal::Journal(const std::filesystem::path& map, const std::string& identity,
         file_.write(head_);
     }
     cut(lines);
+    for (const WholeFile* raster : rasters_) sync_folder_of(raster->part());
+    sync_folder_of(file_.part());
 }
 
 std::int64_t Journal::whole_lines() const {
@@ -50,8 +54,9 @@ std::int64_t Journal::whole_lines() const {
         std::vector<std::string> parts;
         for (std::size_t at = 0; at < rasters_.size(); ++at)
             parts.push_back(rasters_[at]->read(line * line_bytes_[at], line_bytes_[at]));
+        const auto checksum = checksum_of(static_cast<std::int64_t>(line), parts);
         if (file_.read(head_.size() + line * checksum_bytes, checksum_bytes) !=
-            checksum_of(static_cast<std::int64_t>(line), parts))
+            std::string_view(checksum.data(), checksum.size()))
             return static_cast<std::int64_t>(line);
     }
     return static_cast<std::int64_t>(most);
@@ -59,7 +64,8 @@ std::int64_t Journal::whole_lines() const {
 
 void Journal::add(const std::vector<std::string>& parts) {
     for (std::size_t at = 0; at < rasters_.size(); ++at) rasters_[at]->write(parts[at]);
-    file_.write(checksum_of(lines_, parts));
+    const auto checksum = checksum_of(lines_, parts);
+    file_.write({checksum.data(), checksum.size()});
     ++lines_;
 }
 
@@ -74,7 +80,6 @@ void Journal::cut(std::int64_t lines) {
 void Journal::sync() {
     for (WholeFile* raster : rasters_) raster->sync();
     file_.sync();
-    sync_folder_of(file_.part());
 }
 
 void Journal::discard() { file_.discard(); }
@@ -84,4 +89,4 @@ void Journal::leave() {
     file_.leave();
 }
 
-}  // namespace onboard
+}  // namespace hytas::onboard

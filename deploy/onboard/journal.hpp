@@ -8,7 +8,7 @@
 
 #include "whole_file.hpp"
 
-namespace onboard {
+namespace hytas::onboard {
 
 // Lies in MAP.img.lines.part: what the map is made from, and a checksum of each line.
 class Journal {
@@ -41,4 +41,4 @@ class Journal {
     std::int64_t lines_ = 0;
 };
 
-}  // namespace onboard
+}  // namespace hytas::onboard

@@ -1,43 +1,26 @@
-// hytas-onboard: classifies an ENVI cube line by line, as a push-broom sensor delivers it, with an
-// exported scene graph; or updates a model by a delta.
+// hytas-onboard: classify an ENVI cube line by line with an exported scene graph; or update a
+// model.
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
+#include <csignal>
 #include <cstdlib>
-#include <filesystem>
-#include <iomanip>
+#include <hytas/json.hpp>
+#include <hytas/onboard.hpp>
 #include <iostream>
-#include <optional>
-#include <sstream>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "classifier.hpp"
-#include "delta.hpp"
-#include "envi.hpp"
-#include "error.hpp"
-#include "map_writer.hpp"
 #include "model_file.hpp"
-#include "ort.hpp"
-#include "sha256.hpp"
-#include "stop.hpp"
-#include "value_range.hpp"
 
-namespace onboard {
 namespace {
 
-// Each takes memory, and a typo must not exhaust it.
-constexpr int most_threads = 1024;
-// So often the model's weights are checked in memory, and the map is synced to the disk.
-constexpr std::int64_t lines_a_check = 16;
-constexpr std::chrono::seconds time_a_sync{5};
+using hytas::Json;
+using hytas::onboard::Error;
+using hytas::onboard::Status;
 
 constexpr const char* usage =
     "usage: hytas-onboard MODEL.onnx CUBE.hdr MAP.hdr [--library libonnxruntime.so] [--threads N]\n"
-    "       [--smooth guided|none] [--unknown SHARE] [--confidence FILE.hdr] [--strict]\n"
-    "       hytas-onboard --update DELTA MODEL.onnx NEW.onnx\n";
+    "       [--smooth guided|none] [--unknown SHARE] [--confidence FILE.hdr] [--strict] [--json]\n"
+    "       hytas-onboard --update DELTA MODEL.onnx NEW.onnx [--json]\n";
 
 constexpr const char* help =
     "\nClassifies an ENVI cube line by line with a scene graph (hytas export RUN --formats "
@@ -53,203 +36,163 @@ constexpr const char* help =
     "               0.001 to 0.5, that would get it as well\n"
     "  --confidence the header of a raster for the probability of each pixel's class\n"
     "  --strict     refuse a cube without wavelengths, or with other values than the training had\n"
+    "  --json       one line of JSON on standard output: status, its name, message and notes\n"
     "  --update     write the model file NEW.onnx that a file of `hytas update make` makes of "
     "MODEL.onnx\n";
 
-struct Options {
-    std::string model, cube, map, library = "libonnxruntime.so.1", smooth, confidence;
-    std::string delta;  // of --update; the cube is then empty, and the map is the new model
-    std::optional<double> unknown;
-    int threads = 1;
-    bool strict = false;
+struct Options : hytas::onboard::CubeJob {
+    std::string delta;
 };
 
-Options parse(const std::vector<std::string>& arguments) {
+[[noreturn]] void refuse(const std::string& message) { throw Error(Status::bad_argument, message); }
+
+template <typename Value>
+Value number_of(const std::string& option, const std::string& text, const char* rule) {
+    Value value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size())
+        refuse(option + ": " + text + " must be " + rule);
+    return value;
+}
+
+std::string header_of(const std::string& argument, const std::string& path) {
+    if (!path.ends_with(".hdr")) refuse(argument + ": " + path + " must end in .hdr");
+    return path;
+}
+
+Options parse(std::vector<std::string> words) {
     Options options;
     std::vector<std::string> files;
-    for (std::size_t at = 0; at < arguments.size(); ++at) {
-        const std::string& argument = arguments[at];
-        if (!argument.starts_with("--")) {
-            files.push_back(argument);
-            continue;
-        }
-        if (argument == "--strict") {
-            options.strict = true;
-            continue;
-        }
-        const bool known = argument == "--library" || argument == "--threads" ||
-                           argument == "--smooth" || argument == "--confidence" ||
-                           argument == "--update" || argument == "--unknown";
-        if (!known) throw Error("no option " + argument + "; " + usage);
-        if (++at == arguments.size()) throw Error(argument + " needs a value; " + usage);
-        const std::string& value = arguments[at];
-        if (argument == "--library") {
-            options.library = value;
-        } else if (argument == "--update") {
-            options.delta = value;
-        } else if (argument == "--smooth") {
-            if (value != "guided" && value != "none")
-                throw Error("--smooth: " + value + " must be guided or none");
-            options.smooth = value;
-        } else if (argument == "--unknown") {
-            char* end = nullptr;
-            options.unknown = std::strtod(value.c_str(), &end);
-            if (value.empty() || *end != '\0')
-                throw Error("--unknown: " + value + " must be 0.001 to 0.5");
-        } else if (argument == "--confidence") {
-            if (!value.ends_with(".hdr"))
-                throw Error("--confidence: " + value + " must end in .hdr");
-            options.confidence = value;
-        } else {
-            const auto [end, error] =
-                std::from_chars(value.data(), value.data() + value.size(), options.threads);
-            if (error != std::errc() || end != value.data() + value.size() || options.threads < 1 ||
-                options.threads > most_threads)
-                throw Error("--threads: " + value + " must be 1 to " +
-                            std::to_string(most_threads));
-        }
+    for (auto word = words.begin(); word != words.end(); ++word) {
+        const std::string& name = *word;
+        const bool is_flag = name == "--strict" || name == "--json";
+        static constexpr const char* known[] = {"--library", "--threads",    "--smooth",
+                                                "--unknown", "--confidence", "--update"};
+        if (!name.starts_with("--")) files.push_back(name);
+        options.strict |= name == "--strict";
+        if (!name.starts_with("--") || is_flag) continue;
+        if (std::find(std::begin(known), std::end(known), name) == std::end(known))
+            refuse("no option " + name + "; " + usage);
+        if (++word == words.end()) refuse(name + " needs a value; " + usage);
+        const std::string& value = *word;
+        if (name == "--library") options.library = value;
+        if (name == "--update") options.delta = value;
+        if (name == "--confidence") options.confidence = header_of(name, value);
+        if (name == "--threads") options.threads = number_of<int>(name, value, "1 to 1024");
+        if (name == "--unknown") options.unknown = number_of<double>(name, value, "0.001 to 0.5");
+        if (name != "--smooth") continue;
+        if (value != "guided" && value != "none")
+            refuse("--smooth: " + value + " must be guided or none");
+        options.smooth = value == "guided";
     }
-    if (!options.delta.empty()) {
-        if (files.size() != 2) throw Error("--update: needs DELTA, the old model and the new one");
-        options.model = files[0], options.map = files[1];
-        return options;
+    if (!options.delta.empty() && files.size() != 2)
+        refuse("--update: needs DELTA, the old model and the new one");
+    if (options.delta.empty() && files.size() != 3) refuse(usage);
+    options.model = files[0];
+    options.map = files.back();
+    if (options.delta.empty()) {
+        options.cube = files[1];
+        header_of("map", options.map);
     }
-    if (files.size() != 3) throw Error(usage);
-    if (!files[2].ends_with(".hdr")) throw Error("map: " + files[2] + " must end in .hdr");
-    options.model = files[0], options.cube = files[1], options.map = files[2];
     return options;
 }
 
-bool same_file(const std::filesystem::path& one, const std::filesystem::path& other) {
-    std::error_code absent;
-    return std::filesystem::equivalent(one, other, absent) ||
-           std::filesystem::weakly_canonical(one) == std::filesystem::weakly_canonical(other);
+volatile std::sig_atomic_t signal_number = 0;
+
+// SIGTERM and SIGINT end the pass after the line at work; a second one ends the program at once.
+void watch_for_stop() {
+    struct sigaction action{};
+    action.sa_handler = [](int number) { signal_number = number; };
+    action.sa_flags = SA_RESETHAND;
+    for (const int number : {SIGTERM, SIGINT}) sigaction(number, &action, nullptr);
 }
 
-// Refuse a map that would overwrite what it is made from.
-void check_apart(const std::filesystem::path& header, const Options& options,
-                 const EnviCube& cube) {
-    for (const auto& file : {header, std::filesystem::path(header).replace_extension(".img")}) {
-        const bool of_cube = same_file(file, cube.header()) || same_file(file, cube.data());
-        if (of_cube || same_file(file, options.model))
-            throw Error("map: " + file.string() + " is also a file of the " +
-                        (of_cube ? "cube" : "model") + ": an output must be a file of its own");
-        if (std::filesystem::is_directory(file))
-            throw Error("map: " + file.string() + " is a folder; the name of a file is needed");
+// What a file says must stay one line of UTF-8, and not speak to the terminal.
+std::string one_line(std::string text) {
+    const bool is_text = hytas::onboard::is_utf8(text);
+    for (char& letter : text) {
+        const auto byte = static_cast<unsigned char>(letter);
+        if (byte < 0x20 || byte == 0x7F) letter = ' ';
+        if (byte >= 0x80 && !is_text) letter = '?';
     }
+    return text;
 }
 
-// What decides the bytes of a map's lines, as one text without end of line.
-std::string identity_of(const Options& options, const ModelFile& file, const SceneModel& model,
-                        const EnviCube& cube, bool smooth) {
-    std::ostringstream text;
-    text << "hytas-onboard lines 1, model " << file.metadata("hytas.sha256").value_or("")
-         << ", onnxruntime " << model.version() << ", threads " << options.threads << ", cube "
-         << std::filesystem::absolute(cube.data()).string() << " written "
-         << std::filesystem::last_write_time(cube.data()).time_since_epoch().count() << " header ";
-    for (const auto& [name, value] : cube.fields()) text << name << "=" << value << "\n";
-    if (options.unknown) text << ", unknown " << std::setprecision(17) << *options.unknown;
-    text << (smooth ? ", smoothed" : "") << (options.confidence.empty() ? "" : ", confidence");
-    Sha256 digest;
-    digest.add(text.str());
-    return digest.finish();
-}
+class Report {
+  public:
+    explicit Report(bool json) : json_(json) {}
 
-// Say what is doubtful about a cube, or refuse it.
-void check_scene(const Options& options, const Card& card, EnviCube& cube) {
-    const std::string range = range_doubt(card, cube), sensor = wavelength_doubt(card, cube);
-    if (options.strict && !sensor.empty()) throw Error("--strict: the cube has " + sensor);
-    if (options.strict && !range.empty()) throw Error("--strict: the cube has " + range);
-    if (!range.empty()) std::cerr << "note: the cube has " << range << "\n";
-}
-
-// Classify the lines that are not there yet.
-void classify(Classifier& classifier, MapWriter& writer, const EnviCube& cube) {
-    using Clock = std::chrono::steady_clock;
-    std::int64_t checked = writer.lines();
-    classifier.begin(checked);
-    Clock::time_point synced = Clock::now();
-    while (writer.lines() < cube.lines()) {
-        writer.add(classifier.line(writer.lines()));
-        const std::int64_t lines = writer.lines();
-        if (lines % lines_a_check == 0 || lines == cube.lines()) {
-            if (!classifier.unchanged()) {
-                writer.cut(checked);
-                writer.leave();
-                throw Error("model: its weights changed in memory between lines " +
-                            std::to_string(checked) + " and " + std::to_string(lines) +
-                            "; the lines before are kept, and the same command goes on there");
-            }
-            checked = lines;
-        }
-        if (const int signal = stop_signal(); signal != 0 && lines < cube.lines()) {
-            writer.leave();
-            throw Stopped(std::to_string(lines) + " of " + std::to_string(cube.lines()) +
-                          " lines are kept; the same command goes on there");
-        }
-        if (Clock::now() - synced > time_a_sync) {
-            writer.sync();
-            synced = Clock::now();
-        }
+    void note(const std::string& text) {
+        notes_.push_back(Json::string(one_line(text)));
+        if (!json_) std::cerr << "note: " << notes_.back().text() << "\n";
     }
-}
-
-void run(const Options& options) {
-    std::optional<ModelFile> file(options.model);
-    const Card card(*file);
-    EnviCube cube(options.cube);
-    const SceneModel model(options.library, options.model, file->bytes, options.threads);
-    const bool smooth = options.smooth.empty() ? card.smooth : options.smooth == "guided";
-    const std::string identity = identity_of(options, *file, model, cube, smooth);
-    file.reset();  // onnxruntime has its own copy, and memory is short on board
-    Classifier classifier(model, card, cube, smooth, options.unknown);
-    const std::filesystem::path header(options.map), sure(options.confidence);
-    check_apart(header, options, cube);
-    if (!sure.empty()) {
-        check_apart(sure, options, cube);
-        if (same_file(sure, header))
-            throw Error("--confidence: " + sure.string() +
-                        " is also the map: an output must be a file of its own");
+    void fact(const std::string& name, std::int64_t value) {
+        facts_.emplace_back(name, Json::number(std::to_string(value)));
     }
-    if (!cube.note().empty()) std::cerr << "note: " << cube.note() << "\n";
-    check_scene(options, card, cube);
-    MapWriter writer(header, sure, card, cube, identity);
-    if (writer.lines() > 0)
-        std::cerr << "note: goes on behind line " << writer.lines() << " of an earlier run\n";
-    classify(classifier, writer, cube);
-    writer.finish();
-    std::cout << cube.lines() << " lines of " << cube.samples()
-              << " pixels classified: " << options.map << "\n";
+    void say(const std::string& text) const {
+        if (!json_) std::cout << text << "\n" << std::flush;
+    }
+    int end(Status status, const std::string& message) {
+        const bool is_stopped = status == Status::stopped;
+        if (json_) {
+            Json::Members members{
+                {"status", Json::number(std::to_string(static_cast<int>(status)))},
+                {"name", Json::string(hytas::onboard::name_of(status))},
+                {"message", Json::string(one_line(message))},
+                {"notes", Json::array(notes_)}};
+            members.insert(members.end(), facts_.begin(), facts_.end());
+            std::cout << Json::object(members).dump() << "\n";
+        } else if (status == Status::ok) {
+            std::cout << message << "\n";
+        } else {
+            std::cerr << (is_stopped ? "note: " : "error: ") << one_line(message) << "\n";
+        }
+        return status == Status::ok ? 0 : is_stopped ? 128 + signal_number : 2;
+    }
+
+  private:
+    bool json_;
+    std::vector<Json> notes_;
+    Json::Members facts_;
+};
+
+std::string run(const Options& options, Report& report) {
+    if (!options.delta.empty()) {
+        const std::size_t bytes =
+            hytas::onboard::update_model(options.delta, options.model, options.map);
+        return std::to_string(bytes) + " bytes written, checked by SHA-256: " + options.map;
+    }
+    hytas::onboard::CubePass pass(options);
+    for (const std::string& note : pass.notes()) report.note(note);
+    report.say(std::to_string(pass.memory()) +
+               " bytes of memory for the pass, without onnxruntime's");
+    report.fact("memory", static_cast<std::int64_t>(pass.memory()));
+    report.fact("lines", pass.lines());
+    report.fact("samples", pass.samples());
+    pass.run([] { return signal_number != 0; });
+    return std::to_string(pass.lines()) + " lines of " + std::to_string(pass.samples()) +
+           " pixels classified: " + options.map;
 }
 
 }  // namespace
-}  // namespace onboard
 
 int main(int count, char** arguments) {
+    const std::vector<std::string> words(arguments + 1, arguments + count);
+    const auto has = [&](const char* word) {
+        return std::find(words.begin(), words.end(), word) != words.end();
+    };
+    Report report(has("--json"));
     try {
-        const std::vector<std::string> words(arguments + 1, arguments + count);
-        if (std::any_of(words.begin(), words.end(),
-                        [](const std::string& word) { return word == "--help" || word == "-h"; })) {
-            std::cout << onboard::usage << onboard::help;
+        if (has("--help") || has("-h")) {
+            std::cout << usage << help;
             return 0;
         }
-        const onboard::Options options = onboard::parse(words);
-        onboard::watch_for_stop();
-        if (options.delta.empty()) {
-            onboard::run(options);
-        } else {
-            onboard::update_model(options.delta, options.model, options.map);
-        }
-    } catch (const onboard::Stopped& stopped) {
-        std::cerr << "note: stopped: " << stopped.what() << "\n";
-        return 128 + onboard::stop_signal();
+        const Options options = parse(words);
+        watch_for_stop();
+        return report.end(Status::ok, run(options, report));
+    } catch (const Error& error) {
+        return report.end(error.status, error.what());
     } catch (const std::exception& error) {
-        std::string text = error.what();
-        for (char& letter :
-             text)  // what a file says must stay one line, and not speak to the terminal
-            if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F) letter = ' ';
-        std::cerr << "error: " << text << "\n";
-        return 2;
+        return report.end(Status::failed, error.what());
     }
-    return 0;
 }

@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
-namespace onboard {
+#include "limits.hpp"
+
+namespace hytas::onboard {
 namespace {
 
 // Bytes of a class id in the map: the smallest type that holds them all.
@@ -43,7 +45,7 @@ void write_header(std::ostream& file, const Card& card, const EnviCube& cube) {
              : lowest < 0 ? 3
                           : 13)
          << "\ninterleave = bsq\nbyte order = 0\ndata ignore value = 0\n";
-    if (lowest >= 0 && highest < 4096) {
+    if (lowest >= 0 && highest < largest_table) {
         std::vector<std::string> names(static_cast<std::size_t>(highest) + 1);
         std::vector<std::int64_t> colours(3 * names.size());
         for (std::size_t number = 0; number < names.size(); ++number)
@@ -108,18 +110,28 @@ MapWriter::MapWriter(const std::filesystem::path& map, const std::filesystem::pa
       classes_(data_of(map)),
       sure_(confidence.empty() ? std::nullopt
                                : std::optional<WholeFile>(std::in_place, data_of(confidence))),
+      parts_(sure_ ? 2 : 1),
       journal_(data_of(map), identity, rasters_of(classes_, sure_),
                {static_cast<std::size_t>(cube.samples()) * id_bytes_,
-                static_cast<std::size_t>(cube.samples()) * sizeof(float)}) {}
+                static_cast<std::size_t>(cube.samples()) * sizeof(float)}) {
+    for (std::string& part : parts_)
+        part.reserve(static_cast<std::size_t>(cube.samples()) * sizeof(float));
+}
 
-void MapWriter::add(const MapLine& line) {
-    std::vector<std::string> parts(sure_ ? 2 : 1);
+std::size_t MapWriter::memory() const {
+    std::size_t bytes = 0;
+    for (const std::string& part : parts_) bytes += part.capacity();
+    return bytes;
+}
+
+void MapWriter::add(const ClassifiedLine& line) {
+    for (std::string& part : parts_) part.clear();
     for (const std::int32_t id : line.classes)
-        append(parts[0], static_cast<std::uint32_t>(id), id_bytes_);
+        append(parts_[0], static_cast<std::uint32_t>(id), id_bytes_);
     if (sure_)
         for (const float value : line.confidence)
-            append(parts[1], std::bit_cast<std::uint32_t>(value), sizeof(float));
-    journal_.add(parts);
+            append(parts_[1], std::bit_cast<std::uint32_t>(value), sizeof(float));
+    journal_.add(parts_);
 }
 
 void MapWriter::finish() {
@@ -130,4 +142,4 @@ void MapWriter::finish() {
     finish_raster(map_, classes_, [&](std::ostream& text) { write_header(text, card_, cube_); });
 }
 
-}  // namespace onboard
+}  // namespace hytas::onboard

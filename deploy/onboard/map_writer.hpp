@@ -5,13 +5,15 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "classifier.hpp"
+#include "card.hpp"
 #include "envi.hpp"
+#include "hytas/onboard.hpp"
 #include "journal.hpp"
 #include "whole_file.hpp"
 
-namespace onboard {
+namespace hytas::onboard {
 
 class MapWriter {
   public:
@@ -23,7 +25,9 @@ class MapWriter {
     // Lines that are there: at first those that an earlier run of the same identity left.
     [[nodiscard]] std::int64_t lines() const { return journal_.lines(); }
 
-    void add(const MapLine& line);
+    [[nodiscard]] std::size_t memory() const;  // bytes
+
+    void add(const ClassifiedLine& line);
     void cut(std::int64_t lines) { journal_.cut(lines); }  // keep the first so many
     void sync() { journal_.sync(); }
     void leave() { journal_.leave(); }  // for a later run
@@ -36,7 +40,8 @@ class MapWriter {
     std::size_t id_bytes_;
     WholeFile classes_;
     std::optional<WholeFile> sure_;
+    std::vector<std::string> parts_;  // of a line, one for each raster
     Journal journal_;
 };
 
-}  // namespace onboard
+}  // namespace hytas::onboard

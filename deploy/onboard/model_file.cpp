@@ -6,16 +6,14 @@
 #include <string_view>
 #include <utility>
 
-#include "error.hpp"
+#include "hytas/onboard.hpp"
+#include "limits.hpp"
 #include "protobuf.hpp"
 #include "sha256.hpp"
 
-namespace onboard {
+namespace hytas::onboard {
 namespace {
 
-constexpr std::uint64_t most_fields = 1'000'000;
-constexpr std::uint64_t lowest_opset = 18, highest_opset = 24;
-constexpr const char* checksum_key = "hytas.sha256";
 constexpr const char* format_key = "hytas.format";
 enum TopLevel : std::uint64_t {
     graph_field = 7,
@@ -25,8 +23,35 @@ enum TopLevel : std::uint64_t {
     function_field = 25
 };
 
-// Whether a text is UTF-8, as Python has it: no overlong forms, no surrogates, nothing above
-// 10FFFF.
+std::pair<std::string, std::string> property(std::string_view message, std::uint64_t& left) {
+    std::string key, text;
+    Fields fields(message, left);
+    while (const auto field = fields.next()) {
+        if (field->number == 1) key = field->bytes;
+        if (field->number == 2) text = field->bytes;
+    }
+    if (!is_utf8(key) || !is_utf8(text))
+        throw Error(Status::model_damaged, "its metadata are not UTF-8");
+    return {key, text};
+}
+
+void check_opset(std::string_view message, std::uint64_t& left) {
+    std::string_view domain;
+    std::uint64_t version = 0;
+    Fields fields(message, left);
+    while (const auto field = fields.next()) {
+        if (field->number == 1) domain = field->bytes;
+        if (field->number == 2) version = field->value;
+    }
+    if (!domain.empty() && domain != "ai.onnx")
+        throw Error(Status::model_unsupported, "needs operators of another domain than ONNX's");
+    if (version < lowest_opset || version >= next_opset)
+        throw Error(Status::model_unsupported,
+                    "is of operator set " + std::to_string(version) + ", must be 18 to 24");
+}
+
+}  // namespace
+
 bool is_utf8(std::string_view text) {
     for (std::size_t at = 0; at < text.size();) {
         const auto lead = static_cast<unsigned char>(text[at++]);
@@ -49,47 +74,25 @@ bool is_utf8(std::string_view text) {
     return true;
 }
 
-std::pair<std::string, std::string> property(std::string_view message, std::uint64_t& left) {
-    std::string key, text;
-    Fields fields(message, left);
-    while (const auto field = fields.next()) {
-        if (field->number == 1) key = field->bytes;
-        if (field->number == 2) text = field->bytes;
-    }
-    if (!is_utf8(key) || !is_utf8(text)) throw Error("its metadata are not UTF-8");
-    return {key, text};
-}
-
-void check_opset(std::string_view message, std::uint64_t& left) {
-    std::string_view domain;
-    std::uint64_t version = 0;
-    Fields fields(message, left);
-    while (const auto field = fields.next()) {
-        if (field->number == 1) domain = field->bytes;
-        if (field->number == 2) version = field->value;
-    }
-    if (!domain.empty() && domain != "ai.onnx")
-        throw Error("needs operators of another domain than ONNX's");
-    if (version < lowest_opset || version > highest_opset)
-        throw Error("is of operator set " + std::to_string(version) + ", must be 18 to 24");
-}
-
-}  // namespace
-
 std::string read_bytes(const std::string& path, const std::string& kind) {
     const std::filesystem::path place(path);
     std::error_code failed;
-    const std::string needed =
-        kind == "model" ? "an exported .onnx file" : "a file of `hytas update make`";
-    if (!std::filesystem::exists(place, failed)) throw Error(kind + ": no such file: " + path);
+    const bool is_model = kind == "model";
+    const auto refuse = [&](const std::string& rule) {
+        throw Error(is_model ? Status::model_unreadable : Status::delta_unreadable,
+                    kind + ": " + rule);
+    };
+    if (!std::filesystem::exists(place, failed)) refuse("no such file: " + path);
     if (!std::filesystem::is_regular_file(place, failed))
-        throw Error(kind + ": " + path + " is no plain file; " + needed + " is needed");
+        refuse(path + " is no plain file; " +
+               (is_model ? "an exported .onnx file" : "a file of `hytas update make`") +
+               " is needed");
     if (std::filesystem::file_size(place, failed) > most_bytes)
-        throw Error(kind + ": " + path + " is larger than any model: at most 512 MiB allowed");
+        refuse(path + " is larger than any model: at most 512 MiB allowed");
     std::ifstream file(path, std::ios::binary);
     std::string bytes(static_cast<std::size_t>(std::filesystem::file_size(place, failed)), '\0');
     if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())))
-        throw Error(kind + ": cannot read " + path);
+        refuse("cannot read " + path);
     return bytes;
 }
 
@@ -109,36 +112,38 @@ ModelFile::ModelFile(const std::string& place) : path(place), bytes(read_bytes(p
             if (field->number != metadata_field) continue;
             const auto [key, text] = property(field->bytes, left);
             if (!properties.emplace(key, text).second)
-                throw Error("its metadata have an entry twice");
+                throw Error(Status::model_damaged, "its metadata have an entry twice");
             if (key == checksum_key) first = field->first, behind = field->behind;
         }
     } catch (const Error& error) {
-        throw Error("model: " + path + " is not an ONNX file (" + error.what() + ")");
+        throw Error(Status::model_damaged,
+                    "model: " + path + " is not an ONNX file (" + error.what() + ")");
     }
-    const auto told = metadata(checksum_key);
+    const auto told = metadata(std::string(checksum_key));
     if (!told && !metadata(format_key))
         throw Error(
+            Status::model_unsupported,
             "model: has no hytas metadata (hytas.format): it was not written by `hytas export`");
+    const std::string_view content = bytes;
     if (!told)
-        throw Error("model: " + path + " is damaged or was changed: it has lost its checksum");
-    Sha256 digest;
-    digest.add(std::string_view(bytes).substr(0, first));
-    digest.add(std::string_view(bytes).substr(behind));
-    if (*told != digest.finish())
-        throw Error("model: " + path +
-                    " is damaged or was changed: its SHA-256 is not that of its metadata; write it "
-                    "again with `hytas export`");
+        throw Error(Status::model_damaged,
+                    "model: " + path + " is damaged or was changed: it has lost its checksum");
+    if (*told != sha256({content.substr(0, first), content.substr(behind)}))
+        throw Error(Status::model_damaged,
+                    "model: " + path +
+                        " is damaged or was changed: its SHA-256 is not that of its metadata; "
+                        "write it again with `hytas export`");
     if (foreign.empty() && graphs != 1)
         foreign = "has " + std::to_string(graphs) + " graphs; one is needed";
     if (foreign.empty() && opsets == 0) foreign = "names no operator set";
     try {
-        if (!foreign.empty()) throw Error(foreign);
+        if (!foreign.empty()) throw Error(Status::model_unsupported, foreign);
         Fields fields(bytes, left);
         while (const auto field = fields.next())
             if (field->number == opset_field) check_opset(field->bytes, left);
         ends = check_graph(graph, left);
     } catch (const Error& error) {
-        throw Error("model: " + path + " " + error.what());
+        throw Error(error.status, "model: " + path + " " + error.what());
     }
 }
 
@@ -147,4 +152,4 @@ std::optional<std::string> ModelFile::metadata(const std::string& key) const {
     return found == properties.end() ? std::nullopt : std::optional(found->second);
 }
 
-}  // namespace onboard
+}  // namespace hytas::onboard

@@ -5,12 +5,15 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "graph.hpp"
 
-namespace onboard {
+namespace hytas::onboard {
 
-constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 29;  // of a model or a delta
+// Whether a text is UTF-8, as Python has it: no overlong forms, no surrogates, nothing above
+// 10FFFF.
+bool is_utf8(std::string_view text);
 
 // The content of a plain file; `kind` ("model" or "delta") is what messages call it.
 std::string read_bytes(const std::string& path, const std::string& kind);
@@ -26,4 +29,4 @@ struct ModelFile {
     [[nodiscard]] std::optional<std::string> metadata(const std::string& key) const;
 };
 
-}  // namespace onboard
+}  // namespace hytas::onboard

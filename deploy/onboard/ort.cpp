@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <string_view>
 
-#include "error.hpp"
+#include "hytas/onboard.hpp"
 
-namespace onboard {
+namespace hytas::onboard {
 namespace {
 
 // The oldest release that runs the operator sets of hytas has this version of the interface.
@@ -44,28 +45,32 @@ Handle<OrtSession> open_session(const Api& api, const OrtEnv* environment, const
 const ElementType& element_type_of_name(const std::string& numpy) {
     for (const ElementType& type : types)
         if (numpy == type.name) return type;
-    throw Error("model: takes values of type " + numpy + ", which an ENVI cube cannot hold");
+    throw Error(Status::model_unsupported,
+                "model: takes values of type " + numpy + ", which an ENVI cube cannot hold");
 }
 
 const ElementType& element_type_of_envi(int code) {
     for (const ElementType& type : types)
         if (code == type.envi) return type;
-    throw Error("cube: data type " + std::to_string(code) + " is not a real number type of ENVI");
+    throw Error(Status::cube_unreadable,
+                "cube: data type " + std::to_string(code) + " is not a real number type of ENVI");
 }
 
 Api::Api(const std::string& library) {
     // onnxruntime from 1.29 on would write figures of its use to the disk, and send them.
     setenv("ORT_DISABLE_TELEMETRY", "1", 0);
     void* opened = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (opened == nullptr) throw Error("library: " + std::string(dlerror()));
+    if (opened == nullptr) throw Error(Status::runtime_error, "library: " + std::string(dlerror()));
     const auto base = reinterpret_cast<decltype(&OrtGetApiBase)>(dlsym(opened, "OrtGetApiBase"));
     if (base == nullptr)
-        throw Error("library: " + library + " is not onnxruntime: it has no OrtGetApiBase");
+        throw Error(Status::runtime_error,
+                    "library: " + library + " is not onnxruntime: it has no OrtGetApiBase");
     version_ = base()->GetVersionString();
     api_ = base()->GetApi(interface_version);
     if (api_ == nullptr)
-        throw Error("library: " + library + " is onnxruntime " + version_ + ", must be 1." +
-                    std::to_string(interface_version) + " or newer");
+        throw Error(Status::runtime_error, "library: " + library + " is onnxruntime " + version_ +
+                                               ", must be 1." + std::to_string(interface_version) +
+                                               " or newer");
 }
 
 void Api::check(OrtStatus* status) const {
@@ -73,7 +78,7 @@ void Api::check(OrtStatus* status) const {
     const Handle<OrtStatus> held(status, {api_->ReleaseStatus});
     std::string message = api_->GetErrorMessage(status);
     std::replace(message.begin(), message.end(), '\n', ' ');
-    throw Error("onnxruntime: " + message);
+    throw Error(Status::runtime_error, "onnxruntime: " + message);
 }
 
 SceneModel::SceneModel(const std::string& library, const std::string& name,
@@ -83,53 +88,42 @@ SceneModel::SceneModel(const std::string& library, const std::string& name,
     try {
         session_ = open_session(api_, environment_.get(), bytes, threads);
     } catch (const Error& error) {
-        throw Error("model: " + name + " is not an ONNX model that runs here (" + error.what() +
-                    ")");
+        throw Error(
+            Status::model_unsupported,
+            "model: " + name + " is not an ONNX model that runs here (" + error.what() + ")");
     }
     memory_ = api_.make(api_->ReleaseMemoryInfo, api_->CreateCpuMemoryInfo, OrtArenaAllocator,
                         OrtMemTypeDefault);
 }
 
-// What an output holds, if it is of the type `element`.
 template <typename Value>
-std::vector<Value> SceneModel::take(OrtValue* output, ONNXTensorElementDataType element,
-                                    const char* what) const {
-    const auto shape = api_.make(api_->ReleaseTensorTypeAndShapeInfo, api_->GetTensorTypeAndShape,
-                                 static_cast<const OrtValue*>(output));
-    ONNXTensorElementDataType type{};
-    api_.check(api_->GetTensorElementType(shape.get(), &type));
-    if (type != element)
-        throw Error(std::string("model: ") + what + ": it was not written by `hytas export`");
-    std::size_t count = 0;
-    api_.check(api_->GetTensorShapeElementCount(shape.get(), &count));
-    void* data = nullptr;
-    api_.check(api_->GetTensorMutableData(output, &data));
-    return std::vector<Value>(static_cast<const Value*>(data),
-                              static_cast<const Value*>(data) + count);
+Handle<OrtValue> SceneModel::tensor(std::vector<Value>& memory,
+                                    const std::vector<std::int64_t>& shape, int element) const {
+    return api_.make(api_->ReleaseValue, api_->CreateTensorWithDataAsOrtValue,
+                     static_cast<const OrtMemoryInfo*>(memory_.get()),
+                     static_cast<void*>(memory.data()), memory.size() * sizeof(Value), shape.data(),
+                     shape.size(), static_cast<ONNXTensorElementDataType>(element));
 }
 
-Answers SceneModel::run(const Tile& tile, const char* values) const {
-    const std::array<std::int64_t, 3> shape{tile.rows, tile.columns, tile.bands};
-    const std::size_t bytes =
-        static_cast<std::size_t>(tile.rows * tile.columns * tile.bands) * tile.type->size;
-    const auto input = api_.make(api_->ReleaseValue, api_->CreateTensorWithDataAsOrtValue,
-                                 static_cast<const OrtMemoryInfo*>(memory_.get()),
-                                 const_cast<void*>(tile.data), bytes, shape.data(), shape.size(),
-                                 static_cast<ONNXTensorElementDataType>(tile.type->onnx));
+Call SceneModel::prepare(const Tile& tile, std::vector<std::int32_t>& classes,
+                         std::vector<float>& values, const char* name) const {
+    const auto samples = static_cast<std::int64_t>(classes.size());
+    std::vector<std::int64_t> shape{1, samples};
+    if (std::string_view(name) == "probabilities")
+        shape.push_back(static_cast<std::int64_t>(values.size()) / samples);
+    return {.tile = tensor(tile.data, {tile.rows, tile.columns, tile.bands}, tile.type->onnx),
+            .classes = tensor(classes, {1, samples}, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32),
+            .values = tensor(values, shape, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT),
+            .name = name};
+}
+
+void SceneModel::run(const Call& call) const {
     const std::array<const char*, 1> input_names{"tile"};
-    const std::array<const char*, 2> output_names{"classes", values};
-    const std::array<const OrtValue*, 1> inputs{input.get()};
-    std::array<OrtValue*, 2> outputs{nullptr, nullptr};
-    OrtStatus* status =
-        api_->Run(session_.get(), nullptr, input_names.data(), inputs.data(), inputs.size(),
-                  output_names.data(), output_names.size(), outputs.data());
-    const std::array held{Handle<OrtValue>(outputs[0], {api_->ReleaseValue}),
-                          Handle<OrtValue>(outputs[1], {api_->ReleaseValue})};
-    api_.check(status);
-    return {take<std::int32_t>(outputs[0], ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32,
-                               "its class ids are not of type int32"),
-            take<float>(outputs[1], ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
-                        "its confidence is not of type float32")};
+    const std::array<const char*, 2> output_names{"classes", call.name};
+    const std::array<const OrtValue*, 1> inputs{call.tile.get()};
+    std::array<OrtValue*, 2> outputs{call.classes.get(), call.values.get()};
+    api_.check(api_->Run(session_.get(), nullptr, input_names.data(), inputs.data(), inputs.size(),
+                         output_names.data(), output_names.size(), outputs.data()));
 }
 
-}  // namespace onboard
+}  // namespace hytas::onboard

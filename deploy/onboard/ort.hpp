@@ -8,29 +8,14 @@
 #include <string>
 #include <vector>
 
-namespace onboard {
+#include "element_type.hpp"
 
-// Element types of a cube, by the numbers of ONNX's TensorProto, and their size in bytes.
-struct ElementType {
-    const char* name;  // as numpy calls it
-    int onnx;
-    int envi;
-    std::size_t size;
-};
-
-const ElementType& element_type_of_name(const std::string& numpy);
-const ElementType& element_type_of_envi(int code);
+namespace hytas::onboard {
 
 struct Tile {
-    const void* data;
+    std::vector<char>& data;
     const ElementType* type;
     std::int64_t rows, columns, bands;
-};
-
-// What the model says of the pixels of a tile: class ids, and the values of another output.
-struct Answers {
-    std::vector<std::int32_t> classes;
-    std::vector<float> values;
 };
 
 // One thing that onnxruntime made; it is released with its handle.
@@ -67,6 +52,12 @@ class Api {
     std::string version_;
 };
 
+// A run of the model on values in the caller's memory, into the caller's memory.
+struct Call {
+    Handle<OrtValue> tile, classes, values;
+    const char* name;  // of the output `values`
+};
+
 // A scene graph: a tile with its margin in, class ids out.
 class SceneModel {
   public:
@@ -74,16 +65,20 @@ class SceneModel {
     SceneModel(const std::string& library, const std::string& name, const std::string& bytes,
                int threads);
 
-    // Class ids, and the values of the output `values` ("confidence" or "probabilities").
-    [[nodiscard]] Answers run(const Tile& tile, const char* values) const;
+    // The run that writes the class ids of one line, and the output `name`: "confidence", or
+    // "probabilities" of all classes. The vectors keep their places and sizes.
+    [[nodiscard]] Call prepare(const Tile& tile, std::vector<std::int32_t>& classes,
+                               std::vector<float>& values, const char* name) const;
+    void run(const Call& call) const;
 
     // The release of onnxruntime.
     [[nodiscard]] const std::string& version() const { return api_.version(); }
 
   private:
     template <typename Value>
-    [[nodiscard]] std::vector<Value> take(OrtValue* output, ONNXTensorElementDataType element,
-                                          const char* what) const;
+    [[nodiscard]] Handle<OrtValue> tensor(std::vector<Value>& memory,
+                                          const std::vector<std::int64_t>& shape,
+                                          int element) const;
 
     Api api_;
     Handle<OrtEnv> environment_;
@@ -91,4 +86,4 @@ class SceneModel {
     Handle<OrtMemoryInfo> memory_;
 };
 
-}  // namespace onboard
+}  // namespace hytas::onboard

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-namespace onboard {
+namespace hytas::onboard {
 
 // A field of a protobuf message: a number, or the bytes of what is longer.
 struct Field {
@@ -32,4 +32,4 @@ class Fields {
     std::size_t at_ = 0;
 };
 
-}  // namespace onboard
+}  // namespace hytas::onboard

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
-namespace onboard {
+namespace hytas::onboard {
 namespace {
 
 constexpr std::size_t guides = 3,
@@ -47,18 +48,27 @@ class LocalModel {
 
 }  // namespace
 
-Smoother::Smoother(const Guide& guide, std::int64_t lines, std::int64_t samples,
-                   std::int64_t classes)
+Smoother::Smoother(const Guide& guide, std::size_t samples, std::size_t classes)
     : radius_(guide.radius),
-      lines_(lines),
-      width_(static_cast<std::size_t>(samples)),
-      classes_(static_cast<std::size_t>(classes)),
+      lines_(std::numeric_limits<std::int64_t>::max()),
+      width_(samples),
+      classes_(classes),
       eps_(guide.eps),
-      power_(1 / guide.temperature),
-      products_(static_cast<std::size_t>(2 * radius_ + 1)),
-      models_(products_.size()),
-      guides_(products_.size()),
-      valid_(products_.size()) {}
+      power_(1 / guide.temperature) {
+    const auto rows = static_cast<std::size_t>(2 * radius_ + 1);
+    const std::size_t products = (head + (guides + 1) * classes_) * width_,
+                      models = (1 + (guides + 1) * classes_) * width_, kept = guides * width_;
+    block_.resize(rows * (products + models + kept) + 2 * products + classes_);
+    products_ = {block_.data(), products};
+    models_ = {products_.rows + rows * products, models};
+    guides_ = {models_.rows + rows * models, kept};
+    values_ = guides_.rows + rows * kept;
+    sums_ = values_ + products;
+    chances_ = sums_ + products;
+    valid_.resize(rows * width_);
+}
+
+std::size_t Smoother::memory() const { return block_.size() * sizeof(double) + valid_.size(); }
 
 std::int64_t Smoother::begin(std::int64_t number) {
     fitted_ = std::max<std::int64_t>(0, number - radius_);
@@ -67,13 +77,16 @@ std::int64_t Smoother::begin(std::int64_t number) {
 }
 
 void Smoother::push(const std::vector<float>& probabilities, const std::vector<double>& guide,
-                    const std::vector<bool>& valid) {
-    Row values((head + (guides + 1) * classes_) * width_, 0.0), kept(guides * width_, 0.0);
+                    const std::vector<unsigned char>& valid_pixels) {
+    double* kept = row(guides_, pushed_);
+    std::fill_n(values_, products_.size, 0.0);
+    std::fill_n(kept, guides_.size, 0.0);
+    std::copy_n(valid_pixels.begin(), width_, valid(pushed_));
     const auto at = [&](std::size_t kind, std::size_t sample) -> double& {
-        return values[kind * width_ + sample];
+        return values_[kind * width_ + sample];
     };
     for (std::size_t sample = 0; sample < width_; ++sample) {
-        if (!valid[sample]) continue;
+        if (valid_pixels[sample] == 0) continue;
         at(0, sample) = 1;
         std::size_t pair = 1 + guides;
         for (std::size_t one = 0; one < guides; ++one) {
@@ -88,21 +101,20 @@ void Smoother::push(const std::vector<float>& probabilities, const std::vector<d
                 at(head + (one + 1) * classes_ + kind, sample) = p * guide[one * width_ + sample];
         }
     }
-    const std::size_t place = slot(pushed_);
-    products_[place] = box(values), guides_[place] = std::move(kept), valid_[place] = valid;
+    box(values_, products_.size, row(products_, pushed_));
     ++pushed_;
     if (pushed_ - 1 - radius_ == fitted_) fit(fitted_);
 }
 
 void Smoother::fit(std::int64_t number) {
-    const Row sums = window(products_, number, pushed_ - 1);
-    const std::vector<bool>& valid = valid_[slot(number)];
-    Row values((1 + (guides + 1) * classes_) * width_, 0.0);
+    window(products_, number, pushed_ - 1);
+    const unsigned char* known = valid(number);
+    std::fill_n(values_, models_.size, 0.0);
     for (std::size_t sample = 0; sample < width_; ++sample) {
-        if (!valid[sample]) continue;
-        values[sample] = 1;
+        if (known[sample] == 0) continue;
+        values_[sample] = 1;
         const auto mean = [&](std::size_t kind) {
-            return sums[kind * width_ + sample] / sums[sample];
+            return sums_[kind * width_ + sample] / sums_[sample];
         };
         const LocalModel model(mean, eps_);
         for (std::size_t kind = 0; kind < classes_; ++kind) {
@@ -110,67 +122,64 @@ void Smoother::fit(std::int64_t number) {
             const auto found = model.of(
                 mean(first),
                 {mean(first + classes_), mean(first + 2 * classes_), mean(first + 3 * classes_)});
-            for (std::size_t part = 0; part <= guides; ++part)
-                values[(1 + part * classes_ + kind) * width_ + sample] = found[part];
+            for (std::size_t term = 0; term <= guides; ++term)
+                values_[(1 + term * classes_ + kind) * width_ + sample] = found[term];
         }
     }
-    models_[slot(number)] = box(values);
+    box(values_, models_.size, row(models_, number));
     fitted_ = number + 1;
 }
 
-std::vector<float> Smoother::line(std::int64_t number) {
+void Smoother::line(std::int64_t number, std::vector<float>& probabilities) {
     while (fitted_ <= std::min(number + radius_, lines_ - 1)) fit(fitted_);
-    const Row sums = window(models_, number, fitted_ - 1);
-    const Row& guide = guides_[slot(number)];
-    std::vector<float> found(width_ * classes_, 0.0F);
-    std::vector<double> values(classes_);
+    window(models_, number, fitted_ - 1);
+    const double* guide = row(guides_, number);
+    const unsigned char* known = valid(number);
+    std::fill(probabilities.begin(), probabilities.end(), 0.0F);
     for (std::size_t sample = 0; sample < width_; ++sample) {
-        if (!valid_[slot(number)][sample]) continue;
+        if (known[sample] == 0) continue;
         double total = 0;
         for (std::size_t kind = 0; kind < classes_; ++kind) {
-            const auto mean = [&](std::size_t part) {
-                return sums[(1 + part * classes_ + kind) * width_ + sample] / sums[sample];
+            const auto mean = [&](std::size_t term) {
+                return sums_[(1 + term * classes_ + kind) * width_ + sample] / sums_[sample];
             };
             double value = mean(guides);
             for (std::size_t one = 0; one < guides; ++one)
                 value += mean(one) * guide[one * width_ + sample];
-            total += values[kind] = std::max(value, 0.0);  // a linear function may leave 0..1
+            total += chances_[kind] = std::max(value, 0.0);  // a linear function may leave 0..1
         }
         if (power_ != 1) {
             double sharpened = 0;
-            for (double& value : values) sharpened += value = std::pow(value / total, power_);
+            for (std::size_t kind = 0; kind < classes_; ++kind)
+                sharpened += chances_[kind] = std::pow(chances_[kind] / total, power_);
             total = sharpened;
         }
         for (std::size_t kind = 0; kind < classes_; ++kind)
-            found[sample * classes_ + kind] = static_cast<float>(values[kind] / total);
+            probabilities[sample * classes_ + kind] = static_cast<float>(chances_[kind] / total);
     }
-    return found;
 }
 
 // Sums over the window along the line, which ends at the line's ends.
-Smoother::Row Smoother::box(const Row& values) const {
-    Row total = values;
+void Smoother::box(const double* values, std::size_t size, double* total) const {
+    std::copy_n(values, size, total);
     const std::size_t reach = std::min(static_cast<std::size_t>(radius_), width_ - 1);
-    for (std::size_t first = 0; first < values.size(); first += width_)
+    for (std::size_t first = 0; first < size; first += width_)
         for (std::size_t shift = 1; shift <= reach; ++shift) {
             for (std::size_t at = shift; at < width_; ++at)
                 total[first + at] += values[first + at - shift];
             for (std::size_t at = shift; at < width_; ++at)
                 total[first + at - shift] += values[first + at];
         }
-    return total;
 }
 
-// Sums of a ring's lines at most `radius_` away, of which `last` is the last one there.
-Smoother::Row Smoother::window(const std::vector<Row>& ring, std::int64_t number,
-                               std::int64_t last) const {
+// Into sums_: a ring's lines at most `radius_` away, of which `last` is the last one there.
+void Smoother::window(const Ring& ring, std::int64_t number, std::int64_t last) {
     std::int64_t line = std::max<std::int64_t>(0, number - radius_);
-    Row total = ring[slot(line)];
+    std::copy_n(row(ring, line), ring.size, sums_);
     for (++line; line <= std::min(number + radius_, last); ++line) {
-        const Row& more = ring[slot(line)];
-        for (std::size_t at = 0; at < total.size(); ++at) total[at] += more[at];
+        const double* more = row(ring, line);
+        for (std::size_t at = 0; at < ring.size; ++at) sums_[at] += more[at];
     }
-    return total;
 }
 
-}  // namespace onboard
+}  // namespace hytas::onboard

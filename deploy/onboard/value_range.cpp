@@ -7,17 +7,11 @@
 #include <optional>
 #include <vector>
 
+#include "limits.hpp"
 #include "values.hpp"
 
-namespace onboard {
+namespace hytas::onboard {
 namespace {
-
-// The same bounds and the same sample as in hytas/deploy/value_range.py.
-constexpr std::int64_t most_rows = 16, most_pixels = 4096;
-constexpr double farthest = 2.25, nearest = 0.3;
-// As in hytas/data/preprocessing.py.
-constexpr double least_misfit = 0.15, most_backward = 0.7, least_spread = 1e-3;
-constexpr std::size_t least_ordered = 8;  // bands that a claim about their order needs
 
 struct Sample {
     ValueRange range;
@@ -75,9 +69,9 @@ double misfit(const Card& card, const std::vector<std::vector<double>>& values, 
 std::optional<Sample> sample_of(const Card& card, EnviCube& cube) {
     const std::optional<double> nodata = cube.ignore() ? cube.ignore() : card.nodata;
     const std::vector<std::int64_t> rows = spread(cube.lines(), most_rows);
-    const std::int64_t each = most_pixels / static_cast<std::int64_t>(rows.size());
+    const std::int64_t columns_a_row = most_pixels / static_cast<std::int64_t>(rows.size());
     const std::vector<std::int64_t> columns =
-        spread(cube.samples(), std::min(cube.samples(), each));
+        spread(cube.samples(), std::min(cube.samples(), columns_a_row));
     std::vector<double> distances;
     std::vector<std::vector<double>> by_band(static_cast<std::size_t>(card.bands));
     std::vector<char> line;
@@ -113,7 +107,7 @@ std::optional<Sample> sample_of(const Card& card, EnviCube& cube) {
                       by_band[static_cast<std::size_t>(band)].end());
     std::sort(distances.begin(), distances.end());
     std::sort(values.begin(), values.end());
-    for (std::vector<double>& each : by_band) std::sort(each.begin(), each.end());
+    for (std::vector<double>& band : by_band) std::sort(band.begin(), band.end());
     const double straight = misfit(card, by_band, false);
     return Sample{.range = {.z = quantile(distances, 0.5),
                             .low = quantile(values, 0.01),
@@ -147,4 +141,4 @@ std::string wavelength_doubt(const Card& card, const EnviCube& cube) {
            number("%.1f", card.wavelengths.back()) + " nm";
 }
 
-}  // namespace onboard
+}  // namespace hytas::onboard

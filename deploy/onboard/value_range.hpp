@@ -1,12 +1,13 @@
 #pragma once
 // Compare the values of a cube with those of the model's training (hytas/deploy/value_range.py).
 
+#include <optional>
 #include <string>
 
-#include "classifier.hpp"
+#include "card.hpp"
 #include "envi.hpp"
 
-namespace onboard {
+namespace hytas::onboard {
 
 // Why the values of a few lines cannot be those that the model was trained on; empty if they can.
 [[nodiscard]] std::string range_doubt(const Card& card, EnviCube& cube);
@@ -14,4 +15,4 @@ namespace onboard {
 // Why it is not sure that the cube is of the model's sensor; empty if it is.
 [[nodiscard]] std::string wavelength_doubt(const Card& card, const EnviCube& cube);
 
-}  // namespace onboard
+}  // namespace hytas::onboard

@@ -9,9 +9,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "ort.hpp"
+#include "element_type.hpp"
 
-namespace onboard {
+namespace hytas::onboard {
 
 // Calls use(Value{}) with the C++ type of a cube's values.
 template <typename Use>
@@ -68,4 +68,4 @@ bool any_data(const char* pixel, const std::vector<std::int64_t>& bands,
     return false;
 }
 
-}  // namespace onboard
+}  // namespace hytas::onboard

@@ -10,9 +10,9 @@
 #include <system_error>
 #include <utility>
 
-#include "error.hpp"
+#include "hytas/onboard.hpp"
 
-namespace onboard {
+namespace hytas::onboard {
 namespace {
 
 std::string reason() { return std::generic_category().message(errno); }
@@ -27,7 +27,9 @@ bool same_inode(int file, const std::filesystem::path& path) {
 int open_locked(const std::filesystem::path& part, const std::string& kind) {
     for (;;) {
         const int file = open(part.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-        if (file < 0) throw Error(kind + ": cannot write " + part.string() + ": " + reason());
+        if (file < 0)
+            throw Error(Status::output_failed,
+                        kind + ": cannot write " + part.string() + ": " + reason());
         if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
             close(file);
             return -1;
@@ -43,19 +45,24 @@ int open_locked(const std::filesystem::path& part, const std::string& kind) {
 void sync_folder_of(const std::filesystem::path& path) {
     const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
     const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (opened < 0) throw Error("cannot open the folder " + folder.string() + ": " + reason());
+    if (opened < 0)
+        throw Error(Status::output_failed,
+                    "cannot open the folder " + folder.string() + ": " + reason());
     const int failed = fsync(opened) == 0 || errno == EINVAL ? 0 : errno;  // some cannot be synced
     close(opened);
     errno = failed;
-    if (failed != 0) throw Error("cannot sync the folder " + folder.string() + ": " + reason());
+    if (failed != 0)
+        throw Error(Status::output_failed,
+                    "cannot sync the folder " + folder.string() + ": " + reason());
 }
 
 WholeFile::WholeFile(const std::filesystem::path& path, std::string kind)
     : path_(path), part_(path.string() + ".part"), kind_(std::move(kind)) {
     file_ = open_locked(part_, kind_);
     if (file_ < 0)
-        throw Error(kind_ + ": " + path_.string() +
-                    " is being written by another run; wait for its end, or name another file");
+        throw Error(Status::output_locked,
+                    kind_ + ": " + path_.string() +
+                        " is being written by another run; wait for its end, or name another file");
 }
 
 WholeFile::~WholeFile() {
@@ -72,7 +79,8 @@ void WholeFile::discard() {
 std::uint64_t WholeFile::size() const {
     struct stat facts{};
     if (fstat(file_, &facts) != 0)
-        throw Error(kind_ + ": cannot read " + part_.string() + ": " + reason());
+        throw Error(Status::output_failed,
+                    kind_ + ": cannot read " + part_.string() + ": " + reason());
     return static_cast<std::uint64_t>(facts.st_size);
 }
 
@@ -83,7 +91,9 @@ std::string WholeFile::read(std::uint64_t place, std::size_t bytes) const {
         const ssize_t more =
             pread(file_, &content[held], bytes - held, static_cast<off_t>(place + held));
         if (more < 0 && errno == EINTR) continue;
-        if (more <= 0) throw Error(kind_ + ": cannot read " + part_.string() + ": " + reason());
+        if (more <= 0)
+            throw Error(Status::output_failed,
+                        kind_ + ": cannot read " + part_.string() + ": " + reason());
         held += static_cast<std::size_t>(more);
     }
     return content;
@@ -91,21 +101,25 @@ std::string WholeFile::read(std::uint64_t place, std::size_t bytes) const {
 
 void WholeFile::resize(std::uint64_t size) {
     if (ftruncate(file_, static_cast<off_t>(size)) != 0 || lseek(file_, 0, SEEK_END) < 0)
-        throw Error(kind_ + ": cannot write " + part_.string() + ": " + reason());
+        throw Error(Status::output_failed,
+                    kind_ + ": cannot write " + part_.string() + ": " + reason());
 }
 
 void WholeFile::write(std::string_view bytes) {
     while (!bytes.empty()) {
         const ssize_t written = ::write(file_, bytes.data(), bytes.size());
         if (written < 0 && errno == EINTR) continue;
-        if (written < 0) throw Error(kind_ + ": cannot write " + part_.string() + ": " + reason());
+        if (written < 0)
+            throw Error(Status::output_failed,
+                        kind_ + ": cannot write " + part_.string() + ": " + reason());
         bytes.remove_prefix(static_cast<std::size_t>(written));
     }
 }
 
 void WholeFile::sync() {
     if (fsync(file_) != 0)
-        throw Error(kind_ + ": cannot write " + part_.string() + ": " + reason());
+        throw Error(Status::output_failed,
+                    kind_ + ": cannot write " + part_.string() + ": " + reason());
 }
 
 void WholeFile::keep() {
@@ -121,4 +135,4 @@ void WholeFile::leave() {
     sync_folder_of(path_);
 }
 
-}  // namespace onboard
+}  // namespace hytas::onboard

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace onboard {
+namespace hytas::onboard {
 
 // A file that gets its name when it is whole and on the disk. Until then its bytes lie in
 // NAME.part, which one process at a time may hold. What an earlier process left there stays until
@@ -38,4 +38,4 @@ class WholeFile {
 // Make the entries of the folder of `path` survive a power cut: new names, and those removed.
 void sync_folder_of(const std::filesystem::path& path);
 
-}  // namespace onboard
+}  // namespace hytas::onboard

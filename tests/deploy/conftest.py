@@ -13,7 +13,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "export"))
 
-from onboard_program import SOURCE, Run, Start
+from onboard_program import BUILD, PROGRAMS, Run, Start, build_program
 from small_model import (
     CONVOLVED,
     Exported,
@@ -25,7 +25,6 @@ from small_model import (
 
 from hytas.export import export_formats
 
-BUILD = Path(__file__).parents[2] / "build" / "test-onboard"
 MEASURE = (
     "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
     "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
@@ -38,29 +37,36 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Exported:
 
 
 @pytest.fixture(scope="session")
-def onboard_command(once: Callable[[str, Callable[[Path], None]], Path]) -> list[str | Path]:
-    """The program, built as one source without long optimizations, with onnxruntime's library.
+def onboard_build(once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
+    """The program and what its tests need, built as one source without long optimizations.
 
-    Its build folder is kept, so a later session builds only what has changed.
+    The build folder is kept, so a later session builds only what has changed.
     """
     if shutil.which("cmake") is None or shutil.which("c++") is None:
         pytest.skip("no cmake or no C++ compiler")
 
     def build(folder: Path) -> None:
         sanitize = "ON" if os.environ.get("HYTAS_SANITIZE") else "OFF"
-        options = ["-DCMAKE_CXX_FLAGS_RELEASE=-O1", f"-DHYTAS_SANITIZE={sanitize}"]
-        options += ["-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0"]
-        for command in (["-S", SOURCE, "-B", BUILD, *options], ["--build", BUILD]):
-            done = subprocess.run(["cmake", *command], capture_output=True, text=True, check=False)
-            assert done.returncode == 0, done.stdout + done.stderr
-        shutil.copy(BUILD / "hytas-onboard", folder)
+        build_program(BUILD, f"-DHYTAS_SANITIZE={sanitize}")
+        for name in PROGRAMS:
+            shutil.copy(BUILD / name, folder)
 
-    program = once("onboard", build) / "hytas-onboard"
+    return once("onboard", build)
+
+
+@pytest.fixture(scope="session")
+def onnxruntime_library() -> Path:
     folder = Path(onnxruntime.__file__).parent / "capi"
     library = next((path for path in folder.glob("libonnxruntime.*") if path.is_file()), None)
     if library is None:
         pytest.skip(f"no libonnxruntime in {folder}")
-    return [program, "--library", library]
+    return library
+
+
+@pytest.fixture(scope="session")
+def onboard_command(onboard_build: Path, onnxruntime_library: Path) -> list[str | Path]:
+    """The program with onnxruntime's library."""
+    return [onboard_build / "hytas-onboard", "--library", onnxruntime_library]
 
 
 @pytest.fixture(scope="session")

@@ -1,15 +1,11 @@
 """The C++ onboard runner and model files that were damaged, or made to do harm."""
 
-import hashlib
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import onnx
-import pytest
-from onboard_program import SOURCE, Run
+from onboard_program import Run
 from small_model import Exported
 from test_rasters import write_cube
 
@@ -98,23 +94,3 @@ def test_a_sealed_file_is_looked_through_before_it_runs(
         entry.value = "9\n\x1b[2J"
 
     refused(later, "is of hytas format 9  [2J, this program reads format 2")
-
-
-def test_the_digest_of_every_length(tmp_path: Path) -> None:
-    """The program's SHA-256 against Python's, around the ends of its blocks."""
-    if shutil.which("c++") is None:
-        pytest.skip("no C++ compiler")
-    main = tmp_path / "main.cpp"
-    main.write_text(
-        '#include "sha256.hpp"\n#include <iostream>\n'
-        "int main() { for (int size = 0; size < 300; ++size) { onboard::Sha256 digest;"
-        " std::string text; for (int at = 0; at < size; ++at) text += static_cast<char>(at * 7);"
-        " digest.add(text.substr(0, size / 3)); digest.add(text.substr(size / 3));"
-        ' std::cout << digest.finish() << "\\n"; } }\n'
-    )
-    program = tmp_path / "digest"
-    sources = [main, SOURCE / "sha256.cpp", "-I", SOURCE, "-std=c++20", "-o", program]
-    subprocess.run(["c++", *sources], check=True)
-    found = subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()
-    wanted = [bytes(at * 7 % 256 for at in range(size)) for size in range(300)]
-    assert found == [hashlib.sha256(content).hexdigest() for content in wanted]

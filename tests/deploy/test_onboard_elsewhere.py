@@ -1,7 +1,8 @@
 """The C++ onboard runner built for another processor, under qemu's user emulation.
 
-Runs where HYTAS_ONBOARD_TRIPLE names an installed cross compiler: aarch64-linux-gnu or
-arm-linux-gnueabihf. onnxruntime has wheels for the first only.
+Runs where HYTAS_ONBOARD_TRIPLE names an installed cross compiler: aarch64-linux-gnu,
+arm-linux-gnueabihf or riscv64-linux-gnu. onnxruntime has wheels for the first only, so a library
+that stands in for it gives the probabilities for all three.
 """
 
 import os
@@ -12,16 +13,24 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import onnx
 import onnxruntime
 import pytest
-from onboard_program import SOURCE, Run
+from onboard_program import SOURCE, Run, build_program, with_unknown
 from small_model import Exported
+from test_onboard import initializers
 from test_rasters import holed, write_cube
 
-from hytas.deploy.delta import make_delta
+from hytas.deploy.delta import make_delta, round_difference
+from hytas.export.onnx_file import seal
 
 TRIPLE = os.environ.get("HYTAS_ONBOARD_TRIPLE", "")
-EMULATORS = {"aarch64-linux-gnu": "qemu-aarch64", "arm-linux-gnueabihf": "qemu-arm"}
+EMULATORS = {
+    "aarch64-linux-gnu": "qemu-aarch64",
+    "arm-linux-gnueabihf": "qemu-arm",
+    "riscv64-linux-gnu": "qemu-riscv64",
+}
 CORTEX_A53 = (
     "processor\t: 0\nFeatures\t: fp asimd crc32\nCPU implementer\t: 0x41\n"
     "CPU architecture: 8\nCPU variant\t: 0x0\nCPU part\t: 0xd03\nCPU revision\t: 4\n\n"
@@ -31,13 +40,18 @@ pytestmark = pytest.mark.skipif(not TRIPLE, reason="HYTAS_ONBOARD_TRIPLE names n
 
 
 @pytest.fixture(scope="module")
-def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Elsewhere:
+def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program for the other processor, optimized as it ships."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    chain = SOURCE / "toolchains" / f"{TRIPLE}.cmake"
+    build_program(folder, f"-DCMAKE_TOOLCHAIN_FILE={chain}", "-DCMAKE_CXX_FLAGS_RELEASE=-O2")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def elsewhere(build: Path, tmp_path_factory: pytest.TempPathFactory) -> Elsewhere:
     """Run the program built for another processor."""
-    build, root = tmp_path_factory.mktemp("elsewhere"), tmp_path_factory.mktemp("root")
-    chain = f"-DCMAKE_TOOLCHAIN_FILE={SOURCE / 'toolchains' / f'{TRIPLE}.cmake'}"
-    for command in (["cmake", "-S", SOURCE, "-B", build, chain], ["cmake", "--build", build]):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+    root = tmp_path_factory.mktemp("root")
     # The emulator finds files of the other system here, also the processor's description, which
     # onnxruntime reads.
     shutil.copytree(f"/usr/{TRIPLE}/lib", root / "lib")
@@ -53,20 +67,66 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Elsewhere:
     return run
 
 
+@pytest.mark.parametrize("bits", [None, 4, 8])
 def test_an_update_and_its_refusals(
-    elsewhere: Elsewhere, models: dict[str, Exported], tmp_path: Path
+    elsewhere: Elsewhere, models: dict[str, Exported], tmp_path: Path, bits: int | None
 ) -> None:
-    old, new = (models[name].files["onnx-scene"] for name in ("float32", "aware"))
-    delta, result = tmp_path / "new.delta", tmp_path / "new.onnx"
-    delta.write_bytes(make_delta(old.read_bytes(), new.read_bytes()))
-    done = elsewhere("--update", delta, old, result)
+    """Also rounded differences, whose sums of floats must be those of Python to the byte."""
+    old, target = (models[name].files["onnx-scene"].read_bytes() for name in ("float32", "aware"))
+    result, what = (target, None) if bits is None else round_difference(old, changed(old), bits)
+    (tmp_path / "old.onnx").write_bytes(old)
+    delta, new = tmp_path / "new.delta", tmp_path / "new.onnx"
+    delta.write_bytes(make_delta(old, result, what))
+    done = elsewhere("--update", delta, tmp_path / "old.onnx", new)
     assert done.returncode == 0, done.stderr
-    assert result.read_bytes() == new.read_bytes()
+    assert new.read_bytes() == result
     damaged = bytearray(delta.read_bytes())
     damaged[len(damaged) // 2] ^= 1
     delta.write_bytes(damaged)
-    assert elsewhere("--update", delta, old, tmp_path / "other.onnx").returncode == 2
+    done = elsewhere("--update", delta, tmp_path / "old.onnx", tmp_path / "other.onnx")
+    assert done.returncode == 2
     assert not list(tmp_path.glob("other*"))
+
+
+def changed(model: bytes) -> bytes:
+    """The model with small changes of its weights."""
+    graph, rng = onnx.load_from_string(model), np.random.default_rng(0)
+    for tensor in initializers(graph.graph):
+        values = onnx.numpy_helper.to_array(tensor)
+        if values.dtype == np.float32 and values.size > 1:
+            values = values + (0.01 * rng.standard_normal(values.shape)).astype("f4")
+            tensor.CopyFrom(onnx.numpy_helper.from_array(values, tensor.name))
+    seal(graph)
+    return graph.SerializeToString(deterministic=True)
+
+
+@pytest.mark.parametrize("smooth", ["none", "guided"])
+def test_the_same_bytes_from_the_same_probabilities(
+    build: Path,
+    elsewhere: Elsewhere,
+    onboard: Run,
+    onboard_build: Path,
+    models: dict[str, Exported],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    smooth: str,
+) -> None:
+    """Smoothing, unknown ground and no-data values on every processor; the map and confidence."""
+    monkeypatch.setenv("STAND_IN_CLASS", str(models["aware"].card.class_ids[0]))
+    model = with_unknown(models["aware"], tmp_path / "model.onnx")
+    cube = np.concatenate([holed(models["aware"].scene.cube)] * 6)
+    scene = write_cube(tmp_path / "scene", cube, "bil", "<")
+    images = []
+    for name, run, folder in (("here", onboard, onboard_build), ("there", elsewhere, build)):
+        out, sure = tmp_path / f"{name}.hdr", tmp_path / f"sure-{name}.hdr"
+        done = run(
+            *(model, scene, out, "--smooth", smooth, "--unknown", 0.2, "--confidence", sure),
+            *("--library", folder / "libstand_in.so"),
+        )
+        assert done.returncode == 0, done.stderr
+        images.append([path.with_suffix(".img").read_bytes() for path in (out, sure)])
+    assert images[0] == images[1]
+    assert len(set(images[0][0])) > 3
 
 
 @pytest.mark.skipif(not TRIPLE.startswith("aarch64"), reason="onnxruntime has no such wheel")

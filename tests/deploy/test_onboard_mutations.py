@@ -3,7 +3,6 @@
 With HYTAS_SANITIZE=1 the program is built with sanitizers, and there are 2,000 mutations.
 """
 
-import dataclasses
 import os
 from pathlib import Path
 
@@ -11,13 +10,12 @@ import numpy as np
 import onnx
 import pytest
 from google.protobuf.message import DecodeError
-from onboard_program import Run
+from onboard_program import Run, with_unknown
 from small_model import Exported
 from test_rasters import write_cube
 
 from hytas.deploy.delta import make_delta
-from hytas.deploy.unknown import UnknownGround
-from hytas.export.onnx_file import seal, set_card
+from hytas.export.onnx_file import seal
 
 SEEDS, MUTATIONS = (10, 200) if os.environ.get("HYTAS_SANITIZE") else (1, 40)
 
@@ -56,12 +54,8 @@ def sealed(content: bytes) -> bytes:
 def test_mutated_files_end_in_a_map_or_in_one_line(
     onboard: Run, models: dict[str, Exported], tmp_path: Path, seed: int
 ) -> None:
-    rng, model = np.random.default_rng(seed), tmp_path / "good.onnx"
-    graph = onnx.load(models["uint16"].files["onnx-scene"])
-    card, drawn = models["uint16"].card, rng.dirichlet(np.ones(4), 90).astype(np.float32)
-    score = UnknownGround.fit(drawn, drawn.argmax(axis=1)).to_dict()
-    set_card(graph, dataclasses.replace(card, graph="scene", unknown=score))
-    model.write_bytes(graph.SerializeToString())
+    rng = np.random.default_rng(seed)
+    model = with_unknown(models["uint16"], tmp_path / "good.onnx", seed)
     scene = write_cube(tmp_path / "scene", models["uint16"].scene.cube, "bil", "<")
     delta, other = tmp_path / "good.delta", models["float32"].files["onnx-scene"]
     delta.write_bytes(make_delta(other.read_bytes(), model.read_bytes()))

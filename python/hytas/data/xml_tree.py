@@ -4,7 +4,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element, ParseError
 
 from hytas.errors import InputError
-from hytas.lazy import library
+from hytas.errors import library
 
 
 def read_xml(path: Path) -> Element:

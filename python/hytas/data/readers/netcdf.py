@@ -48,6 +48,10 @@ def read_zarr(path: Path) -> Contents:
     """Describe a Zarr store, a folder."""
     xarray = library("xarray", "", "a Zarr store")
     library("zarr", "", "a Zarr store")
+    for name in ("zarr.json", ".zarray", ".zmetadata"):
+        for metadata in path.rglob(name):
+            if b'"pickle"' in metadata.read_bytes():  # numcodecs would run what is stored
+                raise InputError(metadata, rule="names the codec pickle, whose values are code")
     groups = xarray.open_groups(path, engine="zarr", **_AS_STORED)
     return _contents(path, "Zarr", groups)
 

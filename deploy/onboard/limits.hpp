@@ -1,0 +1,105 @@
+#pragma once
+// Limits and tables that the Python package has as well. A comment names the Python value;
+// tests/deploy/test_onboard_limits.py compares them.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+namespace hytas::onboard {
+
+using Numbers = std::pair<std::uint64_t, std::uint64_t>;
+
+// Model files.
+constexpr std::uint64_t most_bytes = 1ULL << 29;           // hytas.deploy.model_file.MOST_BYTES
+constexpr std::uint64_t most_fields = 1'000'000;           // hytas.deploy.protobuf.MOST_FIELDS
+constexpr std::uint64_t lowest_opset = 18;                 // hytas.deploy.model_file.OPSETS.start
+constexpr std::uint64_t next_opset = 25;                   // hytas.deploy.model_file.OPSETS.stop
+constexpr std::string_view checksum_key = "hytas.sha256";  // hytas.model_card.CHECKSUM
+constexpr std::string_view card_format = "2";              // hytas.model_card.FORMAT
+constexpr std::int64_t most_patch_values = 1 << 24;        // hytas.model_card.MOST_PATCH_VALUES
+
+// Graphs.
+constexpr int most_depth = 4;                      // hytas.deploy.graph.MOST_DEPTH
+constexpr std::uint64_t most_values = 1ULL << 27;  // hytas.deploy.graph.MOST_VALUES
+constexpr std::uint64_t most_made = 1ULL << 20;    // hytas.deploy.graph.MOST_MADE
+constexpr std::size_t most_axes = 64;              // hytas.deploy.graph._MOST_AXES
+// Element type of a tensor, and the bytes of a value.
+constexpr std::array<Numbers, 12> element_bytes{{
+    {1, 4},
+    {2, 1},
+    {3, 1},
+    {4, 2},
+    {5, 2},
+    {6, 4},
+    {7, 8},
+    {9, 1},
+    {10, 2},
+    {11, 8},
+    {12, 4},
+    {13, 8},
+}};  // hytas.deploy.graph.ELEMENT_BYTES
+// Fields of a tensor that hold values by their type, and the fewest bytes that one takes there.
+constexpr std::array<Numbers, 5> typed_bytes{{
+    {4, 4},
+    {5, 1},
+    {7, 1},
+    {10, 8},
+    {11, 1},
+}};  // hytas.deploy.graph._TYPED
+// Operators that make as many values as an input says, and the number of that input.
+constexpr std::array<std::pair<std::string_view, std::size_t>, 6> makers{{
+    {"ConstantOfShape", 0},
+    {"Expand", 1},
+    {"Loop", 0},
+    {"Pad", 1},
+    {"Range", 1},
+    {"Tile", 1},
+}};  // hytas.deploy.graph._MAKERS
+constexpr std::string_view operators =
+    " Abs Add And ArgMax ArgMin AveragePool BatchNormalization Cast CastLike Clip Concat "
+    "Constant ConstantOfShape Conv DequantizeLinear Div DynamicQuantizeLinear Equal Erf Exp "
+    "Expand Flatten Gather GatherElements GatherND Gelu Gemm GlobalAveragePool Greater "
+    "GreaterOrEqual HardSigmoid HardSwish Identity InstanceNormalization IsInf IsNaN "
+    "LayerNormalization Less LessOrEqual Log LogSoftmax Loop MatMul MatMulInteger Max Min Mod "
+    "Mul Neg Not Or Pad Pow QuantizeLinear RMSNormalization Range Reciprocal ReduceL2 "
+    "ReduceMax ReduceMean ReduceMin ReduceSum ReduceSumSquare Relu Reshape Round Shape "
+    "Sigmoid Sign Slice Softmax Split Sqrt Squeeze Sub Sum Swish Tanh Tile Transpose "
+    "Unsqueeze Where ";  // hytas.deploy.graph.OPERATORS
+
+// Updates.
+constexpr std::string_view magic = "HYTASDELTA2\n";  // hytas.deploy.delta.MAGIC
+constexpr std::size_t digest_bytes = 32;             // hytas.deploy.delta.DIGEST
+constexpr std::size_t group = 256;                   // hytas.deploy.delta.GROUP
+constexpr std::uint64_t worst = 2;                   // hytas.deploy.delta._WORST
+
+// Values of a cube.
+constexpr std::int64_t most_rows = 16;      // hytas.data.patches.MOST_ROWS
+constexpr std::int64_t most_pixels = 4096;  // hytas.data.patches.MOST_PIXELS
+constexpr double farthest = 2.25;           // hytas.deploy.value_range.FARTHEST
+constexpr double nearest = 0.3;             // hytas.deploy.value_range.NEAREST
+constexpr double least_misfit = 0.15;       // hytas.data.preprocessing.LEAST_MISFIT
+constexpr double most_backward = 0.7;       // hytas.data.preprocessing.MOST_BACKWARD
+constexpr double least_spread = 1e-3;       // hytas.data.preprocessing.LEAST_SPREAD
+constexpr std::size_t least_ordered = 8;    // hytas.data.preprocessing.LEAST_ORDERED
+
+// Maps.
+constexpr std::int64_t most_radius = 64;      // hytas.deploy.smoothing.MOST_RADIUS
+constexpr double least_temperature = 0.01;    // hytas.deploy.smoothing.LEAST_TEMPERATURE
+constexpr double least_probability = 1e-30;   // hytas.deploy.unknown.LEAST_PROBABILITY
+constexpr std::int64_t largest_table = 4096;  // hytas.deploy.rasters._LARGEST_TABLE
+constexpr std::array shares{
+    0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5,
+};  // hytas.deploy.unknown.SHARES
+
+// Units of wavelengths in lower case, and without the s of a plural. Without a unit, values under
+// 100 are micrometres, as optical sensors measure up to 20.
+constexpr std::array<std::string_view, 17> length_units{
+    "",   "unknown",    "index",      "none",   "1",     "n/a",
+    "nm", "nanometer",  "nanometre",  "nano",   "um",    "µm",
+    "μm", "micrometer", "micrometre", "micron", "micro",
+};
+
+}  // namespace hytas::onboard

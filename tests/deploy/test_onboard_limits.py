@@ -1,0 +1,75 @@
+"""The tables of the C++ onboard program are those of the Python package."""
+
+import importlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from onboard_program import SOURCE
+
+from hytas.data.wavelengths import is_unit, nanometres
+
+TABLE = (SOURCE / "limits.hpp").read_text(encoding="utf-8")
+ENTRY = re.compile(r"^constexpr [^=]*?(\w+)\s*(?:=\s*|(?=\{))([^;]*?);\s*// (hytas[\w.]+)$", re.M)
+ENTRIES = {match[1]: (match[2], match[3]) for match in ENTRY.finditer(TABLE)}
+
+
+def value_of(text: str) -> Any:
+    """A number, a text, or a tuple; suffixes of C++ numbers go."""
+    text = re.sub(r"\b(\d+)(?:ULL|U)\b", r"\1", text.replace("'", "_") if '"' not in text else text)
+    text = re.sub(r'"\s+"', "", text)
+    return eval(text.replace("{", "(").replace("}", ")"))  # our own header
+
+
+def python_value(path: str) -> Any:
+    names = path.split(".")
+    for length in range(len(names) - 1, 0, -1):
+        try:
+            value = importlib.import_module(".".join(names[:length]))
+        except ModuleNotFoundError:
+            continue
+        for name in names[length:]:
+            value = getattr(value, name)
+        return value
+    raise AssertionError(path)
+
+
+def comparable(value: Any) -> Any:
+    """Tables as sorted pairs, bytes as text."""
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, Mapping):
+        return {comparable(key): item for key, item in value.items()}
+    return value
+
+
+@pytest.mark.parametrize("name", sorted(ENTRIES))
+def test_a_limit_is_that_of_python(name: str) -> None:
+    text, path = ENTRIES[name]
+    here, there = value_of(text), comparable(python_value(path))
+    if isinstance(there, frozenset):
+        assert set(here.split()) == {item.decode() for item in there}
+    elif isinstance(there, dict):
+        assert dict(here) == there
+    else:
+        assert here == there
+
+
+def test_every_limit_names_its_counterpart() -> None:
+    constants = set(re.findall(r"^constexpr [^={]*?(\w+)\s*[={]", TABLE, re.M))
+    assert constants - set(ENTRIES) == {"length_units"}
+
+
+def test_units_of_wavelengths() -> None:
+    """Those that the program takes are lengths that Python takes, or no unit."""
+    (listed,) = re.findall(r"length_units\{(.*?)\};", TABLE, re.DOTALL)
+    units = re.findall(r'"([^"]*)"', listed)
+    assert len(units) == 17
+    values = [450.0, 550.0, 700.0]
+    for unit in units:
+        scale = 1000 if unit.startswith(("u", "µ", "μ", "micro")) and unit != "unknown" else 1
+        found, _ = nanometres([value / scale for value in values], unit)
+        assert found is not None, unit
+        assert found == pytest.approx(values), unit
+        assert is_unit(unit) == (unit not in {"", "unknown", "index", "none", "1", "n/a"})

@@ -3,8 +3,7 @@
 from pathlib import Path
 from xml.etree.ElementTree import Element, ParseError
 
-from hytas.errors import InputError
-from hytas.errors import library
+from hytas.errors import InputError, library
 
 
 def read_xml(path: Path) -> Element:

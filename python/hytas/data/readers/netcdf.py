@@ -13,7 +13,7 @@ from hytas.data.data_array import grid_of
 from hytas.data.grid import Grid, wkt_of_epsg
 from hytas.data.limits import check_count
 from hytas.data.record import UNSCALED, Contents, Key, Variable, kind_of, plain
-from hytas.errors import library
+from hytas.errors import InputError, library
 from hytas.types import Array
 
 PACKED_NODATA = -9999.0

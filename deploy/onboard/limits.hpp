@@ -13,19 +13,19 @@ namespace hytas::onboard {
 using Numbers = std::pair<std::uint64_t, std::uint64_t>;
 
 // Model files.
-constexpr std::uint64_t most_bytes = 1ULL << 29;           // hytas.deploy.model_file.MOST_BYTES
-constexpr std::uint64_t most_fields = 1'000'000;           // hytas.deploy.protobuf.MOST_FIELDS
-constexpr std::uint64_t lowest_opset = 18;                 // hytas.deploy.model_file.OPSETS.start
-constexpr std::uint64_t next_opset = 25;                   // hytas.deploy.model_file.OPSETS.stop
+constexpr std::uint64_t most_bytes = 1ULL << 29;  // hytas.deploy.model_file.MOST_BYTES
+constexpr std::uint64_t most_fields = 1'000'000;
+constexpr std::uint64_t lowest_opset = 18;
+constexpr std::uint64_t next_opset = 25;
 constexpr std::string_view checksum_key = "hytas.sha256";  // hytas.model_card.CHECKSUM
 constexpr std::string_view card_format = "2";              // hytas.model_card.FORMAT
 constexpr std::int64_t most_patch_values = 1 << 24;        // hytas.model_card.MOST_PATCH_VALUES
 
 // Graphs.
-constexpr int most_depth = 4;                      // hytas.deploy.graph.MOST_DEPTH
-constexpr std::uint64_t most_values = 1ULL << 27;  // hytas.deploy.graph.MOST_VALUES
-constexpr std::uint64_t most_made = 1ULL << 20;    // hytas.deploy.graph.MOST_MADE
-constexpr std::size_t most_axes = 64;              // hytas.deploy.graph._MOST_AXES
+constexpr int most_depth = 4;
+constexpr std::uint64_t most_values = 1ULL << 27;
+constexpr std::uint64_t most_made = 1ULL << 20;
+constexpr std::size_t most_axes = 64;
 // Element type of a tensor, and the bytes of a value.
 constexpr std::array<Numbers, 12> element_bytes{{
     {1, 4},
@@ -40,7 +40,7 @@ constexpr std::array<Numbers, 12> element_bytes{{
     {11, 8},
     {12, 4},
     {13, 8},
-}};  // hytas.deploy.graph.ELEMENT_BYTES
+}};
 // Fields of a tensor that hold values by their type, and the fewest bytes that one takes there.
 constexpr std::array<Numbers, 5> typed_bytes{{
     {4, 4},
@@ -48,7 +48,7 @@ constexpr std::array<Numbers, 5> typed_bytes{{
     {7, 1},
     {10, 8},
     {11, 1},
-}};  // hytas.deploy.graph._TYPED
+}};
 // Operators that make as many values as an input says, and the number of that input.
 constexpr std::array<std::pair<std::string_view, std::size_t>, 6> makers{{
     {"ConstantOfShape", 0},
@@ -57,7 +57,7 @@ constexpr std::array<std::pair<std::string_view, std::size_t>, 6> makers{{
     {"Pad", 1},
     {"Range", 1},
     {"Tile", 1},
-}};  // hytas.deploy.graph._MAKERS
+}};
 constexpr std::string_view operators =
     " Abs Add And ArgMax ArgMin AveragePool BatchNormalization Cast CastLike Clip Concat "
     "Constant ConstantOfShape Conv DequantizeLinear Div DynamicQuantizeLinear Equal Erf Exp "
@@ -67,7 +67,7 @@ constexpr std::string_view operators =
     "Mul Neg Not Or Pad Pow QuantizeLinear RMSNormalization Range Reciprocal ReduceL2 "
     "ReduceMax ReduceMean ReduceMin ReduceSum ReduceSumSquare Relu Reshape Round Shape "
     "Sigmoid Sign Slice Softmax Split Sqrt Squeeze Sub Sum Swish Tanh Tile Transpose "
-    "Unsqueeze Where ";  // hytas.deploy.graph.OPERATORS
+    "Unsqueeze Where ";
 
 // Updates.
 constexpr std::string_view magic = "HYTASDELTA2\n";  // hytas.deploy.delta.MAGIC

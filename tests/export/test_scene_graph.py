@@ -26,8 +26,10 @@ from hytas.models import InputShape, Network, SensorModel, build_network
 from hytas.models.layers import attention_written_out
 
 PIECE = PIECES[0]
-_GRAPH = Path(__file__).parents[2] / "deploy" / "onboard" / "graph.cpp"
-ON_BOARD = re.findall(r'"(\w+)"', _GRAPH.read_text().partition("operators{")[2].partition("};")[0])
+_LIMITS = Path(__file__).parents[2] / "deploy" / "onboard" / "limits.hpp"
+ON_BOARD = " ".join(
+    re.findall(r'"([\w ]*)"', _LIMITS.read_text().partition("operators")[2].partition(";")[0])
+).split()
 """Operators that the program on board takes."""
 
 

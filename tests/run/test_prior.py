@@ -180,7 +180,7 @@ def test_factors_that_lose_held_out_pixels_are_not_taken(monkeypatch: pytest.Mon
         ),
         (replace(DRAWN, recipe=Recipe(class_weights=1.0)), True, "", "class_weights"),
         (DRAWN, True, "like chance", "not calibrated"),
-        (DRAWN, False, "", "no linear layer with a bias"),
+        (DRAWN, False, "", "the read-out has no bias"),
     ],
 )
 def test_the_shares_of_the_labels_are_kept(
@@ -290,7 +290,8 @@ def test_a_run_ships_the_adapted_network_and_says_so(
     states = [model.network.state_dict() for model in (kept, clean, other)]
     for name, value in states[1].items():
         assert torch.equal(value, states[2][name]), name
-        assert torch.equal(value, states[0][name]) == (name != "head.bias"), name
+        is_adapted = name in ("head.bias", "shift.bias")
+        assert torch.equal(value, states[0][name]) != is_adapted, name
     assert kept.training["class_prior"]["reason"] == "class_prior labels was asked for"
 
 

@@ -268,11 +268,7 @@ def test_a_race_needs_validation_pixels(tmp_path: Path) -> None:
 
 def test_a_small_network_is_preferred_among_those_that_race() -> None:
     scene = fixed_scene()
-    for changed in (
-        {"finalists": 1},
-        {"finalists": None, "validation_fraction": 0.0},
-        {"strategy": "supernet"},
-    ):
+    for changed in ({"finalists": 1}, {"finalists": None, "validation_fraction": 0.0}):
         context = prepare(replace(RACE, prefer="small", **changed), scene, CPU)
         with refuses("prefer", "small", "chooses among finalists whose sizes a race compares"):
             check_search(context)

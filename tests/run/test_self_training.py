@@ -292,7 +292,8 @@ def test_what_is_decided_is_done_and_written(
     weights = load_weights(tmp_path / "run" / "weights.safetensors").network.state_dict()
     assert any(not torch.equal(weights[k], v) for k, v in without.network.state_dict().items())
     # Temperature, and the accuracy beside reference methods, are of networks trained further.
-    records = [HeldOut.load(path) for path in RunFolder(tmp_path / "run").records]
+    members = outcome.metrics["mean"]["members"]
+    records = [HeldOut.load(path).mean(members) for path in RunFolder(tmp_path / "run").records]
     truth = np.concatenate([record.targets for record in records])
     before, after = (
         np.concatenate([record.final_logits(used)[0] for record in records])

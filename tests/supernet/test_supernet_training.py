@@ -55,6 +55,7 @@ def test_a_supernet_of_one_architecture_trains_as_a_network_alone() -> None:
         "band_stride": [2],
         "pooling": ["mean"],
         "fusion": ["no"],
+        "skip": ["none"],
         "embed_dim": [32],
         "band_depth": [1],
         "pixel_depth": [2],

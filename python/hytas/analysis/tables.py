@@ -16,7 +16,7 @@ from hytas.proxies.table import COMBINATIONS, PROXIES
 from hytas.spaces import PAPER_SPACE, space_of
 from hytas.spaces.architectures import genes_of_fields, one_width, read_gene
 from hytas.spaces.checks import PAPER_GENES, check_genes, check_listed
-from hytas.spaces.genes import gene_names
+from hytas.spaces.genes import gene_names, needed_genes
 from hytas.spaces.keys import architecture_key
 from hytas.spaces.shape import InputShape
 from hytas.types import Floats
@@ -318,7 +318,7 @@ def _genes_of(rows: Sequence[_Row]) -> list[str]:
     spaces = {space_of(row) for _, row in rows if row.get(SPACE)}
     if spaces <= {PAPER_SPACE}:
         return []
-    return list(dict.fromkeys(gene for space in sorted(spaces) for gene in gene_names(space)))
+    return list(dict.fromkeys(gene for space in sorted(spaces) for gene in needed_genes(space)))
 
 
 def _check_needed(
@@ -403,7 +403,8 @@ def _architecture(
 
 def _of_space(space: str, row: Mapping[str, str], columns: Mapping[str, str]) -> dict[str, Any]:
     """Return the architecture of a row of `hytas score`: values are JSON, except plain text."""
-    fields = {name: row[columns[name]] for name in gene_names(space)}
+    names = [name for name in gene_names(space) if name in columns]
+    fields = {name: row[columns[name]] for name in names}
     architecture = {"space": space, **genes_of_fields(space, fields)}
     check_listed(architecture, InputShape(bands=200, classes=2))
     return architecture

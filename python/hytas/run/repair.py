@@ -12,6 +12,7 @@ from hytas.run.folder import ARTEFACTS, RunFolder, read_json, write_json
 from hytas.run.progress import Report
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
+from hytas.spaces.names import network_of
 
 Faults = dict[Path, tuple[Artefact, str]]
 
@@ -126,7 +127,7 @@ def _restore(folder: RunFolder, path: Path) -> bool:
     try:
         model = load_weights(folder.weights)
         if path == folder.architecture:
-            chosen = _as_scored(folder, dict(model.card.architecture))
+            chosen = _as_scored(folder, network_of(model.card.architecture))
         else:
             chosen = {"preset": model.training["preset"], **_shorter_lengths(folder)}
     except (InputError, KeyError, TypeError, ValueError):

@@ -248,7 +248,7 @@ def further_config(start: str | Path) -> tuple[RunConfig, dict[str, Any]]:
     begun = Start.open(start)
     card, folder = begun.card, begun.folder
     before, _ = folder.read_config()
-    architecture = read_json(folder.architecture)
+    architecture = dict(card.architecture)
     preset = read_json(folder.recipe).get("preset") if folder.recipe.exists() else None
     config = RunConfig(
         space=before.space,

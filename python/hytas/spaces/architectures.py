@@ -8,7 +8,7 @@ from typing import Any
 from hytas.errors import InputError, reason_of
 from hytas.files import read_csv
 from hytas.spaces.checks import PAPER_GENES, check_genes
-from hytas.spaces.genes import gene_names, genes_only
+from hytas.spaces.genes import gene_names, genes_only, needed_genes
 from hytas.spaces.names import PAPER_SPACE, space_of
 
 JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
@@ -104,10 +104,12 @@ def genes_of_fields(space: str, row: Mapping[str, str]) -> dict[str, Any]:
     names = gene_names(space)
     if not names:
         raise InputError("space", space, "is not known to hytas")
-    if missing := [name for name in names if name not in row]:
+    if missing := [name for name in needed_genes(space) if name not in row]:
         raise InputError(missing[0], rule=f"is missing: a gene of {space}")
     genes: dict[str, Any] = {}
     for name in names:
+        if name not in row:
+            continue
         text = row[name].strip()
         try:
             genes[name] = json.loads(text)

@@ -8,7 +8,14 @@ from typing import Any
 
 from hytas._engine import Budget, Feasible, SearchSpace, builtin_space_text
 from hytas.errors import InputError, reason_of
-from hytas.spaces.names import FITS, LINEAR_SPACE, MEAN_WITH, linear_architecture, space_of
+from hytas.spaces.names import (
+    FITS,
+    LINEAR_SPACE,
+    MEAN_WITH,
+    linear_architecture,
+    network_of,
+    space_of,
+)
 from hytas.spaces.opening import builtin_space
 from hytas.spaces.shape import Shape
 
@@ -78,9 +85,9 @@ def shipped_costs(
     """
     linear = builtin_space(LINEAR_SPACE, tuple(shape.variables().items()))
     assert linear is not None
-    genes = {name: value for name, value in architecture.items() if name != MEAN_WITH}
+    genes = network_of(architecture)
     own = linear if space_of(genes) == LINEAR_SPACE else space
-    costs = dict(own.cost(genes))
+    costs = {name: value for name, value in own.cost(genes).items() if name in space.cost_names}
     fits = architecture.get(MEAN_WITH, ())
     for fit in fits:
         for name, value in linear.cost(linear_architecture(fit)).items():
@@ -98,6 +105,8 @@ def budget_of_network(budget: Budget, space: SearchSpace, shape: Shape) -> Budge
     costs = space.cost(network), shipped_costs({**network, MEAN_WITH: FITS}, space, shape)
     texts = []
     for name, lower, upper in budget.bounds:
+        if name not in space.cost_names:  # refused when the budget is used
+            return budget
         more = 0 if name in LARGEST else costs[1][name] - costs[0][name]
         timed = name.startswith("latency@")
         unit = "ns" if timed else "B" if space.cost_units[name] == "bytes" else ""

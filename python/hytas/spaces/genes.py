@@ -114,3 +114,11 @@ def _genes(space: str) -> dict[str, str | None]:
 def gene_names(space: str) -> list[str]:
     """Return the genes of a built-in space; none of another one."""
     return list(_genes(space))
+
+
+def needed_genes(space: str) -> list[str]:
+    """Return the genes that each architecture of a built-in space names; older ones lack others."""
+    if space not in builtin_spaces():
+        return []
+    genes = json.loads(builtin_space_text(space))["genes"]
+    return [gene["name"] for gene in genes if "absent" not in gene]

@@ -27,6 +27,11 @@ def space_of(architecture: Mapping[str, Any]) -> str:
     return str(architecture.get("space", PAPER_SPACE))
 
 
+def network_of(architecture: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the architecture of the network in a mean (`MEAN_WITH`), or of a network alone."""
+    return {name: value for name, value in architecture.items() if name != MEAN_WITH}
+
+
 def linear_architecture(fit: str) -> dict[str, Any]:
     """Return the architecture of the linear network with this fit, of `FITS`."""
     return {"space": LINEAR_SPACE, "fit": fit, "patch": 1}

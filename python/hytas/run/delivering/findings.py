@@ -65,7 +65,8 @@ def run_facts(
     if folder.onnx.exists() and architecture:
         card = DeployedModel.load(folder.onnx, "cpu", threads=1).card
     shape = shape or (None if card is None else shape_of(card))
-    layers, unknown = _layers(architecture, shape)
+    shipped = architecture if card is None or architecture is None else dict(card.architecture)
+    layers, unknown = _layers(shipped, shape)
     preset = str(read_json(folder.recipe).get("preset", "")) if folder.recipe.exists() else ""
     split = Split.load(folder.split) if folder.split.exists() else None
     ranking = config.ranking_of(split is not None and split.spatially_disjoint)

@@ -21,6 +21,7 @@ from hytas.run.final.self_training import self_train
 from hytas.run.final.tasks import complete_all
 from hytas.run.final.train import FinalTask, averaged, fit, with_members
 from hytas.run.folder import read_json
+from hytas.run.start import Scratch
 from hytas.run.weights import (
     CALIBRATION,
     CLASS_PRIOR,
@@ -31,7 +32,7 @@ from hytas.run.weights import (
     save_weights,
 )
 from hytas.spaces import parse_budget, space_of
-from hytas.spaces.names import FITS, LINEAR_SPACE
+from hytas.spaces.names import FITS, LINEAR_SPACE, MEAN_WITH, network_of
 from hytas.train import DivergedError
 from hytas.types import Pixels
 
@@ -90,8 +91,11 @@ def task_of(
     teacher = context.teacher
     if teacher is not None and not np.intersect1d(teacher.seen, held_out).size:
         labelled = replace(labelled, teacher=teacher)
+    architecture = read_json(run.folder.architecture)
+    if isinstance(context.origin, Scratch):  # of a mean, the linear networks are fitted afterwards
+        architecture = network_of(architecture)
     return FinalTask(
-        context.network(read_json(run.folder.architecture), recipe),
+        context.network(architecture, recipe),
         labelled,
         trained,
         watched,
@@ -188,6 +192,8 @@ def train_stage(run: Run) -> None:
         if task.self_trains:
             rounds = self_train(task, data.as_scene, run.report.line, run.report.epoch)
     architecture = read_json(run.folder.architecture)
+    if isinstance(context.origin, Scratch):
+        architecture = network_of(architecture)
     network, architecture = averaged(task.network, architecture, mean.members, data, task.trained)
     prior = adapt_prior(network, context, task.recipe, task.trained, records, decisions)
     if prior.used:
@@ -253,11 +259,11 @@ def decide_for(run: Run) -> tuple[MeanChoice, list[HeldOut], Decisions]:
 def _choose_mean(run: Run, records: Sequence[HeldOut], conditions: Conditions) -> MeanChoice:
     """Choose the networks that the model averages: the winner alone without linear networks."""
     context, architecture = run.context, read_json(run.folder.architecture)
-    if context.feasible is None or not context.mixes_linear:
-        why = (
-            "the architecture was given" if context.feasible is None else "no sample is a spectrum"
-        )
-        return MeanChoice((NETWORK,), reason=why)
+    if not context.mixes_linear:
+        return MeanChoice((NETWORK,), reason="the run has no linear networks")
+    if context.feasible is None or MEAN_WITH in architecture:
+        given = (NETWORK, *architecture.get(MEAN_WITH, ()))
+        return MeanChoice(given, reason="the architecture was given")
     own = architecture["fit"] if space_of(architecture) == LINEAR_SPACE else None
 
     def fits(members: Sequence[str]) -> bool:

@@ -61,8 +61,8 @@ def test_the_network_ships_alone_where_it_leads_beyond_chance() -> None:
     assert choice.describe().startswith("network alone; negative log likelihood of 600")
 
 
-def test_linear_networks_ship_where_they_lead_beyond_chance() -> None:
-    assert NETWORK not in chosen(record(600, 0.4, (0.95, 0.95))).members
+def test_linear_networks_never_ship_without_the_network() -> None:
+    assert chosen(record(600, 0.4, (0.95, 0.95))).members == (NETWORK, *FITS)
 
 
 def test_members_that_do_not_fit_the_budget_are_left_out() -> None:

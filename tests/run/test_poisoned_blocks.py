@@ -49,7 +49,7 @@ def made(config: RunConfig, scene: Scene, out: Path) -> dict[str, Any]:
 def test_labels_of_test_pixels_change_nothing_in_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = replace(RACE, split="blocks", train_per_class=60, finalists=4, prefer="small")
+    asked = replace(RACE, split="blocks", train_per_class=60, finalists=4)
     asked, scene = asked.with_epochs(2), fields(0.8)
     split = prepare(asked, scene, CPU).data.split
     poisoned = scene.labels.copy()

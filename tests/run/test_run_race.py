@@ -180,7 +180,6 @@ def test_known_architectures_race_whatever_their_score(tmp_path: Path) -> None:
     evaluations, trainings = kept(tmp_path / "run")
     linear = {item.id for item in evaluations if item.architecture["space"] == "linear"}
     raced = {training.id for training in trainings} - linear
-    assert len(linear) == 2
     assert {item.id for item in evaluations if item.architecture in known} >= raced
     assert len(raced) == 2
 

@@ -19,7 +19,9 @@ from hytas.tensors import read_tensors, write_tensors
 from hytas.train import ALONE, Epoch, Processes, Weights, open_processes
 
 # The last batch of an epoch has one pixel: one of two processes has none of its own.
-SHARED = replace(RECIPE, epochs=3, batch_size=23, dropout=0.1, drop_path=0.2, class_weights=0.5)
+SHARED = replace(
+    RECIPE, epochs=3, batch_size=23, dropout=0.1, drop_path=0.2, class_weights=0.5, patience=1.0
+)
 SANDWICH = SupernetSettings("sandwich")
 
 

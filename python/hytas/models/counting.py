@@ -9,10 +9,12 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from hytas.models.blocks import Block, MixerBlock
 from hytas.models.layers import PixelEmbedding, SpectralEmbedding
+from hytas.models.linear import MeanNetwork
 from hytas.models.network import Network
 from hytas.models.streams import TokenStream
 from hytas.models.table import build_network, count_parameters
 from hytas.spaces.costs import LayerCost
+from hytas.spaces.names import TITLES
 from hytas.spaces.shape import Shape
 
 
@@ -33,6 +35,16 @@ def counted_layers(architecture: Mapping[str, Any], shape: Shape) -> list[LayerC
     """
     with torch.device("meta"):
         network = build_network(architecture, shape).eval()
+    if not isinstance(network, MeanNetwork):
+        return _layers_of(network, shape)
+    layers = _layers_of(network.network, shape)
+    for fit, head in zip(network.linear, network.heads, strict=True):
+        macs = head.in_features * head.out_features
+        layers.append(LayerCost(fit, "", TITLES[fit], count_parameters(head), macs))
+    return [*layers, LayerCost("shift", "", "shift of each class", len(network.shift.bias), 0)]
+
+
+def _layers_of(network: nn.Module, shape: Shape) -> list[LayerCost]:
     streams = network.token_streams if isinstance(network, Network) else {}
     for stream in streams.values():
         stream.observer = lambda _: None  # so that its last layer computes all tokens

@@ -284,6 +284,12 @@ class MeanNetwork(Network):
         self.repeatable = as_network(network, "mean").repeatable
 
     @property
+    def readouts(self) -> tuple[str, ...]:
+        """Those of the network and of the mean, not the linear networks."""
+        own = as_network(self.network, "mean").readouts
+        return (self.readout, *(f"network.{name}" for name in own))
+
+    @property
     def heads(self) -> list[nn.Linear]:
         """The matrices of the linear networks."""
         return [one.head for one in self.linear.values() if isinstance(one, LinearNetwork)]

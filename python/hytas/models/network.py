@@ -42,6 +42,12 @@ class Network(nn.Module):
 
     readout = "head"
     """Name of the layer that gives the logits."""
+
+    @property
+    def readouts(self) -> tuple[str, ...]:
+        """Names of all layers that give logits, also inside a mean."""
+        return (self.readout,)
+
     repeatable = False
     """Whether a pass always runs the same operations of torch on its device, so that a GPU may
     replay the pass. A class that neither draws nor decides in Python sets it to True, and so does
@@ -99,11 +105,11 @@ def small_parameters(network: nn.Module) -> set[str]:
 
     To fine-tune these alone changes few weights (BitFit, Zaken et al., ACL 2022).
     """
-    readout = as_network(network, "small parameters").readout
+    readouts = as_network(network, "small parameters").readouts
     return {
         name
         for name, parameter in network.named_parameters()
-        if parameter.ndim <= 1 or name.startswith(f"{readout}.")
+        if parameter.ndim <= 1 or name.startswith(tuple(f"{readout}." for readout in readouts))
     }
 
 

@@ -15,7 +15,7 @@ from hytas.run.context import Run, RunContext, open_run
 from hytas.run.delivering.comparing import begin_tests
 from hytas.run.delivering.control import check_control, note_of_evolved
 from hytas.run.delivering.files import further_formats
-from hytas.run.final.train import with_members
+from hytas.run.final.members import with_members
 from hytas.run.folder import ARTEFACTS, read_json, write_json
 from hytas.run.progress import SILENT, Report
 from hytas.run.repair import check_trained

@@ -8,6 +8,8 @@ from hytas.errors import InputError
 from hytas.run.folder import RunFolder
 from hytas.run.times import run_cost
 from hytas.search import EvaluationStore
+from hytas.spaces import space_of
+from hytas.spaces.names import LINEAR_SPACE
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,11 @@ class RunRecords:
     def candidates(self) -> list[dict[str, Any]]:
         """Return a row for each scored candidate: genes, costs, scores by proxy, seconds."""
         with EvaluationStore(RunFolder(self.folder).evaluations, read_only=True) as store:
-            items = store.evaluations()
+            items = [
+                item
+                for item in store.evaluations()
+                if item.id >= 0 or space_of(item.architecture) != LINEAR_SPACE
+            ]
         return [
             {
                 "id": item.id,

@@ -142,7 +142,9 @@ def _solve(
 
 def _begin_skip(network: nn.Module, training: LabelledPixels, device: torch.device) -> None:
     """Start the linear skip of a new network from the training pixels, if it has one."""
-    skip = network.linear_skip if isinstance(network, Network) and network.fresh else None
+    if not (isinstance(network, Network) and network.fresh):
+        return
+    skip = network.linear_skip
     if isinstance(skip, LinearSkip):
         patches, targets = _seen(network, training, device)
         begin_skip(skip, getattr(network, network.readout), centre_of(patches), targets)

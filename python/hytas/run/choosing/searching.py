@@ -58,10 +58,11 @@ Ranks = Callable[[Sequence[Evaluation]], NDArray[np.float64]]
 
 def check_search(context: RunContext) -> None:
     """Refuse, before any work, a race that cannot be done after the search."""
-    if context.config.trained_front and finalist_count(context) == 1:
+    races = finalist_count(context) > 1
+    if context.config.trained_front and not races:
         rule = "accuracy is that of finalists which race, and there is no race"
         raise InputError("pareto", context.config.pareto, rule)
-    if context.config.prefer == "small" and finalist_count(context) == 1:
+    if context.config.prefer == "small" and not races:
         rule = "chooses among finalists whose sizes a race compares, and there is no such race"
         raise InputError("prefer", "small", rule, "leave it out")
     known_architectures(context)
@@ -302,7 +303,7 @@ def linear_networks(context: RunContext) -> list[Evaluation]:
     for number, fit in enumerate(FITS):
         architecture = linear_architecture(fit)
         costs = context.costs(architecture)
-        if all(costs.get(name, most) <= most for name, _, most in bounds):
+        if all(least <= costs.get(name, least) <= most for name, least, most in bounds):
             proxies = list(map(str, parse_proxies(context.config.proxy)))
             reasons = dict.fromkeys(proxies, "a linear network is fitted, not scored")
             scores = dict.fromkeys(proxies, math.nan)

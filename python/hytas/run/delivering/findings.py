@@ -32,6 +32,7 @@ from hytas.report import Candidates, Finalist, Pixels, RunFacts, Samples, Sectio
 from hytas.report.explained import explained_section
 from hytas.run.config import RunConfig
 from hytas.run.delivering.control import note_of_evolved
+from hytas.run.final.members import with_members
 from hytas.run.folder import WHERE, RunFolder, read_json
 from hytas.run.pace import FINAL, shortened
 from hytas.run.times import all_times, run_cost
@@ -65,7 +66,9 @@ def run_facts(
     if folder.onnx.exists() and architecture:
         card = DeployedModel.load(folder.onnx, "cpu", threads=1).card
     shape = shape or (None if card is None else shape_of(card))
-    shipped = architecture if card is None or architecture is None else dict(card.architecture)
+    shipped = architecture
+    if architecture is not None and metrics is not None and (mean := metrics.get("mean")):
+        shipped = with_members(architecture, mean["members"])
     layers, unknown = _layers(shipped, shape)
     preset = str(read_json(folder.recipe).get("preset", "")) if folder.recipe.exists() else ""
     split = Split.load(folder.split) if folder.split.exists() else None

@@ -1,13 +1,14 @@
-"""Decide which networks the model averages: the winner, linear networks, or several of them.
+"""Decide which networks the model averages: the winner, and linear networks with it.
 
 With few labels, held-out pixels cannot tell whether a network or a linear one is better elsewhere,
 and the mean of both is nearly as good as the better one. So the mean ships unless held-out pixels
-favour fewer networks by more than chance. It is a pure function of records, as all decisions are
-(`hytas.run.final.decide`).
+favour the winner alone by more than chance. They are too few to choose a linear network alone.
+It is a pure function of records, as all decisions are (`hytas.run.final.decide`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +18,14 @@ from hytas.results import NETWORK, MeanChoice
 from hytas.run.final.decide import (
     LEAST_PIXELS,
     Conditions,
-    calibrate,
+    Maps,
     choose_smoothing,
     maps_of,
     probabilities,
 )
 from hytas.run.final.held_out import HeldOut
+from hytas.spaces.names import FITS, MEAN_WITH, linear_architecture
+from hytas.temperature import fit_temperature
 from hytas.types import Smoother
 
 CHANCE = 2.0
@@ -56,41 +59,59 @@ def choose_members(
         for members in combinations(everything, count)
         if members == (NETWORK,) or fits(members)
     ]
-    losses = {members: _losses(records, members, smoother, conditions) for members in groups}
-    best = groups[0]
-    lead = 0.0
-    for members in groups[1:]:
-        gain = losses[groups[0]] - losses[members]
-        deviation = float(gain.std()) / len(gain) ** 0.5
-        if (errors := float(gain.mean()) / max(deviation, 1e-12)) > max(lead, CHANCE):
-            best, lead = members, errors
+    parts = [_maps(records, (member,), smoother) for member in everything]
+    losses = {
+        members: _losses(
+            _mean([parts[everything.index(member)] for member in members]), smoother, conditions
+        )
+        for members in groups
+    }
+    best, alone = groups[0], (NETWORK,)
+    gain = losses[best] - losses[alone]
+    if gain.mean() > CHANCE * gain.std() / len(gain) ** 0.5:
+        best = alone
     means = {"+".join(members): float(values.mean()) for members, values in losses.items()}
     return MeanChoice(best, len(losses[best]), means)
 
 
-def _losses(
-    records: Sequence[HeldOut],
-    members: Sequence[str],
-    smoother: Smoother | None,
-    conditions: Conditions,
-) -> NDArray[np.float64]:
-    """Return the negative log likelihood (n,) of held-out pixels in the map that would ship."""
+def with_members(architecture: Mapping[str, Any], members: Sequence[str]) -> dict[str, Any]:
+    """Return the architecture of the mean of some networks.
+
+    Args:
+        architecture: of the member "network".
+        members: "network", or names in `FITS`, or both.
+    """
+    linear = [fit for fit in FITS if fit in members]
+    if NETWORK not in members:
+        architecture = linear_architecture(linear.pop(0))
+    return {**architecture, **({MEAN_WITH: linear} if linear else {})}
+
+
+def _maps(records: Sequence[HeldOut], members: Sequence[str], smoother: Smoother | None) -> Maps:
+    """Return the probabilities of held-out pixels by one network; of a table both maps are raw."""
     records = [record.mean(members) for record in records]
-    temperature = calibrate(records, False, conditions).temperature
-    if smoother is None:
-        targets = np.concatenate([record.targets for record in records])
-        logits = np.concatenate([record.logits for record in records])
-        chances = probabilities(logits, temperature).astype(np.float64)
-    else:
-        maps = maps_of(records, False, smoother, temperature)
-        choice = choose_smoothing(conditions.smooth, maps, conditions.kept_smoothing)
-        targets = maps.targets
-        chances = (
-            maps.at(choice.temperature)
-            if choice.method == "guided"
-            else maps.raw.astype(np.float64)
-        )
-    losses: NDArray[np.float64] = -np.log(
-        np.maximum(chances[np.arange(len(targets)), targets], LEAST_PROBABILITY), dtype=np.float64
+    if smoother is not None:
+        return maps_of(records, False, smoother, 1.0)
+    logits = np.concatenate([record.logits for record in records])
+    chances = probabilities(logits, 1.0)
+    return Maps(np.concatenate([record.targets for record in records]), chances, chances)
+
+
+def _mean(parts: Sequence[Maps]) -> Maps:
+    """Return the mean of maps: the filter of a mean is the mean of the filtered ones."""
+    raw, smoothed = (
+        np.mean([getattr(part, name) for part in parts], axis=0) for name in ("raw", "smoothed")
     )
-    return losses
+    return Maps(parts[0].targets, raw, smoothed)
+
+
+def _losses(maps: Maps, smoother: Smoother | None, conditions: Conditions) -> NDArray[np.float64]:
+    """Return the negative log likelihood (n,) of the map that would ship, calibrated."""
+    values = np.log(np.maximum(maps.raw, LEAST_PROBABILITY))
+    maps = maps._replace(raw=probabilities(values, fit_temperature(values, maps.targets)))
+    chances = maps.raw.astype(np.float64)
+    if smoother is not None:
+        choice = choose_smoothing(conditions.smooth, maps, conditions.kept_smoothing)
+        chances = maps.at(choice.temperature) if choice.method == "guided" else chances
+    true = chances[np.arange(len(maps.targets)), maps.targets]
+    return np.asarray(-np.log(np.maximum(true, LEAST_PROBABILITY)), np.float64)

@@ -15,11 +15,11 @@ from hytas.results import NETWORK, MeanChoice
 from hytas.run.context import Run, RunContext
 from hytas.run.final.decide import LEAST_PIXELS, Conditions, Decisions, decide
 from hytas.run.final.held_out import HeldOut
-from hytas.run.final.members import choose_members
+from hytas.run.final.members import choose_members, with_members
 from hytas.run.final.prior import adapt_prior, shifted, smoothing_with
 from hytas.run.final.self_training import self_train
 from hytas.run.final.tasks import complete_all
-from hytas.run.final.train import FinalTask, averaged, fit, with_members
+from hytas.run.final.train import FinalTask, averaged, fit
 from hytas.run.folder import read_json
 from hytas.run.start import Scratch
 from hytas.run.weights import (

@@ -17,6 +17,7 @@ from hytas.models import build_network
 from hytas.models.linear import MeanNetwork
 from hytas.results import NETWORK
 from hytas.run.final.held_out import HeldOut
+from hytas.run.final.members import with_members
 from hytas.run.prepared import PreparedData
 from hytas.spaces.names import FITS, MEAN_WITH, linear_architecture
 from hytas.tensors import read_facts, read_tensors
@@ -182,19 +183,6 @@ def hold_out(
     )
 
 
-def with_members(architecture: Mapping[str, Any], members: Sequence[str]) -> dict[str, Any]:
-    """Return the architecture of the mean of some networks.
-
-    Args:
-        architecture: of the member "network".
-        members: "network", or names in `FITS`, or both.
-    """
-    linear = [fit for fit in FITS if fit in members]
-    if NETWORK not in members:
-        architecture = linear_architecture(linear.pop(0))
-    return {**architecture, **({MEAN_WITH: linear} if linear else {})}
-
-
 def averaged(
     network: nn.Module,
     architecture: Mapping[str, Any],
@@ -208,6 +196,8 @@ def averaged(
         members: of the mean (`with_members`).
         trained: labelled pixels that the linear networks are fitted to.
     """
+    if tuple(members) == (NETWORK,):
+        return network, dict(architecture)
     mean = with_members(architecture, members)
     if NETWORK not in members:
         network = fit_linear(data, trained, mean["fit"])

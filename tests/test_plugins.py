@@ -311,7 +311,7 @@ def config_of(path: Path, **settings: object) -> RunConfig:
 def test_a_run_goes_on_with_its_plug_in_and_with_no_other(tmp_path: Path) -> None:
     path, scene = written(tmp_path, NETWORK, SCORES, ANNEALER), synthetic_scene()
     out = tmp_path / "run"
-    done = run_pipeline(config_of(path), scene, out, references=False, workers=1)
+    run_pipeline(config_of(path), scene, out, references=False, workers=1)
     assert {row["space"] for row in read_run(out).candidates()} == {"my-mlp"}
 
     path.write_text(path.read_text().replace("0.9", "0.8"))

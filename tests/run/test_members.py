@@ -67,6 +67,8 @@ def test_linear_networks_never_ship_without_the_network() -> None:
 
 def test_members_that_do_not_fit_the_budget_are_left_out() -> None:
     assert chosen(record(60, 0.7, (0.7, 0.7)), lambda _: False).members == (NETWORK,)
+    without = chosen(record(60, 0.7, (0.7, 0.7)), lambda members: NETWORK not in members)
+    assert without.members == (NETWORK,)
     assert chosen(record(60, 0.7, (0.7, 0.7)), lambda members: len(members) < 3).members == (
         NETWORK,
         "lda",

@@ -66,7 +66,7 @@ def choose_members(
         )
         for members in groups
     }
-    best, alone = groups[0], (NETWORK,)
+    best, alone = next(members for members in groups if NETWORK in members), (NETWORK,)
     gain = losses[best] - losses[alone]
     if gain.mean() > CHANCE * gain.std() / len(gain) ** 0.5:
         best = alone

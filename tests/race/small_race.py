@@ -2,19 +2,26 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hytas.race import RaceTask, RungResult, rung_results
+import hytas.race
+from hytas.race import RacePlan, Racer, RaceTask, RungResult, rung_results
+from hytas.race.plan import Batch, RungRanks, Winner
 from hytas.search import Evaluation, EvaluationStore, Training
+from hytas.store import Store
 from hytas.train import LabelledPixels, Recipe, recipes_of
+from hytas.train.fit import Fit
+from hytas.types import Pixels
 
 CLASSES, PIXELS = 3, 90
+CPU = torch.device("cpu")
 RECIPE = Recipe(epochs=0, batch_size=16, whitened=False)
 
 Build = Callable[[Mapping[str, Any], Recipe], nn.Module]
@@ -37,12 +44,43 @@ def build(architecture: Mapping[str, Any], _: Recipe = RECIPE) -> nn.Module:
     return Small(architecture["embed_dim"])
 
 
+@dataclass(frozen=True)
+class SmallSource:
+    """What the fits of a small race read; all pixels are in memory."""
+
+    build: Build
+    known: LabelledPixels
+    digest: str = "small"
+    device: torch.device = CPU
+    one_thread: bool = True
+    reads_all: bool = True
+
+    def network(self, fit: Fit) -> nn.Module:
+        return self.build(fit.architecture, fit.recipe)
+
+    def labelled(self, pixels: Pixels) -> LabelledPixels:
+        return self.known.subset(pixels)
+
+    def training(self, fit: Fit, network: nn.Module) -> LabelledPixels:
+        return self.labelled(fit.trained)
+
+    def unlabelled(self, pixels: Pixels) -> LabelledPixels:
+        return self.labelled(pixels)
+
+    @property
+    def patch_bytes(self) -> int:
+        return self.known.patch_bytes
+
+    def packed(self) -> Self:
+        return self._packed
+
+    @cached_property
+    def _packed(self) -> Self:
+        return replace(self, known=self.known.in_memory())
+
+
 def race_task(
-    folds: int = 1,
-    build: Build = build,
-    epochs: int = 0,
-    recipes: Sequence[str] = ("plain",),
-    folder: Path | None = None,
+    folds: int = 1, build: Build = build, epochs: int = 0, recipes: Sequence[str] = ("plain",)
 ) -> RaceTask:
     """Three classes of 4 bands that overlap; a third of the pixels validates, others in turn."""
     generator = np.random.default_rng(1)
@@ -53,7 +91,37 @@ def race_task(
     labelled = LabelledPixels(lambda chosen: patches[chosen], pixels, targets, CLASSES)
     parts = [(pixels[pixels % 4 != fold], pixels[pixels % 4 == fold]) for fold in range(folds)]
     named = recipes_of(replace(RECIPE, epochs=epochs), ",".join(recipes))
-    return RaceTask(build, labelled, parts, named, 0, torch.device("cpu"), folder)
+    return RaceTask(Store(Path(), SmallSource(build, labelled)), parts, named, 0, labels=PIXELS)
+
+
+def race(task: RaceTask, ranked: Sequence[Evaluation], store: EvaluationStore, **asked) -> Racer:
+    """Hold a race whose fits lie next to a store."""
+    fits = Store(store.path.with_suffix(".fits"), task.fits.source)
+    return hytas.race.race(replace(task, fits=fits), ranked, store, **asked)
+
+
+def replay(
+    task: RaceTask,
+    ranked: Sequence[Evaluation],
+    store: EvaluationStore,
+    finalists: int = 5,
+    steps: int = 3,
+    over: bool = False,
+    known: Sequence[Mapping[str, Any]] = (),
+) -> tuple[Racer, list[RungRanks]]:
+    """Return the winner of a race whose trainings are in a store, and the ranks of its rungs."""
+    results = {((t.id, t.recipe), t.steps, t.fold): t for t in store.trainings()}
+    votes = store.votes()
+    walk = RacePlan(task, ranked, votes, finalists=finalists, steps=steps, known=known).walk()
+    ranks, step = [], next(walk)
+    while not isinstance(step, Winner):
+        if isinstance(step, RungRanks):
+            ranks.append(step)
+        if isinstance(step, Batch) and not over:
+            assert all(one.key in results for one in step.trials)
+        step = walk.send((results, over))
+    assert step.racer is not None
+    return step.racer, ranks
 
 
 def ranked(count: int) -> list[Evaluation]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from small_race import PIXELS, figures, race_task, ranked, without_time
+from small_race import PIXELS, figures, race, race_task, ranked, replay
 
 from hytas.race import (
     DEFAULT_RANKING,
@@ -12,12 +12,10 @@ from hytas.race import (
     Racer,
     RaceScore,
     RaceTask,
-    RungEnd,
     RungResult,
     best_first,
     consensus,
     joined_late,
-    race,
     race_scores,
 )
 from hytas.race.consensus import agreements, count_votes, is_behind, weights_of
@@ -31,7 +29,6 @@ from hytas.search import (
     pack_flags,
     unpack_classes,
 )
-from hytas.train import LabelledPixels
 
 USUAL = RANKINGS[DEFAULT_RANKING]
 A, B, C, D = ((number, "plain") for number in range(4))
@@ -201,16 +198,9 @@ def test_the_best_racers_decide_whether_a_method_votes() -> None:
         assert race_scores(rungs, USUAL, votes)[A].agreement == agreed
 
 
-def voting(targets: int = 0, count: int = PIXELS) -> RaceTask:
+def voting() -> RaceTask:
     """A race whose racers also classify its pixels as if they had no label."""
-    task = race_task()
-    labelled = task.labelled
-    return replace(
-        task,
-        unlabelled=LabelledPixels(
-            labelled.patches, np.arange(count), np.full(count, targets), labelled.classes
-        ),
-    )
+    return replace(race_task(), unlabelled=np.arange(PIXELS))
 
 
 def test_ballots_in_the_store_change_what_is_ahead(store: EvaluationStore) -> None:
@@ -260,18 +250,10 @@ def test_single_spectra_that_join_late_win_if_pixels_and_vote_are_for_them(
             store.add_training(
                 Training(one.id, "plain", steps, 0, 30, own, 0.0, "", said_all, right)
             )
-    rows: list[RungEnd] = []
-    winner = race(
-        voting(),
-        [*finalists[:2], late],
-        store,
-        finalists=2,
-        known=[one.architecture for one in finalists[:2]],
-        steps=3,
-        workers=1,
-        on_rung=rows.append,
-    )
-    assert late in [row.racer.finalist for row in rows[-1].rows]
+    known = [one.architecture for one in finalists[:2]]
+    racing = [*finalists[:2], late]
+    winner, ranks = replay(voting(), racing, store, finalists=2, known=known)
+    assert late in [one.finalist for one in ranks[-1].racers]
     assert winner.finalist is (late if wins else finalists[0])
 
 
@@ -297,12 +279,3 @@ def test_a_race_stores_predictions_and_names_the_leader(
     ahead = [line for line in told if line.startswith("  ahead: ")]
     assert len(ahead) == len({item.steps for item in store.trainings()})
     assert "agrees with the vote at " in ahead[0]
-
-
-def test_the_targets_of_pixels_without_a_label_decide_nothing(store: EvaluationStore) -> None:
-    winners = []
-    for targets in (0, 2):
-        with EvaluationStore(store.path.with_name(f"{targets}.sqlite")) as own:
-            winners.append(race(voting(targets), ranked(4), own, finalists=4, steps=3, workers=1))
-            winners.append(without_time(own))
-    assert winners[:2] == winners[2:]

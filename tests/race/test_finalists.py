@@ -118,7 +118,7 @@ def test_with_few_labels_finalists_are_of_all_kinds_and_sizes(
     ]
     sizes = size_classes([one.costs["params"] for one in ranked])
     few = race_task()
-    voting = replace(few, unlabelled=few.labelled)
+    voting = replace(few, unlabelled=few.folds[0][1])
     alike = choose_finalists(few, ranked, 8)
     assert np.bincount([sizes[one.id] for one in alike]).tolist() == [2, 2, 2, 2]
     assert choose_finalists(voting, ranked, 8) == diverse(ranked, 8)

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from small_race import race_task, ranked
+from small_race import race, race_task, ranked
 
-from hytas.race import RungEnd, race
+from hytas.race import RungEnd
 from hytas.race.front import FRONT_FINALISTS, front_order, hypervolume, non_dominated
 from hytas.search import EvaluationStore
 

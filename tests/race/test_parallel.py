@@ -7,11 +7,10 @@ from multiprocessing import active_children, get_context
 from typing import TypeVar
 
 import pytest
-from small_race import Small, race_task, ranked, without_time
+from small_race import Small, race, race_task, ranked, without_time
 from torch import Tensor
 
 from hytas.errors import InputError
-from hytas.race import race
 from hytas.search import EvaluationStore
 from hytas.workers import OneByOne, Shared
 
@@ -58,7 +57,7 @@ def test_any_executor_will_do_and_stays_open(tmp_path, store: EvaluationStore) -
 class Sharing(OneByOne):
     """Counts the values that are shared."""
 
-    shared = 0
+    shared, elsewhere = 0, True
 
     def share(self, value: T) -> Shared[T]:
         self.shared += 1
@@ -80,5 +79,4 @@ def test_threads_are_refused(store: EvaluationStore) -> None:
 
 
 def test_what_is_sent_are_the_patches_of_all_pixels() -> None:
-    labelled = race_task().labelled
-    assert labelled.patch_bytes == 90 * 3 * 3 * 4 * 4
+    assert race_task().fits.source.patch_bytes == 90 * 3 * 3 * 4 * 4

@@ -9,7 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small_race import Counting, Small, build, figures, race_task, ranked, results, without_time
+from small_race import (
+    Counting,
+    Small,
+    build,
+    figures,
+    race,
+    race_task,
+    ranked,
+    replay,
+    results,
+    without_time,
+)
 from torch import Tensor, nn
 
 from hytas.errors import InputError
@@ -18,10 +29,8 @@ from hytas.race import (
     DEFAULT_RANKING,
     RANKINGS,
     RaceProgress,
-    RaceTask,
     Rung,
     RungEnd,
-    race,
     race_scores,
     results_by_racer,
     size_rows,
@@ -73,7 +82,7 @@ def test_a_rung_counts_by_its_length(
     reached: dict[int, tuple[float, ...]], winner: int, store: EvaluationStore
 ) -> None:
     keep(store, reached)
-    assert race(trains_nothing(), ranked(5), store, **FIVE).finalist == ranked(5)[winner]
+    assert replay(race_task(), ranked(5), store)[0].finalist == ranked(5)[winner]
 
 
 def test_the_last_rung_is_no_longer_than_the_final_training(store: EvaluationStore) -> None:
@@ -113,23 +122,16 @@ def keep_sized(
     return finalists
 
 
-def trains_nothing(folds: int = 1) -> RaceTask:
-    def refuse(*_: object) -> nn.Module:
-        pytest.fail("a network was built")
-
-    return race_task(folds, refuse)
-
-
 def test_a_ranking_is_a_function_and_a_line(
     store: EvaluationStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(RANKINGS, "wildest", lambda figures: -figures["accuracy"])
     keep(store, {3: (0.5, 0.9, 0.8, 0.2, 0.1), 6: (0.5, 0.9, 0.8, 0.2, 0.1)})
-    assert race(trains_nothing(), ranked(5), store, **FIVE).finalist == ranked(5)[1]
-    by_wildest = replace(trains_nothing(), ranking="wildest")
-    assert race(by_wildest, ranked(5), store, **FIVE).finalist == ranked(5)[4]
+    assert replay(race_task(), ranked(5), store)[0].finalist == ranked(5)[1]
+    by_wildest = replace(race_task(), ranking="wildest")
+    assert replay(by_wildest, ranked(5), store)[0].finalist == ranked(5)[4]
     with pytest.raises(InputError, match=r"ranking=.best.: must be one of .*, wild"):
-        race(replace(trains_nothing(), ranking="best"), ranked(5), store, **FIVE)
+        race(replace(race_task(), ranking="best"), ranked(5), store, **FIVE)
 
 
 def test_rungs_of_many_finalists_take_as_few_folds_as_they_need(
@@ -144,8 +146,7 @@ def test_rungs_of_many_finalists_take_as_few_folds_as_they_need(
         assert race_task(4).folds_of(Rung(3, 3, 3)) == 4
     monkeypatch.setattr(task, "ENOUGH_PIXELS", held[0] + 1)
     told: list[str] = []
-    folder = tmp_path / "race"
-    race(race_task(4, epochs=2, folder=folder), ranked(7), store, notify=told.append, **FIVE)
+    race(race_task(4, epochs=2), ranked(7), store, notify=told.append, **FIVE)
     trained = {(item.steps, item.fold) for item in store.trainings()}
     early, *late = sorted({steps for steps, _ in trained})
     assert trained == {(early, fold) for fold in range(2)} | {
@@ -181,7 +182,7 @@ def test_a_race_that_was_stopped_trains_nothing_twice(
     with EvaluationStore(tmp_path / "whole.sqlite") as other:
         assert race(race_task(folds), ranked(5), other, **FIVE) == resumed
         assert without_time(other) == without_time(store)
-    assert race(trains_nothing(folds), ranked(5), store, **FIVE) == resumed
+    assert replay(race_task(folds), ranked(5), store)[0] == resumed
 
 
 class Diverging(Small):
@@ -222,7 +223,7 @@ def test_a_finalist_whose_training_fails_is_out(folds: int, store: EvaluationSto
     assert all("diverged" in item.reason and not item.figures for item in failed.values())
     assert not set(failed) & {item.key[0] for item in results(store) if item.steps == 6}
     # What failed is in the store, too.
-    assert race(trains_nothing(folds), ranked(5), store, **FIVE) == winner
+    assert replay(race_task(folds), ranked(5), store)[0] == winner
 
 
 def test_where_all_of_a_rung_fail_the_next_take_their_place(store: EvaluationStore) -> None:
@@ -256,7 +257,7 @@ def test_a_finalist_that_memory_is_short_for_is_out_and_may_try_again(
 class Beside(OneByOne):
     """Workers that share the memory of this machine."""
 
-    shares_memory = True
+    shares_memory = elsewhere = True
 
 
 def test_what_lacks_memory_beside_others_is_trained_again_alone(
@@ -369,23 +370,21 @@ def test_a_recipe_that_makes_no_difference_to_a_network_does_not_race() -> None:
 
 
 def test_a_rung_goes_on_where_the_one_before_ended(store: EvaluationStore, tmp_path: Path) -> None:
-    """With checkpoints between the rungs, without, and with a damaged one: the same figures."""
+    """With the weights of the rung before, and with damaged ones: the same figures."""
     whole = race(race_task(epochs=4), ranked(5), store, **FIVE)
-    folder = tmp_path / "race"
     seen: list[int] = []
 
     def damaging(line: str) -> None:
-        files = sorted(folder.iterdir()) if folder.exists() else []
+        files = sorted((tmp_path / "other.fits").glob("*.safetensors"))
         seen.append(len(files))
         if line.startswith("race: 2") and files:
             files[0].write_bytes(files[0].read_bytes()[:-9] + b"different")
 
     with EvaluationStore(tmp_path / "other.sqlite") as other:
-        task = race_task(epochs=4, folder=folder)
-        assert race(task, ranked(5), other, notify=damaging, **FIVE) == whole
+        assert race(race_task(epochs=4), ranked(5), other, notify=damaging, **FIVE) == whole
         assert without_time(other) == without_time(store)
-    assert max(seen) == 5
-    assert not folder.exists()
+    assert max(seen) == 7  # of both rungs
+    assert not list((tmp_path / "other.fits").glob("*.safetensors"))
 
 
 def test_a_race_reports_its_trainings_and_the_end_of_each_rung(store: EvaluationStore) -> None:
@@ -404,9 +403,9 @@ def test_a_race_reports_its_trainings_and_the_end_of_each_rung(store: Evaluation
         assert kept == {row.racer.finalist.id for row in after.rows}
 
 
-def test_the_last_rung_takes_folds_of_its_own(store: EvaluationStore, tmp_path: Path) -> None:
-    folds, folder = race_task(4).folds, tmp_path / "race"
-    task = replace(race_task(1, epochs=8, folder=folder), further=folds[1:])
+def test_the_last_rung_takes_folds_of_its_own(store: EvaluationStore) -> None:
+    folds = race_task(4).folds
+    task = replace(race_task(1, epochs=8), further=folds[1:])
     ends: list[RungEnd] = []
     progress: list[RaceProgress] = []
     race(task, ranked(5), store, on_rung=ends.append, on_training=progress.append, **FIVE)
@@ -426,14 +425,13 @@ def test_the_last_rung_takes_folds_of_its_own(store: EvaluationStore, tmp_path: 
     assert [len(item.right) for item in last] == [held, held]
     for item in last:
         assert item.right.mean() == pytest.approx(item.figures["accuracy"])
-    assert not folder.exists()
 
 
 def test_a_last_rung_takes_all_folds_however_short_the_final_training_is(
     store: EvaluationStore, tmp_path: Path
 ) -> None:
-    folds, folder = race_task(4).folds, tmp_path / "race"
-    task = replace(race_task(1, epochs=1, folder=folder), further=folds[1:])
+    folds = race_task(4).folds
+    task = replace(race_task(1, epochs=1), further=folds[1:])
     assert task.final_steps == 5
     ends: list[RungEnd] = []
     progress: list[RaceProgress] = []
@@ -455,13 +453,12 @@ def test_a_last_rung_takes_all_folds_however_short_the_final_training_is(
 def test_a_small_network_wins_if_it_is_preferred_and_as_good(store: EvaluationStore) -> None:
     sizes, wrong = (1000, 900, 400, 200, 90), (1, 9, 9, 2, 8)
     finalists = keep_sized(store, sizes, wrong, (3, 6))
-    ends: list[RungEnd] = []
-    task = trains_nothing()
-    winner = race(task, finalists, store, on_rung=ends.append, **FIVE)
+    task = race_task()
+    winner, ranks = replay(task, finalists, store)
     assert winner.finalist is finalists[0]
-    assert race(replace(task, prefer="small"), finalists, store, **FIVE).finalist is finalists[3]
+    assert replay(replace(task, prefer="small"), finalists, store)[0].finalist is finalists[3]
     # The last rung has the best of the smaller ones in place of a large one that is far behind.
-    assert {row.racer.finalist.id for row in ends[-1].rows} == {finalists[n].id for n in (0, 3)}
+    assert {one.finalist.id for one in ranks[-1].racers} == {finalists[n].id for n in (0, 3)}
     by_racer = results_by_racer(store.trainings())
     rows = size_rows(finalists, by_racer, race_scores(by_racer, USUAL), winner.key)
     lines = [line for _, line in smaller_finalists(rows)]
@@ -484,24 +481,12 @@ def test_single_spectra_join_the_last_rung_where_a_reference_method_is_ahead(
     single = {**finalists[4].architecture, "tokens": "pixel", "patch": 1}
     finalists[4] = replace(finalists[4], architecture=single)
     store.replace_votes([MethodVote("svm", 0, HELD, HELD - of_svm, b"")])
-    ends: list[RungEnd] = []
-    progress: list[RaceProgress] = []
-    winner = race(
-        trains_nothing(),
-        finalists,
-        store,
-        finalists=4,
-        steps=3,
-        workers=1,
-        known=[one.architecture for one in finalists[:4]],
-        on_rung=ends.append,
-        on_training=progress.append,
-    )
-    last = [row.racer.finalist for row in ends[-1].rows]
+    known = [one.architecture for one in finalists[:4]]
+    winner, ranks = replay(race_task(), finalists, store, finalists=4, known=known)
+    last = [one.finalist for one in ranks[-1].racers]
     assert (finalists[4] in last) == joins
     assert winner.finalist is finalists[4 if wins else 0]
     assert last[0] is winner.finalist
-    assert progress[-1].steps == progress[-1].all_steps
 
 
 @pytest.mark.parametrize(("of_plain", "recipe"), [(6, "plain"), (10, "full")])
@@ -526,14 +511,13 @@ def test_single_spectra_of_the_last_rung_get_their_other_recipes(
             )
             store.add_training(training)
     store.replace_votes([MethodVote("svm", 0, HELD, HELD - 8, b"")])
-    task = race_task(1, trains_nothing().build, recipes=("full", "plain"))
-    ends: list[RungEnd] = []
-    winner = race(task, finalists, store, finalists=4, steps=3, workers=1, on_rung=ends.append)
+    task = race_task(1, recipes=("full", "plain"))
+    winner, ranks = replay(task, finalists, store, finalists=4)
     assert (winner.finalist, winner.recipe) == (finalists[0], recipe)
-    last = [row.racer.finalist.id for row in ends[-1].rows]
+    last = [one.finalist.id for one in ranks[-1].racers]
     assert len(last) == len(set(last))
     scores = race_scores(results_by_racer(store.trainings()), USUAL)
-    assert ends[-1].rows[0].score == scores[winner.key].value
+    assert ranks[-1].scores[winner.key].value == scores[winner.key].value
 
 
 def test_no_network_joins_a_last_rung_that_is_as_long_as_the_first(store: EvaluationStore) -> None:
@@ -576,6 +560,6 @@ def test_a_race_whose_time_is_over_ends_with_the_best_so_far(
 def test_the_small_one_wins_also_if_the_time_is_over(store: EvaluationStore) -> None:
     sizes, wrong = (1000, 900, 400, 200, 90), (1, 9, 9, 2, 8)
     finalists = keep_sized(store, sizes, wrong, (3,))
-    small, over = replace(trains_nothing(), prefer="small"), {**FIVE, "until": lambda: True}
-    assert race(trains_nothing(), finalists, store, **over).finalist is finalists[0]
-    assert race(small, finalists, store, **over).finalist is finalists[3]
+    small = replace(race_task(), prefer="small")
+    assert replay(race_task(), finalists, store, over=True)[0].finalist is finalists[0]
+    assert replay(small, finalists, store, over=True)[0].finalist is finalists[3]

@@ -9,7 +9,7 @@ from typing import Any
 from hytas._engine import Feasible
 from hytas.analysis.tables import BENCHMARK_TABLE
 from hytas.benchmark.table_file import write_table
-from hytas.benchmark.training import Trial, run_trainings, trained_name
+from hytas.benchmark.training import Trial, run_trainings
 from hytas.data import LabelledData
 from hytas.errors import InputError
 from hytas.proxies import PROXIES, Evaluator, base_proxies, parse_proxies, with_workers
@@ -140,23 +140,24 @@ def _score(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore) ->
 
 
 def _train(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore, uniform: str) -> None:
-    """Train what the store lacks, seed by seed, and write the table periodically."""
-    preset, _ = run.recipe
-    trained = {(item.id, item.recipe) for item in store.trainings()}
-    every = [
+    """Train the networks seed by seed, and write the table periodically."""
+    trials = [
         Trial(number, architecture, seed)
         for seed in _seeds(run)
         for number, architecture in enumerate(drawn)
     ]
-    missing = [one for one in every if (one.number, trained_name(preset, one.seed)) not in trained]
-    done, began = len(every) - len(missing), time.monotonic()
+    known = {(one.id, one.recipe) for one in store.trainings()}
+    done, began = 0, time.monotonic()
     written = began
-    for count, training in enumerate(run_trainings(run, missing, run.workers), start=1):
+    for training in run_trainings(run, trials):
+        done += 1
         store.add_training(training)
+        if (training.id, training.recipe) in known:
+            continue
         reached = training.reason or f"OA {training.figures['OA']:.4f}"
-        left = (time.monotonic() - began) / count * (len(missing) - count)
+        left = (time.monotonic() - began) / done * (len(trials) - done)
         run.report.line(
-            f"trained {done + count} of {len(every)}: network {training.id}, {training.recipe}, "
+            f"trained {done} of {len(trials)}: network {training.id}, {training.recipe}, "
             f"{reached}, {training.seconds:.0f} s; about {left / 60:.0f} min left"
         )
         if time.monotonic() - written > WRITE_SECONDS:

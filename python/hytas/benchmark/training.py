@@ -1,27 +1,17 @@
 """Train the networks of a benchmark, each once a seed."""
 
-import shutil
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import torch
-from torch import nn
-
-from hytas.errors import InputError, is_out_of_memory, one_line
-from hytas.machine import one_thread_on_cpu
 from hytas.metrics import accuracy_report
 from hytas.run.context import Run
 from hytas.search import Training
-from hytas.tensors import read_tensors
-from hytas.train import LabelledPixels, Recipe, logits_of, train
-from hytas.workers import Shared, WorkersLike, open_workers
+from hytas.train.fit import Fit, Fitted
+from hytas.workers import open_workers
 
 FIGURES = ("OA", "AA", "kappa")
 VALIDATION = "validation"
+TEST = "test"
 
 
 class Trial(NamedTuple):
@@ -32,115 +22,47 @@ class Trial(NamedTuple):
     seed: int
 
 
-@dataclass(frozen=True)
-class _Pixels:
-    train_pixels: LabelledPixels
-    watched: LabelledPixels
-    test: LabelledPixels
-    class_names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _Job:
-    trial: Trial
-    network: nn.Module
-    recipe: Recipe
-    name: str
-    device: torch.device
-    checkpoint: Path | None
-
-
 def trained_name(preset: str, seed: int) -> str:
-    """Return the name of a recipe with a seed, as the store keeps it."""
+    """Return the name of a recipe with a seed, as a table has it."""
     return f"{preset}:seed={seed}"
 
 
-def run_trainings(
-    run: Run, trials: Sequence[Trial], workers: WorkersLike = None
-) -> Iterator[Training]:
-    """Train a network for each of the trials; yield the trainings in the order of the trials.
+def run_trainings(run: Run, trials: Sequence[Trial]) -> Iterator[Training]:
+    """Train a network for each of the trials; yield the trainings as they end.
 
     A network is trained on training pixels, and validation pixels choose the best epoch. It is
     tested once, at the end. A training that diverges, runs out of memory or cannot follow the
-    recipe has no figures but a reason.
+    recipe has no figures but a reason. Trainings in the store of the run are read.
 
     Args:
-        run: its first recipe trains all networks; its folder keeps where each training stands.
-        workers: that train networks in parallel (`hytas.workers.open_workers`).
+        run: its first recipe trains all networks.
     """
-    if not trials:
-        return
-    context = run.context
-    labelled = context.data.labelled
-    parts = [labelled(pixels) for pixels in (*context.final_pixels, context.data.split.test)]
-    preset, recipe = run.recipe
-    folder = run.folder.path / "trainings"
-    folder.mkdir(exist_ok=True)
-
-    def job(trial: Trial) -> tuple[_Job, Shared[_Pixels]]:
-        seeded = replace(context, config=replace(context.config, seed=trial.seed))
-        network = seeded.network(trial.architecture, recipe)
-        name = trained_name(preset, trial.seed)
-        checkpoint = folder / f"{trial.number}-{trial.seed}.safetensors"
-        seen = checkpoint if pool.sees_files else None
-        return _Job(trial, network, recipe, name, context.device, seen), pixels
-
-    on_cpu, sent = context.device.type == "cpu", sum(p.patch_bytes for p in parts if len(p))
-    with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent) as pool:
-        train_pixels, watched, test = (
-            part.in_memory() if pool.elsewhere else part for part in parts
-        )
-        pixels = pool.share(_Pixels(train_pixels, watched, test, context.data.scene.class_names))
-        yield from pool.run(_train_one, map(job, trials), len(trials))
-    shutil.rmtree(folder, ignore_errors=True)  # a kill may leave half a file
+    fits, source = [_fit(run, trial) for trial in trials], run.context.source
+    sent = source.patch_bytes + source.scene_bytes
+    on_cpu = source.device.type == "cpu"
+    with open_workers(run.workers, on_cpu=on_cpu, sent_bytes=sent) as pool:
+        packed = source.packed(with_data=True) if pool.elsewhere else None
+        for place, fitted in run.store.run(fits, pool, sent=packed):
+            yield _training(run, trials[place], fitted)
+    run.store.keep_weights()
 
 
-def _train_one(job: _Job, shared: Shared[_Pixels]) -> Training:
-    started, reason, pixels = time.monotonic(), "", shared.get()
-    figures: dict[str, float] = {}
-    steps = job.recipe.epochs_for(len(pixels.train_pixels))
-    steps *= job.recipe.steps_per_epoch(len(pixels.train_pixels))
-    try:
-        with one_thread_on_cpu(job.device):
-            figures = _figures(job, pixels)
-    except (InputError, MemoryError, RuntimeError) as error:
-        reason = one_line(error)
-        if not isinstance(error, InputError) and not is_out_of_memory(reason):
-            raise
-    if job.checkpoint is not None:
-        job.checkpoint.unlink(missing_ok=True)
-    if reason and job.device.type == "cuda":
-        torch.cuda.empty_cache()  # for the next network
-    seconds = time.monotonic() - started
-    number, tested = job.trial.number, len(pixels.test)
-    return Training(number, job.name, steps, 0, tested, figures, seconds, reason)
+def _fit(run: Run, trial: Trial) -> Fit:
+    context, (_, recipe) = run.context, run.recipe
+    test = {TEST: context.data.split.test}
+    return Fit(trial.architecture, recipe, trial.seed, *context.final_pixels, classes=test)
 
 
-def _figures(job: _Job, pixels: _Pixels) -> dict[str, float]:
-    """Train the network; measure it on test pixels, and on validation pixels if there are any."""
-    _forget_damaged(job.checkpoint)
-    result = train(
-        job.network,
-        pixels.train_pixels,
-        pixels.watched,
-        job.recipe,
-        seed=job.trial.seed,
-        device=job.device,
-        checkpoint=job.checkpoint,
-    )
-    logits = logits_of(job.network, pixels.test, job.device)
-    if not np.isfinite(logits).all():
-        raise InputError("the network's logits are not finite")
-    report = accuracy_report(pixels.test.targets, logits.argmax(axis=1), pixels.class_names)
-    figures = {name: float(report[name]) for name in FIGURES}
-    if result.history and (best := result.history[result.best_epoch - 1]).validation_oa is not None:
-        figures[VALIDATION] = best.validation_oa
-    return figures
-
-
-def _forget_damaged(checkpoint: Path | None) -> None:
-    if checkpoint is not None and checkpoint.exists():
-        try:
-            read_tensors(checkpoint)
-        except InputError:
-            checkpoint.unlink()
+def _training(run: Run, trial: Trial, fitted: Fitted) -> Training:
+    data, (preset, recipe) = run.context.data, run.recipe
+    trained, _ = run.context.final_pixels
+    test, figures = data.split.test, {}
+    if not fitted.reason:
+        report = accuracy_report(data.targets(test), fitted.classes[TEST], data.scene.class_names)
+        figures = {name: float(report[name]) for name in FIGURES}
+        if fitted.done.history and (validation := fitted.best.validation_oa) is not None:
+            figures[VALIDATION] = validation
+    steps = recipe.epochs_for(len(trained)) * recipe.steps_per_epoch(len(trained))
+    name = trained_name(preset, trial.seed)
+    seconds, reason = fitted.seconds, fitted.reason
+    return Training(trial.number, name, steps, 0, len(test), figures, seconds, reason)

@@ -2,7 +2,8 @@
 
 from hytas.race.events import RaceProgress, RungEnd, RungRow
 from hytas.race.finalists import diverse, late_finalist
-from hytas.race.race import choose_finalists, race
+from hytas.race.plan import RacePlan, choose_finalists, plan
+from hytas.race.race import race
 from hytas.race.rankings import DEFAULT_RANKING, RANKINGS, default_ranking, find_ranking
 from hytas.race.results import Racer, RungResult, results_by_racer, rung_results
 from hytas.race.rungs import LEAST_FINALISTS, PREFERENCES, REDUCTION_FACTOR, Rung, plan_rungs
@@ -25,6 +26,7 @@ __all__ = [
     "PREFERENCES",
     "RANKINGS",
     "REDUCTION_FACTOR",
+    "RacePlan",
     "RaceProgress",
     "RaceScore",
     "RaceTask",
@@ -41,6 +43,7 @@ __all__ = [
     "find_ranking",
     "joined_late",
     "late_finalist",
+    "plan",
     "plan_rungs",
     "race",
     "race_scores",

@@ -1,37 +1,25 @@
-"""Successive halving of finalists, which are trained briefly and ranked on validation pixels."""
+"""Race finalists by a plan: do the trainings that it needs, until it has a winner."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hytas.errors import InputError, is_out_of_memory
-from hytas.race.consensus import by_method, is_ahead
+from hytas.errors import InputError
 from hytas.race.events import RaceEvents, RaceProgress, RungEnd
-from hytas.race.finalists import describe_genes, diverse, late_finalist, sees_single_spectra
-from hytas.race.front import front_order
-from hytas.race.rankings import Ranking, find_ranking
-from hytas.race.results import Key, Racer, RungResult, best_of_each, key_of, rung_results
-from hytas.race.rungs import (
-    Rung,
-    choose_winner,
-    compared_recipes,
-    first_trainings,
-    is_far_behind,
-    plan_rungs,
-    promoted,
-)
-from hytas.race.scores import RaceScore, best_first, race_scores
-from hytas.race.size_classes import SHARES, WEIGHTS, size_classes, size_of
+from hytas.race.finalists import describe_genes
+from hytas.race.plan import Batch, RacePlan, RungRanks, Trial, Winner
+from hytas.race.results import Racer, RungResult, key_of, rung_results
+from hytas.race.rungs import Rung
 from hytas.race.task import RaceTask
-from hytas.race.trials import RacePixels, Trial, run_trials, share_pixels
-from hytas.search import Evaluation, EvaluationStore, MethodVote, Training
-from hytas.workers import Shared, Workers, WorkersLike, open_workers
+from hytas.search import Evaluation, EvaluationStore, Training, pack_classes, pack_flags
+from hytas.train import Recipe, Schedule
+from hytas.train.fit import Fit, Fitted
+from hytas.workers import Workers, WorkersLike, open_workers
 
-Notify = Callable[[str], None]
+HELD_OUT, UNLABELLED = "held out", "unlabelled"
+"""Names of the pixels whose classes a training of a race predicts."""
 
 
 def race(
@@ -43,7 +31,7 @@ def race(
     steps: int,
     known: Collection[Mapping[str, Any]] = (),
     workers: WorkersLike = None,
-    notify: Notify = lambda _: None,
+    notify: Callable[[str], None] = lambda _: None,
     on_training: Callable[[RaceProgress], None] = lambda _: None,
     on_rung: Callable[[RungEnd], None] = lambda _: None,
     until: Callable[[], bool] | None = None,
@@ -70,15 +58,15 @@ def race(
     With `task.front` those are promoted that no other beats in costs and score
     (`hytas.race.front`), and more of them reach the last rung. The most accurate of these wins.
 
-    If all finalists of a rung fail, the next best take their place. The store keeps every training,
-    so a restarted race repeats none.
+    If all finalists of a rung fail, the next best take their place. The fits of the task keep every
+    training, so a restarted race repeats none.
 
     Source: Jamieson and Talwalkar, Non-stochastic best arm identification, AISTATS 2016.
 
     Args:
         task: of the race.
         ranked: evaluations of the search, the best first.
-        store: keeps the trainings.
+        store: has the votes of reference methods, and receives the trainings.
         finalists: of the first rung; all of `ranked` if there are fewer.
         steps: optimiser steps of the first rung.
         known: architectures that are finalists before all others.
@@ -96,362 +84,121 @@ def race(
         InputError: the training of every finalist failed, or an unknown ranking.
         OSError: a worker that trained was lost.
     """
-    ranking = find_ranking(task.ranking)
-    chosen = choose_finalists(task, ranked, finalists, known)
-    racers = _by_each_recipe(task, chosen)
-    share = len(task.folds) / len(task.all_folds)
-    rungs = plan_rungs(len(chosen), steps, task.final_steps, share, task.last_finalists)
-    trainings = first_trainings(len(chosen), len(racers))
-    events = RaceEvents(task, rungs, trainings, on_training, on_rung)
-    classes = size_classes([size_of(one) for one in ranked])
-    by_id = {one.id: each for one, each in zip(ranked, classes, strict=True)}
-    # In a race of one length, one that joins could not be told from those that vote.
-    joins = rungs[-1].steps > steps and not task.front
-    late = _by_each_recipe(task, late_finalist(ranked, chosen)) if joins else []
-    on_cpu, sent = task.device.type == "cpu", task.patch_bytes
-    with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent, shared_gpu=task.device) as pool:
-        trainer = _Trainer(task, store, pool, ranking, notify, events, by_id, joins, late, until)
-        trained = trainer.run(racers, rungs)
-    task.keep_checkpoints(())
-    if not trained:
-        reason = next(last.reason for *_, last in trainer.results.values() if last.reason)
-        raise InputError(
-            "race", rule="the training of every finalist failed", hint=f"the first: {reason}"
-        )
-    return trained[0]
+    plan = RacePlan(task, ranked, store.votes(), finalists=finalists, steps=steps, known=known)
+    events = RaceEvents(task, plan.rungs, plan.trainings, on_training, on_rung)
+    on_cpu, sent = task.fits.source.device.type == "cpu", task.fits.source.patch_bytes
+    device = task.fits.source.device
+    with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent, shared_gpu=device) as pool:
+        trainer = _Trainer(task, store, pool, notify, events, plan.rungs, until)
+        walk = plan.walk()
+        step = next(walk)
+        while not isinstance(step, Winner):
+            if isinstance(step, Batch):
+                reply = trainer.train(step)
+            else:
+                trainer.end(step)
+            step = walk.send(reply)
+    task.fits.keep_weights()
+    if step.cut_short:
+        notify("the time of the race is over: the best of the last rung that ended wins")
+    if step.racer is None:
+        rule = "the training of every finalist failed"
+        raise InputError("race", rule=rule, hint=f"the first: {step.reason}")
+    return step.racer
 
 
-def choose_finalists(
-    task: RaceTask,
-    ranked: Sequence[Evaluation],
-    count: int,
-    known: Collection[Mapping[str, Any]] = (),
-) -> list[Evaluation]:
-    """Return the finalists of a race: see `hytas.race.diverse`.
-
-    Where no finalists vote, some are of kinds that won before; or, with few labels, there are as
-    many of each size class.
-    """
-    if task.unlabelled is not None:
-        # A vote prefers the middle: where two patches of each kind race, it took the smaller one.
-        return diverse(ranked, count, False, known)
-    if task.has_few_labels:
-        # On noisy scenes with few labels, other kinds and smaller sizes won: notes/decisions.md.
-        return diverse(ranked, count, False, known, (1,) * len(WEIGHTS))
-    return diverse(ranked, count, True, known)
-
-
-def _by_each_recipe(task: RaceTask, finalists: Iterable[Evaluation]) -> list[Racer]:
-    return [Racer(one, name) for one in finalists for name in task.recipes_for(one.architecture)]
-
-
-class _TimeOverError(Exception):
-    """The time of a race is over before its rung has ended."""
-
-
-@dataclass(frozen=True, eq=False)
 class _Trainer:
-    """Trains the racers of each rung, or reads their trainings from the store.
+    """Does the trainings of a race, and tells how far it is."""
 
-    Attributes:
-        size_classes: evaluation -> size class, of all candidates.
-        joins: whether racers may join the last rung.
-        late: a network that may, by each recipe.
-        results: of the rungs so far, of each racer.
-    """
-
-    task: RaceTask
-    store: EvaluationStore
-    workers: Workers
-    ranking: Ranking
-    notify: Notify
-    events: RaceEvents
-    size_classes: Mapping[int, int]
-    joins: bool
-    late: Sequence[Racer]
-    until: Callable[[], bool] | None
-    results: dict[Key, list[RungResult]] = field(default_factory=dict)
+    def __init__(
+        self,
+        task: RaceTask,
+        store: EvaluationStore,
+        pool: Workers,
+        notify: Callable[[str], None],
+        events: RaceEvents,
+        rungs: Sequence[Rung],
+        until: Callable[[], bool] | None,
+    ) -> None:
+        self.task, self.store, self.pool, self.until = task, store, pool, until
+        self.notify, self.events, self.rungs = notify, events, rungs
+        self.results: dict[Any, Training] = {}
 
     def is_over(self) -> bool:
         """Return whether the time of the race is over."""
         return self.until is not None and self.until()
 
-    @cached_property
-    def polled(self) -> list[MethodVote]:
-        """Predictions of reference methods, on validation pixels and where finalists vote."""
-        return self.store.votes()
-
-    @property
-    def votes(self) -> list[MethodVote]:
-        """Votes of reference methods on the unlabelled pixels."""
-        return self.polled if self.task.unlabelled is not None else []
-
-    @cached_property
-    def pixels(self) -> Shared[RacePixels]:
-        """The pixels of the race, which travel to each worker once."""
-        return share_pixels(self.task, self.workers)
-
-    def scores(self) -> dict[Key, RaceScore]:
-        """Return the scores by the rungs so far."""
-        return race_scores(self.results, self.ranking, self.votes)
-
-    def run(self, waiting: list[Racer], rungs: Sequence[Rung]) -> list[Racer]:
-        """Return the racers of the last rung that ended, the winner first.
-
-        Args:
-            waiting: each finalist with each recipe, the best finalist first.
-            rungs: of the race.
-        """
-        count = len(waiting)
-        for rung, following in zip(rungs, [*rungs[1:], None], strict=True):
-            try:
-                waiting, count = self.run_rung(waiting, count, rung, following)
-            except _TimeOverError:
-                self.notify(
-                    "the time of the race is over: the best of the last rung that ended wins"
-                )
-                if self.task.prefer == "small":
-                    waiting = [waiting[self.winner(waiting[:count])]]
-                break
-            self.task.keep_checkpoints(racer.key for racer in waiting)
-        return waiting
-
-    def run_rung(
-        self, waiting: list[Racer], count: int, rung: Rung, following: Rung | None
-    ) -> tuple[list[Racer], int]:
-        """Train the first `count` racers; the next ones if all fail.
-
-        Args:
-            waiting: racers, the best first.
-            count: number of them that train.
-            rung: of the race.
-            following: the next rung; None if this is the last one.
-
-        Returns:
-            The trained racers, those that are promoted or win first; and the number of these.
-        """
-        trained: list[Racer] = []
-        while waiting and not trained:
-            running, waiting = waiting[:count], waiting[count:]
-            self._train_recipes(running, rung)
-            scores = self.scores()
-            trained = best_of_each(best_first(running, scores))
-        if not trained:
-            return [], 0
-        if following is None:
-            trained, scores = self._with_linear(trained, rung, scores)
-            trained, scores = self._with_late(trained, rung, scores)
-            kept = [self.winner(trained)]
-        elif self.task.front:
-            order = front_order(self._points(trained, scores))
-            kept = sorted(order[: following.finalists])
-        else:
-            kept = self._kept(trained, following)
-        others = [racer for rank, racer in enumerate(trained) if rank not in kept]
-        ranked = [*(trained[rank] for rank in kept), *others]
-        self.events.end(ranked, len(kept), self.results, scores)
-        if (agreement := scores[ranked[0].key].agreement) is not None:
-            self.notify(
-                f"  ahead: {self._name(ranked[0])}; agrees with the vote at {agreement:.1%} of the "
-                "unlabelled pixels"
-            )
-        return ranked, len(kept)
-
-    def _with_linear(
-        self, racers: list[Racer], rung: Rung, scores: dict[Key, RaceScore]
-    ) -> tuple[list[Racer], dict[Key, RaceScore]]:
-        """Add the linear networks to the last rung, whose folds they are fitted on.
-
-        They come last: one wins if all others are far behind it. The final training averages the
-        winner with them in any case, unless held-out pixels favour fewer networks.
-        """
-        recipe = next(iter(self.task.recipes))
-        linear = [Racer(network, recipe) for network in self.task.linear]
-        if not linear or self.is_over():
-            return racers, scores
-        self.events.extend(len(linear) * self.task.folds_of(rung))
-        try:
-            self.train(linear, rung)
-        except _TimeOverError:
-            return racers, scores
-        fresh = self.scores()
-        joined = best_first(linear, fresh)
-        return [*racers, *joined], scores | {one.key: fresh[one.key] for one in joined}
-
-    def _with_late(
-        self, racers: list[Racer], rung: Rung, scores: dict[Key, RaceScore]
-    ) -> tuple[list[Racer], dict[Key, RaceScore]]:
-        """Add a network of single spectra to the last rung, where a reference method is ahead.
-
-        An SVM and a random forest see single spectra, too. The network comes first if it has more
-        validation pixels right than the winner so far and, where finalists vote, agrees with the
-        vote at more pixels. Otherwise it comes last, and wins if all others are far behind it.
-        """
-        winner = racers[self.winner(racers)]
-        best = self.results[winner.key][-1]
-        joining = self._joining(racers)
-        if not joining or self.is_over():
-            return racers, scores
-        if not any(is_ahead(votes, best) for votes in by_method(self.polled)):
-            return racers, scores
-        self.notify("race: a reference method is ahead, so a network of single spectra joins")
-        self.events.extend(len(joining) * self.task.folds_of(rung) * rung.steps)
-        try:
-            self.train(joining, rung)
-        except _TimeOverError:
-            return racers, scores
-        fresh = self.scores()
-
-        def right(one: Racer) -> int:
-            return int(self.results[one.key][-1].right.sum())
-
-        ranked = best_first(joining, fresh)  # none, if the trainings failed
-        if self.task.unlabelled is None:
-            # Augmented accuracy favours recipes that take the brightness from spectra.
-            ranked.sort(key=right, reverse=True)
-        scores = {**scores, **{one.key: fresh[one.key] for one in ranked}}
-        for one in ranked[:1]:
-            others = [each for each in racers if each.finalist.id != one.finalist.id]
-            own, agreed = (fresh[each.key].agreement for each in (one, winner))
-            agrees_more = own is None or agreed is None or own > agreed
-            if right(one) > right(winner) and agrees_more:
-                return [one, *others], scores
-            if len(others) == len(racers):
-                return [*racers, one], scores
-        return racers, scores
-
-    def _joining(self, racers: Sequence[Racer]) -> Sequence[Racer]:
-        """Return the late network by each recipe; or one of the last rung by its other recipes.
-
-        Where finalists vote, one of the last rung is left as it is: its other recipes have voted.
-        """
-        there = [one for one in racers if sees_single_spectra(one.finalist.architecture)]
-        if not there:
-            return self.late
-        if self.task.unlabelled is not None or not self.joins:
-            return []
-        return [
-            Racer(one.finalist, name)
-            for one in there
-            for name in self.task.recipes_for(one.finalist.architecture)
-            if name != one.recipe
-        ]
-
-    def _train_recipes(self, racers: list[Racer], rung: Rung) -> None:
-        """Train each finalist by its first recipe, and the better of them by their others.
-
-        The best of each size class is one of these, unless labels are few; in a race for a front,
-        its first ones are.
-        """
-        first = best_of_each(racers)
-        others = [racer for racer in racers if racer not in first]
-        count = compared_recipes(len(first))
-        following = first_trainings(len(first), len(racers)) - len(first)
-        self.train(first, rung, following=following)
-        if not others or self.is_over():
-            return
-        scores = self.scores()
-        ranked = best_first(first, scores)
-        if self.task.front:
-            ranked = [ranked[at] for at in front_order(self._points(ranked, scores))]
-        classes = [self.size_classes[racer.finalist.id] for racer in ranked]
-        if self.task.has_few_labels:  # one of each class would take all places of a quick run
-            classes = [0] * len(ranked)
-        better = promoted(classes, count, [False] * len(ranked))
-        worse = {racer.finalist.id for at, racer in enumerate(ranked) if at not in better}
-        left = [racer for racer in others if racer.finalist.id not in worse]
-        self.train(left, rung, before=len(first))
-
-    def _points(
-        self, racers: Sequence[Racer], scores: Mapping[Key, RaceScore]
-    ) -> NDArray[np.float64]:
-        """Return the objectives (n, k) of racers, less is better: costs, and the negative score."""
-        rows = [
-            [*(racer.finalist.costs[name] for name in self.task.front), -scores[racer.key].value]
-            for racer in racers
-        ]
-        return np.array(rows, np.float64)
-
-    def winner(self, racers: Sequence[Racer]) -> int:
-        """Return the rank of the winner among racers whose last rung is the same."""
-        right = [self.results[racer.key][-1].right for racer in racers]
-        return choose_winner(right, [size_of(one.finalist) for one in racers], self.task.prefer)
-
-    def _kept(self, racers: Sequence[Racer], following: Rung) -> list[int]:
-        """Return the ranks of the racers that are promoted to the following rung."""
-        classes = [self.size_classes[racer.finalist.id] for racer in racers]
-        right = [self.results[racer.key][-1].right for racer in racers]
-        behind = [is_far_behind(right[0], each) for each in right]
-        if not (following.before or following.all_folds):
-            # Measured in whole searches: with a vote, in place of others.
-            more = len(SHARES) if self.task.unlabelled is None else None
-        elif self.task.prefer == "small":
-            more = len(SHARES)
-        else:  # all folds take long: there, only a smaller one that is ahead of a larger one
-            leads = max(classes[: following.finalists]) > classes[0]
-            more = int(leads or not following.all_folds)
-        return promoted(classes, following.finalists, behind, more=more)
-
-    def train(
-        self, racers: Sequence[Racer], rung: Rung, *, before: int = 0, following: int = 0
-    ) -> None:
-        """Train racers in a rung, and add their results.
-
-        A result on more folds replaces that of as many steps.
-
-        Args:
-            racers: to train.
-            rung: of the race.
-            before, following: other racers of the rung that were trained, and that will be.
-        """
-        folds = self.task.folds_of(rung)
-        self.notify(self._announce(racers, rung.steps, folds))
-        done = self._stored(racers, rung.steps, folds)
-        by_key = {racer.key: racer for racer in racers}
-        racing = before + len(racers) + following
-        self.events.begin(rung, racing * folds, before * folds + len(done))
-        for result in rung_results(done):
+    def train(self, batch: Batch) -> tuple[dict[Any, Training], bool]:
+        """Do the trainings of a batch; return all so far, and whether the time is over."""
+        rung, folds = self.rungs[batch.rung], batch.folds
+        if batch.reason:
+            self.notify(f"race: {batch.reason}")
+        if batch.joins:
+            steps = 1 if batch.racers[0].finalist in self.task.linear else rung.steps
+            self.events.extend(len(batch.racers) * folds * steps)
+        self.notify(self._announce(batch.racers, rung.steps, folds))
+        trials = list(batch.trials)
+        if self.until is None:
+            trials.sort(key=lambda one: (-one.racer.finalist.costs.get("macs", 0), -one.fold))
+        fits = [fit_of(self.task, one, self.rungs[: batch.rung]) for one in trials]
+        found = ((at, self.task.fits.get(fit)) for at, fit in enumerate(fits))
+        done = {at: fitted for at, fitted in found if fitted is not None}
+        own = [self._keep(trials[at], fitted) for at, fitted in done.items()]
+        racing = batch.before + len(batch.racers) + batch.following
+        self.events.begin(rung, racing * folds, batch.before * folds + len(done))
+        by_key = {racer.key: racer for racer in batch.racers}
+        for result in rung_results(own):
             if result.folds == folds:
                 self.events.result((by_key[result.key], result))
                 self.notify(self._describe(by_key[result.key], result))
-        stored = {(key_of(item), item.fold) for item in done}
-        trials = [Trial(racer, fold) for racer in racers for fold in range(folds)]
-        missing = [trial for trial in trials if (trial.racer.key, trial.fold) not in stored]
-        if self.until is None:
-            missing.sort(key=lambda one: (-one.racer.finalist.costs.get("macs", 0), -one.fold))
 
         def ends_here() -> bool:
-            """Return whether the time is over, and a finalist of the first rung is trained."""
             if not self.is_over():
                 return False
-            if rung.all_folds or rung.steps > rung.first:
-                raise _TimeOverError
-            return bool(before) or any(one.folds == folds for one in rung_results(done))
+            complete = any(one.folds == folds for one in rung_results(own))
+            return not batch.may_end or bool(batch.before) or complete
 
-        if missing and ends_here():
-            missing = []
-        for left, training in zip(
-            range(len(missing))[::-1], self._trainings(missing, rung), strict=True
-        ):
-            self.store.add_training(training)
-            done.append(training)
-            own = [item for item in done if key_of(item) == key_of(training)]
-            racer, finished = by_key[key_of(training)], len(own) == folds
-            (result,) = rung_results(own)
-            self.events.trained(training, (racer, result) if finished else None)
-            if finished:
-                self.notify(self._describe(racer, result))
-            if left and ends_here():
+        missing = [at for at in range(len(trials)) if at not in done]
+        if not missing or ends_here():
+            return self.results, self.is_over()
+        sent = self.task.fits.source.packed() if self.pool.elsewhere else None
+        wanted = [fits[at] for at in missing]
+        for place, fitted in self.task.fits.run(wanted, self.pool, sent=sent):
+            trial = trials[missing[place]]
+            training = self._keep(trial, fitted)
+            own.append(training)
+            mine = [item for item in own if key_of(item) == key_of(training)]
+            (result,) = rung_results(mine)
+            whole = (trial.racer, result) if len(mine) == folds else None
+            self.events.trained(training, whole)
+            if whole is not None:
+                self.notify(self._describe(*whole))
+            if len(own) < len(trials) and ends_here():
                 break
-        whole = {one.key: one for one in rung_results(done) if one.folds == folds}
-        for key in (racer.key for racer in racers if racer.key in whole):
-            shorter = [one for one in self.results.get(key, []) if one.steps < rung.steps]
-            self.results[key] = [*shorter, whole[key]]
+        return self.results, self.is_over()
 
-    def _trainings(self, trials: Sequence[Trial], rung: Rung) -> Iterator[Training]:
-        """Train `trials`; without any, no pixels are shared with workers."""
-        if trials:
-            yield from run_trials(self.task, trials, rung, self.workers, self.pixels)
+    def _keep(self, trial: Trial, fitted: Fitted) -> Training:
+        training = training_of(self.task, trial, fitted)
+        self.store.add_training(training)
+        self.results[trial.key] = training
+        return training
+
+    def end(self, ranks: RungRanks) -> None:
+        """Tell the ranks of a rung, and remove the weights that no later rung goes on from."""
+        self.events.end(ranks.racers, ranks.kept, ranks.results, ranks.scores)
+        first = ranks.racers[0]
+        if (agreement := ranks.scores[first.key].agreement) is not None:
+            self.notify(
+                f"  ahead: {self._name(first)}; agrees with the vote at {agreement:.1%} of the "
+                "unlabelled pixels"
+            )
+        rung, before = self.rungs[ranks.rung], self.rungs[: ranks.rung]
+        folds = range(self.task.folds_of(rung))
+        self.task.fits.keep_weights(
+            fit_of(self.task, Trial(racer, fold, rung), before)
+            for racer in ranks.racers
+            for fold in folds
+        )
 
     def _announce(self, racers: Sequence[Racer], steps: int, folds: int) -> str:
         if racers[0].finalist in self.task.linear:
@@ -462,18 +209,6 @@ class _Trainer:
         by = f", by the recipes {names}" if len(racers) > finalists else ""
         each = f", on {folds} folds" if folds > 1 else ""
         return f"race: {finalists} finalists, {steps} steps each{by}{each}"
-
-    def _stored(self, racers: Iterable[Racer], steps: int, folds: int) -> list[Training]:
-        """Return the trainings of this rung that are in the store."""
-        keys = {racer.key for racer in racers}
-        return [
-            item
-            for item in self.store.trainings()
-            if item.steps == steps
-            and key_of(item) in keys
-            and item.fold < folds
-            and not is_out_of_memory(item.reason)  # memory may be sufficient now
-        ]
 
     def _describe(self, racer: Racer, result: RungResult) -> str:
         name = self._name(racer)
@@ -487,3 +222,81 @@ class _Trainer:
     def _name(self, racer: Racer) -> str:
         by = f"{racer.recipe} recipe, " if len(self.task.recipes) > 1 else ""
         return by + describe_genes(racer.finalist.architecture)
+
+
+def fit_of(task: RaceTask, trial: Trial, before: Sequence[Rung] = ()) -> Fit:
+    """Return the fit of a trial, which may go on where those of the rungs before ended."""
+    racer, fold, rung = trial
+    recipe = task.recipes[racer.recipe]
+    trained, held_out = task.all_folds[fold]
+    shorter = None
+    if before:
+        shorter = fit_of(task, Trial(racer, fold, before[-1]), before[:-1])
+    classes = {HELD_OUT: held_out}
+    if task.unlabelled is not None:
+        classes[UNLABELLED] = task.unlabelled
+    return Fit(
+        racer.finalist.architecture,
+        replace(recipe, patience=1.0),  # no early stopping, because another rung may follow
+        task.seed,
+        trained,
+        held_out,
+        rung_schedule(rung, recipe, len(trained)),
+        classes=classes,
+        augmented=task.augmented,
+        shorter=shorter,
+    )
+
+
+def training_of(task: RaceTask, trial: Trial, fitted: Fitted) -> Training:
+    """Return the figures of a fit for the ranking, as an evaluation store keeps them."""
+    _, held_out = task.all_folds[trial.fold]
+    figures: dict[str, float] = {}
+    right = predictions = b""
+    if not fitted.reason:
+        best = fitted.best
+        assert best.validation_oa is not None
+        assert best.validation_probability is not None
+        assert fitted.augmented_accuracy is not None
+        figures = {
+            "accuracy": best.validation_oa,
+            "augmented_accuracy": fitted.augmented_accuracy,
+            "probability": best.validation_probability,
+        }
+        targets = task.fits.source.labelled(held_out).targets
+        right = pack_flags(fitted.classes[HELD_OUT] == targets)
+        if UNLABELLED in fitted.classes:
+            predictions = pack_classes(fitted.classes[UNLABELLED].astype(np.int64))
+    return Training(
+        *trial.racer.key,
+        trial.rung.steps,
+        trial.fold,
+        len(held_out),
+        figures,
+        fitted.seconds,
+        fitted.reason,
+        predictions,
+        right,
+    )
+
+
+def rung_schedule(rung: Rung, recipe: Recipe, pixels: int) -> Schedule:
+    """Return the schedule of a rung.
+
+    The learning rate stays at its peak, so the next rung can continue. In the semifinal and
+    the last rung it falls, beginning at the end of the rung before.
+
+    Args:
+        rung: of `plan_rungs`.
+        recipe: of the racer.
+        pixels: training pixels.
+    """
+
+    def epochs(steps: int) -> int:
+        return max(1, -(-steps // recipe.steps_per_epoch(pixels)))
+
+    warmup = recipe.warmup * rung.first
+    if rung.before is None:
+        return Schedule(epochs(rung.steps), warmup, None)
+    steady = epochs(rung.before) * recipe.steps_per_epoch(pixels)
+    return Schedule(epochs(rung.steps), warmup, float(steady))

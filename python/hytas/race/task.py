@@ -1,21 +1,20 @@
 """The task of a race: networks, pixels, folds and recipes."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import nn
 
 from hytas.models import as_network
 from hytas.race.front import FRONT_FINALISTS
 from hytas.race.rankings import DEFAULT_RANKING
-from hytas.race.results import Key
 from hytas.race.rungs import FEW_FINALISTS, LEAST_FINALISTS, PREFERENCES, Rung
 from hytas.search import Evaluation, MethodVote, unpack_classes
-from hytas.train import LabelledPixels, Recipe, distinct
+from hytas.store import Store
+from hytas.train import Recipe, distinct
+from hytas.train.fit import Fit
 from hytas.types import Pixels
 
 ENOUGH_PIXELS = 60
@@ -33,8 +32,7 @@ class RaceTask:
     """Networks, pixels, folds and recipes of a race.
 
     Attributes:
-        build: architecture and recipe -> its untrained network.
-        labelled: all pixels that the race may read, in ascending order.
+        fits: store of the trainings; its source has the networks and the pixels.
         folds: flat indices of training and of validation pixels, for each fold; at least one.
             Early rungs, of many finalists, take the first ones (`folds_of`).
         further: additional folds of the last rung, so that most labelled pixels validate once.
@@ -42,37 +40,33 @@ class RaceTask:
             deviation of chance of the first.
         recipes: name -> recipe of the final training. A rung takes all of it but the length.
         seed: of every training.
-        device: of the training.
-        folder: of the checkpoints between rungs; it is removed at the end. None trains each rung
-            from the start, to the same result.
         ranking: name of one of `hytas.race.RANKINGS`.
         augmented: recipe whose noise, illumination and brightness give the augmented accuracy,
             whatever recipe a racer is trained by.
-        unlabelled: unlabelled pixels, whose targets are ignored; racers are ranked by their
+        unlabelled: flat indices of pixels whose label nobody reads; racers are ranked by their
             agreement on them (`hytas.race.consensus`). None ranks by validation pixels alone.
         linear: linear networks, which join the last rung of each race.
+        labels: training and validation pixels together.
         front: costs of a Pareto front with accuracy that the race is for; () for none.
     """
 
-    build: Callable[[Mapping[str, Any], Recipe], nn.Module]
-    labelled: LabelledPixels
+    fits: Store
     folds: Sequence[tuple[Pixels, Pixels]]
     recipes: Mapping[str, Recipe]
     seed: int
-    device: torch.device
-    folder: Path | None = None
     ranking: str = DEFAULT_RANKING
     augmented: Recipe = field(default_factory=Recipe)
-    unlabelled: LabelledPixels | None = None
+    unlabelled: Pixels | None = None
     further: Sequence[tuple[Pixels, Pixels]] = ()
     prefer: str = PREFERENCES[0]
     front: tuple[str, ...] = ()
     linear: Sequence[Evaluation] = ()
+    labels: int = 0
 
     @property
     def has_few_labels(self) -> bool:
         """Whether finalists of all sizes have equal chances, because labels are few."""
-        return self.unlabelled is None and len(self.labelled) < FEW_LABELS
+        return self.unlabelled is None and self.labels < FEW_LABELS
 
     @property
     def last_finalists(self) -> int:
@@ -83,11 +77,6 @@ class RaceTask:
     def all_folds(self) -> list[tuple[Pixels, Pixels]]:
         """Return the folds of the last rung, beginning with those of earlier rungs."""
         return [*self.folds, *self.further]
-
-    @property
-    def patch_bytes(self) -> int:
-        """Bytes of the patches that each worker needs."""
-        return sum(part.patch_bytes for part in (self.labelled, self.unlabelled) if part)
 
     @property
     def final_steps(self) -> int:
@@ -102,7 +91,9 @@ class RaceTask:
         """
         recipes = self.recipes
         if len({recipe.whitened for recipe in recipes.values()}) > 1:
-            network = self.build(architecture, next(iter(recipes.values())))
+            first, none = next(iter(recipes.values())), np.empty(0, np.int64)
+            network = self.fits.source.network(Fit(architecture, first, self.seed, none, none))
+            assert isinstance(network, nn.Module)
             if as_network(network, "recipe whitened").pixel_projection is None:
                 recipes = {n: replace(recipe, whitened=False) for n, recipe in recipes.items()}
         return list(distinct(recipes))
@@ -123,27 +114,9 @@ class RaceTask:
 
     def accepts(self, vote: MethodVote) -> bool:
         """Return whether a vote is of these folds and pixels."""
+        voting = 0 if self.unlabelled is None else len(self.unlabelled)
         return (
             vote.fold < len(self.folds)
             and vote.pixels == len(self.folds[vote.fold][1])
-            and len(unpack_classes(vote.predictions)) == len(self.unlabelled or ())
+            and len(unpack_classes(vote.predictions)) == voting
         )
-
-    def checkpoint(self, racer: Key, fold: int) -> Path | None:
-        """Return the checkpoint file of a racer on a fold."""
-        if self.folder is None:
-            return None
-        self.folder.mkdir(exist_ok=True)
-        number, recipe = racer
-        return self.folder / f"{number}-{recipe}-{fold}.safetensors"
-
-    def keep_checkpoints(self, racers: Iterable[Key]) -> None:
-        """Remove the checkpoints of all other racers; without `racers`, the folder."""
-        if self.folder is None or not self.folder.exists():
-            return
-        kept = {self.checkpoint(key, fold) for key in racers for fold in range(len(self.all_folds))}
-        for path in self.folder.iterdir():
-            if path not in kept:
-                path.unlink()
-        if not kept:
-            self.folder.rmdir()

@@ -19,7 +19,6 @@ class Artefact:
         made_from: names of the files that it is made from; it is made again when they are.
         listed: whether the summary of a run lists it for the user.
         optional: whether the stage writes it only where the run asks for it.
-        temporary: whether it is removed once the stage is done.
     """
 
     def __init__(
@@ -33,12 +32,10 @@ class Artefact:
         listed: bool = True,
         recorded: bool = True,
         optional: bool = False,
-        temporary: bool = False,
     ) -> None:
         self.file, self.holds, self.stage, self.made_from = file, holds, stage, made_from
-        self.repair, self.optional, self.temporary = repair, optional, temporary
-        self.listed = listed and not temporary
-        self.recorded = recorded and not temporary
+        self.repair, self.optional = repair, optional
+        self.listed, self.recorded = listed, recorded
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -55,22 +52,6 @@ class Artefact:
     def paths(self, folder: Path) -> list[Path]:
         """Return its path in a folder."""
         return [folder / self.file]
-
-
-class Artefacts(Artefact):
-    """Files of one kind, such as one for each fold; as an attribute, the paths that exist."""
-
-    @overload  # type: ignore[override]
-    def __get__(self, folder: None, owner: type) -> Self: ...
-
-    @overload
-    def __get__(self, folder: Any, owner: type) -> list[Path]: ...
-
-    def __get__(self, folder: Any, owner: type) -> Self | list[Path]:
-        return self if folder is None else self.paths(folder.path)
-
-    def paths(self, folder: Path) -> list[Path]:
-        return sorted(folder.glob(self.file))
 
 
 def table_of(owner: type) -> dict[str, Artefact]:

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
-from torch import nn
 
 from hytas._engine import Feasible, SearchSpace
 from hytas.data import LabelledData, Split
 from hytas.errors import InputError, library
 from hytas.machine import choose_device
-from hytas.models import NETWORKS, build_network
+from hytas.models import NETWORKS
 from hytas.models.table import check_data
 from hytas.race import ENOUGH_PIXELS
 from hytas.references import ReferenceSettings
@@ -27,12 +26,14 @@ from hytas.run.folder import RunFolder, read_json
 from hytas.run.pace import Pace
 from hytas.run.prepared import PreparedData, prepare_scene
 from hytas.run.progress import Report, logged
+from hytas.run.source import RunSource
 from hytas.run.start import Origin, Scratch, Start
 from hytas.run.times import add_start, kept_time, read_times
 from hytas.spaces import open_space, space_of
 from hytas.spaces.costs import budget_of_network, shipped_costs
 from hytas.spaces.names import LINEAR_SPACE
 from hytas.spaces.shape import Shape
+from hytas.store import Store
 from hytas.train import Recipe
 from hytas.types import Pixels
 from hytas.workers import WorkersLike, shared_workers
@@ -118,20 +119,10 @@ class RunContext:
             raise InputError("teacher", config.teacher, rule, "leave `final_training_on` at all")
         return teacher
 
-    def network(self, architecture: Mapping[str, Any], recipe: Recipe) -> nn.Module:
-        """Build the network of an architecture as training begins with it.
-
-        The run's seed decides its weights, or the model that the run begins with.
-        """
-        network = build_network(
-            architecture,
-            self.data.shape,
-            drop_path=recipe.drop_path,
-            dropout=recipe.dropout,
-            seed=self.config.seed,
-        )
-        self.origin.begin(network, self.config.tune, tuple(self.data.scene.class_names))
-        return network
+    @cached_property
+    def source(self) -> RunSource:
+        """What the fits of the run read."""
+        return RunSource.of(self.config, self.data, self.origin, self.device, self.teacher)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +134,7 @@ class Run:
         command: that does the work, for the record; empty from Python.
         workers: where candidates are scored, as the user named them (`hytas.workers`).
         trainers: where finalists and the winner are trained; None for `workers`.
-        records_of: the folder whose records of held-out pixels decide for this run; None is its
-            own.
+        first: the run whose architecture and recipe this one trains with another seed; or None.
         pace: when its parts end.
     """
 
@@ -155,18 +145,28 @@ class Run:
     command: str = ""
     workers: WorkersLike = None
     trainers: "Processes | None" = None
-    records_of: RunFolder | None = None
+    first: "Run | None" = None
     pace: Pace = field(default_factory=Pace)
 
     @property
-    def records(self) -> RunFolder:
-        """The folder of the records of held-out pixels."""
-        return self.records_of or self.folder
+    def decides(self) -> "Run":
+        """The run whose folds decide for this one."""
+        return self.first or self
+
+    @property
+    def choice(self) -> RunFolder:
+        """The folder of the architecture and the recipe."""
+        return self.decides.folder
+
+    @cached_property
+    def store(self) -> Store:
+        """The fits of the run, and of its further seeds."""
+        return Store(self.choice.fits, self.context.source)
 
     @property
     def recipe(self) -> tuple[str, Recipe]:
         """The preset that the race chose, and its recipe; the first one without a race."""
-        recipes, path = self.context.config.recipes, self.folder.recipe
+        recipes, path = self.context.config.recipes, self.choice.recipe
         kept = read_json(path) if path.exists() else {"preset": next(iter(recipes))}
         name, steps = kept.get("preset"), kept.get("steps")
         if name not in list(recipes):  # a list, because the name in a file may be no text
@@ -181,7 +181,7 @@ class Run:
     @property
     def most_folds(self) -> int | None:
         """The number of folds that `minutes` leaves to decide on; None for all."""
-        path = self.folder.recipe
+        path = self.choice.recipe
         folds = read_json(path).get("folds") if path.exists() else None
         return None if folds is None else int(folds)
 
@@ -190,7 +190,7 @@ class Run:
         """Return why the run trains without unlabelled pixels, whatever they would gain; or ""."""
         if self.most_folds is not None:
             short = "the minutes do not allow it"
-        elif space_of(read_json(self.folder.architecture)) == LINEAR_SPACE:
+        elif space_of(read_json(self.choice.architecture)) == LINEAR_SPACE:
             short = "a linear network is fitted, not trained"
         else:
             short = ""
@@ -203,19 +203,10 @@ class Run:
         on_gpu = self.context.device.type == "cuda"
         return kept_time(self.folder.times, stage, self.command, on_gpu=on_gpu)
 
-    def of_seed(self, seed: int, *, shares_records: bool = True) -> Self:
-        """Return the same run with another seed, in a folder of its own inside this one.
-
-        Args:
-            shares_records: whether records of folds decide for it, too: they are of the same
-                recipe, pixels and architecture. A network that leaves out validation pixels has a
-                record of its own.
-        """
-        config = replace(self.context.config, seed=seed)
-        context = replace(self.context, config=config)
-        shared = shares_records and not context.holds_out_validation
-        records, folder = self.records if shared else None, self.folder.of_seed(seed)
-        return replace(self, context=context, folder=folder, records_of=records)
+    def of_seed(self, seed: int) -> Self:
+        """Return the same run with another seed, in a folder of its own inside this one."""
+        context = replace(self.context, config=replace(self.context.config, seed=seed))
+        return replace(self, context=context, folder=self.folder.of_seed(seed), first=self)
 
     def inside(self, name: str, config: RunConfig) -> Self:
         """Return a run on the same pixels with another configuration, in a folder of this one."""
@@ -227,7 +218,7 @@ class Run:
         if not folder.split.exists():
             data.split.save(folder.split)
             folder.manifest.record([folder.split])
-        return replace(self, context=context, folder=folder)
+        return replace(self, context=context, folder=folder, first=None)
 
 
 def shorter(recipe: Recipe, steps: int) -> Recipe:

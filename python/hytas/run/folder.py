@@ -15,7 +15,7 @@ from hytas.errors import InputError, one_line
 from hytas.files import lock, parse_json, write_text
 from hytas.manifest import Manifest
 from hytas.plugins import check_loaded, name_and_digest
-from hytas.run.artefacts import FORGOTTEN, REFUSED, Artefact, Artefacts, table_of
+from hytas.run.artefacts import FORGOTTEN, REFUSED, Artefact, table_of
 from hytas.run.config import RunConfig
 from hytas.spaces import file_digests, with_files
 
@@ -120,13 +120,6 @@ class RunFolder:
         repair=REFUSED,
     )
     split = Artefact("split.npz", "training, validation and test pixels")
-    records = Artefacts(
-        "held-out-*.npz",
-        "logits of the winner for pixels that it was not trained on; they decide on temperature, "
-        "smoothing, self-training and class shares",
-        "training on folds",
-        listed=False,
-    )
     pixels = _internal(
         "pixels.npz",
         "class, confidence and reduced spectrum of each pixel, for the report",
@@ -164,18 +157,11 @@ class RunFolder:
         recorded=False,
         optional=True,
     )
-    checkpoints = Artefacts(
-        "checkpoint*.safetensors", "a training that goes on", "final training", temporary=True
-    )
-    fold_checkpoints = Artefacts(
-        "fold-*.safetensors", "a training of a fold", "training on folds", temporary=True
-    )
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.race = self.path / "race"
+        self.fits = self.path / "fits"
         self.control = self.path / "control"
-        self.checkpoint = self.path / "checkpoint.safetensors"
         self.manifest = Manifest(self.path)
         self._lock: TextIO | None = None
 
@@ -258,7 +244,7 @@ class RunFolder:
             if fingerprint != scene.fingerprint:
                 rule = f"belongs to another scene ({stored.data})"
                 raise InputError("out", self.path, rule, "choose another folder")
-            trained = self.training_began()
+            trained = self.weights.exists()
             compared = stored if trained else stored.with_length_of(config)
             free = ["effort", "minutes", "control"]
             free += [] if trained else ["smooth", "self_training", "class_prior"]
@@ -308,27 +294,6 @@ class RunFolder:
             fault = one_line(error)
         raise InputError(self.config, rule=f"not a run's configuration ({fault})")
 
-    def record(self, fold: int) -> Path:
-        """Return the record of held-out pixels of a fold."""
-        return self.path / f"held-out-{fold}.npz"
-
-    def fold_checkpoint(self, fold: int) -> Path:
-        """Return the checkpoint of the training that leaves out a fold."""
-        return self.path / f"fold-{fold}.safetensors"
-
-    def forget_training(self, *, records: bool = False) -> None:
-        """Remove the temporary files, which are those of the final training; records if asked.
-
-        The winner's own checkpoint goes last: as long as it exists, the recipe cannot change.
-        """
-        paths = self._temporary()
-        paths.sort(key=lambda path: path == self.checkpoint)
-        if records:
-            paths = [*self.records, *paths]
-            self.manifest.forget(self.records)
-        for path in paths:
-            path.unlink(missing_ok=True)
-
     def record_all(self) -> None:
         """Put files into the manifest whose stage was stopped before it could do so."""
         self.manifest.record(
@@ -337,14 +302,6 @@ class RunFolder:
             for path in artefact.paths(self.path)
             if artefact.recorded and path not in self.manifest
         )
-
-    def training_began(self) -> bool:
-        """Return whether a file exists that the recipe decided after the race."""
-        return self.weights.exists() or bool([*self._temporary(), *self.records])
-
-    def _temporary(self) -> list[Path]:
-        paths = [each.paths(self.path) for each in ARTEFACTS.values() if each.temporary]
-        return [path for each in paths for path in each if path.exists()]
 
     def read_config(self) -> tuple[RunConfig, str]:
         """Return the folder's configuration and the fingerprint of its scene.

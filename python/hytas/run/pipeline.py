@@ -257,6 +257,7 @@ def _finish(run: Run, plan: Plan) -> None:
     shorten_training(run)
     run_stages(plan.finishing, run)
     repair_further_formats(run)
+    run.store.keep_weights()
 
 
 def describe_architecture(architecture: dict[str, Any]) -> str:

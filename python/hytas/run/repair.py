@@ -3,16 +3,13 @@
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 from hytas.errors import InputError
 from hytas.export import FILES
 from hytas.run.artefacts import AGAIN, Artefact
-from hytas.run.folder import ARTEFACTS, RunFolder, read_json, write_json
+from hytas.run.folder import ARTEFACTS, RunFolder
 from hytas.run.progress import Report
-from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
-from hytas.spaces.names import network_of
 
 Faults = dict[Path, tuple[Artefact, str]]
 
@@ -46,17 +43,11 @@ def repair(folder: RunFolder, stages: Sequence[str], report: Report) -> set[str]
         folder.times.unlink(missing_ok=True)
         folder.manifest.forget([folder.times])
     faults = find_faults(folder)
-    for path in (folder.architecture, folder.recipe):
-        if path in faults and folder.weights not in faults and _restore(folder, path):
-            _, fault = faults.pop(path)
-            report.notice(f"{path.name}: {fault}: made again from {folder.weights.name}")
     for path, (artefact, fault) in list(faults.items()):
         if artefact.stage not in stages:
             del faults[path]
             report.notice(f"{path.name}: {fault}; the command of this run makes it again")
     _remove(folder, faults, report)
-    if folder.weights.exists():  # a stop right after the final training leaves its checkpoints
-        folder.forget_training()
     return {artefact.name for artefact, _ in faults.values()}
 
 
@@ -95,7 +86,6 @@ def _remove(folder: RunFolder, faults: Faults, report: Report) -> None:
     for path, (_, fault) in faults.items():
         report.notice(f"{path.name}: {fault}: made again")
         path.unlink(missing_ok=True)
-    folder.manifest.forget(path for path, (each, _) in faults.items() if each.name == "records")
     gone = _made_from({artefact.name for artefact, _ in faults.values()})
     paths = [path for name in gone for path in ARTEFACTS[name].paths(folder.path)]
     if "weights" in gone or folder.weights in faults:
@@ -114,40 +104,3 @@ def _made_from(names: Iterable[str]) -> set[str]:
         made |= following
         waiting += following
     return made
-
-
-def _restore(folder: RunFolder, path: Path) -> bool:
-    """Write what the race chose again, from undamaged weights and the store next to them.
-
-    Returns:
-        Whether the weights tell it.
-    """
-    if not folder.weights.is_file():
-        return False
-    try:
-        model = load_weights(folder.weights)
-        if path == folder.architecture:
-            chosen = _as_scored(folder, network_of(model.card.architecture))
-        else:
-            chosen = {"preset": model.training["preset"], **_shorter_lengths(folder)}
-    except (InputError, KeyError, TypeError, ValueError):
-        return False
-    write_json(path, chosen)
-    folder.manifest.record([path])
-    return True
-
-
-def _shorter_lengths(folder: RunFolder) -> dict[str, int]:
-    """Return the lengths of a final training that minutes made shorter."""
-    plan = read_json(folder.pace) if folder.pace.exists() else {}
-    lengths = {name: plan[name] for name in ("steps", "folds") if name in plan}
-    return {name: done for name, (done, most) in lengths.items() if done != most}
-
-
-def _as_scored(folder: RunFolder, architecture: dict[str, Any]) -> dict[str, Any]:
-    """Return the architecture with its genes in the order of the store; weights sort them."""
-    if not folder.evaluations.is_file():
-        return architecture
-    with EvaluationStore(folder.evaluations, read_only=True) as store:
-        candidates = [item.architecture for item in store.evaluations()]
-    return next((one for one in candidates if one == architecture), architecture)

@@ -16,8 +16,8 @@ from hytas.run.delivering.comparing import references_stage
 from hytas.run.delivering.control import control_stage
 from hytas.run.delivering.files import export_stage, further_formats, map_stage, predictions_stage
 from hytas.run.delivering.reporting import report_stage
-from hytas.run.final.seeds import copy_choice, seeds_stage
-from hytas.run.final.stage import are_recorded, folds_stage, train_stage
+from hytas.run.final.seeds import seeds_stage
+from hytas.run.final.stage import are_done, folds_stage, train_stage
 from hytas.run.folder import ARTEFACTS
 from hytas.run.prepared import PreparedScene
 from hytas.run.repair import check_store, further_files
@@ -42,11 +42,7 @@ class Stage:
 
     def writes(self) -> list[str]:
         """Return the names of its files."""
-        return [
-            name
-            for name, each in ARTEFACTS.items()
-            if each.stage == self.name and not each.temporary
-        ]
+        return [name for name, each in ARTEFACTS.items() if each.stage == self.name]
 
     def has_files(self, run: Run) -> bool:
         """Return whether the folder holds a file of the stage."""
@@ -117,7 +113,7 @@ def _architecture_is_chosen(run: Run) -> bool:
 # The store grows until the race has a winner.
 SEARCH = Stage("search", search_stage, done=_architecture_is_chosen)
 RACE = Stage("race", race_stage, ("evaluations",), done=_architecture_is_chosen)
-FOLDS = Stage("training on folds", folds_stage, done=are_recorded)
+FOLDS = Stage("training on folds", folds_stage, done=are_done)
 TRAIN = Stage("final training", train_stage)
 # Its figures are in the metrics, too, if it is done again after the export.
 REFERENCES = Stage("reference methods", references_stage, ("metrics",))
@@ -191,7 +187,6 @@ def _seeds(run: Run, stages: Sequence[Stage]) -> None:
         if inner.folder.manifest.damaged or inner.folder.manifest.faults():
             run.report.notice(f"in {inner.folder.path.name}:")
         repair(inner, stages)
-        copy_choice(run, inner)
         run_stages(stages, inner)
         inner.folder.record_all()
 

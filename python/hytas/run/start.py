@@ -1,5 +1,6 @@
 """What the networks of a run begin with: random weights, or the trained model of another run."""
 
+import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -47,7 +48,7 @@ class Scratch:
     """The origin of a run that begins with random weights; `Start` has the same interface."""
 
     smoothing: str | None = None
-    no_self_training = ""
+    no_self_training = digest = ""
 
     def begin(self, network: nn.Module, tuned: str, classes: tuple[str, ...]) -> None:
         """Leave the random weights."""
@@ -82,6 +83,11 @@ class Start:
             raise InputError(argument, path, rule)
         model = load_weights(folder.weights)
         return (ImageStart if model.card.of_images else cls)(folder, model)  # type: ignore[return-value]
+
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 of the file of the model, in hex."""
+        return hashlib.sha256(self.folder.weights.read_bytes()).hexdigest()
 
     @property
     def card(self) -> ModelCard:

@@ -99,6 +99,6 @@ def _over(run: Run, group: Sequence[Evaluation], limit: _Limit) -> list[bool]:
 def _model(run: Run, candidate: Evaluation) -> tuple[SensorModel, ModelCard]:
     context, data = run.context, run.context.data
     recipe = next(iter(context.config.recipes.values()))
-    network = context.network(candidate.architecture, recipe)
+    network = context.source.begun(candidate.architecture, recipe, context.config.seed)
     model = SensorModel(network, data.preprocessing).eval()
     return model, describe(data.scene, data.preprocessing, candidate.architecture, data.shape)

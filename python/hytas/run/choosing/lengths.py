@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from hytas.errors import InputError
 from hytas.race import Racer, RaceTask, Rung, size_of
-from hytas.race.trials import Trial, run_trials, share_pixels
+from hytas.race.plan import Trial
+from hytas.race.race import fit_of
 from hytas.run.context import Run, shorter
 from hytas.run.final.decide import LEAST_PIXELS
-from hytas.run.final.self_training import ROUNDS, SHARE
+from hytas.run.final.soft_labels import ROUNDS, SHARE
 from hytas.run.folder import read_json, write_json
 from hytas.run.pace import (
     FINAL,
@@ -24,7 +27,8 @@ from hytas.run.pace import (
     shortened,
 )
 from hytas.search import Evaluation, EvaluationStore
-from hytas.workers import OneByOne, open_workers
+from hytas.store import Store
+from hytas.workers import open_workers
 
 FEW_STEPS, MORE_STEPS = 5, 20
 """Optimiser steps of the two trainings that measure a rate: their difference has no overhead."""
@@ -84,13 +88,14 @@ def measured_rate(task: RaceTask, candidates: Sequence[Evaluation]) -> Rate:
     sized = sorted(candidates[:MEASURED_AMONG], key=size_of)
     recipe = next(iter(task.recipes))
     chosen = dict.fromkeys((len(sized) - 1, len(sized) // 2))
-    trials = [Trial(Racer(sized[at], recipe), 0) for at in chosen]
-    alone, workers = replace(task, folder=None), OneByOne()
-    pixels = share_pixels(alone, workers)
     sums = []
-    for steps in (FEW_STEPS, MORE_STEPS):
-        done = run_trials(alone, trials, Rung(len(trials), steps, steps), workers, pixels)
-        sums.append(sum(one.seconds for one in done) / len(trials))
+    with TemporaryDirectory() as folder:
+        alone = replace(task, fits=Store(Path(folder), task.fits.source))
+        for steps in (FEW_STEPS, MORE_STEPS):
+            rung = Rung(len(chosen), steps, steps)
+            fits = [fit_of(alone, Trial(Racer(sized[at], recipe), 0, rung)) for at in chosen]
+            seconds = [fitted.seconds for _, fitted in alone.fits.run(fits)]
+            sums.append(sum(seconds) / len(seconds))
     step = max(0.0, sums[1] - sums[0]) / (MORE_STEPS - FEW_STEPS) or sums[1] / MORE_STEPS
     return Rate(step, max(0.0, sums[0] - FEW_STEPS * step))
 
@@ -103,11 +108,12 @@ def load_of(
     None are all folds, and self-training. If the final training would then have less than half of
     its steps, fewer folds are trained on, and there is no self-training.
     """
-    context, device = run.context, task.device
+    context, source = run.context, run.context.source
+    device = source.device
     with open_workers(
         run.training_workers,
         on_cpu=device.type == "cpu",
-        sent_bytes=task.patch_bytes,
+        sent_bytes=source.patch_bytes,
         shared_gpu=device,
     ) as pool:
         count = pool.count

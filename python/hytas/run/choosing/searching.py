@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,6 +49,7 @@ from hytas.search.ranks import rank_in_kinds
 from hytas.spaces import parse_budget
 from hytas.spaces.architectures import read_architectures
 from hytas.spaces.names import FITS, linear_architecture
+from hytas.store import Store
 
 LINEAR_ID = -(10**6)
 """Number of the first linear network in a store; those of `start_with` are larger."""
@@ -95,13 +95,13 @@ def search_stage(run: Run) -> None:
     races = finalist_count(context) > 1
     if races:
         with EvaluationStore(run.folder.evaluations) as store:
-            begin_votes(run, race_task(context), store)
+            begin_votes(run, race_task(context, run.store), store)
         if run.trainers is not None:
             run.trainers.start()
     search_with(run, inherited)
     if races:
         with EvaluationStore(run.folder.evaluations) as store:
-            record_votes(run, race_task(context), store)
+            record_votes(run, race_task(context, run.store), store)
 
 
 def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None) -> None:
@@ -171,7 +171,7 @@ def race_stage(run: Run) -> None:
             "no race: the split has no validation pixels; the proxy's first choice wins"
         )
     with EvaluationStore(run.folder.evaluations) as store:
-        task, steps = race_task(context, run.folder.race), first_steps(context)
+        task, steps = race_task(context, run.store), first_steps(context)
         if run.pace.limited and finalists > 1:
             ranked = ranked_evaluations(context, store)
             task, finalists, steps = within_minutes(run, task, ranked, finalists, steps)
@@ -211,15 +211,16 @@ def _scoring_device(context: RunContext) -> str:
 def shorten_training(run: Run) -> None:
     """With minutes, write to the recipe the length of a final training that has yet to begin."""
     folder, context = run.folder, run.context
-    if not run.pace.limited or folder.training_began():
+    minutes = run.pace.minutes
+    if minutes is None or read_json(folder.recipe).get("minutes") == minutes:
         return
     preset, architecture = run.recipe[0], read_json(folder.architecture)
     with EvaluationStore(folder.evaluations) as store:
         same = [one for one in store.evaluations() if one.architecture == architecture]
         trained = {one.id for one in store.trainings()}
         winner = Racer(max(same, key=lambda one: one.id in trained), preset)
-        shorter = shorter_training(run, race_task(context, folder.race), store, winner)
-    write_json(folder.recipe, {"preset": preset, **shorter})
+        shorter = shorter_training(run, race_task(context, run.store), store, winner)
+    write_json(folder.recipe, {"preset": preset, "minutes": minutes, **shorter})
     folder.manifest.record([folder.recipe])
 
 
@@ -313,30 +314,29 @@ def linear_networks(context: RunContext) -> list[Evaluation]:
     return networks
 
 
-def race_task(context: RunContext, folder: Path | None = None) -> RaceTask:
+def race_task(context: RunContext, store: Store) -> RaceTask:
     """Return how finalists train: on training and validation pixels, in folds if these are few.
 
     Args:
-        folder: keeps where trainings stand between rungs.
+        store: of the trainings.
     """
     config, data = context.config, context.data
     folds = context.folds()
     further = context.folds(MANY_PIXELS)[len(folds) :]
+    voting = context.source.voting
     return RaceTask(
-        context.network,
-        data.labelled(data.split.train_and_validation),
+        store,
         folds,
         config.recipes,
         config.seed,
-        context.device,
-        folder,
         config.ranking_of(data.split.spatially_disjoint),
         data.augmented_recipe,
-        data.pixels_that_vote(config.seed),
+        None if voting is None else voting.pixels,
         further,
         config.prefer,
         config.trained_front,
         linear_networks(context),
+        len(data.split.train_and_validation),
     )
 
 

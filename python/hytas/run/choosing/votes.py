@@ -77,7 +77,7 @@ def _fits(run: Run, task: RaceTask) -> list[tuple[str, int, Wanted]]:
 
 
 def _unlabelled(task: RaceTask) -> Pixels:
-    return np.empty(0, np.int64) if task.unlabelled is None else task.unlabelled.pixels
+    return np.empty(0, np.int64) if task.unlabelled is None else task.unlabelled
 
 
 def _vote(run: Run, task: RaceTask, method: str, fold: int, fit: Fit) -> MethodVote:

@@ -20,6 +20,7 @@ from hytas.run.choosing.votes import MOST_TRAIN as MOST_FOR_VOTES
 from hytas.run.config import RunConfig
 from hytas.run.context import Run
 from hytas.run.final.decide import maps_of
+from hytas.run.final.fits import records_of
 from hytas.run.final.held_out import HeldOut
 from hytas.run.fits import Wanted
 from hytas.run.folder import read_json, write_json
@@ -163,7 +164,7 @@ def _voted(
 def _records(run: Run, training: Mapping[str, Any]) -> list[HeldOut]:
     """Return the records that calibrated the winner; none if they are not all whole."""
     try:
-        records = [HeldOut.load(path) for path in run.records.records]
+        records = records_of(run)
     except InputError:
         return []
     pixels = sum(len(record.pixels) for record in records)

@@ -1,20 +1,16 @@
 """Records of held-out pixels: the logits of a network on pixels that it was not trained on.
 
-Training and prediction write them, and every decision of the final training reads them
-(`hytas.run.final.decide`). Nothing needs the network again.
+Every decision of the final training reads them (`hytas.run.final.decide`). Nothing needs the
+network again.
 """
 
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.errors import InputError, one_line
-from hytas.files import atomic_write
 from hytas.metrics import log_mean
 from hytas.results import NETWORK
 from hytas.spaces.names import FITS
@@ -109,46 +105,3 @@ class HeldOut:
             name: change(name, value) for name, value in logits.items() if value is not None
         }
         return replace(self, **changed)
-
-    def save(self, path: Path) -> None:
-        """Write a .npz file, completely or not at all."""
-        values = {name: value for name, value in vars(self).items() if value is not None}
-        with atomic_write(path) as temporary, temporary.open("wb") as file:
-            np.savez(file, **values)
-
-    @classmethod
-    def load(cls, path: Path) -> Self:
-        """Read a file that `save` wrote.
-
-        Raises:
-            InputError: it is missing, damaged, or not a record of held-out pixels.
-        """
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                record = cls(**{name: file[name] for name in file.files})
-            record.check()
-        except (OSError, TypeError, ValueError, zipfile.BadZipFile) as error:
-            raise InputError(
-                path, rule=f"not a record of held-out pixels ({one_line(error)})"
-            ) from None
-        return record
-
-    def check(self) -> None:
-        """Check that all arrays fit each other, and that logits are finite.
-
-        Raises:
-            ValueError: they do not.
-        """
-        sizes = {"targets": self.pixels, "compared_targets": self.compared, "logits": self.pixels}
-        sizes |= {"neighbour_logits": self.neighbours, "unlabelled_logits": self.unlabelled}
-        if self.self_trained:
-            sizes |= {f"{name}_after": sizes[name] for name in sizes if name.endswith("logits")}
-        for name, rows in sizes.items():
-            values = getattr(self, name)
-            if len(values) != len(rows) or not np.isfinite(values).all():
-                raise ValueError(f"{name} of shape {values.shape}: must be {len(rows)} finite rows")
-        count = len(self.pixels) + len(self.neighbours) + len(self.unlabelled)
-        if self.linear.shape[0] and self.linear.shape[:2] != (len(FITS), count):
-            raise ValueError(f"linear of shape {self.linear.shape}: must be {len(FITS)} x {count}")
-        if not np.isin(self.compared, self.neighbours).all():
-            raise ValueError("compared: must be among the neighbours")

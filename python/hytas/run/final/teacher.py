@@ -31,6 +31,7 @@ class Teacher:
         classes: number of classes C.
         seen: pixels of the data that it was trained on or validated with.
         sources: the data that it was trained on, as its card has them.
+        digest: SHA-256 of its model, in hex.
     """
 
     network: nn.Module
@@ -40,6 +41,7 @@ class Teacher:
     classes: int
     seen: Pixels
     sources: tuple[Mapping[str, Any], ...]
+    digest: str
 
     @torch.no_grad()
     def __call__(self, samples: Tensor) -> Tensor:
@@ -84,7 +86,8 @@ def open_teacher(path: str, data: PreparedData, scale_by: str) -> Teacher:
     begun.check_unseen("teacher", data.scene, data.split.test)
     factor, shift = _between(new, own)
     network, seen, classes = begun.model.network, begun.seen(data.scene), data.shape.classes
-    return Teacher(network, card.patch_size, factor, shift, classes, seen, card.learnt_from)
+    sources, digest = card.learnt_from, begun.digest
+    return Teacher(network, card.patch_size, factor, shift, classes, seen, sources, digest)
 
 
 def _same_wavelengths(one: tuple[float, ...] | None, other: Floats | None) -> bool:

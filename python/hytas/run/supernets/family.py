@@ -210,7 +210,7 @@ def _member(run: Run, supernet: Supernet, score: InheritedScore, alone: bool) ->
     stages = (
         replace(SEARCH, work=search),
         Stage("race", race_stage),
-        replace(TRAIN, work=inherit, changes=("records",)),
+        replace(TRAIN, work=inherit),
         EXPORT,
         MAP,
     )
@@ -235,7 +235,7 @@ def _member(run: Run, supernet: Supernet, score: InheritedScore, alone: bool) ->
 def _trained_alone(run: Run, architecture: dict[str, Any]) -> float:
     """Train the architecture alone, by the supernet's recipe; its accuracy on test pixels."""
     inner = run.inside(ALONE, run.context.config)
-    stages = (replace(TRAIN, work=_train_alone, changes=("records",)), EXPORT)
+    stages = (replace(TRAIN, work=_train_alone), EXPORT)
     repair(inner, stages)
     if not inner.folder.architecture.exists():
         write_json(inner.folder.architecture, architecture)
@@ -247,10 +247,10 @@ def _trained_alone(run: Run, architecture: dict[str, Any]) -> float:
 
 def _train_alone(run: Run) -> None:
     preset, recipe = run.recipe
-    architecture, checkpoint = read_json(run.folder.architecture), run.folder.checkpoint
-    network, result = train_alone(run, architecture, recipe, checkpoint)
+    architecture = read_json(run.folder.architecture)
+    network, result = train_alone(run, architecture, recipe)
     write_network(run, network, {**result.to_dict(), "preset": preset})
-    checkpoint.unlink(missing_ok=True)
+    run.store.keep_weights()
 
 
 def _earlier(run: Run, members: Sequence[Member]) -> list[Member]:

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,16 @@ from hytas.export import describe
 from hytas.models.blocks import Drop
 from hytas.run.context import Run, RunContext
 from hytas.run.final.decide import Conditions, calibrate
-from hytas.run.final.train import forget_damaged, hold_out
+from hytas.run.final.fits import network_after, observed
 from hytas.run.folder import read_json
+from hytas.run.source import RunSource
 from hytas.run.weights import CALIBRATION, TrainedModel, save_weights
+from hytas.store import Store
 from hytas.supernet import InheritedScore, Supernet, SupernetLearner
-from hytas.train import ALONE, DivergedError, Epoch, Processes, Recipe, TrainingResult, train
+from hytas.train import ALONE, Processes, Recipe, TrainingResult, train
+from hytas.train.fit import Fit, Watch
+
+_FIELDS = {one.name for one in fields(RunSource)}
 
 
 def check_supernet(context: RunContext) -> None:
@@ -30,6 +36,24 @@ def check_supernet(context: RunContext) -> None:
         raise InputError("validation_fraction", context.config.split.validation_fraction, rule)
     supernet = Supernet.new(context.space.name, context.data.shape, context.config.seed)
     _learner(context, supernet, context.config.recipe)
+
+
+@dataclass(frozen=True, eq=False)
+class SupernetSource(RunSource):
+    """What the training of a supernet reads.
+
+    Attributes:
+        context: of the run; the budget decides which subnets are drawn.
+    """
+
+    context: RunContext | None = None
+
+    def network(self, fit: Fit) -> SupernetLearner:
+        """Return the learner of a supernet with random weights."""
+        assert self.context is not None
+        data, space = self.context.data, self.context.space
+        supernet = Supernet.new(space.name, data.shape, fit.seed, self.device)
+        return _learner(self.context, supernet, fit.recipe)
 
 
 def supernet_stage(run: Run, processes: Processes = ALONE) -> None:
@@ -44,29 +68,26 @@ def supernet_stage(run: Run, processes: Processes = ALONE) -> None:
         LostProcessError: another process has ended.
     """
     context, folder, (preset, recipe) = run.context, run.folder, run.recipe
-    config, checkpoint = context.config, folder.checkpoint
-    forget_damaged(checkpoint, run.report.line)
-    try:
-        supernet, result = _fitted(
-            context, recipe, processes, checkpoint=checkpoint, progress=run.report.epoch
-        )
-    except DivergedError:
-        checkpoint.unlink(missing_ok=True)
-        raise
+    config = context.config
     assert config.supernet_settings is not None
+    values = {name: value for name, value in vars(context.source).items() if name in _FIELDS}
+    store = Store(folder.fits, SupernetSource(**values, context=context))
+    fit = _fit(context, recipe)
+    fitted = store.one(fit, Watch(run.report.epoch, processes=processes))
     facts = {
         **_origin(context),
         "budget": config.budget,
         "settings": config.supernet_settings.to_dict(),
         "recipe": recipe.to_dict(),
         "processes": processes.size,
-        "training": {**result.to_dict(), "preset": preset},
+        "training": {**fitted.done.to_dict(), "preset": preset},
     }
-    Supernet(supernet.space, supernet.shape, supernet.seed, supernet.weights, facts).save(
+    weights = store.weights(fit)
+    Supernet(context.space.name, context.data.shape, config.seed, weights, facts).save(
         folder.supernet
     )
-    checkpoint.unlink(missing_ok=True)
-    kept = sum(weight.numel() for weight in supernet.weights.values())
+    store.keep_weights()
+    kept = sum(weight.numel() for weight in weights.values())
     run.report.line(f"supernet: {kept:,} weights in {folder.supernet.name}")
 
 
@@ -78,31 +99,30 @@ def help_train(context: RunContext, processes: Processes) -> None:
         LostProcessError: another process has ended.
     """
     (recipe,) = context.config.recipes.values()
-    _fitted(context, recipe, processes)
-
-
-def _fitted(
-    context: RunContext,
-    recipe: Recipe,
-    processes: Processes,
-    checkpoint: Path | None = None,
-    progress: Callable[[Epoch], None] = lambda _: None,
-) -> tuple[Supernet, TrainingResult]:
-    """The trained supernet of a run, and its history."""
     config, data = context.config, context.data
     supernet = Supernet.new(context.space.name, data.shape, config.seed, context.device)
-    result = train(
+    train(
         _learner(context, supernet, recipe),
         data.labelled(data.split.train),
         data.labelled(data.split.validation),
         recipe,
         seed=config.seed,
         device=context.device,
-        checkpoint=checkpoint,
-        progress=progress,
         processes=processes,
     )
-    return supernet, result
+
+
+def _fit(context: RunContext, recipe: Recipe) -> Fit:
+    """Return the training of a supernet; its architecture is all that subnets are drawn from."""
+    config, split = context.config, context.data.split
+    assert config.supernet_settings is not None
+    drawn = {
+        "supernet": context.space.name,
+        "genes": _origin(context)["genes"],
+        "budget": config.budget,
+        "settings": config.supernet_settings.to_dict(),
+    }
+    return Fit(drawn, recipe, config.seed, split.train, split.validation)
 
 
 def load_supernet(context: RunContext, path: str | Path) -> Supernet:
@@ -151,9 +171,7 @@ def inherit_weights(run: Run, supernet: Supernet, score: InheritedScore) -> None
 
 
 def write_network(run: Run, network: nn.Module, training: Mapping[str, Any]) -> None:
-    """Write the weights of a network that was not trained on validation pixels.
-
-    They calibrate it. Its record of them is written, too.
+    """Write the weights of a network that was not trained on validation pixels, which calibrate it.
 
     Args:
         training: facts on how it was trained, JSON-ready.
@@ -161,9 +179,7 @@ def write_network(run: Run, network: nn.Module, training: Mapping[str, Any]) -> 
     context, data = run.context, run.context.data
     architecture = read_json(run.folder.architecture)
     split = data.split
-    none = split.validation[:0]
-    record = hold_out(network, data, split.train, split.validation, none, context.device)
-    record.save(run.folder.record(0))
+    record = observed(network, data, split.train, split.validation, context.device)
     calibrated = calibrate([record], False, Conditions())
     run.report.line(calibrated.describe())
     card = describe(
@@ -225,28 +241,17 @@ def _shape(shape: Any) -> str:
 
 
 def train_alone(
-    run: Run, architecture: Mapping[str, Any], recipe: Recipe, checkpoint: Path | None = None
+    run: Run, architecture: Mapping[str, Any], recipe: Recipe
 ) -> tuple[nn.Module, TrainingResult]:
     """Train an architecture on the training pixels; validation pixels choose the best epoch.
 
     Raises:
         DivergedError: the training leaves the range of numbers.
     """
-    context, data = run.context, run.context.data
-    if checkpoint is not None:
-        forget_damaged(checkpoint, run.report.line)
-    network = context.network(architecture, recipe)
-    result = train(
-        network,
-        data.labelled(data.split.train),
-        data.labelled(data.split.validation),
-        recipe,
-        seed=context.config.seed,
-        device=context.device,
-        checkpoint=checkpoint,
-        progress=run.report.epoch,
-    )
-    return network.eval(), result
+    context, split = run.context, run.context.data.split
+    fit = Fit(architecture, recipe, context.config.seed, split.train, split.validation)
+    result = run.store.one(fit, Watch(run.report.epoch)).done
+    return network_after(run.store, fit), result
 
 
 def probability_of(result: TrainingResult) -> float:

@@ -8,7 +8,8 @@ or of other inputs is one case: the fit is done.
 import threading
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -51,7 +52,8 @@ class Store:
         """
         files = self.files(fit)
         try:
-            with np.load(files.result, allow_pickle=False) as file:
+            content = BytesIO(files.result.read_bytes())  # numpy leaves a damaged file open
+            with np.load(content, allow_pickle=False) as file:
                 fitted = Fitted.of({name: file[name] for name in file.files})
         except (OSError, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile):
             return None
@@ -140,6 +142,7 @@ class Store:
             yield from pool.run(_complete_here, jobs, len(fits))
             return
         given = ((shared, fit, self._parcel(fit), end) for fit in fits)
+        self.folder.mkdir(exist_ok=True)
         for parcel in pool.run(_complete_away, given, len(fits)):
             for name, content in parcel.files.items():
                 with atomic_write(self.folder / name) as path:
@@ -167,11 +170,10 @@ class Store:
         for one in fit.chain:
             files, epochs = self.files(one), one.epochs
             total += epochs * len(one.trained)
-            if files.result.exists():
-                done += epochs * len(one.trained)
-                continue
-            with suppress(OSError, InputError, KeyError, TypeError, ValueError):
+            try:
                 done += len(read_facts(files.part)["history"]) * len(one.trained)
+            except (OSError, InputError, KeyError, TypeError, ValueError):
+                done += epochs * len(one.trained) * files.result.exists()
         return done, total
 
     @contextmanager

@@ -5,6 +5,8 @@ from pathlib import Path
 from hytas.data import Scene
 from hytas.run import Report, RunConfig, RunFolder
 from hytas.run.context import open_run
+from hytas.run.final import fits
+from hytas.run.final.held_out import HeldOut
 from hytas.run.stages import plan_of, run_stages
 from hytas.train import Recipe
 from tiny import SPACE
@@ -29,3 +31,11 @@ def trained(config: RunConfig, scene: Scene, out: Path, report: Report | None = 
         plan = plan_of(run.context)
         run_stages((*plan.choosing, *plan.training), run)
     return RunFolder(out)
+
+
+def records_of(
+    config: RunConfig, scene: Scene, out: Path, seed: int | None = None
+) -> list[HeldOut]:
+    """Return the records that decided for the winner of a run, or for its model of a seed."""
+    with open_run(out, config, scene, "cpu", Report()) as run:
+        return fits.records_of(run if seed is None else run.of_seed(seed))

@@ -16,10 +16,9 @@ from hytas.cli.summary import print_outcome
 from hytas.data import Scene, make_split, scene_from_arrays
 from hytas.errors import InputError
 from hytas.references import METHODS, ReferenceSettings, Results, bounded_split, run_references
-from hytas.run import RunFolder, export_run, fits, run_pipeline
+from hytas.run import export_run, fits, run_pipeline
 from hytas.run.context import open_run
 from hytas.run.delivering import comparing
-from hytas.run.final.held_out import HeldOut
 from hytas.run.progress import SILENT
 from hytas.train import Recipe
 from told import Told
@@ -64,8 +63,8 @@ def uncompared(finished: Path, into: Path) -> Path:
     return out
 
 
-def test_all_are_compared_on_the_pixels_that_calibrate(finished: Path) -> None:
-    records = [HeldOut.load(path) for path in RunFolder(finished).records]
+def test_all_are_compared_on_the_pixels_that_calibrate(scene: Scene, finished: Path) -> None:
+    records = one_candidate.records_of(CONFIG, scene, finished)
     members = json.loads((finished / "metrics.json").read_text())["mean"]["members"]
     records = [record.mean(members) for record in records]
     right = sum(int((one.logits.argmax(axis=1) == one.targets).sum()) for one in records)
@@ -90,7 +89,7 @@ def test_no_method_is_fitted_on_pixels_that_it_is_compared_on(
     fit, out = fits.fit_method, uncompared(finished, tmp_path)
     monkeypatch.setattr(fits, "fit_method", watching)
     run_pipeline(CONFIG, scene, out, device="cpu")
-    records = [HeldOut.load(path) for path in RunFolder(finished).records]
+    records = one_candidate.records_of(CONFIG, scene, finished)
     count = len(NAMES)
     assert len(seen) == count * len(records) + count
     for number, (learnt, asked) in enumerate(seen[:-count]):
@@ -152,7 +151,7 @@ def test_a_run_fits_ahead_what_its_stages_need(
     monkeypatch.setattr(fits.ReferenceFits, "results", reading)
     config = replace(CONFIG, population=4, finalists=2, race_steps=2)
     run_pipeline(config, scene, tmp_path / "run", device="cpu")
-    held_out = len(RunFolder(tmp_path / "run").records)
+    held_out = len(one_candidate.records_of(config, scene, tmp_path / "run"))
     assert len(begun) > 2 < held_out
     assert set(begun) <= set(needed)
     assert begun[-len(NAMES) :] == needed[-len(NAMES) :]  # of the test
@@ -299,9 +298,8 @@ def test_without_all_records_of_the_winner_only_the_test_compares(
     content: bytes | None, scene: Scene, finished: Path, tmp_path: Path
 ) -> None:
     out = uncompared(finished, tmp_path)
-    (out / "held-out-4.npz").unlink()
-    if content is not None:
-        (out / "held-out-4.npz").write_bytes(content)
+    for path in (out / "fits").glob("*.npz"):
+        path.unlink() if content is None else path.write_bytes(content)
     with open_run(out, CONFIG, scene, "cpu", SILENT) as run:
         comparing.references_stage(run)
     assert held(out)["validation"]["pixels"] == 0

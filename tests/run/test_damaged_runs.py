@@ -89,7 +89,8 @@ def change(path: Path, damage: Damage) -> None:
 
 
 def test_a_manifest_names_every_file(whole: Path) -> None:
-    names = {path.name for path in whole.iterdir()} - {".lock", "manifest.json", "run.log"}
+    names = {path.name for path in whole.iterdir() if path.is_file()}
+    names -= {".lock", "manifest.json", "run.log"}
     manifest = Manifest(whole)
     assert set(manifest.names()) == names
     assert manifest.faults() == {}
@@ -157,32 +158,15 @@ def test_what_is_cheap_is_made_again_to_the_byte(
         assert (run / file).read_bytes() == (whole / file).read_bytes()
 
 
-def test_a_stop_right_after_the_final_training_leaves_no_checkpoint_for_good(
-    scene: Scene, run: Path, whole: Path
-) -> None:
-    for name in ("checkpoint", "checkpoint-self-training-0", "fold-0"):
-        shutil.copy(whole / "weights.safetensors", run / f"{name}.safetensors")
-    again(scene, run)
-    assert not list(run.glob("checkpoint*")) + list(run.glob("fold-*"))
-    assert (run / "weights.safetensors").read_bytes() == (
-        whole / "weights.safetensors"
-    ).read_bytes()
-
-
-def test_damaged_weights_and_checkpoints_are_trained_again_with_all_that_came_of_them(
+def test_damaged_weights_are_trained_again_with_all_that_came_of_them(
     scene: Scene, run: Path, whole: Path
 ) -> None:
     change(run / "weights.safetensors", flipped)
     with pytest.raises(InputError, match="its SHA-256 is not that of what was written"):
         export_run(CONFIG, scene, run)
-    shutil.copy(whole / "weights.safetensors", run / "checkpoint.safetensors")
-    change(run / "checkpoint.safetensors", flipped)
-    _, (weights_said, checkpoint_said) = again(scene, run)
-    assert weights_said == (
+    assert again(scene, run)[1] == [
         "weights.safetensors: damaged (its SHA-256 is not that of what was written): made again"
-    )
-    assert "checkpoint.safetensors: " in checkpoint_said
-    assert not (run / "checkpoint.safetensors").exists()
+    ]
     trained, before = (load_weights(path / "weights.safetensors") for path in (run, whole))
     for name, tensor in before.network.state_dict().items():
         assert np.array_equal(tensor, trained.network.state_dict()[name])
@@ -195,12 +179,12 @@ def test_what_cannot_be_made_again_is_named(
     scene: Scene, run: Path, name: str, damage: Damage
 ) -> None:
     change(run / name, damage)
-    left = {path.name: path.read_bytes() for path in run.iterdir()}
+    left = {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
     with pytest.raises(InputError, match="it cannot be made again from other files") as caught:
         again(scene, run)
     assert str(caught.value).startswith(f"{run / name}: damaged (")
     assert "\n" not in str(caught.value)
-    assert {path.name: path.read_bytes() for path in run.iterdir()} == left | {
+    assert {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()} == left | {
         name: (run / name).read_bytes() for name in (".lock", "run.log")
     }
 
@@ -264,18 +248,6 @@ def test_a_forged_preset_is_named(scene: Scene, run: Path, preset: object) -> No
         again(scene, run)
 
 
-def test_a_recipe_that_minutes_made_shorter_is_made_again(scene: Scene, run: Path) -> None:
-    recipe, plan = run / "recipe.json", run / "minutes.json"
-    shorter = json.loads(recipe.read_text()) | {"steps": 7}
-    for path, content in ((recipe, shorter), (plan, {"steps": [7, 40], "folds": [3, 3]})):
-        path.write_text(json.dumps(content))
-    Manifest(run).record([recipe, plan])
-    recipe.write_text("")
-    _, said = again(scene, run)
-    assert [line.split(": ")[-1] for line in said] == ["made again from weights.safetensors"]
-    assert json.loads(recipe.read_text()) == shorter
-
-
 def test_forged_times_are_one_line(scene: Scene, run: Path) -> None:
     times = json.loads((run / "times.json").read_text())
     times["search"]["seconds"] = []
@@ -334,6 +306,7 @@ def test_an_architecture_that_is_none(
     scene: Scene, run: Path, content: str | bytes, message: str
 ) -> None:
     """In a folder without weights and manifest nothing else knows the architecture."""
+    shutil.rmtree(run / "fits")
     for path in run.iterdir():
         if path.name not in ("config.json", "split.npz", "evaluations.sqlite"):
             path.unlink()
@@ -356,8 +329,8 @@ def test_a_store_of_a_stopped_run_is_checked_by_sqlite(scene: Scene, run: Path) 
 
 
 def test_every_file_of_a_run_is_in_the_table(whole: Path) -> None:
-    declared = [artefact.file for artefact in ARTEFACTS.values() if not artefact.temporary]
-    names = {path.name for path in whole.iterdir()} - {".lock", "manifest.json"}
+    declared = [artefact.file for artefact in ARTEFACTS.values()]
+    names = {path.name for path in whole.iterdir()} - {".lock", "manifest.json", "fits"}
     assert all(any(fnmatchcase(name, file) for file in declared) for name in names)
     stages = {artefact.stage for artefact in ARTEFACTS.values()}
     assert {each.stage for each in ARTEFACTS.values() if each.repair == AGAIN} <= stages

@@ -1,7 +1,6 @@
 """Decisions on arrays: temperature, smoothing and self-training, without a training."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -340,22 +339,3 @@ def test_the_model_that_a_run_began_with_keeps_its_smoothing() -> None:
     choice = decide([record(30)], as_they_are, conditions).smoothing
     assert choice is not None
     assert (choice.method, choice.reason) == ("guided", "as the model that the run began with")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"targets": np.zeros(3, np.int64)},
-        {"logits": np.full((40, 2), np.nan, np.float32)},
-        {"neighbours": np.arange(39)},
-        {"compared": np.array([99]), "compared_targets": np.array([0])},
-        {"logits_after": np.zeros((3, 2), np.float32)},
-    ],
-)
-def test_arrays_that_do_not_fit_are_no_record(change: dict[str, Any], tmp_path: Any) -> None:
-    whole = record(30, after=31)
-    whole.save(tmp_path / "held-out-0.npz")
-    assert np.array_equal(HeldOut.load(tmp_path / "held-out-0.npz").logits, whole.logits)
-    replace(whole, **change).save(tmp_path / "held-out-0.npz")
-    with pytest.raises(ValueError, match="not a record of held-out pixels"):
-        HeldOut.load(tmp_path / "held-out-0.npz")

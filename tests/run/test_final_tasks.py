@@ -11,13 +11,12 @@ from one_candidate import CONFIG
 from hytas.data import Scene
 from hytas.errors import InputError
 from hytas.run import run_pipeline
-from hytas.run.final import tasks
 from hytas.run.progress import Report
 from hytas.tensors import read_facts, write_tensors
 from hytas.workers import ExecutorWorkers, WorkersLike
 from told import Told
 
-KEPT = ("weights.safetensors", "held-out-0.npz", "held-out-4.npz", "model.onnx")
+KEPT = ("weights.safetensors", "model.onnx")
 SAID = "trainings of the winner in parallel: processes of this machine"
 
 
@@ -58,14 +57,13 @@ def alone(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> list[bytes]
 def test_they_are_the_same_in_parallel_and_report_their_progress(
     scene: Scene, alone: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "CHECKPOINT_SECONDS", 0.01)
+    monkeypatch.setattr("hytas.store.CHECKPOINT_SECONDS", 0.01)
     told = Progress()
     assert files(scene, tmp_path / "run", 2, told) == alone
     assert SAID in told.lines
     assert told.shares == sorted(told.shares)
     assert told.shares[-1] > 0
-    assert not list((tmp_path / "run").glob("*checkpoint*"))
-    assert not list((tmp_path / "run").glob("fold-*"))
+    assert not list((tmp_path / "run" / "fits").glob("*.safetensors"))
 
 
 def test_workers_that_see_no_files_send_their_checkpoints(
@@ -76,38 +74,13 @@ def test_workers_that_see_no_files_send_their_checkpoints(
         assert files(scene, tmp_path / "run", workers) == alone
 
 
-class Stopped(Told):
-    """A report that stops a run as by Ctrl-C, when the first training of the folds has ended."""
-
-    def line(self, text: str) -> None:
-        if text.startswith("calibration: training on"):
-            raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("damaged", [False, True])
-def test_a_run_that_was_stopped_goes_on_from_its_checkpoints(
-    damaged: bool, scene: Scene, alone: list[bytes], tmp_path: Path
-) -> None:
-    out, told = tmp_path / "run", Told()
-    with pytest.raises(KeyboardInterrupt):
-        files(scene, out, 2, Stopped())
-    checkpoints = [out / name for name in ("checkpoint.safetensors", "fold-0.safetensors")]
-    assert all(path.exists() for path in checkpoints)
-    for path in checkpoints if damaged else ():
-        content = bytearray(path.read_bytes())
-        content[-5] ^= 1
-        path.write_bytes(content)
-    assert files(scene, out, 2, told) == alone
-    assert len([line for line in told.lines if "the training begins again" in line]) == 2 * damaged
-
-
 def test_a_training_that_diverges_is_told_and_leaves_no_checkpoint(
     scene: Scene, tmp_path: Path
 ) -> None:
     wild = replace(CONFIG, recipe=replace(CONFIG.recipe, learning_rate=1e6, epochs=6))
     with pytest.raises(InputError, match="the training diverged in epoch"):
         run_pipeline(wild, scene, tmp_path / "run", device="cpu", references=False, workers=2)
-    assert not list((tmp_path / "run").glob("*.safetensors"))
+    assert not list((tmp_path / "run").rglob("*.part"))
 
 
 def test_facts_are_read_without_the_tensors(tmp_path: Path) -> None:

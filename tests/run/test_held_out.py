@@ -1,47 +1,38 @@
 """Records of held-out pixels in a run: their pixels, a kill, damage, and further seeds."""
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from one_candidate import CONFIG
+from one_candidate import CONFIG, records_of
 from without_references import run_pipeline
 
 from hytas.data import Scene, make_split, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
-from hytas.errors import InputError
-from hytas.manifest import Manifest
-from hytas.run import RunConfig
 from hytas.run.context import open_run, prepare
-from hytas.run.final import stage, tasks
-from hytas.run.final.held_out import HeldOut
+from hytas.run.final import stage
 from hytas.run.prepared import prepare_scene
 from hytas.run.progress import Report
-from hytas.run.stages import FOLDS, TRAIN, plan_of, run_stages
-from hytas.run.weights import TrainedModel, load_weights
-from told import Told
+from hytas.run.weights import load_weights
+
+SEEDS = replace(CONFIG, seeds=2)
 
 
 @pytest.fixture(scope="module")
 def finished(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "run"
-    run_pipeline(replace(CONFIG, seeds=2), scene, out, device="cpu")
+    run_pipeline(SEEDS, scene, out, device="cpu")
     return out
-
-
-def records_of(folder: Path) -> list[HeldOut]:
-    return [HeldOut.load(path) for path in sorted(folder.glob("held-out-*.npz"))]
 
 
 def test_no_test_pixel_is_recorded_and_no_network_is_asked_for_its_own(
     scene: Scene, finished: Path
 ) -> None:
     split = prepare(CONFIG, scene, torch.device("cpu")).data.split
-    records = records_of(finished)
+    records = records_of(SEEDS, scene, finished)
     pixels = np.concatenate([record.pixels for record in records])
     assert len(records) == 5
     assert len(set(pixels)) == len(pixels)
@@ -52,8 +43,8 @@ def test_no_test_pixel_is_recorded_and_no_network_is_asked_for_its_own(
         assert not record.self_trained  # the split is random
 
 
-def test_the_neighbours_are_those_that_the_filter_reads(finished: Path) -> None:
-    record = records_of(finished)[0]
+def test_the_neighbours_are_those_that_the_filter_reads(scene: Scene, finished: Path) -> None:
+    record = records_of(SEEDS, scene, finished)[0]
     rows, columns = np.divmod(record.neighbours, 24)
     near = [
         np.maximum(abs(rows - row), abs(columns - column))
@@ -74,7 +65,7 @@ def test_with_many_neighbours_fewer_pixels_are_compared(
 
 
 def test_the_temperature_that_ships_is_that_of_the_records(scene: Scene, finished: Path) -> None:
-    with open_run(finished, replace(CONFIG, seeds=2), scene, "cpu", Report()) as run:
+    with open_run(finished, SEEDS, scene, "cpu", Report()) as run:
         _, _, found = stage.decide_for(run)
     model = load_weights(finished / "weights.safetensors")
     assert model.card.temperature == found.calibration.temperature != 1
@@ -94,105 +85,18 @@ def test_every_file_says_the_temperature(finished: Path) -> None:
     assert further["calibration"] == found
 
 
-def of_damage(told: Told) -> list[str]:
-    """The lines of what was damaged, or was not there."""
-    return [line for line in told.lines if "made again" in line or "begins again" in line]
-
-
-def change_a_digit(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
-def assert_same(run: Path, finished: Path) -> None:
-    for name in ("held-out-0.npz", "held-out-4.npz", "weights.safetensors"):
-        assert (run / name).read_bytes() == (finished / name).read_bytes()
-    assert Manifest(run).faults() == Manifest(run / "seed-1").faults() == {}
-
-
-def test_a_record_of_a_finished_run_is_made_again(
-    scene: Scene, finished: Path, tmp_path: Path
-) -> None:
-    run, told = Path(shutil.copytree(finished, tmp_path / "run")), Told()
-    change_a_digit(run / "held-out-0.npz")
-    (run / "held-out-4.npz").unlink()
-    (run / "seed-1" / "model.onnx").write_bytes(b"")
-    run_pipeline(replace(CONFIG, seeds=2), scene, run, device="cpu", report=told)
-    damaged, missing, onnx = of_damage(told)
-    assert damaged.startswith("held-out-0.npz: damaged (")
-    assert missing == "held-out-4.npz: missing: made again"
-    assert onnx.startswith("model.onnx: damaged (0 bytes; ")
-    assert told.lines[told.lines.index(onnx) - 1] == "in seed-1:"
-    assert_same(run, finished)
-    assert not list(run.glob("fold-*"))
-
-
-def test_records_and_checkpoints_of_an_unfinished_run_are_made_again(
-    scene: Scene, finished: Path, tmp_path: Path
-) -> None:
-    run, told = Path(shutil.copytree(finished, tmp_path / "run")), Told()
-    (run / "weights.safetensors").unlink()
-    (run / "manifest.json").unlink()  # as after a stop, before the manifest knew the record
-    (run / "held-out-0.npz").write_bytes(b"PK")
-    (run / "fold-0.safetensors").write_bytes(b"\x08" * 100)
-    (run / "fold-1.safetensors").write_bytes(b"of a stop right after its record")
-    run_pipeline(replace(CONFIG, seeds=2), scene, run, device="cpu", report=told)
-    record, checkpoint = of_damage(told)
-    assert "held-out-0.npz: not a record of held-out pixels" in record
-    assert "fold-0.safetensors: not a complete" in checkpoint
-    assert [path.name for path in run.glob("*.safetensors")] == ["weights.safetensors"]
-    assert_same(run, finished)
-
-
-def train(config: RunConfig, scene: Scene, out: Path) -> TrainedModel:
-    """Run up to the final training."""
-    with open_run(out, config, scene, "cpu", Report(), workers="1") as run:
-        plan = plan_of(run.context)
-        run_stages((*plan.choosing, *plan.training), run)
-    return load_weights(out / "weights.safetensors")
-
-
-@pytest.mark.parametrize("at", [3, 6])
-def test_a_kill_leaves_the_same_temperature(
-    at: int, scene: Scene, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun: list[int] = []
-    hold_out = tasks.hold_out
-
-    def stopping(*arguments: object) -> HeldOut:
-        begun.append(1)
-        if len(begun) == at:  # the network of a fold is trained, and has no record yet
-            raise KeyboardInterrupt
-        return hold_out(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(tasks, "hold_out", stopping)
-    if at > 5:
-        monkeypatch.setattr(stage, "decide", stopping)
-    with pytest.raises(KeyboardInterrupt):
-        train(CONFIG, scene, tmp_path / "run")
-    monkeypatch.undo()
-    # What was trained for the temperature fixes the recipe.
-    with pytest.raises(InputError, match="another configuration: recipe"):
-        train(CONFIG.with_epochs(1), scene, tmp_path / "run")
-    found = train(CONFIG, scene, tmp_path / "run")
-    assert len(begun) == at
-    assert found.card.temperature == load_weights(finished / "weights.safetensors").card.temperature
-
-
 def test_validation_pixels_that_the_winner_leaves_out_are_its_record(
     scene: Scene, tmp_path: Path
 ) -> None:
     config = replace(CONFIG, final_training_on="train", train_per_class=24, seeds=2)
     run_pipeline(config, scene, tmp_path / "run", device="cpu")
-    for folder in (tmp_path / "run", tmp_path / "run" / "seed-1"):
-        (record,) = records_of(folder)
+    for seed, folder in ((0, tmp_path / "run"), (1, tmp_path / "run" / "seed-1")):
+        (record,) = records_of(config, scene, tmp_path / "run", seed)
         split = np.load(tmp_path / "run" / "split.npz")
         assert np.array_equal(record.trained, split["train"])
         assert np.array_equal(record.pixels, split["validation"])
         found = load_weights(folder / "weights.safetensors").training["calibration"]
         assert (found["folds"], found["pixels"]) == (0, 15)
-        assert not list(folder.glob("checkpoint*"))
 
 
 def test_without_validation_pixels_it_says_so(scene: Scene, tmp_path: Path) -> None:
@@ -205,19 +109,6 @@ def test_without_validation_pixels_it_says_so(scene: Scene, tmp_path: Path) -> N
     assert outcome.metrics["test"]["ECE"] == pytest.approx(
         outcome.metrics["test"]["ECE_before"], abs=1e-4
     )
-
-
-def test_a_record_of_other_pixels_is_made_again(
-    scene: Scene, finished: Path, tmp_path: Path
-) -> None:
-    run, told = Path(shutil.copytree(finished, tmp_path / "run")), Told()
-    shutil.copy(run / "held-out-1.npz", run / "held-out-0.npz")
-    Manifest(run).record([run / "held-out-0.npz"])
-    with open_run(run, replace(CONFIG, seeds=2), scene, "cpu", told) as opened:
-        assert not FOLDS.is_done(opened)
-        run_stages((FOLDS, TRAIN), opened)
-    assert of_damage(told) == ["held-out-0.npz: is of another run: made again"]
-    assert_same(run, finished)
 
 
 def test_folds_of_a_split_by_blocks_lie_apart() -> None:

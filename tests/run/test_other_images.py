@@ -66,7 +66,7 @@ def test_other_size_channels_and_classes(small: Path, tmp_path: Path) -> None:
     assert (card.patch_size, len(card.class_names)) == (16, 5)
     assert [one["name"] for one in card.learnt_from] == ["small", "large"]
     again = replace(settings, recipe=replace(RECIPE, epochs=0))
-    begun = run_context(again).network(genes, RECIPE).state_dict()
+    begun = run_context(again).source.begun(genes, RECIPE, 0).state_dict()
     old = load_weights(RunFolder(small).weights).network.state_dict()
     for name in ("stream.blocks.0.fc1.weight", "stream.blocks.1.attention.qkv.weight"):
         assert torch.equal(begun[name], old[name])

@@ -12,7 +12,7 @@ from hytas.data import Scene, Split
 from hytas.run import RunConfig, RunFolder, prepared
 from hytas.run.context import open_run, prepare
 from hytas.run.delivering.findings import run_facts
-from hytas.run.final.held_out import HeldOut
+from hytas.run.final.fits import records_of
 from hytas.run.folder import read_json
 from hytas.run.stages import plan_of, run_stages
 from hytas.run.weights import load_weights
@@ -26,9 +26,9 @@ def made(config: RunConfig, scene: Scene, out: Path) -> dict[str, Any]:
     with open_run(out, config, scene, "cpu", told, workers="1") as run:
         plan = plan_of(run.context)
         run_stages((*plan.choosing, *plan.training, *plan.references), run)
+        records = records_of(run)
     folder = RunFolder(out)
     facts, model = run_facts(folder, shape=run.context.data.shape), load_weights(folder.weights)
-    records = [HeldOut.load(path) for path in folder.records]
     return {
         "trainings": without_time(kept(out)[1]),
         "architecture": read_json(folder.architecture),

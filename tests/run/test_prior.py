@@ -18,9 +18,9 @@ from hytas.run import RunConfig, prepared
 from hytas.run.context import RunContext, prepare
 from hytas.run.final import prior
 from hytas.run.final.decide import Decisions, choose_by_brier_score, maps_of
+from hytas.run.final.fits import observed
 from hytas.run.final.held_out import HeldOut
 from hytas.run.final.prior import adapt_prior, no_prior, shifted, smoothing_with
-from hytas.run.final.train import hold_out
 from hytas.run.start import Start
 from hytas.run.weights import load_weights
 from hytas.train import Recipe, logits_of
@@ -94,7 +94,7 @@ def adapted(
         return np.asarray(predicted == targets)
 
     def recorded() -> list[HeldOut]:
-        return [hold_out(network, data, split.train, split.validation, split.test[:0], CPU)]
+        return [observed(network, data, split.train, split.validation, CPU)]
 
     before, records = right(), recorded()
     choice = adapt_prior(network, context, config.recipe, split.train, records, made or decisions())
@@ -150,7 +150,7 @@ def test_a_class_without_a_training_pixel_keeps_a_finite_bias() -> None:
     network.head = nn.Linear(weight.shape[1], 4)
     network.head.weight.data = torch.cat([weight, torch.zeros_like(weight[:1])])
     network.head.bias.data = torch.cat([bias, torch.full_like(bias[:1], -1e4)])
-    records = [hold_out(network, data, train, held_out, split.test[:0], CPU)]
+    records = [observed(network, data, train, held_out, CPU)]
     choice = adapt_prior(network, context, Recipe(), train, records, decisions())
     assert choice.unlabelled
     assert np.isfinite(np.log(choice.scene)).all()
@@ -228,7 +228,7 @@ def test_a_network_names_its_read_out() -> None:
     context = prepare(DRAWN, strips((0.7, 0.2, 0.1), 0.9), CPU)
     data, split = context.data.as_scene, context.data.split
     network = Renamed(Linear(context, split.train).head)
-    records = [hold_out(network, data, split.train, split.validation, split.test[:0], CPU)]
+    records = [observed(network, data, split.train, split.validation, CPU)]
     before = network.last.bias.clone()
     args = (network, context, DRAWN.recipe, split.train, records, decisions())
     assert adapt_prior(*args).used

@@ -22,11 +22,11 @@ from hytas.models import count_parameters
 from hytas.proxies import PROXIES
 from hytas.run import RunConfig, RunFolder, export_run
 from hytas.run.context import prepare
-from hytas.run.final import train as final_train
 from hytas.run.folder import LEFTOVER
 from hytas.run.progress import Report
 from hytas.search import EvaluationStore
 from hytas.train import DivergedError, Recipe
+from hytas.train import fit as fitting
 from refusals import refuses
 from small import strips
 from tiny import GENES, SPACE
@@ -204,7 +204,7 @@ def test_dead_band_is_left_out_and_budgeted_so(scene: Scene, tmp_path: Path) -> 
     context = prepare(SEARCH_ONLY, scene, torch.device("cpu"))
     assert context.data.preprocessing.bands.tolist() == [band for band in range(14) if band != 5]
     assert outcome.costs["params"] == count_parameters(
-        context.network(outcome.architecture, Recipe())
+        context.source.begun(outcome.architecture, Recipe(), 0)
     )
     with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
         assert all(2_000 <= item.costs["params"] <= 8_000 for item in store.evaluations())
@@ -299,14 +299,14 @@ def test_further_seeds_train_the_same_on_any_workers(scene: Scene, tmp_path: Pat
 def test_a_further_seed_that_diverges_costs_nothing_of_the_first(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train = final_train.train
+    train = fitting.train
 
     def diverging(*arguments: Any, seed: int, **others: Any) -> Any:
         if seed == 1:
             raise DivergedError("too wild")
         return train(*arguments, seed=seed, **others)
 
-    monkeypatch.setattr(final_train, "train", diverging)
+    monkeypatch.setattr(fitting, "train", diverging)
     with pytest.raises(InputError, match="too wild"):
         run_pipeline(replace(TRAINED, seeds=2), scene, tmp_path / "run", device="cpu")
     names = {file.name for file in (tmp_path / "run").iterdir()}

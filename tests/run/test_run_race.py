@@ -19,6 +19,7 @@ from hytas.race import (
     ENOUGH_PIXELS,
     RANKINGS,
     Racer,
+    RaceTask,
     RungResult,
     best_first,
     race_scores,
@@ -32,17 +33,18 @@ from hytas.run.choosing.searching import (
     race_task,
     ranked_evaluations,
 )
-from hytas.run.context import open_run, prepare
+from hytas.run.context import RunContext, open_run, prepare
 from hytas.run.delivering.findings import run_facts
 from hytas.run.final.decide import Conditions, decide
-from hytas.run.final.train import hold_out
+from hytas.run.final.fits import observed
 from hytas.run.folder import write_json
 from hytas.run.prepared import VOTING
 from hytas.run.progress import Report
 from hytas.run.stages import plan_of, run_stages
 from hytas.run.weights import load_weights
 from hytas.search import Evaluation, EvaluationStore, Training
-from hytas.train import Recipe
+from hytas.store import Store
+from hytas.train import Recipe, logits_of
 from refusals import refuses
 from small import fields
 from tiny import SPACE
@@ -61,6 +63,13 @@ RACE = RunConfig(
 )
 
 CPU = torch.device("cpu")
+
+
+def task_in(context: RunContext) -> RaceTask:
+    """Return the race of a run that keeps no training."""
+    return race_task(context, Store(Path(), context.source))
+
+
 FEW = replace(RACE, validation_fraction=0.2)
 
 
@@ -140,22 +149,22 @@ def test_a_run_ends_with_the_winner_of_its_race_also_if_stopped(tmp_path: Path) 
 
 def test_few_pixels_are_validated_in_folds() -> None:
     context = prepare(FEW, fixed_scene(), CPU)
-    task = race_task(context)
+    task = task_in(context)
     split = context.data.split
     assert 1 < len(task.folds) == math.ceil(ENOUGH_PIXELS / len(split.validation)) < 5
     np.testing.assert_array_equal(task.folds[0][0], split.train)
     np.testing.assert_array_equal(task.folds[0][1], split.validation)
     for train, validation in task.folds:
         np.testing.assert_array_equal(np.union1d(train, validation), split.train_and_validation)
-    assert not set(split.test) & set(task.labelled.pixels)
+    assert not set(split.test) & set(context.source.known.pixels)
 
 
 def test_where_test_pixels_lie_apart_a_race_judges_on_pixels_that_lie_apart() -> None:
     settings = replace(RACE, split="blocks", train_per_class=60, patch_size=3)
     context = prepare(settings, fields(0.8), CPU)
-    assert race_task(context).ranking == "mean"
-    assert race_task(prepare(FEW, fixed_scene(), CPU)).ranking == DEFAULT_RANKING
-    folds, split, width = race_task(context).folds, context.data.split, context.data.scene.width
+    assert task_in(context).ranking == "mean"
+    assert task_in(prepare(FEW, fixed_scene(), CPU)).ranking == DEFAULT_RANKING
+    folds, split, width = task_in(context).folds, context.data.split, context.data.scene.width
     assert len(folds) > 1
     held = np.concatenate([held_out for _, held_out in folds])
     assert len(set(held)) == len(held) >= ENOUGH_PIXELS
@@ -186,10 +195,9 @@ def test_known_architectures_race_whatever_their_score(tmp_path: Path) -> None:
 
 def test_pixels_of_a_race_are_those_of_the_run() -> None:
     context = prepare(FEW, fixed_scene(), CPU)
-    task = race_task(context)
-    chosen = task.folds[-1][1]
-    expected, given = context.data.labelled(chosen), task.labelled.subset(chosen)
-    sent = task.labelled.in_memory().subset(chosen)
+    chosen = task_in(context).folds[-1][1]
+    expected, given = context.data.labelled(chosen), context.source.labelled(chosen)
+    sent = context.source.packed().labelled(chosen)
     for found in (given, sent):
         np.testing.assert_array_equal(found.patches(found.pixels), expected.patches(chosen))
         np.testing.assert_array_equal(found.targets, expected.targets)
@@ -230,21 +238,19 @@ def test_racers_vote_on_pixels_whose_labels_nobody_reads(monkeypatch: pytest.Mon
     poisoned = scene.labels.copy()
     poisoned.flat[np.setdiff1d(np.arange(poisoned.size), split.train_and_validation)] = 1
     first, second = (
-        race_task(prepare(asked, replace(scene, labels=labels), CPU, split)).unlabelled
+        task_in(prepare(asked, replace(scene, labels=labels), CPU, split)).unlabelled
         for labels in (scene.labels, poisoned)
     )
     assert first is not None
     assert second is not None
     assert len(first) == VOTING
-    assert np.isin(split.test, first.pixels).any()
-    assert not np.isin(split.train_and_validation, first.pixels).any()
-    assert first.pixels.tolist() == second.pixels.tolist()
-    assert not first.targets.any()
-    assert not second.targets.any()
+    assert np.isin(split.test, first).any()
+    assert not np.isin(split.train_and_validation, first).any()
+    assert first.tolist() == second.tolist()
     # Nobody is asked where test pixels lie among labelled ones, or few pixels are left.
-    assert race_task(prepare(RACE, fixed_scene(), CPU)).unlabelled is None
+    assert task_in(prepare(RACE, fixed_scene(), CPU)).unlabelled is None
     monkeypatch.setattr(prepared, "LEAST_VOTING", 10**6)
-    assert race_task(prepare(asked, scene, CPU)).unlabelled is None
+    assert task_in(prepare(asked, scene, CPU)).unlabelled is None
 
 
 def test_how_long_a_race_is() -> None:
@@ -252,7 +258,7 @@ def test_how_long_a_race_is() -> None:
     assert first_steps(prepare(FEW, scene, cpu)) == 3
     # 144 training pixels, a fifth of each class kept to choose on; batches of 16.
     assert first_steps(prepare(replace(FEW, race_epochs=2), scene, cpu)) == 2 * 8
-    assert race_task(prepare(FEW.with_epochs(2), scene, cpu)).final_steps == 2 * 8
+    assert task_in(prepare(FEW.with_epochs(2), scene, cpu)).final_steps == 2 * 8
     assert finalist_count(prepare(FEW, scene, cpu)) == 5
     usual = replace(FEW, finalists=None, usual_finalists=7)
     assert finalist_count(prepare(usual, scene, cpu)) == 7
@@ -293,7 +299,7 @@ def test_bad_settings_are_refused() -> None:
 
 def test_in_the_last_rung_every_labelled_pixel_validates_once() -> None:
     context = prepare(FEW, fixed_scene(), CPU)
-    task, split = race_task(context), context.data.split
+    task, split = task_in(context), context.data.split
     assert len(task.folds) < len(task.all_folds) == 5
     held = np.concatenate([held_out for _, held_out in task.all_folds])
     assert len(set(held)) == len(held) > 0.9 * len(split.train_and_validation)
@@ -301,7 +307,7 @@ def test_in_the_last_rung_every_labelled_pixel_validates_once() -> None:
         np.testing.assert_array_equal(np.union1d(train, validation), split.train_and_validation)
     # Beyond a guard band the folds are what they are.
     apart = prepare(replace(RACE, split="blocks", train_per_class=60), fields(0.8), CPU)
-    assert not race_task(apart).further
+    assert not task_in(apart).further
 
 
 def test_labels_of_test_pixels_change_no_confidence() -> None:
@@ -317,12 +323,14 @@ def test_labels_of_test_pixels_change_no_confidence() -> None:
         assert context.feasible is not None
         assert voting is not None
         records = []
-        for number, (trained, held_out) in enumerate(race_task(context).folds[:2]):
+        for number, (trained, held_out) in enumerate(task_in(context).folds[:2]):
             genes = context.feasible.unrank(0)
             network = build_network(genes, data.shape, seed=number)
-            record = hold_out(network, data, trained, held_out, voting.pixels, CPU)
+            record = observed(network, data, trained, held_out, CPU)
             known = np.eye(3, dtype=np.float32)[record.targets]  # it would be one of chance
-            records.append(replace(record, logits=known))
+            seen = logits_of(network, voting, CPU)
+            shown = {"unlabelled": voting.pixels, "unlabelled_logits": seen}
+            records.append(replace(record, logits=known, **shown))
         decisions = decide(records, data.smoother, Conditions(no_self_training="none"))
         found.append(decisions._replace(unknown=None))  # which has another test
     assert found[0] == found[1]

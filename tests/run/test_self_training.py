@@ -1,14 +1,13 @@
 """Self-training: what it trains on, a kill, and that it helps."""
 
 import json
-import math
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from one_candidate import CONFIG, trained
+from one_candidate import CONFIG, records_of, trained
 from three_scenes import config as of_three
 
 from hytas.data import Scene, scene_from_arrays
@@ -17,10 +16,8 @@ from hytas.results import SelfTraining
 from hytas.run import RunConfig, RunFolder, run_pipeline
 from hytas.run.context import RunContext, prepare
 from hytas.run.delivering.findings import run_facts
-from hytas.run.final import decide, self_training, tasks
-from hytas.run.final.held_out import HeldOut
-from hytas.run.final.self_training import round_recipe, self_train, with_soft_labels
-from hytas.run.final.train import FinalTask, fit
+from hytas.run.final import decide, soft_labels
+from hytas.run.final.soft_labels import round_recipe, with_soft_labels
 from hytas.run.prepared import PreparedScene, prepare_scene
 from hytas.run.start import Start
 from hytas.run.weights import load_weights
@@ -93,8 +90,8 @@ def test_scenes_that_only_test_are_not_learnt_from(three_scenes: Path) -> None:
 
 
 def test_of_a_large_scene_tiles_are_read(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(self_training, "MOST_READ", 100)
-    monkeypatch.setattr(self_training, "TILE", 6)
+    monkeypatch.setattr(soft_labels, "MOST_READ", 100)
+    monkeypatch.setattr(soft_labels, "TILE", 6)
     data, network = prepared(scene, train_per_class=2)
     asked: list[int] = []
 
@@ -102,7 +99,7 @@ def test_of_a_large_scene_tiles_are_read(scene: Scene, monkeypatch: pytest.Monke
         asked.extend(pixels.pixels)
         return np.zeros((len(pixels), 3), np.float32)
 
-    monkeypatch.setattr(self_training, "logits_of", logits)
+    monkeypatch.setattr(soft_labels, "logits_of", logits)
     pixels = with_soft_labels(network, data, data.split.train, MOST, 0, CPU)
     rows, columns = np.divmod(np.array(asked), 24)
     tiles, counts = np.unique(rows // 6 * 4 + columns // 6, return_counts=True)
@@ -187,48 +184,7 @@ def test_a_kill_leaves_the_same_weights_and_repeats_no_epoch(
     run = trained(CONFIG, scene, tmp_path / "run")
     assert len(begun) == 24 + 1
     assert run.weights.read_bytes() == whole.weights.read_bytes()
-    for one, other in zip(run.records, whole.records, strict=True):
-        assert one.read_bytes() == other.read_bytes()
-    assert not list(run.path.glob("*self-training*"))
-    assert not run.checkpoint.exists()
-
-
-def test_with_more_time_a_training_goes_on_until_its_self_training_begins(
-    scene: Scene, tmp_path: Path
-) -> None:
-    data, _ = prepared(scene)
-    learnt, lines = data.split.train, list[str]()
-    past = FinalTask(
-        prepared(scene)[1],
-        data.labelled(data.split.train_and_validation),
-        learnt,
-        learnt[:0],
-        Recipe(epochs=32, batch_size=8),
-        seed=0,
-        device=CPU,
-        checkpoint=tmp_path / "training.safetensors",
-        one_thread=True,
-        deadline=0.0,
-        self_trains=True,
-    )
-    assert past.epochs() == (0, 32)
-    assert len(fit(past).history) == 1
-    first = {name: value.clone() for name, value in past.network.state_dict().items()}
-    assert [len(each.history) for each in self_train(past, data, lines.append)] == [1, 1]
-    assert past.epochs() == (32, 32)
-    lines.clear()
-    longer = replace(past, network=prepared(scene)[1], deadline=math.inf)
-    assert len(fit(longer, line=lines.append).history) == 1
-    assert lines == ["the training stays at 1 of 32 epochs: its self-training has begun"]
-    weights = longer.network.state_dict()
-    assert all(torch.equal(weights[name], value) for name, value in first.items())
-    # The last round goes on; the one before it has been followed.
-    assert [len(each.history) for each in self_train(longer, data, lines.append)] == [1, 2]
-    # Nothing is left of rounds that followed a training which begins again.
-    longer.checkpoint.write_bytes(b"damaged")
-    longer.forget_damaged(lines.append)
-    assert len(fit(replace(longer, network=prepared(scene)[1])).history) == 32
-    assert [len(each.history) for each in self_train(longer, data, lines.append)] == [2, 2]
+    assert not list(run.path.rglob("*.part"))
 
 
 def test_of_many_labelled_pixels_a_round_takes_some(scene: Scene) -> None:
@@ -265,7 +221,7 @@ def test_a_training_that_diverges_is_not_used(
     def diverging(*_: object) -> None:
         raise DivergedError("the training diverged")
 
-    monkeypatch.setattr(tasks, "self_train", diverging)
+    monkeypatch.setattr("hytas.run.source.with_soft_labels", diverging)
     found = load_weights(trained(CONFIG, scene, tmp_path / "run").weights)
     choice = found.training["self_training"]
     assert not choice["used"]
@@ -282,7 +238,8 @@ def test_what_is_decided_is_done_and_written(
     outcome = run_pipeline(replace(CONFIG, seeds=2), scene, tmp_path / "run", device="cpu")
     without = load_weights(plain.weights)
     assert without.training["self_training"]["reason"] == "self_training none was asked for"
-    assert not HeldOut.load(plain.record(0)).self_trained
+    asked = replace(CONFIG, self_training="none")
+    assert not records_of(asked, scene, plain.path)[0].self_trained
     assert outcome.metrics is not None
     found = outcome.metrics["self_training"]
     assert (found["used"], found["OA_after"]) == (True, 0.8)
@@ -293,7 +250,8 @@ def test_what_is_decided_is_done_and_written(
     assert any(not torch.equal(weights[k], v) for k, v in without.network.state_dict().items())
     # Temperature, and the accuracy beside reference methods, are of networks trained further.
     members = outcome.metrics["mean"]["members"]
-    records = [HeldOut.load(path).mean(members) for path in RunFolder(tmp_path / "run").records]
+    done = records_of(replace(CONFIG, seeds=2), scene, tmp_path / "run")
+    records = [record.mean(members) for record in done]
     truth = np.concatenate([record.targets for record in records])
     before, after = (
         np.concatenate([record.final_logits(used)[0] for record in records])

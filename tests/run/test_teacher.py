@@ -9,16 +9,15 @@ import pytest
 import torch
 
 from hytas.data import Scene, load_scene, scene_from_arrays
-from hytas.run import RunConfig, export_run, train_architecture
-from hytas.run.context import RunContext, prepare
+from hytas.run import SILENT, RunConfig, export_run, train_architecture
+from hytas.run.context import RunContext, open_run, prepare
 from hytas.run.explaining import explain_run
-from hytas.run.final import stage, tasks
+from hytas.run.final.fits import folds_of, winner_fit
 from hytas.run.final.teacher import open_teacher
 from hytas.run.folder import RunFolder
 from hytas.run.start import further_config
 from hytas.run.weights import load_weights
 from hytas.train import Recipe
-from hytas.workers import OneByOne, Workers
 from refusals import refuses
 from tiny import SPACE
 
@@ -100,37 +99,19 @@ def test_validation_pixels_that_decide_are_held_out(large: Path, scene: Scene) -
         assert taught(large, scene, final_training_on="train").teacher
 
 
-class Elsewhere(Workers):
-    """Workers of this machine, as far as those who call them know."""
-
-    name, shares_memory = "another process", True
-
-    def run(self, work, jobs, count):
-        for job in jobs:
-            yield work(*job)
-
-
-@pytest.mark.parametrize("workers", [OneByOne(), Elsewhere()], ids=["here", "elsewhere"])
 def test_a_fold_is_trained_without_a_teacher_that_saw_it(
-    workers: Workers, large: Path, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    large: Path, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "open_workers", lambda *_, **__: workers)
     monkeypatch.setattr("hytas.run.context.ENOUGH_PIXELS", 30)
-    trained = {}
-    fit = tasks.fit
-
-    def noted(task, *rest):
-        trained[task.checkpoint.name] = task.labelled.teacher is not None
-        return fit(task, *rest)
-
-    monkeypatch.setattr(tasks, "fit", noted)
-    monkeypatch.setattr(stage, "fit", noted)
     settings = config(teacher=str(large), self_training="none")
     train_architecture(GENES, settings, scene, tmp_path / "run", device="cpu")
-    folds = {name: used for name, used in trained.items() if name.startswith("fold")}
-    assert folds
-    assert not any(folds.values())
-    assert trained["checkpoint.safetensors"]
+    with open_run(tmp_path / "run", settings, scene, "cpu", SILENT) as run:
+        folds, _ = folds_of(run)
+        assert folds
+        assert not any(fold.first.taught for fold in folds)
+        winner = winner_fit(run, False)
+        assert winner.taught
+        assert run.context.source.training(winner, None).teacher is run.context.teacher
     sources = load_weights(RunFolder(tmp_path / "run").weights).card.learnt_from
     assert [one["name"] for one in sources] == ["stripes", "stripes"]
 

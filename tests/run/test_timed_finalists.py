@@ -31,8 +31,8 @@ class Runs:
             bounds.append((f"latency@{table}", 0, int(float(budget) * 1e6)))
         context = SimpleNamespace(
             feasible=SimpleNamespace(budget=SimpleNamespace(bounds=bounds)),
-            config=SimpleNamespace(recipes={"whole": None}),
-            network=lambda architecture, _: architecture["number"],
+            config=SimpleNamespace(recipes={"whole": None}, seed=0),
+            source=SimpleNamespace(begun=lambda architecture, *_: architecture["number"]),
             data=SimpleNamespace(preprocessing=None, scene=None, shape=None),
         )
         self.run: Any = SimpleNamespace(

@@ -58,7 +58,7 @@ class References(Told):
 def polled(folder: Path, scene: Scene, report: Report | None = None) -> tuple[Run, RaceTask, Any]:
     """A run whose race is about to begin, its task, and the votes in its store."""
     with open_run(folder, ASKED, scene, "cpu", report or Report()) as run:
-        task = race_task(run.context)
+        task = race_task(run.context, run.store)
         with EvaluationStore(run.folder.evaluations) as store:
             record_votes(run, task, store)
             return run, task, store.votes()
@@ -73,7 +73,7 @@ def test_each_method_says_something_of_each_fold_and_of_the_pixels_of_the_vote(
         (name, fold) for name in ("rf", "svm") for fold in range(len(task.folds))
     ]
     assert task.unlabelled is not None
-    truth = run.context.data.targets(task.unlabelled.pixels)
+    truth = run.context.data.targets(task.unlabelled)
     for one in votes:
         assert task.accepts(one)
         assert one.pixels == len(task.folds[one.fold][1])
@@ -167,7 +167,7 @@ def test_the_votes_are_part_of_the_agreement_that_a_report_shows(tmp_path: Path)
         store.replace_votes([])
         without = run_facts(run.folder)
         # Nobody is ahead of methods that are always right, and both call every pixel the first.
-        task = race_task(run.context)
+        task = race_task(run.context, run.store)
         assert task.unlabelled is not None
         store.replace_votes(
             MethodVote(name, fold, len(held), len(held), bytes(2 * len(task.unlabelled)))
@@ -184,7 +184,7 @@ def test_the_votes_are_part_of_the_agreement_that_a_report_shows(tmp_path: Path)
 def test_methods_without_a_vote_are_compared_with(tmp_path: Path) -> None:
     told = References()
     with open_run(tmp_path / "run", ASKED, fields(), "cpu", told) as run:
-        task = replace(race_task(run.context), unlabelled=None)
+        task = replace(race_task(run.context, run.store), unlabelled=None)
         with EvaluationStore(run.folder.evaluations) as store:
             record_votes(run, task, store)
             votes = store.votes()

@@ -5,7 +5,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -375,9 +375,10 @@ def _prepare_part(fit: Fit, source: Source, folder: Path) -> Path:
         files.weights.replace(files.part)
     elif fit.shorter is not None:
         before = Files.of(folder, fit.shorter.key(source.digest)).weights
-        if is_sound(before):
-            with atomic_write(files.part) as path:
-                path.write_bytes(before.read_bytes())
+        with suppress(FileNotFoundError), atomic_write(files.part) as path:
+            path.write_bytes(before.read_bytes())
+        if not is_sound(files.part):
+            files.part.unlink(missing_ok=True)
     return files.part
 
 

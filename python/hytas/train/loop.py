@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +177,7 @@ def _train(
         cover(learner, state, learner.watched())
         if kept is not None:
             load_checkpoint(kept, state, learner)
+            state.history = [replace(epoch, epochs=epochs) for epoch in state.history]
     captured = captured_steps(learner, state, course, validation)
     patience = recipe.patient_epochs(epochs)
     saved = time.monotonic()

@@ -51,6 +51,8 @@ def folds_stage(run: Run) -> None:
     beside = data.trains_in_parallel and not (of_winner or run.folder.weights.exists())
     # It trains while others do. Its self-training is for nothing if the records speak against.
     own = [winner_fit(run, not run.no_self_training)] if beside else []
+    if own and run.context.mixes_linear:
+        own += [linear_fit(fit, own[0].trained) for fit in FITS]
     fits = [*own, *(fold.last for fold in folds), *(fit for fold in folds for fit in fold.linear)]
     workers = run.training_workers if data.trains_in_parallel and not of_winner else "1"
     watch = Watch(run.report.epoch if of_winner else lambda _: None, run.pace.ends())

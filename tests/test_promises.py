@@ -62,7 +62,7 @@ def written(path: Path, payload: Payload) -> Path:
         ("split.npz", Split.load),
         ("pixels.npz", Pixels.load),
         ("weights.safetensors", load_weights),
-        ("checkpoint.safetensors", read_tensors),
+        ("KEY.safetensors", read_tensors),
         ("model.onnx", DeployedModel.load),
         ("evaluations.sqlite", EvaluationStore),
         ("architecture.json", read_json),

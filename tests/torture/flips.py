@@ -69,6 +69,11 @@ class Target:
     share: int
 
 
+def one_of(run: Path, pattern: str) -> str:
+    """Return the path, inside a run, of a file that matches a pattern."""
+    return str(sorted(run.glob(pattern))[0].relative_to(run))
+
+
 class Flips:
     """Runs of one scene, finished and stopped, and what is done with a copy of them."""
 
@@ -85,9 +90,9 @@ class Flips:
             Target("evaluations.sqlite", finished, self.searched, 6),
             Target("split.npz", finished, self.searched, 3),
             Target("config.json", finished, self.searched, 3),
-            Target("held-out-0.npz", finished, self.searched, 3),
-            Target("checkpoint.safetensors", training, self.trained, 6),
-            Target("held-out-0.npz", training, self.trained, 3),
+            Target(one_of(finished, "fits/*.npz"), finished, self.searched, 3),
+            Target(one_of(training, "fits/*.part"), training, self.trained, 6),
+            Target(one_of(training, "fits/*.npz"), training, self.trained, 3),
         )
 
     def _stop(self, out: Path) -> None:

@@ -29,7 +29,8 @@ from hytas.metrics import accuracy_report, summarise
 from hytas.models import build_network
 from hytas.models.layers import probabilities
 from hytas.references import ReferenceSettings, Results, fit_method
-from hytas.run import RunConfig, run_pipeline
+from hytas.job import run_pipeline
+from hytas.run import RunConfig
 from hytas.run.folder import read_json
 from hytas.run.prepared import prepare_scene
 from hytas.train import Recipe, recipes_of, train

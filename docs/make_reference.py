@@ -44,8 +44,9 @@ FILES = """## Files of a run
 
 `--out` names the folder of a run. `manifest.json` has the size and the SHA-256 of its files. The
 command of the run makes a deleted or damaged file again, with all that is made from it, if the last
-column does not say otherwise. `seed-1/` and `control/` hold further trainings of `--seeds` and the
-run of `--control`; `race/` holds trainings between rungs.
+column does not say otherwise. `fits/` holds what each training gave, under the digest of all that
+decides it: a damaged or missing result is trained again. `seed-1/` and `control/` hold further models
+of `--seeds` and the run of `--control`.
 
 | file | what it holds | stage | made from | if damaged |
 |---|---|---|---|---|

@@ -20,8 +20,9 @@ from hytas._engine import Budget, Feasible
 from hytas.data import load_scene, synthetic_scene
 from hytas.errors import InputError
 from hytas.estimator.arguments import checked
+from hytas.job import run_pipeline
 from hytas.proxies import Evaluator, with_workers
-from hytas.run import RunConfig, RunFolder, read_run, run_pipeline
+from hytas.run import RunConfig, RunFolder, read_run
 from hytas.search import EvaluationStore, SearchSettings, search
 from hytas.search.strategies import STRATEGIES
 from hytas.spaces import InputShape, open_space

@@ -40,8 +40,8 @@ _PUBLIC = {
     "Outcome": "hytas.run",
     "RunConfig": "hytas.run",
     "read_run": "hytas.run",
-    "run_pipeline": "hytas.run",
-    "train_architecture": "hytas.run",
+    "run_pipeline": "hytas.job",
+    "train_architecture": "hytas.job",
 }
 
 __all__ = ["__version__", *_PUBLIC]

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-import hytas.run
+import hytas.job
 from hytas.cli.search import search
 from hytas.data import synthetic_scene
 from hytas.errors import InputError
@@ -33,7 +33,7 @@ def configured(monkeypatch: pytest.MonkeyPatch) -> Any:
         seen.append((config, folder, options["device"]))
         raise StoppedError
 
-    monkeypatch.setattr(hytas.run, "run_pipeline", run_pipeline)
+    monkeypatch.setattr(hytas.job, "run_pipeline", run_pipeline)
 
     def configure(*arguments: object) -> Any:
         result = CliRunner().invoke(search, [str(each) for each in arguments])

@@ -12,7 +12,8 @@ from hytas.data import Spectra, load_scene, make_split
 from hytas.data.spectra.columns import describe_columns
 from hytas.data.spectra.load import read_rows
 from hytas.estimator import HSIClassifier
-from hytas.run import RunConfig, run_pipeline, train_architecture
+from hytas.job import run_pipeline, train_architecture
+from hytas.run import RunConfig
 
 from commands import run_copy  # isort: skip
 from refusals import refuses  # isort: skip

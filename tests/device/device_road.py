@@ -5,7 +5,6 @@ As a program it prints both as JSON, computed on the pretended device; test_devi
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -17,12 +16,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from small_networks import SMALL, WIDE
 from small_run import small_scene
 
+from hytas import job
 from hytas.data import scene_from_arrays
 from hytas.models import InputShape
 from hytas.proxies import PROXIES, Evaluator
-from hytas.run import pipeline, stages
 from hytas.run.config import RunConfig
-from hytas.run.stages import EXPORT
+from hytas.run.delivering.files import export_stage
 from hytas.train import Recipe
 
 EVERY_PROXY = ",".join(name for name in PROXIES if name != "inherited").replace(
@@ -61,7 +60,7 @@ def road(device: str, out: str) -> float:
         split="random",
         recipe=recipe,
     )
-    outcome = pipeline.run_pipeline(config, scene_from_arrays(cube, labels), out, device=device)
+    outcome = job.run_pipeline(config, scene_from_arrays(cube, labels), out, device=device)
     return outcome.metrics["test"]["OA"]
 
 
@@ -83,10 +82,9 @@ def export_on_the_cpu() -> None:
 
     def on_the_cpu(run):
         with _disable_current_modes():
-            EXPORT.work(run)
+            export_stage(run)
 
-    hidden = replace(EXPORT, work=on_the_cpu)
-    stages.EXPORT = hidden
+    job.export_stage = on_the_cpu
 
 
 if __name__ == "__main__":

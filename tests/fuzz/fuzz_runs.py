@@ -18,7 +18,7 @@ from hytas.manifest import NAME, Manifest
 from hytas.models import InputShape, build_network
 from hytas.run import RunConfig, RunFolder
 from hytas.run.folder import read_json, write_json
-from hytas.run.repair import find_faults
+from hytas.run.stages import faults_of
 from hytas.run.weights import TrainedModel, load_weights, save_weights
 from hytas.search import Evaluation, EvaluationStore, Training
 
@@ -87,7 +87,7 @@ def look(path: Path) -> None:
     steps: list[Callable[[], object]] = [
         lambda: lines_of_run(describe_run(path.parent)),
         folder.read_config,
-        lambda: find_faults(folder),
+        lambda: faults_of(folder),
         lambda: read_json(folder.metrics),
         lambda: load_weights(folder.weights),
         lambda: Split.load(folder.split),

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from hytas.data import Scene
+from hytas.job import run_pipeline
 from hytas.lab.numbers import Numbers
-from hytas.run import RunConfig, run_pipeline
+from hytas.run import RunConfig
 from hytas.train import Epoch, Recipe
 from refusals import refuses
 from small import strips

@@ -7,7 +7,7 @@ import pytest
 from three_scenes import config, saved
 
 from hytas.data import Scene, scene_from_arrays
-from hytas.run import run_pipeline
+from hytas.job import run_pipeline
 
 
 @pytest.fixture(scope="session")

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from hytas.data import Scene
+from hytas.job import choose, train
 from hytas.run import Report, RunConfig, RunFolder
 from hytas.run.context import open_run
 from hytas.run.final import fits
 from hytas.run.final.held_out import HeldOut
-from hytas.run.stages import plan_of, run_stages
 from hytas.train import Recipe
 from tiny import SPACE
 
@@ -28,8 +28,8 @@ CONFIG = RunConfig(
 def trained(config: RunConfig, scene: Scene, out: Path, report: Report | None = None) -> RunFolder:
     """Return the folder of a run up to its final training: nothing is exported or reported."""
     with open_run(out, config, scene, "cpu", report or Report()) as run:
-        plan = plan_of(run.context)
-        run_stages((*plan.choosing, *plan.training), run)
+        choose(run)
+        train(run)
     return RunFolder(out)
 
 

@@ -15,8 +15,9 @@ from hytas.cli.inspect_run import describe_run, lines_of_run
 from hytas.cli.summary import print_outcome
 from hytas.data import Scene, make_split, scene_from_arrays
 from hytas.errors import InputError
+from hytas.job import export_run, run_pipeline
 from hytas.references import METHODS, ReferenceSettings, Results, bounded_split, run_references
-from hytas.run import export_run, fits, run_pipeline
+from hytas.run import fits
 from hytas.run.context import open_run
 from hytas.run.delivering import comparing
 from hytas.run.progress import SILENT

@@ -9,7 +9,8 @@ from pathlib import Path
 from one_candidate import CONFIG
 
 from hytas.data import Scene
-from hytas.run import read_run, run_pipeline
+from hytas.job import run_pipeline
+from hytas.run import read_run
 from hytas.run.folder import RunFolder
 from hytas.run.times import all_times, kept_time, read_times
 from hytas.workers import ExecutorWorkers

@@ -16,9 +16,10 @@ import torch
 
 from hytas.data import Scene
 from hytas.errors import InputError
+from hytas.job import export_run, run_pipeline
 from hytas.manifest import Manifest
 from hytas.models import InputShape, build_network
-from hytas.run import Outcome, RunConfig, export_run, run_pipeline, weights
+from hytas.run import Outcome, RunConfig, weights
 from hytas.run.artefacts import AGAIN
 from hytas.run.delivering.findings import run_facts
 from hytas.run.folder import ARTEFACTS, RunFolder
@@ -308,7 +309,7 @@ def test_an_architecture_that_is_none(
     """In a folder without weights and manifest nothing else knows the architecture."""
     shutil.rmtree(run / "fits")
     for path in run.iterdir():
-        if path.name not in ("config.json", "split.npz", "evaluations.sqlite"):
+        if path.name not in ("config.json", "split.npz", "evaluations.sqlite", "recipe.json"):
             path.unlink()
     data = content if isinstance(content, bytes) else content.encode()
     (run / "architecture.json").write_bytes(data)

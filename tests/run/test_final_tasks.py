@@ -10,7 +10,7 @@ from one_candidate import CONFIG
 
 from hytas.data import Scene
 from hytas.errors import InputError
-from hytas.run import run_pipeline
+from hytas.job import run_pipeline
 from hytas.run.progress import Report
 from hytas.tensors import read_facts, write_tensors
 from hytas.workers import ExecutorWorkers, WorkersLike

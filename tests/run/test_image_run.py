@@ -18,7 +18,8 @@ from hytas.data.images.arrays import textures
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError
 from hytas.export import FORMATS
-from hytas.run import Outcome, RunConfig, export_run, run_pipeline
+from hytas.job import export_run, run_pipeline
+from hytas.run import Outcome, RunConfig
 from hytas.run.context import open_run
 from hytas.run.delivering.comparing import references_stage
 from hytas.run.folder import read_json

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from hytas.run import RunConfig, train_architecture
+from hytas.job import train_architecture
+from hytas.run import RunConfig
 from hytas.run.final.teacher import open_teacher
 from hytas.run.folder import RunFolder
 from hytas.run.prepared import prepare_scene

@@ -13,8 +13,9 @@ from click.testing import CliRunner
 
 from hytas.cli.train import train
 from hytas.data import Scene
+from hytas.job import run_pipeline
 from hytas.race import RungEnd, plan_rungs
-from hytas.run import Report, RunConfig, read_run, run_pipeline
+from hytas.run import Report, RunConfig, read_run
 from hytas.run.pace import Lengths, Load, Pace, Rate, fitting_lengths, fitting_steps, race_seconds
 from hytas.train import Recipe
 from refusals import refuses
@@ -124,7 +125,7 @@ def test_a_training_after_a_search_fits_its_minutes_unless_its_epochs_are_given(
 
     with monkeypatch.context() as patched:
         patched.setattr(RunConfig, "load_scene", lambda _: scene)
-        patched.setattr("hytas.run.run_pipeline", begin)
+        patched.setattr("hytas.job.run_pipeline", begin)
         for options in ([], ["--epochs", "50"]):
             command = [str(tmp_path / "run"), *options, "--json"]
             CliRunner().invoke(train, command, catch_exceptions=False)

@@ -9,12 +9,14 @@ import pytest
 from test_run_race import CPU, RACE, kept, without_time
 
 from hytas.data import Scene, Split
+from hytas.job import choose, train
 from hytas.run import RunConfig, RunFolder, prepared
 from hytas.run.context import open_run, prepare
+from hytas.run.delivering.comparing import references_stage
 from hytas.run.delivering.findings import run_facts
 from hytas.run.final.fits import records_of
 from hytas.run.folder import read_json
-from hytas.run.stages import plan_of, run_stages
+from hytas.run.stages import do
 from hytas.run.weights import load_weights
 from small import fields
 from told import Told
@@ -24,8 +26,9 @@ def made(config: RunConfig, scene: Scene, out: Path) -> dict[str, Any]:
     """What a run makes and says until the reference methods are compared with its map."""
     told = Told()
     with open_run(out, config, scene, "cpu", told, workers="1") as run:
-        plan = plan_of(run.context)
-        run_stages((*plan.choosing, *plan.training, *plan.references), run)
+        choose(run)
+        train(run)
+        do(run, "reference methods", references_stage)
         records = records_of(run)
     folder = RunFolder(out)
     facts, model = run_facts(folder, shape=run.context.data.shape), load_weights(folder.weights)

@@ -11,7 +11,6 @@ from hytas.data import Scene, scene_from_arrays
 from hytas.run import Member, RunConfig, export_family, train_supernet
 from hytas.run.context import Run
 from hytas.run.folder import write_json
-from hytas.run.stages import Stage
 from hytas.run.weights import load_weights
 from hytas.spaces.opening import with_values
 from hytas.supernet import Supernet, SupernetSettings
@@ -25,11 +24,11 @@ def no_export(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stages behind the choice, which take longest, only write what a family reads."""
 
     def export(run: Run) -> None:
-        write_json(run.folder.metrics, {"test": {"OA": 0.5}})
+        write_json(run.folder.tested, {"test": {"OA": 0.5}})
 
     place = "hytas.run.supernets.family"
-    monkeypatch.setattr(f"{place}.EXPORT", Stage("export", export, done=lambda run: False))
-    monkeypatch.setattr(f"{place}.MAP", Stage("MAP", lambda run: None))
+    monkeypatch.setattr(f"{place}.export_stage", export)
+    monkeypatch.setattr(f"{place}.map_stage", lambda _: None)
 
 
 @pytest.mark.usefixtures("no_export")

@@ -17,10 +17,11 @@ from hytas.data import Scene, Split, SplitSettings, overlap_fraction, scene_from
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.export import FORMATS
+from hytas.job import export_run
 from hytas.manifest import Manifest
 from hytas.models import count_parameters
 from hytas.proxies import PROXIES
-from hytas.run import RunConfig, RunFolder, export_run
+from hytas.run import RunConfig, RunFolder
 from hytas.run.context import prepare
 from hytas.run.folder import LEFTOVER
 from hytas.run.progress import Report
@@ -310,7 +311,7 @@ def test_a_further_seed_that_diverges_costs_nothing_of_the_first(
     with pytest.raises(InputError, match="too wild"):
         run_pipeline(replace(TRAINED, seeds=2), scene, tmp_path / "run", device="cpu")
     names = {file.name for file in (tmp_path / "run").iterdir()}
-    assert {"model.onnx", "metrics.json", "map.png"} <= names
+    assert {"model.onnx", "test.json", "map.png"} <= names
     assert run_pipeline(TRAINED, scene, tmp_path / "run", device="cpu").metrics is not None
 
 

@@ -13,6 +13,7 @@ from without_references import run_pipeline
 
 from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
+from hytas.job import choose, train
 from hytas.models import build_network
 from hytas.race import (
     DEFAULT_RANKING,
@@ -40,7 +41,6 @@ from hytas.run.final.fits import observed
 from hytas.run.folder import write_json
 from hytas.run.prepared import VOTING
 from hytas.run.progress import Report
-from hytas.run.stages import plan_of, run_stages
 from hytas.run.weights import load_weights
 from hytas.search import Evaluation, EvaluationStore, Training
 from hytas.store import Store
@@ -154,8 +154,8 @@ def test_few_pixels_are_validated_in_folds() -> None:
     assert 1 < len(task.folds) == math.ceil(ENOUGH_PIXELS / len(split.validation)) < 5
     np.testing.assert_array_equal(task.folds[0][0], split.train)
     np.testing.assert_array_equal(task.folds[0][1], split.validation)
-    for train, validation in task.folds:
-        np.testing.assert_array_equal(np.union1d(train, validation), split.train_and_validation)
+    for learnt, validation in task.folds:
+        np.testing.assert_array_equal(np.union1d(learnt, validation), split.train_and_validation)
     assert not set(split.test) & set(context.source.known.pixels)
 
 
@@ -185,7 +185,7 @@ def test_known_architectures_race_whatever_their_score(tmp_path: Path) -> None:
     path.write_text(json.dumps(known))
     asked = replace(RACE, start_with=[str(path)], finalists=2, race_steps=1)
     with open_run(tmp_path / "run", asked, fixed_scene(), "cpu", SILENT) as run:
-        run_stages(plan_of(run.context).choosing, run)
+        choose(run)
     evaluations, trainings = kept(tmp_path / "run")
     linear = {item.id for item in evaluations if item.architecture["space"] == "linear"}
     raced = {training.id for training in trainings} - linear
@@ -212,8 +212,8 @@ def test_labels_of_test_pixels_change_nothing(tmp_path: Path) -> None:
     for poison in (0, 1):
         folder = tmp_path / str(poison)
         with open_run(folder, asked, fixed_scene(poison), "cpu", SILENT) as run:
-            plan = plan_of(run.context)
-            run_stages((*plan.choosing, *plan.training), run)
+            choose(run)
+            train(run)
         evaluations, trainings = kept(folder)
         scores = [item.scores for item in evaluations]
         assert all(set(row) == {"snip", "naswot", "params"} for row in scores)
@@ -303,8 +303,8 @@ def test_in_the_last_rung_every_labelled_pixel_validates_once() -> None:
     assert len(task.folds) < len(task.all_folds) == 5
     held = np.concatenate([held_out for _, held_out in task.all_folds])
     assert len(set(held)) == len(held) > 0.9 * len(split.train_and_validation)
-    for train, validation in task.further:
-        np.testing.assert_array_equal(np.union1d(train, validation), split.train_and_validation)
+    for learnt, validation in task.further:
+        np.testing.assert_array_equal(np.union1d(learnt, validation), split.train_and_validation)
     # Beyond a guard band the folds are what they are.
     apart = prepare(replace(RACE, split="blocks", train_per_class=60), fields(0.8), CPU)
     assert not task_in(apart).further

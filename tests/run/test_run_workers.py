@@ -8,7 +8,7 @@ import pytest
 from one_candidate import CONFIG
 
 from hytas.data import Scene
-from hytas.run import run_pipeline
+from hytas.job import run_pipeline
 from hytas.search import EvaluationStore
 from hytas.train import Recipe
 

@@ -11,9 +11,10 @@ from one_candidate import CONFIG, records_of, trained
 from three_scenes import config as of_three
 
 from hytas.data import Scene, scene_from_arrays
+from hytas.job import run_pipeline
 from hytas.models import build_network
 from hytas.results import SelfTraining
-from hytas.run import RunConfig, RunFolder, run_pipeline
+from hytas.run import RunConfig, RunFolder
 from hytas.run.context import RunContext, prepare
 from hytas.run.delivering.findings import run_facts
 from hytas.run.final import decide, soft_labels

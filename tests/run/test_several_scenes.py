@@ -12,8 +12,9 @@ from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.export.evidence import Evidence
 from hytas.export.formats import export_file
+from hytas.job import run_pipeline
 from hytas.references import ReferenceSettings, Results, run_references
-from hytas.run import RunConfig, RunFolder, run_pipeline
+from hytas.run import RunConfig, RunFolder
 from hytas.run.weights import load_weights
 from refusals import refuses
 

@@ -1,30 +1,17 @@
 """The stages of a run: what they read and write, and what is there already."""
 
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-import torch
 
 from hytas.data import Scene
-from hytas.run import SILENT, RunConfig, RunFolder, run_pipeline
-from hytas.run.context import open_run, prepare
+from hytas.job import run_pipeline
+from hytas.run import RunConfig
 from hytas.run.folder import ARTEFACTS
-from hytas.run.stages import (
-    EXPORT,
-    FOLDS,
-    MAP,
-    PREDICTIONS,
-    RACE,
-    REFERENCES,
-    SEARCH,
-    TRAIN,
-    Stage,
-    plan_of,
-)
 from hytas.train import Recipe
 from tiny import SPACE
+from told import Told
 
 CONFIG = RunConfig(
     budget="2K..8K-params",
@@ -41,36 +28,12 @@ CONFIG = RunConfig(
 )
 
 
-def paths(folder: RunFolder, names: Iterable[str]) -> set[Path]:
-    return {path for name in names for path in ARTEFACTS[name].paths(folder.path)}
-
-
 @pytest.fixture(scope="module")
 def finished(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run, stage by stage, each of which writes what the table says."""
+    """A run."""
     out = tmp_path_factory.mktemp("runs") / "run"
-    with open_run(out, CONFIG, scene, "cpu", SILENT) as run:
-        plan = plan_of(run.context)
-        for stage in (*plan.choosing, *plan.finishing):
-            assert not stage.is_done(run), stage.name
-            before = set(out.iterdir())
-            stage.work(run)
-            written = paths(run.folder, [*stage.writes(), *stage.changes])
-            needed = [n for n in stage.writes() if not ARTEFACTS[n].optional]
-            assert all(file.exists() for file in paths(run.folder, needed)), stage.name
-            assert set(out.iterdir()) - before <= {*written, run.folder.fits}, stage.name
+    run_pipeline(CONFIG, scene, out, device="cpu")
     return out
-
-
-def test_the_plan_is_chosen_once_by_configuration_and_data(scene: Scene) -> None:
-    device = torch.device("cpu")
-    ordinary = prepare(CONFIG, scene, device)
-    assert plan_of(ordinary).training == (FOLDS, TRAIN)
-    assert plan_of(ordinary).choosing == (SEARCH, RACE)
-    assert plan_of(ordinary).delivering[-1] is MAP
-    assert REFERENCES not in plan_of(ordinary, references=False).finishing
-    images = RunConfig(budget="300K-params", data="digits", space="autoformer-mini")
-    assert plan_of(prepare(images, images.load_scene(), device)).delivering[-1] is PREDICTIONS
 
 
 def test_what_is_there_is_not_done_again(scene: Scene, finished: Path) -> None:
@@ -92,32 +55,27 @@ def test_what_is_there_is_not_done_again(scene: Scene, finished: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("missing", "undone"),
+    ("missing", "again"),
     [
-        ((), ()),
-        (("architecture",), (SEARCH, RACE)),
-        (("weights",), (TRAIN,)),
-        (("references",), (REFERENCES,)),
-        (("onnx",), (EXPORT,)),
-        (("torchscript",), (EXPORT,)),
-        (("metrics",), (EXPORT,)),
-        (("map",), (MAP,)),
-        (("pixels",), (MAP,)),
-        (("map", "metrics"), (EXPORT, MAP)),
-        (("evaluations",), ()),  # the winner is chosen
+        ("architecture", ["search", "race", "final training", "reference methods"]),
+        ("weights", ["final training", "reference methods", "export", "map"]),
+        ("references", ["reference methods"]),
+        ("onnx", ["export", "map"]),
+        ("torchscript", ["export", "map"]),
+        ("tested", ["export", "map"]),
+        ("map", ["map"]),
+        ("pixels", ["map"]),
+        ("evaluations", []),  # the winner is chosen
     ],
 )
-def test_a_missing_file_asks_for_its_stage(
-    missing: tuple[str, ...],
-    undone: tuple[Stage, ...],
-    scene: Scene,
-    finished: Path,
-    tmp_path: Path,
+def test_a_missing_file_asks_for_its_stage_and_for_what_is_made_from_it(
+    missing: str, again: list[str], scene: Scene, finished: Path, tmp_path: Path
 ) -> None:
-    copy = Path(shutil.copytree(finished, tmp_path / "run"))
-    with open_run(copy, CONFIG, scene, "cpu", SILENT) as run:
-        for file in paths(run.folder, missing):
-            file.unlink()
-        plan = plan_of(run.context)
-        stages = [stage for stage in (*plan.choosing, *plan.finishing) if not stage.always]
-        assert [stage for stage in stages if not stage.is_done(run)] == list(undone)
+    copy, told = Path(shutil.copytree(finished, tmp_path / "run")), Told()
+    ARTEFACTS[missing].path(copy).unlink()
+    run_pipeline(CONFIG, scene, copy, device="cpu", report=told)
+    if missing == "architecture":
+        again = [*again, "export", "map"]
+    assert told.stages == [*again, "report"]
+    for name in ("architecture.json", "weights.safetensors", "model.onnx", "references.json"):
+        assert (copy / name).read_bytes() == (finished / name).read_bytes()

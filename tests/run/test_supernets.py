@@ -11,6 +11,7 @@ import torch
 from hytas._engine import SearchSpace, builtin_space_text
 from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
+from hytas.job import run_pipeline
 from hytas.run import (
     Member,
     Rank,
@@ -18,7 +19,6 @@ from hytas.run import (
     RunFolder,
     export_family,
     rank_subnets,
-    run_pipeline,
     train_supernet,
 )
 from hytas.run.context import RunContext

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from hytas.data import Scene, load_scene, scene_from_arrays
-from hytas.run import SILENT, RunConfig, export_run, train_architecture
+from hytas.job import export_run, train_architecture
+from hytas.run import SILENT, RunConfig
 from hytas.run.context import RunContext, open_run, prepare
 from hytas.run.explaining import explain_run
 from hytas.run.final.fits import folds_of, winner_fit

@@ -10,9 +10,10 @@ import pytest
 
 from hytas.data import Scene
 from hytas.errors import InputError
+from hytas.job import choose, run_pipeline
 from hytas.race import RaceTask
 from hytas.references import ReferenceSettings, fit_method
-from hytas.run import RunConfig, run_pipeline
+from hytas.run import RunConfig
 from hytas.run.choosing.searching import race_task
 from hytas.run.choosing.votes import record_votes
 from hytas.run.context import Run, open_run
@@ -20,7 +21,6 @@ from hytas.run.delivering.findings import run_facts
 from hytas.run.fits import ReferenceFits
 from hytas.run.folder import RunFolder
 from hytas.run.progress import Report
-from hytas.run.stages import RACE, SEARCH, run_stages
 from hytas.search import EvaluationStore, MethodVote, unpack_classes
 from hytas.train import Recipe
 from small import fields
@@ -161,7 +161,7 @@ def test_methods_that_cannot_be_fitted_do_not_end_the_race(
 
 def test_the_votes_are_part_of_the_agreement_that_a_report_shows(tmp_path: Path) -> None:
     with open_run(tmp_path / "run", ASKED, fields(), "cpu", Report()) as run:
-        run_stages((SEARCH, RACE), run)
+        choose(run)
     with EvaluationStore(run.folder.evaluations) as store:
         shown = run_facts(run.folder)
         store.replace_votes([])
@@ -196,7 +196,7 @@ def test_methods_without_a_vote_are_compared_with(tmp_path: Path) -> None:
 def test_a_run_fits_the_methods_before_its_search(tmp_path: Path) -> None:
     told = References()
     with open_run(tmp_path / "run", ASKED, fields(), "cpu", told) as run:
-        run_stages((SEARCH, RACE), run)
+        choose(run)
         with EvaluationStore(run.folder.evaluations, read_only=True) as store:
             assert {one.method for one in store.votes()} == {"svm", "rf"}
     fitted, raced = (

@@ -2,6 +2,6 @@
 
 from functools import partial
 
-import hytas.run
+import hytas.job
 
-run_pipeline = partial(hytas.run.run_pipeline, references=False)
+run_pipeline = partial(hytas.job.run_pipeline, references=False)

@@ -21,10 +21,11 @@ from typing import Any
 
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
-from hytas.run import RunConfig, export_run, run_pipeline
+from hytas.job import choose, export_run, run_pipeline, train
+from hytas.run import RunConfig
 from hytas.run.context import open_run
 from hytas.run.progress import Report
-from hytas.run.stages import plan_of, repair, run_stages
+from hytas.run.stages import begin
 from hytas.run.weights import load_weights
 from hytas.train import Recipe, loop
 from small import strips
@@ -113,8 +114,8 @@ class Flips:
                 suppress(KeyboardInterrupt),
                 open_run(out, CONFIG, self.scene, "cpu", Stopping()) as run,
             ):
-                plan = plan_of(run.context)
-                run_stages((*plan.choosing, *plan.training), run)
+                choose(run)
+                train(run)
                 raise RuntimeError(f"not stopped; it said {told}")
         finally:
             loop.CHECKPOINT_SECONDS = seconds
@@ -137,10 +138,9 @@ class Flips:
     def trained(self, run: Path, told: Told) -> Any:
         """The weights and the temperature of a training that goes on."""
         with open_run(run, CONFIG, self.scene, "cpu", told) as opened:
-            plan = plan_of(opened.context)
-            stages = (*plan.choosing, *plan.training)
-            repair(opened, stages)
-            run_stages(stages, opened)
+            begin(opened, [])
+            choose(opened)
+            train(opened)
         model = load_weights(run / "weights.safetensors")
         tensors = {name: value.tolist() for name, value in model.network.state_dict().items()}
         return model.card.temperature, tensors

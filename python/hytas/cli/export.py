@@ -56,7 +56,8 @@ def export(
     hytas export runs/ip --formats onnx --input float32
     """
     from hytas.export import ExportError, check_formats, file_of
-    from hytas.run import RunFolder, export_run
+    from hytas.job import export_run
+    from hytas.run import RunFolder
     from hytas.run.display import DetailedDisplay
 
     names = check_formats(formats, taken)

@@ -103,7 +103,7 @@ def _run(
 ) -> None:
     from hytas.cli.main import STARTED
     from hytas.cli.summary import print_outcome
-    from hytas.run import run_pipeline
+    from hytas.job import run_pipeline
 
     scene = config.load_scene()
     folder = out or f"runs/{scene.name}-{str(config.budget).replace(',', '-').replace('/', '-')}"

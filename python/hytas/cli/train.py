@@ -106,7 +106,8 @@ def _further(settings: dict[str, Any], console: Any) -> tuple[Any, str]:
 
 def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, str]:
     from hytas.cli.main import STARTED
-    from hytas.run import RunFolder, run_pipeline
+    from hytas.job import run_pipeline
+    from hytas.run import RunFolder
 
     folder = RunFolder(run)
     config, _ = folder.read_config()
@@ -155,7 +156,7 @@ def _train(
     architecture: dict[str, Any], config: "RunConfig", out: str, device: str, console: Any
 ) -> tuple[Any, str]:
     """Train in a new folder; return the outcome and the name of the first scene."""
-    from hytas.run import train_architecture
+    from hytas.job import train_architecture
 
     outcome = train_architecture(
         architecture,

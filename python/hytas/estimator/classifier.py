@@ -31,7 +31,8 @@ from hytas.estimator.arguments import (
     seed_of,
 )
 from hytas.estimator.persistence import format_of, keep, run_folder, write_format, write_onnx
-from hytas.run import EFFORTS, RunConfig, run_pipeline
+from hytas.job import run_pipeline
+from hytas.run import EFFORTS, RunConfig
 from hytas.run.display import Display
 from hytas.run.progress import SILENT, Report
 from hytas.spaces import parse_budget

@@ -1,6 +1,6 @@
 from .config import RunConfig
 from .folder import RunFolder
-from .pipeline import Outcome, describe_architecture, export_run, run_pipeline, train_architecture
+from .outcome import Outcome, describe_architecture
 from .progress import SILENT, Report
 from .reading import RunRecords, read_run
 from .settings import EFFORTS
@@ -22,10 +22,7 @@ __all__ = [
     "describe_architecture",
     "evolve_space",
     "export_family",
-    "export_run",
     "rank_subnets",
     "read_run",
-    "run_pipeline",
-    "train_architecture",
     "train_supernet",
 ]

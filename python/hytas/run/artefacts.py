@@ -49,9 +49,9 @@ class Artefact:
     def __get__(self, folder: Any, owner: type) -> Self | Path:
         return self if folder is None else folder.path / self.file
 
-    def paths(self, folder: Path) -> list[Path]:
+    def path(self, folder: Path) -> Path:
         """Return its path in a folder."""
-        return [folder / self.file]
+        return folder / self.file
 
 
 def table_of(owner: type) -> dict[str, Artefact]:

@@ -53,11 +53,16 @@ class RunFolder:
         "final training",
         ("architecture",),
     )
+    tested = _internal(
+        "test.json",
+        "accuracy of `model.onnx` on the test pixels, raw and smoothed; difference from torch",
+        "export",
+        ("weights",),
+    )
     metrics = Artefact(
         "metrics.json",
-        "accuracy of `model.onnx` on the test pixels, raw and smoothed; difference from torch; "
-        "training",
-        "export",
+        "all figures of the run: of the test, the training, reference methods, seeds, control",
+        "figures",
         ("weights",),
     )
     references = Artefact(
@@ -299,7 +304,7 @@ class RunFolder:
         self.manifest.record(
             path
             for artefact in ARTEFACTS.values()
-            for path in artefact.paths(self.path)
+            for path in [artefact.path(self.path)]
             if artefact.recorded and path not in self.manifest
         )
 

@@ -1,101 +1,198 @@
-"""The stages of a run, and the plan of those that a run needs.
+"""Do the stages of a run whose files are absent or damaged, with all that is made from them.
 
-The manifest forgets the files of a stage before it works, and records them afterwards."""
+The manifest forgets the files of a stage before it works, and records them afterwards.
+"""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any
 
 from hytas.errors import InputError
 from hytas.export import FILES
-from hytas.run.choosing.searching import race_stage, search_stage, shorten_training
-from hytas.run.context import Run, RunContext
-from hytas.run.delivering.comparing import references_stage
-from hytas.run.delivering.control import control_stage
-from hytas.run.delivering.files import export_stage, further_formats, map_stage, predictions_stage
-from hytas.run.delivering.reporting import report_stage
-from hytas.run.final.seeds import seeds_stage
-from hytas.run.final.stage import are_done, folds_stage, train_stage
-from hytas.run.folder import ARTEFACTS
-from hytas.run.prepared import PreparedScene
-from hytas.run.repair import check_store, further_files
-from hytas.run.repair import repair as remove_damaged
+from hytas.run.artefacts import AGAIN, Artefact
+from hytas.run.context import Run
+from hytas.run.delivering.control import note_of_evolved
+from hytas.run.delivering.files import further_formats
+from hytas.run.folder import ARTEFACTS, RunFolder
+from hytas.run.weights import load_weights
+from hytas.search import EvaluationStore
+
+Done = Callable[[Run], bool]
+FIGURES = "figures"
+ALWAYS = (FIGURES, "report")
+"""Stages that gather what others left, every time, and write only what has changed."""
 
 
-@dataclass(frozen=True)
-class Stage:
-    """One step of a run. It writes the files that the table names for it (`run/folder.py`).
+def do(
+    run: Run,
+    name: str,
+    work: Callable[[Run], object],
+    *,
+    done: Done | None = None,
+    again: bool = False,
+    changes: Iterable[Path] = (),
+) -> None:
+    """Do a stage, if it has not been done.
 
-    Attributes:
-        changes: names of files of earlier stages that it writes again.
-        done: whether its files are there; None looks for all that the table names for it.
-        always: whether it runs every time, and checks for itself what is to do.
+    Args:
+        name: of the stage, in the table of files (`RunFolder`).
+        work: writes its files.
+        done: whether there is nothing to do, for a stage whose files do not tell; its damaged
+            files are made again all the same.
+        again: do it in any case.
+        changes: files of earlier stages that it changes.
     """
-
-    name: str
-    work: Callable[[Run], object]
-    changes: tuple[str, ...] = ()
-    done: Callable[[Run], bool] | None = None
-    always: bool = False
-
-    def writes(self) -> list[str]:
-        """Return the names of its files."""
-        return [name for name, each in ARTEFACTS.items() if each.stage == self.name]
-
-    def has_files(self, run: Run) -> bool:
-        """Return whether the folder holds a file of the stage."""
-        paths = (path for name in self.writes() for path in ARTEFACTS[name].paths(run.folder.path))
-        return any(path.exists() for path in paths)
-
-    def is_done(self, run: Run) -> bool:
-        """Return whether the folder holds the files of the stage."""
-        if self.always:
-            return False
-        if self.done is not None:
-            return self.done(run)
-        needed = [name for name in self.writes() if not ARTEFACTS[name].optional]
-        return all(getattr(run.folder, name).exists() for name in needed)
-
-
-def run_stages(stages: Sequence[Stage], run: Run) -> None:
-    """Do the stages whose files are missing, in order."""
-    for stage in stages:
-        if not stage.is_done(run):
-            do_stage(stage, run)
-
-
-def do_stage(stage: Stage, run: Run) -> None:
-    """Do a stage, even if its files exist."""
-    run.report.stage(stage.name)
     folder = run.folder
-    names = [*stage.writes(), *stage.changes, *([] if stage.always else ["times"])]
-    folder.manifest.forget(path for name in names for path in ARTEFACTS[name].paths(folder.path))
-    with nullcontext() if stage.always else run.timed(stage.name):
-        stage.work(run)
-    folder.manifest.record(path for name in names for path in ARTEFACTS[name].paths(folder.path))
+    damaged = _damaged(folder, name)
+    complete = is_done(run, name) if done is None else done(run)
+    if complete and not damaged and not (again or name in ALWAYS):
+        return
+    for path, fault in damaged.items():
+        run.report.notice(f"{path.name}: {fault}: made again")
+        path.unlink(missing_ok=True)
+    if damaged or not complete:
+        _remove_made_from(folder, name)
+    if name != FIGURES:
+        run.report.stage(name)
+    files = [*(each.path(folder.path) for each in _files(name)), *changes]
+    files += [] if name in ALWAYS else [folder.times]
+    folder.manifest.forget(files)
+    with nullcontext() if name in ALWAYS else run.timed(name):
+        work(run)
+    folder.manifest.record(files)
 
 
-def repair(run: Run, stages: Sequence[Stage], *, needs_store: bool = True) -> None:
-    """Find and report damaged files, and remove them so that `stages` make them again."""
+def is_done(run: Run, name: str) -> bool:
+    """Return whether the folder holds the files of a stage, undamaged."""
+    needed = [each for each in _files(name) if not each.optional]
+    exist = all(each.path(run.folder.path).exists() for each in needed)
+    return bool(needed) and exist and not _damaged(run.folder, name)
+
+
+def begin(run: Run, names: Sequence[str], *, needs_store: bool = True) -> None:
+    """Tell scene, split, settings, what was done before, and what is damaged.
+
+    Args:
+        names: of the stages of the run; without any, nothing is told of it.
+        needs_store: whether a damaged store of candidates is refused.
+    """
+    folder, report = run.folder, run.report
     try:
-        check_store(run.folder, run.report)
+        _check_store(folder, run)
     except InputError as error:
         if needs_store:
             raise
-        run.report.notice(str(error))
-    damaged = remove_damaged(run.folder, [stage.name for stage in stages], run.report)
-    optional = {ARTEFACTS[name].stage for name in damaged if ARTEFACTS[name].optional}
-    for stage in stages:  # only a stage that writes optional files can be done without them
-        if stage.name in optional and stage.is_done(run):
-            do_stage(stage, run)
+        report.notice(str(error))
+    if folder.manifest.damaged:
+        file = folder.manifest.path.name
+        report.notice(f"{file}: damaged: made again from the files as they are")
+    if fault := folder.manifest.fault(folder.times):
+        file = folder.times.name
+        report.notice(f"{file}: {fault}: how long the stages took is not known any more")
+        folder.times.unlink(missing_ok=True)
+        folder.manifest.forget([folder.times])
+    if folder.weights.exists():
+        _repair_further_formats(run)
+    if names:
+        _introduce(run, names)
 
 
-def repair_further_formats(run: Run) -> None:
+def _introduce(run: Run, names: Sequence[str]) -> None:
+    config, data, report = run.context.config, run.context.data, run.report
+    report.notice(data.scene.describe(data.shape.bands))
+    for note in data.scene.notes:
+        report.notice(f"note: {note}")
+    report.notice(data.split.describe())
+    for note in data.split.notes:
+        report.notice(f"note: {note}")
+    report.line(
+        f"space {config.space}, budget {config.budget or 'none'}, "
+        f"proxy {config.proxy}, seed {config.seed}, device {run.context.device}"
+    )
+    if note := note_of_evolved(run.context.space.about, config.control):
+        report.notice(f"note: {note}")
+    report.plan(list(names))
+    done = [name for name in names if name != "report" and is_done(run, name)]
+    if done:
+        report.notice(f"goes on in {run.folder.path}; done before: {', '.join(done)}")
+    elif run.folder.evaluations.exists():
+        report.notice(f"goes on in {run.folder.path}, which has no winner yet")
+
+
+def check_trained(folder: RunFolder) -> dict[str, Any]:
+    """Return the architecture of the trained weights of a run; refuse damaged ones."""
+    if folder.weights.exists() and (fault := folder.manifest.fault(folder.weights)):
+        hint = "run the command of this run again to train them again"
+        raise InputError(folder.weights, rule=fault, hint=hint)
+    return dict(load_weights(folder.weights).card.architecture)
+
+
+def faults_of(folder: RunFolder) -> dict[Path, str]:
+    """Return path -> fault of each file, damaged or missing, that stages make again."""
+    return {
+        path: fault
+        for each in ARTEFACTS.values()
+        if each.repair == AGAIN and each.stage
+        for path, fault in _damaged(folder, each.stage).items()
+    }
+
+
+def _files(stage: str) -> list[Artefact]:
+    return [each for each in ARTEFACTS.values() if each.stage == stage]
+
+
+def _damaged(folder: RunFolder, stage: str) -> dict[Path, str]:
+    """Return path -> fault of each recorded file of a stage that differs or is missing."""
+    paths = [each.path(folder.path) for each in _files(stage) if each.repair == AGAIN]
+    faults = ((path, folder.manifest.fault(path)) for path in paths)
+    return {path: fault for path, fault in faults if fault is not None}
+
+
+def _remove_made_from(folder: RunFolder, stage: str) -> None:
+    """Remove the files that are made from those of a stage, directly or not."""
+    waiting, gone = [each.name for each in _files(stage)], set[str]()
+    while waiting:
+        name = waiting.pop()
+        following = {each.name for each in ARTEFACTS.values() if name in each.made_from} - gone
+        gone |= following
+        waiting += following
+    paths = [ARTEFACTS[name].path(folder.path) for name in gone]
+    if "weights" in gone or stage == ARTEFACTS["weights"].stage:
+        paths += _further_files(folder)
+    folder.manifest.forget(paths)
+    for path in paths:
+        path.unlink(missing_ok=True)
+
+
+def _check_store(folder: RunFolder, run: Run) -> None:
+    """Refuse a damaged store, which cannot be made again from other files."""
+    store, fault = folder.evaluations, folder.manifest.fault(folder.evaluations)
+    if fault == "missing":
+        run.report.notice(f"{store.name}: missing: the scores of the search are lost")
+        folder.manifest.forget([store])
+        return
+    if fault is None and store.is_file() and store not in folder.manifest:
+        with EvaluationStore(store) as opened:  # of a stage that was stopped
+            fault = opened.fault()
+    if fault is not None:
+        rule = f"{fault}; it cannot be made again from other files"
+        hint = "put a copy back, or delete it to go on without the scores of the search"
+        raise InputError(store, rule=rule, hint=hint)
+
+
+def _further_files(folder: RunFolder) -> list[Path]:
+    """Return the files of further export formats that the manifest knows."""
+    own = {each.file for each in ARTEFACTS.values()}
+    named = [name for name in folder.manifest.names() if name in FILES and name not in own]
+    return [folder.path / name for name in named]
+
+
+def _repair_further_formats(run: Run) -> None:
     """Write damaged files of further export formats again, from undamaged weights."""
-    for path in further_files(run.folder):
-        if (fault := run.folder.manifest.fault(path)) is None:
+    for path in _further_files(run.folder):
+        fault = run.folder.manifest.fault(path)
+        if fault is None or run.folder.manifest.fault(run.folder.weights) is not None:
             continue
         name, taken = FILES[path.name]
         try:
@@ -104,90 +201,3 @@ def repair_further_formats(run: Run) -> None:
             run.report.notice(f"{path.name}: {fault}, and could not be made again: {error}")
             continue
         run.report.notice(f"{path.name}: {fault}: made again")
-
-
-def _architecture_is_chosen(run: Run) -> bool:
-    return run.folder.architecture.exists()
-
-
-# The store grows until the race has a winner.
-SEARCH = Stage("search", search_stage, done=_architecture_is_chosen)
-RACE = Stage("race", race_stage, ("evaluations",), done=_architecture_is_chosen)
-FOLDS = Stage("training on folds", folds_stage, done=are_done)
-TRAIN = Stage("final training", train_stage)
-# Its figures are in the metrics, too, if it is done again after the export.
-REFERENCES = Stage("reference methods", references_stage, ("metrics",))
-EXPORT = Stage("export", export_stage)
-MAP = Stage("map", map_stage)
-PREDICTIONS = Stage("predictions", predictions_stage)
-# Last, because it reports on all other files.
-REPORT = Stage("report", report_stage, always=True)
-
-
-class Plan(NamedTuple):
-    """The stages of a run in order; configuration and kind of data choose them once.
-
-    Attributes:
-        choosing: from the scene to an architecture.
-        training: from the architecture to weights.
-        references: the comparison with reference methods.
-        delivering: from weights to checked files and maps.
-        ending: further seeds, and the report.
-    """
-
-    choosing: tuple[Stage, ...]
-    training: tuple[Stage, ...]
-    references: tuple[Stage, ...]
-    delivering: tuple[Stage, ...]
-    ending: tuple[Stage, ...]
-
-    @property
-    def finishing(self) -> tuple[Stage, ...]:
-        """All stages after the choice of the architecture."""
-        return (*self.training, *self.references, *self.delivering, *self.ending)
-
-
-def plan_of(context: RunContext, *, references: bool = True) -> Plan:
-    """Return the plan of a run.
-
-    Args:
-        references: whether the winner is compared with reference methods.
-    """
-    drawing = MAP if isinstance(context.data, PreparedScene) else PREDICTIONS
-    seeds = Stage(
-        "seeds",
-        partial(_seeds, stages=(FOLDS, TRAIN, EXPORT)),
-        ("metrics",),
-        always=True,
-    )
-    control = Stage("control", _control, ("metrics",), always=True)
-    return Plan(
-        (SEARCH, RACE),
-        (FOLDS, TRAIN),
-        (REFERENCES,) if references else (),
-        (EXPORT, drawing),
-        (seeds, control, REPORT),
-    )
-
-
-def _control(run: Run) -> None:
-    def search_and_train(inner: Run) -> None:
-        plan = plan_of(inner.context, references=False)
-        repair(inner, (*plan.choosing, *plan.finishing))
-        run_stages(plan.choosing, inner)
-        shorten_training(inner)
-        run_stages(plan.finishing, inner)
-        inner.folder.record_all()
-
-    control_stage(run, search_and_train)
-
-
-def _seeds(run: Run, stages: Sequence[Stage]) -> None:
-    def train_and_check(run: Run, inner: Run) -> None:
-        if inner.folder.manifest.damaged or inner.folder.manifest.faults():
-            run.report.notice(f"in {inner.folder.path.name}:")
-        repair(inner, stages)
-        run_stages(stages, inner)
-        inner.folder.record_all()
-
-    seeds_stage(run, train_and_check)

@@ -212,7 +212,11 @@ def shorten_training(run: Run) -> None:
     """With minutes, write to the recipe the length of a final training that has yet to begin."""
     folder, context = run.folder, run.context
     minutes = run.pace.minutes
-    if minutes is None or read_json(folder.recipe).get("minutes") == minutes:
+    if (
+        minutes is None
+        or run.first is not None
+        or read_json(folder.recipe).get("minutes") == minutes
+    ):
         return
     preset, architecture = run.recipe[0], read_json(folder.architecture)
     with EvaluationStore(folder.evaluations) as store:

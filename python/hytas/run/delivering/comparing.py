@@ -23,7 +23,7 @@ from hytas.run.final.decide import maps_of
 from hytas.run.final.fits import records_of
 from hytas.run.final.held_out import HeldOut
 from hytas.run.fits import Wanted
-from hytas.run.folder import read_json, write_json
+from hytas.run.folder import write_json
 from hytas.run.weights import CALIBRATION, CLASS_PRIOR, MEAN, SELF_TRAINING, SMOOTHING, load_weights
 from hytas.search import EvaluationStore, unpack_classes
 from hytas.types import Mask, Pixels, Smoother
@@ -64,8 +64,6 @@ def references_stage(run: Run) -> None:
         comparison = {"reason": str(error), "validation": None, "methods": {}}
         run.report.line(f"no reference methods: {error}")
     write_json(run.folder.references, comparison)
-    if run.folder.metrics.exists():  # the file was damaged
-        write_json(run.folder.metrics, {**read_json(run.folder.metrics), "references": comparison})
 
 
 def _titles(run: Run) -> str:

@@ -1,6 +1,6 @@
 """The control of a search: the same search and trainings in another space."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,7 @@ from hytas.results import Results
 from hytas.run.choosing.searching import check_search
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_feasible, pace_of
-from hytas.run.folder import read_json, write_json
+from hytas.run.folder import RunFolder, read_json
 from hytas.run.progress import Report
 from hytas.search import EvaluationStore
 
@@ -66,39 +66,44 @@ def _of_control(config: RunConfig) -> RunConfig:
     return replace(config, space=str(config.control), control=None)
 
 
-def control_stage(run: Run, search_and_train: Callable[[Run], None]) -> None:
-    """Do the search of a run in the space of its control, and write both figures to the metrics.
+def control_of(run: Run) -> Run | None:
+    """Return the run of the control, in a folder of its own; None if there is none.
 
     Args:
         run: its final training must be done.
-        search_and_train: does all of the control that is not done.
     """
     config = run.context.config
-    rows = None
-    if config.control is not None:
-        own = _of_control(config)
-        inner = run.inside(run.folder.control.name, own)
-        inner = replace(inner, report=_Lines(run.report), pace=pace_of(own, inner.folder))
-        if not inner.folder.metrics.exists():
-            run.report.notice(f"control: the same search in {config.control}")
-        search_and_train(inner)
-        rows = [_row(run, config.space), _row(inner, config.control)]
-    metrics = read_json(run.folder.metrics)
-    if metrics.pop("control", None) == rows:
-        return
-    if rows is not None:
-        metrics["control"] = rows
-        both = ", ".join(f"{row['OA']:.4f} in {row['space']}" for row in rows)
-        run.report.notice(f"accuracy of the map {both}")
-    write_json(run.folder.metrics, metrics)
+    if config.control is None or run.first is not None:
+        return None
+    run.report.stage("control")
+    own = _of_control(config)
+    inner = run.inside(run.folder.control.name, own)
+    if not inner.folder.metrics.exists():
+        run.report.notice(f"control: the same search in {config.control}")
+    return replace(inner, report=_Lines(run.report), pace=pace_of(own, inner.folder))
 
 
-def _row(run: Run, space: str) -> dict[str, Any]:
+def rows_of(run: Run, metrics: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """Return what a run and its control reached; None without a control.
+
+    Args:
+        metrics: of the run.
+    """
+    config = run.context.config
+    if config.control is None or run.first is not None:
+        return None
+    control = RunFolder(run.folder.control)
+    return [
+        _row(run.folder, metrics, config.space),
+        _row(control, read_json(control.metrics), config.control),
+    ]
+
+
+def _row(folder: RunFolder, metrics: Mapping[str, Any], space: str) -> dict[str, Any]:
     """Return what a run reached in a space, and how much it scored and trained."""
-    metrics = read_json(run.folder.metrics)
     results, seeds = Results.of(metrics), metrics.get("seeds", {})
     over = seeds.get("smoothed", {}) if results.is_smoothed else seeds
-    with EvaluationStore(run.folder.evaluations, read_only=True) as store:
+    with EvaluationStore(folder.evaluations, read_only=True) as store:
         scored, trainings = store.evaluations(), store.trainings()
     longest: dict[Any, int] = {}
     for one in sorted(trainings, key=lambda one: one.steps):  # a rung goes on from the one before

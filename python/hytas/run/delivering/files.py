@@ -29,7 +29,7 @@ from hytas.references import figures_by_scene
 from hytas.report import choose_samples
 from hytas.run.context import Run, RunContext
 from hytas.run.delivering.report_pixels import classify_parts, report_pixels
-from hytas.run.folder import read_json, write_json
+from hytas.run.folder import write_json
 from hytas.run.prepared import PreparedData
 from hytas.run.progress import Report
 from hytas.run.weights import (
@@ -58,14 +58,7 @@ def export_stage(run: Run) -> None:
     metrics |= _smoothed(run, model)
     data = run.context.data
     metrics |= run.context.origin.figures(data.scene, data.split.reported, run.folder.onnx)
-    if run.folder.references.exists():  # further seeds have none
-        metrics["references"] = read_json(run.folder.references)
-    if run.folder.trained_front.exists():
-        metrics["front"] = read_json(run.folder.trained_front)
-    if run.folder.metrics.exists():  # exported again: the figures of the trainings stay
-        before = read_json(run.folder.metrics)
-        metrics |= {name: before[name] for name in ("seeds", "device", "control") if name in before}
-    write_json(run.folder.metrics, metrics)
+    write_json(run.folder.tested, metrics)
 
 
 def _export(run: Run, model: TrainedModel) -> Parity:

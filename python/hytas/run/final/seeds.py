@@ -1,36 +1,29 @@
 """Train the winner with further seeds, and summarise all final trainings."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from typing import Any
 
 from hytas.metrics import summarise
 from hytas.run.context import Run
 from hytas.run.final.fits import fit_all, winner_fit
 from hytas.run.final.stage import decide_for
-from hytas.run.folder import read_json, write_json
+from hytas.run.folder import read_json
 from hytas.train.fit import Watch
 
 
-def seeds_stage(run: Run, train_and_check: Callable[[Run, Run], None]) -> None:
-    """Train the winner with further seeds, and write mean and deviation to the metrics.
+def seeds_of(run: Run) -> Iterator[Run]:
+    """Yield the runs of further seeds, whose fits are done in parallel where there are workers.
 
-    Every further model is exported, checked and kept in its own folder. The model of the run is
-    the first one.
+    Each model is exported, checked and kept in a folder of its own. That of the run is the first.
 
     Args:
         run: its first final training must be done.
-        train_and_check: trains and checks the second run, which is `run` with another seed; makes
-            damaged files of it again.
     """
-    config, folder = run.context.config, run.folder
-    first = read_json(folder.metrics)
-    seeds = [config.seed + number for number in range(config.seeds)]
-    # Without a "seeds" entry, only the first seed has been trained.
-    summary = first.pop("seeds", None)
-    if config.seeds == 1:
-        if summary is not None:
-            write_json(folder.metrics, first)
+    seeds = _seeds(run)[1:]
+    if not seeds:
         return
-    reports, further = [first], [run.of_seed(seed) for seed in seeds[1:]]
+    run.report.stage("seeds")
+    further = [run.of_seed(seed) for seed in seeds]
     missing = [inner for inner in further if not inner.folder.weights.exists()]
     if missing and (run.workers is not None or run.context.data.trains_in_parallel):
         named = ", ".join(str(inner.context.config.seed) for inner in missing)
@@ -44,10 +37,31 @@ def seeds_stage(run: Run, train_and_check: Callable[[Run, Run], None]) -> None:
     for inner in further:
         if not inner.folder.metrics.exists():
             run.report.line(f"final training with seed {inner.context.config.seed}")
-        train_and_check(run, inner)
-        reports.append(read_json(inner.folder.metrics))
+        if inner.folder.manifest.damaged or inner.folder.manifest.faults():
+            run.report.notice(f"in {inner.folder.path.name}:")
+        yield inner
+
+
+def summary_of(run: Run, first: dict[str, Any]) -> dict[str, Any] | None:
+    """Return mean and deviation over the seeds of a run; None with one seed.
+
+    Args:
+        first: the figures of the first seed.
+    """
+    seeds = _seeds(run)
+    if len(seeds) == 1:
+        return None
+    further = [read_json(run.folder.of_seed(seed).metrics) for seed in seeds[1:]]
+    reports = [first, *further]
     values = {"of": seeds, **summarise([one["test"] for one in reports])}
     if all(one.get("smoothed") for one in reports):
         values["smoothed"] = summarise([one["smoothed"] for one in reports])
-    if values != summary:
-        write_json(folder.metrics, {**first, "seeds": values})
+    return values
+
+
+def _seeds(run: Run) -> list[int]:
+    """Return the seeds of a run; a run of a further seed has no others."""
+    config = run.context.config
+    if run.first is not None:
+        return [config.seed]
+    return [config.seed + number for number in range(config.seeds)]

@@ -17,9 +17,11 @@ from hytas.pictures import draw_family
 from hytas.run.choosing.searching import race_stage, search_with
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, open_run, prepare
+from hytas.run.delivering.files import export_stage, map_stage
+from hytas.run.delivering.metrics import write_metrics
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.progress import SILENT, Report
-from hytas.run.stages import EXPORT, MAP, SEARCH, TRAIN, Stage, repair, run_stages
+from hytas.run.stages import begin, do, is_done
 from hytas.run.supernets.stage import (
     check_supernet,
     help_train,
@@ -34,7 +36,6 @@ from hytas.spaces import with_files
 from hytas.supernet import InheritedScore, Supernet
 from hytas.train import LostProcessError, Processes, open_processes
 
-SUPERNET = Stage("supernet", supernet_stage)
 ALONE = "alone"
 
 
@@ -91,9 +92,7 @@ def train_supernet(
             return RunFolder(out).supernet
         with open_run(out, config, scene, device, report, check_supernet) as run:
             report.line(run.context.data.split.describe())
-            _drop_damaged(run)
-            stage = replace(SUPERNET, work=partial(_lead, processes=processes))
-            run_stages((stage,), run)
+            do(run, "supernet", partial(_lead, processes=processes))
             run.folder.record_all()
             return run.folder.supernet
 
@@ -171,13 +170,6 @@ def _whole_supernet(run: Run) -> Supernet:
     return load_supernet(run.context, path)
 
 
-def _drop_damaged(run: Run) -> None:
-    path = run.folder.supernet
-    if path.exists() and (fault := run.folder.manifest.fault(path)):
-        run.report.line(f"{path.name}: {fault}: made again")
-        path.unlink()
-
-
 def _member_config(config: RunConfig, budget: str) -> RunConfig:
     try:
         narrowed = str(Budget.parse([str(config.budget), budget]))
@@ -207,16 +199,13 @@ def _member(run: Run, supernet: Supernet, score: InheritedScore, alone: bool) ->
     def inherit(of: Run) -> None:
         inherit_weights(of, supernet, score)
 
-    stages = (
-        replace(SEARCH, work=search),
-        Stage("race", race_stage),
-        replace(TRAIN, work=inherit),
-        EXPORT,
-        MAP,
-    )
     run.report.line(f"subnet of {run.context.config.budget}")
-    repair(run, stages)
-    run_stages(stages, run)
+    begin(run, [])
+    do(run, "search", search, done=lambda _: is_done(run, "race"))
+    do(run, "race", race_stage, changes=[run.folder.evaluations])
+    do(run, "final training", inherit)
+    _delivered(run)
+    do(run, "map", map_stage)
     run.folder.record_all()
     architecture = read_json(run.folder.architecture)
     figures = score.figures(architecture)
@@ -232,14 +221,20 @@ def _member(run: Run, supernet: Supernet, score: InheritedScore, alone: bool) ->
     )
 
 
+def _delivered(run: Run) -> None:
+    """Export the network of a run, and write its figures."""
+    do(run, "export", export_stage)
+    do(run, "figures", write_metrics)
+
+
 def _trained_alone(run: Run, architecture: dict[str, Any]) -> float:
     """Train the architecture alone, by the supernet's recipe; its accuracy on test pixels."""
     inner = run.inside(ALONE, run.context.config)
-    stages = (replace(TRAIN, work=_train_alone), EXPORT)
-    repair(inner, stages)
+    begin(inner, [])
     if not inner.folder.architecture.exists():
         write_json(inner.folder.architecture, architecture)
-    run_stages(stages, inner)
+    do(inner, "final training", _train_alone)
+    _delivered(inner)
     inner.folder.record_all()
     accuracy: float = read_json(inner.folder.metrics)["test"]["OA"]
     return accuracy

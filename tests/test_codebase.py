@@ -41,10 +41,12 @@ RANK = {
     "deploy": 4,
     "export": 5,  # it checks its files by running them as deploy does
     "analysis": 5,
+    "store": 4.5,
     "race": 5,
     "supernet": 5,
     "references": 5,
     "run": 6,
+    "job": 6.5,
     "benchmark": 7,
     "estimator": 7,
     "cli": 8,

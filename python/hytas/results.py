@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from hytas.errors import InputError, one_line
 
-Report = Mapping[str, Any]
+AccuracyReport = Mapping[str, Any]
 """An accuracy report of `hytas.metrics.accuracy_report`."""
 WINNER = "winner"
 RESULTS = (
@@ -250,14 +250,14 @@ class MethodResult:
     title: str
     held_out: float | None
     held_out_smoothed: float | None
-    test: Report
-    smoothed: Report | None
+    test: AccuracyReport
+    smoothed: AccuracyReport | None
     scenes: Sequence[Mapping[str, Any]] = ()
     pixels: int | None = None
     of_pixels: int | None = None
 
     @property
-    def best_map(self) -> Report:
+    def best_map(self) -> AccuracyReport:
         """Return the accuracy report of its better map, smoothed or not."""
         return max(self.test, self.smoothed or self.test, key=lambda report: float(report["OA"]))
 
@@ -302,8 +302,8 @@ class Results:
     """
 
     unit: str
-    test: Report
-    smoothed: Report | None
+    test: AccuracyReport
+    smoothed: AccuracyReport | None
     scenes: Sequence[Mapping[str, Any]]
     scenes_smoothed: Sequence[Mapping[str, Any]]
     seeds: Mapping[str, Any]
@@ -358,7 +358,7 @@ class Results:
         return chosen and self.smoothed is not None
 
     @property
-    def of_map(self) -> Report:
+    def of_map(self) -> AccuracyReport:
         """Return the accuracy report of the map that the run makes, smoothed or not."""
         return self.smoothed if self.is_smoothed and self.smoothed is not None else self.test
 

@@ -20,11 +20,11 @@ import torch
 from hytas.errors import InputError
 from hytas.files import atomic_write, move
 from hytas.tensors import read_facts
-from hytas.train.fit import Files, Fit, Fitted, Source, Watch, is_sound, run_fit, weights_in
+from hytas.train.fit import Fit, FitFiles, FitSource, Fitted, Watch, is_sound, run_fit, weights_in
 from hytas.train.loop import CHECKPOINT_SECONDS
 from hytas.workers import Shared, Workers
 
-Progress = Callable[[int, int], None]
+PixelProgress = Callable[[int, int], None]
 """Receives the pixels that fits have trained on, once for each epoch, and those of all of it."""
 
 
@@ -36,13 +36,13 @@ class Store:
         source: what the fits read.
     """
 
-    def __init__(self, folder: Path, source: Source) -> None:
+    def __init__(self, folder: Path, source: FitSource) -> None:
         self.folder, self.source = folder, source
-        self._sent: tuple[Workers, Source, Shared[Source]] | None = None
+        self._sent: tuple[Workers, FitSource, Shared[FitSource]] | None = None
 
-    def files(self, fit: Fit) -> Files:
+    def files(self, fit: Fit) -> FitFiles:
         """Return the files of a fit."""
-        return Files.of(self.folder, fit.key(self.source.digest))
+        return FitFiles.of(self.folder, fit.key(self.source.digest))
 
     def get(self, fit: Fit, *, weights: bool = False) -> Fitted | None:
         """Return the result of a fit, or None if it is to be done.
@@ -82,10 +82,10 @@ class Store:
         fits: Sequence[Fit],
         workers: Workers | None = None,
         *,
-        sent: Source | None = None,
+        sent: FitSource | None = None,
         weights: bool = False,
         watch: Watch = Watch(),  # noqa: B008
-        progress: Progress | None = None,
+        progress: PixelProgress | None = None,
     ) -> Iterator[tuple[int, Fitted]]:
         """Do the fits that are to be done; yield the place and the result of each as they end.
 
@@ -130,7 +130,7 @@ class Store:
                 yield place, self.one(fits[place], watch)
 
     def _worked(
-        self, fits: Sequence[Fit], pool: Workers, source: Source, end: float
+        self, fits: Sequence[Fit], pool: Workers, source: FitSource, end: float
     ) -> Iterator[Fitted]:
         """Do fits on workers, as far as their source can read what the fits need."""
         fits = [fit if fit.can_read(source) else fit.chain[0] for fit in fits]
@@ -177,7 +177,7 @@ class Store:
         return done, total
 
     @contextmanager
-    def _reported(self, fits: Sequence[Fit], progress: Progress | None) -> Iterator[None]:
+    def _reported(self, fits: Sequence[Fit], progress: PixelProgress | None) -> Iterator[None]:
         if progress is None:
             yield
             return
@@ -196,7 +196,7 @@ class Store:
             watcher.join()
 
 
-def complete(fit: Fit, source: Source, folder: Path, watch: Watch = Watch()) -> Fitted:  # noqa: B008
+def complete(fit: Fit, source: FitSource, folder: Path, watch: Watch = Watch()) -> Fitted:  # noqa: B008
     """Do a fit after those that it starts with, and keep what it gives in the folder.
 
     A failure of one of those is its own.
@@ -222,12 +222,12 @@ class _Parcel(NamedTuple):
     files: dict[str, bytes]
 
 
-def _complete_here(shared: Shared[Source], fit: Fit, folder: Path, deadline: float) -> Fitted:
+def _complete_here(shared: Shared[FitSource], fit: Fit, folder: Path, deadline: float) -> Fitted:
     return complete(fit, shared.get(), folder, Watch(deadline=deadline))
 
 
 def _complete_away(
-    shared: Shared[Source], fit: Fit, files: dict[str, bytes], deadline: float
+    shared: Shared[FitSource], fit: Fit, files: dict[str, bytes], deadline: float
 ) -> _Parcel:
     """Do a fit in a folder of its own, and return the files that are new."""
     with TemporaryDirectory() as name:

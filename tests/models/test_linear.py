@@ -1,5 +1,8 @@
 """Networks without a hidden layer, the linear skip, and the mean of several networks."""
 
+import os
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from hytas.deploy.smoothing import Smoothing
 from hytas.export import describe, export_formats
 from hytas.metrics import log_mean
 from hytas.models import InputShape, SensorModel, build_network, count_parameters
-from hytas.models.linear import ABSENT, LinearNetwork, lda, softmax_regression
+from hytas.models.linear import LinearNetwork, begin_skip, lda, softmax_regression
 from hytas.spaces import open_space
 from hytas.spaces.costs import budget_of_network, shipped_costs
 from hytas.spaces.names import FITS, MEAN_WITH, linear_architecture
@@ -95,13 +98,28 @@ def test_softmax_regression_is_that_of_scikit_learn_at_its_ridge(classes: int) -
     assert min(gaps) < 0.02
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-5])  # logits of tens of thousands
 @pytest.mark.parametrize("fit", FITS)
-def test_a_class_without_a_pixel_is_never_predicted(fit: str) -> None:
+def test_a_class_without_a_pixel_is_never_predicted(fit: str, scale: float) -> None:
     network = LinearNetwork(BANDS, CLASSES, fit)
     values, targets = spectra(2)
-    network.solve(torch.from_numpy(values)[:, None, None], torch.from_numpy(targets))
-    assert network.head.bias[2] == ABSENT
-    assert set(network(torch.randn(50, 1, 1, BANDS)).argmax(1).tolist()) <= {0, 1}
+    centre = 100 * np.arange(BANDS)  # far from the origin, where a logit of a constant is not low
+    noise = np.random.default_rng(2).standard_normal(values.shape)
+    seen = centre + scale * noise + targets[:, None]
+    network.solve(torch.from_numpy(seen)[:, None, None], torch.from_numpy(targets))
+    others = torch.from_numpy(centre + 3 * np.random.default_rng(1).standard_normal((50, BANDS)))
+    assert set(network(others.float()[:, None, None]).argmax(1).tolist()) <= {0, 1}
+
+
+def test_a_skip_begins_with_spectra_of_large_distances() -> None:
+    network = build_network(SKIP, SHAPE)
+    generator = np.random.default_rng(4)
+    targets = np.repeat([0, 2], 30)  # and none of class 1
+    near = (1e-4 * generator.standard_normal((60, BANDS)) + targets[:, None]).astype(np.float32)
+    begin_skip(network.skip, network.head, torch.from_numpy(near), torch.from_numpy(targets))
+    assert all(bool(torch.isfinite(one).all()) for one in network.skip.parameters())
+    logits = network.skip(torch.from_numpy(near))
+    assert (logits.argmax(1).numpy() == targets).all()
 
 
 @pytest.mark.parametrize("fit", FITS)
@@ -208,3 +226,20 @@ def test_exported_files_give_what_torch_gives(architecture: dict[str, Any], tmp_
     np.testing.assert_allclose(chances, expected, atol=1e-5)
     mapped = classify_scene(DeployedModel.load(files["onnx-scene"], "cpu"), cube)
     np.testing.assert_allclose(mapped.confidence.ravel(), expected.max(1), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "architecture", [MEAN, *map(linear_architecture, FITS)], ids=["mean", *FITS]
+)
+def test_c_source_compiles_alone(architecture: dict[str, Any], tmp_path: Path) -> None:
+    pytest.importorskip("emx_onnx_cgen", reason="needs emx-onnx-cgen")
+    if (compiler := shutil.which("cc")) is None:
+        pytest.skip("needs a C compiler")
+    cube = np.random.default_rng(3).integers(0, 4000, (9, 21, BANDS)).astype(np.int16)
+    scene = scene_from_arrays(cube, np.arange(9 * 21).reshape(9, 21) % 4)
+    scaling = Preprocessing.fit(cube.reshape(-1, BANDS))
+    model = SensorModel(build_network(architecture, SHAPE).eval(), scaling, 1.0).eval()
+    card = describe(scene, scaling, architecture, SHAPE)
+    source = export_formats(model, tmp_path, card, ["c"])["c"]
+    options = ("-std=c11", "-Werror=implicit-function-declaration", "-c", "-o", os.devnull)
+    subprocess.run([compiler, *options, source], check=True)

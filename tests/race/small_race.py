@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import hytas.race
 from hytas.race import RacePlan, Racer, RaceTask, RungResult, rung_results
-from hytas.race.plan import Batch, RungRanks, Winner
+from hytas.race.plan import RungRanks, TrialBatch, Winner
 from hytas.search import Evaluation, EvaluationStore, Training
 from hytas.store import Store
 from hytas.train import LabelledPixels, Recipe, recipes_of
@@ -117,7 +117,7 @@ def replay(
     while not isinstance(step, Winner):
         if isinstance(step, RungRanks):
             ranks.append(step)
-        if isinstance(step, Batch) and not over:
+        if isinstance(step, TrialBatch) and not over:
             assert all(one.key in results for one in step.trials)
         step = walk.send((results, over))
     assert step.racer is not None

@@ -1,4 +1,4 @@
-"""Processes of this machine."""
+"""LocalProcesses of this machine."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ from hytas.workers import (
     spare_processes,
     worker_count,
 )
-from hytas.workers.local import Processes
+from hytas.workers.local import LocalProcesses
 from refusals import refuses
 
 SCRIPT = """
@@ -83,19 +83,19 @@ def test_processes_share_the_arrays_of_a_file() -> None:
 
 
 def test_calls_that_were_begun_give_their_results_when_these_are_read() -> None:
-    with Processes(2) as workers:
+    with LocalProcesses(2) as workers:
         first, second, third = workers.begin(abs, [(-1,), ("text",), (-3,)])
         assert list(workers.run(abs, [(-4,), (5,)], 2)) == [4, 5]
         assert (third(), first()) == (3, 1)
         with pytest.raises(TypeError, match="bad operand"):
             second()
-    with Processes(1) as workers:
+    with LocalProcesses(1) as workers:
         (call,) = workers.begin(end, [(1,)])
         with pytest.raises(OSError, match="worker processes was killed"):
             call()
-    with Processes(1) as workers:
+    with LocalProcesses(1) as workers:
         workers.begin(time.sleep, [(600,)])  # that no one waits for
-    with Processes(1) as workers:
+    with LocalProcesses(1) as workers:
         (process,) = (workers.begin(os.getpid, [()])[0](),)
         os.kill(process, signal.SIGKILL)
         with pytest.raises(OSError, match="worker processes was killed"):
@@ -103,7 +103,7 @@ def test_calls_that_were_begun_give_their_results_when_these_are_read() -> None:
 
 
 def test_what_makes_a_call_slower_reaches_the_driver() -> None:
-    with Processes(1) as workers:
+    with LocalProcesses(1) as workers:
         with pytest.warns(SlowerWarning, match="no graph here") as warned:
             assert list(workers.run(slower, [(1,)], 1)) == [1]
         assert len(warned) == 1
@@ -115,7 +115,7 @@ def slower(number: int) -> int:
     return number
 
 
-def begin_often(workers: Processes) -> None:
+def begin_often(workers: LocalProcesses) -> None:
     """Begin calls until the pool knows that its process was killed."""
     for _ in range(1000):
         workers.begin(abs, [(1,)])
@@ -128,7 +128,7 @@ def test_the_processes_of_a_gpu_serve_all_stages_of_a_run(monkeypatch: pytest.Mo
     monkeypatch.setattr("hytas.workers.local.start_device", abs)  # fails, and no one is told
     gpu = torch.device("cuda:0")
     with shared_workers(None, gpu) as workers:
-        assert isinstance(workers, Processes)
+        assert isinstance(workers, LocalProcesses)
         assert asked == [(False, 0, gpu)]
         workers.start()
         for _ in range(2):
@@ -143,7 +143,7 @@ def test_the_processes_of_a_gpu_serve_all_stages_of_a_run(monkeypatch: pytest.Mo
 
 
 def test_calls_that_no_one_waits_for_end_at_once(tmp_path: Path) -> None:
-    with Processes(2) as workers:
+    with LocalProcesses(2) as workers:
         calls = workers.run(writes_late, [(str(tmp_path / name),) for name in "abc"], 3)
         assert next(calls) is None
         begun = time.monotonic()

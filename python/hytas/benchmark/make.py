@@ -9,7 +9,7 @@ from typing import Any
 from hytas._engine import Feasible
 from hytas.analysis.tables import BENCHMARK_TABLE
 from hytas.benchmark.table_file import write_table
-from hytas.benchmark.training import Trial, run_trainings
+from hytas.benchmark.training import SeededTraining, run_trainings
 from hytas.data import LabelledData
 from hytas.errors import InputError
 from hytas.proxies import PROXIES, Evaluator, base_proxies, parse_proxies, with_workers
@@ -142,7 +142,7 @@ def _score(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore) ->
 def _train(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore, uniform: str) -> None:
     """Train the networks seed by seed, and write the table periodically."""
     trials = [
-        Trial(number, architecture, seed)
+        SeededTraining(number, architecture, seed)
         for seed in _seeds(run)
         for number, architecture in enumerate(drawn)
     ]

@@ -14,7 +14,7 @@ VALIDATION = "validation"
 TEST = "test"
 
 
-class Trial(NamedTuple):
+class SeededTraining(NamedTuple):
     """One training to be done: the number of a network, its genes, and the seed."""
 
     number: int
@@ -27,7 +27,7 @@ def trained_name(preset: str, seed: int) -> str:
     return f"{preset}:seed={seed}"
 
 
-def run_trainings(run: Run, trials: Sequence[Trial]) -> Iterator[Training]:
+def run_trainings(run: Run, trials: Sequence[SeededTraining]) -> Iterator[Training]:
     """Train a network for each of the trials; yield the trainings as they end.
 
     A network is trained on training pixels, and validation pixels choose the best epoch. It is
@@ -47,13 +47,13 @@ def run_trainings(run: Run, trials: Sequence[Trial]) -> Iterator[Training]:
     run.store.keep_weights()
 
 
-def _fit(run: Run, trial: Trial) -> Fit:
+def _fit(run: Run, trial: SeededTraining) -> Fit:
     context, (_, recipe) = run.context, run.recipe
     test = {TEST: context.data.split.test}
     return Fit(trial.architecture, recipe, trial.seed, *context.final_pixels, classes=test)
 
 
-def _training(run: Run, trial: Trial, fitted: Fitted) -> Training:
+def _training(run: Run, trial: SeededTraining, fitted: Fitted) -> Training:
     data, (preset, recipe) = run.context.data, run.recipe
     trained, _ = run.context.final_pixels
     test, figures = data.split.test, {}

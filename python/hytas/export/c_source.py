@@ -89,6 +89,8 @@ def c_source(model: SensorModel, card: ModelCard, name: str) -> str:
     constants = network + 8 * seen[-1]  # offset and scale of each kept band
     text = text.replace("const EMX_UNUSED ", "static const EMX_UNUSED ")
     head, include, code = text.partition("#include <stdint.h>\n")
+    if "#include <math.h>" not in text:  # a network without an activation
+        include += "#include <math.h>\n"
     header = _header(card, name, packed.floats, constants)
     return (
         f"{head}{_BEGIN}{header}{_END}\n{include}{code}{_classes(card, name)}{_unknown(card, name)}"

@@ -26,7 +26,8 @@ from hytas.spaces.names import FITS
 
 Values = NDArray[np.float64]
 ABSENT = -1e4
-"""Logit of a class without a training pixel."""
+"""Logit of a class without a training pixel, above the mean of the others: it is never the largest,
+however large the logits are."""
 RATE = 0.1
 """Of the learning rate, for a skip."""
 LEAD = 4.0
@@ -71,10 +72,19 @@ def lda(spectra: Values, targets: NDArray[np.int64], classes: int) -> tuple[Valu
         roots.append((members - mean) * (prior * (1 - shrinkage) / len(members)) ** 0.5)
         variance = scaled.var(axis=0).sum() / bands
         diagonal += prior * shrinkage * variance * scaler.scale_**2
-    weight, bias = np.zeros((classes, bands)), np.full(classes, ABSENT)
-    weight[present] = _solve(np.concatenate(roots), diagonal, means.T).T
-    bias[present] = -0.5 * (means * weight[present]).sum(axis=1) + np.log(priors)
-    return weight, bias
+    weight = _solve(np.concatenate(roots), diagonal, means.T).T
+    bias = -0.5 * (means * weight).sum(axis=1) + np.log(priors)
+    return _with_absent(weight, bias, present, classes)
+
+
+def _with_absent(
+    weight: Values, bias: Values, present: NDArray[np.int64], classes: int
+) -> tuple[Values, Values]:
+    """Return the matrix and bias of all classes; those without a pixel lie below the mean."""
+    every_weight = np.tile(weight.mean(axis=0), (classes, 1))
+    every_bias = np.full(classes, bias.mean() + ABSENT)
+    every_weight[present], every_bias[present] = weight, bias
+    return every_weight, every_bias
 
 
 def _solve(roots: Values, diagonal: Values, columns: Values) -> Values:
@@ -123,13 +133,12 @@ def softmax_regression(
         splits = StratifiedKFold(folds).split(rotated, index)
         losses = sum(_losses(rotated, index, *split) for split in splits)
         ridge = RIDGES[int(np.argmin(losses))]
-    weight, bias = np.zeros((classes, spectra.shape[1])), np.full(classes, ABSENT)
-    weight[present], bias[present] = 0.0, 0.0
+    weight, bias = np.zeros((len(present), spectra.shape[1])), np.zeros(len(present))
     if len(present) > 1:
         own, offset = _matrix(_fitted(rotated, index, [ridge])[0])
-        weight[present] = own @ directions
-        bias[present] = offset - weight[present] @ centre
-    return weight, bias
+        weight = own @ directions
+        bias = offset - weight @ centre
+    return _with_absent(weight, bias, present, classes)
 
 
 def _losses(
@@ -251,11 +260,11 @@ def begin_skip(skip: LinearSkip, head: nn.Linear, spectra: Tensor, targets: Tens
     """
     values = spectra.double().cpu().numpy()
     weight, bias = lda(values, targets.cpu().numpy(), skip.out_features)
-    present = bias > ABSENT
+    present = np.isin(np.arange(skip.out_features), targets.cpu().numpy())
     logits = values @ weight[present].T + bias[present]
     lead = float((logits.max(axis=1) - logits.mean(axis=1)).mean())
     scale = LEAD / max(lead, LEAD * 1e-3) / RATE
-    bias[~present] = bias[present].min()
+    bias[~present] -= ABSENT  # it may learn
     skip.weight.copy_(torch.from_numpy(scale * weight))
     skip.bias.copy_(torch.from_numpy(scale * bias))
     nn.init.zeros_(head.weight)

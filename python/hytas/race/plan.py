@@ -31,7 +31,7 @@ from hytas.race.task import RaceTask
 from hytas.search import Evaluation, MethodVote, Training
 
 SINGLE_SPECTRA_JOIN = "a reference method is ahead, so a network of single spectra joins"
-Results = Mapping[tuple[Key, int, int], Training]
+Trainings = Mapping[tuple[Key, int, int], Training]
 """Key of a racer, optimiser steps and fold -> training."""
 
 
@@ -48,7 +48,7 @@ class Trial(NamedTuple):
         return self.racer.key, self.rung.steps, self.fold
 
 
-class Batch(NamedTuple):
+class TrialBatch(NamedTuple):
     """Trainings that a race needs next, and where it stands.
 
     Attributes:
@@ -98,7 +98,7 @@ class Winner(NamedTuple):
     cut_short: bool = False
 
 
-Step = Batch | RungRanks | Winner
+PlanStep = TrialBatch | RungRanks | Winner
 
 
 class _TimeOverError(Exception):
@@ -109,12 +109,12 @@ def plan(
     task: RaceTask,
     ranked: Sequence[Evaluation],
     votes: Sequence[MethodVote],
-    results: Results,
+    results: Trainings,
     *,
     finalists: int,
     steps: int,
     known: Collection[Mapping[str, Any]] = (),
-) -> Batch | Winner:
+) -> TrialBatch | Winner:
     """Return the trainings that a race needs next, or its winner.
 
     Args:
@@ -126,13 +126,13 @@ def plan(
     walk = race.walk()
     step = next(walk)
     while not isinstance(step, Winner):
-        if isinstance(step, Batch) and not all(one.key in results for one in step.trials):
+        if isinstance(step, TrialBatch) and not all(one.key in results for one in step.trials):
             return step
         step = walk.send((results, False))
     return step
 
 
-Reply = tuple[Results, bool]
+Reply = tuple[Trainings, bool]
 """The trainings so far, and whether the time of the race is over."""
 
 
@@ -175,7 +175,7 @@ class RacePlan:
         votes = self.polled if self.task.unlabelled is not None else ()
         return race_scores(self.results, self.ranking, votes)
 
-    def walk(self) -> Generator[Step, Reply, None]:
+    def walk(self) -> Generator[PlanStep, Reply, None]:
         """Yield batches, the ranks of each rung, and at last the winner; receive the trainings."""
         waiting, count, cut_short = list(self.racers), len(self.racers), False
         for number in range(len(self.rungs)):
@@ -194,7 +194,7 @@ class RacePlan:
 
     def _rung(
         self, waiting: list[Racer], count: int, number: int
-    ) -> Generator[Step, Reply, tuple[list[Racer], int]]:
+    ) -> Generator[PlanStep, Reply, tuple[list[Racer], int]]:
         """Train the first `count` racers; the next ones if all fail.
 
         Returns:
@@ -223,7 +223,7 @@ class RacePlan:
         yield RungRanks(number, ranks, len(kept), self.results, scores)
         return ranks, len(kept)
 
-    def _by_recipes(self, racers: list[Racer], number: int) -> Generator[Step, Reply, None]:
+    def _by_recipes(self, racers: list[Racer], number: int) -> Generator[PlanStep, Reply, None]:
         """Train each finalist by its first recipe, and the better of them by their others.
 
         The best of each size class is one of these, unless labels are few; in a race for a front,
@@ -256,7 +256,7 @@ class RacePlan:
         before: int = 0,
         following: int = 0,
         why: str = "",
-    ) -> Generator[Step, Reply, None]:
+    ) -> Generator[PlanStep, Reply, None]:
         """Train racers in a rung, and add their results.
 
         A result on more folds replaces that of as many steps.
@@ -271,7 +271,7 @@ class RacePlan:
         trials = [Trial(racer, fold, rung) for racer in racers for fold in range(folds)]
         first = not rung.all_folds and rung.steps == rung.first
         joins = bool(why) or any(one.finalist in self.task.linear for one in racers)
-        found, over = yield Batch(
+        found, over = yield TrialBatch(
             trials, racers, number, folds, before, following, joins, why, may_end=first
         )
         done = [found[one.key] for one in trials if one.key in found]
@@ -285,7 +285,7 @@ class RacePlan:
 
     def _with_linear(
         self, racers: list[Racer], number: int, scores: dict[Key, RaceScore]
-    ) -> Generator[Step, Reply, tuple[list[Racer], dict[Key, RaceScore]]]:
+    ) -> Generator[PlanStep, Reply, tuple[list[Racer], dict[Key, RaceScore]]]:
         """Add the linear networks to the last rung, whose folds they are fitted on.
 
         They come last: one wins if all others are far behind it. The final training averages the
@@ -305,7 +305,7 @@ class RacePlan:
 
     def _with_late(
         self, racers: list[Racer], number: int, scores: dict[Key, RaceScore]
-    ) -> Generator[Step, Reply, tuple[list[Racer], dict[Key, RaceScore]]]:
+    ) -> Generator[PlanStep, Reply, tuple[list[Racer], dict[Key, RaceScore]]]:
         """Add a network of single spectra to the last rung, where a reference method is ahead.
 
         An SVM and a random forest see single spectra, too. The network comes first if it has more

@@ -9,7 +9,7 @@ import numpy as np
 from hytas.errors import InputError
 from hytas.race.events import RaceEvents, RaceProgress, RungEnd
 from hytas.race.finalists import describe_genes
-from hytas.race.plan import Batch, RacePlan, RungRanks, Trial, Winner
+from hytas.race.plan import RacePlan, RungRanks, Trial, TrialBatch, Winner
 from hytas.race.results import Racer, RungResult, key_of, rung_results
 from hytas.race.rungs import Rung
 from hytas.race.task import RaceTask
@@ -93,7 +93,7 @@ def race(
         walk = plan.walk()
         step = next(walk)
         while not isinstance(step, Winner):
-            if isinstance(step, Batch):
+            if isinstance(step, TrialBatch):
                 reply = trainer.train(step)
             else:
                 trainer.end(step)
@@ -128,7 +128,7 @@ class _Trainer:
         """Return whether the time of the race is over."""
         return self.until is not None and self.until()
 
-    def train(self, batch: Batch) -> tuple[dict[Any, Training], bool]:
+    def train(self, batch: TrialBatch) -> tuple[dict[Any, Training], bool]:
         """Do the trainings of a batch; return all so far, and whether the time is over."""
         rung, folds = self.rungs[batch.rung], batch.folds
         if batch.reason:

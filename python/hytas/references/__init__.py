@@ -9,12 +9,12 @@ from hytas.references.runner import (
     run_references,
 )
 from hytas.references.table import METHODS, VOTING, classical_methods, parse_methods, title_of
-from hytas.references.task import Fit, ReferenceSettings, Task
+from hytas.references.task import Predicted, ReferenceSettings, Task
 
 __all__ = [
     "METHODS",
     "VOTING",
-    "Fit",
+    "Predicted",
     "ReferenceSettings",
     "Results",
     "Task",

@@ -17,7 +17,7 @@ CHECKPOINT_SECONDS = 20.0  # a kill loses at most this much work
 
 
 @dataclass(eq=False)
-class TrainingState:
+class FitState:
     """What decides the rest of a training.
 
     Attributes:

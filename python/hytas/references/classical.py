@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from hytas.references.task import Fit, Progress, Task
+from hytas.references.task import Predicted, Progress, Task
 
 COSTS = (1.0, 10.0, 100.0, 1000.0, 10000.0)
 WIDTHS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0)  # of gamma, over 1 / (bands * variance)
@@ -22,7 +22,7 @@ MOST_COMPONENTS = 20
 BATCH = 4096
 
 
-def svm(task: Task, progress: Progress) -> Fit:
+def svm(task: Task, progress: Progress) -> Predicted:
     """Fit a support vector machine with an RBF kernel to the spectra of single pixels.
 
     Cross-validation over five folds of the training pixels chooses C and gamma. Groups of a table
@@ -41,10 +41,10 @@ def svm(task: Task, progress: Progress) -> Fit:
         progress("fit", 0, 1)
         machine = SVC(C=cost, gamma=gamma, cache_size=500).fit(spectra, task.targets)
     details = {"C": cost, "gamma": gamma, "cross_validated_OA": score}
-    return Fit(_predict(machine.predict, task, scaling, progress), None, details)
+    return Predicted(_predict(machine.predict, task, scaling, progress), None, details)
 
 
-def random_forest(task: Task, progress: Progress) -> Fit:
+def random_forest(task: Task, progress: Progress) -> Predicted:
     """Fit a random forest of 500 trees to the spectra of single pixels.
 
     Source: Breiman, Machine Learning 45, 2001. All other settings are scikit-learn's defaults.
@@ -60,20 +60,20 @@ def random_forest(task: Task, progress: Progress) -> Fit:
     probabilities = np.zeros((len(task.test), task.classes))
     probabilities[:, forest.classes_] = probabilities_of_trained
     predicted = forest.classes_[probabilities_of_trained.argmax(axis=1)].astype(np.int64)
-    return Fit(predicted, probabilities, {"trees": TREES})
+    return Predicted(predicted, probabilities, {"trees": TREES})
 
 
-def lda(task: Task, progress: Progress) -> Fit:
+def lda(task: Task, progress: Progress) -> Predicted:
     """Fit linear discriminant analysis with a shrunk covariance (`hytas.models.linear.lda`)."""
     return _linear(task, progress, "lda")
 
 
-def logistic_regression(task: Task, progress: Progress) -> Fit:
+def logistic_regression(task: Task, progress: Progress) -> Predicted:
     """Fit softmax regression with a ridge (`hytas.models.linear.softmax_regression`)."""
     return _linear(task, progress, "softmax")
 
 
-def _linear(task: Task, progress: Progress, fit: str) -> Fit:
+def _linear(task: Task, progress: Progress, fit: str) -> Predicted:
     from hytas.models.linear import FUNCTIONS
 
     scaling = task.fit_scaling(None)
@@ -86,10 +86,10 @@ def _linear(task: Task, progress: Progress, fit: str) -> Fit:
         return chances
 
     probabilities = _predict(predict, task, scaling, progress)
-    return Fit(probabilities.argmax(axis=1), probabilities)
+    return Predicted(probabilities.argmax(axis=1), probabilities)
 
 
-def plsda(task: Task, progress: Progress) -> Fit:
+def plsda(task: Task, progress: Progress) -> Predicted:
     """Fit partial least squares to the indicators of the classes; the largest response decides.
 
     Cross-validation over five folds of the training pixels chooses the number of components.
@@ -113,7 +113,7 @@ def plsda(task: Task, progress: Progress) -> Fit:
     progress("fit", 0, 1)
     machine = PLSRegression(components).fit(spectra, indicators)
     predicted = _predict(machine.predict, task, scaling, progress).argmax(axis=1)
-    return Fit(predicted, None, {"components": components})
+    return Predicted(predicted, None, {"components": components})
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from hytas.models import build_network
 from hytas.models.gscvit import GSCViT
 from hytas.models.s2mamba import S2Mamba
 from hytas.models.spectralformer import SpectralFormer
-from hytas.references.task import Fit, Progress, Task
+from hytas.references.task import Predicted, Progress, Task
 from hytas.references.training import Plan, fit, seeded, shape_of
 
 HYTAS = {"space": "hytas", "depth": 7, "embed_dim": 112, "num_heads": [4] * 7, "mlp_ratio": [4] * 7}
@@ -26,7 +26,7 @@ TURNS: tuple[Callable[[NDArray[np.float32]], NDArray[np.float32]], ...] = (
 )
 
 
-def spectralformer(task: Task, progress: Progress) -> Fit:
+def spectralformer(task: Task, progress: Progress) -> Predicted:
     """Train SpectralFormer on patches, with the published size and recipe.
 
     The recipe is Adam at 5e-4 with weight decay 5e-3 (as an L2 penalty), batch 64 and
@@ -46,7 +46,7 @@ def spectralformer(task: Task, progress: Progress) -> Fit:
     return fit(network, optimizer, task, scaling, Plan(steps, 64, schedule), progress)
 
 
-def hytas(task: Task, progress: Progress) -> Fit:
+def hytas(task: Task, progress: Progress) -> Predicted:
     """Train a network of the HyTAS space on patches, as in the HyTAS benchmark.
 
     The network has depth 7 and width 112, the medians of the 2000 published networks (the paper
@@ -76,7 +76,7 @@ def hytas(task: Task, progress: Progress) -> Fit:
     return fit(network, optimizer, task, scaling, Plan(steps, 107, schedule), progress)
 
 
-def s2mamba(task: Task, progress: Progress) -> Fit:
+def s2mamba(task: Task, progress: Progress) -> Predicted:
     """Train S2Mamba on patches, with the published size and the command that its code names.
 
     The recipe is AdamW at 5e-4 with dropout and stochastic depth 0.4, weight decay 5e-3, batch 64,
@@ -98,7 +98,7 @@ def s2mamba(task: Task, progress: Progress) -> Fit:
     return fit(network, optimizer, task, scaling, Plan(steps, 64, schedule, rest=True), progress)
 
 
-def gscvit(task: Task, progress: Progress) -> Fit:
+def gscvit(task: Task, progress: Progress) -> Predicted:
     """Train GSC-ViT on patches, with the size and the recipe of its released code.
 
     The recipe is AdamW at 1e-3 with weight decay 0.05, batch 128 and cross-entropy. Half of the

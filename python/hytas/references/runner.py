@@ -17,7 +17,7 @@ from hytas.metrics import accuracy_report, mean_and_deviation, summarise
 from hytas.references.classical import thinned
 from hytas.references.results import Results
 from hytas.references.table import METHODS
-from hytas.references.task import Fit, Progress, ReferenceSettings, Task
+from hytas.references.task import Predicted, Progress, ReferenceSettings, Task
 from hytas.tensors import read_facts
 from hytas.types import Pixels
 from hytas.workers import Shared, WorkersLike, open_workers
@@ -195,7 +195,7 @@ def fit_method(
     device: str = "cpu",
     checkpoint: Path | None = None,
     progress: Progress = lambda *_: None,
-) -> Fit:
+) -> Predicted:
     """Fit a method to the training and validation pixels of a split; predict its test pixels.
 
     Args:
@@ -242,7 +242,7 @@ def bounded_split(scene: LabelledData, split: Split, most_train: int, most_test:
     return replace(split, train=train, validation=split.validation[:0], test=test)
 
 
-def figures_of_test(scene: LabelledData, split: Split, fit: Fit) -> dict[str, Any]:
+def figures_of_test(scene: LabelledData, split: Split, fit: Predicted) -> dict[str, Any]:
     """Return the figures of a fit on the test pixels: accuracy reports, "test" and "smoothed".
 
     If the split has pixels of scenes that are only tested on, they are among the fit's pixels;
@@ -292,7 +292,7 @@ def figures_by_scene(
     return figures
 
 
-def _smoothed(scene: Scene, task: Task, fit: Fit, pixels: Pixels) -> NDArray[np.float32]:
+def _smoothed(scene: Scene, task: Task, fit: Predicted, pixels: Pixels) -> NDArray[np.float32]:
     """Return the probabilities (n, C) of tested pixels, smoothed as a winner's.
 
     Where a method has no probabilities, its class has that of 1, as in Kang et al., TGRS 2014.

@@ -149,7 +149,7 @@ class Task:
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class Predicted:
     """The predictions of a method for the test pixels.
 
     Attributes:
@@ -164,8 +164,8 @@ class Fit:
     details: Mapping[str, Any] = field(default_factory=dict)
     smoothed: NDArray[np.float32] | None = None
 
-    def only(self, chosen: NDArray[np.bool_]) -> "Fit":
+    def only(self, chosen: NDArray[np.bool_]) -> "Predicted":
         """Return the fit for some of its pixels (m,)."""
         probabilities = None if self.probabilities is None else self.probabilities[chosen]
         smoothed = None if self.smoothed is None else self.smoothed[chosen]
-        return Fit(self.predicted[chosen], probabilities, self.details, smoothed)
+        return Predicted(self.predicted[chosen], probabilities, self.details, smoothed)

@@ -13,11 +13,11 @@ from hytas.data import Preprocessing
 from hytas.machine import arithmetic
 from hytas.models import InputShape, check_band_group, count_parameters
 from hytas.models.layers import probabilities
-from hytas.references.checkpoint import TrainingState
-from hytas.references.task import Fit, Progress, Task
+from hytas.references.checkpoint import FitState
+from hytas.references.task import Predicted, Progress, Task
 
 TEST_BATCH = 128
-Schedule = Callable[[float], float]
+RateShare = Callable[[float], float]
 """Share of the training that is done -> share of the peak learning rate."""
 Augment = Callable[[NDArray[np.float32], np.random.Generator], NDArray[np.float32]]
 """Patches (n, P, P, bands) -> patches of the same shape."""
@@ -33,7 +33,7 @@ class Plan(NamedTuple):
 
     steps: int
     batch: int
-    schedule: Schedule
+    schedule: RateShare
     rest: bool = False
     augment: Augment = lambda patches, _: patches
 
@@ -57,7 +57,7 @@ def fit(
     scaling: Preprocessing,
     plan: Plan,
     progress: Progress,
-) -> Fit:
+) -> Predicted:
     """Train with a plan, and predict the test pixels.
 
     The seed of the task decides the order of the pixels. A training that resumes from the
@@ -65,7 +65,7 @@ def fit(
     """
     peaks = [group["lr"] for group in optimizer.param_groups]
     generator = np.random.default_rng(task.seed)
-    state = TrainingState(task.checkpoint, network, optimizer, generator)
+    state = FitState(task.checkpoint, network, optimizer, generator)
     state.resume()
     size = min(plan.batch, len(task.train))
     network.train()
@@ -88,7 +88,7 @@ def fit(
         state.keep()
     predicted = _predict(network, task, scaling, progress)
     details = {"parameters": count_parameters(network), "steps": plan.steps}
-    return Fit(predicted.argmax(axis=1).astype(np.int64), predicted, details)
+    return Predicted(predicted.argmax(axis=1).astype(np.int64), predicted, details)
 
 
 @torch.inference_mode()

@@ -39,7 +39,7 @@ from hytas.types import Pixels
 from hytas.workers import WorkersLike, shared_workers
 
 if TYPE_CHECKING:
-    from hytas.workers.local import Processes
+    from hytas.workers.local import LocalProcesses
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +144,7 @@ class Run:
     fits: ReferenceFits
     command: str = ""
     workers: WorkersLike = None
-    trainers: "Processes | None" = None
+    trainers: "LocalProcesses | None" = None
     first: "Run | None" = None
     pace: Pace = field(default_factory=Pace)
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from hytas.data import LabelledData, Scene, Split
-from hytas.references import Fit, ReferenceSettings, fit_method
+from hytas.references import Predicted, ReferenceSettings, fit_method
 from hytas.types import Pixels
 from hytas.workers import Shared, WorkersLike, open_workers, spare_processes
 
 if TYPE_CHECKING:
-    from hytas.workers.local import Processes
+    from hytas.workers.local import LocalProcesses
 
 
 class Wanted(NamedTuple):
@@ -48,8 +48,8 @@ class ReferenceFits:
         self._data, self._settings, self._workers = data, settings, workers
         self._parallel = parallel
         self._bytes = data.cube.nbytes if isinstance(data, Scene) else 0
-        self._spare: Processes | None = None
-        self._begun: dict[Hashable, Callable[[], Fit]] = {}
+        self._spare: LocalProcesses | None = None
+        self._begun: dict[Hashable, Callable[[], Predicted]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -78,14 +78,14 @@ class ReferenceFits:
         self._begun.update((each.key, call) for each, call in zip(jobs, calls, strict=True))
         return True
 
-    def results(self, wanted: Sequence[Wanted], *, here: bool = False) -> Iterator[Fit]:
+    def results(self, wanted: Sequence[Wanted], *, here: bool = False) -> Iterator[Predicted]:
         """Yield the result of each fit, in their order.
 
         Args:
             wanted: fits; those not begun are done now.
             here: in this process, and not on the workers of the run.
         """
-        fits: dict[Hashable, Fit] = {}
+        fits: dict[Hashable, Predicted] = {}
         try:
             for each in wanted:
                 if each.key in self._begun:
@@ -100,7 +100,7 @@ class ReferenceFits:
         for each in wanted:
             yield fits[each.key] if each.key in fits else next(now)
 
-    def _now(self, wanted: Sequence[Wanted], workers: WorkersLike) -> Iterator[Fit]:
+    def _now(self, wanted: Sequence[Wanted], workers: WorkersLike) -> Iterator[Predicted]:
         if not wanted:
             return
         with open_workers(workers, sent_bytes=self._bytes) as pool:
@@ -116,6 +116,6 @@ class ReferenceFits:
             self._spare = None
 
 
-def _fit(shared: Shared[LabelledData], settings: ReferenceSettings, wanted: Wanted) -> Fit:
+def _fit(shared: Shared[LabelledData], settings: ReferenceSettings, wanted: Wanted) -> Predicted:
     method, split, smoothed = wanted
     return fit_method(shared.get(), split, settings, method, smoothed=smoothed)

@@ -27,7 +27,7 @@ from hytas.types import Pixels
 
 @dataclass(frozen=True, eq=False)
 class RunSource:
-    """Networks and pixels of a run (`hytas.train.fit.Source`).
+    """Networks and pixels of a run (`hytas.train.fit.FitSource`).
 
     Attributes:
         digest: SHA-256, in hex, of the data, their scaling, the origin, the teacher and plug-ins.

@@ -76,7 +76,7 @@ class Fit:
         """Return the SHA-256, in hex, of all that decides the result.
 
         Args:
-            source: digest of what it reads (`Source.digest`).
+            source: digest of what it reads (`FitSource.digest`).
         """
         facts = {
             "format": FORMAT,
@@ -104,7 +104,7 @@ class Fit:
         """The fits that it begins with, the first one first, and itself."""
         return [*([] if self.start is None else self.start.chain), self]
 
-    def can_read(self, source: "Source") -> bool:
+    def can_read(self, source: "FitSource") -> bool:
         """Return whether a source reads all pixels of the fit, and of those it starts with."""
         groups = [*self.logits.values(), *self.classes.values()]
         return source.reads_all or not (
@@ -203,7 +203,7 @@ class Fitted:
         )
 
 
-class Source(Protocol):
+class FitSource(Protocol):
     """What fits read: networks as they begin, and pixels. It travels to workers."""
 
     @property
@@ -238,11 +238,11 @@ class Source(Protocol):
     def patch_bytes(self) -> int:
         """Bytes of the patches that each worker needs."""
 
-    def packed(self) -> "Source":
+    def packed(self) -> "FitSource":
         """Return the source for workers: what fits are trained on, in memory."""
 
 
-class Files(NamedTuple):
+class FitFiles(NamedTuple):
     """The files of a fit in a folder.
 
     Attributes:
@@ -256,7 +256,7 @@ class Files(NamedTuple):
     result: Path
 
     @classmethod
-    def of(cls, folder: Path, key: str) -> "Files":
+    def of(cls, folder: Path, key: str) -> "FitFiles":
         """Return the files of a key."""
         return cls(*(folder / f"{key}{end}" for end in (".part", ".safetensors", ".npz")))
 
@@ -275,8 +275,8 @@ class Watch(NamedTuple):
     processes: Processes = ALONE
 
 
-def run_fit(fit: Fit, source: Source, folder: Path, watch: Watch = Watch()) -> Fitted:  # noqa: B008
-    """Train a network, and return what the fit gives; its weights stay in `Files.part`.
+def run_fit(fit: Fit, source: FitSource, folder: Path, watch: Watch = Watch()) -> Fitted:  # noqa: B008
+    """Train a network, and return what the fit gives; its weights stay in `FitFiles.part`.
 
     A training whose state is in the folder goes on there. One that diverges, runs out of memory or
     whose recipe does not suit the network has a reason in place of a history.
@@ -296,11 +296,11 @@ def run_fit(fit: Fit, source: Source, folder: Path, watch: Watch = Watch()) -> F
     return Fitted(**{**vars(fitted), "seconds": time.monotonic() - started})
 
 
-def _fitted(fit: Fit, source: Source, folder: Path, watch: Watch) -> Fitted:
+def _fitted(fit: Fit, source: FitSource, folder: Path, watch: Watch) -> Fitted:
     device = source.device
     network = source.network(fit)
     if fit.start is not None:
-        begin_with(network, Files.of(folder, fit.start.key(source.digest)).weights)
+        begin_with(network, FitFiles.of(folder, fit.start.key(source.digest)).weights)
     watched = source.labelled(fit.watched)
     part = _prepare_part(fit, source, folder)
     result = train(
@@ -365,16 +365,16 @@ def weights_in(path: Path) -> dict[str, torch.Tensor]:
     return {n.removeprefix(BEST): one for n, one in tensors.items() if n.startswith(BEST)}
 
 
-def _prepare_part(fit: Fit, source: Source, folder: Path) -> Path:
+def _prepare_part(fit: Fit, source: FitSource, folder: Path) -> Path:
     """Return the file of the state of a training, which may be that of a shorter fit, or none."""
-    files = Files.of(folder, fit.key(source.digest))
+    files = FitFiles.of(folder, fit.key(source.digest))
     if is_sound(files.part):
         return files.part
     files.part.unlink(missing_ok=True)
     if is_sound(files.weights):  # whose result is not whole
         files.weights.replace(files.part)
     elif fit.shorter is not None:
-        before = Files.of(folder, fit.shorter.key(source.digest)).weights
+        before = FitFiles.of(folder, fit.shorter.key(source.digest)).weights
         with suppress(FileNotFoundError), atomic_write(files.part) as path:
             path.write_bytes(before.read_bytes())
         if not is_sound(files.part):

@@ -14,7 +14,7 @@ from hytas.workers.base import ExecutorWorkers, OneByOne, Workers, facts_here
 if TYPE_CHECKING:
     import torch
 
-    from hytas.workers.local import Processes
+    from hytas.workers.local import LocalProcesses
 
 MOST_BYTES = 2**30
 """Most data that is sent to other processes; with more, one process reads it as needed."""
@@ -128,7 +128,7 @@ def load_server(named: WorkersLike) -> None:
 
 
 @contextmanager
-def shared_workers(named: WorkersLike, device: torch.device) -> Iterator[Processes | None]:
+def shared_workers(named: WorkersLike, device: torch.device) -> Iterator[LocalProcesses | None]:
     """Yield the processes that train on the GPU of a run, for all its stages.
 
     None without a GPU, or with workers of other machines: each stage then opens its own by `named`.
@@ -137,27 +137,27 @@ def shared_workers(named: WorkersLike, device: torch.device) -> Iterator[Process
     if count is None or count <= 1:
         yield None
         return
-    from hytas.workers.local import Processes
+    from hytas.workers.local import LocalProcesses
 
-    with Processes(count, str(device)) as processes:
+    with LocalProcesses(count, str(device)) as processes:
         yield processes
 
 
-def spare_processes(named: WorkersLike, sent_bytes: int) -> Processes | None:
+def spare_processes(named: WorkersLike, sent_bytes: int) -> LocalProcesses | None:
     """Return processes for calls whose results are needed later; None if there are none to spare.
 
     Args:
         sent_bytes: size of the data that each process needs.
     """
-    from hytas.workers.local import Processes
+    from hytas.workers.local import LocalProcesses
 
-    if isinstance(named, Processes):
+    if isinstance(named, LocalProcesses):
         count = named.count
     else:
         count = _local_count(named, True, sent_bytes, None) or 1
-    return (
-        Processes(min(count // 2, MOST_SPARE)) if count > 1 and sent_bytes <= MOST_BYTES else None
-    )
+    if count <= 1 or sent_bytes > MOST_BYTES:
+        return None
+    return LocalProcesses(min(count // 2, MOST_SPARE))
 
 
 def _local_count(
@@ -192,9 +192,9 @@ def _opened(
         return BACKENDS[backend](rest, 0 if on_cpu else 1)
     if count <= 1:
         return OneByOne()
-    from hytas.workers.local import Processes
+    from hytas.workers.local import LocalProcesses
 
-    return Processes(count)
+    return LocalProcesses(count)
 
 
 def _ray(address: str, gpus: int) -> Workers:

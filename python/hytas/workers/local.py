@@ -50,7 +50,7 @@ ALIGNED = 64
 T = TypeVar("T")
 
 
-class Processes(Workers):
+class LocalProcesses(Workers):
     """Runs calls in processes of this machine, which end when it is closed."""
 
     name, shares_memory = "processes of this machine", True

@@ -7,7 +7,7 @@ import numpy as np
 
 from hytas.errors import InputError
 from hytas.race import RaceTask
-from hytas.references import VOTING, Fit, bounded_split, title_of
+from hytas.references import VOTING, Predicted, bounded_split, title_of
 from hytas.run.context import Run
 from hytas.run.fits import Wanted
 from hytas.search import EvaluationStore, MethodVote, pack_classes
@@ -80,7 +80,7 @@ def _unlabelled(task: RaceTask) -> Pixels:
     return np.empty(0, np.int64) if task.unlabelled is None else task.unlabelled
 
 
-def _vote(run: Run, task: RaceTask, method: str, fold: int, fit: Fit) -> MethodVote:
+def _vote(run: Run, task: RaceTask, method: str, fold: int, fit: Predicted) -> MethodVote:
     unlabelled, held_out = _unlabelled(task), task.folds[fold][1]
     tested = np.sort(np.concatenate([held_out, unlabelled]))
     of_held_out, of_unlabelled = (

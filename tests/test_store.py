@@ -18,7 +18,8 @@ from hytas.run.final.fits import linear_fit, self_training_after
 from hytas.run.source import RunSource
 from hytas.store import Store
 from hytas.train import Recipe, Schedule, loop
-from hytas.train.fit import Fit, Fitted, Watch
+from hytas.train.fit import Fit, Fitted
+from hytas.train.loop import Watch
 from hytas.workers import ExecutorWorkers
 from run.one_candidate import CONFIG
 from small import NARROW, strips

@@ -20,8 +20,8 @@ import torch
 from hytas.errors import InputError
 from hytas.files import atomic_write, move
 from hytas.tensors import read_facts
-from hytas.train.fit import Fit, FitFiles, FitSource, Fitted, Watch, is_sound, run_fit, weights_in
-from hytas.train.loop import CHECKPOINT_SECONDS
+from hytas.train.fit import Fit, FitFiles, FitSource, Fitted, is_sound, run_fit, weights_in
+from hytas.train.loop import CHECKPOINT_SECONDS, Watch
 from hytas.workers import Shared, Workers
 
 PixelProgress = Callable[[int, int], None]

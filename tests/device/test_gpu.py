@@ -14,7 +14,7 @@ from small_networks import SMALL
 from hytas.deploy import DeployedModel, working_providers
 from hytas.deploy.bench import example
 from hytas.models import InputShape, build_network
-from hytas.train import Epoch, LabelledPixels, Recipe, captured, loop, train
+from hytas.train import Epoch, LabelledPixels, Recipe, Watch, captured, loop, train
 
 DEVICE = os.environ.get("HYTAS_TEST_DEVICE", "cuda")
 pytestmark = [
@@ -91,7 +91,7 @@ def test_a_captured_step_trains_as_its_operations_do(
         whole, losses = trained()
     checkpoint = tmp_path / "checkpoint.safetensors"
     with pytest.raises(KeyboardInterrupt):
-        trained(checkpoint=checkpoint, progress=kill)
+        trained(checkpoint=checkpoint, watch=Watch(kill))
     resumed, again = trained(checkpoint=checkpoint)
     monkeypatch.setattr(loop, "captured_steps", captured.ResidentSteps)
     assert trained()[1] == pytest.approx(losses, rel=1e-3)

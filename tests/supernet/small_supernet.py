@@ -9,7 +9,7 @@ from hytas._engine import Budget, Feasible, SearchSpace, builtin_space_text
 from hytas.models import InputShape
 from hytas.models.blocks import Drop
 from hytas.supernet import Supernet, SupernetLearner, SupernetSettings
-from hytas.train import ALONE, Epoch, Processes, Recipe, TrainingResult, train
+from hytas.train import ALONE, Epoch, Processes, Recipe, TrainingResult, Watch, train
 from small import pixels
 
 SHAPE = InputShape(bands=6, classes=3, patch_size=3)
@@ -55,7 +55,6 @@ def trained(
         recipe,
         seed=3,
         checkpoint=checkpoint,
-        progress=progress,
-        processes=processes,
+        watch=Watch(progress, processes=processes),
     )
     return supernet, result

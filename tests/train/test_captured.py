@@ -11,7 +11,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from hytas.models import InputShape, Network, build_network
-from hytas.train import Epoch, LabelledPixels, Recipe, TrainingResult, captured, loop, train
+from hytas.train import Epoch, LabelledPixels, Recipe, TrainingResult, Watch, captured, loop, train
 from hytas.train.captured import ResidentSteps, captured_steps
 from hytas.train.learner import OneNetwork
 from hytas.train.state import TrainingState
@@ -93,7 +93,7 @@ def test_interrupted_equals_uninterrupted(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        trained(CONV, RECIPE, pixels(27, 0), checkpoint=checkpoint, progress=kill)
+        trained(CONV, RECIPE, pixels(27, 0), checkpoint=checkpoint, watch=Watch(kill))
     weights, resumed = trained(CONV, RECIPE, pixels(27, 0), checkpoint=checkpoint)
     assert resumed.to_dict() == whole.to_dict()
     for name, value in expected.items():

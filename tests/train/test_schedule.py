@@ -60,7 +60,6 @@ def test_a_longer_training_goes_on_from_a_shorter_one(tmp_path: Path) -> None:
         seed=3,
         schedule=Schedule(3, 2.0, None),
         checkpoint=path,
-        keep=True,
     )
     assert path.exists()
     rest = train(again, pixels(), pixels(), recipe, seed=3, schedule=long, checkpoint=path)

@@ -9,7 +9,7 @@ import torch
 
 from hytas.errors import InputError
 from hytas.models import InputShape, build_network
-from hytas.train import DivergedError, Epoch, LabelledPixels, Recipe, loop, train
+from hytas.train import DivergedError, Epoch, LabelledPixels, Recipe, Watch, loop, train
 from small import NARROW, pixels
 
 SHAPE = InputShape(bands=6, classes=3, patch_size=3)
@@ -84,10 +84,10 @@ def test_interrupted_equals_uninterrupted(
 
     checkpoint = tmp_path / "checkpoint.safetensors"
     with pytest.raises(KillError):
-        train(network(), *data, RECIPE, seed=7, checkpoint=checkpoint, progress=kill)
+        train(network(), *data, RECIPE, seed=7, checkpoint=checkpoint, watch=Watch(kill))
     resumed = network()
     seen = []
-    result = train(resumed, *data, RECIPE, seed=7, checkpoint=checkpoint, progress=seen.append)
+    result = train(resumed, *data, RECIPE, seed=7, checkpoint=checkpoint, watch=Watch(seen.append))
     assert [epoch.epoch for epoch in seen] == list(range(killed_after + 1, 7))
     assert result.to_dict() == expected.to_dict()
     for name, value in whole.state_dict().items():

@@ -1,6 +1,6 @@
 from .evaluation import augmented_accuracy, logits_of
 from .learner import Learner, Subnet, Weights
-from .loop import DivergedError, TrainingResult, train
+from .loop import DivergedError, TrainingResult, Watch, train
 from .pixels import LabelledPixels
 from .presets import (
     PRESETS,
@@ -32,6 +32,7 @@ __all__ = [
     "Schedule",
     "Subnet",
     "TrainingResult",
+    "Watch",
     "Weights",
     "augmented_accuracy",
     "distinct",

@@ -2,9 +2,8 @@
 
 import hashlib
 import json
-import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -22,9 +21,8 @@ from hytas.models import Network
 from hytas.tensors import read_tensors
 from hytas.train.evaluation import augmented_accuracy, logits_of
 from hytas.train.learner import Learner
-from hytas.train.loop import DivergedError, TrainingResult, train
+from hytas.train.loop import DivergedError, TrainingResult, Watch, train
 from hytas.train.pixels import LabelledPixels
-from hytas.train.processes import ALONE, Processes
 from hytas.train.recipe import Recipe
 from hytas.train.schedule import Schedule
 from hytas.train.state import Epoch
@@ -261,20 +259,6 @@ class FitFiles(NamedTuple):
         return cls(*(folder / f"{key}{end}" for end in (".part", ".safetensors", ".npz")))
 
 
-class Watch(NamedTuple):
-    """What follows a fit at work.
-
-    Attributes:
-        progress: is called with each epoch.
-        deadline: when the training ends at the latest, by `time.time()`.
-        processes: that train together.
-    """
-
-    progress: Callable[[Epoch], None] = lambda _: None
-    deadline: float = math.inf
-    processes: Processes = ALONE
-
-
 def run_fit(fit: Fit, source: FitSource, folder: Path, watch: Watch = Watch()) -> Fitted:  # noqa: B008
     """Train a network, and return what the fit gives; its weights stay in `FitFiles.part`.
 
@@ -312,10 +296,7 @@ def _fitted(fit: Fit, source: FitSource, folder: Path, watch: Watch) -> Fitted:
         device=device,
         schedule=fit.schedule,
         checkpoint=part,
-        keep=True,
-        progress=watch.progress,
-        processes=watch.processes,
-        deadline=watch.deadline,
+        watch=watch,
     )
     logits: dict[str, Logits] = {}
     for name, pixels in (dict(fit.logits) | dict(fit.classes)).items():

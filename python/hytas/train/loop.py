@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -36,6 +36,21 @@ LEAST_GAIN = 1e-3  # of the mean probability; a smaller gain does not make an ep
 
 class DivergedError(InputError):
     """The loss or the logits are not finite any more; usually the learning rate is too large."""
+
+
+class Watch(NamedTuple):
+    """What follows a training.
+
+    Attributes:
+        progress: is called with each new epoch.
+        deadline: the training ends with the epoch in which it passes, by `time.time()`.
+        processes: that train the same weights together, with the same other arguments. Each works
+            on its part of every batch, and they add their gradients.
+    """
+
+    progress: Callable[[Epoch], None] = lambda _: None
+    deadline: float = math.inf
+    processes: Processes = ALONE
 
 
 @dataclass(frozen=True)
@@ -69,10 +84,7 @@ def train(
     device: torch.device | str = "cpu",
     schedule: Schedule | None = None,
     checkpoint: Path | None = None,
-    keep: bool = False,
-    progress: Callable[[Epoch], None] = lambda _: None,
-    processes: Processes = ALONE,
-    deadline: float = math.inf,
+    watch: Watch | None = None,
 ) -> TrainingResult:
     """Train a network in place, or the weights that many networks share.
 
@@ -86,22 +98,18 @@ def train(
         trained: a network that maps scaled patches (N, P, P, bands) to logits (N, C); or a learner
             of shared weights, which are on `device`.
         schedule: length and learning rates; None is the recipe's.
-        checkpoint: file written after epochs (at most every few seconds) and resumed from; of
-            several processes, the first one's.
-        keep: write the checkpoint at the end as well, for a longer training to go on from.
-        progress: called with each new epoch.
-        processes: that train the same weights together, with the same other arguments. Each works
-            on its part of every batch, and they add their gradients.
-        deadline: by `time.time()`; the training ends with the epoch in which it passes.
+        checkpoint: file written after epochs (at most every few seconds) and at the end, and
+            resumed from; of several processes, the first one's.
+        watch: what follows the training; None is nothing.
 
     Raises:
         DivergedError: loss or logits are not finite any more.
         InputError: `checkpoint` does not belong to these weights.
         LostProcessError: another of the processes has ended.
     """
-    device = torch.device(device)
+    device, watch = torch.device(device), watch or Watch()
     if isinstance(trained, Network) and trained.closed_form and trained.fresh:
-        return _solve(trained, training, validation, device, checkpoint if keep else None, progress)
+        return _solve(trained, training, validation, device, checkpoint, watch.progress)
     learner = OneNetwork(trained.to(device)) if isinstance(trained, nn.Module) else trained
     devices = [device] if device.type == "cuda" else []
     # Some faster kernels of a GPU give other results in every run. The caller's random generators,
@@ -110,8 +118,9 @@ def train(
         schedule = schedule or recipe.schedule(len(training))
         watched = (each.network for each in learner.watched())
         rate = recipe.learning_rate or usual_rate(watched, recipe.optimiser)
+        processes, deadline = watch.processes, watch.deadline
         course = Course(training.kept(), recipe, schedule, rate, seed, device, processes, deadline)
-        result = _train(learner, course, validation.kept(), checkpoint, progress, keep)
+        result = _train(learner, course, validation.kept(), checkpoint, watch.progress)
     return result
 
 
@@ -165,7 +174,6 @@ def _train(
     validation: LabelledPixels,
     checkpoint: Path | None,
     progress: Callable[[Epoch], None],
-    keep: bool,
 ) -> TrainingResult:
     training, recipe, device, epochs = course.training, course.recipe, course.device, course.epochs
     with course.processes.copy_of(checkpoint) as kept:
@@ -202,7 +210,7 @@ def _train(
             save_checkpoint(checkpoint, state)
             saved = time.monotonic()
         progress(record)
-    if checkpoint is not None and keep:
+    if checkpoint is not None and course.processes.leads:
         save_checkpoint(checkpoint, state)
     if state.history and not gives_numbers(learner.watched(), state.best, training, device):
         raise _diverged(course, state.history[-1])  # in its last step

@@ -19,7 +19,8 @@ from hytas.run.start import Scratch
 from hytas.spaces.names import FITS, linear_architecture, network_of
 from hytas.store import Store
 from hytas.train import Recipe, logits_of
-from hytas.train.fit import Fit, Fitted, Watch, begin_with
+from hytas.train.fit import Fit, Fitted, begin_with
+from hytas.train.loop import Watch
 from hytas.types import Pixels
 from hytas.workers import WorkersLike, open_workers
 from hytas.workers.backends import MOST_BYTES

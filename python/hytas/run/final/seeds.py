@@ -8,7 +8,7 @@ from hytas.run.context import Run
 from hytas.run.final.fits import fit_all, winner_fit
 from hytas.run.final.stage import decide_for
 from hytas.run.folder import read_json
-from hytas.train.fit import Watch
+from hytas.train.loop import Watch
 
 
 def seeds_of(run: Run) -> Iterator[Run]:

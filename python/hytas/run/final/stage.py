@@ -36,7 +36,8 @@ from hytas.run.weights import (
 )
 from hytas.spaces import parse_budget, space_of
 from hytas.spaces.names import FITS, LINEAR_SPACE, MEAN_WITH
-from hytas.train.fit import Fit, Watch
+from hytas.train.fit import Fit
+from hytas.train.loop import Watch
 from hytas.types import Pixels
 
 

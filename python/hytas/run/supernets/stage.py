@@ -23,7 +23,8 @@ from hytas.run.weights import CALIBRATION, TrainedModel, save_weights
 from hytas.store import Store
 from hytas.supernet import InheritedScore, Supernet, SupernetLearner
 from hytas.train import ALONE, Processes, Recipe, TrainingResult, train
-from hytas.train.fit import Fit, Watch
+from hytas.train.fit import Fit
+from hytas.train.loop import Watch
 
 _FIELDS = {one.name for one in fields(RunSource)}
 
@@ -108,7 +109,7 @@ def help_train(context: RunContext, processes: Processes) -> None:
         recipe,
         seed=config.seed,
         device=context.device,
-        processes=processes,
+        watch=Watch(processes=processes),
     )
 
 

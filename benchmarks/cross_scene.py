@@ -24,12 +24,12 @@ import torch
 
 from hytas.data import Scene, Split, join_scenes, load_scene, scene_from_arrays
 from hytas.data.several import scaled_by_itself
+from hytas.job import run_pipeline
 from hytas.machine import one_thread
 from hytas.metrics import accuracy_report, summarise
 from hytas.models import build_network
 from hytas.models.layers import probabilities
 from hytas.references import ReferenceSettings, Results, fit_method
-from hytas.job import run_pipeline
 from hytas.run import RunConfig
 from hytas.run.folder import read_json
 from hytas.run.prepared import prepare_scene

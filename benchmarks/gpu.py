@@ -228,7 +228,7 @@ def training_steps(
 def whole_run(budget: str, bench: Bench, device: str = "") -> None:
     """`hytas search` with the defaults, on the device or on the CPU; a row for each stage."""
     from hytas.job import run_pipeline
-from hytas.run import Report, RunConfig
+    from hytas.run import Report, RunConfig
     from hytas.train import Recipe
 
     device, settings = device or bench.device, dict(bench.size.run)

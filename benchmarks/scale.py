@@ -26,8 +26,8 @@ import psutil
 
 from hytas._engine import Feasible
 from hytas.data import load_scene
-from hytas.proxies import Evaluator, with_workers
 from hytas.job import run_pipeline
+from hytas.proxies import Evaluator, with_workers
 from hytas.run import RunConfig
 from hytas.search import Evaluation, EvaluationStore
 from hytas.spaces import open_space

@@ -156,12 +156,13 @@ class Store:
         return {path.name: path.read_bytes() for path in paths if path.exists()}
 
     def keep_weights(self, fits: Iterable[Fit] = ()) -> None:
-        """Remove the weights of all fits but these, and the states of those under way."""
+        """Remove the weights of all fits but these, the states of those under way, half files."""
         if not self.folder.exists():
             return
         kept = {path for fit in fits for one in fit.chain for path in self.files(one)}
         for path in self.folder.iterdir():
-            if path.suffix in (".part", ".safetensors") and path not in kept:
+            of_weights = path.suffix in (".part", ".safetensors")
+            if path.name.startswith(".") or (of_weights and path not in kept):
                 path.unlink(missing_ok=True)
 
     def under_way(self, fit: Fit) -> tuple[int, int]:

@@ -43,10 +43,10 @@ def test_a_run_of_an_older_version_is_classified_again(
     old = Path(shutil.copytree(finished, tmp_path / finished.name))
     for name in ("pixels.npz", "report.html", "times.json", "manifest.json"):
         (old / name).unlink()
-    before = {path.name: path.read_bytes() for path in old.iterdir()}
+    before = {path.name: path.read_bytes() for path in old.iterdir() if path.is_file()}
     done = hytas("report", old, finished, "--out", tmp_path / "page.html")
     assert done.returncode == 0, done.stderr
-    assert {path.name: path.read_bytes() for path in old.iterdir()} == before
+    assert {path.name: path.read_bytes() for path in old.iterdir() if path.is_file()} == before
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "All runs train, validate and test on the same pixels of the same scene." in page
     assert page.count('class="maps"') == 2

@@ -37,6 +37,7 @@ FILES = [
     "report.html",
     "run.log",
     "split.npz",
+    "test.json",
     "times.json",
     "weights.safetensors",
 ]

@@ -255,7 +255,7 @@ def test_a_work_folder_is_gone_on_with(
     other = HSIClassifier(**SMALL, work_dir=tmp_path, random_state=1).fit(cube, train)
     assert first.run_dir_ != other.run_dir_
     assert {first.run_dir_, other.run_dir_} == set(tmp_path.iterdir())
-    monkeypatch.setattr("hytas.run.final.train.train", None)  # nothing is trained a second time
+    monkeypatch.setattr("hytas.train.fit.train", None)  # nothing is trained a second time
     again = HSIClassifier(**SMALL, work_dir=tmp_path).fit(cube, train)
     assert again.run_dir_ == first.run_dir_
     assert np.array_equal(again.predict(cube), first.predict(cube))

@@ -138,12 +138,20 @@ def linear_fit(fit: str, trained: Pixels) -> Fit:
     return Fit(linear_architecture(fit), Recipe(), 0, trained, trained[:0])
 
 
-def fit_all(run: Run, fits: Sequence[Fit], workers: WorkersLike, what: str, watch: Watch) -> None:
+def fit_all(
+    run: Run,
+    fits: Sequence[Fit],
+    workers: WorkersLike,
+    what: str,
+    watch: Watch,
+    beside: Sequence[Fit] = (),
+) -> None:
     """Do fits of a run, in parallel where there are workers.
 
     Args:
         what: the fits are, for a line of the log.
         watch: follows a fit in this process.
+        beside: further fits, which are done beside these where there are workers.
     """
     store, source, report = run.store, run.context.source, run.report
     if all(store.get(fit, weights=True) is not None for fit in fits):
@@ -152,6 +160,7 @@ def fit_all(run: Run, fits: Sequence[Fit], workers: WorkersLike, what: str, watc
     with open_workers(workers, on_cpu=on_cpu, sent_bytes=source.patch_bytes) as pool:
         sent = None
         if pool.elsewhere:
+            fits = [*beside, *fits]
             report.line(f"{what} in parallel: {pool.name}")
             fits_memory = source.scene_bytes + source.patch_bytes <= MOST_BYTES
             sent = source.packed(with_data=pool.shares_memory and fits_memory)

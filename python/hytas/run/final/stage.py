@@ -49,15 +49,16 @@ def folds_stage(run: Run) -> None:
     """
     folds, data = folds_of(run)[0], run.context.data
     of_winner = run.context.holds_out_validation
-    beside = data.trains_in_parallel and not (of_winner or run.folder.weights.exists())
-    # It trains while others do. Its self-training is for nothing if the records speak against.
-    own = [winner_fit(run, not run.no_self_training)] if beside else []
-    if own and run.context.mixes_linear:
-        own += [linear_fit(fit, own[0].trained) for fit in FITS]
-    fits = [*own, *(fold.last for fold in folds), *(fit for fold in folds for fit in fold.linear)]
+    beside: list[Fit] = []
+    if data.trains_in_parallel and not (of_winner or run.folder.weights.exists()):
+        # It trains while others do. Its self-training is for nothing if the records speak against.
+        beside.append(winner_fit(run, not run.no_self_training))
+        if run.context.mixes_linear:
+            beside += [linear_fit(fit, beside[0].trained) for fit in FITS]
+    fits = [*(fold.last for fold in folds), *(fit for fold in folds for fit in fold.linear)]
     workers = run.training_workers if data.trains_in_parallel and not of_winner else "1"
     watch = Watch(run.report.epoch if of_winner else lambda _: None, run.pace.ends())
-    fit_all(run, fits, workers, "trainings of the winner", watch)
+    fit_all(run, fits, workers, "trainings of the winner", watch, beside)
     records_of(run)
 
 

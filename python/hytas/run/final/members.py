@@ -1,8 +1,9 @@
 """Decide which networks the model averages: the winner, and linear networks with it.
 
 With few labels, held-out pixels cannot tell whether a network or a linear one is better elsewhere,
-and the mean of both is nearly as good as the better one. So the mean ships unless held-out pixels
-favour the winner alone by more than chance. They are too few to choose a linear network alone.
+and the mean of both is nearly as good as the better one. So the mean of all ships unless held-out
+pixels favour the winner alone, or its mean with fewer, by more than chance. They are too few to
+choose a linear network alone.
 It is a pure function of records, as all decisions are (`hytas.run.final.decide`).
 """
 
@@ -66,12 +67,13 @@ def choose_members(
         )
         for members in groups
     }
-    best, alone = next(members for members in groups if NETWORK in members), (NETWORK,)
-    gain = losses[best] - losses[alone]
+    of_network = [members for members in groups if NETWORK in members]
+    chosen, best = of_network[0], min(of_network, key=lambda each: losses[each].mean())
+    gain = losses[chosen] - losses[best]
     if gain.mean() > CHANCE * gain.std() / len(gain) ** 0.5:
-        best = alone
+        chosen = best
     means = {"+".join(members): float(values.mean()) for members, values in losses.items()}
-    return MeanChoice(best, len(losses[best]), means)
+    return MeanChoice(chosen, len(losses[chosen]), means)
 
 
 def with_members(architecture: Mapping[str, Any], members: Sequence[str]) -> dict[str, Any]:

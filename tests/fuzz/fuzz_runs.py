@@ -18,7 +18,6 @@ from hytas.manifest import NAME, Manifest
 from hytas.models import InputShape, build_network
 from hytas.run import RunConfig, RunFolder
 from hytas.run.folder import read_json, write_json
-from hytas.run.stages import faults_of
 from hytas.run.weights import TrainedModel, load_weights, save_weights
 from hytas.search import Evaluation, EvaluationStore, Training
 
@@ -87,7 +86,7 @@ def look(path: Path) -> None:
     steps: list[Callable[[], object]] = [
         lambda: lines_of_run(describe_run(path.parent)),
         folder.read_config,
-        lambda: faults_of(folder),
+        folder.manifest.faults,
         lambda: read_json(folder.metrics),
         lambda: load_weights(folder.weights),
         lambda: Split.load(folder.split),

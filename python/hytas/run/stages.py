@@ -128,16 +128,6 @@ def check_trained(folder: RunFolder) -> dict[str, Any]:
     return dict(load_weights(folder.weights).card.architecture)
 
 
-def faults_of(folder: RunFolder) -> dict[Path, str]:
-    """Return path -> fault of each file, damaged or missing, that stages make again."""
-    return {
-        path: fault
-        for each in ARTEFACTS.values()
-        if each.repair == AGAIN and each.stage
-        for path, fault in _damaged(folder, each.stage).items()
-    }
-
-
 def _files(stage: str) -> list[Artefact]:
     return [each for each in ARTEFACTS.values() if each.stage == stage]
 

@@ -84,7 +84,7 @@ def control_of(run: Run) -> Run | None:
 
 
 def rows_of(run: Run, metrics: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """Return what a run and its control reached; None without a control.
+    """Return what a run and its control reached; None without a control that has ended.
 
     Args:
         metrics: of the run.
@@ -93,6 +93,8 @@ def rows_of(run: Run, metrics: Mapping[str, Any]) -> list[dict[str, Any]] | None
     if config.control is None or run.first is not None:
         return None
     control = RunFolder(run.folder.control)
+    if not control.metrics.is_file():
+        return None
     return [
         _row(run.folder, metrics, config.space),
         _row(control, read_json(control.metrics), config.control),

@@ -152,6 +152,9 @@ def fit_all(
         what: the fits are, for a line of the log.
         watch: follows a fit in this process.
         beside: further fits, which are done beside these where there are workers.
+
+    Raises:
+        OSError: memory is too small for a fit.
     """
     store, source, report = run.store, run.context.source, run.report
     if all(store.get(fit, weights=True) is not None for fit in fits):
@@ -169,8 +172,11 @@ def fit_all(
             report.pixels("train", done, total)
 
         shown = pixels if pool.elsewhere or len(fits) > 1 else None
-        for _ in store.run(fits, pool, sent=sent, weights=True, watch=watch, progress=shown):
-            pass
+        for _, fitted in store.run(
+            fits, pool, sent=sent, weights=True, watch=watch, progress=shown
+        ):
+            if fitted.lacks_memory:
+                raise OSError(f"{what}: {fitted.reason}")
 
 
 def result_of(run: Run, fit: Fit) -> Fitted:

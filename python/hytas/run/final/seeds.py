@@ -43,16 +43,16 @@ def seeds_of(run: Run) -> Iterator[Run]:
 
 
 def summary_of(run: Run, first: dict[str, Any]) -> dict[str, Any] | None:
-    """Return mean and deviation over the seeds of a run; None with one seed.
+    """Return mean and deviation over the seeds of a run; None with one seed, or before all ended.
 
     Args:
         first: the figures of the first seed.
     """
     seeds = _seeds(run)
-    if len(seeds) == 1:
+    paths = [run.folder.path / f"seed-{seed}" / run.folder.metrics.name for seed in seeds[1:]]
+    if not paths or not all(path.is_file() for path in paths):
         return None
-    further = [read_json(run.folder.of_seed(seed).metrics) for seed in seeds[1:]]
-    reports = [first, *further]
+    reports = [first, *map(read_json, paths)]
     values = {"of": seeds, **summarise([one["test"] for one in reports])}
     if all(one.get("smoothed") for one in reports):
         values["smoothed"] = summarise([one["smoothed"] for one in reports])

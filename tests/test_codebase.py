@@ -33,6 +33,7 @@ RANK = {
     "model_card": 1,
     "pictures": 1,
     "data": 1,
+    "missions": 1.5,  # the core does not import it
     "models": 2,
     "report": 2,
     "proxies": 3,
@@ -86,6 +87,14 @@ def test_imports_point_down(path: Path) -> None:
     for name in imported(path):
         assert name != "hytas", "nothing inside imports the package root"
         assert package(name) == own or RANK[package(name)] < RANK[own], f"{own} imports {name}"
+
+
+def test_the_core_does_not_import_the_missions() -> None:
+    """They register themselves at the plug-in point of any user; `plugins` alone names them."""
+    for path in modules():
+        text = path.read_text(encoding="utf-8").replace("`hytas.missions`", "")
+        allowed = path.parent.name == "missions" or path.name == "plugins.py"
+        assert allowed or "hytas.missions" not in text, path
 
 
 # What a machine without torch classifies with needs no network, proxy or search.

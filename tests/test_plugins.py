@@ -11,13 +11,14 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 from hytas import HSIClassifier, plugins
 from hytas._engine import Budget, Feasible
-from hytas.data import load_scene, synthetic_scene
+from hytas.data import load_scene, open_cube, open_file, synthetic_scene
 from hytas.errors import InputError
 from hytas.estimator.arguments import checked
 from hytas.job import run_pipeline
@@ -28,12 +29,12 @@ from hytas.search.strategies import STRATEGIES
 from hytas.spaces import InputShape, open_space
 from hytas.workers import open_workers
 
-from commands import command, run_copy  # isort: skip
+from commands import Run, command, run_copy  # isort: skip
 from refusals import refuses  # isort: skip
 
 PAGE = Path(__file__).parent.parent / "docs" / "extending.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-NETWORK, SCORES, ANNEALER, READER = EXAMPLES
+NETWORK, SCORES, ANNEALER, READER, PRODUCT = EXAMPLES
 SHAPE = InputShape(bands=20, classes=4)
 
 
@@ -53,7 +54,7 @@ def written(folder: Path, *texts: str, name: str = "mine.py") -> Path:
 
 
 def test_examples_are_short() -> None:
-    assert [len(text.splitlines()) <= 25 for text in EXAMPLES] == [True] * 4
+    assert [len(text.splitlines()) <= 25 for text in EXAMPLES] == [True] * 5
 
 
 def test_a_scene_of_a_plug_ins_format_is_read(tmp_path: Path) -> None:
@@ -65,6 +66,20 @@ def test_a_scene_of_a_plug_ins_format_is_read(tmp_path: Path) -> None:
     scene = load_scene(path, tmp_path / "labels.npy")
     np.testing.assert_array_equal(scene.cube[:], cube)
     assert scene.wavelengths.tolist() == [400, 500, 600, 700]
+
+
+def test_a_product_of_a_plug_in_is_read(tmp_path: Path, here: Run) -> None:
+    path, cube = tmp_path / "night.h5", np.arange(24, dtype=np.float32).reshape(4, 2, 3)
+    with h5py.File(path, "w") as file:
+        file["airglow/counts"] = cube
+        file["airglow/centres"] = np.array([400.0, 500, 600, 700])
+    done = here("inspect", path, "--plugin", written(tmp_path, PRODUCT), "--json")
+    assert json.loads(done.stdout)["format"] == "Airglow L1"
+    opened = open_cube(path)
+    np.testing.assert_array_equal(opened[0:2], cube.transpose(1, 2, 0))
+    assert opened.wavelengths.tolist() == [400, 500, 600, 700]
+    plugins.unload(str(tmp_path / "mine.py"))
+    assert open_file(path).format == "HDF5"
 
 
 def scorer(seed: int = 0) -> Evaluator:

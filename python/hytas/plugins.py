@@ -1,4 +1,4 @@
-"""Plug-ins: networks, spaces, proxies, rankings, strategies and readers of a user's own module.
+"""Plug-ins: networks, spaces, proxies, rankings, strategies, readers and products of a user.
 
 A plug-in is a Python file, or the module that an installed package names in the entry-point group
 `hytas.plugins`. Its decorators put its entries into the tables of hytas, which call `fill` when
@@ -64,6 +64,8 @@ _TABLES: dict[str, _Table] = {}
 _LOADED: dict[str, Plugin] = {}
 """Name with digest -> plug-in; a module is executed once."""
 _ACTIVE: dict[Entry, tuple[Plugin | None, Any]] = {}
+_SHIPPED = ["hytas.missions"]
+"""Plug-ins of hytas itself that are not yet imported."""
 _EXECUTED: list[Plugin] = []
 """The plug-in whose module is being executed, if any."""
 
@@ -167,6 +169,33 @@ def reader(name: str, matches: Callable[[bytes, Path], bool]) -> Made[Callable[.
         matches: whether a file is one, by its first kilobyte and its path.
     """
     return _decorator("reader", name, lambda made: (matches, made))
+
+
+def product(
+    matches: Callable[[Any], bool],
+    refine: Callable[[Any], Any],
+    *,
+    image_of: Callable[[Path], Path] | None = None,
+) -> None:
+    """Register a product: what the files of a mission mean, beyond their format.
+
+    Of two products that match a file, the one that was registered last reads it.
+
+    Args:
+        matches: whether a file, as `hytas.data.record.Contents`, is one.
+        refine: such contents -> contents with scaled values, wavelengths and place.
+        image_of: any path -> the path of the image, if it is another file of the product; else
+            the path as it is.
+    """
+    load_shipped()
+    name = f"{refine.__module__}.{refine.__qualname__}".strip("_")
+    _register("product", name, (matches, refine, image_of))
+
+
+def load_shipped() -> None:
+    """Import the plug-ins of hytas itself, before an entry of a user is registered."""
+    while _SHIPPED:
+        import_module(_SHIPPED.pop())
 
 
 def _decorator(kind: str, name: str, entry: Callable[[T], Any] = lambda made: made) -> Made[T]:
@@ -355,6 +384,7 @@ def _files_of(entry: EntryPoint) -> list[Path]:
 @contextmanager
 def _executing(plugin: Plugin) -> Iterator[None]:
     """Record the entries of a module while it is executed; refuse a module that fails."""
+    load_shipped()
     _EXECUTED.append(plugin)
     try:
         yield

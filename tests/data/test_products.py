@@ -12,6 +12,7 @@ from products_made import ENMAP, desis, emit, enmap, neon, pace, prisma
 from reader_files import write_envi
 from whole_cube import load_cube
 
+from hytas import plugins
 from hytas.cli.inspect import inspect
 from hytas.data import Orthorectified, load_scene, open_cube, open_file
 from hytas.errors import InputError
@@ -39,6 +40,17 @@ def test_emit_reflectance(tmp_path: Path) -> None:
     assert not cube.valid[0, 0]
     assert cube.valid.sum() == 12 * 10 - 1
     windows_agree(path)
+
+
+def test_a_product_of_a_user_comes_before_those_of_hytas(tmp_path: Path) -> None:
+    emit(tmp_path / "emit.nc")
+    code = "import dataclasses, hytas.plugins as p\ndef known(c): return c.find('reflectance')\n"
+    code += "def own(c): 'Rename it.'; return dataclasses.replace(c, format='mine')\n"
+    (tmp_path / "mine.py").write_text(f"{code}p.product(known, own)")
+    plugins.load([str(tmp_path / "mine.py")])
+    assert open_file(tmp_path / "emit.nc").format == "mine"
+    plugins.unload(str(tmp_path / "mine.py"))
+    assert open_file(tmp_path / "emit.nc").format == "EMIT L2A (NetCDF-4)"
 
 
 def test_emit_latitudes_are_no_labels(tmp_path: Path, mat) -> None:

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from hytas.data.datasets import SCENES
 from hytas.data.limits import listed, printable
-from hytas.data.products import dlr
-from hytas.data.products.table import refined
+from hytas.data.products import image_of, refined
 from hytas.data.readers import band_files, envi, hdf5, matlab, rasters
 from hytas.data.readers.numpy_files import AS_CSV
 from hytas.data.readers.untrusted import contents_of
@@ -144,7 +143,7 @@ def open_file(path: Named, argument: str = "data") -> Contents:
     if not path.is_file():
         raise InputError(argument, path, "is not a file")
     with reading(argument, path, "product"):
-        path = dlr.image_of(path)
+        path = image_of(path)
     with path.open("rb") as file:
         head = file.read(1024)
     if not head:

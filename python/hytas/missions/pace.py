@@ -7,9 +7,9 @@ are (line, pixel, band) with `wavelength_3d`; L1B has a cube (band, scan, pixel)
 from dataclasses import replace
 
 from hytas.data.location import Location
-from hytas.data.products.joined import BANDS_FIRST, ROWS_FIRST, Part, join
 from hytas.data.record import Contents, number
 from hytas.errors import InputError
+from hytas.missions.joined import BANDS_FIRST, ROWS_FIRST, Part, join
 
 _BANDS = "sensor_band_parameters/"
 _L2 = ("geophysical_data/rhos", "geophysical_data/Rrs")

@@ -14,10 +14,10 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from hytas.data.products.joined import Part, join
 from hytas.data.record import BandFacts, Contents
 from hytas.data.xml_tree import read_xml
 from hytas.errors import InputError
+from hytas.missions.joined import Part, join
 
 _ENDS = (".TIF", "_COG.TIF", "_COG.TIFF", ".TIFF", ".GEOTIFF", ".BSQ", ".BIL", ".BIP", ".JP2")
 _IMAGE = re.compile(

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from hytas.data.grid import Grid
-from hytas.data.products.joined import NO_DATA, ROWS_FIRST, Part, join
 from hytas.data.record import (
     UNSCALED,
     BandFacts,
@@ -26,6 +25,7 @@ from hytas.data.record import (
     text_of,
 )
 from hytas.errors import InputError
+from hytas.missions.joined import NO_DATA, ROWS_FIRST, Part, join
 from hytas.types import Array, Floats, Mask
 
 _CUBE = re.compile(r"(\w+/(Reflectance|Radiance)/)(?:Reflectance_Data|RadianceIntegerPart)")

@@ -13,9 +13,9 @@ import numpy as np
 
 from hytas.data.grid import Grid
 from hytas.data.location import Location
-from hytas.data.products.joined import BANDS_BETWEEN, Part, join
 from hytas.data.record import Contents, numbers_of
 from hytas.errors import InputError
+from hytas.missions.joined import BANDS_BETWEEN, Part, join
 
 _CUBE = re.compile(r"(HDFEOS/SWATHS/PRS_(L1|L2B|L2C|L2D)_HCO/)Data Fields/(VNIR|SWIR)_Cube")
 _LARGEST = 65535

@@ -12,9 +12,9 @@ import numpy as np
 
 from hytas.data.grid import Grid
 from hytas.data.location import Location, Lookup
-from hytas.data.products.joined import ROWS_FIRST
 from hytas.data.record import BandFacts, Contents, Variable, numbers_of, text_of
 from hytas.errors import InputError
+from hytas.missions.joined import ROWS_FIRST
 
 _BANDS = "sensor_band_parameters/"
 _CUBES = {"reflectance": "EMIT L2A", "radiance": "EMIT L1B"}

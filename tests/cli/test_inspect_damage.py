@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from scipy.io import savemat
 
 from hytas.cli.inspect import inspect
-from hytas.data.readers.untrusted import VARIABLE
+from hytas.data.read.untrusted import VARIABLE
 from hytas.errors import InputError
 from hytas.manifest import Manifest
 

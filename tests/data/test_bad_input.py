@@ -11,7 +11,7 @@ from scipy.io import savemat
 from whole_cube import load_cube
 
 from hytas.data import load_scene, make_split, open_file, scene_from_arrays
-from hytas.data.readers.untrusted import VARIABLE
+from hytas.data.read.untrusted import VARIABLE
 from hytas.errors import InputError
 
 from commands import run_here  # isort: skip

@@ -21,7 +21,7 @@ from hytas.data import (
     open_file,
     valid_pixels,
 )
-from hytas.data.readers.table import FORMATS
+from hytas.data.read.table import FORMATS
 from hytas.errors import InputError
 
 WINDOWS = ((0, 9, 0, 11), (2, 5, 3, 9), (8, 9, 10, 11), (0, 1, 0, 11))

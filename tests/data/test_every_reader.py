@@ -13,7 +13,7 @@ from reader_files import KINDS, TRANSFORM, Facts, kinds_that_say, write_envi, wr
 from whole_cube import load_cube
 
 from hytas.data import load_scene, open_cube, scene_from_arrays
-from hytas.data.readers import rasters
+from hytas.data.read import rasters
 from refusals import refuses
 
 WINDOWS = ((0, 9, 0, 11), (2, 5, 3, 9), (8, 9, 10, 11), (0, 1, 0, 11))

@@ -22,7 +22,7 @@ from scipy.io import savemat
 from whole_cube import load_cube
 
 from hytas.data import Grid, labels_on_grid, load_scene, open_cube, open_file
-from hytas.data.readers.untrusted import VARIABLE, call
+from hytas.data.read.untrusted import VARIABLE, call
 from hytas.errors import InputError
 
 

@@ -22,9 +22,9 @@ from hytas.data import (
     open_file,
     scene_from_arrays,
 )
+from hytas.data.interpret.wavelengths import band_facts
 from hytas.data.palette import palette
-from hytas.data.readers.envi import fields_of
-from hytas.data.wavelengths import band_facts
+from hytas.data.read.envi import fields_of
 from hytas.errors import InputError
 from refusals import refuses
 

@@ -37,7 +37,7 @@ from vectors_made import (
 from hytas.cli.inspect_values import describe_shapes
 from hytas.data import Grid, labels_on_grid, load_scene, make_split
 from hytas.data.labels.burn import Burner, crossing
-from hytas.data.readers import untrusted
+from hytas.data.read import untrusted
 from hytas.errors import InputError
 from refusals import refuses
 

@@ -13,8 +13,8 @@ from test_rasters import holed, write_cube
 
 from commands import run_here
 from hytas.data import open_file
-from hytas.data.readers.envi import fields_of
-from hytas.data.wavelengths import items_of
+from hytas.data.interpret.wavelengths import items_of
+from hytas.data.read.envi import fields_of
 from hytas.export.onnx_file import seal
 
 FIELDS = (

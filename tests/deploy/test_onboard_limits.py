@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from onboard_program import SOURCE
 
-from hytas.data.wavelengths import is_unit, nanometres
+from hytas.data.interpret.wavelengths import is_unit, nanometres
 
 TABLE = (SOURCE / "limits.hpp").read_text(encoding="utf-8")
 ENTRY = re.compile(r"^constexpr [^=]*?(\w+)\s*(?:=\s*|(?=\{))([^;]*?);\s*// (hytas[\w.]+)$", re.M)

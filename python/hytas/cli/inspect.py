@@ -154,7 +154,7 @@ def _ends(card: "ModelCard") -> tuple[str, str]:
 
 def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
     from hytas.data import load_scene, open_file
-    from hytas.data.labels.find import NO_MAP
+    from hytas.data.interpret.labels import NO_MAP
     from hytas.data.patches import sample_spectra
 
     layer = given.get("labels_key")
@@ -219,7 +219,7 @@ def _product(contents: "Contents") -> Finding:
 def _candidates(contents: "Contents", given: Mapping[str, Any]) -> Finding:
     """Return the arrays of a file that could be its cube and its labels, if there are several."""
     from hytas.data.cube import cubes_in
-    from hytas.data.labels.find import maps_in, split_pair
+    from hytas.data.interpret.labels import maps_in, split_pair
 
     maps = [] if "labels" in given else maps_in(contents)
     of_option = {
@@ -239,8 +239,8 @@ def _unlabelled(path: Path, reason: str, given: Mapping[str, Any]) -> Finding:
     import numpy as np
 
     from hytas.data import empty_pixels, open_cube, open_file, parse_bands
-    from hytas.data.axes import map_axes
     from hytas.data.cube import cubes_in
+    from hytas.data.interpret.axes import map_axes
     from hytas.data.no_data import check_nodata, undeclared_in_rows
 
     try:

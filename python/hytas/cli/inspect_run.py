@@ -24,7 +24,7 @@ def describe_run(path: Path) -> Finding:
         if (file := path / f"{name}.json").is_file():
             facts[name] = parse_json(file.read_bytes(), f"path: {file}")
     if not any(name in facts for name in PARTS):
-        from hytas.data.readers.table import scene_in
+        from hytas.data.read.table import scene_in
 
         rule = "is not a run folder: it holds no config.json"
         raise InputError("path", path, rule, scene_in(path))

@@ -136,7 +136,7 @@ plugin_option = functools.partial(
 
 def _read_untrusted(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value:
-        from hytas.data.readers.untrusted import untrusted
+        from hytas.data.read.untrusted import untrusted
 
         ctx.with_resource(untrusted())
 

@@ -7,6 +7,7 @@ from hytas.data.grid import Grid
 from hytas.data.images.image_set import ImageSet
 from hytas.data.images.load import holds_images, load_images
 from hytas.data.images.split import make_image_split
+from hytas.data.interpret.wavelengths import farthest_band
 from hytas.data.join import check_same_bands, join_scenes
 from hytas.data.labels.read import label_files, labels_on_grid
 from hytas.data.load import load_scene
@@ -15,7 +16,7 @@ from hytas.data.mapped import MappedCube, OwnScaling, Resampling
 from hytas.data.no_data import check_nodata, undeclared_in_rows, valid_mask
 from hytas.data.patches import PatchReader, check_patch_size, mirror
 from hytas.data.preprocessing import Preprocessing
-from hytas.data.readers.table import is_scene_folder, open_file
+from hytas.data.read.table import is_scene_folder, open_file
 from hytas.data.record import Contents, Rows
 from hytas.data.scene import Scene, scene_from_arrays
 from hytas.data.several import load_scenes
@@ -25,7 +26,6 @@ from hytas.data.splits.make import check_seed, make_split, overlap_fraction
 from hytas.data.splits.settings import SplitSettings, takes_split_options
 from hytas.data.splits.split import Split
 from hytas.data.synthetic import synthetic_scene
-from hytas.data.wavelengths import farthest_band
 from hytas.errors import InputError
 
 LabelledData = Scene | ImageSet

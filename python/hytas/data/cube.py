@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.axes import Axes, Shape, are_axes_of, cube_axes, find_axes, role_of
-from hytas.data.band_lists import band_facts, list_lengths
 from hytas.data.bands import finite
 from hytas.data.grid import Grid
+from hytas.data.interpret.axes import Axes, Shape, are_axes_of, cube_axes, find_axes, role_of
+from hytas.data.interpret.bands import band_facts, list_lengths
 from hytas.data.limits import IN_MEMORY_BYTES, bytes_of, listed
 from hytas.data.no_data import not_storable
-from hytas.data.readers.table import Named, open_file
+from hytas.data.read.table import Named, open_file
 from hytas.data.record import (
     OPACITY,
     OPACITY_IS_A_BAND,

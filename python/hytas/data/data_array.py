@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.axes import BAND, COLUMN, ROW, role_of
-from hytas.data.band_lists import band_facts
 from hytas.data.grid import Grid, Transform
+from hytas.data.interpret.axes import BAND, COLUMN, ROW, role_of
+from hytas.data.interpret.bands import band_facts
+from hytas.data.interpret.wavelengths import in_descriptions, nanometres
 from hytas.data.record import BandFacts, Contents, Variable, plain
-from hytas.data.wavelengths import in_descriptions, nanometres
 from hytas.errors import InputError
 from hytas.types import Array, Floats
 

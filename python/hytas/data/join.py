@@ -12,10 +12,10 @@ import numpy.typing as npt
 from hytas.data.bands import finite, measured_bands
 from hytas.data.classes import class_indices, number_notes
 from hytas.data.cube import zeros
+from hytas.data.interpret.wavelengths import farthest_band
 from hytas.data.no_data import as_stored
 from hytas.data.patches import Part, sample_spectra
 from hytas.data.scene import Scene, numbered
-from hytas.data.wavelengths import farthest_band
 from hytas.errors import InputError
 from hytas.types import Array, Floats
 

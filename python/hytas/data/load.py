@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.axes import cube_axes
 from hytas.data.cube import FileCube, cube_in, find_cube
 from hytas.data.data_array import ArrayCube, cube_of, is_data_array
 from hytas.data.datasets import SCENES, locate
+from hytas.data.interpret.axes import cube_axes
+from hytas.data.interpret.labels import map_shapes
 from hytas.data.labels.align import is_placed
-from hytas.data.labels.find import map_shapes
 from hytas.data.labels.formats import format_of
 from hytas.data.labels.maps import LabelMaps
 from hytas.data.labels.names import GivenNames, renamed
 from hytas.data.labels.options import Given, LabelOptions
 from hytas.data.labels.read import labels_of, of_rasters, refuse_options_of_shapes
 from hytas.data.options import OF_SCENES, OF_TABLES, SceneOptions
-from hytas.data.readers.table import Named, open_file
+from hytas.data.read.table import Named, open_file
 from hytas.data.record import Contents
 from hytas.data.scene import Scene, numbered, scene_from_arrays
 from hytas.data.spectra.load import load_spectra

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hytas.data.images.decode import resized
 from hytas.data.images.image_set import ImageSet, InMemory, image_set
 from hytas.data.limits import listed
-from hytas.data.readers.table import open_file
+from hytas.data.read.table import open_file
 from hytas.data.record import Contents, Variable, load
 from hytas.errors import InputError
 from hytas.types import Array, Mask

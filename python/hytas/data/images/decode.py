@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.readers.table import open_file
+from hytas.data.read.table import open_file
 from hytas.data.record import reading
 from hytas.errors import InputError
 from hytas.types import Array

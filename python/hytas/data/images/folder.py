@@ -15,7 +15,7 @@ import numpy.typing as npt
 from hytas.data.images.decode import SUFFIXES, as_colours, read_image, resized
 from hytas.data.images.image_set import ImageSet, InMemory, image_set
 from hytas.data.limits import listed
-from hytas.data.readers.table import scene_in
+from hytas.data.read.table import scene_in
 from hytas.errors import InputError
 from hytas.types import Array, Mask
 

@@ -8,7 +8,7 @@ from hytas.data.images.arrays import digits, load_arrays, pairs_of, textures
 from hytas.data.images.decode import check_side
 from hytas.data.images.folder import load_folder
 from hytas.data.images.image_set import ImageSet
-from hytas.data.readers.table import is_scene_folder, open_file
+from hytas.data.read.table import is_scene_folder, open_file
 from hytas.errors import InputError
 
 # Name -> what makes the set.

@@ -21,7 +21,7 @@ from hytas.data.labels.shapes import (
     too_many,
 )
 from hytas.data.limits import listed, printable
-from hytas.data.readers.untrusted import call
+from hytas.data.read.untrusted import call
 from hytas.errors import InputError, library
 
 MOST_ROWS = 2**16

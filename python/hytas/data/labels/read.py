@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hytas.data.data_array import is_data_array, map_of
 from hytas.data.grid import Grid
-from hytas.data.labels import find
+from hytas.data.interpret import labels as find
 from hytas.data.labels.align import aligned, is_placed
 from hytas.data.labels.colours import WHITE, by_colour
 from hytas.data.labels.formats import NAMES, files_of, format_of
@@ -26,7 +26,7 @@ from hytas.data.labels.options import LabelOptions
 from hytas.data.labels.shapes import Colour
 from hytas.data.labels.vector import of_shapes
 from hytas.data.limits import listed, printable
-from hytas.data.readers.table import open_file
+from hytas.data.read.table import open_file
 from hytas.data.record import Contents
 from hytas.errors import InputError
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from hytas.data.interpret.wavelengths import SAFE_NM, are_counted, nanometres
 from hytas.data.labels.points_csv import TEXT_SUFFIXES
 from hytas.data.options import SceneOptions
 from hytas.data.record import reading
 from hytas.data.spectra.table import Parts
-from hytas.data.wavelengths import SAFE_NM, are_counted, nanometres
 from hytas.errors import InputError
 from hytas.files import open_text
 from hytas.types import Array, Floats

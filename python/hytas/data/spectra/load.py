@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hytas.data.interpret.wavelengths import nanometres
 from hytas.data.labels.formats import format_of
 from hytas.data.options import OF_TABLES, SceneOptions
-from hytas.data.readers.table import open_file
+from hytas.data.read.table import open_file
 from hytas.data.record import reading
 from hytas.data.spectra import arrays
 from hytas.data.spectra.columns import (
@@ -26,7 +27,6 @@ from hytas.data.spectra.columns import (
     without_codes,
 )
 from hytas.data.spectra.table import Spectra, table_of
-from hytas.data.wavelengths import nanometres
 from hytas.errors import InputError
 from hytas.types import Array, Floats
 

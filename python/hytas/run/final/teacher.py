@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hytas.data import Preprocessing
-from hytas.data.wavelengths import farthest_band
+from hytas.data.interpret.wavelengths import farthest_band
 from hytas.errors import InputError
 from hytas.models.spectral import crop
 from hytas.run.prepared import PreparedData

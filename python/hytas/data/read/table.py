@@ -11,9 +11,9 @@ from typing import NamedTuple
 from hytas.data.datasets import SCENES
 from hytas.data.limits import listed, printable
 from hytas.data.products import image_of, refined
-from hytas.data.readers import band_files, envi, hdf5, matlab, rasters
-from hytas.data.readers.numpy_files import AS_CSV
-from hytas.data.readers.untrusted import contents_of
+from hytas.data.read import band_files, envi, hdf5, matlab, rasters
+from hytas.data.read.numpy_files import AS_CSV
+from hytas.data.read.untrusted import contents_of
 from hytas.data.record import Contents, reading
 from hytas.errors import InputError
 from hytas.plugins import fill

@@ -8,8 +8,8 @@ from itertools import combinations, product
 
 import numpy as np
 
-from hytas.data.axes import are_axes_of, map_axes
 from hytas.data.grid import Grid
+from hytas.data.interpret.axes import are_axes_of, map_axes
 from hytas.data.labels.align import is_placed
 from hytas.data.labels.colours import BLACK, painted
 from hytas.data.labels.options import LabelOptions

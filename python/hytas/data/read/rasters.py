@@ -20,10 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.axes import PAGE
 from hytas.data.grid import Grid, gdal
-from hytas.data.readers import envi
-from hytas.data.readers.tiff_pages import like_pages
+from hytas.data.interpret.axes import PAGE
+from hytas.data.interpret.wavelengths import band_facts, band_items, in_descriptions
+from hytas.data.read import envi
+from hytas.data.read.tiff_pages import like_pages
 from hytas.data.record import (
     OPACITY,
     OPACITY_IS_A_BAND,
@@ -37,7 +38,6 @@ from hytas.data.record import (
     with_alpha,
     with_nan,
 )
-from hytas.data.wavelengths import band_facts, band_items, in_descriptions
 from hytas.errors import InputError, library
 from hytas.types import Array
 

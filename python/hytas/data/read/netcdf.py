@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.axes import COLUMN, ROW, role_of
 from hytas.data.data_array import grid_of
 from hytas.data.grid import Grid, wkt_of_epsg
+from hytas.data.interpret.axes import COLUMN, ROW, role_of
 from hytas.data.limits import check_count
 from hytas.data.record import UNSCALED, Contents, Key, Variable, kind_of, plain
 from hytas.errors import InputError, library

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from hytas.data.interpret.wavelengths import band_facts, items_of
 from hytas.data.limits import listed, printable
 from hytas.data.record import BandFacts, Raw
-from hytas.data.wavelengths import band_facts, items_of
 from hytas.errors import InputError
 
 # "data type": complex numbers are refused later, by their kind.

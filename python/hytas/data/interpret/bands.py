@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data import wavelengths
-from hytas.data.axes import BAND, role_of
+from hytas.data.interpret import wavelengths
+from hytas.data.interpret.axes import BAND, role_of
+from hytas.data.interpret.wavelengths import is_unit
 from hytas.data.limits import MOST_WAVELENGTHS
 from hytas.data.record import BandFacts, Contents, Variable, text_of
-from hytas.data.wavelengths import is_unit
 
 _WAVES, _WIDTHS = ("wavelengths", "wavelength"), ("fwhm", "bandwidths", "bandwidth")
 _GOOD = ("good_wavelengths", "good_bands", "bbl")

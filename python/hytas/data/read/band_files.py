@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from hytas.data.interpret.wavelengths import in_descriptions, nanometres
 from hytas.data.limits import bytes_of
-from hytas.data.readers import envi, rasters
+from hytas.data.read import envi, rasters
 from hytas.data.record import BandFacts, Contents, Key, Variable, with_nan
-from hytas.data.wavelengths import in_descriptions, nanometres
 from hytas.errors import InputError
 from hytas.types import Array
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hytas.data.limits import MOST_VARIABLES, check_count, listed, printable
-from hytas.data.readers import netcdf
+from hytas.data.read import netcdf
 from hytas.data.record import UNSCALED, Contents, Key, Variable, kind_of, plain
 from hytas.errors import InputError, library
 from hytas.types import Array

@@ -19,7 +19,7 @@ import click
 import numpy as np
 
 from hytas._engine import builtin_space_text
-from hytas.benchmark import Benchmark
+from hytas.lab.benchmark import Benchmark
 from hytas.machine import one_thread
 from hytas.models import build_network
 from hytas.run import RunConfig

@@ -26,8 +26,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hytas._engine import Feasible
-from hytas.benchmark.make import draw
 from hytas.data.images.arrays import TEXTURES, textures
+from hytas.lab.benchmark.make import draw
 from hytas.models import build_network
 from hytas.models.layers import Attention
 from hytas.proxies import Evaluator

@@ -38,10 +38,9 @@ PUBLIC = (
     "export",
     "deploy",
     "references",
-    "analysis",
     "run",
-    "benchmark",
     "estimator",
+    "lab",
 )
 """Packages whose docstrings are the API, in the order of the data flow."""
 OWN_HEADING = ("    options:", "      show_root_heading: true", "      show_root_toc_entry: true")

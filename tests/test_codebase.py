@@ -41,17 +41,15 @@ RANK = {
     "train": 4,
     "deploy": 4,
     "export": 5,  # it checks its files by running them as deploy does
-    "analysis": 5,
     "store": 4.5,
     "race": 5,
     "supernet": 5,
     "references": 5,
     "run": 6,
     "job": 6.5,
-    "benchmark": 7,
     "estimator": 7,
+    "lab": 7,  # the core does not import it: names of trackers and of methods do
     "cli": 8,
-    "lab": 9,  # the core does not import it: a name of `track` does
 }
 
 

@@ -20,7 +20,7 @@ _PUBLIC = {
     "Evolution": "hytas._engine",
     "Feasible": "hytas._engine",
     "SearchSpace": "hytas._engine",
-    "Benchmark": "hytas.benchmark",
+    "Benchmark": "hytas.lab.benchmark",
     "BlockSplit": "hytas.data",
     "Preprocessing": "hytas.data",
     "Scene": "hytas.data",

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from hytas._engine import Feasible, SearchSpace
-from hytas.analysis import RankingTable, read_table
+from hytas.lab.analysis import RankingTable, read_table
 
 SCORES = (*("snip", "dss", "zico_pp", "naswot", "dss_nosign", "snip_msa", "snip_mlp", "synflow"),)
 

@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner, Result
 from random_table import write_random_table
 
-from hytas.analysis.sections import SECTIONS
 from hytas.cli.analyse import analyse
 from hytas.errors import InputError
+from hytas.lab.analysis.sections import SECTIONS
 
 LITTLE = ["--resamples", "20", "--searches", "3", "--fits", "1", "--sizes", "20", "--budget", "20"]
 

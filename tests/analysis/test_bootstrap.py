@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau, spearmanr
 
-from hytas.analysis.bootstrap import (
+from hytas.lab.analysis.bootstrap import (
     Column,
     cell,
     kendall_of,

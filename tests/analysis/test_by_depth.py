@@ -7,7 +7,7 @@ import pytest
 from random_table import write_random_table
 
 from commands import Run
-from hytas.analysis.by_depth import by_depth
+from hytas.lab.analysis.by_depth import by_depth
 
 
 def test_a_planted_preference_is_found_in_its_layer() -> None:

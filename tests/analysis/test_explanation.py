@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import nn
 
-from hytas.analysis.explanation import explain
 from hytas.models import build_network
 from hytas.run.explaining import neighbouring
+from hytas.run.explanation import explain
 from hytas.spaces.shape import ImageShape, InputShape
 from hytas.train import LabelledPixels
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hytas.analysis.predictors import make_regressor
 from hytas.errors import InputError
+from hytas.lab.analysis.predictors import make_regressor
 from hytas.search.ranks import kendall, spearman
 from hytas.spaces.features import MOST, feature_rows, gene_features
 

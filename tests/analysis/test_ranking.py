@@ -14,17 +14,17 @@ import pytest
 
 from commands import Run
 from hytas._engine import Feasible, SearchSpace
-from hytas.analysis import analyse_table, analyse_tables, read_table, read_tables
-from hytas.analysis.ranking import BANDS
-from hytas.analysis.scores import (
+from hytas.errors import InputError
+from hytas.lab.analysis import analyse_table, analyse_tables, read_table, read_tables
+from hytas.lab.analysis.ranking import BANDS
+from hytas.lab.analysis.scores import (
     expected_best,
     parse_rank_means,
     rank_last_if_failed,
     top_accuracies,
     training_free_scores,
 )
-from hytas.analysis.size import find_size
-from hytas.errors import InputError
+from hytas.lab.analysis.size import find_size
 from hytas.models import InputShape, build_network, count_parameters
 from hytas.proxies.table import rank_mean
 from hytas.spaces.architectures import read_architectures

@@ -9,13 +9,13 @@ import pytest
 from random_table import random_table
 from scipy.stats import kendalltau, spearmanr
 
-from hytas.analysis import RankingTable, read_tables
-from hytas.analysis.factors import Factors
-from hytas.analysis.importance import at_equal_size, dependence, fitted, importances
-from hytas.analysis.ranking import BANDS
-from hytas.analysis.sections import SECTIONS, measure_section, show_section
-from hytas.analysis.sections.correlations import bands_of, holds_zero
-from hytas.analysis.settings import AnalysisSettings
+from hytas.lab.analysis import RankingTable, read_tables
+from hytas.lab.analysis.factors import Factors
+from hytas.lab.analysis.importance import at_equal_size, dependence, fitted, importances
+from hytas.lab.analysis.ranking import BANDS
+from hytas.lab.analysis.sections import SECTIONS, measure_section, show_section
+from hytas.lab.analysis.sections.correlations import bands_of, holds_zero
+from hytas.lab.analysis.settings import AnalysisSettings
 from hytas.report import render_sections
 from refusals import refuses
 

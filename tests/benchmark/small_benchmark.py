@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 import hytas
-from hytas.benchmark.make import make_benchmark
 from hytas.data import LabelledData, Scene
+from hytas.lab.benchmark.make import make_benchmark
 
 PROXIES = "snip,params,depth-embed"
 

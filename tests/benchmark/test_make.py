@@ -14,9 +14,9 @@ import pytest
 from small_benchmark import PROXIES, config, make, small_scene
 
 from hytas._engine import Budget, Feasible, SearchSpace
-from hytas.benchmark.make import draw
 from hytas.data.images.arrays import textures
 from hytas.errors import InputError
+from hytas.lab.benchmark.make import draw
 from hytas.search import EvaluationStore
 from hytas.train import Recipe
 

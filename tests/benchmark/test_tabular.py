@@ -9,10 +9,10 @@ import pytest
 from small_benchmark import make
 
 import hytas
-from hytas.analysis.scores import expected_best
-from hytas.analysis.simulation import Simulation
-from hytas.benchmark import PUBLISHED
 from hytas.errors import InputError
+from hytas.lab.analysis.scores import expected_best
+from hytas.lab.analysis.simulation import Simulation
+from hytas.lab.benchmark import PUBLISHED
 from refusals import refuses
 
 

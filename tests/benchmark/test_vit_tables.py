@@ -8,8 +8,8 @@ import torch
 
 import hytas
 from commands import Run
-from hytas.benchmark.vit_tables import VIT_TABLES, vit_table
 from hytas.errors import InputError
+from hytas.lab.benchmark.vit_tables import VIT_TABLES, vit_table
 from hytas.spaces.costs import cost
 from hytas.spaces.shape import ImageShape
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from hytas.lab.published.gscvit import GSCViT, WindowedAttention
+from hytas.lab.published.s2mamba import RANK, STATES, S2Mamba, Scan, SpatialBranch, SpectralBranch
 from hytas.models import InputShape, count_parameters
-from hytas.models.gscvit import GSCViT, WindowedAttention
 from hytas.models.network import Network
-from hytas.models.s2mamba import RANK, STATES, S2Mamba, Scan, SpatialBranch, SpectralBranch
 
 INDIAN_PINES = InputShape(200, 16, 7, 3)
 

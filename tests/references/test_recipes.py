@@ -12,9 +12,10 @@ from torch import nn
 
 from hytas.cli.main import hytas
 from hytas.data import Scene, SplitSettings, scene_from_arrays
-from hytas.models.s2mamba import S2Mamba
-from hytas.references import ReferenceSettings, Task, networks
-from hytas.references.training import Plan, fit
+from hytas.lab.published import networks
+from hytas.lab.published.s2mamba import S2Mamba
+from hytas.lab.published.training import Plan, fit
+from hytas.references import ReferenceSettings, Task
 from hytas.spaces.shape import InputShape
 
 

@@ -19,14 +19,14 @@ from commands import LOADED, run_here, start_copy
 from hytas.data import Scene, load_scene, scene_from_arrays
 from hytas.deploy.smoothing import Smoothing, smooth_pixels
 from hytas.errors import InputError, SlowerWarning
+from hytas.lab.published import checkpoint
+from hytas.lab.published.spectralformer import SpectralFormer
 from hytas.models import InputShape, count_parameters
-from hytas.models.spectralformer import SpectralFormer
 from hytas.references import (
     METHODS,
     ReferenceSettings,
     Results,
     Task,
-    checkpoint,
     parse_methods,
     run_references,
 )

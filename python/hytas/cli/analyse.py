@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from hytas.analysis.sections import SECTIONS
 from hytas.cli.analysis_sections import log, read_given, report, section_command, table_options
 from hytas.cli.options import json_option, whole_numbers
 from hytas.cli.progress import aligned, echo
 from hytas.errors import InputError
+from hytas.lab.analysis.sections import SECTIONS
 
 
 @click.group()
@@ -59,8 +59,8 @@ def ranking(
     sizes = _sizes(predictor_sizes)
     if seeds < 1:
         raise InputError("seeds", seeds, "must be 1 or more")
-    from hytas.analysis import analyse_tables
-    from hytas.analysis.scores import parse_rank_means
+    from hytas.lab.analysis import analyse_tables
+    from hytas.lab.analysis.scores import parse_rank_means
 
     means = list(dict.fromkeys(parse_rank_means(rank_means)))
     tables = read_given(options)
@@ -87,7 +87,7 @@ def _sizes(text: str) -> list[int]:
 
 def _check_members(tables: Sequence[Any], means: Sequence[Sequence[str]]) -> None:
     """Refuse a rank mean whose scores no table has together."""
-    from hytas.analysis.scores import training_free_scores
+    from hytas.lab.analysis.scores import training_free_scores
 
     for members in means:
         missing: list[str] = []
@@ -130,7 +130,7 @@ def _rows(entries: Mapping[str, Mapping[str, Any]], tables: int = 1) -> list[str
 
     Scores that some tables lack come after the others, and predictors come last.
     """
-    from hytas.analysis.ranking import ALL, BANDS
+    from hytas.lab.analysis.ranking import ALL, BANDS
 
     groups = (ALL, *BANDS)
     head = ["rho/tau", *groups, "top-1", "top-10"]

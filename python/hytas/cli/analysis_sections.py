@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hytas.analysis.sections import SECTIONS
 from hytas.cli.options import json_option, together, whole_numbers
 from hytas.cli.progress import aligned, echo
 from hytas.errors import InputError
+from hytas.lab.analysis.sections import SECTIONS
 
 if TYPE_CHECKING:
     from hytas.report import Section
@@ -84,7 +84,7 @@ by_depth_option = click.option(
 
 def read_given(options: dict[str, Any]) -> list[Any]:
     """Return the tables of `table_options`."""
-    from hytas.analysis import read_tables
+    from hytas.lab.analysis import read_tables
 
     shape = options["shape"]
     return read_tables(
@@ -97,7 +97,7 @@ def read_given(options: dict[str, Any]) -> list[Any]:
 
 
 def _settings(options: dict[str, Any]) -> Any:
-    from hytas.analysis.settings import AnalysisSettings
+    from hytas.lab.analysis.settings import AnalysisSettings
 
     sizes = tuple(whole_numbers(options["sizes"]))
     if not sizes:
@@ -139,7 +139,7 @@ def section_command(name: str) -> click.Command:
     @json_option
     @click.option("--figures", "charts", type=_FILE, help="Folder to write the charts to, as SVG.")
     def command(as_json: bool, charts: Path | None, **options: Any) -> None:
-        from hytas.analysis.sections import measure_section, show_section
+        from hytas.lab.analysis.sections import measure_section, show_section
 
         if charts is not None and charts.exists() and not charts.is_dir():
             raise InputError("figures", charts, "is a file", hint="a folder is needed")
@@ -200,8 +200,8 @@ def report(out: Path, chosen: tuple[str, ...], json_path: Path | None, **options
     hytas analyse report --tables results/ --out analysis.html
     hytas analyse report --tables bench/ip --section correlations --section genes
     """
-    from hytas.analysis.page import write_analysis
     from hytas.files import check_folder
+    from hytas.lab.analysis.page import write_analysis
 
     if out.suffix.lower() not in (".html", ".htm"):
         raise InputError("out", out, "must end in .html")

@@ -58,7 +58,7 @@ def make(
     hytas benchmark make --data IndianPine.mat --budget 500K-params --out bench/ip
     hytas benchmark make --data IndianPine.mat --budget 500K-params -n 400 --seeds 2 --out bench/ip
     """
-    from hytas.benchmark.make import all_proxies, make_benchmark
+    from hytas.lab.benchmark.make import all_proxies, make_benchmark
     from hytas.proxies import base_proxies, parse_proxies
     from hytas.run import RunConfig
     from hytas.run.config import usual_preset
@@ -115,8 +115,8 @@ def fetch(name: str, accuracy: str | None, out: Path) -> None:
     hytas score --archs vit.csv --proxy dss,params --data digits --out scores.csv
     hytas analyse ranking --tables scores.csv --predictor-sizes 0
     """
-    from hytas.benchmark.vit_tables import VIT_TABLES, vit_table, write_vit_table
     from hytas.files import check_folder
+    from hytas.lab.benchmark.vit_tables import VIT_TABLES, vit_table, write_vit_table
 
     check_folder(out, "out")
     if name not in VIT_TABLES and not Path(name).is_file():

@@ -24,25 +24,27 @@ class Method(NamedTuple):
     def load(self) -> Callable[[Task, Progress], Predicted]:
         """Import and return the function."""
         function: Callable[[Task, Progress], Predicted] = getattr(
-            importlib.import_module(f"hytas.references.{self.module}"), self.function
+            importlib.import_module(self.module), self.function
         )
         return function
 
 
+CLASSICAL = "hytas.references.classical"
+PUBLISHED = "hytas.lab.published.networks"
 VOTING = ("svm", "rf")
 """Methods that vote in a race."""
 METHODS = {
-    "svm": Method("classical", "svm", "SVM (RBF) on spectra"),
-    "rf": Method("classical", "random_forest", "random forest on spectra"),
-    "lda": Method("classical", "lda", "LDA (shrinkage) on spectra"),
-    "logistic": Method("classical", "logistic_regression", "logistic regression on spectra"),
-    "plsda": Method("classical", "plsda", "PLS-DA on spectra"),
+    "svm": Method(CLASSICAL, "svm", "SVM (RBF) on spectra"),
+    "rf": Method(CLASSICAL, "random_forest", "random forest on spectra"),
+    "lda": Method(CLASSICAL, "lda", "LDA (shrinkage) on spectra"),
+    "logistic": Method(CLASSICAL, "logistic_regression", "logistic regression on spectra"),
+    "plsda": Method(CLASSICAL, "plsda", "PLS-DA on spectra"),
     "spectralformer": Method(
-        "networks", "spectralformer", "SpectralFormer, published size", device=True
+        PUBLISHED, "spectralformer", "SpectralFormer, published size", device=True
     ),
-    "s2mamba": Method("networks", "s2mamba", "S2Mamba, published recipe", device=True),
-    "gscvit": Method("networks", "gscvit", "GSC-ViT, published recipe", device=True),
-    "hytas": Method("networks", "hytas", "HyTAS, published recipe", device=True),
+    "s2mamba": Method(PUBLISHED, "s2mamba", "S2Mamba, published recipe", device=True),
+    "gscvit": Method(PUBLISHED, "gscvit", "GSC-ViT, published recipe", device=True),
+    "hytas": Method(PUBLISHED, "hytas", "HyTAS, published recipe", device=True),
 }
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.analysis.explanation import Explanation, Importance, LayerAttention, explain
 from hytas.data import Split
 from hytas.errors import InputError
 from hytas.run.config import RunConfig
+from hytas.run.explanation import Explanation, Importance, LayerAttention, explain
 from hytas.run.folder import RunFolder
 from hytas.run.prepared import PreparedData, prepare_scene
 from hytas.run.start import Start
@@ -22,7 +22,7 @@ Groups = list[NDArray[np.int64]]
 def explain_run(
     run: str | Path, config: RunConfig, *, groups: int = 20, samples: int = 300, repeats: int = 3
 ) -> dict[str, Any]:
-    """Explain the trained model of a run on its test samples; see `hytas.analysis.explanation`.
+    """Explain the trained model of a run on its test samples; see `hytas.run.explanation`.
 
     Args:
         run: its folder, which is only read.

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from hytas.analysis.bootstrap import cell, short
-from hytas.analysis.by_depth import BEST, LEAST_BEST, LEAST_NETWORKS, by_depth
-from hytas.analysis.factors import Factors
-from hytas.analysis.importance import at_equal_size, dependence, fitted, importances
-from hytas.analysis.scores import rank_last_if_failed, training_free_scores
-from hytas.analysis.settings import AnalysisSettings, Log
-from hytas.analysis.tables import RankingTable
+from hytas.lab.analysis.bootstrap import cell, short
+from hytas.lab.analysis.by_depth import BEST, LEAST_BEST, LEAST_NETWORKS, by_depth
+from hytas.lab.analysis.factors import Factors
+from hytas.lab.analysis.importance import at_equal_size, dependence, fitted, importances
+from hytas.lab.analysis.scores import rank_last_if_failed, training_free_scores
+from hytas.lab.analysis.settings import AnalysisSettings, Log
+from hytas.lab.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_heat_map, draw_intervals, draw_lines
 from hytas.report import Figure, Grid, Section
 from hytas.search.ranks import spearman
@@ -34,7 +34,8 @@ def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log
         that are numbers; "importance": accuracy, accuracy at equal parameters, or score ->
         "explained" and "genes": gene -> share of the variance of the ranks, with its interval;
         "dependence": accuracy and accuracy at equal parameters -> gene -> value, mean and interval;
-        "by_depth", if the settings say so: the same -> gene -> layers (`hytas.analysis.by_depth`).
+        "by_depth", if the settings say so: the same -> gene -> layers; see
+        `hytas.lab.analysis.by_depth`.
     """
     measured = {}
     for table in tables:

@@ -10,12 +10,12 @@ import torch
 from numpy.typing import NDArray
 
 from hytas.data import Preprocessing
+from hytas.lab.published.gscvit import GSCViT
+from hytas.lab.published.s2mamba import S2Mamba
+from hytas.lab.published.spectralformer import SpectralFormer
+from hytas.lab.published.training import Plan, fit, seeded, shape_of
 from hytas.models import build_network
-from hytas.models.gscvit import GSCViT
-from hytas.models.s2mamba import S2Mamba
-from hytas.models.spectralformer import SpectralFormer
 from hytas.references.task import Predicted, Progress, Task
-from hytas.references.training import Plan, fit, seeded, shape_of
 
 HYTAS = {"space": "hytas", "depth": 7, "embed_dim": 112, "num_heads": [4] * 7, "mlp_ratio": [4] * 7}
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from hytas.analysis.bootstrap import Column, cell, resamples, spearman_of, with_interval
-from hytas.analysis.settings import AnalysisSettings, Log
-from hytas.analysis.tables import RankingTable
+from hytas.lab.analysis.bootstrap import Column, cell, resamples, spearman_of, with_interval
+from hytas.lab.analysis.settings import AnalysisSettings, Log
+from hytas.lab.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_lines
 from hytas.proxies.spec import canonical
 from hytas.report import Figure, Grid, Section

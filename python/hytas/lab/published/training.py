@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from torch import nn
 
 from hytas.data import Preprocessing
+from hytas.lab.published.checkpoint import FitState
 from hytas.machine import arithmetic
 from hytas.models import InputShape, check_band_group, count_parameters
 from hytas.models.layers import probabilities
-from hytas.references.checkpoint import FitState
 from hytas.references.task import Predicted, Progress, Task
 
 TEST_BATCH = 128

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from hytas.analysis.scores import rank_last_if_failed, top_accuracies
-from hytas.analysis.settings import AnalysisSettings, Log
-from hytas.analysis.size import scene_of
-from hytas.analysis.tables import RankingTable
+from hytas.lab.analysis.scores import rank_last_if_failed, top_accuracies
+from hytas.lab.analysis.settings import AnalysisSettings, Log
+from hytas.lab.analysis.size import scene_of
+from hytas.lab.analysis.tables import RankingTable
 from hytas.report import Grid, Section
 from hytas.search.ranks import spearman
 from hytas.types import Floats

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from hytas.analysis.bootstrap import cell
-from hytas.analysis.predictors import make_regressor
-from hytas.analysis.scores import scores_of
-from hytas.analysis.settings import AnalysisSettings, Log
-from hytas.analysis.simulation import (
+from hytas.errors import InputError
+from hytas.lab.analysis.bootstrap import cell
+from hytas.lab.analysis.predictors import make_regressor
+from hytas.lab.analysis.scores import scores_of
+from hytas.lab.analysis.settings import AnalysisSettings, Log
+from hytas.lab.analysis.simulation import (
     RANDOM,
     SIMULATED,
     Pool,
@@ -18,8 +19,7 @@ from hytas.analysis.simulation import (
     simulate,
     space_of_all,
 )
-from hytas.analysis.tables import RankingTable
-from hytas.errors import InputError
+from hytas.lab.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_lines
 from hytas.report import Figure, Grid, Section
 from hytas.spaces.features import feature_rows

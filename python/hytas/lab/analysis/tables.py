@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from hytas.analysis.size import Size, find_size
 from hytas.errors import InputError, reason_of
 from hytas.files import parse_json, read_csv
+from hytas.lab.analysis.size import Size, find_size
 from hytas.proxies.table import COMBINATIONS, PROXIES
 from hytas.spaces import PAPER_SPACE, space_of
 from hytas.spaces.architectures import genes_of_fields, one_width, read_gene
@@ -162,7 +162,7 @@ def read_table(
 
     Args:
         shape: bands, classes and patch of the scene, for the true parameter counts; known for the
-            published scenes and tables (`hytas.analysis.size`).
+            published scenes and tables (`hytas.lab.analysis.size`).
         space: of the networks, if the table has no column space.
 
     Raises:

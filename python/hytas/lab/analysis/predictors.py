@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.analysis.scores import FIGURES, rank_figures
-from hytas.analysis.tables import RankingTable
+from hytas.lab.analysis.scores import FIGURES, rank_figures
+from hytas.lab.analysis.tables import RankingTable
 from hytas.metrics import mean_and_deviation
 from hytas.spaces.features import feature_rows
 from hytas.types import Floats

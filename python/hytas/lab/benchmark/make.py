@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from hytas._engine import Feasible
-from hytas.analysis.tables import BENCHMARK_TABLE
-from hytas.benchmark.table_file import write_table
-from hytas.benchmark.training import SeededTraining, run_trainings
 from hytas.data import LabelledData
 from hytas.errors import InputError
+from hytas.lab.analysis.tables import BENCHMARK_TABLE
+from hytas.lab.benchmark.table_file import write_table
+from hytas.lab.benchmark.training import SeededTraining, run_trainings
 from hytas.proxies import PROXIES, Evaluator, base_proxies, parse_proxies, with_workers
 from hytas.run.choosing.searching import patches_for_proxies
 from hytas.run.config import RunConfig

@@ -4,10 +4,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from hytas.analysis.sections import SECTIONS, measure_section, show_section
-from hytas.analysis.settings import AnalysisSettings, Log
-from hytas.analysis.tables import RankingTable
 from hytas.files import write_text
+from hytas.lab.analysis.sections import SECTIONS, measure_section, show_section
+from hytas.lab.analysis.settings import AnalysisSettings, Log
+from hytas.lab.analysis.tables import RankingTable
 from hytas.report import write_sections
 
 TITLE = "Trained networks: what ranks them, and what a search would find"

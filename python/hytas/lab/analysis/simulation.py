@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas._engine import Evolution, Feasible, SearchSpace, strategies
-from hytas.analysis.factors import Factors
 from hytas.errors import InputError
+from hytas.lab.analysis.factors import Factors
 from hytas.spaces.names import space_of
 from hytas.types import Floats
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hytas.benchmark.training import FIGURES, VALIDATION, trained_name
 from hytas.files import csv_text, write_text
+from hytas.lab.benchmark.training import FIGURES, VALIDATION, trained_name
 from hytas.metrics import mean_of_known
 from hytas.proxies.score_table import field_text, genes_of
 from hytas.search import Evaluation, Training

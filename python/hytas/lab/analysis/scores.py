@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hytas.analysis.tables import RankingTable
 from hytas.errors import InputError
+from hytas.lab.analysis.tables import RankingTable
 from hytas.proxies.no_pass import depth_and_width, draw_of
 from hytas.proxies.table import rank_mean
 from hytas.search.ranks import kendall, spearman

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from hytas.analysis.bootstrap import Column, cell, resamples, short, spearman_of, with_interval
-from hytas.analysis.scores import rank_last_if_failed, top_accuracies
-from hytas.analysis.sections.published import SIGN
-from hytas.analysis.settings import AnalysisSettings, Log
-from hytas.analysis.size import SCENES, scene_of
-from hytas.analysis.tables import RankingTable
+from hytas.lab.analysis.bootstrap import Column, cell, resamples, short, spearman_of, with_interval
+from hytas.lab.analysis.scores import rank_last_if_failed, top_accuracies
+from hytas.lab.analysis.sections.published import SIGN
+from hytas.lab.analysis.settings import AnalysisSettings, Log
+from hytas.lab.analysis.size import SCENES, scene_of
+from hytas.lab.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_lines
 from hytas.proxies.spec import parse_proxies
 from hytas.report import Figure, Grid, Section

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.analysis.bootstrap import (
+from hytas.lab.analysis.bootstrap import (
     Column,
     amount,
     cell,
@@ -16,10 +16,10 @@ from hytas.analysis.bootstrap import (
     spearman_of,
     with_interval,
 )
-from hytas.analysis.ranking import ALL, groups_of
-from hytas.analysis.scores import LEAST, scores_of
-from hytas.analysis.settings import AnalysisSettings, Log
-from hytas.analysis.tables import RankingTable
+from hytas.lab.analysis.ranking import ALL, groups_of
+from hytas.lab.analysis.scores import LEAST, scores_of
+from hytas.lab.analysis.settings import AnalysisSettings, Log
+from hytas.lab.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_intervals
 from hytas.report import Figure, Grid, Section
 from hytas.types import Floats

@@ -6,11 +6,18 @@ from typing import Any, Self
 
 import numpy as np
 
-from hytas.analysis.simulation import AskTell, Pool, Simulation, maker_of, simulate, space_of_all
-from hytas.analysis.tables import BENCHMARK_TABLE, OF_SEED, TARGET, RankingTable, read_table
-from hytas.benchmark.vit_tables import SUFFIXES, VIT_TABLES, remote_file, vit_table
 from hytas.data.datasets import fetch
 from hytas.errors import InputError
+from hytas.lab.analysis.simulation import (
+    AskTell,
+    Pool,
+    Simulation,
+    maker_of,
+    simulate,
+    space_of_all,
+)
+from hytas.lab.analysis.tables import BENCHMARK_TABLE, OF_SEED, TARGET, RankingTable, read_table
+from hytas.lab.benchmark.vit_tables import SUFFIXES, VIT_TABLES, remote_file, vit_table
 from hytas.spaces.genes import genes_only
 from hytas.spaces.keys import architecture_key
 from hytas.types import Floats
@@ -155,7 +162,7 @@ class Benchmark:
         """Return the result of a search whose evaluations are lookups in the table.
 
         A proposal that the table does not have is answered by the nearest network that the search
-        has not seen (`hytas.analysis.simulation`).
+        has not seen (`hytas.lab.analysis.simulation`).
 
         Args:
             strategy: "random", a strategy of our engine, or a function from a seed to a search

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from hytas.analysis.bootstrap import short
-from hytas.analysis.predictors import LEAST_TESTED, MODELS, make_regressor
-from hytas.analysis.settings import AnalysisSettings, Log
-from hytas.analysis.tables import RankingTable
+from hytas.lab.analysis.bootstrap import short
+from hytas.lab.analysis.predictors import LEAST_TESTED, MODELS, make_regressor
+from hytas.lab.analysis.settings import AnalysisSettings, Log
+from hytas.lab.analysis.tables import RankingTable
 from hytas.metrics import mean_and_deviation
 from hytas.pictures.plots import draw_lines
 from hytas.report import Figure, Grid, Section

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
-    from hytas.analysis.settings import AnalysisSettings, Log
-    from hytas.analysis.tables import RankingTable
+    from hytas.lab.analysis.settings import AnalysisSettings, Log
+    from hytas.lab.analysis.tables import RankingTable
     from hytas.report import Section
 
 # Name -> what it measures. Each is a module with `TITLE`, `measure` and `show`.
@@ -41,4 +41,4 @@ def show_section(name: str, measured: Mapping[str, Any]) -> "Section":
 def _module(name: str) -> Any:
     if name not in SECTIONS:
         raise InputError("section", name, f"must be one of {', '.join(SECTIONS)}")
-    return import_module(f"hytas.analysis.sections.{name}")
+    return import_module(f"hytas.lab.analysis.sections.{name}")

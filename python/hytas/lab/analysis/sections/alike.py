@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.analysis.bootstrap import short
-from hytas.analysis.scores import rank_last_if_failed, scores_of
-from hytas.analysis.settings import AnalysisSettings, Log
-from hytas.analysis.tables import RankingTable
+from hytas.lab.analysis.bootstrap import short
+from hytas.lab.analysis.scores import rank_last_if_failed, scores_of
+from hytas.lab.analysis.settings import AnalysisSettings, Log
+from hytas.lab.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_heat_map
 from hytas.report import Figure, Grid, Section
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.analysis.bootstrap import mean_with_interval, resamples
-from hytas.analysis.factors import Factors
+from hytas.lab.analysis.bootstrap import mean_with_interval, resamples
+from hytas.lab.analysis.factors import Factors
 from hytas.types import Floats
 
 TREES, LEAST_LEAF = 50, 5

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from hytas.analysis.size import Size
-from hytas.analysis.tables import TARGET, RankingTable
 from hytas.data.datasets import RemoteFile, fetch
 from hytas.errors import InputError
 from hytas.files import csv_text, parse_json, write_text
+from hytas.lab.analysis.size import Size
+from hytas.lab.analysis.tables import TARGET, RankingTable
 from hytas.spaces.checks import check_listed
 from hytas.spaces.costs import cost
 from hytas.spaces.genes import gene_names

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from hytas.analysis.predictors import PREDICTOR_SIZES, predictors
-from hytas.analysis.scores import (
+from hytas.lab.analysis.predictors import PREDICTOR_SIZES, predictors
+from hytas.lab.analysis.scores import (
     FIGURES,
     expected_best,
     rank_figures,
     training_free_scores,
 )
-from hytas.analysis.tables import RankingTable
+from hytas.lab.analysis.tables import RankingTable
 from hytas.metrics import mean_of_known
 from hytas.types import Mask
 

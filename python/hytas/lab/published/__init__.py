@@ -1,0 +1,1 @@
+"""Published networks, trained by their own recipes; `hytas references` runs them."""

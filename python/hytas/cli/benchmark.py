@@ -95,6 +95,50 @@ def make(
     echo(f"written   {table}")
 
 
+@benchmark.command(cls=options.PanelCommand)
+@click.argument("tasks", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "-n",
+    "networks",
+    type=click.IntRange(1),
+    default=12,
+    show_default=True,
+    help="Networks of a task that a race would take; others are added.",
+)
+@options.workers_option
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the tables.")
+@options.device_option
+@options.plugin_option()
+def curves(
+    tasks: tuple[Path, ...], networks: int, workers: str | None, out: Path, device: str, **_: Any
+) -> None:
+    """Train networks on all folds of some tasks, to compare rules of a race without training.
+
+    TASKS are TOML files, as in benchmarks/suite. The folder then holds two files a task:
+    NAME.curves.gz, what a race sees, and NAME.test.json, the figures of the test; and card.json.
+    The same command goes on where it was stopped.
+
+    \b
+    hytas benchmark curves benchmarks/suite/*.toml --out curves
+    """
+    from hytas.lab.benchmark.curves import make_curves
+    from hytas.lab.benchmark.suite import SuiteTask
+    from hytas.run.display import DetailedDisplay
+
+    read = [SuiteTask.read(path) for path in tasks]
+    with DetailedDisplay() as console:
+        tables = make_curves(
+            read,
+            out,
+            networks=networks,
+            workers=workers,
+            device=device,
+            report=console,
+            command=options.command_line(),
+        )
+    echo(f"written   {len(tables)} tables in {out}")
+
+
 @benchmark.command()
 @click.argument("name")
 @click.option(

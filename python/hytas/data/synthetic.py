@@ -14,7 +14,14 @@ WATER_VAPOUR_NM = ((1340.0, 1460.0), (1790.0, 1950.0))
 
 
 def synthetic_scene(
-    seed: int = 0, height: int = 56, width: int = 64, bands: int = 72, train_per_class: int = 30
+    seed: int = 0,
+    height: int = 56,
+    width: int = 64,
+    bands: int = 72,
+    train_per_class: int = 30,
+    *,
+    noise: float = 1.0,
+    region: float = 4.0,
 ) -> Scene:
     """Make a small scene with a fixed training and test map.
 
@@ -26,20 +33,23 @@ def synthetic_scene(
 
     Args:
         bands: evenly spaced over 400 to 2450 nm; bands in WATER_VAPOUR_NM are dead.
+        noise: factor of the noise of every value.
+        region: scale of the regions of one class, in pixels.
 
     Returns:
         A scene of uint16 counts with six classes.
     """
     generator = np.random.default_rng(seed)
     wavelengths = np.linspace(400.0, 2450.0, bands)
-    abundance = _abundances(generator, height, width, len(CLASS_NAMES))
+    abundance = _abundances(generator, (height, width), len(CLASS_NAMES), region)
     reflectance = _materials(abundance) @ _endmembers(wavelengths)
     light = 1.0 + 0.25 * _smooth(generator, height, width, 6.0)[:, :, None]
     # Sunlight is weaker in the infrared: there are fewer counts and so more relative noise.
     sun = 9000.0 * np.exp(-((wavelengths - 400.0) / 1100.0))
     counts = reflectance * light * (sun + 400.0)
-    noise = generator.normal(size=counts.shape) * (0.025 * counts + 25.0)
-    counts = np.clip(np.rint(counts + noise), 1, 65535)
+    deviation = noise * (0.025 * counts + 25.0)
+    counts = counts + generator.normal(size=counts.shape) * deviation
+    counts = np.clip(np.rint(counts), 1, 65535)
     for low, high in WATER_VAPOUR_NM:
         counts[:, :, (wavelengths >= low) & (wavelengths <= high)] = 0
     labels = _labels(abundance)
@@ -105,9 +115,11 @@ def _smooth(generator: np.random.Generator, height: int, width: int, sigma: floa
     return field
 
 
-def _abundances(generator: np.random.Generator, height: int, width: int, covers: int) -> Floats:
+def _abundances(
+    generator: np.random.Generator, shape: tuple[int, int], covers: int, region: float
+) -> Floats:
     """Return fractions (H, W, C) that sum to one, dominated by one cover in smooth regions."""
-    fields = np.stack([_smooth(generator, height, width, 4.0) for _ in range(covers)], axis=-1)
+    fields = np.stack([_smooth(generator, *shape, region) for _ in range(covers)], axis=-1)
     fields = fields + 0.08 * generator.normal(size=fields.shape)
     raised: Floats = np.exp(3.0 * (fields - fields.max(axis=-1, keepdims=True)))
     raised /= raised.sum(axis=-1, keepdims=True)

@@ -88,7 +88,7 @@ def train_stage(run: Run) -> None:
     workers = run.training_workers if parallel else "1"
     fit_all(run, [winner, *linear.values()], workers, "the final training", watch)
     result, *rounds = [result_of(run, one).done for one in winner.chain]
-    network, architecture = _averaged(run, winner, linear)
+    network, architecture = averaged(run, winner, linear)
     recipe, trained = run.recipe[1], winner.trained
     prior = adapt_prior(network, context, recipe, trained, records, decisions)
     if prior.used:
@@ -120,7 +120,7 @@ def train_stage(run: Run) -> None:
     save_weights(run.folder.weights, TrainedModel(network, card, training))
 
 
-def _averaged(run: Run, winner: Fit, linear: Mapping[str, Fit]) -> tuple[nn.Module, dict[str, Any]]:
+def averaged(run: Run, winner: Fit, linear: Mapping[str, Fit]) -> tuple[nn.Module, dict[str, Any]]:
     """Return the winner's network, or its mean with linear ones, and the architecture of it.
 
     Args:

@@ -1,0 +1,78 @@
+"""Races that are replayed on a table of learning curves."""
+
+from collections.abc import Generator, Sequence
+from pathlib import Path
+
+import pytest
+from small_race import race, race_task, ranked
+
+from hytas.lab.benchmark.curve_table import CurveTable, FinalFigures, Snapshot
+from hytas.lab.benchmark.replay import Replayed, replay, usual_plan
+from hytas.race import RacePlan, Racer, RaceTask, Rung
+from hytas.race.plan import PlanStep, Reply, Trial, TrialBatch, Winner
+from hytas.search import Evaluation, EvaluationStore, MethodVote
+
+FINALISTS, STEPS, NETWORKS = 5, 3, 7
+
+
+def table_of(task: RaceTask, store: EvaluationStore) -> CurveTable:
+    """The table of the trainings of a real race."""
+    rungs = RacePlan(task, ranked(NETWORKS), [], finalists=FINALISTS, steps=STEPS).rungs
+    before = {rung.steps: rung.before for rung in rungs}
+    trainings = store.trainings()
+    return CurveTable(
+        "small",
+        "none",
+        {"folds": len(task.folds), "seed": task.seed, "ranking": task.ranking, "labels": 90},
+        [len(held_out) for _, held_out in task.all_folds],
+        len(task.folds[0][0]),
+        None,
+        ranked(NETWORKS),
+        {one.id: task.recipes_for(one.architecture) for one in ranked(NETWORKS)},
+        [],
+        task.recipes,
+        [Snapshot(one, before[one.steps]) for one in trainings],
+        store.votes(),
+        {(one.id, one.recipe): {"members": ["network"]} for one in trainings},
+    )
+
+
+@pytest.mark.parametrize(("folds", "recipes"), [(1, ("plain",)), (2, ("plain", "full"))])
+def test_a_replay_has_the_winner_and_the_steps_of_the_race(
+    folds: int, recipes: tuple[str, ...], store: EvaluationStore, tmp_path: Path
+) -> None:
+    task = race_task(folds, recipes=recipes, epochs=2)
+    winner = race(task, ranked(NETWORKS), store, finalists=FINALISTS, steps=STEPS, workers=1)
+    table_of(task, store).save(tmp_path / "small.curves.gz")
+    keys = {(one.id, one.recipe) for one in store.trainings()}
+    figures = FinalFigures({key: {"shipped OA": 0.5 + (key == winner.key) / 4} for key in keys}, {})
+    figures.save(tmp_path / "small.test.json")
+    table = CurveTable.load(tmp_path / "small.curves.gz")
+    test = FinalFigures.load(tmp_path / "small.test.json")
+    longest = {}
+    for one in sorted(store.trainings(), key=lambda one: one.steps):
+        longest[one.id, one.recipe, one.fold] = one.steps
+    expected = Replayed(winner, sum(longest.values()), 0.0)
+    assert replay(usual_plan(FINALISTS, STEPS), table, test) == expected
+
+
+def last_of_all(
+    task: RaceTask, ranked: Sequence[Evaluation], votes: Sequence[MethodVote]
+) -> Generator[PlanStep, Reply, None]:
+    """A plan of somebody else: train all networks for a length that no table has."""
+    racers = [Racer(one, next(iter(task.recipes))) for one in ranked[:FINALISTS]]
+    trials = [Trial(one, 0, Rung(len(ranked), 4, 4)) for one in racers]
+    trainings, _ = yield TrialBatch(trials, racers, 0, 1)
+    assert all(trainings[one.key].steps == 4 for one in trials)
+    yield Winner(racers[-1])
+
+
+def test_a_plan_of_a_user_is_replayed_on_the_nearest_lengths(store: EvaluationStore) -> None:
+    task = race_task(epochs=2)
+    winner = race(task, ranked(NETWORKS), store, finalists=FINALISTS, steps=STEPS, workers=1)
+    table = table_of(task, store)
+    figures = {key: {"shipped OA": 0.75 if key == winner.key else 0.5} for key in table.decided}
+    replayed = replay(last_of_all, table, FinalFigures(figures, {}))
+    chosen = ranked(NETWORKS)[FINALISTS - 1]
+    regret = 0.0 if chosen.id == winner.finalist.id else 0.25
+    assert replayed == Replayed(Racer(chosen, "plain"), 4 * FINALISTS, regret)

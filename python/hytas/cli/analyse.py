@@ -168,7 +168,7 @@ def _transfer(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         name = entry["chosen"]
         pairs = [(group, entry[group]) for group in ("all", "1-2M", "2-4M")]
         figures = ", ".join(
-            f"{group} {_cell(rho[name])} (depth-embed {_cell(rho['depth-embed'])})"
+            f"{group} {_cell(rho[name])} (depth-embed {_cell(rho.get('depth-embed'))})"
             for group, rho in pairs
         )
         lines.append(f"{entry['table']}: {name}: {figures}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hytas.cli.options import json_option, together, whole_numbers
+from hytas.cli.options import json_option, plugin_option, together, whole_numbers
 from hytas.cli.progress import aligned, echo
 from hytas.errors import InputError
 from hytas.lab.analysis.sections import SECTIONS
@@ -22,7 +22,8 @@ table_options = together(
         required=True,
         multiple=True,
         type=_FILE,
-        help="CSV files, folders of CSV files, or folders of `hytas benchmark make`.",
+        help="CSV files, folders of CSV files, folders of `hytas benchmark make`, or published "
+        "tables such as hytas-indian.",
     ),
     click.argument("more", nargs=-1, type=_FILE),
     click.option(
@@ -37,6 +38,7 @@ table_options = together(
         help="Space of the networks of tables without a column space, such as autoformer.  "
         "[default: of the card benchmark.json next to a table; else hytas]",
     ),
+    plugin_option(expose_value=False),
 )
 """Options that name tables, for `read_given`."""
 _options = together(

@@ -148,23 +148,34 @@ def curves(
 )
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="CSV file to write.")
 def fetch(name: str, accuracy: str | None, out: Path) -> None:
-    """Write a published table of vision transformers as CSV, for `hytas score` and `analyse`.
+    """Write a published table as CSV, for `hytas score` and `analyse`.
 
-    NAME is ood-vit-nas-tiny, -small or -base; vit-bench-101-autoformer, vit-bench-101-autoformer-2
-    or vit-bench-101-pit; or a file of their authors. A table that is known by name is downloaded
-    once, and its checksum is compared.
+    NAME is hytas-indian, -houston, -pavia, -ksc or -salinas; ood-vit-nas-tiny, -small or -base;
+    vit-bench-101-autoformer, vit-bench-101-autoformer-2 or vit-bench-101-pit; or a file of the
+    authors of the latter. A table that is known by name is downloaded once, and its checksum is
+    compared.
 
     \b
+    hytas benchmark fetch hytas-indian --out indian.csv
     hytas benchmark fetch vit-bench-101-autoformer --accuracy c100_kd_acc --out vit.csv
     hytas score --archs vit.csv --proxy dss,params --data digits --out scores.csv
     hytas analyse ranking --tables scores.csv --predictor-sizes 0
     """
-    from hytas.files import check_folder
+    from hytas.files import atomic_write, check_folder
+    from hytas.lab.analysis.tables import HYTAS_TABLES, table_file
     from hytas.lab.benchmark.vit_tables import VIT_TABLES, vit_table, write_vit_table
 
     check_folder(out, "out")
+    if name in HYTAS_TABLES:
+        if accuracy is not None:
+            raise InputError("accuracy", accuracy, f"{name} has one, the column OA")
+        content = table_file(Path(name)).read_bytes()
+        with atomic_write(out) as path:
+            path.write_bytes(content)
+        echo(f"written   {out}")
+        return
     if name not in VIT_TABLES and not Path(name).is_file():
-        rule = f"must be a file, or one of {', '.join(VIT_TABLES)}"
+        rule = f"must be a file, or one of {', '.join([*HYTAS_TABLES, *VIT_TABLES])}"
         raise InputError("name", name, rule)
     table = vit_table(name, accuracy=accuracy)
     write_vit_table(out, table)

@@ -21,7 +21,7 @@ def proxies(name: str | None, as_json: bool) -> None:
     hytas proxies dss
     """
     from hytas.proxies import COMBINATIONS, PROXIES, base_proxies, parse_proxies
-    from hytas.proxies.table import summary
+    from hytas.proxies.table import SYNONYMS, summary
 
     if name in COMBINATIONS:
         function = COMBINATIONS[name]
@@ -39,13 +39,15 @@ def proxies(name: str | None, as_json: bool) -> None:
     if name is not None:
         click.echo("\n\n".join(_page(each) for each in chosen))
         return
-    width = max(map(len, [*PROXIES, *COMBINATIONS]))
+    width = max(map(len, [*PROXIES, *COMBINATIONS, *SYNONYMS]))
     for each in chosen:
         proxy = PROXIES[each]
         needs = "supernet" if proxy.needs_supernet else "data" if proxy.needs_data else "-"
         click.echo(f"{each:<{width}}  {needs:<8}  {proxy.summary}")
     for each, function in COMBINATIONS.items():
         click.echo(f"{each:<{width}}  {'-':<8}  {summary(function)}")
+    for each, combination in SYNONYMS.items():
+        click.echo(f"{each:<{width}}  {'data':<8}  Short for {combination} (TE-NAS).")
     click.echo(
         "\ndata: the proxy needs labelled patches; supernet: and the weights of one. "
         "`hytas proxies NAME` shows formula, source, options."

@@ -21,7 +21,8 @@ CHUNK = 16  # architectures between two writes, where this process alone scores
 )
 @click.option("--proxy", default="snip,dss", show_default=True, help="Proxies, comma-separated.")
 @click.option(
-    "--space", help="Their space, or its file.  [default: the space that the architectures name]"
+    "--space",
+    help="Their space, or its file.  [default: the one that they name, or hytas]",
 )
 @click.option(
     "--out", required=True, help="CSV file of the scores; an unfinished file is continued."
@@ -71,9 +72,11 @@ def score(
     from hytas.run.prepared import prepare_scene
     from hytas.spaces import space_of
     from hytas.spaces.architectures import read_architectures, read_other_columns
+    from hytas.spaces.opening import name_of
 
     specs = parse_proxies(proxy)
-    architectures = read_architectures(archs)
+    of = None if space is None else name_of(space)
+    architectures = read_architectures(archs, of)
     scoring = {name: settings.pop(name) for name in ("precision", "init")}
     config = RunConfig(proxy=proxy, **options.absolute_paths(settings))
     scene = config.load_scene()
@@ -95,13 +98,17 @@ def score(
     )
     decisive = {**_decisive(config, data, batch, inherited), "device": chosen.type, **scoring}
     combinations = [spec for spec in specs if spec.members]
-    kept = read_other_columns(archs)
+    kept = read_other_columns(archs, of)
     with ScoreTable(out, evaluator.names, architectures, decisive, combinations, kept) as table:
         if config.data == "synthetic":
             click.echo("scoring on the embedded synthetic scene", err=True)
         reason = _score_rest(evaluator, workers, architectures, table)
         failed = table.finish()
     click.echo(f"{len(architectures)} architectures scored, {failed} with a failed score: {out}")
+    if table.without_score == len(architectures):
+        rule = f"no architecture got a score; the first reason is {reason or 'in the table'}"
+        hint = "`space` names the space of a table without a column space"
+        raise InputError("archs", archs, rule, hint)
     if reason:
         click.echo(f"first failure: {escaped(str(reason))}", err=True)
 

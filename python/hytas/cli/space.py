@@ -86,37 +86,45 @@ def _description(space: "SearchSpace") -> dict[str, Any]:
 
 
 @space.command("list")
+@options.plugin_option(expose_value=False)
 @options.json_option
 def list_spaces(as_json: bool) -> None:
-    """List the built-in spaces: their numbers of architectures, and the data of their networks."""
+    """List the spaces: architectures, data and published networks; and those of plug-ins."""
     from hytas._engine import SearchSpace, builtin_spaces
+    from hytas.spaces.opening import OWN, open_for_genes
+    from hytas.spaces.published import PUBLISHED
     from hytas.spaces.shape import DATA_OF, IMAGES, SCENES
 
     data = {SCENES: "for scenes", IMAGES: "for images, or for the patches of a scene as images"}
-    spaces = [SearchSpace.builtin(name) for name in builtin_spaces()]
+    spaces = [*map(SearchSpace.builtin, builtin_spaces()), *map(open_for_genes, OWN)]
     if as_json:
         click.echo(json.dumps([_description(one) for one in spaces]))
         return
     for one in spaces:
         click.echo(f"{one.name:17} {one.size():,} architectures")
-        click.echo(f"    {one.about}")
+        if one.about:
+            click.echo(f"    {one.about}")
         click.echo(f"    networks: {data.get(DATA_OF.get(one.name, ''), 'none')}")
+        published = [n for n, net in PUBLISHED.items() if net.architecture["space"] == one.name]
+        if published:
+            click.echo(f"    published networks: {', '.join(published)}")
         click.echo(f"    genes: {', '.join(gene['name'] for gene in one.genes)}")
         click.echo(f"    variables: {_values(one)}")
         click.echo(f"    costs: {', '.join(one.cost_names)}")
 
 
 @space.command()
-@click.argument("name")
-@click.option("--network", help="Print a published network of the space instead.")
-def show(name: str, network: str | None) -> None:
-    """Print the file of a built-in space, to be changed and given as --space FILE.
+@click.argument("name", required=False)
+@click.option("--network", help="Print a published network instead; `space list` has their names.")
+@options.plugin_option(expose_value=False)
+def show(name: str | None, network: str | None) -> None:
+    """Print the file of a space, to be changed and given as --space FILE.
 
     \b
     hytas space show hytas-wide > mine.json
-    hytas space show autoformer-tiny --network tf-tas-ti > network.json
+    hytas space show --network tf-tas-ti > network.json
     """
-    from hytas._engine import builtin_space_text
+    from hytas.spaces.opening import space_text
     from hytas.spaces.published import published_network
 
     if network is not None:
@@ -125,7 +133,9 @@ def show(name: str, network: str | None) -> None:
         click.echo(f"{network_facts.params:,} parameters; {network_facts.source}", err=True)
         return
     try:
-        text = builtin_space_text(name)
+        if name is None:
+            raise InputError("name", rule="is missing", hint="`hytas space list` has the names")
+        text = space_text(name)
     except ValueError as error:
         raise InputError(str(error)) from None
     if "\n" not in text:  # made from the file of another space
@@ -278,6 +288,7 @@ def cost(
 @click.option("--prune", type=float, help="Error by which a label is worse.  [default: 0.02]")
 @options.setting_options("data", "split", more=("space", "seed"))
 @options.device_option
+@options.plugin_option()
 def evolve(
     budgets: tuple[str, ...],
     out: str,

@@ -177,9 +177,11 @@ def rank(folder: str, budgets: tuple[str, ...], count: int, device: str, as_json
     if as_json:
         echo(json.dumps({"subnets": rows, "ranks": [asdict(each) for each in ranks]}, indent=1))
         return
-    echo(f"\n{'params':>10}  inherited  trained alone (test accuracy)")
+    echo(f"\n{'params':>10}  inherited  race    test accuracy, trained alone")
     for row in rows:
-        echo(f"{row['params']:>10,.0f}  {row['inherited_test']:>9.4f}  {row['alone_test']:.4f}")
+        figures = f"{row['inherited']:>9.4f}  {row['race']:.4f}  {row['alone_test']:.4f}"
+        echo(f"{row['params']:>10,.0f}  {figures}")
+    echo("inherited and race: mean probability of the true class on validation pixels")
     few = all(each.low is None for each in ranks)
     interval = f"no interval of {len(rows)} networks" if few else "interval of 90 %"
     echo(f"\n{'ranker':<12} Spearman with trained alone, {interval}")

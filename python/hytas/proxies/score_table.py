@@ -88,6 +88,9 @@ class ScoreTable:
         """Release the lock of the table."""
         self._locked.close()
 
+    without_score = 0
+    """Architectures whose scores all failed, after `finish`."""
+
     @property
     def card_path(self) -> Path:
         """The file of all settings of the scores."""
@@ -150,6 +153,7 @@ class ScoreTable:
         """
         rows = self._rows()
         failed = sum(bool(row["reasons"]) for row in rows)
+        self.without_score = sum(not any(row[name] for name in self.names) for row in rows)
         if not self.combinations:
             return failed
         try:

@@ -15,14 +15,15 @@ from hytas.data import (
 )
 from hytas.data.several import Files
 from hytas.errors import InputError
+from hytas.plugins import brings, with_owners
 from hytas.plugins import load as load_plugins
-from hytas.plugins import with_owners
 from hytas.proxies import base_proxies, parse_proxies
 from hytas.proxies.no_pass import needs_supernet
 from hytas.run.settings import (
     EFFORTS,
     FRONT_STRATEGIES,
     OF_EFFORT,
+    OWN_PROXY,
     DataSettings,
     FinalSettings,
     RaceSettings,
@@ -109,6 +110,7 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         effort = EFFORTS.get(self.effort, EFFORTS["normal"])  # another one is refused later
         values = {
             "space": IMAGE_SPACE if images else DEFAULT_SPACE,
+            "proxy": OWN_PROXY if brings("network", str(self.space)) else "dss",
             "population": effort.population,
             "generations": effort.generations,
             "usual_finalists": effort.image_finalists if images else effort.finalists,

@@ -230,7 +230,8 @@ class Display(Report):
                 self._live.start()
         elif not force and now - self._last >= PLAIN_SECONDS:
             self._last = now
-            parts = [f"{self._title()}: {self._work}", self._left, self._comparison()]
+            work = ": ".join(filter(None, [self._title(), self._work]))
+            parts = [work, self._left, self._comparison()]
             self._print(", ".join(filter(None, parts)))
 
     def _update_cell(self) -> None:

@@ -57,6 +57,8 @@ TRACKERS = ("tensorboard", "mlflow")
 OF_EFFORT: Any = None
 """Default of a setting that `effort` decides."""
 OF_DATA: Any = None
+OWN_PROXY = "params"
+"""Default proxy of a plug-in's networks: any network has parameters, not all have attention."""
 """Default of a setting that the kind of the data decides: a scene, or images."""
 
 
@@ -261,8 +263,9 @@ class SearchSettings:
         example="hytas-wide",
     )
     proxy: str = _search(
-        "dss",
+        OF_DATA,
         "Training-free score. With several, all are recorded and the first one leads the search.",
+        usual=f"dss; {OWN_PROXY} for networks of a plug-in",
         estimator=True,
     )
     effort: str = _search(

@@ -32,6 +32,7 @@ def do(
     done: Done | None = None,
     again: bool = False,
     changes: Iterable[Path] = (),
+    shown: str = "",
 ) -> None:
     """Do a stage, if it has not been done.
 
@@ -42,6 +43,7 @@ def do(
             files are made again all the same.
         again: do it in any case.
         changes: files of earlier stages that it changes.
+        shown: what the user reads in place of the name.
     """
     folder = run.folder
     damaged = _damaged(folder, name)
@@ -54,7 +56,7 @@ def do(
     if damaged or not complete:
         _remove_made_from(folder, name)
     if name != FIGURES:
-        run.report.stage(name)
+        run.report.stage(shown or name)
     files = [*(each.path(folder.path) for each in _files(name)), *changes]
     files += [] if name in ALWAYS else [folder.times]
     folder.manifest.forget(files)

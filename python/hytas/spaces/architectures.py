@@ -14,13 +14,15 @@ from hytas.spaces.names import PAPER_SPACE, space_of
 JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
 
 
-def read_architectures(path: str | Path) -> list[dict[str, Any]]:
+def read_architectures(path: str | Path, space: str | None = None) -> list[dict[str, Any]]:
     """Return the architectures of a CSV file or of JSON.
 
     A CSV file has a column for each gene; values are JSON, or plain text. JSON is one architecture
     a line, a list, or one alone, such as a run's architecture.json. The key or the column "space"
-    names the space; without it an architecture is of the space `hytas`. Other entries of a
-    file are ignored.
+    names the space. Other entries of a file are ignored.
+
+    Args:
+        space: of architectures that name none; None is the space `hytas`.
     """
     path = Path(path)
     try:
@@ -28,13 +30,13 @@ def read_architectures(path: str | Path) -> list[dict[str, Any]]:
     except UnicodeDecodeError:
         raise InputError(path, rule="is neither CSV nor JSON lines: it is not UTF-8 text") from None
     is_json = text.lstrip().startswith(("{", "[")) or path.suffix.lower() in JSON_SUFFIXES
-    rows = _json_rows(path, text) if is_json else _csv_rows(path, text)
+    rows = _json_rows(path, text, space) if is_json else _csv_rows(path, text, space)
     if not rows:
         raise InputError(path, rule="holds no architecture")
     return rows
 
 
-def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
+def _json_rows(path: Path, text: str, space: str | None = None) -> list[dict[str, Any]]:
     """Read one architecture a line; or one alone, or a list of them, over several lines."""
     try:
         whole = json.loads(text)
@@ -43,20 +45,20 @@ def _json_rows(path: Path, text: str) -> list[dict[str, Any]]:
     except ValueError:
         lines = enumerate(text.split("\n"), start=1)  # other ends of lines may stand in a text
         return [
-            _checked(f"{path}, line {number}", lambda line=line: json.loads(line))
+            _checked(f"{path}, line {number}", lambda line=line: json.loads(line), space)
             for number, line in lines
             if line.strip()
         ]
     if not isinstance(whole, list):
-        return [_checked(f"{path}, line 1", lambda: whole)]
+        return [_checked(f"{path}, line 1", lambda: whole, space)]
     return [
-        _checked(f"{path}, architecture {number}", lambda one=one: one)
+        _checked(f"{path}, architecture {number}", lambda one=one: one, space)
         for number, one in enumerate(whole, start=1)
     ]
 
 
-def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
-    columns, lines = read_csv(path, text, skipinitialspace=True)
+def _csv_rows(path: Path, text: str, space: str | None) -> list[dict[str, Any]]:
+    columns, lines = _read_lines(path, text, space)
     needed, names = _needed(lines), _genes_of(lines)
     missing = [name for name in needed if name not in columns]
     if missing:
@@ -84,6 +86,14 @@ def _csv_rows(path: Path, text: str) -> list[dict[str, Any]]:
 
 
 Lines = list[tuple[int, dict[str, str]]]
+
+
+def _read_lines(path: Path, text: str, space: str | None) -> tuple[list[str], Lines]:
+    """Return columns and lines of a CSV file; those that name no space are of the given one."""
+    columns, lines = read_csv(path, text, skipinitialspace=True)
+    for _, row in lines if space else ():
+        row["space"] = row.get("space") or str(space)
+    return columns, lines
 
 
 def _genes_of(lines: Lines) -> list[str]:
@@ -118,7 +128,7 @@ def genes_of_fields(space: str, row: Mapping[str, str]) -> dict[str, Any]:
     return {name: value for name, value in genes.items() if value != ""}
 
 
-def read_other_columns(path: str | Path) -> list[dict[str, str]]:
+def read_other_columns(path: str | Path, space: str | None = None) -> list[dict[str, str]]:
     """Return the columns of a CSV file that are not genes, such as accuracies.
 
     Returns:
@@ -129,7 +139,7 @@ def read_other_columns(path: str | Path) -> list[dict[str, str]]:
     text = path.read_text(encoding="utf-8-sig")
     if text.lstrip().startswith(("{", "[")) or path.suffix.lower() in JSON_SUFFIXES:
         return [{} for _ in _json_rows(path, text)]
-    columns, lines = read_csv(path, text, skipinitialspace=True)
+    columns, lines = _read_lines(path, text, space)
     other = [name for name in columns if name not in (*_genes_of(lines), "space")]
     return [{name: row[name] for name in other} for _, row in lines]
 
@@ -152,12 +162,12 @@ def one_width(genes: dict[str, Any]) -> dict[str, Any]:
     return {**genes, "embed_dim": width[0]}
 
 
-def _checked(where: str, read: Any) -> dict[str, Any]:
+def _checked(where: str, read: Any, space: str | None = None) -> dict[str, Any]:
     try:
         row = read()
         if not isinstance(row, dict):
             raise InputError("must be a mapping of genes")
-        genes = genes_only(row)
+        genes = genes_only({"space": space, **row} if space else row)
         check_genes(genes)
     except (InputError, TypeError, ValueError, RecursionError) as error:
         raise InputError(where, rule=reason_of(error)) from None

@@ -6,9 +6,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from hytas._engine import builtin_space_text, builtin_spaces
+from hytas._engine import builtin_spaces
 from hytas.spaces.keys import plain
 from hytas.spaces.names import LINEAR_SPACE, MEAN_WITH, TITLES, space_of
+from hytas.spaces.opening import OWN, space_text
 
 
 def is_depth(gene: str) -> bool:
@@ -102,23 +103,32 @@ def genes_only(architecture: Mapping[str, Any]) -> dict[str, Any]:
     return {"space": space, **genes}
 
 
-@lru_cache(maxsize=16)
 def _genes(space: str) -> dict[str, str | None]:
     """Return gene -> the gene that gives its number of values, if one does."""
-    if space not in builtin_spaces():
-        return {}
-    genes = json.loads(builtin_space_text(space))["genes"]
-    return {gene["name"]: gene.get("per") for gene in genes}
+    return {gene["name"]: gene.get("per") for gene in _file(space).get("genes", ())}
+
+
+def _file(space: str) -> dict[str, Any]:
+    """Return the file of a built-in space, or of a plug-in's; an empty one for another name."""
+    return _parsed(space_text(space)) if space in OWN or space in builtin_spaces() else {}
+
+
+@lru_cache(maxsize=16)
+def _parsed(text: str) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads(text)
+    return values
 
 
 def gene_names(space: str) -> list[str]:
-    """Return the genes of a built-in space; none of another one."""
+    """Return the genes of a built-in space, or of a plug-in's; none of another one."""
     return list(_genes(space))
 
 
 def needed_genes(space: str) -> list[str]:
-    """Return the genes that each architecture of a built-in space names; older ones lack others."""
-    if space not in builtin_spaces():
-        return []
-    genes = json.loads(builtin_space_text(space))["genes"]
-    return [gene["name"] for gene in genes if "absent" not in gene]
+    """Return the genes that each architecture of a space names; older ones lack others."""
+    return [gene["name"] for gene in _file(space).get("genes", ()) if "absent" not in gene]
+
+
+def cost_names(space: str) -> list[str]:
+    """Return the costs of a built-in space, or of a plug-in's; none of another one."""
+    return list(_file(space).get("costs", ()))

@@ -1,7 +1,7 @@
 """Open a search space by name or by file, with the latency tables that a budget names."""
 
 import json
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -56,6 +56,15 @@ def open_space(
     except ValueError as error:
         raise InputError(f"{space}: {error}" if is_file else str(error)) from None
     return opened, bounds
+
+
+def open_for_genes(space: str) -> SearchSpace:
+    """Return a space whose costs do not matter: variables without a default are at their least."""
+    variables = _variables(space_text(space))
+    needed = {
+        name: facts.get("minimum", 1) for name, facts in variables.items() if "default" not in facts
+    }
+    return open_space(space, variables=needed)[0]
 
 
 @lru_cache(maxsize=16)
@@ -122,8 +131,8 @@ def with_values(space: str, values: Mapping[str, Sequence[Any]], about: str = ""
     return json.dumps(parsed, indent=1) + "\n"
 
 
-def _variables(text: str) -> Container[str]:
-    """Return the names of a space's variables, some of which may have no default."""
+def _variables(text: str) -> dict[str, Any]:
+    """Return the variables of a space, some of which may have no default."""
     values = parse_json(text.encode(), "space file")
     variables = values.get("variables") if isinstance(values, dict) else None
     return variables if isinstance(variables, dict) else {}

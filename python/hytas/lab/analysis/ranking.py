@@ -160,7 +160,11 @@ def _transfer(reports: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "chosen": chosen,
                 "spearman_on_others": ranked[chosen],
                 **{
-                    group: {name: rho(held_out, name, group) for name in (chosen, "depth-embed")}
+                    group: {
+                        name: rho(held_out, name, group)
+                        for name in (chosen, "depth-embed")
+                        if name in held_out["scores"]
+                    }
                     for group in (ALL, *BANDS)
                 },
             }

@@ -23,12 +23,8 @@ def training_free_scores(
 
     A rank mean is left out if the table lacks one of its members.
     """
-    sizes = [depth_and_width("depth-embed", item) for item in table.architectures]
-    depth, width = np.array(sizes).T
     free = {
-        "depth": depth,
-        "embed_dim": width,
-        "depth-embed": depth * width,
+        **_depths_and_widths(table),
         **{
             name: np.array([float(np.mean(item[name])) for item in table.architectures])
             for name in ("mlp_ratio", "num_heads")
@@ -53,6 +49,16 @@ def training_free_scores(
             )
             scores[f"rank-mean({','.join(members)})"] = ("rank-mean", mean)
     return scores
+
+
+def _depths_and_widths(table: RankingTable) -> dict[str, Floats]:
+    """Return the baselines of depth and width; none where a network lacks such a gene."""
+    try:
+        sizes = [depth_and_width("depth-embed", item) for item in table.architectures]
+    except InputError:
+        return {}
+    depth, width = np.array(sizes).T
+    return {"depth": depth, "embed_dim": width, "depth-embed": depth * width}
 
 
 def scores_of(table: RankingTable) -> dict[str, Floats]:

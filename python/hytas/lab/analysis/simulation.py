@@ -13,10 +13,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas._engine import Evolution, Feasible, SearchSpace, strategies
+from hytas._engine import Evolution, Feasible, strategies
 from hytas.errors import InputError
 from hytas.lab.analysis.factors import Factors
 from hytas.spaces.names import space_of
+from hytas.spaces.opening import open_for_genes
 from hytas.types import Floats
 
 Architecture = Mapping[str, Any]
@@ -80,7 +81,7 @@ def maker_of(name: str, space: str, budget: int) -> Callable[[int], AskTell] | N
     if name == RANDOM:
         return None
     try:
-        feasible = Feasible(SearchSpace.builtin(space, {}))
+        feasible = Feasible(open_for_genes(space))
     except ValueError as error:
         raise InputError(str(error)) from None
     population = int(np.clip(budget // 10, 4, 50))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hytas.data.datasets import RemoteFile, fetch
 from hytas.errors import InputError, reason_of
 from hytas.files import parse_json, read_csv
 from hytas.lab.analysis.size import Size, find_size
@@ -16,12 +17,37 @@ from hytas.proxies.table import COMBINATIONS, PROXIES
 from hytas.spaces import PAPER_SPACE, space_of
 from hytas.spaces.architectures import genes_of_fields, one_width, read_gene
 from hytas.spaces.checks import PAPER_GENES, check_genes, check_listed
-from hytas.spaces.genes import gene_names, needed_genes
+from hytas.spaces.genes import cost_names, gene_names, needed_genes
 from hytas.spaces.keys import architecture_key
 from hytas.spaces.shape import InputShape
 from hytas.types import Floats
 
 _Row = tuple[int, dict[str, str]]  # number of the line, and the fields
+
+# Pinned to a commit of the authors' repository, so the content cannot change.
+_ADDRESS = (
+    "https://raw.githubusercontent.com/zhoufangqin/HyTAS/"
+    "6439b86ab77ffdb1b0af5e978b4c6e8ffc6483d5/results"
+)
+_SHA256 = {
+    "indian": "c4a63362233d788313733ba337b1380d5dac0c729240bf4d22536e1891c7d3da",
+    "houston": "d21f27b43712afdfa4ae0f2b909a029e1f32d3fbc763720783ec8b1adf1ba13a",
+    "pavia": "6c6fab75c844d5e7869b4a88c637f98392ee3e87700bf3dad47425ae0bcd43f9",
+    "ksc": "221351532ad58739994f7f0aa294b36ca2bd0384a5a7bb5e361676f3f5dfe032",
+    "salinas": "a0437f9d123373e0bcd748396ad4f58d19877a5a68cef03527a036ae86dfa36f",
+}
+
+
+def remote_file(folder: str, name: str, checksum: str) -> RemoteFile:
+    """Return a file of a folder of the internet; `checksum` is its SHA-256."""
+    return RemoteFile(name, (f"{folder}/{name}",), f"sha256:{checksum}")
+
+
+HYTAS_TABLES = {
+    f"hytas-{scene}": remote_file(_ADDRESS, f"{scene}_2000_new_all.csv", checksum)
+    for scene, checksum in _SHA256.items()
+}
+"""Name of a published table -> its file (Zhou et al., HyTAS, ECCV 2024)."""
 
 TARGET = "OA"
 SPACE = "space"
@@ -101,7 +127,7 @@ def read_tables(paths: Sequence[str | Path], **options: Any) -> list[RankingTabl
         OSError: a file cannot be read.
     """
     files: list[Path] = []
-    for path in map(Path, paths):
+    for path in map(table_file, map(Path, paths)):
         inside = sorted(path.glob("*.csv")) if path.is_dir() else [path]
         if not inside:
             raise InputError("tables", path, "the folder holds no .csv file")
@@ -119,6 +145,12 @@ def read_tables(paths: Sequence[str | Path], **options: Any) -> list[RankingTabl
         named[name] = file
     headers = {file: set(_header(file)) for file in files}
     return [read_table(file, **_own(options, headers[file], headers.values())) for file in files]
+
+
+def table_file(path: Path) -> Path:
+    """Return a path as it is; of a published table's name, the file, downloaded once."""
+    named = str(path) in HYTAS_TABLES and not path.exists()
+    return fetch(HYTAS_TABLES[str(path)]) if named else path
 
 
 def table_name(path: Path) -> str:
@@ -277,6 +309,7 @@ def _read_rows(
         raise InputError("tables", path, "no such file or folder") from None
     except UnicodeDecodeError:
         raise InputError(path, rule="is not a CSV table: it is not UTF-8 text") from None
+    asked = set(ignored)
     columns_of_file, rows = read_csv(path, text)
     header = [name for name in columns_of_file if name]
     for number, row in rows:
@@ -286,6 +319,7 @@ def _read_rows(
         for _, row in rows:
             row[SPACE] = space
     genes = _genes_of(rows)
+    ignored |= {name for name in _costs_of(rows) if _canonical_name(name) is None} - scores
     texts = [
         name
         for name in header
@@ -302,7 +336,7 @@ def _read_rows(
         if ours in columns:
             raise InputError(path, rule=f"columns {columns[ours]} and {name} are both {ours}")
         columns[ours] = name
-    for name in sorted((scores | ignored) - set(header)):
+    for name in sorted((scores | asked) - set(header)):
         raise InputError(
             path, rule=f"no column {name!r}", hint=f"its columns are {', '.join(header)}"
         )
@@ -318,7 +352,16 @@ def _genes_of(rows: Sequence[_Row]) -> list[str]:
     spaces = {space_of(row) for _, row in rows if row.get(SPACE)}
     if spaces <= {PAPER_SPACE}:
         return []
+    for space in sorted(spaces):
+        if not gene_names(space):
+            rule = "is the space of a table, and not known to hytas"
+            raise InputError("space", space, rule, "name its plug-in with `plugins`")
     return list(dict.fromkeys(gene for space in sorted(spaces) for gene in needed_genes(space)))
+
+
+def _costs_of(rows: Sequence[_Row]) -> set[str]:
+    spaces = {space_of(row) for _, row in rows if row.get(SPACE)}
+    return {name for space in spaces for name in cost_names(space)}
 
 
 def _check_needed(

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from hytas.data.datasets import fetch
 from hytas.errors import InputError
 from hytas.lab.analysis.simulation import (
     AskTell,
@@ -16,31 +15,19 @@ from hytas.lab.analysis.simulation import (
     simulate,
     space_of_all,
 )
-from hytas.lab.analysis.tables import BENCHMARK_TABLE, OF_SEED, TARGET, RankingTable, read_table
-from hytas.lab.benchmark.vit_tables import SUFFIXES, VIT_TABLES, remote_file, vit_table
+from hytas.lab.analysis.tables import (
+    BENCHMARK_TABLE,
+    HYTAS_TABLES,
+    OF_SEED,
+    TARGET,
+    RankingTable,
+    read_table,
+    table_file,
+)
+from hytas.lab.benchmark.vit_tables import SUFFIXES, VIT_TABLES, vit_table
 from hytas.spaces.genes import genes_only
 from hytas.spaces.keys import architecture_key
 from hytas.types import Floats
-
-# Pinned to a commit of the authors' repository, so the content cannot change.
-_ADDRESS = (
-    "https://raw.githubusercontent.com/zhoufangqin/HyTAS/"
-    "6439b86ab77ffdb1b0af5e978b4c6e8ffc6483d5/results"
-)
-_SHA256 = {
-    "indian": "c4a63362233d788313733ba337b1380d5dac0c729240bf4d22536e1891c7d3da",
-    "houston": "d21f27b43712afdfa4ae0f2b909a029e1f32d3fbc763720783ec8b1adf1ba13a",
-    "pavia": "6c6fab75c844d5e7869b4a88c637f98392ee3e87700bf3dad47425ae0bcd43f9",
-    "ksc": "221351532ad58739994f7f0aa294b36ca2bd0384a5a7bb5e361676f3f5dfe032",
-    "salinas": "a0437f9d123373e0bcd748396ad4f58d19877a5a68cef03527a036ae86dfa36f",
-}
-
-
-PUBLISHED = {
-    f"hytas-{scene}": remote_file(_ADDRESS, f"{scene}_2000_new_all.csv", checksum)
-    for scene, checksum in _SHA256.items()
-}
-"""Name of a published table -> its file (Zhou et al., HyTAS, ECCV 2024)."""
 
 Architecture = Mapping[str, Any]
 _SHOWN = {"oa": "OA", "aa": "AA", "max_oa": "max_OA"}
@@ -99,14 +86,13 @@ class Benchmark:
             raise InputError("accuracy", accuracy, rule)
         if path.is_dir():
             path = path / BENCHMARK_TABLE
-        if not path.exists() and str(source) in PUBLISHED:
-            path = fetch(PUBLISHED[str(source)])
+        path = table_file(path)
         if not path.exists():
             raise InputError(
                 "benchmark",
                 str(source),
                 "must be a folder of `hytas benchmark make`, a CSV table, or one of "
-                f"{', '.join([*PUBLISHED, *VIT_TABLES])}",
+                f"{', '.join([*HYTAS_TABLES, *VIT_TABLES])}",
             )
         return cls(read_table(path, space=space))
 

@@ -17,7 +17,7 @@ from hytas.data.datasets import RemoteFile, fetch
 from hytas.errors import InputError
 from hytas.files import csv_text, parse_json, write_text
 from hytas.lab.analysis.size import Size
-from hytas.lab.analysis.tables import TARGET, RankingTable
+from hytas.lab.analysis.tables import TARGET, RankingTable, remote_file
 from hytas.spaces.checks import check_listed
 from hytas.spaces.costs import cost
 from hytas.spaces.genes import gene_names
@@ -45,11 +45,6 @@ _BENCH_SHA256 = {
     "autoformer_2": "05f5df6a41f338fb5f47eafebfc8758c75e451606856b278ccda1c60b26e7bca",
     "pit": "bdda89841d4105f99ab759e3243e7a2402929ba7a8430dac12a50256aa533bb2",
 }
-
-
-def remote_file(folder: str, name: str, checksum: str) -> RemoteFile:
-    """Return a file of a folder of the internet; `checksum` is its SHA-256."""
-    return RemoteFile(name, (f"{folder}/{name}",), f"sha256:{checksum}")
 
 
 VIT_TABLES: dict[str, RemoteFile] = {

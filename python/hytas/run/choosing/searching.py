@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.errors import InputError, one_line
+from hytas.plugins import brings
 from hytas.proxies import (
     Evaluator,
     ProxySpec,
@@ -42,7 +43,7 @@ from hytas.run.context import Run, RunContext
 from hytas.run.folder import read_json, write_json
 from hytas.run.pace import RACE_ENDS, SEARCH_ENDS
 from hytas.run.prepared import PreparedData
-from hytas.run.settings import EFFORTS
+from hytas.run.settings import EFFORTS, OWN_PROXY
 from hytas.run.supernets.stage import inherited_score
 from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
 from hytas.search.ranks import rank_in_kinds
@@ -116,6 +117,8 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
         seed=config.seed,
         inherited=inherited,
     )
+    if config.proxy == OWN_PROXY and brings("network", context.space.name):
+        report.notice(f"candidates of {context.space.name} are scored by {OWN_PROXY}")
     settings = SearchSettings(
         config.selection,
         config.population,
@@ -155,7 +158,8 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
         front, picture = run.folder.front, run.folder.front_picture
         write_front(front, picture, result.front, config.minimised)
         report.line(
-            f"Pareto front of {len(result.front)} architectures: {front.name}, {picture.name}"
+            f"Pareto front of {_counted(len(result.front), 'architecture')}: {front.name}, "
+            f"{picture.name}"
         )
 
 
@@ -184,14 +188,18 @@ def race_stage(run: Run) -> None:
                 pixels = sum(len(held_out) for _, held_out in task.all_folds[: last.folds])
                 facts = write_trained_front(path, task.front, store, last, pixels)
                 run.report.notice(
-                    f"trained Pareto front of {len(facts['networks'])} networks, hypervolume "
-                    f"{facts['hypervolume']:.3f}: {path.name}"
+                    f"trained Pareto front of {_counted(len(facts['networks']), 'network')}, "
+                    f"hypervolume {facts['hypervolume']:.3f}: {path.name}"
                 )
         else:
             best, *_ = ranked_evaluations(context, store)
             winner = Racer(best, next(iter(config.recipes)))
     write_json(run.folder.recipe, {"preset": winner.recipe})
     write_json(run.folder.architecture, winner.finalist.architecture)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _scoring_device(context: RunContext) -> str:

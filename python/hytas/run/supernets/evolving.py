@@ -119,7 +119,8 @@ def _same_settings(run: Run, rounds: int, settings: EvolutionSettings) -> None:
     if path.exists() and read_json(path) != wanted:
         raise InputError(path, rule="belongs to other thresholds", hint="choose another `out`")
     write_json(path, wanted)
-    run.report.line(f"at most {rounds} rounds of {settings.subnets} subnets")
+    most = "one round" if rounds == 1 else f"at most {rounds} rounds"
+    run.report.line(f"{most} of {settings.subnets} subnets")
 
 
 class _Estimate(NamedTuple):

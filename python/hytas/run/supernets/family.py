@@ -202,7 +202,7 @@ def _member(run: Run, supernet: Supernet, score: InheritedScore, alone: bool) ->
     run.report.line(f"subnet of {run.context.config.budget}")
     begin(run, [])
     do(run, "search", search, done=lambda _: is_done(run, "race"))
-    do(run, "race", race_stage, changes=[run.folder.evaluations])
+    do(run, "race", race_stage, changes=[run.folder.evaluations], shown="choice of the subnet")
     do(run, "final training", inherit)
     _delivered(run)
     do(run, "map", map_stage)

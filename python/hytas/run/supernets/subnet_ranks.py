@@ -112,8 +112,9 @@ def _rows(run: Run, supernet: Supernet, drawn: list[dict[str, Any]]) -> list[dic
             write_json(path, {"supernet": supernet.digest, "rows": kept})
         rows.append(measured)
         run.report.line(
-            f"subnet {number}/{len(drawn)}: {measured['params']:,.0f} parameters, test accuracy "
-            f"{measured['inherited_test']:.4f} inherited, {measured['alone_test']:.4f} alone"
+            f"subnet {number}/{len(drawn)}: {measured['params']:,.0f} parameters, inherited "
+            f"probability {measured['inherited']:.4f}, test accuracy alone "
+            f"{measured['alone_test']:.4f}"
         )
     return rows
 

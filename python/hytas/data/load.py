@@ -44,6 +44,7 @@ def load_scene(
     axes: str | None = None,
     label_column: str | None = None,
     group_column: str | None = None,
+    least_classes: int = 2,
 ) -> Scene:
     """Read a scene: one file with cube and labels, two files, or one by name.
 
@@ -73,13 +74,20 @@ def load_scene(
         label_column: the column, or the variable, with the labels of a table of spectra
             (`hytas.data.spectra`).
         group_column: the same with the groups that no split may divide.
+        least_classes: that must have pixels; 0 or 1 for a scene that is joined with others.
 
     Raises:
         InputError: the input is not a scene; the message is one line.
     """
     options = SceneOptions(
         LabelOptions.of(
-            labels_key, unlabelled, zero_is_a_class, class_field, labels_crs, class_names
+            labels_key,
+            unlabelled,
+            zero_is_a_class,
+            class_field,
+            labels_crs,
+            class_names,
+            least_classes,
         ),
         cube_key,
         axes,
@@ -192,7 +200,8 @@ def _scene_of(
     name: str,
     sources: tuple[str, ...],
 ) -> Scene:
-    _refuse_a_single_class(label_maps, sources[-1] if sources else name)
+    if options.labels.least_classes > 1:
+        _refuse_a_single_class(label_maps, sources[-1] if sources else name)
     pixels, maps = cube.whole(), label_maps.maps
     scene = scene_from_arrays(
         pixels,
@@ -210,6 +219,7 @@ def _scene_of(
         bad_bands=cube.facts.bad_bands,
         bands=options.bands,
         fwhm=cube.facts.fwhm,
+        least_classes=options.labels.least_classes,
     )
     scene = replace(scene, pixel_metres=cube.grid.pixel_metres)
     return scene if label_maps.polygons is None else scene.with_polygons(label_maps.polygons)

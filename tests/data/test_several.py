@@ -164,7 +164,7 @@ def test_tiles_of_one_file_of_labels(labels: str, tmp_path: Path) -> None:
 
     def raster(name: str, values: np.ndarray, left: int) -> None:
         facts = {"count": len(values), "height": 8, "width": values.shape[2], "crs": "EPSG:32632"}
-        place = rasterio.transform.from_origin(500000 + left, 0, 1, 1)
+        place = rasterio.Affine(1, 0, 500000 + left, 0, -1, 0)
         with rasterio.open(
             tmp_path / name, "w", dtype=values.dtype, transform=place, **facts
         ) as file:
@@ -191,7 +191,7 @@ def test_tiles_of_one_file_of_labels(labels: str, tmp_path: Path) -> None:
     assert len(make_split(scene, kind="random", patch_size=3).train) > 0
     with pytest.raises(InputError, match="which a does not have"):
         load_scenes(files[:1], files[1:2])
-    with pytest.raises(InputError, match="the cube in|no shape lies|none of its"):
+    with pytest.raises(InputError, match=r"no shape lies|none of its"):
         load_scenes(files[2:], files[:1])
 
 

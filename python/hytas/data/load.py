@@ -21,7 +21,7 @@ from hytas.data.labels.read import labels_of, of_rasters, refuse_options_of_shap
 from hytas.data.options import OF_SCENES, OF_TABLES, SceneOptions
 from hytas.data.read.table import Named, open_file
 from hytas.data.record import Contents
-from hytas.data.scene import Scene, numbered, scene_from_arrays
+from hytas.data.scene import Scene, numbered, scene_from_arrays, unmasked
 from hytas.data.spectra.load import load_spectra
 from hytas.data.synthetic import synthetic_scene
 from hytas.errors import InputError
@@ -54,7 +54,7 @@ def load_scene(
             order. "synthetic" is the embedded demonstration scene, and "indian_pines", "salinas",
             "houston2013", "pavia_u" and "ksc" are downloaded.
         labels: the file with the label map (or maps), if it is not `data`; two files, with the
-            training and the test map; or a `DataArray`.
+            training and the test map; an array (H, W); or a `DataArray`.
         cube_key: the cube's name in its file; not needed if there is one cube.
         labels_key: the map's name, or two names "training,test".
         data_dir: a folder with the files of a scene known by name, which is then not downloaded.
@@ -79,6 +79,13 @@ def load_scene(
     Raises:
         InputError: the input is not a scene; the message is one line.
     """
+    if isinstance(labels, np.ndarray):
+        from xarray import DataArray
+
+        if labels.ndim != 2:
+            shape = " x ".join(map(str, labels.shape))
+            raise InputError("labels", rule=f"an array of {shape} given: must have two axes (H, W)")
+        labels = DataArray(unmasked("labels", labels), dims=("y", "x"))
     options = SceneOptions(
         LabelOptions.of(
             labels_key,

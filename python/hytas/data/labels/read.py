@@ -60,8 +60,8 @@ def labels_of(
     if is_data_array(labels):
         values, own = map_of(labels)
         may_miss = not options.least_classes
-        own = own if is_placed(own) else None
-        placed = aligned("labels", values, own, grid, may_miss=may_miss)
+        place = own if is_placed(own) else None
+        placed = aligned("labels", values, place, grid, may_miss=may_miss)
         ids = [number for number in np.unique(placed.values).tolist() if number]
         names, notes = renamed(ids, {}, options.names)
         notes = notes if placed.note is None else (placed.note, *notes)

@@ -29,7 +29,7 @@ from hytas.machine import one_thread
 from hytas.metrics import accuracy_report, summarise
 from hytas.models import build_network
 from hytas.models.layers import probabilities
-from hytas.references import ReferenceSettings, Results, fit_method
+from hytas.references import ReferenceResults, ReferenceSettings, fit_method
 from hytas.run import RunConfig
 from hytas.run.folder import read_json
 from hytas.run.prepared import prepare_scene
@@ -219,7 +219,7 @@ def main(
         return searched(first, budget, out.with_suffix(f".{first.name.replace(' ', '-')}"))
 
     setting = {"per class": per_class, "steps": steps, "budget": budget, "light": light}
-    results = Results(out, setting)
+    results = ReferenceResults(out, setting)
     table: dict[str, list[dict[str, Any]]] = {}
     for seed in range(seeds):
         for name, work in fits(joined, winner, per_class, seed, steps):

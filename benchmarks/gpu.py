@@ -167,11 +167,11 @@ def scores(bench: Bench) -> None:
 def evolved(shape: Any, scorer: Any, population: int, generations: int) -> None:
     """Search by DSS."""
     from hytas import Feasible
-    from hytas.search import EvaluationStore, SearchSettings, search
+    from hytas.search import EvaluationStore, StrategySettings, search
     from hytas.spaces import open_space
 
     feasible = Feasible(*open_space("hytas-wide", "100K-params", offered=shape.variables()))
-    settings = SearchSettings(population=population, generations=generations)
+    settings = StrategySettings(population=population, generations=generations)
 
     def by_score(items: Sequence[Any]) -> list[float]:
         return [item.scores["dss"] for item in items]

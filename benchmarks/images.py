@@ -27,11 +27,11 @@ from torch import Tensor, nn
 
 from hytas._engine import Feasible
 from hytas.data.images.arrays import TEXTURES, textures
-from hytas.lab.benchmark.make import draw
+from hytas.lab.benchmark.make import draw_architectures
 from hytas.models import build_network
 from hytas.models.layers import Attention
 from hytas.proxies import Evaluator
-from hytas.proxies.initial import Pool, start_of
+from hytas.proxies.initial import DrawnPool, start_of
 from hytas.spaces import open_space
 from hytas.spaces.shape import ImageShape
 
@@ -67,7 +67,7 @@ def shape() -> ImageShape:
 def random_networks(count: int) -> list[dict[str, Any]]:
     """Draw distinct networks inside the band; fewer of them are a beginning of more."""
     space, budget = open_space(SPACE, BAND, offered=shape().variables())
-    found = draw(Feasible(space, budget), count, 0, "choices")
+    found = draw_architectures(Feasible(space, budget), count, 0, "choices")
     return [{"space": SPACE, **genes} for genes in found]
 
 
@@ -166,7 +166,7 @@ def beside_plain(count: int) -> None:
     tensors = torch.from_numpy(data[0]), torch.from_numpy(data[1])
     for proxy, formula in PLAIN.items():
         evaluator = Evaluator(proxy, shape(), batch=data)
-        pool = Pool(0, torch.device("cpu"), torch.float32)
+        pool = DrawnPool(0, torch.device("cpu"), torch.float32)
         ours, plain, apart = [], [], []
         for architecture in networks:
             began = time.process_time()

@@ -17,7 +17,7 @@ import numpy as np
 
 from hytas._engine import SearchSpace
 from hytas.data import Preprocessing, load_scene, make_split
-from hytas.deploy.bench import Setting, bench, repeat
+from hytas.deploy.bench import BenchSetting, bench, repeat
 from hytas.export import describe, export_formats
 from hytas.models import InputShape, SensorModel, build_network
 from networks import pixel_network
@@ -68,8 +68,8 @@ def matrix_rate(size: int = 1024) -> float:
 def measure(files: dict[str, Path], seconds: float) -> dict[str, dict[str, Any]]:
     """Every setting of interest, by a name of its own."""
 
-    def setting(name: str, batch: int, runtime: str = ONNX) -> Setting:
-        return Setting(str(files[name]), runtime, "cpu", 1, batch, seconds)
+    def setting(name: str, batch: int, runtime: str = ONNX) -> BenchSetting:
+        return BenchSetting(str(files[name]), runtime, "cpu", 1, batch, seconds)
 
     settings = {
         "torch, batch 1": setting("onnx", 1, TORCH),

@@ -17,7 +17,7 @@ import numpy as np
 
 from hytas._engine import Feasible, SearchSpace
 from hytas.data import Preprocessing, load_scene, make_split
-from hytas.deploy.bench import Setting, bench
+from hytas.deploy.bench import BenchSetting, bench
 from hytas.export import describe, export_formats
 from hytas.export.latency import predict
 from hytas.models import InputShape, SensorModel, build_network
@@ -78,7 +78,7 @@ def main() -> None:
             predicted.append(predict(table, card))
             conditions = (table["conditions"]["threads"], table["conditions"]["batch"])
             settings.append(
-                Setting(
+                BenchSetting(
                     str(files["onnx"]), "hytas.deploy.bench", "cpu", *conditions, options.seconds
                 )
             )

@@ -24,7 +24,7 @@ from scipy.stats import spearmanr
 from hytas.data import Split
 from hytas.machine import one_thread
 from hytas.race import RANKINGS, default_ranking, race_scores
-from hytas.race.results import Key, RungResult, rung_results
+from hytas.race.results import RungResult, TrialKey, rung_results
 from hytas.race.scores import validation_score
 from hytas.run.context import RunContext, prepare
 from hytas.run.folder import RunFolder
@@ -34,14 +34,14 @@ from hytas.train import logits_of, train
 MOST_TEST_PIXELS = 4000
 
 
-def races(folder: RunFolder) -> dict[Key, list[RungResult]]:
+def races(folder: RunFolder) -> dict[TrialKey, list[RungResult]]:
     """The first two rungs of each finalist; of those that ran in the second one, both."""
     with EvaluationStore(folder.evaluations, read_only=True) as store:
         results = [result for result in rung_results(store.trainings()) if not result.reason]
     rungs = sorted({result.steps for result in results})
     if len(rungs) < 2:
         raise click.UsageError(f"{folder.path}: its race has {len(rungs)} rungs; 2 are needed")
-    found: dict[Key, list[RungResult]] = {}
+    found: dict[TrialKey, list[RungResult]] = {}
     for result in results:
         if result.steps in rungs[:2]:
             found.setdefault(result.key, []).append(result)

@@ -198,3 +198,50 @@ def test_no_command_has_an_option_twice() -> None:
     for command in checked:
         names = [name for parameter in command.params for name in parameter.opts]
         assert sorted(names) == sorted(set(names)), command.name
+
+
+# Modules of a table define these names: the table calls each by its name.
+INTERFACES = {
+    *("TITLE", "listener", "main", "matches", "measure", "read", "refine", "show"),
+}
+
+
+def test_no_public_name_stands_for_two_things() -> None:
+    """A class, function or alias has one home, and so has a constant that others import.
+
+    The function of a command is no public name: click calls it.
+    """
+    homes: dict[str, set[Path]] = {}
+    constants: dict[str, set[Path]] = {}
+    taken: dict[str, set[str]] = {}
+    for path in modules():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for alias in node.names:
+                    taken.setdefault(alias.name, set()).add(node.module)
+        for node in tree.body:
+            match node:
+                case ast.FunctionDef() | ast.ClassDef():
+                    called = " ".join(ast.unparse(one) for one in node.decorator_list)
+                    if "command" not in called and "group" not in called:
+                        homes.setdefault(node.name, set()).add(path)
+                case (
+                    ast.Assign(targets=[ast.Name(id=name)])
+                    | ast.AnnAssign(target=ast.Name(id=name))
+                ):
+                    (constants if name.isupper() else homes).setdefault(name, set()).add(path)
+    for name, paths in constants.items():
+        found = {path for path in paths if _module(path) in taken.get(name, set())}
+        homes.setdefault(name, set()).update(found)
+    twice = [
+        f"{name}: {', '.join(sorted(map(_module, paths)))}"
+        for name, paths in homes.items()
+        if len(paths) > 1 and not name.startswith("_") and name not in INTERFACES
+    ]
+    assert not twice, "\n".join(twice)
+
+
+def _module(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")

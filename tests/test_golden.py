@@ -15,7 +15,7 @@ import torch
 
 from hytas.data import Split, synthetic_scene
 from hytas.deploy import DeployedModel, classify_scene
-from hytas.results import Results
+from hytas.results import RunResults
 from hytas.run import RunFolder
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
@@ -37,7 +37,7 @@ def test_a_run_is_read(release: Path) -> None:
     assert fingerprint == scene.fingerprint
     split = Split.load(release / "split.npz")
     assert 0 < len(split.train) < np.count_nonzero(scene.labels)
-    results = Results.of(json.loads((release / "metrics.json").read_text()))
+    results = RunResults.of(json.loads((release / "metrics.json").read_text()))
     assert 0 < results.test["OA"] <= 1
 
 

@@ -24,7 +24,7 @@ from hytas.estimator.arguments import checked
 from hytas.job import run_pipeline
 from hytas.proxies import Evaluator, with_workers
 from hytas.run import RunConfig, RunFolder, read_run
-from hytas.search import EvaluationStore, SearchSettings, search
+from hytas.search import EvaluationStore, StrategySettings, search
 from hytas.search.strategies import STRATEGIES
 from hytas.spaces import InputShape, open_space
 from hytas.workers import open_workers
@@ -58,7 +58,7 @@ def test_examples_are_short() -> None:
 
 
 def test_a_scene_of_a_plug_ins_format_is_read(tmp_path: Path) -> None:
-    plugins.load([str(written(tmp_path, READER))])
+    plugins.load_plugins([str(written(tmp_path, READER))])
     cube = np.arange(24, dtype="<f4").reshape(2, 3, 4)
     path = tmp_path / "field.scan"
     path.write_bytes(b"SCANNER 2 3 4\n400 500 600 700\n" + cube.tobytes())
@@ -105,7 +105,7 @@ def searched(
             feasible,
             scorer(),
             lambda items: [item.scores["logit-spread"] for item in items],
-            SearchSettings("annealer", population=2, generations=generations, chunk=1),
+            StrategySettings("annealer", population=2, generations=generations, chunk=1),
             store,
             notify=notes.append,
             until=until,
@@ -114,7 +114,7 @@ def searched(
 
 
 def test_a_strategy_gets_only_new_candidates_that_fit(tmp_path: Path) -> None:
-    plugins.load([str(written(tmp_path, NETWORK, SCORES, ANNEALER))])
+    plugins.load_plugins([str(written(tmp_path, NETWORK, SCORES, ANNEALER))])
     feasible, notes = fits("1500-params"), []
     found = searched(tmp_path / "a.sqlite", feasible, notes, generations=50)
     widths = [one["hidden"] for one, _ in found]
@@ -124,12 +124,12 @@ def test_a_strategy_gets_only_new_candidates_that_fit(tmp_path: Path) -> None:
 
 
 def test_a_search_whose_time_ends_within_the_first_round_has_a_winner(tmp_path: Path) -> None:
-    plugins.load([str(written(tmp_path, NETWORK, SCORES, ANNEALER))])
+    plugins.load_plugins([str(written(tmp_path, NETWORK, SCORES, ANNEALER))])
     assert len(searched(tmp_path / "a.sqlite", fits("4K-params"), [], until=lambda: True)) == 1
 
 
 def test_an_interrupted_strategy_goes_on_as_if_it_was_not(tmp_path: Path) -> None:
-    plugins.load([str(written(tmp_path, NETWORK, SCORES, ANNEALER))])
+    plugins.load_plugins([str(written(tmp_path, NETWORK, SCORES, ANNEALER))])
     feasible = fits("4K-params")
     whole = searched(tmp_path / "whole.sqlite", feasible, [], generations=3)
     searched(tmp_path / "parts.sqlite", feasible, [], generations=1)
@@ -137,7 +137,7 @@ def test_an_interrupted_strategy_goes_on_as_if_it_was_not(tmp_path: Path) -> Non
 
 
 def test_a_strategy_that_does_not_repeat_itself_is_refused(tmp_path: Path) -> None:
-    plugins.load([str(written(tmp_path, NETWORK, SCORES, ANNEALER))])
+    plugins.load_plugins([str(written(tmp_path, NETWORK, SCORES, ANNEALER))])
     feasible = fits("4K-params")
     searched(tmp_path / "a.sqlite", feasible, [], generations=2)
 
@@ -162,21 +162,21 @@ def test_a_strategy_that_does_not_repeat_itself_is_refused(tmp_path: Path) -> No
     ],
 )
 def test_what_is_no_architecture_is_refused(asked: list, rule: str, tmp_path: Path) -> None:
-    plugins.load([str(written(tmp_path, NETWORK, SCORES, ANNEALER))])
+    plugins.load_plugins([str(written(tmp_path, NETWORK, SCORES, ANNEALER))])
     STRATEGIES["annealer"].ask = lambda self, count: asked
     with refuses("strategy", "annealer", rule):
         searched(tmp_path / "a.sqlite", fits("4K-params"), [])
 
 
 def test_lists_of_layers_follow_the_depth(tmp_path: Path) -> None:
-    plugins.load([str(written(tmp_path, ANNEALER))])
+    plugins.load_plugins([str(written(tmp_path, ANNEALER))])
     space, _ = open_space("hytas", "1M-params", offered=SHAPE.variables())
     with EvaluationStore(tmp_path / "a.sqlite") as store:
         search(
             Feasible(space, Budget.parse("1M-params")),
             Evaluator("params", SHAPE),
             lambda items: [item.scores["params"] for item in items],
-            SearchSettings("annealer", population=4, generations=10),
+            StrategySettings("annealer", population=4, generations=10),
             store,
         )
         found = [item.architecture for item in store.evaluations()]
@@ -197,7 +197,7 @@ def test_workers_need_no_file(workers: str, package: str, tmp_path: Path, monkey
     pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     path = written(tmp_path, NETWORK, SCORES)
-    plugins.load([str(path)])
+    plugins.load_plugins([str(path)])
     path.unlink()
     architectures = [{"space": "my-mlp", "hidden": width} for width in (8, 16, 24)]
     expected = scorer().score(architectures)
@@ -208,12 +208,12 @@ def test_workers_need_no_file(workers: str, package: str, tmp_path: Path, monkey
 
 
 def test_a_new_version_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
-    first = plugins.load([str(written(tmp_path, NETWORK))])
-    second = plugins.load([str(written(tmp_path, NETWORK.replace("8, 16, 24", "8, 24")))])
+    first = plugins.load_plugins([str(written(tmp_path, NETWORK))])
+    second = plugins.load_plugins([str(written(tmp_path, NETWORK.replace("8, 16, 24", "8, 24")))])
     assert first != second
     assert open_space("my-mlp", offered=SHAPE.variables())[0].size() == 7
     with refuses("plugins", str(tmp_path / "mine.py"), "has changed since the run began"):
-        plugins.load([first[0].replace(first[0][-8:], "00000000")])
+        plugins.load_plugins([first[0].replace(first[0][-8:], "00000000")])
 
 
 @pytest.mark.parametrize(
@@ -239,16 +239,16 @@ def test_bad_plug_ins_are_refused(text: str, argument: str, rule: str, tmp_path:
     import hytas.models  # noqa: F401
 
     with refuses(argument, rule=rule):
-        plugins.load([str(written(tmp_path, text))])
+        plugins.load_plugins([str(written(tmp_path, text))])
 
 
 def test_a_table_that_is_made_later_refuses_built_in_names(tmp_path: Path) -> None:
     text = "from hytas import plugins\n@plugins.strategy('later')\nclass A:\n    'Text.'\n"
     text += "    def ask(self, count): ...\n    def tell(self, evaluations): ...\n"
-    plugins.load([str(written(tmp_path, text))])
+    plugins.load_plugins([str(written(tmp_path, text))])
     with refuses("strategy", "later", "is built in"):
         plugins.fill("strategy", {"later": object})
-    plugins.load([str(written(tmp_path, text.replace("later", "last"), name="last.py"))])
+    plugins.load_plugins([str(written(tmp_path, text.replace("later", "last"), name="last.py"))])
     assert "last" in STRATEGIES
 
 
@@ -259,7 +259,7 @@ def test_what_is_no_list_of_plug_ins_is_refused(named: object) -> None:
 
 
 def test_a_configuration_names_the_plug_ins_that_it_uses(tmp_path: Path) -> None:
-    (named,) = plugins.load([str(written(tmp_path, SCORES))])
+    (named,) = plugins.load_plugins([str(written(tmp_path, SCORES))])
     assert RunConfig(proxy="logit-spread").plugins == [named]
     assert RunConfig(ranking="worse-of-two").plugins == [named]
     assert RunConfig().plugins == []
@@ -268,7 +268,7 @@ def test_a_configuration_names_the_plug_ins_that_it_uses(tmp_path: Path) -> None
 def test_a_ranking_that_fails_is_refused_before_any_work(tmp_path: Path) -> None:
     text = SCORES.replace('figures["accuracy"]', 'figures["acuracy"]')
     with refuses("ranking", "worse-of-two", "KeyError: 'acuracy'"):
-        plugins.load([str(written(tmp_path, text))])
+        plugins.load_plugins([str(written(tmp_path, text))])
         RunConfig(ranking="worse-of-two")
 
 
@@ -282,21 +282,21 @@ def test_an_estimator_takes_plug_ins(tmp_path: Path) -> None:
 
 def test_a_plug_in_may_lie_in_a_folder_with_any_name(tmp_path: Path) -> None:
     (tmp_path / "a#b").mkdir()
-    named = plugins.load([str(written(tmp_path / "a#b", SCORES))])
-    assert plugins.load(named) == named
+    named = plugins.load_plugins([str(written(tmp_path / "a#b", SCORES))])
+    assert plugins.load_plugins(named) == named
 
 
 def test_a_missing_plug_in_is_refused(tmp_path: Path) -> None:
     with refuses("plugins", tmp_path / "gone.py", "no such file"):
-        plugins.load([str(tmp_path / "gone.py")])
+        plugins.load_plugins([str(tmp_path / "gone.py")])
     with refuses("plugins", "gone", "no installed plug-in"):
-        plugins.load(["gone"])
+        plugins.load_plugins(["gone"])
 
 
 def test_two_plug_ins_with_one_name_are_refused(tmp_path: Path) -> None:
-    plugins.load([str(written(tmp_path, SCORES))])
+    plugins.load_plugins([str(written(tmp_path, SCORES))])
     with refuses("plugins", rule="which .*mine.py brings, too"):
-        plugins.load([str(written(tmp_path, SCORES, "", name="other.py"))])
+        plugins.load_plugins([str(written(tmp_path, SCORES, "", name="other.py"))])
 
 
 def test_an_installed_plug_in_is_named_by_its_entry_point(tmp_path: Path, monkeypatch) -> None:
@@ -377,7 +377,7 @@ def test_a_run_takes_plug_ins_of_one_file_name_wherever_they_lie(tmp_path: Path)
     path, scene = written(tmp_path, NETWORK, SCORES), synthetic_scene()
     other, moved = (written(tmp_path / name, ANNEALER) for name in ("other", "moved"))
     for files in ((path, other), (path, moved)):
-        plugins.load([str(file) for file in files])
+        plugins.load_plugins([str(file) for file in files])
         config = replace(config_of(files[0]), plugins=[str(file) for file in files])
         with RunFolder(tmp_path / "run") as folder:
             folder.claim(config, scene)

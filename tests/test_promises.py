@@ -18,7 +18,7 @@ import hytas
 from hytas.data import Grid, Split, labels_on_grid, open_cube, open_file
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError
-from hytas.report import Pixels
+from hytas.report import ReportPixels
 from hytas.run import RunFolder
 from hytas.run.folder import read_json
 from hytas.run.weights import load_weights
@@ -60,7 +60,7 @@ def written(path: Path, payload: Payload) -> Path:
         ("scene.npz", lambda path: labels_on_grid(path, Grid(None, None, 1, 1))),
         ("scene.mat", open_file),
         ("split.npz", Split.load),
-        ("pixels.npz", Pixels.load),
+        ("pixels.npz", ReportPixels.load),
         ("weights.safetensors", load_weights),
         ("KEY.safetensors", read_tensors),
         ("model.onnx", DeployedModel.load),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hytas.errors import InputError
-from hytas.results import RESULTS, Calibration, Results
+from hytas.results import RESULTS, Calibration, RunResults
 
 REPORT = {"OA": 0.9, "AA": 0.8, "kappa": 0.7, "ECE": 0.1, "pixels": 40}
 
@@ -24,7 +24,7 @@ def metrics(**changed: Any) -> dict[str, Any]:
 
 
 def test_every_decision_is_one_line() -> None:
-    smoothing, calibration = Results.of(metrics()).decisions()
+    smoothing, calibration = RunResults.of(metrics()).decisions()
     assert (
         smoothing == "maps are smoothed: OA on 60 validation pixels 0.5000 raw and 0.7500 smoothed"
     )
@@ -53,23 +53,23 @@ def test_the_winner_leads_the_comparison() -> None:
         "verdict": "v",
     }
     found = {"reason": "", "validation": validation, "methods": {"svm": method}}
-    comparison = Results.of(metrics(references=found)).comparison
+    comparison = RunResults.of(metrics(references=found)).comparison
     assert comparison is not None
     assert [(row.name, row.held_out) for row in comparison.rows] == [("winner", 0.5), ("svm", 0.75)]
     assert [row.held_out_smoothed for row in comparison.rows] == [0.625, None]  # in the report
     assert comparison.below == ["SVM"]
     refused = {"reason": "of one class only", "validation": None, "methods": {}}
-    comparison = Results.of(metrics(references=refused)).comparison
+    comparison = RunResults.of(metrics(references=refused)).comparison
     assert comparison is not None
     assert (comparison.reason, comparison.rows) == ("of one class only", ())
 
 
 def test_a_run_without_reference_methods_has_no_comparison() -> None:
-    assert Results.of(metrics()).comparison is None
+    assert RunResults.of(metrics()).comparison is None
 
 
 def test_the_json_form_repeats_what_metrics_say() -> None:
-    found = Results.of(metrics()).to_dict()
+    found = RunResults.of(metrics()).to_dict()
     assert tuple(found) == RESULTS
     assert (found["test"], found["seeds"]) == (REPORT, None)
 
@@ -77,4 +77,4 @@ def test_the_json_form_repeats_what_metrics_say() -> None:
 @pytest.mark.parametrize("broken", [{}, {"test": {}}, metrics(smoothing={"colour": 1})])
 def test_what_are_no_results_is_refused(broken: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="not the metrics of a run"):
-        Results.of(broken)
+        RunResults.of(broken)

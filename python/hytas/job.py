@@ -21,7 +21,7 @@ from hytas.run.delivering.reporting import report_stage
 from hytas.run.final.seeds import seeds_of
 from hytas.run.final.stage import are_done, folds_stage, train_stage
 from hytas.run.folder import read_json, write_json
-from hytas.run.outcome import Outcome, check_architecture, describe_architecture, outcome_of
+from hytas.run.outcome import Outcome, check_given, describe_architecture, outcome_of
 from hytas.run.prepared import PreparedScene
 from hytas.run.progress import SILENT, Report
 from hytas.run.stages import begin, check_trained, do, is_done
@@ -69,7 +69,7 @@ def run_pipeline(
         load_server(workers)
         choose(run, tests=trains and references)
         architecture = read_json(run.folder.architecture)
-        check_architecture(run.context, architecture, str(run.folder.architecture))
+        check_given(run.context, architecture, str(run.folder.architecture))
         report.line(f"winner: {describe_architecture(architecture)}, {run.recipe[0]} recipe")
         if trains:
             finish(run, references=references)
@@ -101,7 +101,7 @@ def train_architecture(
     chosen = dict(architecture)
 
     def check(context: RunContext) -> None:
-        check_architecture(context, chosen)
+        check_given(context, chosen)
 
     with open_run(out, config, scene, device, report, check, command) as run:
         folder = run.folder
@@ -187,12 +187,12 @@ def choose(run: Run, *, tests: bool = False) -> None:
 def finish(run: Run, *, references: bool = True) -> None:
     """Train the architecture of a run, export and compare the model, and report on all of it."""
     EvaluationStore(run.folder.evaluations).close()  # fails before the training if it is none
-    train(run)
+    train_winner(run)
     if references:
         do(run, "reference methods", references_stage)
     deliver(run)
     for inner in seeds_of(run):
-        train(inner)
+        train_winner(inner)
         do(inner, "export", export_stage)
         do(inner, "figures", write_metrics)
         inner.folder.record_all()
@@ -205,7 +205,7 @@ def finish(run: Run, *, references: bool = True) -> None:
     run.store.keep_weights()
 
 
-def train(run: Run) -> None:
+def train_winner(run: Run) -> None:
     """Train on folds, decide by what is held out from them, and train the model that ships."""
     shorten_training(run)
     do(run, "training on folds", folds_stage, done=are_done)

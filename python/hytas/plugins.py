@@ -28,8 +28,8 @@ MOST_BYTES = 2**20
 """Of a plug-in's file."""
 _PASSES = ("network", "none", "data", "ones")
 T = TypeVar("T")
-Made = Callable[[T], T]
-Entry = tuple[str, str]
+_Made = Callable[[T], T]
+_Entry = tuple[str, str]
 """Kind and name of something that a plug-in brings."""
 
 
@@ -47,7 +47,7 @@ class Plugin:
     name: str
     digest: str
     source: str
-    entries: dict[Entry, Any] = field(default_factory=dict)
+    entries: dict[_Entry, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.name}#{self.digest}"
@@ -63,7 +63,7 @@ class _Table:
 _TABLES: dict[str, _Table] = {}
 _LOADED: dict[str, Plugin] = {}
 """Name with digest -> plug-in; a module is executed once."""
-_ACTIVE: dict[Entry, tuple[Plugin | None, Any]] = {}
+_ACTIVE: dict[_Entry, tuple[Plugin | None, Any]] = {}
 _SHIPPED = ["hytas.missions"]
 """Plug-ins of hytas itself that are not yet imported."""
 _EXECUTED: list[Plugin] = []
@@ -105,7 +105,7 @@ def _refuse_built_in(table: _Table, kind: str, name: str) -> None:
 
 def network(
     name: str, *, space: str | None = None, data: str | None = None
-) -> Made[Callable[..., Any]]:
+) -> _Made[Callable[..., Any]]:
     """Register the networks of a search space: a function of architecture, shape and drop.
 
     The network that it returns derives from `hytas.models.Network`.
@@ -131,7 +131,7 @@ def network(
     return register
 
 
-def proxy(name: str, pass_name: str = "data", **facts: Any) -> Made[Callable[..., Any]]:
+def proxy(name: str, pass_name: str = "data", **facts: Any) -> _Made[Callable[..., Any]]:
     """Register a proxy: a function of what its pass shows; larger scores are better.
 
     Args:
@@ -145,12 +145,12 @@ def proxy(name: str, pass_name: str = "data", **facts: Any) -> Made[Callable[...
     return _decorator("proxy", name, lambda made: (made, {"pass_name": pass_name, **facts}))
 
 
-def ranking(name: str) -> Made[Callable[..., Any]]:
+def ranking(name: str) -> _Made[Callable[..., Any]]:
     """Register a ranking of finalists: figures of a finalist -> a number; larger is better."""
     return _decorator("ranking", name)
 
 
-def strategy(name: str) -> Made[type[Any]]:
+def strategy(name: str) -> _Made[type[Any]]:
     """Register a search strategy: a class with `ask` and `tell` (`hytas.search.strategies`)."""
 
     def checked(made: type[Any]) -> type[Any]:
@@ -162,7 +162,7 @@ def strategy(name: str) -> Made[type[Any]]:
     return _decorator("strategy", name, checked)
 
 
-def reader(name: str, matches: Callable[[bytes, Path], bool]) -> Made[Callable[..., Any]]:
+def reader(name: str, matches: Callable[[bytes, Path], bool]) -> _Made[Callable[..., Any]]:
     """Register the reader of a format: a function from a path to `hytas.data.record.Contents`.
 
     Args:
@@ -198,7 +198,7 @@ def load_shipped() -> None:
         import_module(_SHIPPED.pop())
 
 
-def _decorator(kind: str, name: str, entry: Callable[[T], Any] = lambda made: made) -> Made[T]:
+def _decorator(kind: str, name: str, entry: Callable[[T], Any] = lambda made: made) -> _Made[T]:
     def register(made: T) -> T:
         if not inspect.getdoc(made):
             raise InputError(kind, name, "needs a docstring, whose first line says what it does")
@@ -220,7 +220,7 @@ def _register(kind: str, name: str, entry: Any) -> None:
         _activate(None, {(kind, name): entry})
 
 
-def _activate(plugin: Plugin | None, entries: Mapping[Entry, Any]) -> None:
+def _activate(plugin: Plugin | None, entries: Mapping[_Entry, Any]) -> None:
     """Put entries into the tables."""
     for kind, name in entries:
         owner, _ = _ACTIVE.get((kind, name), (None, None))
@@ -244,7 +244,7 @@ def unload(name: str) -> None:
             _TABLES[kind].values.pop(entry, None)
 
 
-def load(named: Sequence[str]) -> tuple[str, ...]:
+def load_plugins(named: Sequence[str]) -> tuple[str, ...]:
     """Load plug-ins that the user names, and return their names with digests: `path#digest`.
 
     Args:
@@ -435,7 +435,7 @@ def carried(work: Callable[..., T]) -> Callable[..., T]:
     return Carried(work, tuple((one.name, one.digest, one.source) for one in active))
 
 
-def with_owners(named: Sequence[str], used: Iterable[Entry]) -> list[str]:
+def with_owners(named: Sequence[str], used: Iterable[_Entry]) -> list[str]:
     """Return the names of loaded plug-ins, and of those that bring something that is used."""
     names = {name_and_digest(one)[1]: one for one in named}
     for owner, _ in (_ACTIVE[entry] for entry in used if entry in _ACTIVE):

@@ -1,7 +1,7 @@
 """The results of a run in one view, which the console, the page and the JSON form show.
 
-A run writes them as `metrics.json`. Whoever shows them reads a `Results`, so that no reader looks
-for keys of its own.
+A run writes them as `metrics.json`. Whoever shows them reads a `RunResults`, so that no reader
+looks for keys of its own.
 """
 
 import math
@@ -282,7 +282,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, eq=False)
-class Results:
+class RunResults:
     """What a finished run reached; every figure that its readers show.
 
     Attributes:

@@ -16,7 +16,7 @@ Listed = str | Sequence[str] | None
 """One text, several, or none."""
 SCALE_BY = ("training", "scene")
 """What scales a scene: statistics of the training pixels, or first of all its own."""
-MOST = 10**9
+LARGEST_COUNT = 10**9
 """Largest number of anything that is counted; a larger number is a typing error."""
 Rule = Callable[[str, Any], Any]
 """(name, value) -> the value in its plain form; raises `InputError`."""
@@ -53,15 +53,17 @@ def that(fits: Callable[[Any], bool], rule: str) -> Rule:
     return check
 
 
-def counted(name: str, value: int) -> int:
-    """Check a number of things: 1 to `MOST`."""
-    if not 1 <= value <= MOST:
-        raise InputError(name, value, f"must be {'1 or more' if value < 1 else f'at most {MOST}'}")
+def checked_count(name: str, value: int) -> int:
+    """Check a number of things: 1 to `LARGEST_COUNT`."""
+    if not 1 <= value <= LARGEST_COUNT:
+        raise InputError(
+            name, value, f"must be {'1 or more' if value < 1 else f'at most {LARGEST_COUNT}'}"
+        )
     return value
 
 
 @dataclass(frozen=True)
-class Facts:
+class FieldFacts:
     """What the metadata of a field say.
 
     Attributes:
@@ -99,7 +101,7 @@ def setting(default: Any, text: str, panel: str = "", **facts: Any) -> Any:
         text: its help.
         facts: the other attributes of `Facts`.
     """
-    return field(default=default, metadata={"setting": Facts(text, panel, **facts)})
+    return field(default=default, metadata={"setting": FieldFacts(text, panel, **facts)})
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ class Setting:
     """
 
     name: str
-    facts: Facts
+    facts: FieldFacts
     default: Any
     kinds: tuple[type, ...]
     optional: bool
@@ -169,7 +171,7 @@ def settings_of(owner: Any) -> Mapping[str, Setting]:
     return _OF_CLASS[owner]
 
 
-def _declared(name: str, facts: Facts, default: Any, hint: Any) -> Setting:
+def _declared(name: str, facts: FieldFacts, default: Any, hint: Any) -> Setting:
     parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
     many = any(get_origin(part) is Sequence for part in parts)
     kinds = [get_args(part)[0] if get_origin(part) is Sequence else part for part in parts]
@@ -195,14 +197,14 @@ def check_settings(owner: Any, within: str | None = None) -> None:
             raise InputError(within, value, error.rule, error.hint) from None
 
 
-def listed(value: Listed) -> tuple[str, ...]:
+def as_tuple(value: Listed) -> tuple[str, ...]:
     """Return one text, several or none as a tuple."""
     return () if value is None else (value,) if isinstance(value, str) else tuple(value)
 
 
 def plain_if_one(value: Listed) -> str | tuple[str, ...] | None:
     """Return several texts as a tuple, one as it is, and None for none."""
-    texts = listed(value)
+    texts = as_tuple(value)
     return texts if len(texts) > 1 else (texts[0] if texts else None)
 
 

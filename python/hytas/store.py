@@ -7,7 +7,7 @@ or of other inputs is one case: the fit is done.
 
 import threading
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -22,10 +22,8 @@ from hytas.files import atomic_write, move
 from hytas.tensors import read_facts
 from hytas.train.fit import Fit, FitFiles, FitSource, Fitted, is_sound, run_fit, weights_in
 from hytas.train.loop import CHECKPOINT_SECONDS, Watch
+from hytas.types import Progress
 from hytas.workers import Shared, Workers
-
-PixelProgress = Callable[[int, int], None]
-"""Receives the pixels that fits have trained on, once for each epoch, and those of all of it."""
 
 
 class Store:
@@ -85,7 +83,7 @@ class Store:
         sent: FitSource | None = None,
         weights: bool = False,
         watch: Watch = Watch(),  # noqa: B008
-        progress: PixelProgress | None = None,
+        progress: Progress | None = None,
     ) -> Iterator[tuple[int, Fitted]]:
         """Do the fits that are to be done; yield the place and the result of each as they end.
 
@@ -178,7 +176,7 @@ class Store:
         return done, total
 
     @contextmanager
-    def _reported(self, fits: Sequence[Fit], progress: PixelProgress | None) -> Iterator[None]:
+    def _reported(self, fits: Sequence[Fit], progress: Progress | None) -> Iterator[None]:
         if progress is None:
             yield
             return

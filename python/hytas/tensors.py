@@ -10,7 +10,7 @@ from typing import Any
 from hytas.errors import InputError, one_line
 from hytas.files import atomic_write, parse_json
 
-CHECKSUM = "sha256"
+TENSOR_CHECKSUM = "sha256"
 _ENTRY = "hytas"
 _EMPTY = "0" * 64
 # The facts are JSON inside the header's JSON, so their quotes are escaped.
@@ -27,7 +27,7 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Any], facts: Mapping[s
 
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     # A single entry, because the order of several entries differs between processes.
-    metadata = {_ENTRY: json.dumps({**facts, CHECKSUM: _EMPTY})}
+    metadata = {_ENTRY: json.dumps({**facts, TENSOR_CHECKSUM: _EMPTY})}
     with atomic_write(path) as temporary:
         try:
             save_file(contiguous, temporary, metadata=metadata)

@@ -14,7 +14,7 @@ from hytas.lab.analysis.factors import Factors
 from hytas.lab.analysis.importance import at_equal_size, dependence, fitted, importances
 from hytas.lab.analysis.ranking import BANDS
 from hytas.lab.analysis.sections import SECTIONS, measure_section, show_section
-from hytas.lab.analysis.sections.correlations import bands_of, holds_zero
+from hytas.lab.analysis.sections.correlations import holds_zero, size_bands
 from hytas.lab.analysis.settings import AnalysisSettings
 from hytas.report import render_sections
 from refusals import refuses
@@ -252,6 +252,6 @@ def test_a_small_budget_has_bands_of_its_own(tmp_path: Path) -> None:
     table = random_table(tmp_path, networks=90)
     assert table.size is not None
     small = replace(table, size=replace(table.size, params=table.size.params / 1000))
-    bands = bands_of(small)
+    bands = size_bands(small)
     assert [int(mask.sum()) for mask in bands.values()] == [90, 30, 30, 30]
-    assert set(bands_of(table)) == {"all", *BANDS}
+    assert set(size_bands(table)) == {"all", *BANDS}

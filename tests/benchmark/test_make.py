@@ -16,7 +16,7 @@ from small_benchmark import PROXIES, config, make, small_scene
 from hytas._engine import Budget, Feasible, SearchSpace
 from hytas.data.images.arrays import textures
 from hytas.errors import InputError
-from hytas.lab.benchmark.make import draw
+from hytas.lab.benchmark.make import draw_architectures
 from hytas.search import EvaluationStore
 from hytas.train import Recipe
 
@@ -106,7 +106,10 @@ def test_a_class_without_test_pixels_counts_in_no_mean(tmp_path: Path) -> None:
 
 def test_draws_are_distinct_and_a_beginning_of_more() -> None:
     feasible = Feasible(SearchSpace.builtin("hytas-wide", {}), Budget.parse("30K-params"))
-    few, many = draw(feasible, 20, 3, "choices"), draw(feasible, 60, 3, "choices")
+    few, many = (
+        draw_architectures(feasible, 20, 3, "choices"),
+        draw_architectures(feasible, 60, 3, "choices"),
+    )
     assert many[:20] == few
     assert len({json.dumps(item, sort_keys=True) for item in many}) == 60
     assert feasible.contains(feasible.space.pack(many)).all()
@@ -117,7 +120,7 @@ def test_more_networks_than_there_are_is_refused() -> None:
     smallest = min(space.costs(Feasible(space, Budget.parse("5K-params")).sample(50, 0), "params"))
     feasible = Feasible(space, Budget.parse(f"{smallest}..{smallest}-params"))
     with pytest.raises(InputError, match=r"has no more than about \d+ architectures"):
-        draw(feasible, 10**4, 0, "architectures")
+        draw_architectures(feasible, 10**4, 0, "architectures")
 
 
 KILLED = """

@@ -1,16 +1,13 @@
 """Cubes and maps of xarray: dimensions by name, places, and facts of bands."""
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hytas.data import load_scene
-from hytas.data.data_array import cube_of, grid_of, is_data_array, map_of
+from hytas.data.data_array import array_grid, cube_of, is_data_array, map_of
 from hytas.errors import InputError
-from refusals import refuses
 
 xarray = pytest.importorskip("xarray")
 
@@ -64,7 +61,7 @@ def test_the_place_is_that_of_the_coordinates_also_after_a_cut() -> None:
     result = part.of_pixels(np.ones((2, 3), np.uint8), "classes", {"_FillValue": 0})
     assert result.dims == ("y", "x")
     assert result.x.values.tolist() == [530, 560, 590]
-    assert grid_of(result, "y", "x") == part.grid
+    assert array_grid(result, "y", "x") == part.grid
     assert result.spatial_ref.attrs["GeoTransform"] == "515.0 30.0 0.0 855.0 0.0 -30.0"
     assert "wavelength" not in result.coords
 
@@ -75,7 +72,7 @@ def test_a_rotated_array_keeps_its_transform() -> None:
     cube = cube_of(array)
     assert cube.grid.transform == (3, 1, 10, 1, -3, 20)
     result = cube.of_pixels(np.ones((4, 5)), "classes", {})
-    assert grid_of(result, "y", "x").transform == (3, 1, 10, 1, -3, 20)
+    assert array_grid(result, "y", "x").transform == (3, 1, 10, 1, -3, 20)
 
 
 def test_uneven_coordinates_are_no_place() -> None:
@@ -116,16 +113,3 @@ def test_wavelengths_may_be_descriptions_of_the_bands() -> None:
 def test_an_array_of_numpy_needs_no_xarray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "xarray")
     assert not is_data_array(np.zeros((2, 2, 2)))
-
-
-def test_labels_may_be_an_array(tmp_path: Path) -> None:
-    values = np.random.default_rng(0).random((4, 5, 3))
-    labels = np.arange(20).reshape(4, 5) % 3
-    np.save(tmp_path / "cube.npy", values)
-    turned = xarray.DataArray(values.transpose(2, 0, 1), dims=("band", "y", "x"))
-    for data in (tmp_path / "cube.npy", turned, made()):
-        scene = load_scene(data, labels)
-        np.testing.assert_array_equal(scene.labels, labels)
-        for wrong in (labels.ravel(), labels[:3], labels.astype(str), labels - 1, labels + 0.5):
-            with refuses("labels"):
-                load_scene(data, wrong)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import subprocess
 import threading
 import zipfile
 from dataclasses import replace
@@ -15,7 +16,7 @@ from scipy.io import savemat
 
 from commands import Run
 from hytas.data import load_scene, make_split
-from hytas.data.datasets import PUBLISHED, SCENES, RemoteFile, fetch, locate
+from hytas.data.datasets import PUBLISHED_SCENES, SCENES, RemoteFile, digest, fetch, locate
 from hytas.errors import InputError
 
 pytest.importorskip("pooch")
@@ -72,7 +73,7 @@ def served_scenes(server, monkeypatch):
             with zipfile.ZipFile(folder / "all.zip", "w") as archive:
                 for file in entry.files:
                     archive.write(folder / file.name, file.member)
-            result = f"sha256:{hashlib.sha256((folder / 'all.zip').read_bytes()).hexdigest()}"
+            result = digest(folder / "all.zip", "sha256")
             files = [replace(f, urls=(f"{url}/all.zip",), checksum=result) for f in files]
         scenes[name] = replace(entry, files=tuple(files))
     for name, entry in scenes.items():
@@ -129,7 +130,7 @@ def test_another_scene_under_the_name_of_one(tmp_path):
 
 def test_a_scene_by_name_is_split_as_published(tmp_path):
     """Table 3 in the order of a single label map: small classes train on more than their half."""
-    totals = next(counts for counts in PUBLISHED if sum(counts) == 10249)
+    totals = next(counts for counts in PUBLISHED_SCENES if sum(counts) == 10249)
     labels = np.zeros(145 * 145, np.uint8)
     labels[: sum(totals)] = np.repeat(np.arange(1, 17), totals)
     cube = np.random.default_rng(0).integers(0, 999, (145, 145, 3)).astype(np.uint16)
@@ -152,32 +153,42 @@ def test_a_scene_by_name_is_split_as_published(tmp_path):
     ]
 
 
-def test_a_file_of_the_cache_is_checked(server):
-    folder, url, requests = server
-    content = b"content"
-    (folder / "a.mat").write_bytes(content)
-    blob = f"blob {len(content)}\0".encode() + content
-    for checksum in (
-        f"sha256:{hashlib.sha256(content).hexdigest()}",
-        f"git:{hashlib.sha1(blob).hexdigest()}",
-        None,
-    ):
-        file = RemoteFile("a.mat", (f"{url}/a.mat",), checksum)
-        path = fetch(file)
-        asked = len(requests)
-        assert fetch(file).read_bytes() == content
-        assert len(requests) == asked
-        path.write_bytes(b"damaged")
-        kept = b"damaged" if checksum is None else content
-        assert fetch(file).read_bytes() == kept, "a damaged file is downloaded again"
-        path.unlink()
-    (folder / "bad").mkdir()
-    (folder / "bad" / "a.mat").write_bytes(b"another file")
-    for checksum in ("sha256:00", "git:00"):
-        urls = f"{url}/bad/a.mat", f"{url}/a.mat"
-        with pytest.raises(InputError, match=r"could not be downloaded(.*(expected|must be).*){2}"):
-            fetch(RemoteFile("a.mat", urls, checksum))
-        assert not path.exists(), "a download that does not match is not kept"
+def test_a_checksum_is_noted_and_held_to(server):
+    folder, url, _ = server
+    (folder / "a.mat").write_bytes(b"first")
+    file = RemoteFile("a.mat", (f"{url}/a.mat",), None)
+    path = fetch(file)
+    noted = json.loads((path.parent / "checksums.json").read_text())
+    assert noted == {"a.mat": f"sha256:{hashlib.sha256(b'first').hexdigest()}"}
+    notes = path.parent / "checksums.json"
+    for damaged in ("", "{bad", "[1]"):
+        notes.write_text(damaged)
+        with pytest.raises(InputError, match=r"checksums\.json': is damaged; remove it"):
+            fetch(file)
+    notes.write_text(json.dumps(noted))
+    path.write_bytes(b"other")
+    with pytest.raises(InputError, match=r"a\.mat': does not match its checksum: it has sha256:"):
+        fetch(file)
+    assert path.exists(), "a file that the user may have changed is left"
+    path.unlink()
+    (folder / "a.mat").write_bytes(b"served another time")
+    with pytest.raises(InputError, match="does not match its checksum"):
+        fetch(file)
+    assert not path.exists(), "a download that does not match is not kept"
+
+
+def test_a_known_checksum(server):
+    folder, url, _ = server
+    (folder / "a.mat").write_bytes(b"content")
+    git = subprocess.run(
+        ["git", "hash-object", "--stdin"], input=b"content", capture_output=True, check=True
+    )
+    for checksum in (digest(folder / "a.mat", "sha256"), f"git:{git.stdout.decode().strip()}"):
+        assert fetch(RemoteFile("a.mat", (f"{url}/a.mat",), checksum)).read_bytes() == b"content"
+    for wrong in ("sha256:00", "git:00"):
+        fetch(RemoteFile("a.mat", (f"{url}/a.mat",), None)).unlink()
+        with pytest.raises(InputError, match="must be " + wrong):
+            fetch(RemoteFile("a.mat", (f"{url}/a.mat",), wrong))
 
 
 def test_the_next_address_is_tried(server):
@@ -210,6 +221,9 @@ def test_a_zip_archive_without_the_member(server):
     with pytest.raises(InputError, match=r"z\.zip': holds no x/q\.mat"):
         fetch(replace(file, name="q.mat", member="x/q.mat"))
     path = fetch(file)
+    path.write_bytes(b"2")
+    with pytest.raises(InputError, match=r"y\.mat': does not match its checksum"):
+        fetch(file)
     path.unlink()
     assert fetch(file).read_bytes() == b"1"
 
@@ -248,9 +262,9 @@ def test_real_files_by_name_and_their_class_names(real: Path):
 def test_tables_of_the_paper():
     """Totals of the supplementary's tables 3 to 7."""
     totals = {10249: 16, 10366: 16, 54129: 16, 5348: 6, 42776: 9, 43923: 9, 5211: 13, 15029: 15}
-    classes = {sum(counts): len(names) for counts, names in PUBLISHED.items()}
+    classes = {sum(counts): len(names) for counts, names in PUBLISHED_SCENES.items()}
     assert classes == totals
-    assert all(len(counts) == len(names) for counts, names in PUBLISHED.items())
+    assert all(len(counts) == len(names) for counts, names in PUBLISHED_SCENES.items())
     assert sum(SCENES["pavia_u"].train_counts) == 3921
 
 

@@ -22,7 +22,7 @@ from hytas.data import (
     open_file,
     scene_from_arrays,
 )
-from hytas.data.interpret.wavelengths import band_facts
+from hytas.data.interpret.wavelengths import wavelength_facts
 from hytas.data.palette import palette
 from hytas.data.read.envi import fields_of
 from hytas.errors import InputError
@@ -391,11 +391,11 @@ def test_bands_in_no_order_are_told(mat, cube, labels, order, is_mixed) -> None:
     np.testing.assert_array_equal(scene.wavelengths, waves)
     note = "its bands are not in the order of their wavelengths, and stay as they are"
     assert (note in scene.notes) == is_mixed
-    facts, notes = band_facts(2, ["450", "500"], "nm", ["0.005", "0.006"])
+    facts, notes = wavelength_facts(2, ["450", "500"], "nm", ["0.005", "0.006"])
     assert facts.fwhm is None
     assert notes == ["its band widths (fwhm) are not used: 0.0055 nm is none"]
     overlapping = [*np.linspace(400, 900, 40), *np.linspace(890, 2400, 60)]
-    assert band_facts(100, overlapping)[1] == []
+    assert wavelength_facts(100, overlapping)[1] == []
 
 
 def test_a_scale_for_each_band_of_netcdf_is_told(tmp_path: Path, cube) -> None:

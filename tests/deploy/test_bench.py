@@ -17,7 +17,7 @@ from small_model import CONVOLVED, Exported, small_model, small_scene, wide_arch
 from hytas._engine import Feasible, SearchSpace
 from hytas.cli.bench import bench as command
 from hytas.data import Preprocessing
-from hytas.deploy.bench import ROUNDS, Setting, bench, repeat, settings_of
+from hytas.deploy.bench import ROUNDS, BenchSetting, bench, bench_settings, repeat
 from hytas.errors import InputError
 from hytas.export import bench_torch, describe, export_onnx
 from hytas.export.latency import conditions, predict, profile, time_models
@@ -33,14 +33,14 @@ def test_every_setting_is_measured_in_turn(
 ) -> None:
     order: list[int] = []
 
-    def answer(setting: Setting) -> dict[str, object]:
+    def answer(setting: BenchSetting) -> dict[str, object]:
         order.append(setting.batch)
         slow = 2.0 if len(order) > 2 else 1.0  # a busy moment after the first round
         times = [slow * setting.batch * (1 + call / 100) for call in range(11)]
         return {"ms": times, "cpu_ms": times, "pixels": setting.batch, "peak_mb": 9, "run_mb": 1}
 
     monkeypatch.setattr("hytas.deploy.bench.measure_apart", answer)
-    settings = settings_of(exported.onnx, batches=(1, 10))
+    settings = bench_settings(exported.onnx, batches=(1, 10))
     small, large = bench(settings)
     assert order == [1, 10] * ROUNDS
     assert large["ms"] == pytest.approx(10 * small["ms"])
@@ -52,7 +52,7 @@ def test_every_setting_is_measured_in_turn(
 
 
 def test_a_real_measurement(exported: Exported) -> None:
-    (run,) = bench(settings_of(exported.onnx, batches=(3,), seconds=0.05))
+    (run,) = bench(bench_settings(exported.onnx, batches=(3,), seconds=0.05))
     assert 0 < run["ms"] <= run["p10"] <= run["p90"]
     assert run["cpu_ms"] > 0
     assert 20 < run["peak_mb"] < 500
@@ -70,7 +70,7 @@ def test_models_are_timed_in_turn() -> None:
 
 def test_what_cannot_be_measured_says_why(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"bench: .* failed: .*no such file"):
-        bench(settings_of(tmp_path / "none.onnx"))
+        bench(bench_settings(tmp_path / "none.onnx"))
 
 
 def test_repeat_counts_by_the_clock_it_is_given() -> None:
@@ -103,7 +103,7 @@ def test_torch_runs_a_network_of_images_on_the_pixels_of_a_scene(
     model = SensorModel(build_network(architecture, shape), scaling).eval()
     card = describe(scene, scaling, architecture, shape)
     path = export_onnx(model, tmp_path / "model.onnx", card)
-    setting = Setting(str(path), bench_torch.__name__, "cpu", threads=1, batch=2, seconds=0.0)
+    setting = BenchSetting(str(path), bench_torch.__name__, "cpu", threads=1, batch=2, seconds=0.0)
     bench_torch.main(json.dumps(dataclasses.asdict(setting)))
     assert json.loads(capsys.readouterr().out)["pixels"] == 2
 
@@ -199,7 +199,7 @@ def test_a_table_of_any_space(exported: Exported, monkeypatch: pytest.MonkeyPatc
     assert predict(profile(card), card) == pytest.approx((50 + 18 + 20) / 1000, abs=3e-3)
 
 
-def made_up_run(setting: Setting) -> dict[str, object]:
+def made_up_run(setting: BenchSetting) -> dict[str, object]:
     figures = {"ms": 0.11234, "cpu_ms": 0.1, "p10": 0.09, "p90": 12.3, "spread": 1.1, "calls": 9}
     return {**dataclasses.asdict(setting), **figures, "pixels_per_second": 8901.4, "peak_mb": 68.2}
 
@@ -333,7 +333,7 @@ def test_what_bench_refuses(exported: Exported) -> None:
 def test_why_a_measurement_failed(
     exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    setting = dataclasses.replace(settings_of(exported.onnx)[0], batch=10**13)
+    setting = dataclasses.replace(bench_settings(exported.onnx)[0], batch=10**13)
     with pytest.raises(InputError, match=r"at batch 10{13} and 1 thread\(s\) failed: Unable to al"):
         bench([setting])
     (tmp_path / "killed.py").write_text("import os; os.kill(os.getpid(), 9)")

@@ -16,7 +16,7 @@ from small_model import Exported
 
 from hytas.deploy import DeployedModel
 from hytas.deploy.bench import example
-from hytas.deploy.model_file import MOST_BYTES, check_model, checksum_of
+from hytas.deploy.model_file import MOST_MODEL_BYTES, check_model, checksum_of
 from hytas.errors import InputError
 from hytas.export.onnx_file import seal
 from hytas.model_card import CHECKSUM
@@ -179,8 +179,10 @@ def test_devices_pipes_and_huge_files_are_not_read(tmp_path: Path) -> None:
             DeployedModel.load(path)
     huge = tmp_path / "huge.onnx"
     with huge.open("wb") as file:
-        file.truncate(MOST_BYTES + 1)
-    with pytest.raises(InputError, match=f"has {MOST_BYTES + 1} bytes; at most {MOST_BYTES}"):
+        file.truncate(MOST_MODEL_BYTES + 1)
+    with pytest.raises(
+        InputError, match=f"has {MOST_MODEL_BYTES + 1} bytes; at most {MOST_MODEL_BYTES}"
+    ):
         DeployedModel.load(huge)
 
 

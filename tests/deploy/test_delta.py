@@ -14,8 +14,8 @@ from onnx import numpy_helper
 from small_model import Exported
 
 from hytas.deploy.delta import (
+    DELTA_MAGIC,
     DIGEST,
-    MAGIC,
     apply_delta,
     deflated,
     make_delta,
@@ -59,7 +59,7 @@ def test_a_delta_holds_what_changed_alone() -> None:
     new[20_000:20_400] = generator.randbytes(400)
     new[300:310] = b"longer than it was"
     delta = make_delta(old, bytes(new))
-    assert 400 < len(delta) < 400 + 18 + len(MAGIC) + 3 * DIGEST + 200
+    assert 400 < len(delta) < 400 + 18 + len(DELTA_MAGIC) + 3 * DIGEST + 200
     assert len(make_delta(old, old)) < 150
 
 
@@ -67,7 +67,9 @@ def test_a_delta_is_never_larger_than_the_compressed_file() -> None:
     """Between two files that have nothing in common."""
     generator = random.Random(3)
     old, new = (bytes(generator.choices(range(256), range(1, 257), k=30_000)) for _ in range(2))
-    assert len(make_delta(old, new)) < len(zlib.compress(new, 9)) + len(MAGIC) + 3 * DIGEST + 20
+    assert (
+        len(make_delta(old, new)) < len(zlib.compress(new, 9)) + len(DELTA_MAGIC) + 3 * DIGEST + 20
+    )
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +205,7 @@ def test_both_programs_inflate_alike(tmp_path: Path, onboard: Run) -> None:
 
 def forged(old: bytes, new: bytes, tail: bytes, packed: bool = True) -> bytes:
     """A delta with right checksums of its own and other operations."""
-    body = MAGIC + hashlib.sha256(old).digest() + hashlib.sha256(new).digest()
+    body = DELTA_MAGIC + hashlib.sha256(old).digest() + hashlib.sha256(new).digest()
     body += deflated(tail) if packed else tail
     return body + hashlib.sha256(body).digest()
 

@@ -11,7 +11,7 @@ from small_model import Exported, small_scene
 
 from hytas.data import PatchReader, Scene
 from hytas.deploy import DeployedModel, classify_scene
-from hytas.deploy.accuracy import check_truth, measure, shift_note
+from hytas.deploy.accuracy import check_truth, map_accuracy, shift_note
 from hytas.deploy.outputs import Extras, smallest, write_map
 from hytas.deploy.tiles import read_tile
 from hytas.errors import InputError
@@ -102,19 +102,19 @@ def test_accuracy_counts_only_classes_that_the_model_knows(exported: Exported) -
     card = exported.card
     truth = np.array([[3, 4, 9, 200], [3, 77, 0, 4]], np.int32)
     labels = np.array([[3, 9, 9, 200], [0, 3, 3, 4]], np.int32)
-    found = measure(labels, truth, card)
+    found = map_accuracy(labels, truth, card)
     by_hand = accuracy_report([0, 1, 2, 3, 1], [0, 2, 2, 3, 1], card.class_names)
     assert found == {**by_hand, "unknown": 1}
     with pytest.raises(InputError, match="classes 1, 2 in the map; the model knows 3, 4, 9, 200"):
-        measure(labels, np.array([[1, 2, 0, 0]] * 2, np.int32), card)
+        map_accuracy(labels, np.array([[1, 2, 0, 0]] * 2, np.int32), card)
     with pytest.raises(
         InputError, match=r"classes 1 \(corn\), 2 in the map; the model knows 3 \(grass\), 4 \(gra"
     ):
         check_truth(np.array([[1, 2]], np.int32), card, {1: "corn"})
     with pytest.raises(InputError, match="labels: none of the 6 labelled pixels holds data"):
-        measure(np.zeros_like(labels), truth, card)
+        map_accuracy(np.zeros_like(labels), truth, card)
     with pytest.raises(InputError, match="the map is 4 x 2 and the scene 2 x 4"):
-        measure(labels, truth.T, card)
+        map_accuracy(labels, truth.T, card)
 
 
 @pytest.mark.parametrize(
@@ -130,18 +130,18 @@ def test_a_truth_with_shifted_ids_is_named(exported: Exported, shift: int, words
     labels = np.random.default_rng(0).integers(1, 5, (20, 30)).astype(np.int32)
     truth = labels + shift  # of which the model knows some, and 0 is unlabelled
     truth[:4], truth[-1] = 255, np.roll(truth[-1], 7)
-    note = shift_note(labels, truth, measure(labels, truth, card)["kappa"], card)
+    note = shift_note(labels, truth, map_accuracy(labels, truth, card)["kappa"], card)
     assert note is not None
     assert words in note
     assert "in 9" in note
     weak = np.where(np.random.default_rng(1).random(truth.shape) < 0.4, np.roll(truth, 3), truth)
-    note = shift_note(labels, weak, measure(labels, weak, card)["kappa"], card)
+    note = shift_note(labels, weak, map_accuracy(labels, weak, card)["kappa"], card)
     assert note is not None
     assert words in note
     rolled = np.roll(labels, 5, 1)  # as wrong, and no shift is right
     turned = (labels - 2) % 4 + 1  # 1 more is right in most pixels, but no class is 4 + 1
     for other in (labels, rolled, turned, np.where(labels == 1, 2, 0)):
-        kappa = measure(labels, other, card)["kappa"]
+        kappa = map_accuracy(labels, other, card)["kappa"]
         assert shift_note(labels, other, kappa, card) is None
 
 

@@ -13,7 +13,7 @@ from test_rasters import write_cube
 from commands import Run
 from hytas.data import Preprocessing
 from hytas.deploy import DeployedModel, classify_scene, classify_strips
-from hytas.deploy.smoothing import Row, guided_rows
+from hytas.deploy.smoothing import LineState, guided_rows
 from hytas.errors import InputError
 from hytas.export import export_formats
 from hytas.export.onnx_file import set_card
@@ -42,7 +42,7 @@ def at_once(exported: Exported, cube: np.ndarray) -> np.ndarray:
     chances = exported.probabilities(dataclasses.replace(exported, scene=scene).patches())
     chances = chances.reshape(*valid.shape, -1)
     guide = [smoothing.guide(scaling.apply(row)) for row in terms]
-    rows = (Row(*values) for values in zip(chances, guide, valid, strict=True))
+    rows = (LineState(*values) for values in zip(chances, guide, valid, strict=True))
     plain = np.stack(list(guided_rows(rows, smoothing.radius, smoothing.eps))).astype(np.float64)
     powers = plain ** (1 / smoothing.temperature)
     return powers / np.maximum(powers.sum(axis=2, keepdims=True), 1e-300)

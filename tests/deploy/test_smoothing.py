@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hytas.data import Preprocessing
-from hytas.deploy.smoothing import Row, Smoothing, guided_rows
+from hytas.deploy.smoothing import LineState, Smoothing, guided_rows
 from hytas.errors import InputError
 
 
@@ -49,7 +49,7 @@ def example(
 
 
 def fast(p: np.ndarray, guide: np.ndarray, valid: np.ndarray, r: int, eps: float) -> np.ndarray:
-    rows = (Row(*values) for values in zip(p, guide, valid, strict=True))
+    rows = (LineState(*values) for values in zip(p, guide, valid, strict=True))
     found = list(guided_rows(rows, r, eps))
     assert len(found) == len(p)
     return np.stack(found)
@@ -69,7 +69,7 @@ def test_the_filter_is_the_mean_of_local_regressions(height: int, width: int, ra
 
 def test_a_temperature_divides_the_logarithms() -> None:
     p, guide, valid = example(6, 7)
-    rows = [Row(*values) for values in zip(p, guide, valid, strict=True)]
+    rows = [LineState(*values) for values in zip(p, guide, valid, strict=True)]
     plain = np.stack(list(guided_rows(rows, 2, 0.01))).astype(np.float64)
     found = np.stack(list(guided_rows(rows, 2, 0.01, 0.5)))
     expected = plain**2 / (plain**2).sum(axis=2, keepdims=True)

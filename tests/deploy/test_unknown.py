@@ -17,7 +17,7 @@ from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.unknown import SHARES, UnknownGround
 from hytas.errors import InputError
 from hytas.export import export_formats
-from hytas.export.c_source import FLAGS, c_source, name_of
+from hytas.export.c_source import FLAGS, c_prefix, c_source
 
 SHARE = 0.3
 
@@ -105,7 +105,7 @@ def test_the_same_pixels_in_c(told: Exported, tmp_path: Path) -> None:
     patches = told.patches()
     model = DeployedModel.load(told.onnx, "cpu")
     expected = classify_scene(model, told.scene.cube, unknown=SHARE, smooth="none").labels == 0
-    source, name = tmp_path / "model.c", name_of(tmp_path)
+    source, name = tmp_path / "model.c", c_prefix(tmp_path)
     source.write_text(
         c_source(told.model, told.card, name)
         + "\n#include <stdio.h>\nint main(void) {\n"

@@ -8,7 +8,7 @@ from fuzz_mutator import Sample
 from onnx import GraphProto, TensorProto, helper, numpy_helper
 
 from hytas.deploy import DeployedModel, model_file
-from hytas.export.onnx_file import finish
+from hytas.export.onnx_file import finish_graph
 from hytas.model_card import ModelCard
 
 _SIDE, _BANDS, _CLASSES = 3, 5, 4
@@ -54,7 +54,9 @@ def _sealed(graph: GraphProto, dtype: str) -> bytes:
         wavelengths=(400.0, 450.0, 500.0, 550.0, 600.0),
     )
     opset = [helper.make_opsetid("", 20)]
-    model = finish(helper.make_model(graph, opset_imports=opset, ir_version=10), card, "patch")
+    model = finish_graph(
+        helper.make_model(graph, opset_imports=opset, ir_version=10), card, "patch"
+    )
     return bytes(model.SerializeToString(deterministic=True))
 
 

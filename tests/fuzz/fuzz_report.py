@@ -11,7 +11,7 @@ sys.path.append(str(Path(__file__).parents[1] / "report"))
 
 import made_up
 
-from hytas.report import Pixels
+from hytas.report import ReportPixels
 from hytas.report.page import render
 
 
@@ -25,4 +25,4 @@ def pixels() -> list[Sample]:
 
 def look(path: Path) -> None:
     """Draw the page of a run with these pixels."""
-    render([made_up.facts(pixels=Pixels.load(path))])
+    render([made_up.facts(pixels=ReportPixels.load(path))])

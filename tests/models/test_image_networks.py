@@ -17,7 +17,7 @@ from hytas.models.positions import RelativePositions, WindowAttention
 from hytas.models.table import NETWORKS
 from hytas.models.weight_sharing import full_sizes, slice_of
 from hytas.spaces import open_space
-from hytas.spaces.published import PUBLISHED
+from hytas.spaces.published import PUBLISHED_NETWORKS
 from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape
 from refusals import refuses
 
@@ -55,9 +55,9 @@ def vit(space: str, embed: int, heads: str, ratios: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("name", PUBLISHED_NETWORKS)
 def test_published_networks_have_their_parameters(name: str) -> None:
-    architecture, published, _ = PUBLISHED[name]
+    architecture, published, _ = PUBLISHED_NETWORKS[name]
     shape = shape_of(architecture["space"], *IMAGENET)
     assert count_parameters(on_meta(architecture, shape)) == published
     space = SearchSpace.builtin(architecture["space"])
@@ -66,7 +66,7 @@ def test_published_networks_have_their_parameters(name: str) -> None:
 
 
 def test_counts_of_the_papers() -> None:
-    counts = {name: network.params for name, network in PUBLISHED.items()}
+    counts = {name: network.params for name, network in PUBLISHED_NETWORKS.items()}
     assert counts["autoformer-t"] == 5_867_944
     assert counts["autoformer-s"] == 22_891_432
     assert counts["autoformer-b"] == 53_691_688

@@ -16,7 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from hytas.models import InputShape, SpectralTransformer, build_network
 from hytas.models.blocks import MixerBlock
-from hytas.proxies.initial import Pool, start_of
+from hytas.proxies.initial import DrawnPool, start_of
 
 Formula = Callable[[SpectralTransformer, tuple[Tensor, Tensor]], float]
 
@@ -36,7 +36,7 @@ def build(
 
     With `patches`, it carries its perturbed twin and the perturbed patches, for `croze`.
     """
-    pool = Pool(seed, torch.device("cpu"), dtype)
+    pool = DrawnPool(seed, torch.device("cpu"), dtype)
     architecture = {"space": "hytas", **architecture}
     start = start_of(architecture, shape, pool, init)
     network = load(architecture, shape, dtype, start.signed(sign))

@@ -23,7 +23,7 @@ from hytas.models import InputShape, Network
 from hytas.models.blocks import NO_DROP, Block
 from hytas.models.layers import Attention, CrossLayerFusion, SpectralEmbedding
 from hytas.proxies import Evaluator
-from hytas.proxies.initial import Pool, Source, Start
+from hytas.proxies.initial import DrawnPool, InitialNetwork, InitialSource
 from hytas.proxies.passes import score_network
 
 WIDTH, DEPTH, RATIO = 360, 10, 6
@@ -117,7 +117,7 @@ class ReleasedNetwork(Network):
 
 def released_start(
     architecture: Mapping[str, Any], shape: InputShape, seed: int, dtype: torch.dtype
-) -> Start:
+) -> InitialNetwork:
     """The network and its slices of the released supernet."""
     get = released_supernet(shape, seed)
     embed = architecture["embed_dim"]
@@ -145,8 +145,8 @@ def released_start(
         if n.endswith(("fc1.bias", "fc2.bias", "proj.bias", "head.bias"))
     }
     values = {name: value.to(dtype) for name, value in (values | zeros).items()}
-    pool = Pool(0, torch.device("cpu"), dtype)  # of noise, which no proxy here reads
-    return Start(network, values, Source(pool, {}))
+    pool = DrawnPool(0, torch.device("cpu"), dtype)  # of noise, which no proxy here reads
+    return InitialNetwork(network, values, InitialSource(pool, {}))
 
 
 @lru_cache(maxsize=4)

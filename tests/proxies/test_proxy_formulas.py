@@ -10,7 +10,7 @@ from small_networks import SMALL, WIDE
 
 from hytas.proxies import Evaluator
 from hytas.proxies.formulas import naswot
-from hytas.proxies.layer_records import LayerRecord, Product
+from hytas.proxies.layer_records import LayerProduct, LayerRecord
 
 EVERY = ",".join(oracle.ORACLES)
 
@@ -51,7 +51,7 @@ def test_float32_is_close_to_float64(shape, batch) -> None:
 def test_signs_are_counted_exactly_in_reduced_precision() -> None:
     outputs = torch.randn(6, 3, 401, generator=torch.Generator().manual_seed(0))
     none = torch.empty(0)
-    layer = LayerRecord("fc1", "fc1", 1, outputs.new_zeros(401, 1), [Product(none, outputs)])
+    layer = LayerRecord("fc1", "fc1", 1, outputs.new_zeros(401, 1), [LayerProduct(none, outputs)])
     exact = naswot(layer)
     assert exact.max() == 3 * 401
     with torch.autocast("cpu", torch.bfloat16):

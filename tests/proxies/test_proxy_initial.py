@@ -12,13 +12,13 @@ from hytas.models import Network, build_network, skeletons
 from hytas.models.layers import Initializer
 from hytas.models.table import NETWORKS
 from hytas.proxies import PROXIES, Evaluator, initial, passes
-from hytas.proxies.initial import NOISE, Pool, start_of
+from hytas.proxies.initial import NOISE, DrawnPool, start_of
 
 ALL = "snip,grasp,jacob_cov,naswot,dss,dss:sign=weights,zico,croze,t_cet,synflow"
 
 
-def pool(seed: int = 0) -> Pool:
-    return Pool(seed, torch.device("cpu"), torch.float32)
+def pool(seed: int = 0) -> DrawnPool:
+    return DrawnPool(seed, torch.device("cpu"), torch.float32)
 
 
 def values_of(architecture, shape, draws, init) -> dict[str, torch.Tensor]:

@@ -14,7 +14,7 @@ from hytas.cli.main import hytas
 from hytas.data import Scene, SplitSettings, scene_from_arrays
 from hytas.lab.published import networks
 from hytas.lab.published.s2mamba import S2Mamba
-from hytas.lab.published.training import Plan, fit
+from hytas.lab.published.training import TrainingPlan, fit
 from hytas.references import ReferenceSettings, Task
 from hytas.spaces.shape import InputShape
 
@@ -36,15 +36,15 @@ def small_scene() -> Scene:
 
 
 @pytest.fixture
-def plans(monkeypatch: pytest.MonkeyPatch) -> list[tuple[torch.optim.Optimizer, Plan]]:
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[tuple[torch.optim.Optimizer, TrainingPlan]]:
     """What is asked of training, which is left out."""
-    asked: list[tuple[torch.optim.Optimizer, Plan]] = []
+    asked: list[tuple[torch.optim.Optimizer, TrainingPlan]] = []
     monkeypatch.setattr(networks, "fit", lambda *values: asked.append((values[1], values[4])))
     return asked
 
 
 def test_s2mamba_trains_as_published(
-    task: Task, plans: list[tuple[torch.optim.Optimizer, Plan]]
+    task: Task, plans: list[tuple[torch.optim.Optimizer, TrainingPlan]]
 ) -> None:
     """400 epochs of two batches; the learning rate falls by a hundredth before each."""
     networks.s2mamba(task, lambda *_: None)
@@ -63,7 +63,7 @@ def test_s2mamba_drops_the_mixture_of_its_branches_as_often_as_values() -> None:
 
 
 def test_gscvit_trains_as_released(
-    task: Task, plans: list[tuple[torch.optim.Optimizer, Plan]]
+    task: Task, plans: list[tuple[torch.optim.Optimizer, TrainingPlan]]
 ) -> None:
     networks.gscvit(task, lambda *_: None)
     optimizer, plan = plans[0]
@@ -114,7 +114,7 @@ def test_the_rest_of_a_pass_is_a_step_if_the_plan_says_so(
 
     network = Watch()
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
-    plan = Plan(6, 50, lambda _: 1.0, rest=rest)
+    plan = TrainingPlan(6, 50, lambda _: 1.0, rest=rest)
     fit(network, optimizer, task, task.fit_scaling("standard"), plan, lambda *_: None)
     assert [len(batch) for batch in seen] == sizes
     passed = torch.cat(seen[:3] if rest else seen[:2])

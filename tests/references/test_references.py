@@ -24,8 +24,8 @@ from hytas.lab.published.spectralformer import SpectralFormer
 from hytas.models import InputShape, count_parameters
 from hytas.references import (
     METHODS,
+    ReferenceResults,
     ReferenceSettings,
-    Results,
     Task,
     parse_methods,
     run_references,
@@ -98,7 +98,7 @@ def test_a_seed_repeats_a_fit_whatever_the_labels_of_the_test(method: str, scene
 
 
 def test_seeds_change_the_split_and_all_methods_share_it(scene: Scene) -> None:
-    found = run_references(scene, SETTINGS, ["svm", "rf"], [0, 1], Results(None, {}))
+    found = run_references(scene, SETTINGS, ["svm", "rf"], [0, 1], ReferenceResults(None, {}))
     assert not np.array_equal(task_of(scene, seed=0).train, task_of(scene, seed=1).train)
     for seed in (0, 1):
         support = [found["methods"][m]["runs"][seed]["test"]["support"] for m in ("svm", "rf")]
@@ -117,7 +117,7 @@ def test_fits_are_the_same_on_any_workers(scene: Scene) -> None:
             SETTINGS,
             ["svm", "rf"],
             [0],
-            Results(None, {}),
+            ReferenceResults(None, {}),
             workers=workers,
             line=told.append,
         )
@@ -132,7 +132,7 @@ def test_fits_are_the_same_on_any_workers(scene: Scene) -> None:
 
 
 def test_smoothed_maps_are_reported_beside_raw_ones(scene: Scene) -> None:
-    run = run_references(scene, SETTINGS, ["svm", "rf"], [0], Results(None, {}))["methods"]
+    run = run_references(scene, SETTINGS, ["svm", "rf"], [0], ReferenceResults(None, {}))["methods"]
     task, split = task_of(scene), SETTINGS.make_split(scene, 0)
     for method in ("svm", "rf"):
         raw = run[method]["runs"][0]["test"]
@@ -226,17 +226,17 @@ def test_probabilities_of_a_class_without_training_pixels_are_zero() -> None:
 def test_results_resume_and_refuse_other_settings(scene: Scene, tmp_path: Path) -> None:
     path = tmp_path / "fits.json"
     setting = SETTINGS.setting(scene)
-    whole = run_references(scene, SETTINGS, ["rf"], [0, 1], Results(path, setting))
+    whole = run_references(scene, SETTINGS, ["rf"], [0, 1], ReferenceResults(path, setting))
     before = path.read_bytes()
-    again = run_references(scene, SETTINGS, ["rf"], [0, 1], Results(path, setting))
+    again = run_references(scene, SETTINGS, ["rf"], [0, 1], ReferenceResults(path, setting))
     assert whole == again  # the seconds too: nothing was fitted again
     assert path.read_bytes() == before
     other = dataclasses.replace(SETTINGS, train_per_class=5)
     with pytest.raises(InputError, match=r"train per class 5 \(there 12\)"):
-        Results(path, other.setting(scene))
+        ReferenceResults(path, other.setting(scene))
     path.write_text('{"a": 1}')
     with pytest.raises(InputError, match="holds no results of reference methods"):
-        Results(path, setting)
+        ReferenceResults(path, setting)
 
 
 @pytest.mark.parametrize("damage", [False, True])
@@ -248,8 +248,8 @@ def test_a_stopped_training_resumes_within_its_fit(
     monkeypatch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0.0)
     settings = dataclasses.replace(SETTINGS, steps=9, patch_size=7)
     setting = settings.setting(scene)
-    whole = run_references(scene, settings, ["s2mamba"], [0], Results(None, setting))
-    results = Results(tmp_path / "fits.json", setting)
+    whole = run_references(scene, settings, ["s2mamba"], [0], ReferenceResults(None, setting))
+    results = ReferenceResults(tmp_path / "fits.json", setting)
     seen: list[int] = []
 
     def stop_at_six(method: str, seed: int, work: str, done: int, total: int) -> None:
@@ -281,7 +281,7 @@ def test_a_stopped_training_resumes_within_its_fit(
 
 
 def _keep(path: Path, first: int, start: Any) -> None:
-    results = Results(path, {"scene": "one"})
+    results = ReferenceResults(path, {"scene": "one"})
     start.wait()
     for seed in range(first, first + 20):
         results.add({"method": "rf", "seed": seed, "test": {"OA": 1.0}})
@@ -298,7 +298,7 @@ def test_two_processes_keep_their_fits_in_one_file(tmp_path: Path) -> None:
     for worker in workers:
         worker.join(timeout=1800)
         assert worker.exitcode == 0
-    kept = Results(path, {"scene": "one"})
+    kept = ReferenceResults(path, {"scene": "one"})
     assert sorted(run["seed"] for run in kept.runs) == list(range(40))
 
 
@@ -398,7 +398,7 @@ def test_a_damaged_checkpoint_is_named_on_the_screen(
 ) -> None:
     damaged = tmp_path / "fits.checkpoint"
     damaged.write_bytes(b"damaged")
-    monkeypatch.setattr(Results, "checkpoint", lambda *_: damaged)
+    monkeypatch.setattr(ReferenceResults, "checkpoint", lambda *_: damaged)
     command = ("references", "--data", file, *QUICK, "--methods", "hytas", "--network-steps", 1)
     done = run_here(*command, "--out", tmp_path / "fits.json")
     assert done.returncode == 0, done.stderr

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hytas.metrics import accuracy_report, summarise
-from hytas.report import Candidates, Finalist, Pixels, RunFacts, view_pixels
+from hytas.report import Candidates, Finalist, ReportPixels, RunFacts, view_pixels
 from hytas.spaces.costs import LayerCost
 
 NAMES = ("grass", "roof & wall", "water")
@@ -18,7 +18,7 @@ HOSTILE = (
 HEIGHT, WIDTH, BANDS = 20, 30, 12
 
 
-def pixels() -> Pixels:
+def pixels() -> ReportPixels:
     generator = np.random.default_rng(0)
     labels = np.repeat(np.arange(1, 4), WIDTH // 3)[None].repeat(HEIGHT, 0).astype(np.int32)
     cube = generator.normal(100 * labels[..., None], 5, (HEIGHT, WIDTH, BANDS)).astype(np.float32)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from made_up import HEIGHT, HOSTILE, NAMES, WIDTH, candidates, facts
 
-from hytas.report import Figure, Grid, RunFacts, Section, write_report, write_sections
+from hytas.report import FactTable, Figure, RunFacts, Section, write_report, write_sections
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium: extra `test` has it")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -254,7 +254,7 @@ def test_a_page_of_sections_opens_without_a_complaint(browser: Any, tmp_path: Pa
         "one",
         "First section",
         ["A verdict."],
-        [Grid("A table", ("score", "rho"), [("snip", "0.70"), (HOSTILE[0], "-")])],
+        [FactTable("A table", ("score", "rho"), [("snip", "0.70"), (HOSTILE[0], "-")])],
         [Figure("A chart", svg, "what it shows")],
         ["A note."],
     )

@@ -7,8 +7,8 @@ import pytest
 from made_up import BANDS, HEIGHT, WIDTH, pixels
 
 from hytas.errors import InputError
-from hytas.report import Pixels
-from hytas.report.pixels import class_means, false_colours, spots, usual_stride
+from hytas.report import ReportPixels
+from hytas.report.pixels import class_means, false_colours, label_spots, usual_stride
 from hytas.report.spectra import CODE_BYTES, MOST_BANDS, reduce_spectra
 
 
@@ -88,7 +88,7 @@ def test_class_means_are_those_of_labelled_pixels() -> None:
 
 def test_numbers_stand_inside_their_class() -> None:
     plane = pixels().predicted
-    predicted = spots(plane)
+    predicted = label_spots(plane)
     assert [number for number, *_ in predicted] == [1, 2, 3]
     for number, row, column in predicted:
         assert plane[int(row * HEIGHT), int(column * WIDTH)] == number
@@ -97,7 +97,7 @@ def test_numbers_stand_inside_their_class() -> None:
 def test_a_file_gives_back_the_pixels(tmp_path: Path) -> None:
     path, whole = tmp_path / "pixels.npz", pixels()
     whole.save(path)
-    back = Pixels.load(path)
+    back = ReportPixels.load(path)
     assert back.size == (HEIGHT, WIDTH)
     for name in ("predicted", "truth", "confidence", "roles", "means", "palette"):
         assert np.array_equal(getattr(back, name), getattr(whole, name), equal_nan=True)
@@ -113,7 +113,7 @@ def test_a_broken_file_is_named(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "pixels.npz"
     path.write_bytes(content)
     with pytest.raises(InputError, match="is truncated or corrupt: not a readable file of a run"):
-        Pixels.load(path)
+        ReportPixels.load(path)
 
 
 def test_planes_of_several_shapes_are_refused(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_planes_of_several_shapes_are_refused(tmp_path: Path) -> None:
     for name in ("truth", "palette", "spectra_basis"):
         np.savez(path, **{**held, name: held[name][1:]})
         with pytest.raises(InputError, match="of no one shape"):
-            Pixels.load(path)
+            ReportPixels.load(path)
     for name, value, message in (
         ("predicted", np.full((HEIGHT, WIDTH), 9, np.uint16), "classes without a colour"),
         ("roles", np.full((HEIGHT, WIDTH), 9, np.uint8), "parts that a split does not have"),
@@ -133,7 +133,7 @@ def test_planes_of_several_shapes_are_refused(tmp_path: Path) -> None:
     ):
         np.savez_compressed(path, **{**held, name: value})
         with pytest.raises(InputError, match=message):
-            Pixels.load(path)
+            ReportPixels.load(path)
 
 
 @pytest.mark.parametrize("name", ["means", "palette", "spectra_basis", "spectra_step"])
@@ -144,7 +144,7 @@ def test_arrays_that_are_no_numbers_are_refused(tmp_path: Path, name: str) -> No
         arrays = {key: file[key] for key in file.files}
     np.savez(path, **{**arrays, name: arrays[name].astype("S9")})
     with pytest.raises(InputError, match="of no numbers"):
-        Pixels.load(path)
+        ReportPixels.load(path)
 
 
 def test_false_colours_show_near_infrared_red_and_green() -> None:
@@ -165,4 +165,4 @@ def test_bands_without_a_place_are_refused(tmp_path: Path) -> None:
     arrays["spectra_bands"][3] = np.nan
     np.savez(tmp_path / "pixels.npz", **arrays)
     with pytest.raises(InputError, match="bands of no place"):
-        Pixels.load(tmp_path / "pixels.npz")
+        ReportPixels.load(tmp_path / "pixels.npz")

@@ -11,7 +11,7 @@ from made_up import NAMES, candidates, facts, finalists
 
 from hytas.pictures.figures import short
 from hytas.report import charts
-from hytas.report.networks import draw
+from hytas.report.networks import draw_network
 
 Element = ElementTree.Element
 ROWS = [{"id": n, "name": name, "colour": "#0067a5"} for n, name in enumerate(NAMES, 1)]
@@ -211,14 +211,14 @@ def test_a_network_has_a_bar_for_each_layer() -> None:
         "pixel_depth": "1",
         "pixel_mlp": "2",
     }
-    drawing = draw(genes)
+    drawing = draw_network(genes)
     assert [bar[4] for bar in drawing.bars] == ["conv3 gated"] * 3
     first, second, other = (bar[3] for bar in drawing.bars)
     assert first > other > second  # as their MLP ratios
     assert drawing.bars[0][1] < drawing.bars[2][1]  # parallel streams are two rows
     assert drawing.label == "bands + pixels 5x5, gated conv3, 2+1 layers"
-    assert len(draw({"space": "other", "depth": 3, "mlp_ratio": [4, 2, 4]}).bars) == 3
-    assert draw({"space": "other", "what": "ever"}).bars == []
+    assert len(draw_network({"space": "other", "depth": 3, "mlp_ratio": [4, 2, 4]}).bars) == 3
+    assert draw_network({"space": "other", "what": "ever"}).bars == []
 
 
 def test_a_confusion_matrix_has_shares_of_the_true_class() -> None:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from hytas.errors import InputError
-from hytas.report import Samples, choose_samples
+from hytas.report import ReportImages, choose_samples
 from hytas.report.samples import EACH, as_pictures
 
 COUNT = 40
 
 
-def chosen() -> tuple[Samples, np.ndarray, np.ndarray]:
+def chosen() -> tuple[ReportImages, np.ndarray, np.ndarray]:
     generator = np.random.default_rng(0)
     truth = generator.integers(0, 3, COUNT)
     chances = generator.dirichlet(np.ones(3), COUNT).astype(np.float32)
@@ -39,11 +39,11 @@ def test_some_images_of_each_class_and_the_surest_errors_are_chosen() -> None:
 def test_a_file_is_read_as_it_was_written_and_a_broken_one_is_refused(tmp_path: Path) -> None:
     found, path = chosen()[0], tmp_path / "samples.npz"
     found.save(path)
-    again = Samples.load(path)
+    again = ReportImages.load(path)
     assert all(np.array_equal(value, vars(again)[name]) for name, value in vars(found).items())
     np.savez(path, **{**vars(found), "truth": found.truth[1:]})
     with pytest.raises(InputError, match="samples"):
-        Samples.load(path)
+        ReportImages.load(path)
 
 
 def test_pictures_show_any_channels_and_types() -> None:

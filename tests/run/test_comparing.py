@@ -16,7 +16,13 @@ from hytas.cli.summary import print_outcome
 from hytas.data import Scene, make_split, scene_from_arrays
 from hytas.errors import InputError
 from hytas.job import export_run, run_pipeline
-from hytas.references import METHODS, ReferenceSettings, Results, bounded_split, run_references
+from hytas.references import (
+    METHODS,
+    ReferenceResults,
+    ReferenceSettings,
+    bounded_split,
+    run_references,
+)
 from hytas.run import fits
 from hytas.run.context import open_run
 from hytas.run.delivering import comparing
@@ -222,7 +228,7 @@ def test_the_map_of_the_winner_is_compared_with_smoothed_references() -> None:
 
 def test_a_run_and_the_command_give_the_same_figures(scene: Scene, finished: Path) -> None:
     settings = ReferenceSettings(split=CONFIG.split, patch_size=3)
-    found = run_references(scene, settings, list(NAMES), [0], Results(None, {}))["methods"]
+    found = run_references(scene, settings, list(NAMES), [0], ReferenceResults(None, {}))["methods"]
     for name, method in held(finished)["methods"].items():
         assert method["test"] == found[name]["runs"][0]["test"]
         assert method["details"] == found[name]["runs"][0]["details"]

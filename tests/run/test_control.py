@@ -10,7 +10,7 @@ from without_references import run_pipeline
 
 from hytas.data import Scene
 from hytas.report import render
-from hytas.results import Results
+from hytas.results import RunResults
 from hytas.run.delivering.control import EVOLVED
 from hytas.run.delivering.findings import run_facts
 from hytas.run.folder import RunFolder
@@ -49,11 +49,11 @@ def test_control_is_reported_next_to_the_run(scene: Scene, tmp_path: Path) -> No
     own, control = both.pop("control")
     assert both == alone
     assert (own["space"], control["space"]) == (str(path), CONFIG.space)
-    assert own["OA"] == Results.of(alone).of_map["OA"]
+    assert own["OA"] == RunResults.of(alone).of_map["OA"]
     # The control is what a run of its own is.
     other = run_pipeline(CONFIG, scene, tmp_path / "other", device="cpu").metrics
     assert other is not None
-    assert control["OA"] == Results.of(other).of_map["OA"]
+    assert control["OA"] == RunResults.of(other).of_map["OA"]
     assert (own["candidates"], control["candidates"]) == (2, 2)
     inner = RunFolder(tmp_path / "run" / "control")
     inner.weights.unlink()  # killed: it goes on to the same result

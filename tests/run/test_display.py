@@ -9,7 +9,7 @@ from rich.console import Console
 
 from hytas.errors import SlowerWarning
 from hytas.race import RaceProgress, Racer, RungEnd, RungRow
-from hytas.run.display import Display, Rate, about, duration
+from hytas.run.display import Display, TimeLeft, about, duration
 from hytas.run.progress import SILENT, logged
 from hytas.search import Evaluation, SearchProgress
 
@@ -26,7 +26,7 @@ RACER = Racer(Evaluation(17, 1, GENES, {"params": 98_336}, {}, {}, 0.1), "plain"
 
 def test_a_rate_is_not_known_after_one_candidate() -> None:
     now = [0.0]
-    rate = Rate(lambda: now[0])
+    rate = TimeLeft(lambda: now[0])
     assert rate.left(0, 1000) is None
     now[0] = 6.0
     assert rate.left(1, 1000) is None  # too small a share
@@ -36,7 +36,7 @@ def test_a_rate_is_not_known_after_one_candidate() -> None:
 
 def test_what_was_done_before_a_restart_does_not_count() -> None:
     now = [0.0]
-    rate = Rate(lambda: now[0])
+    rate = TimeLeft(lambda: now[0])
     rate.left(900, 1000)
     now[0] = 10.0
     assert rate.left(950, 1000) == pytest.approx(10.0)

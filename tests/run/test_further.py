@@ -17,7 +17,7 @@ from hytas.models import small_parameters
 from hytas.results import Calibration, SelfTraining, SmoothingChoice
 from hytas.run import RunConfig
 from hytas.run.final.decide import Decisions
-from hytas.run.start import Start, further_config
+from hytas.run.start import StartingModel, further_config
 from hytas.run.weights import load_weights
 from hytas.train import Recipe
 from refusals import refuses
@@ -64,7 +64,7 @@ def test_classes_scaling_and_budget_are_kept(run_of_three: Path, small: Path) ->
 
 
 def test_further_training_learns_the_class_shares_of_the_new_labels(run_of_three: Path) -> None:
-    start = Start.open(run_of_three)
+    start = StartingModel.open(run_of_three)
     shares = dict.fromkeys(("labels", "assumed"), [1 / len(start.card.class_ids)] * 3)
     adapted = replace(start.card, class_shares=shares)
     decided = Decisions(Calibration(1.0, 40), SmoothingChoice("none"), SelfTraining(False))
@@ -117,7 +117,7 @@ def test_the_same_call_goes_on_and_another_model_is_refused(
 def test_scenes_that_do_not_fit_the_model_are_refused(
     run_of_three: Path, three_scenes: Path, tmp_path: Path
 ) -> None:
-    start = Start.open(run_of_three / "model.onnx")
+    start = StartingModel.open(run_of_three / "model.onnx")
     with np.load(three_scenes / "c.npz") as file:
         cube, labels = file["cube"], file["labels"]
     wrong = {
@@ -139,7 +139,7 @@ def test_scenes_that_do_not_fit_the_model_are_refused(
         with refuses("data", "a", "is a scene that the model of .* was trained on"):
             start.adapted(load_scene(three_scenes / "a.npz", nodata=nodata))
     with pytest.raises(InputError, match="must be a run, or a model in a run"):
-        Start.open(tmp_path)
+        StartingModel.open(tmp_path)
     with refuses("recipe", "whitened=yes", "a training that begins with"):
         RunConfig(start=str(run_of_three), recipe=Recipe())
 
@@ -152,12 +152,12 @@ def test_a_scene_without_some_classes_is_enough(
     marked = np.where(np.arange(18)[:, None] == 0, np.int16(-5), 1)[..., None]
     np.savez(tmp_path / "x.npz", cube=np.where(marked == -5, -5, cube), labels=labels % 3)
     scene = load_scene(tmp_path / "x.npz", nodata=-5)
-    found = Start.open(run_of_three).adapted(scene)
+    found = StartingModel.open(run_of_three).adapted(scene)
     assert found.class_ids == (1, 2, 3)
     assert set(np.unique(found.labels)) == {0, 1, 2}
     assert any(note.startswith("x has no class 3, which") for note in found.notes)
-    kept = np.asarray(Start.open(run_of_three).card.kept_bands)
-    scaled = Start.open(run_of_three).preprocessing.apply(found.cube[0, :3])
+    kept = np.asarray(StartingModel.open(run_of_three).card.kept_bands)
+    scaled = StartingModel.open(run_of_three).preprocessing.apply(found.cube[0, :3])
     assert abs(scaled[:, : len(kept)]).max() < 0.1  # no data scales to about the mean
 
 

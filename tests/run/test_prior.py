@@ -21,7 +21,7 @@ from hytas.run.final.decide import Decisions, choose_by_brier_score, maps_of
 from hytas.run.final.fits import observed
 from hytas.run.final.held_out import HeldOut
 from hytas.run.final.prior import adapt_prior, no_prior, shifted, smoothing_with
-from hytas.run.start import Start
+from hytas.run.start import StartingModel
 from hytas.run.weights import load_weights
 from hytas.train import Recipe, logits_of
 from hytas.types import Pixels
@@ -210,7 +210,7 @@ def test_a_fixed_split_needs_test_pixels_next_to_training_pixels() -> None:
     assert of(kind="fixed", overlap=0.4).startswith("only 40% of the test pixels")
     assert of(test_only=split.test[:3]).startswith("other scenes")
     assert of(test=split.train).startswith("no test pixels")
-    begun = replace(context, origin=Start.__new__(Start))
+    begun = replace(context, origin=StartingModel.__new__(StartingModel))
     assert no_prior(begun, DRAWN.recipe) == "the run begins with a trained model"
 
 

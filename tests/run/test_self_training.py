@@ -20,7 +20,7 @@ from hytas.run.delivering.findings import run_facts
 from hytas.run.final import decide, soft_labels
 from hytas.run.final.soft_labels import round_recipe, with_soft_labels
 from hytas.run.prepared import PreparedScene, prepare_scene
-from hytas.run.start import Start
+from hytas.run.start import StartingModel
 from hytas.run.weights import load_weights
 from hytas.temperature import fit_temperature
 from hytas.train import DivergedError, LabelledPixels, Recipe, loop, train
@@ -208,7 +208,7 @@ def test_what_forbids_it(scene: Scene, run_of_three: Path) -> None:
     assert apart.no_self_training == ""
     asked = replace(context, config=replace(CONFIG, self_training="none"))
     assert asked.no_self_training == "self_training none was asked for"
-    further = replace(context, origin=Start.open(run_of_three))
+    further = replace(context, origin=StartingModel.open(run_of_three))
     assert further.no_self_training == "the run begins with a trained model"
     everything = replace(context.data.split, train=np.arange(scene.labels.size))
     labelled = replace(context, data=replace(context.data, split=everything))

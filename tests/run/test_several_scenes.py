@@ -13,7 +13,7 @@ from hytas.errors import InputError
 from hytas.export.evidence import Evidence
 from hytas.export.formats import export_file
 from hytas.job import run_pipeline
-from hytas.references import ReferenceSettings, Results, run_references
+from hytas.references import ReferenceResults, ReferenceSettings, run_references
 from hytas.run import RunConfig, RunFolder
 from hytas.run.weights import load_weights
 from refusals import refuses
@@ -124,7 +124,7 @@ def test_reference_methods_are_reported_for_each_scene(three_scenes: Path) -> No
     settings = config(three_scenes)
     scene = settings.load_scene()
     asked = ReferenceSettings(split=settings.split, patch_size=3)
-    found = run_references(scene, asked, ["rf"], [0], Results(None, {}))
+    found = run_references(scene, asked, ["rf"], [0], ReferenceResults(None, {}))
     (run,) = found["methods"]["rf"]["runs"]
     assert [one["name"] for one in run["scenes"]] == ["a", "b", "c"]
     assert run["scenes"][2]["test"]["pixels"] == 240

@@ -15,10 +15,10 @@ from scipy.stats import rankdata
 from hytas._engine import Budget, Evolution, Feasible, SearchSpace
 from hytas.errors import InputError
 from hytas.run import RunConfig
-from hytas.search import Evaluation, EvaluationStore, SearchSettings, driver, search
+from hytas.search import Evaluation, EvaluationStore, StrategySettings, driver, search
 
 VARIABLES = {"bands": 20, "classes": 4, "patch_size": 3, "band_group": 1}
-SETTINGS = SearchSettings(population=12, generations=4, seed=3, chunk=5)
+SETTINGS = StrategySettings(population=12, generations=4, seed=3, chunk=5)
 
 
 class KillError(Exception):
@@ -202,7 +202,7 @@ def test_a_fitness_is_not_computed_for_every_chunk(tmp_path: Path) -> None:
         sizes.append(len(items))
         return fitness(items)
 
-    settings = SearchSettings(population=48, generations=1, chunk=1)
+    settings = StrategySettings(population=48, generations=1, chunk=1)
     with EvaluationStore(tmp_path / "store.sqlite") as store:
         search(feasible(), Scorer(), counting, settings, store)
     assert sizes == [1, 2, 4, 8, 16, 32, 48]  # the last one is told to the engine, too
@@ -270,7 +270,7 @@ def test_known_architectures_are_candidates(tmp_path: Path) -> None:
 
 
 def test_a_search_whose_time_is_over_ends_with_what_it_has(tmp_path: Path) -> None:
-    space, settings = feasible(), SearchSettings(population=10, generations=4, chunk=4)
+    space, settings = feasible(), StrategySettings(population=10, generations=4, chunk=4)
     with EvaluationStore(tmp_path / "store") as store:
         whole = search(space, Scorer(), fitness, settings, EvaluationStore(tmp_path / "whole"))
         part = search(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hytas.search.ranks import kind_of, rank_in_kinds
+from hytas.search.ranks import network_kind, rank_in_kinds
 
 
 def genes(tokens: str, depth: int, width: int) -> dict[str, object]:
@@ -10,20 +10,26 @@ def genes(tokens: str, depth: int, width: int) -> dict[str, object]:
 
 
 def test_a_kind_is_labels_and_depths() -> None:
-    assert kind_of(genes("a", 1, 8)) == kind_of(genes("a", 1, 64))
-    assert kind_of(genes("a", 1, 8)) != kind_of(genes("b", 1, 8))
-    assert kind_of(genes("a", 1, 8)) != kind_of(genes("a", 2, 8))
-    assert kind_of(genes("a", 1, 8), depths=False) == kind_of(genes("a", 2, 8), depths=False)
-    assert kind_of(genes("a", 1, 8), depths=False) != kind_of(genes("b", 1, 8), depths=False)
+    assert network_kind(genes("a", 1, 8)) == network_kind(genes("a", 1, 64))
+    assert network_kind(genes("a", 1, 8)) != network_kind(genes("b", 1, 8))
+    assert network_kind(genes("a", 1, 8)) != network_kind(genes("a", 2, 8))
+    assert network_kind(genes("a", 1, 8), depths=False) == network_kind(
+        genes("a", 2, 8), depths=False
+    )
+    assert network_kind(genes("a", 1, 8), depths=False) != network_kind(
+        genes("b", 1, 8), depths=False
+    )
     # Genes of layers that are not there say nothing.
     absent = {"band_depth": 0, "band_mixer": "conv3"}
-    assert kind_of(genes("a", 1, 8) | absent) == kind_of(genes("a", 1, 8) | {"band_depth": 0})
+    assert network_kind(genes("a", 1, 8) | absent) == network_kind(
+        genes("a", 1, 8) | {"band_depth": 0}
+    )
 
 
 def test_scores_of_other_kinds_change_no_rank() -> None:
     architectures = [genes("a", 1, 8)] * 3 + [genes("b", 1, 8)] * 2 + [genes("c", 1, 8)]
     values = np.array([1.0, 3.0, 2.0, 1000.0, np.nan, -5.0])
-    kinds = [kind_of(each) for each in architectures]
+    kinds = [network_kind(each) for each in architectures]
     shares = rank_in_kinds(values, kinds)
     np.testing.assert_allclose(shares, [1 / 6, 5 / 6, 1 / 2, 1 / 2, np.nan, 1 / 2])
     values[3] = -1000.0

@@ -14,7 +14,7 @@ import pytest
 from hytas._engine import Budget, Feasible, SearchSpace
 from hytas.errors import InputError
 from hytas.proxies import Evaluator, with_workers
-from hytas.search import Evaluation, EvaluationStore, SearchProgress, SearchSettings, search
+from hytas.search import Evaluation, EvaluationStore, SearchProgress, StrategySettings, search
 from hytas.spaces.shape import InputShape
 from hytas.workers import Workers, open_workers
 
@@ -96,7 +96,7 @@ def test_a_search_is_the_same_while_machines_join_and_leave(
     feasible = Feasible(
         SearchSpace.builtin("hytas", SHAPE.variables()), Budget.parse("20K..300K-params")
     )
-    settings = SearchSettings(population=24, generations=5, seed=3, chunk=8)
+    settings = StrategySettings(population=24, generations=5, seed=3, chunk=8)
     evaluator = Evaluator("params", SHAPE)
 
     def found(name: str, scorer: Any, progress: Any = lambda _: None) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ import click
 
 from hytas.cli.analysis_sections import log, read_given, report, section_command, table_options
 from hytas.cli.options import json_option, whole_numbers
-from hytas.cli.progress import aligned, echo
+from hytas.cli.progress import aligned_cells, echo
 from hytas.errors import InputError
 from hytas.lab.analysis.sections import SECTIONS
 
@@ -155,7 +155,7 @@ def _rows(entries: Mapping[str, Mapping[str, Any]], tables: int = 1) -> list[str
         if entry.get("tables", tables) < tables:
             failed = f" ({entry['tables']} of {tables} tables)"
         cells.append([name + failed, *pairs, *gains])
-    return aligned(cells)
+    return aligned_cells(cells)
 
 
 def _cell(value: float | None) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hytas.cli.options import json_option, plugin_option, together, whole_numbers
-from hytas.cli.progress import aligned, echo
+from hytas.cli.progress import aligned_cells, echo
 from hytas.errors import InputError
 from hytas.lab.analysis.sections import SECTIONS
 
@@ -167,7 +167,7 @@ def _write_charts(folder: Path, section: "Section") -> None:
 def _text(section: "Section") -> str:
     parts = [section.title, *section.sentences]
     for grid in section.grids:
-        parts += ["", grid.title, *aligned([grid.columns, *grid.rows])]
+        parts += ["", grid.title, *aligned_cells([grid.columns, *grid.rows])]
     return "\n".join([*parts, "", *section.notes]).rstrip()
 
 

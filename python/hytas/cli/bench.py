@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hytas.cli import options
-from hytas.cli.progress import aligned, bar, echo
+from hytas.cli.progress import aligned_cells, bar, echo
 from hytas.errors import InputError
 from hytas.files import check_folder
 
@@ -91,12 +91,12 @@ def bench(
     hytas bench runs/fast/model.onnx --table latency.json
     """
     from hytas.deploy import DeployedModel, working_providers
-    from hytas.deploy.bench import RUNTIME, settings_of
+    from hytas.deploy.bench import RUNTIME, bench_settings
     from hytas.deploy.bench import bench as measure
     from hytas.deploy.model_file import file_of_model
-    from hytas.deploy.providers import choose
+    from hytas.deploy.providers import choose_providers
 
-    choose(provider)
+    choose_providers(provider)
     model = file_of_model(model)
     grid: dict[str, Any] = {
         "providers": working_providers() if provider == "auto" else [provider],
@@ -107,9 +107,9 @@ def bench(
     deployed = DeployedModel.load(model, "cpu")
     _check_tables(deployed, profile_table, table)
     with bar("measuring", as_json) as advance:
-        settings = settings_of(model, **grid, runtime=RUNTIME)
+        settings = bench_settings(model, **grid, runtime=RUNTIME)
         if not no_torch and deployed.card.graph == "patch":
-            settings += settings_of(model, **grid, runtime="hytas.export.bench_torch")
+            settings += bench_settings(model, **grid, runtime="hytas.export.bench_torch")
         report: dict[str, Any] = {
             "model": str(model),
             "graph": deployed.card.graph,
@@ -176,11 +176,11 @@ def _profile(
 def _compare(model: "DeployedModel", table: dict[str, Any], path: Path) -> dict[str, Any]:
     """Compare a table's prediction with a measurement under the table's own conditions."""
     from hytas.deploy.bench import bench as measure
-    from hytas.deploy.bench import settings_of
+    from hytas.deploy.bench import bench_settings
     from hytas.export.latency import conditions
 
     threads, batch = conditions(table)
-    (run,) = measure(settings_of(model.path, threads=[threads], batches=[batch], seconds=1.0))
+    (run,) = measure(bench_settings(model.path, threads=[threads], batches=[batch], seconds=1.0))
     predicted = _predicted(model, table, path)
     measured = run["cpu_ms"] if threads == 1 else run["ms"]
     return {
@@ -217,7 +217,7 @@ def _text(report: dict[str, Any]) -> str:
         )
     tiles = ", in tiles 64 pixels wide" if scene else ""
     lines = [f"{report['model']}: {report['graph']} graph, {report['precision']}{tiles}"]
-    lines += aligned(rows)
+    lines += aligned_cells(rows)
     if "profile" in report:
         written = report["profile"]
         lines.append(f"latency table written; use it as --budget 3ms-latency@{written['table']}")

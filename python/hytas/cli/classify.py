@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from hytas.cli import options
-from hytas.cli.classify_input import Source, Truth, open_source, read_truth, resampled
+from hytas.cli.classify_input import ClassifyInput, Truth, open_source, read_truth, with_bands_of
 from hytas.cli.progress import bar, echo
 from hytas.errors import InputError
 
@@ -129,7 +129,7 @@ def classify(
 class _Inputs(NamedTuple):
     """The checked inputs and settings of a map."""
 
-    source: Source
+    source: ClassifyInput
     truth: Truth | None
     outputs: dict[str, Path]
     extras: "Extras"
@@ -158,7 +158,7 @@ def _opened(deployed: "DeployedModel", scene: Path, chosen: Mapping[str, Any]) -
     for argument, path in outputs.items():
         check_place(path, extras, argument)
     if chosen["resample"]:
-        source, nodata = resampled(source, deployed, str(scene), nodata), None
+        source, nodata = with_bands_of(source, deployed, str(scene), nodata), None
     height, width, bands = source.cube.shape
     deployed.check_scene(bands, source.wavelengths, str(scene), size=(height, width))
     truth = None if labels is None else read_truth(labels, labels_key, source, deployed, **marks)
@@ -174,7 +174,7 @@ def _classify(
     """Write the map of a scene, and return its figures."""
     from hytas.deploy.accuracy import shift_note
     from hytas.deploy.journal import open_journal
-    from hytas.deploy.outputs import files_of, write_confidence
+    from hytas.deploy.outputs import output_files, write_confidence
 
     inputs = _opened(deployed, scene, chosen)
     source, truth, out, unknown = inputs.source, inputs.truth, chosen["out"], chosen["unknown"]
@@ -185,7 +185,7 @@ def _classify(
     identity = _identity(deployed, source, read, inputs.smooth, chosen["resample"])
     identity["unknown"] = unknown
     height, width, _ = source.cube.shape
-    with open_journal(files_of(out)[0], identity, (height, width)) as journal:
+    with open_journal(output_files(out)[0], identity, (height, width)) as journal:
         rows = chosen["tile_rows"]
         report |= _run(deployed, source, journal, rows, inputs.smooth, unknown, hidden)
         result = journal.class_map()
@@ -201,7 +201,7 @@ def _classify(
     report["written"] = [
         str(file)
         for argument, path in inputs.outputs.items()
-        for file in files_of(path, argument)
+        for file in output_files(path, argument)
         if file.exists()
     ]
     return report
@@ -218,7 +218,10 @@ def _stopped_by_sigterm() -> Iterator[None]:
 
 
 def _notes(
-    deployed: "DeployedModel", source: Source, outputs: Mapping[str, Path], strict: Path | None
+    deployed: "DeployedModel",
+    source: ClassifyInput,
+    outputs: Mapping[str, Path],
+    strict: Path | None,
 ) -> list[str]:
     """Return the notes on the model, the scene and the files, before work begins.
 
@@ -242,7 +245,11 @@ def _notes(
 
 
 def _identity(
-    deployed: "DeployedModel", source: Source, read: list[str | None], smooth: str, resample: bool
+    deployed: "DeployedModel",
+    source: ClassifyInput,
+    read: list[str | None],
+    smooth: str,
+    resample: bool,
 ) -> dict[str, Any]:
     """Describe the inputs; an unfinished map is continued only if they are the same."""
     from hytas.deploy.journal import file_identity
@@ -276,7 +283,7 @@ def _checked_outputs(
     return outputs
 
 
-def _lookup(source: Source, scene: Path, outputs: Mapping[str, Path]) -> "Lookup":
+def _lookup(source: ClassifyInput, scene: Path, outputs: Mapping[str, Path]) -> "Lookup":
     """Return the lookup table of a scene; refuse --ortho without one, or without a raster."""
     from hytas.deploy.outputs import RASTERS
 
@@ -289,7 +296,7 @@ def _lookup(source: Source, scene: Path, outputs: Mapping[str, Path]) -> "Lookup
     return source.location.lookup
 
 
-def _bad_bands(source: Source, model: "DeployedModel") -> tuple[str, ...]:
+def _bad_bands(source: ClassifyInput, model: "DeployedModel") -> tuple[str, ...]:
     """Return a note if the scene marks bands as bad that the model uses."""
     import numpy as np
 
@@ -324,7 +331,7 @@ def _undrawn(outputs: Iterable[Path], model: "DeployedModel") -> list[str]:
 
 def _run(
     model: "DeployedModel",
-    source: Source,
+    source: ClassifyInput,
     journal: "Journal",
     tile_rows: int | None,
     smooth: str,
@@ -376,7 +383,7 @@ def _write(
     extras: "Extras",
 ) -> dict[str, Any]:
     """Write the map and the confusion matrix; return the accuracy if there is a ground truth."""
-    from hytas.deploy.accuracy import measure
+    from hytas.deploy.accuracy import map_accuracy
     from hytas.deploy.outputs import write_map
     from hytas.pictures import draw_confusion
 
@@ -384,7 +391,7 @@ def _write(
         write_map(out, result, model.card, extras)
         return {}
     try:
-        accuracy = measure(result.labels[:], truth.scored, model.card)
+        accuracy = map_accuracy(result.labels[:], truth.scored, model.card)
     except InputError:  # all labels lie on pixels without data; the map is still right
         write_map(out, result, model.card, extras)
         raise

@@ -174,19 +174,19 @@ def _images(
 
 
 def _folder(model: "DeployedModel", folder: Path, resize: int | None, skip: bool) -> Images:
-    from hytas.data.images.decode import SUFFIXES, check_side
-    from hytas.data.images.folder import Facts, FromFiles, facts_of, images_of, readable
+    from hytas.data.images.decode import IMAGE_SUFFIXES, check_side
+    from hytas.data.images.folder import FromFiles, ImageHeader, facts_of, images_of, readable
     from hytas.deploy.images import check_images
 
     check_side(resize)
     paths = images_of(folder)
     if not paths:
-        raise InputError("scene", folder, f"holds no images ({', '.join(SUFFIXES)})")
+        raise InputError("scene", folder, f"holds no images ({', '.join(IMAGE_SUFFIXES)})")
     reader = FromFiles(paths, resize, model.card.bands == 3)
     results = [facts_of(path, reader.one) for path in paths]
     numbers, notes = readable(folder, paths, results, skip, "scene")
     kept = [paths[number] for number in numbers]
-    facts = [one for one in results if isinstance(one, Facts)]
+    facts = [one for one in results if isinstance(one, ImageHeader)]
     for path, one in zip(kept, facts, strict=True):
         check_images(model, str(path), one.shape)
     parents = [path.parent.name for path in kept]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hytas.deploy import DeployedModel
 
 
-class Source(NamedTuple):
+class ClassifyInput(NamedTuple):
     """A cube, and the facts that its file gives about it."""
 
     cube: "Rows"
@@ -38,15 +38,15 @@ class Truth(NamedTuple):
     names: Mapping[int, str] | None = None
 
 
-def open_source(path: Path, key: str | None, bands: int | None, axes: str | None) -> Source:
+def open_source(path: Path, key: str | None, bands: int | None, axes: str | None) -> ClassifyInput:
     """Open a cube; `bands` is the number that finds its band axis, None for any."""
     from hytas.data import open_cube, synthetic_scene
 
     if str(path) == "synthetic":
         scene = synthetic_scene()
-        return Source(scene.cube, scene.wavelengths)
+        return ClassifyInput(scene.cube, scene.wavelengths)
     cube = open_cube(path, key, bands, axes)
-    return Source(
+    return ClassifyInput(
         cube,
         cube.wavelengths,
         cube.nodata,
@@ -58,7 +58,9 @@ def open_source(path: Path, key: str | None, bands: int | None, axes: str | None
     )
 
 
-def resampled(source: Source, model: "DeployedModel", name: str, nodata: float | None) -> Source:
+def with_bands_of(
+    source: ClassifyInput, model: "DeployedModel", name: str, nodata: float | None
+) -> ClassifyInput:
     """Return the source with the bands of the model, changed row by row; NaN means no data."""
     import numpy as np
 
@@ -89,7 +91,7 @@ def resampled(source: Source, model: "DeployedModel", name: str, nodata: float |
 
 
 def read_truth(
-    path: Path, key: str | None, source: Source, model: "DeployedModel", **marks: Any
+    path: Path, key: str | None, source: ClassifyInput, model: "DeployedModel", **marks: Any
 ) -> Truth:
     """Read the ground truth on the pixels of a source; `marks` say how labels are meant."""
     import numpy as np

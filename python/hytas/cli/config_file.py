@@ -15,7 +15,7 @@ from hytas.cli.options import SETTINGS, Option, PanelCommand, together
 from hytas.data.splits.settings import OPTIONS
 from hytas.errors import InputError
 from hytas.files import check_folder, parse_json, write_text
-from hytas.run.config import GROUPS, RunConfig
+from hytas.run.config import SETTING_GROUPS, RunConfig
 from hytas.run.settings import EFFORTS
 from hytas.settings import Setting, settings_of
 from hytas.spaces.budgets import is_space_file, parse_budget
@@ -184,10 +184,10 @@ def _flat(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """Return the values of all tables by the names of their options; `recipe` stays a table."""
     flat: dict[str, Any] = {}
     for key, value in values.items():
-        if key == "recipe" or key not in GROUPS or not isinstance(value, dict):
+        if key == "recipe" or key not in SETTING_GROUPS or not isinstance(value, dict):
             flat[key.replace("-", "_")] = value
             continue
-        settings: Mapping[str, Setting] = settings_of(GROUPS[key])
+        settings: Mapping[str, Setting] = settings_of(SETTING_GROUPS[key])
         for name, part in value.items():
             if (field := name.replace("-", "_")) not in settings:
                 near = difflib.get_close_matches(field, settings, 1) or settings

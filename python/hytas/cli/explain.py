@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hytas.cli import options
-from hytas.cli.progress import aligned, echo
+from hytas.cli.progress import aligned_cells, echo
 
 SHOWN = 5
 
@@ -69,11 +69,11 @@ def explain(
 
 
 def _print(explanation: Mapping[str, Any]) -> None:
-    from hytas.report.explained import attending, importance_texts, spatial, summary
+    from hytas.report.explained import attending, explanation_summary, importance_texts, spatial
 
-    echo(summary(explanation))
+    echo(explanation_summary(explanation))
     head = ["most important", "probability lost", "accuracy lost", "gradient"]
     groups = [explanation["bands"][at] for at in explanation["order"][:SHOWN]]
     rows = [[group["label"], *importance_texts(group)] for group in groups]
-    for line in (*aligned([head, *rows]), *spatial(explanation), *attending(explanation)):
+    for line in (*aligned_cells([head, *rows]), *spatial(explanation), *attending(explanation)):
         echo(line)

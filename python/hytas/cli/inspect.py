@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from hytas.data import Contents
     from hytas.model_card import ModelCard
 
-Finding = dict[str, Any]
-Lines = Callable[[Mapping[str, Any]], list[str]]
+_Described = dict[str, Any]
+_Lines = Callable[[Mapping[str, Any]], list[str]]
 _OF_CUBE = {"bands", "nodata", "axes", "cube_key"}
 """Options that say nothing about labels."""
 
@@ -52,12 +52,12 @@ def inspect(path: Path, as_json: bool, labels: tuple[Path, ...], **reading: Any)
     echo(json.dumps(description, indent=2) if as_json else "\n".join(lines(description)))
 
 
-def _reader(path: Path, given: Mapping[str, Any]) -> tuple[Callable[[], Finding], Lines]:
+def _reader(path: Path, given: Mapping[str, Any]) -> tuple[Callable[[], _Described], _Lines]:
     """Return the functions that describe the path, and that write the description for people."""
     from hytas.data import is_scene_folder
-    from hytas.data.spectra.columns import SUFFIXES
+    from hytas.data.spectra.columns import TABLE_SUFFIXES
 
-    if path.name.lower().endswith(SUFFIXES) and path.is_file():
+    if path.name.lower().endswith(TABLE_SUFFIXES) and path.is_file():
         for name, value in given.items():
             raise InputError(name, value, f"is for scenes, and {path} is a table")
         return (lambda: _table(path)), _lines
@@ -72,7 +72,7 @@ def _reader(path: Path, given: Mapping[str, Any]) -> tuple[Callable[[], Finding]
     return (lambda: describe_run(path)), lines_of_run
 
 
-def _table(path: Path) -> Finding:
+def _table(path: Path) -> _Described:
     """Describe a file of columns: points that label a scene, or spectra."""
     from hytas.data.labels.points_csv import TEXT_SUFFIXES, position_columns
     from hytas.data.spectra.columns import by_stem, describe_columns, frame_of
@@ -98,7 +98,7 @@ def _table(path: Path) -> Finding:
     return points
 
 
-def _model(path: Path) -> Finding:
+def _model(path: Path) -> _Described:
     from hytas.deploy import DeployedModel
 
     card = (model := DeployedModel.load(path, "cpu")).card
@@ -152,7 +152,7 @@ def _ends(card: "ModelCard") -> tuple[str, str]:
     return patches, f"probabilities (N, {len(card.class_ids)}) float32"
 
 
-def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
+def _scene(path: Path, given: Mapping[str, Any]) -> _Described:
     from hytas.data import load_scene, open_file
     from hytas.data.interpret.labels import NO_MAP
     from hytas.data.patches import sample_spectra
@@ -160,7 +160,7 @@ def _scene(path: Path, given: Mapping[str, Any]) -> Finding:
     layer = given.get("labels_key")
     if given.keys() <= {"labels_key"} and (shapes := describe_shapes(path, layer)) is not None:
         return shapes
-    facts: Finding = {"what": "scene", "path": str(path)}
+    facts: _Described = {"what": "scene", "path": str(path)}
     if path.suffix.lower() == ".png" and (labels := describe_labels(path)) is not None:
         return facts | labels
     if str(path) != "synthetic":
@@ -196,7 +196,7 @@ def _option(argument: str) -> str:
     return f"--{argument.replace('_', '-')}"
 
 
-def _product(contents: "Contents") -> Finding:
+def _product(contents: "Contents") -> _Described:
     """Return where the arrays of a file lie, and which bands it marks as bad, if it says so."""
     import numpy as np
 
@@ -216,7 +216,7 @@ def _product(contents: "Contents") -> Finding:
     return {key: value for key, value in facts.items() if value is not None}
 
 
-def _candidates(contents: "Contents", given: Mapping[str, Any]) -> Finding:
+def _candidates(contents: "Contents", given: Mapping[str, Any]) -> _Described:
     """Return the arrays of a file that could be its cube and its labels, if there are several."""
     from hytas.data.cube import cubes_in
     from hytas.data.interpret.labels import maps_in, split_pair
@@ -234,7 +234,7 @@ def _candidates(contents: "Contents", given: Mapping[str, Any]) -> Finding:
     }
 
 
-def _unlabelled(path: Path, reason: str, given: Mapping[str, Any]) -> Finding:
+def _unlabelled(path: Path, reason: str, given: Mapping[str, Any]) -> _Described:
     """Describe a file that is not a labelled scene: its cube, if it holds one."""
     import numpy as np
 

@@ -7,18 +7,18 @@ from typing import Any
 
 from hytas.errors import InputError, escaped, one_line
 
-Finding = dict[str, Any]
+_Described = dict[str, Any]
 MODEL = "model.onnx"
 PARTS = ("config", "architecture", "metrics")
 
 
-def describe_run(path: Path) -> Finding:
+def describe_run(path: Path) -> _Described:
     """Return the files of a run, its configuration, its winner and its figures."""
     from hytas.files import parse_json
     from hytas.manifest import Manifest
 
     files = sorted(file for file in path.iterdir() if file.is_file() and file.name[0] != ".")
-    facts: Finding = {"what": "run folder", "path": str(path)}
+    facts: _Described = {"what": "run folder", "path": str(path)}
     facts["files"] = {file.name: file.stat().st_size for file in files}
     for name in PARTS:
         if (file := path / f"{name}.json").is_file():
@@ -86,7 +86,7 @@ def _settings(config: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _reached(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    from hytas.results import Results
+    from hytas.results import RunResults
     from hytas.spaces.genes import describe_kind
 
     lines, metrics = [], facts.get("metrics")
@@ -96,7 +96,7 @@ def _reached(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         lines.append(("winner", describe_kind(facts["architecture"]) + size))
     if metrics is None:
         return lines
-    results = Results.of(metrics)
+    results = RunResults.of(metrics)
     unit = f"test {results.unit}"
     split = results.split.get("kind")
     lines.append(("test", f"{_accuracy(results.test)} on {results.test['pixels']} {unit}, {split}"))

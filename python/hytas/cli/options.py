@@ -11,7 +11,7 @@ import click
 
 from hytas.data.splits.settings import SplitSettings
 from hytas.errors import InputError
-from hytas.run.config import GROUPS, RunConfig
+from hytas.run.config import SETTING_GROUPS, RunConfig
 from hytas.settings import OneOf, Setting, settings_of
 
 if TYPE_CHECKING:
@@ -112,13 +112,13 @@ device_option = click.option(
 def _load_plugins(
     ctx: click.Context, param: click.Parameter, values: Sequence[str] | None
 ) -> tuple[str, ...]:
-    from hytas.plugins import load
+    from hytas.plugins import load_plugins
 
     in_file = ctx.get_parameter_source("plugins") is click.core.ParameterSource.DEFAULT_MAP
     if values and in_file:
         rule = "is code, which a file of options does not bring"
         raise InputError("plugins", values[0], rule, "read it, then name it with `plugins`")
-    return load(values or ())
+    return load_plugins(values or ())
 
 
 plugin_option = functools.partial(
@@ -286,10 +286,10 @@ def setting_options(
     """Return the options of groups of settings, as a decorator.
 
     Args:
-        groups: names in `hytas.run.config.GROUPS`.
+        groups: names in `hytas.run.config.SETTING_GROUPS`.
         changes: for `setting_option`, by the name of a setting.
     """
-    declared = [one for group in groups for one in settings_of(GROUPS[group]).values()]
+    declared = [one for group in groups for one in settings_of(SETTING_GROUPS[group]).values()]
     names = [one.name for one in declared if one.facts.option]
     return together(*(setting_option(name, **changes.get(name, {})) for name in (*names, *more)))
 

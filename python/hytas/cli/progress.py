@@ -13,7 +13,7 @@ def echo(text: str) -> None:
     click.echo("\n".join(map(escaped, text.split("\n"))))
 
 
-def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
+def aligned_cells(cells: Sequence[Sequence[str]]) -> list[str]:
     """Return a line for each row; the first column stands left, the others stand right."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hytas.cli import options
-from hytas.cli.progress import aligned, echo
+from hytas.cli.progress import aligned_cells, echo
 from hytas.errors import InputError, SlowerWarning, escaped
 from hytas.files import check_folder
 
@@ -72,7 +72,13 @@ def references(
     hytas references --data IndianPine.mat --methods svm,rf --seeds 5 --split blocks
     hytas references --data cube.mat --labels gt.mat --train-per-class 10 --out references.json
     """
-    from hytas.references import METHODS, ReferenceSettings, Results, parse_methods, run_references
+    from hytas.references import (
+        METHODS,
+        ReferenceResults,
+        ReferenceSettings,
+        parse_methods,
+        run_references,
+    )
 
     chosen = parse_methods(methods)
     _check(out, {"seeds": seeds, "network_steps": network_steps})
@@ -90,7 +96,7 @@ def references(
     for number in reversed(numbers):
         decisive.make_split(scene, number)
     used = str(choose_device(device)) if any(METHODS[name].device for name in chosen) else "cpu"
-    results = Results(out, decisive.setting(scene))
+    results = ReferenceResults(out, decisive.setting(scene))
     console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
     try:
         with console.status("") as status, _shown_warnings(console):
@@ -124,15 +130,15 @@ def _check(out: Path | None, counts: Mapping[str, int | None]) -> None:
 def _shower(
     console: "Console", update: Callable[[str], None]
 ) -> Callable[[str, int, str, int, int], None]:
-    from hytas.run.display import Rate, about
+    from hytas.run.display import TimeLeft, about
 
-    last, work_of_rate, rate = ("", 0.0), "", Rate()
+    last, work_of_rate, rate = ("", 0.0), "", TimeLeft()
 
     def show(method: str, seed: int, work: str, done: int, total: int) -> None:
         nonlocal last, work_of_rate, rate
         fit, now = f"{method}, seed {seed}", time.monotonic()
         if f"{fit}: {work}" != work_of_rate:
-            work_of_rate, rate = f"{fit}: {work}", Rate()
+            work_of_rate, rate = f"{fit}: {work}", TimeLeft()
         count = f"{work} {done:,} of {total:,}" if total > 1 else work
         left = rate.left(done, total) if done < total else None
         text = escaped(", ".join(filter(None, [f"{fit}: {count}", about(left)])))
@@ -176,7 +182,7 @@ def _text(report: dict[str, Any]) -> str:
         )
     seeds = report["seeds"]
     what = f"mean and standard deviation of {len(seeds)} seeds" if len(seeds) > 1 else "one seed"
-    return "\n".join([f"{report['scene']}, {what}", *aligned(rows)])
+    return "\n".join([f"{report['scene']}, {what}", *aligned_cells(rows)])
 
 
 def _spread(figure: dict[str, Any] | None) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from hytas.cli import options
-from hytas.cli.progress import aligned, echo
+from hytas.cli.progress import aligned_cells, echo
 
 
 @click.command()
@@ -20,7 +20,7 @@ def scenes(as_json: bool) -> None:
     hytas search --data indian_pines --budget 500K-params
     hytas search --data salinas --data-dir ~/scenes --budget 500K-params
     """
-    from hytas.data.datasets import SCENES, cache_folder, cached
+    from hytas.data.datasets import SCENES, cache_folder
 
     table: list[dict[str, Any]] = [
         {
@@ -29,7 +29,7 @@ def scenes(as_json: bool) -> None:
             if scene.train_counts is None or len(scene.files) == 1
             else f"random, {sum(scene.train_counts)} training pixels",
             "files": [file.name for file in scene.files],
-            "here": all(cached(file).is_file() for file in scene.files),
+            "here": all((cache_folder() / file.name).is_file() for file in scene.files),
         }
         for name, scene in SCENES.items()
     ]
@@ -39,6 +39,6 @@ def scenes(as_json: bool) -> None:
     rows = [("name", "split", "downloaded")]
     rows += [(one["name"], one["split"], "yes" if one["here"] else "no") for one in table]
     files = ["files", *(", ".join(one["files"]) for one in table)]
-    for line, names in zip(aligned(rows), files, strict=True):
+    for line, names in zip(aligned_cells(rows), files, strict=True):
         echo(f"{line}  {names}")
     echo(f"downloads go to {cache_folder()}")

@@ -72,10 +72,10 @@ def score(
     from hytas.run.prepared import prepare_scene
     from hytas.spaces import space_of
     from hytas.spaces.architectures import read_architectures, read_other_columns
-    from hytas.spaces.opening import name_of
+    from hytas.spaces.opening import space_name
 
     specs = parse_proxies(proxy)
-    of = None if space is None else name_of(space)
+    of = None if space is None else space_name(space)
     architectures = read_architectures(archs, of)
     scoring = {name: settings.pop(name) for name in ("precision", "init")}
     config = RunConfig(proxy=proxy, **options.absolute_paths(settings))

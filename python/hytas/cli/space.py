@@ -14,7 +14,7 @@ from hytas.spaces import DEFAULT_SPACE
 if TYPE_CHECKING:
     from hytas._engine import SearchSpace
 
-Command = Callable[..., Any]
+_Command = Callable[..., Any]
 
 
 class VariableType(click.ParamType[tuple[str, int]]):
@@ -50,7 +50,7 @@ variables_option = click.option(
 )
 
 
-def _space_options(command: Command) -> Command:
+def _space_options(command: _Command) -> _Command:
     return click.option(
         "--space",
         default=DEFAULT_SPACE,
@@ -92,7 +92,7 @@ def list_spaces(as_json: bool) -> None:
     """List the spaces: architectures, data and published networks; and those of plug-ins."""
     from hytas._engine import SearchSpace, builtin_spaces
     from hytas.spaces.opening import OWN, open_for_genes
-    from hytas.spaces.published import PUBLISHED
+    from hytas.spaces.published import PUBLISHED_NETWORKS
     from hytas.spaces.shape import DATA_OF, IMAGES, SCENES
 
     data = {SCENES: "for scenes", IMAGES: "for images, or for the patches of a scene as images"}
@@ -105,7 +105,9 @@ def list_spaces(as_json: bool) -> None:
         if one.about:
             click.echo(f"    {one.about}")
         click.echo(f"    networks: {data.get(DATA_OF.get(one.name, ''), 'none')}")
-        published = [n for n, net in PUBLISHED.items() if net.architecture["space"] == one.name]
+        published = [
+            n for n, net in PUBLISHED_NETWORKS.items() if net.architecture["space"] == one.name
+        ]
         if published:
             click.echo(f"    published networks: {', '.join(published)}")
         click.echo(f"    genes: {', '.join(gene['name'] for gene in one.genes)}")

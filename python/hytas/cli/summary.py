@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from hytas.cli.progress import echo
-from hytas.results import Results, short_title
+from hytas.results import RunResults, short_title
 from hytas.run import Outcome, describe_architecture
 from hytas.run.display import duration
 from hytas.spaces.genes import describe_kind
@@ -67,7 +67,7 @@ def _cost(outcome: Outcome) -> str:
     return "; " + ", ".join(parts) if parts else ""
 
 
-def _decisions(results: Results) -> Iterator[str]:
+def _decisions(results: RunResults) -> Iterator[str]:
     """Yield one short line for each decision of the final training; `run.log` says why."""
     smoothing, further, calibration = results.smoothing, results.self_training, results.calibration
     if smoothing is not None:
@@ -99,7 +99,7 @@ def _both(pixels: int, without: float | None, with_it: float | None) -> str:
     return f": {without:.4f} without, {with_it:.4f} with ({pixels:,} validation pixels)"
 
 
-def _accuracy(results: Results) -> Iterator[str]:
+def _accuracy(results: RunResults) -> Iterator[str]:
     """Yield the accuracy of the map that the run makes, and how far it is above the references."""
     test = results.of_map
     what = f"accuracy of the {'smoothed map' if results.is_smoothed else 'map'}"
@@ -118,7 +118,7 @@ def _accuracy(results: Results) -> Iterator[str]:
     yield from _comparison(results)
 
 
-def _by_scene(results: Results) -> str:
+def _by_scene(results: RunResults) -> str:
     scenes = results.scenes_smoothed if results.is_smoothed else results.scenes
     tested = [scene for scene in scenes if scene["test"]]
     parts = [
@@ -141,7 +141,7 @@ def _update(update: Mapping[str, Any]) -> str:
     return f"model of {update['from']}: {'; '.join(parts)}"
 
 
-def _comparison(results: Results) -> Iterator[str]:
+def _comparison(results: RunResults) -> Iterator[str]:
     """Yield one line: the points above the better reference method, or a warning."""
     comparison = results.comparison
     if comparison is None:

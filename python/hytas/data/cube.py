@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hytas.data.bands import finite
 from hytas.data.grid import Grid
-from hytas.data.interpret.axes import Axes, Shape, are_axes_of, cube_axes, find_axes, role_of
+from hytas.data.interpret.axes import Axes, are_axes_of, cube_axes, find_axes, role_of
 from hytas.data.interpret.bands import band_facts, list_lengths
 from hytas.data.limits import IN_MEMORY_BYTES, bytes_of, listed
 from hytas.data.no_data import not_storable
@@ -177,7 +177,7 @@ class FileCube:
         return reading(self.argument, contents.path, f"{contents.format} file")
 
 
-def zeros(shape: Shape, dtype: np.dtype[Any]) -> Array:
+def zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return zeros, in memory or in a file without a name where they take much."""
     if bytes_of(shape, dtype.itemsize) <= IN_MEMORY_BYTES:
         return np.zeros(shape, dtype)
@@ -210,7 +210,7 @@ def cube_in(
     *,
     bands: int | None = None,
     axes: str | None = None,
-    maps: Sequence[Shape] = (),
+    maps: Sequence[tuple[int, ...]] = (),
 ) -> FileCube:
     """Return a variable as a cube, its axes settled (`find_axes`) and its bands described."""
     remarks = list(contents.notes)
@@ -249,7 +249,10 @@ def empty_pixels(cube: FileCube) -> tuple[str, ...]:
 
 
 def find_cube(
-    contents: Contents, key: str | None, argument: str = "data", maps: Sequence[Shape] = ()
+    contents: Contents,
+    key: str | None,
+    argument: str = "data",
+    maps: Sequence[tuple[int, ...]] = (),
 ) -> Variable:
     """Return the variable of the cube: the named one, or the only one with three axes.
 
@@ -309,7 +312,7 @@ def cubes_in(contents: Contents) -> list[Variable]:
     return cubes or [each for each in contents.variables if _is_one_line(each)]
 
 
-def _sizes(variable: Variable) -> tuple[dict[str, int], Shape]:
+def _sizes(variable: Variable) -> tuple[dict[str, int], tuple[int, ...]]:
     """Return the sizes of the named axes that matter, and of all of them in order."""
     kept = cube_axes(variable)
     names = variable.dims if len(variable.dims) == len(variable.shape) else ("",) * 99

@@ -22,7 +22,7 @@ from hytas.data.record import BandFacts, Contents, Variable, plain
 from hytas.errors import InputError
 from hytas.types import Array, Floats
 
-Axes = tuple[str, str, str]
+_Axes = tuple[str, str, str]
 
 _UNEVEN = 1e-3
 """Part of a pixel by which a coordinate of an even grid may be off."""
@@ -118,7 +118,7 @@ def cube_of(array: Any, argument: str = "cube") -> ArrayCube:
     further += _described(array, axes[2])
     contents = Contents(Path(argument), "DataArray", (variable, *further))
     facts, notes = band_facts(contents, variable, 2)
-    return ArrayCube(cube, grid_of(cube, *axes[:2]), facts, nodata_of(array), tuple(notes))
+    return ArrayCube(cube, array_grid(cube, *axes[:2]), facts, nodata_of(array), tuple(notes))
 
 
 def _described(array: Any, band: Any) -> list[Variable]:
@@ -151,15 +151,13 @@ def map_of(array: Any) -> tuple[Array, Grid]:
     flat = array.isel({dim: 0 for dim in array.dims if dim not in (rows, columns)})
     flat = flat.transpose(rows, columns)
     values = np.asarray(flat.values)
-    if values.dtype.kind not in "iufb":
-        raise InputError("labels", rule=f"is of type {values.dtype}; whole numbers are needed")
     empty = values == nodata_of(array)
     if values.dtype.kind == "f":
         empty |= np.isnan(values)
-    return np.where(empty, 0, values), grid_of(flat, rows, columns)
+    return np.where(empty, 0, values), array_grid(flat, rows, columns)
 
 
-def grid_of(array: Any, rows: str, columns: str) -> Grid:
+def array_grid(array: Any, rows: str, columns: str) -> Grid:
     """Return where the pixels of a `DataArray` lie, by its coordinates and `spatial_ref`."""
     reference = array.coords.get(_reference(array))
     facts = {} if reference is None else reference.attrs
@@ -187,7 +185,7 @@ def nodata_of(array: Any) -> float | None:
     return None
 
 
-def _axes(array: Any, argument: str) -> Axes:
+def _axes(array: Any, argument: str) -> _Axes:
     roles, dims = (ROW, COLUMN, BAND), _dims(array)
     lacking = [role for role in roles if role not in dims]
     rest = [dim for dim in array.dims if dim not in dims.values() and array.sizes[dim] > 1]

@@ -11,7 +11,7 @@ from hytas.data.record import Rows
 from hytas.errors import InputError
 from hytas.types import Array, Floats, Mask
 
-Change = Callable[[Array], npt.NDArray[np.float32]]
+_Change = Callable[[Array], npt.NDArray[np.float32]]
 """Raw values of a row (W, B) -> its changed values (W, b)."""
 SAME_NM = 1.0
 """Centres of bands that differ by less are those of the same band."""
@@ -30,7 +30,7 @@ class MappedCube:
     """
 
     cube: Rows
-    change: Change
+    change: _Change
     bands: int
 
     @property

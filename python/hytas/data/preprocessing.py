@@ -13,7 +13,7 @@ from hytas.data.samples import Samples
 from hytas.errors import InputError
 from hytas.types import Array, Floats, Mask
 
-METHODS = ("standard", "minmax")
+SCALINGS = ("standard", "minmax")
 LEAST_REACH = 10.0
 """Smallest reach, in scaled units. Values beyond twice the largest of the training pixels are
 clipped, so that a hot pixel or an undeclared no-data value does not dominate its neighbours'
@@ -99,8 +99,8 @@ class Preprocessing:
             InputError: an unknown method, a bad selection, a value that is not finite, or fewer
                 than `least` bands left.
         """
-        if method not in METHODS:
-            raise InputError("scaling", method, f"is not one of {', '.join(METHODS)}")
+        if method not in SCALINGS:
+            raise InputError("scaling", method, f"is not one of {', '.join(SCALINGS)}")
         count = spectra.shape[1]
         if spectra.shape[0] == 0:
             rule = "there are none to train on; scaling needs at least one"

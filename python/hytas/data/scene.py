@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hytas.data.bands import Bands, finite, format_bands, measured_bands, select_bands
 from hytas.data.cube import valid_pixels
-from hytas.data.datasets import PUBLISHED
+from hytas.data.datasets import PUBLISHED_SCENES
 from hytas.data.labels.maps import LabelMap, Labels, join
 from hytas.data.limits import printable
 from hytas.data.no_data import as_stored, undeclared, valid_mask
@@ -173,7 +173,6 @@ def scene_from_arrays(
     bad_bands: Sequence[int] = (),
     bands: str | None = None,
     fwhm: Array | Sequence[float] | None = None,
-    least_classes: int = 2,
 ) -> Scene:
     """Check arrays and return a scene with them.
 
@@ -189,7 +188,6 @@ def scene_from_arrays(
         bad_bands: indices of the bands that the file marks as bad.
         bands: the selection to check for NaN, as `parse_bands` reads it; None: all but the bad.
         fwhm: (B,) full widths of the bands at half maximum in nm.
-        least_classes: that must have pixels; 0 or 1 for a scene that is joined with others.
 
     Raises:
         InputError: the arrays are not a scene; in one line.
@@ -199,8 +197,7 @@ def scene_from_arrays(
     maps = _checked_maps(cube, labels, train, test, map_names)
     nodata = as_stored(nodata, cube.dtype)
     waves = _of_bands("wavelengths", wavelengths, cube.shape[2])
-    selection = bands, bad_bands
-    joined, valid, remarks = _masked(cube, maps, nodata, selection, waves, least_classes)
+    joined, valid, remarks = _masked(cube, maps, nodata, (bands, bad_bands), waves)
     digest = _digest(cube, np.float32)
     own_names = _names(class_names, joined)
     return Scene(
@@ -218,7 +215,7 @@ def scene_from_arrays(
         fingerprint=fingerprint(digest, cube.dtype, joined, nodata, bad_bands),
         notes=(*notes, *remarks, *_of_one_name(own_names, joined.ids)),
         nodata=nodata,
-        class_colours=distinct_colours(class_colours or {}, joined.ids),
+        class_colours=_colours(class_colours or {}, joined.ids),
         bad_bands=tuple(bad_bands),
         fwhm=_of_bands("fwhm", fwhm, cube.shape[2]),
     )
@@ -230,15 +227,14 @@ def _masked(
     nodata: float | None,
     selection: tuple[str | None, Sequence[int]],
     wavelengths: Floats | None,
-    least_classes: int,
 ) -> tuple[Labels, Mask, tuple[str, ...]]:
     """Return the joined maps without empty pixels, which pixels (H, W) hold data, and notes."""
     labelled = np.logical_or.reduce([values != 0 for _, values in maps])
-    alive = measured_bands(cube, labelled if labelled.any() else ~labelled, nodata)
+    alive = measured_bands(cube, labelled, nodata)
     used = np.intersect1d(select_bands(*selection, cube.shape[2], wavelengths), alive)
     empty = ~valid_mask(cube, nodata, used)
     maps, emptied = _without(empty, maps)
-    joined = join(maps, least_classes)
+    joined = join(maps)
     valid = valid_pixels(cube, bands=used)
     _refuse_labelled_nan(cube, valid | empty, joined.labels, used)
     notes = [*emptied, *joined.notes]
@@ -355,7 +351,7 @@ def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> t
     ids = labels.ids
     if names is None:
         counts = np.bincount(labels.labels.ravel(), minlength=len(ids) + 1)[1:]
-        return PUBLISHED.get(tuple(counts.tolist())) or tuple(f"class {i}" for i in ids)
+        return PUBLISHED_SCENES.get(tuple(counts.tolist())) or tuple(f"class {i}" for i in ids)
     if isinstance(names, Mapping):
         return tuple(names.get(i) or f"class {i}" for i in ids)
     if len(names) != len(ids):
@@ -388,10 +384,9 @@ def numbered(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(unique)
 
 
-def distinct_colours(
+def _colours(
     colours: Mapping[int, tuple[int, int, int]], ids: Sequence[int]
 ) -> tuple[tuple[int, int, int], ...] | None:
-    """Return the colour of each class, if each has one of its own that is not black."""
     class_colours = [colours[number] for number in ids if number in colours]
     distinct = len({UNLABELLED_COLOUR, *class_colours}) == len(ids) + 1
     return tuple(class_colours) if distinct else None

@@ -32,7 +32,7 @@ def check_truth(
         raise InputError("labels", rule=rule)
 
 
-def measure(
+def map_accuracy(
     labels: npt.NDArray[np.int32], truth: npt.NDArray[np.int32], card: ModelCard
 ) -> dict[str, Any]:
     """Return the accuracy of a class map on the labelled pixels that have data.

@@ -23,7 +23,7 @@ ROUNDS = 4
 
 
 @dataclass(frozen=True)
-class Setting:
+class BenchSetting:
     """What to measure.
 
     Attributes:
@@ -41,7 +41,8 @@ class Setting:
 
 
 def bench(
-    settings: Sequence[Setting], progress: Callable[[int, int], None] = lambda done, total: None
+    settings: Sequence[BenchSetting],
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[dict[str, Any]]:
     """Measure every setting, `ROUNDS` times in turn.
 
@@ -69,7 +70,7 @@ def bench(
 
 
 def _summarise(
-    setting: Setting, result: dict[str, Any], rounds: list[list[float]], cpu: list[float]
+    setting: BenchSetting, result: dict[str, Any], rounds: list[list[float]], cpu: list[float]
 ) -> dict[str, Any]:
     every = sorted(ms for times in rounds for ms in times)
     fastest = [min(times) for times in rounds]
@@ -87,7 +88,7 @@ def _summarise(
     }
 
 
-def measure_apart(setting: Setting) -> dict[str, Any]:
+def measure_apart(setting: BenchSetting) -> dict[str, Any]:
     """Run `main` of the runtime's module in a fresh process."""
     command = [sys.executable, "-m", setting.runtime, json.dumps(asdict(setting))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -179,7 +180,7 @@ def example(model: DeployedModel, shape: tuple[int, ...]) -> Array:
 
 def main(argument: str) -> None:
     """Measure one setting in onnxruntime, and print the result."""
-    setting = Setting(**json.loads(argument))
+    setting = BenchSetting(**json.loads(argument))
     model = DeployedModel.load(
         setting.model, setting.provider, threads=setting.threads, one_call=True
     )
@@ -200,7 +201,7 @@ def main(argument: str) -> None:
 RUNTIME = "hytas.deploy.bench"
 
 
-def settings_of(
+def bench_settings(
     model: str | Path,
     *,
     providers: Sequence[str] = ("cpu",),
@@ -208,10 +209,10 @@ def settings_of(
     batches: Sequence[int] = (1, 32),
     seconds: float = 1.0,
     runtime: str = RUNTIME,
-) -> list[Setting]:
+) -> list[BenchSetting]:
     """Return a setting for every combination of the arguments."""
     return [
-        Setting(str(model), runtime, provider, count, batch, seconds)
+        BenchSetting(str(model), runtime, provider, count, batch, seconds)
         for provider in providers
         for count in threads
         for batch in batches

@@ -114,7 +114,7 @@ def check_signature(values: Sequence[onnxruntime.NodeArg], card: ModelCard, path
         )
 
 
-def printable(card: ModelCard) -> ModelCard:
+def printable_card(card: ModelCard) -> ModelCard:
     """Return the card with free texts on one line, without control characters."""
     return replace(
         card,

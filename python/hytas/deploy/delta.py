@@ -28,10 +28,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hytas.deploy.model_file import MOST_BYTES, sealed
+from hytas.deploy.model_file import MOST_MODEL_BYTES, sealed
 from hytas.errors import InputError, library
 
-MAGIC = b"HYTASDELTA2\n"
+DELTA_MAGIC = b"HYTASDELTA2\n"
 DIGEST = 32
 """Bytes of a SHA-256."""
 GROUP = 256
@@ -74,7 +74,7 @@ def make_delta(old: bytes, new: bytes, rounded: Mapping[str, Rounded] | None = N
     operations = b"".join([_number(len(new)), *_operations(old, new, rounded or {})])
     whole = _number(len(new)) + _fresh(new)
     packed = min((deflated(choice) for choice in (operations, whole)), key=len)
-    body = MAGIC + hashlib.sha256(old).digest() + hashlib.sha256(new).digest() + packed
+    body = DELTA_MAGIC + hashlib.sha256(old).digest() + hashlib.sha256(new).digest() + packed
     return body + hashlib.sha256(body).digest()
 
 
@@ -200,12 +200,12 @@ def apply_delta(old: bytes, delta: bytes, name: str | Path = "delta") -> bytes:
         name: what messages call it.
     """
     body = delta[:-DIGEST]
-    if not delta.startswith(MAGIC) or len(delta) < len(MAGIC) + 3 * DIGEST:
+    if not delta.startswith(DELTA_MAGIC) or len(delta) < len(DELTA_MAGIC) + 3 * DIGEST:
         raise InputError("delta", name, "must be a delta of hytas")
     if hashlib.sha256(body).digest() != delta[-DIGEST:]:
         rule = "is damaged: its checksum is not that of its content"
         raise InputError("delta", name, rule)
-    at = len(MAGIC)
+    at = len(DELTA_MAGIC)
     wanted, made = body[at : at + DIGEST], body[at + DIGEST : at + 2 * DIGEST]
     if hashlib.sha256(old).digest() != wanted:
         raise InputError(
@@ -226,7 +226,7 @@ def apply_delta(old: bytes, delta: bytes, name: str | Path = "delta") -> bytes:
 
 def _inflated(body: bytes, at: int) -> bytes:
     length, at = _read(body, at)
-    if not 0 < length <= _WORST * MOST_BYTES:
+    if not 0 < length <= _WORST * MOST_MODEL_BYTES:
         raise ValueError("longer than any model")
     operations = zlib.decompressobj(-zlib.MAX_WBITS).decompress(body[at:], length)
     if len(operations) != length:
@@ -236,7 +236,7 @@ def _inflated(body: bytes, at: int) -> bytes:
 
 def _applied(old: bytes, body: bytes) -> bytes:
     length, at = _read(body, 0)
-    if length > MOST_BYTES:
+    if length > MOST_MODEL_BYTES:
         raise ValueError("longer than any model")
     new = bytearray()
     while at < len(body):

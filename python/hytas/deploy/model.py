@@ -13,9 +13,9 @@ import onnxruntime
 
 from hytas.data import farthest_band
 from hytas.data.scene import unmasked
-from hytas.deploy.card import check_signature, printable, read_card, smoothing_of
+from hytas.deploy.card import check_signature, printable_card, read_card, smoothing_of
 from hytas.deploy.model_file import check_model, file_of_model, read_model
-from hytas.deploy.providers import check_chosen, choose
+from hytas.deploy.providers import check_chosen, choose_providers
 from hytas.deploy.smoothing import Smoothing
 from hytas.errors import InputError
 from hytas.model_card import IMAGE, ModelCard
@@ -23,7 +23,7 @@ from hytas.types import Array
 
 Probabilities = npt.NDArray[np.float32]
 Item = TypeVar("Item")
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 
 MICRO_BATCH = {"CPUExecutionProvider": 8, "CUDAExecutionProvider": 512}
 """Patches at a time. 32 patches do not fit a CPU's cache, and a pixel takes 1.4 times as long."""
@@ -83,10 +83,10 @@ class DeployedModel:
         Arguments and errors are those of `load`.
         """
         path = Path(name)
-        chosen = choose(providers)
+        chosen = choose_providers(providers)
         checksum = check_model(content, path)
         threads = threads or available_cores()
-        session = _open(content, path, choose("cpu"), 1)
+        session = _open(content, path, choose_providers("cpu"), 1)
         card = read_card(session.get_modelmeta().custom_metadata_map, path)
         check_signature([*session.get_inputs(), *session.get_outputs()], card, path)
         on_cpu = len(chosen) == 1
@@ -95,7 +95,7 @@ class DeployedModel:
             session = _open(content, path, chosen, threads)
         check_chosen(providers, session)
         provider = session.get_providers()[0]
-        return cls(path, printable(card), provider, session, checksum, parallel)
+        return cls(path, printable_card(card), provider, session, checksum, parallel)
 
     @property
     def micro_batch(self) -> int:
@@ -117,8 +117,8 @@ class DeployedModel:
         return np.asarray(probabilities, dtype=np.float32)
 
     def in_parallel(
-        self, work: Callable[[Item], Result], items: Iterable[Item]
-    ) -> Iterator[Result]:
+        self, work: Callable[[Item], _Result], items: Iterable[Item]
+    ) -> Iterator[_Result]:
         """Yield `work(item)` for each item in their order; `parallel` of them run at a time."""
         if self.parallel == 1:
             yield from map(work, items)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hytas.errors import InputError
 
-MOST_BYTES = 2**29
+MOST_MODEL_BYTES = 2**29
 """Bytes of a model file; the largest networks of the spaces take a fiftieth of that."""
 NEEDED = "an exported .onnx file, or the folder of a run with one is needed"
 IN_A_RUN = "model.onnx"
@@ -33,11 +33,11 @@ def read_model(path: Path) -> bytes:
             raise InputError(
                 "model", path, "is a device or a pipe; an exported .onnx file is needed"
             )
-        if state.st_size > MOST_BYTES:
+        if state.st_size > MOST_MODEL_BYTES:
             raise InputError(
-                "model", path, f"has {state.st_size} bytes; at most {MOST_BYTES} are allowed"
+                "model", path, f"has {state.st_size} bytes; at most {MOST_MODEL_BYTES} are allowed"
             )
-        return file.read(MOST_BYTES)
+        return file.read(MOST_MODEL_BYTES)
 
 
 def _without_waiting(path: str, flags: int) -> int:

@@ -108,7 +108,7 @@ def check_output(path: Path, argument: str = "out") -> None:
     if path.suffix.lower() not in suffixes:
         raise InputError(argument, path, f"must end in one of {', '.join(suffixes)}")
     check_folder(path, argument)
-    for file in files_of(path, argument):
+    for file in output_files(path, argument):
         if file.is_dir():
             raise InputError(argument, file, "is a folder; the name of a file is needed")
     if path.suffix.lower() in RASTERS:
@@ -123,7 +123,7 @@ def check_place(path: Path, extras: Extras, argument: str = "out") -> None:
         check_envi_place(path, extras.place, argument)
 
 
-def files_of(path: Path, argument: str = "out") -> tuple[Path, ...]:
+def output_files(path: Path, argument: str = "out") -> tuple[Path, ...]:
     """Return all files of the output `path`."""
     writer = RASTERS.get(path.suffix.lower())
     style = (style_file(path),) if writer is not None and argument == "out" else ()
@@ -143,7 +143,7 @@ def check_apart(outputs: Mapping[str, Path], inputs: Mapping[str, Sequence[Path]
     """
     taken = [(what, file) for what, files in inputs.items() for file in files]
     for argument, path in outputs.items():
-        files = files_of(path, argument)
+        files = output_files(path, argument)
         for file in files:
             for what, other in taken:
                 if is_same_file(file, other):

@@ -37,7 +37,7 @@ def working_providers() -> list[str]:
     return [name for name, works_here in works.items() if works_here and _SHORT[name] in compiled]
 
 
-def choose(provider: str) -> list[tuple[str, dict[str, Any]]]:
+def choose_providers(provider: str) -> list[tuple[str, dict[str, Any]]]:
     """Return the providers to request from onnxruntime, best first, each with its options.
 
     Args:

@@ -1,7 +1,7 @@
 """Classify a whole scene, tile by tile, in bounded memory."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
@@ -14,7 +14,7 @@ from hytas.data.data_array import cube_of, is_data_array
 from hytas.data.scene import refuse_mask
 from hytas.deploy.card import unknown_of
 from hytas.deploy.model import DeployedModel
-from hytas.deploy.smoothing import METHODS, Row, Smoothing, guided_rows
+from hytas.deploy.smoothing import SMOOTHINGS, LineState, Smoothing, guided_rows
 from hytas.deploy.tiles import (
     PROBABILITIES,
     classify_tile,
@@ -25,7 +25,7 @@ from hytas.deploy.tiles import (
 from hytas.deploy.unknown import IsUnknown, check_share
 from hytas.deploy.value_range import range_doubt, wavelength_doubt
 from hytas.errors import InputError
-from hytas.types import Array
+from hytas.types import Array, Progress
 
 TILE_BYTES = 24 * 2**20
 """Bytes of a tile. It takes seconds, so progress is seen, and a kill loses little."""
@@ -34,9 +34,6 @@ BLOCK_ROWS = 256
 """Rows of a finished map at a time."""
 PROBABILITY_ROWS = 16
 """Rows whose probabilities are computed at a time."""
-
-Progress = Callable[[int, int], None]
-"""Called with the number of finished rows and of all rows."""
 
 
 @dataclass(frozen=True)
@@ -231,8 +228,8 @@ def chosen_smoothing(model: DeployedModel, smooth: str | None) -> Smoothing | No
         model: whose card decides if `smooth` is None.
         smooth: "guided", "none", or None for the method of the card.
     """
-    if smooth is not None and smooth not in METHODS:
-        raise InputError("smooth", smooth, f"must be one of {', '.join(METHODS)}")
+    if smooth is not None and smooth not in SMOOTHINGS:
+        raise InputError("smooth", smooth, f"must be one of {', '.join(SMOOTHINGS)}")
     own = model.smoothing
     if model.card.graph == "smooth-scene":
         if smooth == "none":
@@ -288,14 +285,14 @@ def smoothed_rows(
     height, start = cube.shape[0], max(0, first_row - 2 * smoothing.radius)
     margin, scaling = model.card.margin, Preprocessing.from_dict(model.card.preprocessing)
 
-    def given() -> Iterator[Row]:
+    def given() -> Iterator[LineState]:
         for top in range(start, height, rows):
             tile = read_tile(cube, top, min(top + rows, height), margin)
             chances, valid, tile = tile_probabilities(model, tile, top, nodata, is_unknown)
             for row, valid_row in enumerate(valid):
                 pixels = tile[margin + row, margin : margin + len(valid_row)]
                 # Always whole rows: products of another shape may differ in their last bit.
-                yield Row(chances[row], smoothing.guide(scaling.apply(pixels)), valid_row)
+                yield LineState(chances[row], smoothing.guide(scaling.apply(pixels)), valid_row)
 
     smoothed = guided_rows(given(), smoothing.radius, smoothing.eps, smoothing.temperature)
     return islice(smoothed, first_row - start, None)

@@ -23,7 +23,7 @@ from hytas.deploy.unknown import shortest
 from hytas.errors import InputError
 from hytas.types import Array, Mask
 
-METHODS = ("guided", "none")
+SMOOTHINGS = ("guided", "none")
 RADIUS = 4
 EPS = 0.1
 """In units of the variance of the first component, whose deviation scales the guide: as much as
@@ -37,7 +37,7 @@ MOST_FITTED = 2**16
 """Pixels that the components are fitted on, evenly spread over the scene."""
 
 
-class Row(NamedTuple):
+class LineState(NamedTuple):
     """The input of the filter for a row of W pixels.
 
     Attributes:
@@ -141,8 +141,8 @@ class Smoothing:
             )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError("smoothing", rule=f"not readable ({error!r})") from error
-        if result.method not in METHODS:
-            raise InputError("smoothing", result.method, f"is not one of {', '.join(METHODS)}")
+        if result.method not in SMOOTHINGS:
+            raise InputError("smoothing", result.method, f"is not one of {', '.join(SMOOTHINGS)}")
         if result.directions.shape != (GUIDES, bands) or result.offset.shape != (GUIDES,):
             raise InputError(
                 "smoothing", rule=f"directions must be {GUIDES} x {bands}, offset {GUIDES}"
@@ -162,7 +162,7 @@ class Smoothing:
 
 
 def guided_rows(
-    rows: Iterable[Row], radius: int, eps: float, temperature: float = 1.0
+    rows: Iterable[LineState], radius: int, eps: float, temperature: float = 1.0
 ) -> Iterator[npt.NDArray[np.float32]]:
     """Smooth class probabilities, row by row; holds 2 `radius` + 1 rows of sums, twice.
 
@@ -177,8 +177,8 @@ def guided_rows(
     Yields:
         (W, C) float32 for every row given, 0 where there is no data.
     """
-    entered: deque[Row] = deque()
-    waiting: deque[Row] = deque()
+    entered: deque[LineState] = deque()
+    waiting: deque[LineState] = deque()
 
     def products() -> Iterator[Array]:
         for row in rows:
@@ -279,7 +279,7 @@ def _sum(rows: Iterable[Array]) -> Array:
     return total
 
 
-def _products(row: Row) -> Array:
+def _products(row: LineState) -> Array:
     """(10 + 4 C, W) float64: 1, I_k, I_k I_l, p and I_k p; 0 where there is no data."""
     guide = np.where(row.valid, row.guide.T, 0.0)
     p = np.where(row.valid, row.probabilities.T, 0.0).astype(np.float64)
@@ -327,7 +327,7 @@ def smooth_pixels(
     height, width = cube.shape[:2]
     ends = np.searchsorted(pixels, np.arange(height + 1) * width)
 
-    def rows() -> Iterator[Row]:
+    def rows() -> Iterator[LineState]:
         for row in range(height):
             here = slice(ends[row], ends[row + 1])
             columns = pixels[here] - row * width
@@ -336,7 +336,7 @@ def smooth_pixels(
             values[columns], valid[columns] = probabilities[here], True
             if len(columns):
                 guide = smoothing.guide(preprocessing.apply(np.asarray(cube[row])))
-            yield Row(values, guide, valid)
+            yield LineState(values, guide, valid)
 
     smoothed = guided_rows(rows(), smoothing.radius, smoothing.eps, smoothing.temperature)
     parts = [

@@ -10,7 +10,7 @@ from hytas.deploy.model import DeployedModel
 from hytas.deploy.unknown import IsUnknown
 from hytas.types import Array, Mask
 
-Labels = npt.NDArray[np.int32]
+_Labels = npt.NDArray[np.int32]
 Confidence = npt.NDArray[np.float32]
 TOGETHER = 8
 """Micro-batches of a row that a thread classifies before it takes the next ones."""
@@ -36,7 +36,7 @@ def classify_tile(
     top: int,
     nodata: float | None,
     is_unknown: IsUnknown | None = None,
-) -> tuple[Labels, Confidence]:
+) -> tuple[_Labels, Confidence]:
     """Return class ids and confidence (H, W) of a tile; 0 without data, or of unknown ground.
 
     Args:
@@ -58,7 +58,7 @@ def classify_tile(
     return np.where(valid, labels, 0), np.where(valid, confidence, np.float32(0))
 
 
-def most_probable(model: DeployedModel, probabilities: Array) -> tuple[Labels, Confidence]:
+def most_probable(model: DeployedModel, probabilities: Array) -> tuple[_Labels, Confidence]:
     """Return the class ids and their probabilities (H, W); 0 where all are 0."""
     ids, confidence = np.asarray(model.card.class_ids, np.int32), probabilities.max(axis=2)
     labels = np.where(confidence == 0, np.int32(0), ids[probabilities.argmax(axis=2)])

@@ -20,7 +20,7 @@ SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3
 """Shares of held-out pixels that a model knows the threshold of; it is linear between them."""
 MOST_CLASSES = 64
 """Twice the square of this number of values is stored in the metadata."""
-LEAST_PROBABILITY = 1e-30
+LEAST_NEAREST = 1e-30
 SHRINKAGE = 0.1
 """Of the covariance towards a multiple of the identity: few pixels do not tell it."""
 
@@ -108,7 +108,7 @@ class UnknownGround:
 
 
 def _centred(probabilities: Array) -> npt.NDArray[np.float64]:
-    values = np.log(np.maximum(probabilities.astype(np.float64), LEAST_PROBABILITY))
+    values = np.log(np.maximum(probabilities.astype(np.float64), LEAST_NEAREST))
     return np.asarray(values - values.mean(axis=1, keepdims=True))
 
 

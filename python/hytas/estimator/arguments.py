@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import check_random_state
 
 from hytas.data import CubePixels, SplitSettings
 from hytas.data.data_array import ArrayCube, cube_of, is_data_array, map_of
@@ -16,7 +16,7 @@ from hytas.data.labels.align import aligned
 from hytas.data.labels.names import GivenNames, read_class_names
 from hytas.data.scene import unmasked
 from hytas.errors import InputError
-from hytas.plugins import load
+from hytas.plugins import load_plugins
 from hytas.run.config import RunConfig
 from hytas.settings import OneOf, setting, settings_of
 from hytas.train.recipe import Recipe
@@ -91,7 +91,7 @@ Parameters: Any = make_dataclass(
 
 def checked(estimator: object) -> dict[str, Any]:
     """Return the parameters in their plain forms."""
-    load(vars(estimator)["plugins"])  # they bring names of other settings
+    load_plugins(vars(estimator)["plugins"])  # they bring names of other settings
     values = {name: one.checked(getattr(estimator, name)) for name, one in PARAMETERS.items()}
     if values["epochs"] is not None and values["epochs"] < 1:
         raise InputError("epochs", values["epochs"], "must be 1 or more")
@@ -126,7 +126,7 @@ def names_by_id(given: GivenNames) -> dict[int, str]:
     return {int(key): name for key, name in names.items()}
 
 
-class Given(NamedTuple):
+class GivenCube(NamedTuple):
     """A cube that a method was given.
 
     Attributes:
@@ -161,18 +161,18 @@ class Given(NamedTuple):
         return self.array.of_pixels(values, name, missing, classes)
 
 
-def given_cube(cube: Any) -> Given:
+def given_cube(cube: Any) -> GivenCube:
     """Return the cube that a method was given: an array, a `DataArray` or pixels of a cube."""
     if isinstance(cube, CubePixels):
-        return Given(_checked(cube.cube), cube.pixels)
+        return GivenCube(_checked(cube.cube), cube.pixels)
     if is_data_array(cube):
         array = cube_of(cube)
-        return Given(_checked(array.whole()), array=array)
+        return GivenCube(_checked(array.whole()), array=array)
     if np.ndim(cube) == 2:  # spectra, which are pixels without neighbours
-        return Given(
+        return GivenCube(
             _checked(unmasked("cube", cube)[:, None]), np.arange(len(cube)), are_spectra=True
         )
-    return Given(_checked(cube))
+    return GivenCube(_checked(cube))
 
 
 def _checked(given: Any) -> Array:
@@ -186,19 +186,7 @@ def _checked(given: Any) -> Array:
     return cube
 
 
-def labels_of_rows(labels: Any, rows: int) -> Array:
-    """Return the labels (n,) of spectra or pixels; a column (n, 1) warns, as in scikit-learn."""
-    values = unmasked("labels", labels)
-    if values.shape == (rows, 1):
-        return np.asarray(column_or_1d(values, warn=True))
-    if values.shape == (rows,):
-        return values
-    hint = "of one-hot labels, take labels.argmax(axis=1)" if values.ndim == 2 else ""
-    rule = f"{by(values.shape)} given, and one value for each of the {rows} spectra is needed"
-    raise InputError("labels", rule=rule, hint=hint)
-
-
-def label_map(labels: Any, given: Given) -> tuple[Array, str | None]:
+def label_map(labels: Any, given: GivenCube) -> tuple[Array, str | None]:
     """Return labels as an array, of pixels or (H, W), and a note if they lay on another grid."""
     if not is_data_array(labels):
         return unmasked("labels", labels), None

@@ -19,19 +19,18 @@ from hytas.deploy.scene import probability_rows
 from hytas.errors import InputError
 from hytas.estimator.arguments import (
     SHARED,
-    Given,
+    GivenCube,
     Parameters,
     by,
     checked,
     described,
     given_cube,
     label_map,
-    labels_of_rows,
     names_by_id,
     python_arguments,
     seed_of,
 )
-from hytas.estimator.persistence import format_of, keep, run_folder, write_format, write_onnx
+from hytas.estimator.persistence import file_format, keep, run_folder, write_format, write_onnx
 from hytas.job import run_pipeline
 from hytas.run import EFFORTS, RunConfig
 from hytas.run.display import Display
@@ -82,11 +81,8 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
         """
         settings, names = checked(self), _get_feature_names(cube)
         if isinstance(cube, CubePixels):
-            labels, cube = cube.label_map(labels_of_rows(labels, len(cube))), cube.cube
-        is_table = not is_data_array(cube) and np.ndim(cube) == 2
-        if is_table and np.shape(labels) != np.shape(cube):  # else a cube without bands
-            labels = labels_of_rows(labels, len(cube))
-        with python_arguments(rows=not is_table):
+            labels, cube = cube.label_map(labels), cube.cube
+        with python_arguments(rows=True):
             scene, values = self._given_scene(cube, labels, groups)
         # The caller of `fit` has split already: all pixels train, and the file is checked on them.
         scene = replace(scene, train=scene.labels, test=scene.labels)
@@ -96,7 +92,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
         folder, forget = run_folder(self, self.work_dir, config, scene)
         display: AbstractContextManager[Report] = Display() if self.verbose else nullcontext(SILENT)
         try:
-            with python_arguments(rows=not is_table), display as report:
+            with python_arguments(rows=True), display as report:
                 # All labelled pixels are trained on, so there is nothing to compare on.
                 outcome = run_pipeline(
                     config, scene, folder, device=self.device, report=report, references=False
@@ -133,7 +129,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
                 raise InputError("labels", rule="of spectra must hold two classes or more")
             labels = np.zeros((len(is_labelled), 1), np.int32)
             labels[is_labelled, 0] = numbers + 1
-        given = given_cube(cube) if is_data_array(cube) else Given(unmasked("cube", cube))
+        given = given_cube(cube) if is_data_array(cube) else GivenCube(unmasked("cube", cube))
         labels, note = label_map(labels, given)
         facts: dict[str, Any] = {"notes": [] if note is None else [note]}
         if given.array is not None:
@@ -270,7 +266,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
         """
         check_is_fitted(self)
         with python_arguments():
-            name, path = format_of(Path(path), as_format)
+            name, path = file_format(Path(path), as_format)
             if name == "onnx":
                 return write_onnx(path, self._content, self.outcome_)
             return write_format(path, name, self.run_dir_, self._scene, force=force)
@@ -309,7 +305,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
             **{name: settings[name] for name in of_run} | {"proxy": self.proxy},
         )
 
-    def _given(self, cube: Any) -> Given:
+    def _given(self, cube: Any) -> GivenCube:
         _check_feature_names(self, cube, reset=False)
         return given_cube(cube)
 

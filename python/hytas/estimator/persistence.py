@@ -52,7 +52,7 @@ def _digest(config: RunConfig, scene: Scene) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def format_of(path: Path, as_format: str | None) -> tuple[str, Path]:
+def file_format(path: Path, as_format: str | None) -> tuple[str, Path]:
     """Return the name of the format, and the path of the file to write."""
     name = as_format if as_format is not None else _SUFFIXES.get(path.suffix.lower())
     if name is None and path.is_dir():

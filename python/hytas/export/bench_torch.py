@@ -8,11 +8,11 @@ import torch
 
 from hytas.data import Preprocessing
 from hytas.deploy import DeployedModel
-from hytas.deploy.bench import Setting, example, report
+from hytas.deploy.bench import BenchSetting, example, report
 from hytas.errors import InputError
 from hytas.models import SensorModel, build_network
 from hytas.models.counting import counted_cost
-from hytas.models.table import shape_of
+from hytas.models.table import input_shape
 
 
 def main(argument: str) -> None:
@@ -20,12 +20,12 @@ def main(argument: str) -> None:
 
     The time does not depend on the values of the weights, so the network is untrained.
     """
-    setting = Setting(**json.loads(argument))
+    setting = BenchSetting(**json.loads(argument))
     torch.set_num_threads(setting.threads)
     deployed = DeployedModel.load(setting.model, "cpu", threads=1)
     card = deployed.card
     preprocessing = Preprocessing.from_dict(card.preprocessing)
-    shape = shape_of(card)
+    shape = input_shape(card)
     params, file = counted_cost(card.architecture, shape, "params"), Path(setting.model).stat()
     if params > file.st_size:  # an int8 model has a byte for each
         raise InputError("model", setting.model, "is too small for the network of its metadata")

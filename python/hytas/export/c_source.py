@@ -23,7 +23,7 @@ import numpy.typing as npt
 import torch
 
 from hytas.deploy.card import unknown_of
-from hytas.deploy.unknown import LEAST_PROBABILITY, SHARES
+from hytas.deploy.unknown import LEAST_NEAREST, SHARES
 from hytas.errors import InputError, one_line
 from hytas.export.c_memory import Packed, pack, values_of
 from hytas.export.onnx_file import OPSET, example_patches, inference_copy, largest_fold, trace
@@ -57,11 +57,11 @@ def export_c(model: SensorModel, path: str | Path, card: ModelCard) -> Path:
 
     All names begin with the name of the folder, so that several models link into one program.
     """
-    write_text(path, c_source(model, card, name_of(Path(path).parent)))
+    write_text(path, c_source(model, card, c_prefix(Path(path).parent)))
     return Path(path)
 
 
-def name_of(folder: Path) -> str:
+def c_prefix(folder: Path) -> str:
     """Return the name of a folder as the begin of names in C."""
     name = re.sub(r"[^0-9A-Za-z]+", "_", folder.resolve().name).strip("_").lower()
     return name if name[:1].isalpha() else f"model_{name}".rstrip("_")
@@ -282,7 +282,7 @@ int {name}_is_unknown(const float probabilities[{classes}], double share) {{
     if (share > shares[{count - 1}]) share = shares[{count - 1}];
     for (int at = 0; at < {classes}; ++at) {{
         const double probability = probabilities[at];
-        values[at] = log(probability > {LEAST_PROBABILITY} ? probability : {LEAST_PROBABILITY});
+        values[at] = log(probability > {LEAST_NEAREST} ? probability : {LEAST_NEAREST});
         sum += values[at];
     }}
     for (int row = 0; row < {classes}; ++row) {{

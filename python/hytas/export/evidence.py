@@ -11,14 +11,14 @@ import numpy.typing as npt
 
 from hytas.data import PatchReader, Preprocessing, valid_mask
 from hytas.deploy import DeployedModel
-from hytas.deploy.smoothing import Row, guided_rows
+from hytas.deploy.smoothing import LineState, guided_rows
 from hytas.deploy.tiles import read_tile
 from hytas.errors import InputError
 from hytas.export.c_source import sizes_of
 from hytas.export.parity import (
     TIE,
     ExportError,
-    Run,
+    _Run,
     check_parity,
     compared,
     largest_gap,
@@ -87,7 +87,7 @@ class Evidence:
         """Return raw values in the type that the files take."""
         return values if self.dtype is None else values.astype(self.dtype, copy=False)
 
-    def predictions(self, run: Run) -> npt.NDArray[np.float32]:
+    def predictions(self, run: _Run) -> npt.NDArray[np.float32]:
         """Return the probabilities (pixels, C) of a function of raw patches."""
         return np.concatenate([run(patches) for patches in self.batches()])
 
@@ -215,11 +215,13 @@ def judge_smooth_scene(name: str, path: Path, evidence: Evidence) -> dict[str, A
     valid = valid_mask(cube, card.nodata, card.kept_bands)
     scaling = Preprocessing.from_dict(card.preprocessing)
 
-    def rows() -> Iterator[Row]:
+    def rows() -> Iterator[LineState]:
         for line, pixels, valid_row in zip(lines, cube, valid, strict=True):
             columns = np.array_split(np.arange(width), -(-width // _BATCH))
             chances = [reference(evidence.across(line * width + part)) for part in columns]
-            yield Row(np.concatenate(chances), smoothing.guide(scaling.apply(pixels)), valid_row)
+            yield LineState(
+                np.concatenate(chances), smoothing.guide(scaling.apply(pixels)), valid_row
+            )
 
     settings = smoothing.radius, smoothing.eps, smoothing.temperature
     expected = np.stack(list(guided_rows(rows(), *settings)))

@@ -32,10 +32,10 @@ from hytas.model_card import ModelCard
 from hytas.models import SensorModel
 
 Write = Callable[[SensorModel, Path, ModelCard], Any]
-Judge = Callable[[str, Path, Evidence], dict[str, Any]]
+_Judge = Callable[[str, Path, Evidence], dict[str, Any]]
 
 
-class Format(NamedTuple):
+class ExportFormat(NamedTuple):
     """A format.
 
     Attributes:
@@ -46,7 +46,7 @@ class Format(NamedTuple):
 
     file: str
     write: Write
-    judge: Judge
+    judge: _Judge
     complete: Callable[[Path], None] = lambda path: None
 
 
@@ -55,22 +55,28 @@ def _graph(build: Callable[[SensorModel, ModelCard], onnx.ModelProto]) -> Write:
 
 
 # A new format is one function and one line here; a new kind of file has a line in `parity.OPENERS`.
-FORMATS: dict[str, Format] = {
-    "onnx": Format("model.onnx", export_onnx, judge_exact),
-    "onnx-fp16": Format("model.fp16.onnx", _graph(reduced.to_half), judge_reduced),
-    "onnx-int8": Format("model.int8.onnx", _graph(reduced.to_int8), judge_reduced),
-    "onnx-w8": Format("model.w8.onnx", _graph(reduced.to_w8), judge_reduced),
-    "onnx-scene": Format("scene.onnx", _graph(to_scene_onnx), judge_scene),
-    "onnx-scene-fp16": Format(
+FORMATS: dict[str, ExportFormat] = {
+    "onnx": ExportFormat("model.onnx", export_onnx, judge_exact),
+    "onnx-fp16": ExportFormat("model.fp16.onnx", _graph(reduced.to_half), judge_reduced),
+    "onnx-int8": ExportFormat("model.int8.onnx", _graph(reduced.to_int8), judge_reduced),
+    "onnx-w8": ExportFormat("model.w8.onnx", _graph(reduced.to_w8), judge_reduced),
+    "onnx-scene": ExportFormat("scene.onnx", _graph(to_scene_onnx), judge_scene),
+    "onnx-scene-fp16": ExportFormat(
         "scene.fp16.onnx", _graph(reduced.to_half_scene), judge_reduced_scene
     ),
-    "onnx-scene-w8": Format("scene.w8.onnx", _graph(reduced.to_w8_scene), judge_reduced_scene),
-    "onnx-scene-smooth": Format("scene.smooth.onnx", _graph(to_smooth_scene), judge_smooth_scene),
-    "torchscript": Format("model.pt", export_torchscript, judge_exact),
-    "pt2": Format("model.pt2", export_program, judge_exact),
-    "c": Format("model.c", export_c, judge_c, write_header),
-    "qgis": Format("model.qgis.onnx", export_qgis, judge_qgis),
-    "stac": Format("model.stac.json", export_stac, judge_stac),  # last: it describes the others
+    "onnx-scene-w8": ExportFormat(
+        "scene.w8.onnx", _graph(reduced.to_w8_scene), judge_reduced_scene
+    ),
+    "onnx-scene-smooth": ExportFormat(
+        "scene.smooth.onnx", _graph(to_smooth_scene), judge_smooth_scene
+    ),
+    "torchscript": ExportFormat("model.pt", export_torchscript, judge_exact),
+    "pt2": ExportFormat("model.pt2", export_program, judge_exact),
+    "c": ExportFormat("model.c", export_c, judge_c, write_header),
+    "qgis": ExportFormat("model.qgis.onnx", export_qgis, judge_qgis),
+    "stac": ExportFormat(
+        "model.stac.json", export_stac, judge_stac
+    ),  # last: it describes the others
 }
 
 INPUTS = ("sensor", "float32")

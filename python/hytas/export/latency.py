@@ -24,13 +24,12 @@ from hytas.deploy.bench import example, fastest
 from hytas.errors import InputError
 from hytas.export.onnx_file import to_onnx
 from hytas.model_card import ModelCard
-from hytas.models import Architecture, SensorModel, build_network
-from hytas.models.table import patch_size_of, shape_of
+from hytas.models import SensorModel, build_network
+from hytas.models.table import input_shape, patch_size_of
 from hytas.spaces import open_space, parse_budget
 from hytas.spaces.costs import shipped_costs
 from hytas.spaces.opening import space_text
-
-Progress = Callable[[int, int], None]
+from hytas.types import Architecture, Progress
 
 
 def time_models(
@@ -144,7 +143,7 @@ def profile(
         The table as JSON, which the engine's `latency@` budgets read.
     """
     name = card.architecture["space"]
-    file, offered = json.loads(space_text(name)), shape_of(card).variables()
+    file, offered = json.loads(space_text(name)), input_shape(card).variables()
     variables = {key: offered[key] for key in file["variables"]}
     sides = [gene["values"] for gene in file["genes"] if gene["name"] == "patch"]
     # Networks that choose their patch choose the width of their tokens as well.
@@ -201,7 +200,7 @@ def _formula(factors: npt.NDArray[np.float64], terms: Sequence[str]) -> str:
 
 
 def _model(architecture: Architecture, card: ModelCard) -> tuple[SensorModel, ModelCard]:
-    shape, scaling = shape_of(card), Preprocessing.from_dict(card.preprocessing)
+    shape, scaling = input_shape(card), Preprocessing.from_dict(card.preprocessing)
     model = SensorModel(build_network(architecture, shape), scaling).eval()
     side = patch_size_of(architecture, shape)
     return model, replace(card, architecture=dict(architecture), patch_size=side)
@@ -210,9 +209,9 @@ def _model(architecture: Architecture, card: ModelCard) -> tuple[SensorModel, Mo
 def predict(table: Mapping[str, Any], card: ModelCard, name: str = "here") -> float:
     """Return the milliseconds of the card's architecture in a table; `name` is for messages."""
     try:
-        space, _ = open_space(card.architecture["space"], offered=shape_of(card).variables())
+        space, _ = open_space(card.architecture["space"], offered=input_shape(card).variables())
         space = space.with_table(name, json.dumps(table))
-        costs = shipped_costs(card.architecture, space, shape_of(card))
+        costs = shipped_costs(card.architecture, space, input_shape(card))
         cost = float(costs[f"latency@{name}"])
     except ValueError as error:
         raise InputError(str(error)) from None

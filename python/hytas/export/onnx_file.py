@@ -68,7 +68,7 @@ def to_onnx(model: SensorModel, card: ModelCard, *, opset: int = OPSET) -> onnx.
     if opset not in OPSETS:
         raise InputError("opset", opset, f"must be {OPSETS[0]} to {OPSETS[-1]}")
     graph = patch_graph(inference_copy(model, card), model, card, opset)
-    return finish(graph, card, kind_of(card))
+    return finish_graph(graph, card, graph_kind(card))
 
 
 def patch_graph(
@@ -82,7 +82,7 @@ def patch_graph(
     return graph
 
 
-def kind_of(card: ModelCard) -> str:
+def graph_kind(card: ModelCard) -> str:
     """Return the kind of the graph that takes the patches, or images, of a card."""
     return IMAGE if card.of_images else "patch"
 
@@ -95,7 +95,7 @@ def largest_fold(model: nn.Module, card: ModelCard) -> int:
     return max(each.numel() for each in model.parameters()) if card.of_images else _ANY_SIZE
 
 
-def finish(graph: onnx.ModelProto, card: ModelCard, kind: str) -> onnx.ModelProto:
+def finish_graph(graph: onnx.ModelProto, card: ModelCard, kind: str) -> onnx.ModelProto:
     """Set the name and the card of a graph, and check it.
 
     The file gets the oldest IR version that its operators allow: older runtimes refuse later ones.

@@ -20,7 +20,7 @@ from hytas.types import Array
 TOLERANCE = 1e-4
 TIE = 1e-5  # ten times the largest measured difference between torch and onnxruntime
 
-Run = Callable[[Array], Array]
+_Run = Callable[[Array], Array]
 
 
 class ExportError(InputError):
@@ -73,7 +73,7 @@ class Parity:
         return {"pixels": self.pixels, "formats": formats}
 
 
-def _run_of(module: Callable[[torch.Tensor], torch.Tensor]) -> Run:
+def _run_of(module: Callable[[torch.Tensor], torch.Tensor]) -> _Run:
     def run(patches: Array) -> Array:
         with torch.no_grad():
             return np.asarray(module(torch.from_numpy(patches)).numpy())
@@ -81,30 +81,30 @@ def _run_of(module: Callable[[torch.Tensor], torch.Tensor]) -> Run:
     return run
 
 
-def open_torch(model: SensorModel) -> Run:
+def open_torch(model: SensorModel) -> _Run:
     """Return the model itself as a function of raw patches."""
     return _run_of(inference_copy(model))
 
 
-def open_onnx(path: str | Path) -> Run:
+def open_onnx(path: str | Path) -> _Run:
     """Return an ONNX file as a function of raw patches, on the CPU."""
     return DeployedModel.load(path, "cpu").predict_patches
 
 
-def open_torchscript(path: str | Path) -> Run:
+def open_torchscript(path: str | Path) -> _Run:
     """Return a TorchScript file as a function of raw patches."""
     with quiet():
         return _run_of(torch.jit.load(str(path), map_location="cpu"))  # type: ignore[no-untyped-call]
 
 
-def open_program(path: str | Path) -> Run:
+def open_program(path: str | Path) -> _Run:
     """Return a .pt2 file as a function of raw patches."""
     with quiet():
         return _run_of(torch.export.load(str(path)).module())
 
 
 # Suffix -> how to run the file. (A scene graph takes no patches, and has its own check.)
-OPENERS: dict[str, Callable[[str | Path], Run]] = {
+OPENERS: dict[str, Callable[[str | Path], _Run]] = {
     ".onnx": open_onnx,
     ".pt": open_torchscript,
     ".pt2": open_program,
@@ -112,7 +112,7 @@ OPENERS: dict[str, Callable[[str | Path], Run]] = {
 }
 
 
-def open_exported(path: str | Path) -> Run:
+def open_exported(path: str | Path) -> _Run:
     """Return an exported file as a function of raw patches, on the CPU."""
     return OPENERS[Path(path).suffix](path)
 

@@ -12,7 +12,14 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 
-from hytas.export.onnx_file import finish, inference_copy, kind_of, patch_graph, quiet, to_onnx
+from hytas.export.onnx_file import (
+    finish_graph,
+    graph_kind,
+    inference_copy,
+    patch_graph,
+    quiet,
+    to_onnx,
+)
 from hytas.export.scene_graph import to_scene_onnx
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel
@@ -49,7 +56,7 @@ class HalfModel(nn.Module):
 def to_half(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
     """Return the ONNX patch graph with float16 weights, which has half the size."""
     graph = patch_graph(HalfModel(inference_copy(model, card)), model, card)
-    return finish(graph, replace(card, precision="float16"), kind_of(card))
+    return finish_graph(graph, replace(card, precision="float16"), graph_kind(card))
 
 
 def to_half_scene(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
@@ -80,7 +87,7 @@ def to_int8(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
         )
         graph = onnx.load(target)
     del graph.graph.value_info[:]
-    return finish(graph, replace(card, precision="int8"), kind_of(card))
+    return finish_graph(graph, replace(card, precision="int8"), graph_kind(card))
 
 
 def _stacked_products(graph: onnx.ModelProto) -> list[str]:
@@ -129,7 +136,7 @@ def _with_small_weights(graph: onnx.ModelProto, card: ModelCard) -> onnx.ModelPr
     graph.graph.node.extend([*steps, *nodes])
     graph.graph.initializer.extend(tensors)
     kind = graph.graph.name
-    return finish(graph, replace(card, precision="int8 weights"), kind)
+    return finish_graph(graph, replace(card, precision="int8 weights"), kind)
 
 
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:

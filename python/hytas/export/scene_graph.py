@@ -20,7 +20,14 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hytas.export.onnx_file import OPSET, example_patches, finish, inference_copy, take_dtype, trace
+from hytas.export.onnx_file import (
+    OPSET,
+    example_patches,
+    finish_graph,
+    inference_copy,
+    take_dtype,
+    trace,
+)
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel, as_network
 from hytas.models.layers import probabilities
@@ -33,7 +40,7 @@ PIECES = (8, 256)
 CACHE_BYTES = 2**19
 """Size of the largest tensor of a piece, if it has more than the fewest pixels."""
 
-Step = tuple[str, Sequence[str], str]
+_Step = tuple[str, Sequence[str], str]
 """A node: its operator, inputs and output."""
 
 
@@ -84,7 +91,7 @@ def to_scene_onnx(
     """
     outputs = OUTPUTS if card.smoothing is not None else OUTPUTS[:2]
     graph = scene_graph(model, card, outputs, piece=piece, half=half)
-    return finish(graph, card, "scene")
+    return finish_graph(graph, card, "scene")
 
 
 def scene_graph(
@@ -176,7 +183,7 @@ def _constants(card: ModelCard, piece: int) -> list[onnx.TensorProto]:
     return [numpy_helper.from_array(np.array(v, np.int64), k) for k, v in values.items()]
 
 
-def _nodes(steps: Sequence[Step]) -> list[onnx.NodeProto]:
+def _nodes(steps: Sequence[_Step]) -> list[onnx.NodeProto]:
     axes: dict[str, dict[str, Any]] = {"Concat": {"axis": 0}}
     return [
         helper.make_node(op, list(ins), [out], name=out, **axes.get(op, {}))
@@ -184,7 +191,7 @@ def _nodes(steps: Sequence[Step]) -> list[onnx.NodeProto]:
     ]
 
 
-def _rounded_up(quotient: str, dividend: str, divisor: str) -> list[Step]:
+def _rounded_up(quotient: str, dividend: str, divisor: str) -> list[_Step]:
     return [
         ("Add", [dividend, divisor], f"{quotient}_sum"),
         ("Sub", [f"{quotient}_sum", "one"], f"{quotient}_up"),
@@ -259,7 +266,7 @@ def _chunk_body(
     traced: onnx.GraphProto, inner: onnx.GraphProto, kinds: Sequence[str], card: ModelCard
 ) -> onnx.GraphProto:
     """Return the outer loop's body: take a chunk out of the tile, and classify its pieces."""
-    before: list[Step] = [
+    before: list[_Step] = [
         ("Reshape", ["chunk_number", "one"], "chunk_at"),
         ("Mul", ["chunk_at", "chunk_width"], "chunk_left"),
         ("Add", ["chunk_left", "chunk_columns"], "chunk_right"),
@@ -284,7 +291,7 @@ def _chunk_body(
 
 def _piece_body(traced: onnx.GraphProto, kinds: Sequence[str], card: ModelCard) -> onnx.GraphProto:
     """Return the inner loop's body: cut a strip out of a chunk's features, and classify it."""
-    steps: list[Step] = [
+    steps: list[_Step] = [
         ("Reshape", ["piece_number", "one"], "piece_at"),
         ("Div", ["piece_at", "pieces"], "piece_row"),
         ("Mod", ["piece_at", "pieces"], "piece_column"),

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from hytas.deploy.card import smoothing_of
 from hytas.deploy.smoothing import GUIDES, Smoothing, as_probabilities, local_model
 from hytas.errors import InputError
-from hytas.export.onnx_file import OPSET, finish, inference_copy, trace
+from hytas.export.onnx_file import OPSET, finish_graph, inference_copy, trace
 from hytas.export.scene_graph import scene_graph
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel
@@ -101,7 +101,7 @@ def to_smooth_scene(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
             helper.make_tensor_value_info("confidence", TensorProto.FLOAT, ["H", "W"]),
         ]
     )
-    return finish(whole, card, "smooth-scene")
+    return finish_graph(whole, card, "smooth-scene")
 
 
 def _inner(margin: int) -> list[onnx.NodeProto]:

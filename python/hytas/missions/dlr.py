@@ -17,7 +17,7 @@ import numpy as np
 from hytas.data.record import BandFacts, Contents
 from hytas.data.xml_tree import read_xml
 from hytas.errors import InputError
-from hytas.missions.joined import Part, join
+from hytas.missions.joined import JoinedPart, join_parts
 
 _ENDS = (".TIF", "_COG.TIF", "_COG.TIFF", ".TIFF", ".GEOTIFF", ".BSQ", ".BIL", ".BIP", ".JP2")
 _IMAGE = re.compile(
@@ -29,7 +29,7 @@ _EMPTY_MEAN = -1_000_000
 """Mean of a band that holds no data, in the statistics of an EnMAP product."""
 
 
-def image_of(path: Path) -> Path:
+def _image_of(path: Path) -> Path:
     """Return the image of a product, given its metadata; any other path as it is."""
     if _METADATA.fullmatch(path.name) is None:
         return path
@@ -80,8 +80,8 @@ def refine(contents: Contents) -> Contents:
     if sizes["y"] < rows or sizes["x"] < columns:
         notes = (f"a part of the {rows} x {columns} pixels that its metadata describe",)
     waves, gain, offset, fwhm = (np.array(column) for column in zip(*bands, strict=True))
-    part = Part(image, waves, gain, offset)
-    cube, order = join(image.name, [part], image.grid, nodata=_nodata(image.nodata, root))
+    part = JoinedPart(image, waves, gain, offset)
+    cube, order = join_parts(image.name, [part], image.grid, nodata=_nodata(image.nodata, root))
     bad = _bad_bands(root, len(bands))
     good = None if not bad else np.array([band not in bad for band in order.tolist()])
     facts = BandFacts(waves[order], fwhm[order] if np.isfinite(fwhm).all() else None, good)

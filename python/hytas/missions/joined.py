@@ -18,7 +18,7 @@ ROWS_FIRST, BANDS_FIRST, BANDS_BETWEEN = ("y", "x", "band"), ("band", "y", "x"),
 
 
 @dataclass(frozen=True)
-class Part:
+class JoinedPart:
     """The cube of one detector.
 
     Attributes:
@@ -50,9 +50,9 @@ class Part:
         return self.variable.part(tuple(key)).transpose(self.axes)
 
 
-def join(
+def join_parts(
     name: str,
-    parts: Sequence[Part],
+    parts: Sequence[JoinedPart],
     grid: Grid | None = None,
     empty: float | None = None,
     nodata: float = NO_DATA,
@@ -103,7 +103,7 @@ def join(
     return cube, order
 
 
-def _check(part: Part, first: Part) -> None:
+def _check(part: JoinedPart, first: JoinedPart) -> None:
     variable = part.variable
     if len(variable.shape) != 3 or variable.kind != "number":
         raise InputError(rule=f"{variable} is no numeric cube")
@@ -116,7 +116,7 @@ def _check(part: Part, first: Part) -> None:
         )
 
 
-def _scaled(part: Part, bands: npt.NDArray[np.int64], stored: Array, nodata: float) -> Array:
+def _scaled(part: JoinedPart, bands: npt.NDArray[np.int64], stored: Array, nodata: float) -> Array:
     gain, offset = (
         np.broadcast_to(np.asarray(each, np.float32), part.wavelengths.shape)[bands]
         for each in (part.gain, part.offset)

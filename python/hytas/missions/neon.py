@@ -25,7 +25,7 @@ from hytas.data.record import (
     text_of,
 )
 from hytas.errors import InputError
-from hytas.missions.joined import NO_DATA, ROWS_FIRST, Part, join
+from hytas.missions.joined import NO_DATA, ROWS_FIRST, JoinedPart, join_parts
 from hytas.types import Array, Floats, Mask
 
 _CUBE = re.compile(r"(\w+/(Reflectance|Radiance)/)(?:Reflectance_Data|RadianceIntegerPart)")
@@ -51,10 +51,10 @@ def refine(contents: Contents) -> Contents:
     if waves is None or scale is None or min(waves.min(), scale[0]) <= 0:
         rule = "a NEON product needs the list Wavelength and the attribute Scale_Factor, positive"
         raise InputError(rule=rule)
-    part = Part(replace(image, dims=ROWS_FIRST), waves, 1 / float(scale[0]))
+    part = JoinedPart(replace(image, dims=ROWS_FIRST), waves, 1 / float(scale[0]))
     if is_split:
-        part = Part(_radiance(image, scaled, float(scale[0])), waves)
-    cube, order = join(part.variable.name, [part])
+        part = JoinedPart(_radiance(image, scaled, float(scale[0])), waves)
+    cube, order = join_parts(part.variable.name, [part])
     fwhm = number(contents.find(f"{group}{_LISTS}FWHM"))
     widths = fwhm if fwhm is not None and fwhm.shape == waves.shape else None
     bands = BandFacts(waves, widths, _good(contents.attributes, group, waves)).ordered(order)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from hytas.data.location import Location
 from hytas.data.record import Contents, number
 from hytas.errors import InputError
-from hytas.missions.joined import BANDS_FIRST, ROWS_FIRST, Part, join
+from hytas.missions.joined import BANDS_FIRST, ROWS_FIRST, JoinedPart, join_parts
 
 _BANDS = "sensor_band_parameters/"
 _L2 = ("geophysical_data/rhos", "geophysical_data/Rrs")
@@ -35,7 +35,7 @@ def refine(contents: Contents) -> Contents:
     else:
         cubes, dims, level = _L1B, BANDS_FIRST, "L1B"
     parts = [_part(contents, name, dims, waves) for name, waves in cubes.items()]
-    cube, _ = join("+".join(name.rsplit("/", 1)[-1] for name in cubes), parts)
+    cube, _ = join_parts("+".join(name.rsplit("/", 1)[-1] for name in cubes), parts)
     places = ((f"{group}latitude", f"{group}longitude") for group in _PLACES)
     cube = replace(cube, grid=Location.grid_of(contents, places, cube.shape[:2]))
     name = f"PACE OCI {level} ({contents.format})"
@@ -50,11 +50,11 @@ def _l2(contents: Contents) -> str | None:
     return None
 
 
-def _part(contents: Contents, name: str, dims: tuple[str, ...], waves: str) -> Part:
+def _part(contents: Contents, name: str, dims: tuple[str, ...], waves: str) -> JoinedPart:
     cube, wavelengths = contents.find(name), number(contents.find(_BANDS + waves))
     assert cube is not None  # it is a product by this cube
     if wavelengths is None:
         raise InputError(rule=f"a PACE product needs {_BANDS}{waves}, a wavelength for each band")
     if len(cube.shape) != 3:
         raise InputError(rule=f"{cube} is no numeric cube")
-    return Part(replace(cube, dims=dims), wavelengths)
+    return JoinedPart(replace(cube, dims=dims), wavelengths)

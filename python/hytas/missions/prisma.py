@@ -15,7 +15,7 @@ from hytas.data.grid import Grid
 from hytas.data.location import Location
 from hytas.data.record import Contents, numbers_of
 from hytas.errors import InputError
-from hytas.missions.joined import BANDS_BETWEEN, Part, join
+from hytas.missions.joined import BANDS_BETWEEN, JoinedPart, join_parts
 
 _CUBE = re.compile(r"(HDFEOS/SWATHS/PRS_(L1|L2B|L2C|L2D)_HCO/)Data Fields/(VNIR|SWIR)_Cube")
 _LARGEST = 65535
@@ -40,9 +40,9 @@ def refine(contents: Contents) -> Contents:
         detector = match[3].capitalize()
         gain, offset = _scale(attributes, level, detector)
         cube = replace(cube, dims=BANDS_BETWEEN)
-        parts.append(Part(cube, _waves(attributes, detector), gain, offset))
+        parts.append(JoinedPart(cube, _waves(attributes, detector), gain, offset))
     # Pixels without a measurement hold 0 in all bands.
-    cube, _ = join("VNIR_Cube+SWIR_Cube", parts, empty=0.0)
+    cube, _ = join_parts("VNIR_Cube+SWIR_Cube", parts, empty=0.0)
     size = cube.shape[:2]
     grid = _grid(attributes, size) if level == "L2D" else None
     if grid is None:

@@ -5,7 +5,6 @@ from hytas.models.sensor import Scaling, SensorModel
 from hytas.models.spectral import SpectralTransformer
 from hytas.models.table import (
     NETWORKS,
-    Architecture,
     build_network,
     count_parameters,
     patch_size_of,
@@ -15,7 +14,6 @@ from hytas.spaces.shape import InputShape, check_band_group
 
 __all__ = [
     "NETWORKS",
-    "Architecture",
     "InputShape",
     "Network",
     "Scaling",

@@ -80,7 +80,7 @@ class Layers(NamedTuple):
         return self.mixer == ATTENTION
 
 
-class Layer(nn.Module):
+class ResidualLayer(nn.Module):
     """A layer with residual branches, of which training may drop samples and values."""
 
     def __init__(self, drop: Drop) -> None:
@@ -102,7 +102,7 @@ class Layer(nn.Module):
         return branch * (mask / keep)
 
 
-class Block(Layer):
+class Block(ResidualLayer):
     """A pre-norm transformer layer: attention, then a GELU MLP of width floor(E * mlp_ratio).
 
     Args:
@@ -133,7 +133,7 @@ class Block(Layer):
         return tokens + self.dropped(self.fc2(F.gelu(self.fc1(self.norm2(tokens)))))
 
 
-class MixerBlock(Layer):
+class MixerBlock(ResidualLayer):
     """A pre-norm layer of one branch: x + fc2(norm(silu(mix(fc1(x)))) * gelu(gate(x))).
 
     fc1 and the gate expand a normalised token to floor(E * expansion) values; without a gate there

@@ -24,7 +24,7 @@ from hytas.models.layers import probabilities
 from hytas.models.network import Network, Strips, as_network
 from hytas.spaces.names import FITS
 
-Values = NDArray[np.float64]
+_Values = NDArray[np.float64]
 ABSENT = -1e4
 """Logit of a class without a training pixel, above the mean of the others: it is never the largest,
 however large the logits are."""
@@ -40,7 +40,7 @@ MOST_ITERATIONS, TOLERANCE = 60, 1e-3
 """Of Newton's method for one ridge, whose gradient is followed by conjugate gradients."""
 
 
-def lda(spectra: Values, targets: NDArray[np.int64], classes: int) -> tuple[Values, Values]:
+def lda(spectra: _Values, targets: NDArray[np.int64], classes: int) -> tuple[_Values, _Values]:
     """Return the matrix and bias of linear discriminant analysis with a shrunk covariance.
 
     The covariance of each class is shrunk after its bands were standardised, by the amount that
@@ -78,8 +78,8 @@ def lda(spectra: Values, targets: NDArray[np.int64], classes: int) -> tuple[Valu
 
 
 def _with_absent(
-    weight: Values, bias: Values, present: NDArray[np.int64], classes: int
-) -> tuple[Values, Values]:
+    weight: _Values, bias: _Values, present: NDArray[np.int64], classes: int
+) -> tuple[_Values, _Values]:
     """Return the matrix and bias of all classes; those without a pixel lie below the mean."""
     every_weight = np.tile(weight.mean(axis=0), (classes, 1))
     every_bias = np.full(classes, bias.mean() + ABSENT)
@@ -87,7 +87,7 @@ def _with_absent(
     return every_weight, every_bias
 
 
-def _solve(roots: Values, diagonal: Values, columns: Values) -> Values:
+def _solve(roots: _Values, diagonal: _Values, columns: _Values) -> _Values:
     """Return the inverse of a covariance, roots.T @ roots + diag(diagonal), times some columns.
 
     With fewer pixels than bands a matrix of the pixels is inverted (Woodbury's identity). A
@@ -103,8 +103,8 @@ def _solve(roots: Values, diagonal: Values, columns: Values) -> Values:
 
 
 def softmax_regression(
-    spectra: Values, targets: NDArray[np.int64], classes: int
-) -> tuple[Values, Values]:
+    spectra: _Values, targets: NDArray[np.int64], classes: int
+) -> tuple[_Values, _Values]:
     """Return the matrix and bias of softmax regression with a ridge.
 
     Cross-validation chooses the ridge of the largest mean log likelihood. Spectra are rotated to
@@ -142,11 +142,11 @@ def softmax_regression(
 
 
 def _losses(
-    spectra: Values,
+    spectra: _Values,
     index: NDArray[np.int64],
     fitted: NDArray[np.int64],
     held_out: NDArray[np.int64],
-) -> Values:
+) -> _Values:
     """Return the negative log likelihood of held-out pixels for each ridge."""
     losses = []
     for machine in _fitted(spectra[fitted], index[fitted], RIDGES):
@@ -156,7 +156,7 @@ def _losses(
     return np.array(losses)
 
 
-def _fitted(spectra: Values, index: NDArray[np.int64], ridges: Sequence[float]) -> list[Any]:
+def _fitted(spectra: _Values, index: NDArray[np.int64], ridges: Sequence[float]) -> list[Any]:
     """Return a softmax regression for each ridge; each starts from the one before."""
     from sklearn.linear_model import LogisticRegression
 
@@ -168,7 +168,7 @@ def _fitted(spectra: Values, index: NDArray[np.int64], ridges: Sequence[float]) 
         return [copy.deepcopy(machine.set_params(C=ridge).fit(spectra, index)) for ridge in ridges]
 
 
-def _matrix(machine: Any) -> tuple[Values, Values]:
+def _matrix(machine: Any) -> tuple[_Values, _Values]:
     """Return weight and bias of all classes; of two, scikit-learn keeps their difference."""
     weight, bias = machine.coef_, machine.intercept_
     if len(machine.classes_) == 2:
@@ -176,7 +176,7 @@ def _matrix(machine: Any) -> tuple[Values, Values]:
     return weight, bias
 
 
-FUNCTIONS: dict[str, Callable[[Values, NDArray[np.int64], int], tuple[Values, Values]]] = {
+FUNCTIONS: dict[str, Callable[[_Values, NDArray[np.int64], int], tuple[_Values, _Values]]] = {
     "lda": lda,
     "softmax": softmax_regression,
 }

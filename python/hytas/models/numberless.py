@@ -14,7 +14,7 @@ from hytas.models.layers import held
 Module = TypeVar("Module", bound=nn.Module)
 
 
-class Made:
+class MadeTensor:
     """Modules that networks without numbers share.
 
     Attributes:
@@ -39,11 +39,11 @@ class Made:
         return True
 
 
-_made: ContextVar[Made | None] = ContextVar("modules made without numbers", default=None)
+_made: ContextVar[MadeTensor | None] = ContextVar("modules made without numbers", default=None)
 
 
 @contextmanager
-def without_numbers(made: Made) -> Iterator[None]:
+def without_numbers(made: MadeTensor) -> Iterator[None]:
     """Build networks on the meta device, and draw no number for them.
 
     Args:

@@ -15,7 +15,7 @@ from hytas.spaces.shape import ImageShape
 STAGES = 3
 
 
-class Entry(Placed):
+class PatchEntry(Placed):
     """The class token, and the positions of the other tokens, with which the first stage begins."""
 
     def __init__(self, tokens: int, embed_dim: int) -> None:
@@ -28,7 +28,7 @@ class Entry(Placed):
         return class_first(self.class_token, embedded + self.position)
 
 
-class Pool(nn.Module):
+class TokenPooling(nn.Module):
     """Half the rows and columns of tokens, and another width, between two stages.
 
     A 3 x 3 convolution in groups: as many as the narrower side is wide. The class token has a
@@ -83,10 +83,11 @@ class PoolingTransformer(Network):
         sides = [side, (side - 1) // 2 + 1, ((side - 1) // 2) // 2 + 1]
         widths = [base_dim * heads for heads in num_heads]
         self.patch_embed = PatchEmbedding(shape, widths[0], overlapping=True)
-        self.entry = Entry(side * side, widths[0])
+        self.entry = PatchEntry(side * side, widths[0])
         self.stages = nn.ModuleList()
         self.pools = nn.ModuleList(
-            Pool(sides[stage], widths[stage], widths[stage + 1]) for stage in range(STAGES - 1)
+            TokenPooling(sides[stage], widths[stage], widths[stage + 1])
+            for stage in range(STAGES - 1)
         )
         for stage, (count, heads, width) in enumerate(zip(depth, num_heads, widths, strict=True)):
             before = sum(depth[:stage])

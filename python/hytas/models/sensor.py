@@ -36,7 +36,7 @@ class Scaling(nn.Module):
         self.register_buffer("bands", torch.as_tensor(preprocessing.bands, dtype=torch.int64))
         self.register_buffer("offset", torch.as_tensor(preprocessing.offset, dtype=torch.float32))
         self.register_buffer("scale", torch.as_tensor(preprocessing.scale, dtype=torch.float32))
-        self.runs = runs_of(self.bands.tolist())
+        self.runs = runs_of_bands(self.bands.tolist())
         self.finite = self.whole = False
         nodata, self.reach = preprocessing.nodata, preprocessing.reach
         with np.errstate(over="ignore"):  # a no-data value of 64 bits scales to 0 anyway
@@ -59,7 +59,7 @@ class Scaling(nn.Module):
         return scaled if self.reach is None else scaled.clamp(-self.reach, self.reach)
 
 
-def runs_of(bands: Sequence[int]) -> list[tuple[int, int]]:
+def runs_of_bands(bands: Sequence[int]) -> list[tuple[int, int]]:
     """Return ascending indices as (first, last + 1) of their runs."""
     runs: list[tuple[int, int]] = []
     for band in bands:

@@ -15,7 +15,7 @@ from torch import nn
 from hytas.models.blocks import NO_DROP
 from hytas.models.layers import Initializer
 from hytas.models.network import Network
-from hytas.models.numberless import Made, without_numbers
+from hytas.models.numberless import MadeTensor, without_numbers
 from hytas.models.streams import initializer_of
 from hytas.models.table import BUILT_IN, NETWORKS
 from hytas.spaces import space_of
@@ -45,7 +45,7 @@ class Skeletons:
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
-        self._made = Made()
+        self._made = MadeTensor()
         self._slots: dict[tuple[nn.Module, str], list[Slot]] = {}
 
     def __getstate__(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """From an architecture, the plain mapping that crosses the rooms, to a network."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -18,10 +18,9 @@ from hytas.plugins import fill
 from hytas.spaces import space_of
 from hytas.spaces.names import MEAN_WITH
 from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, InputShape, Shape
+from hytas.types import Architecture
 
 MOST_LAYERS = 1000
-Architecture = Mapping[str, Any]
-"""`{"space": name, gene: value or list of values a layer, ...}`; JSON, and nothing but data."""
 
 
 def _hytas(architecture: Architecture, shape: InputShape, drop: Drop) -> nn.Module:
@@ -202,7 +201,7 @@ def patch_size_of(architecture: Architecture, shape: Shape) -> int:
     return int(architecture.get("patch", shape.side))
 
 
-def shape_of(card: ModelCard) -> Shape:
+def input_shape(card: ModelCard) -> Shape:
     """Return the shape of the input of the network that a card describes."""
     kept, classes, space = len(card.kept_bands), len(card.class_ids), space_of(card.architecture)
     if card.of_images:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from hytas.errors import InputError
 from hytas.models.blocks import NO_DROP
-from hytas.models.numberless import Made, without_numbers
+from hytas.models.numberless import MadeTensor, without_numbers
 from hytas.models.table import NETWORKS, check_data
 from hytas.spaces.opening import builtin_space
 from hytas.spaces.shape import Shape
@@ -105,7 +105,7 @@ def full_sizes(space: str, shape: Shape) -> Mapping[str, torch.Size]:
         return {}
     check_data(space, shape)
     largest: dict[str, torch.Size] = {}
-    made = Made()
+    made = MadeTensor()
     for architecture in _extremes(opened.genes):
         with without_numbers(made):
             network = NETWORKS[space]({"space": space, **architecture}, shape, NO_DROP)

@@ -22,7 +22,7 @@ _LARGEST_SIDE = 1400
 _LEGEND_ROWS = 18
 _MARGIN, _TITLE, _SIZE = 14, 26, 15
 _NO_DATA = (255, 255, 255)
-Ids = npt.NDArray[np.int32]
+_Ids = npt.NDArray[np.int32]
 
 
 class Legend(NamedTuple):
@@ -37,7 +37,7 @@ class Legend(NamedTuple):
     colours: Sequence[tuple[int, int, int]]
 
 
-class Rows(Protocol):
+class _Rows(Protocol):
     """A map (H, W) that gives full rows: an array, or a file's that need not fit into memory."""
 
     @property
@@ -48,7 +48,7 @@ class Rows(Protocol):
         """Rows (h, W)."""
 
 
-def colour_map(ids: Ids, legend: Legend) -> npt.NDArray[np.uint8]:
+def colour_map(ids: _Ids, legend: Legend) -> npt.NDArray[np.uint8]:
     """Return class ids (H, W) as colours (H, W, 3); ids that the legend lacks are white, like 0."""
     order = np.argsort(legend.ids)
     legend_ids, colours = np.asarray(legend.ids)[order], np.asarray(legend.colours, np.uint8)[order]
@@ -57,7 +57,7 @@ def colour_map(ids: Ids, legend: Legend) -> npt.NDArray[np.uint8]:
     return np.where(named[..., None], colours[slot], np.array(_NO_DATA, np.uint8))
 
 
-def map_png(ids: Ids, legend: Legend) -> bytes:
+def map_png(ids: _Ids, legend: Legend) -> bytes:
     """Return class ids (H, W) as a PNG of as many pixels; ids that the legend lacks are clear."""
     named = np.isin(ids, np.asarray(legend.ids))
     colours = colour_map(ids, legend)
@@ -75,10 +75,10 @@ def picture_png(picture: npt.NDArray[np.uint8]) -> bytes:
 
 def draw_map(
     path: str | Path,
-    labels: Rows,
+    labels: _Rows,
     legend: Legend,
     *,
-    truth: Ids | None = None,
+    truth: _Ids | None = None,
     title: str = "",
     south_up: bool = False,
 ) -> Path:

@@ -6,9 +6,9 @@ from typing import Any
 import torch
 
 from hytas.errors import InputError
-from hytas.proxies.initial import Pool, start_of
+from hytas.proxies.initial import DrawnPool, start_of
 from hytas.proxies.layer_records import LayerRecord
-from hytas.proxies.passes import Setting, Tally, activation_memory, ones_pass
+from hytas.proxies.passes import PassSetting, Tally, activation_memory, ones_pass
 from hytas.proxies.probe import Probe
 from hytas.proxies.spec import ProxySpec
 from hytas.proxies.table import ONES
@@ -45,9 +45,9 @@ def layer_scores(
     if spec.members or spec.proxy.pass_name != ONES:
         raise InputError("proxy", spec.name, "it has no scores of single layers")
     device = torch.device("cpu")
-    pool = Pool(seed, device, torch.float32)
+    pool = DrawnPool(seed, device, torch.float32)
     ones = torch.ones(1, shape.patch_size, shape.patch_size, shape.bands)
-    setting = Setting(pool, shape.classes, None, ones, activation_memory(device))
+    setting = PassSetting(pool, shape.classes, None, ones, activation_memory(device))
     start = start_of(genes_only(architecture), shape, pool)
     tally = _Recorded(spec)
     probe = Probe(start, shape.classes)

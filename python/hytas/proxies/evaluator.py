@@ -18,9 +18,9 @@ from hytas.errors import InputError, is_out_of_memory, one_line
 from hytas.machine import PRECISIONS, arithmetic, choose_device, one_thread_on_cpu
 from hytas.models.skeletons import Skeletons
 from hytas.models.table import build_network
-from hytas.proxies.initial import INITS, Pool, start_of
+from hytas.proxies.initial import INITS, DrawnPool, start_of
 from hytas.proxies.no_pass import needs_supernet
-from hytas.proxies.passes import Setting, activation_memory, score_network
+from hytas.proxies.passes import PassSetting, activation_memory, score_network
 from hytas.proxies.spec import (
     ProxySpec,
     Scores,
@@ -29,7 +29,7 @@ from hytas.proxies.spec import (
     parse_proxies,
     record_score,
 )
-from hytas.proxies.table import NETWORK
+from hytas.proxies.table import RESOURCE_NETWORK
 from hytas.spaces.genes import genes_only
 from hytas.spaces.shape import Shape
 
@@ -95,7 +95,7 @@ class Evaluator:
         self._batch = batch
         dtype = torch.float64 if precision == "float64" else torch.float32
         self.setting = self._make_setting(dtype)
-        self._exact: Setting | None = None
+        self._exact: PassSetting | None = None
         self._skeletons = Skeletons(shape)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -129,11 +129,11 @@ class Evaluator:
         result["seconds"] = time.perf_counter() - started
         return result
 
-    def _make_setting(self, dtype: torch.dtype) -> Setting:
+    def _make_setting(self, dtype: torch.dtype) -> PassSetting:
         shape = self.shape
         ones = torch.ones(1, shape.side, shape.side, shape.bands)
-        return Setting(
-            Pool(self.seed, self.device, dtype),
+        return PassSetting(
+            DrawnPool(self.seed, self.device, dtype),
             shape.classes,
             self._checked(self._batch, dtype),
             ones.to(self.device, dtype),
@@ -176,7 +176,7 @@ class Evaluator:
         return result
 
     def measure(
-        self, architecture: Mapping[str, Any], specs: Sequence[ProxySpec], setting: Setting
+        self, architecture: Mapping[str, Any], specs: Sequence[ProxySpec], setting: PassSetting
     ) -> dict[str, float]:
         """Return proxy -> score of an architecture."""
         check_architecture(architecture)
@@ -194,7 +194,7 @@ class Evaluator:
         function: Callable[..., float] = spec.proxy.function
         if spec.proxy.needs_supernet:
             return function(architecture, self._inherited)
-        if spec.proxy.pass_name == NETWORK:
+        if spec.proxy.pass_name == RESOURCE_NETWORK:
             assert self.setting.batch is not None  # checked by the constructor
             return float(function(self._built(architecture), *self.setting.batch))
         return function(architecture, self.shape, self.seed)
@@ -212,7 +212,7 @@ class Evaluator:
         self,
         architecture: Mapping[str, Any],
         specs: Sequence[ProxySpec],
-        setting: Setting,
+        setting: PassSetting,
         precision: str,
     ) -> dict[str, float]:
         with arithmetic(precision, self.device, plans=False):
@@ -232,7 +232,7 @@ class Evaluator:
     def _precision_of(self, spec: ProxySpec) -> str:
         return "float64" if spec.cancels and self.precision == PRECISIONS[0] else self.precision
 
-    def _in_float64(self) -> Setting:
+    def _in_float64(self) -> PassSetting:
         if self._exact is None:
             self._exact = self._make_setting(torch.float64)
         return self._exact

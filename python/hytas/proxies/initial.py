@@ -33,20 +33,21 @@ ROWS, COLUMNS = 64, 256  # of a matrix, that are drawn together
 CUT_BYTES = 1 << 27
 NOISE = 0.05  # relative size of CRoZe's perturbation
 
-Values = dict[str, Tensor]
+_Values = dict[str, Tensor]
 """Name of a parameter -> its tensor."""
 
 
-class Pool:
+class DrawnPool:
     """Draws from standard distributions, by the name of a parameter.
 
     A draw depends on the seed, the name and its place in the parameter. It depends neither on
     earlier draws nor on the device: draws are made on the CPU.
 
     Attributes:
-        norms: nuclear norms of weights that several networks share, by their key in `Start.keys`
-            and the sign step.
-        cuts: parameters that several networks share, by `Source.key`; as many as fit `CUT_BYTES`.
+        norms: nuclear norms of weights that several networks share, by their key in
+            `InitialNetwork.keys` and the sign step.
+        cuts: parameters that several networks share, by `InitialSource.key`; as many as fit
+            `CUT_BYTES`.
     """
 
     def __init__(self, seed: int, device: torch.device, dtype: torch.dtype) -> None:
@@ -114,7 +115,7 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class Source:
+class InitialSource:
     """The source of the parameters of one network.
 
     Attributes:
@@ -122,7 +123,7 @@ class Source:
             the name is missing.
     """
 
-    pool: Pool
+    pool: DrawnPool
     full: Mapping[str, torch.Size]
     space: str = ""
 
@@ -163,7 +164,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Start:
+class InitialNetwork:
     """A network and its initial weights.
 
     Attributes:
@@ -175,12 +176,12 @@ class Start:
     """
 
     network: nn.Module
-    values: Values
-    source: Source
+    values: _Values
+    source: InitialSource
     slots: Sequence[Slot] = ()
     keys: Mapping[str, Hashable] = field(default_factory=dict)
 
-    def signed(self, sign: str) -> Values:
+    def signed(self, sign: str) -> _Values:
         """Return the values after the sign step.
 
         Args:
@@ -192,7 +193,7 @@ class Start:
         unsigned = linear_weights(self.network) if sign == "released" else frozenset[str]()
         return {n: value if n in unsigned else value.abs() for n, value in self.values.items()}
 
-    def perturbed(self, values: Values) -> Values:
+    def perturbed(self, values: _Values) -> _Values:
         """Return `values` with noise on every weight of a linear layer."""
         noisy = linear_weights(self.network) & values.keys()
         return values | {name: self._noisy(name, values[name]) for name in noisy}
@@ -205,11 +206,11 @@ class Start:
 def start_of(
     architecture: Mapping[str, Any],
     shape: Shape,
-    pool: Pool,
+    pool: DrawnPool,
     init: str = INITS[0],
     *,
     skeletons: Skeletons | None = None,
-) -> Start:
+) -> InitialNetwork:
     """Return the network of an architecture, and its initial weights.
 
     A network that does not name the initializers of all its parameters (`Network.initializers`), or
@@ -223,33 +224,35 @@ def start_of(
     space, pooled = space_of(architecture), init == "pool"
     check_data(space, shape)
     full = full_sizes(space, shape) if pooled else {}
-    source = Source(pool if pooled else _own(pool, architecture), full, space)
+    source = InitialSource(pool if pooled else _own(pool, architecture), full, space)
     skeleton = (Skeletons(shape) if skeletons is None else skeletons).of(architecture)
     if skeleton is None:
         return _as_built(architecture, shape, source)
     values = {slot.name: source.cached(slot) for slot in skeleton.slots}
     keys = {slot.name: source.key(slot) for slot in skeleton.slots} if pooled else {}
-    return Start(skeleton.network, values, source, skeleton.slots, keys)
+    return InitialNetwork(skeleton.network, values, source, skeleton.slots, keys)
 
 
-def _own(pool: Pool, architecture: Mapping[str, Any]) -> Pool:
+def _own(pool: DrawnPool, architecture: Mapping[str, Any]) -> DrawnPool:
     seed = stable_hash(pool.seed, "own", architecture_key(architecture))
-    return Pool(seed, pool.device, pool.dtype)
+    return DrawnPool(seed, pool.device, pool.dtype)
 
 
-def _as_built(architecture: Mapping[str, Any], shape: Shape, source: Source) -> Start:
+def _as_built(
+    architecture: Mapping[str, Any], shape: Shape, source: InitialSource
+) -> InitialNetwork:
     """Build a network of any class; without named initializers it keeps its own initial values."""
     space, pool = space_of(architecture), source.pool
     network = _on_meta_device(space, architecture, shape)
     if network is not None:
         initializers, parameters = network.initializers(), network.named_parameters()
         values = {name: source.value(name, p.shape, initializers[name]) for name, p in parameters}
-        return Start(network, values, source)
+        return InitialNetwork(network, values, source)
     seed = stable_hash(pool.seed, architecture_key(architecture)) >> 1
     own = build_network(architecture, shape, seed=seed)
     own = own.eval().requires_grad_(False).to(pool.device, pool.dtype)
     values = {name: parameter.detach() for name, parameter in own.named_parameters()}
-    return Start(own, values, Source(pool, {}))
+    return InitialNetwork(own, values, InitialSource(pool, {}))
 
 
 def _on_meta_device(space: str, architecture: Mapping[str, Any], shape: Shape) -> Network | None:

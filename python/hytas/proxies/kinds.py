@@ -9,7 +9,7 @@ NAMED = {name: name for name in ("qkv", "proj", "fc1", "fc2", "head")} | {"gate"
 """Name of a layer -> its kind. A gate feeds a GELU, as fc1 does."""
 
 
-class Layer(NamedTuple):
+class ReadLayer(NamedTuple):
     """A layer that proxies read.
 
     Attributes:
@@ -39,7 +39,7 @@ def linear_weights(network: nn.Module) -> frozenset[str]:
     return frozenset(f"{name}.weight" for name, module in modules if is_linear(module))
 
 
-def layers_of(modules: Iterable[tuple[str, nn.Module]], classes: int) -> Iterator[Layer]:
+def layers_of(modules: Iterable[tuple[str, nn.Module]], classes: int) -> Iterator[ReadLayer]:
     """Yield the layers that proxies read, each with its kind, of the modules of one network.
 
     A convolution, and any layer of a part with "embed" in its name, is "embed". `NAMED` has the
@@ -68,4 +68,4 @@ def layers_of(modules: Iterable[tuple[str, nn.Module]], classes: int) -> Iterato
             kind = "head"
         else:
             kind = "fc1" if module is siblings[part][0] else "fc2"
-        yield Layer(name, module, kind)
+        yield ReadLayer(name, module, kind)

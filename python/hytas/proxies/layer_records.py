@@ -10,13 +10,13 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from hytas.proxies.kinds import Layer
+from hytas.proxies.kinds import ReadLayer
 
 _NONE = torch.empty(0)
 
 
 @dataclass
-class Product:
+class LayerProduct:
     """One product of a layer with some rows of its weight.
 
     Attributes:
@@ -52,12 +52,12 @@ class LayerRecord:
     name: str
     order: int
     weight: Tensor
-    products: Sequence[Product]
+    products: Sequence[LayerProduct]
     twin: LayerRecord | None = None
     norms: tuple[Tensor, Tensor] = (_NONE, _NONE)
 
     @classmethod
-    def of_weight(cls, layer: Layer, weight: Tensor, grad: Tensor) -> Self:
+    def of_weight(cls, layer: ReadLayer, weight: Tensor, grad: Tensor) -> Self:
         """Return a record without products, of a weight and its gradient."""
         record = cls(layer.kind, layer.name, 0, weight.flatten(1), ())
         record.grad = grad.flatten(1)
@@ -90,7 +90,7 @@ class LayerRecord:
         return _joined([_output_grad(p).flatten(1) for p in self.products], 1)
 
 
-def _output_grad(product: Product) -> Tensor:
+def _output_grad(product: LayerProduct) -> Tensor:
     if product.output_grad is None:
         raise RuntimeError("a record has gradients after the backward pass")
     return product.output_grad

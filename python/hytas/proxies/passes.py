@@ -20,8 +20,8 @@ from hytas.machine import exactly
 from hytas.models.layers import attention_written_out
 from hytas.models.network import Network
 from hytas.proxies.formulas import LINEAR, MLP, MSA
-from hytas.proxies.initial import Pool, Start, Values
-from hytas.proxies.layer_records import LayerRecord, Product
+from hytas.proxies.initial import DrawnPool, InitialNetwork, _Values
+from hytas.proxies.layer_records import LayerProduct, LayerRecord
 from hytas.proxies.linalg import nuclear_norms
 from hytas.proxies.probe import Probe, Recorder, TooLargeError, Visitor
 from hytas.proxies.spec import ProxySpec
@@ -37,7 +37,7 @@ PART_OF = dict.fromkeys(MSA, "msa") | dict.fromkeys(MLP, "mlp")
 
 
 @dataclass(frozen=True)
-class Setting:
+class PassSetting:
     """The common settings of all passes.
 
     Attributes:
@@ -46,7 +46,7 @@ class Setting:
         memory: bytes of activations above which they are computed twice rather than kept.
     """
 
-    pool: Pool
+    pool: DrawnPool
     classes: int
     batch: tuple[Tensor, Tensor] | None
     ones: Tensor
@@ -106,7 +106,9 @@ class Tally:
         return {key: value for key, value in self.spec.options.items() if key not in common}
 
 
-def score_network(start: Start, specs: Sequence[ProxySpec], setting: Setting) -> dict[str, float]:
+def score_network(
+    start: InitialNetwork, specs: Sequence[ProxySpec], setting: PassSetting
+) -> dict[str, float]:
     """Return proxy -> score of a network."""
     probe = Probe(start, setting.classes)
     scores: dict[str, float] = {}
@@ -144,7 +146,7 @@ def _all_tokens(network: nn.Module) -> Iterator[None]:
 
 
 def ones_pass(
-    probe: Probe, start: Start, sign: str, tallies: Sequence[Tally], setting: Setting
+    probe: Probe, start: InitialNetwork, sign: str, tallies: Sequence[Tally], setting: PassSetting
 ) -> None:
     """Tally the layers in the pass of one patch of ones; its scalar is the sum of the logits."""
     values = start.signed(sign)
@@ -166,7 +168,7 @@ def ones_pass(
 
 
 def _with_gradients(
-    probe: Probe, values: Values, kinds: Collection[str], ones: Tensor
+    probe: Probe, values: _Values, kinds: Collection[str], ones: Tensor
 ) -> Iterator[LayerRecord]:
     """Yield weights and their gradients, the last layer first."""
     layers = [layer for layer in reversed(probe.layers) if layer.kind in kinds]
@@ -179,13 +181,15 @@ def _with_gradients(
             yield LayerRecord.of_weight(layer, weight.detach(), grad)
 
 
-def _leaves(values: Values, layers: Iterable[str]) -> Values:
+def _leaves(values: _Values, layers: Iterable[str]) -> _Values:
     """Return the weights of layers by name, as leaves of autograd."""
     names = [f"{layer}.weight" for layer in layers]
     return {name: values[name].detach().requires_grad_() for name in names}
 
 
-def _take_norms(records: Sequence[LayerRecord], start: Start, sign: str, pool: Pool) -> None:
+def _take_norms(
+    records: Sequence[LayerRecord], start: InitialNetwork, sign: str, pool: DrawnPool
+) -> None:
     """Compute the nuclear norms of all attention layers together.
 
     Norms of weights that several networks share are computed once.
@@ -210,7 +214,7 @@ def _take_norms(records: Sequence[LayerRecord], start: Start, sign: str, pool: P
 class _DataPass:
     """The pass of the labelled patches; its scalar is the mean cross-entropy."""
 
-    def __init__(self, probe: Probe, tallies: Sequence[Tally], setting: Setting) -> None:
+    def __init__(self, probe: Probe, tallies: Sequence[Tally], setting: PassSetting) -> None:
         if setting.batch is None:
             raise ValueError("batch: these proxies need labelled patches")
         self.probe, self.setting = probe, setting
@@ -234,7 +238,7 @@ class _DataPass:
         # The graph and the outputs of the twin are in memory at the same time.
         self.memory = setting.memory // (2 if self.twinned else 1)
 
-    def run(self, start: Start, values: Values) -> None:
+    def run(self, start: InitialNetwork, values: _Values) -> None:
         """Tally the layers of the network with the weights `values`."""
         if self.twinned:
             noisy = self.setting.pool.perturbed(self.patches)
@@ -246,9 +250,9 @@ class _DataPass:
                 batch = (self.patches, self.labels)
                 curvature = curvature_of(self.probe, values, batch, self.grads, self._few(recorder))
             curvature = curvature.view(1, 1)
-            _visit(self.curved, _summary("curvature", Product(curvature, curvature)))
+            _visit(self.curved, _summary("curvature", LayerProduct(curvature, curvature)))
 
-    def _watch(self, values: Values, patches: Tensor, late: Visitor) -> Recorder:
+    def _watch(self, values: _Values, patches: Tensor, late: Visitor) -> Recorder:
         """Run forward and backward; repeat with recomputation if the graph exceeds the memory."""
         own = patches is self.patches
         early = partial(_visit, self.forward) if own and self.forward else None
@@ -276,7 +280,7 @@ class _DataPass:
             if of_input:
                 _backward(recorder, logits.sum(), None, again=needed)
                 assert patches.grad is not None
-                seen = Product(patches.detach(), patches.detach(), patches.grad)
+                seen = LayerProduct(patches.detach(), patches.detach(), patches.grad)
                 _visit(of_input, _summary("input", seen))
             if needed:
                 loss = F.cross_entropy(logits, self.labels, reduction="sum") / len(self.labels)
@@ -285,7 +289,7 @@ class _DataPass:
     def _remember(self, record: LayerRecord) -> None:
         """Keep outputs, weight and gradient of a twin's layer."""
         _ = record.grad
-        record.products = [Product(p.inputs.new_empty(0), p.outputs) for p in record.products]
+        record.products = [LayerProduct(p.inputs.new_empty(0), p.outputs) for p in record.products]
         self.twins.setdefault(record.name, []).append(record)
 
     def _show(self, record: LayerRecord) -> None:
@@ -311,7 +315,7 @@ def _visit(tallies: Sequence[Tally], record: LayerRecord) -> None:
         tally.visit(record)
 
 
-def _summary(kind: str, product: Product) -> LayerRecord:
+def _summary(kind: str, product: LayerProduct) -> LayerRecord:
     """Return a record of a kind that is not a layer; see `LayerRecord`."""
     none = product.outputs.new_empty(0)
     return LayerRecord(kind, "", 0, none, [product])
@@ -326,7 +330,7 @@ def _backward(
 
 def curvature_of(
     probe: Probe,
-    values: Values,
+    values: _Values,
     batch: tuple[Tensor, Tensor],
     grads: Mapping[str, Tensor],
     samples: int,

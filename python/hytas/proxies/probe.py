@@ -21,9 +21,9 @@ from torch.func import functional_call
 from torch.utils.checkpoint import checkpoint
 
 from hytas.models.layers import QueryKeyValue
-from hytas.proxies.initial import Start, Values
-from hytas.proxies.kinds import Layer, is_linear, layers_of
-from hytas.proxies.layer_records import LayerRecord, Product
+from hytas.proxies.initial import InitialNetwork, _Values
+from hytas.proxies.kinds import ReadLayer, is_linear, layers_of
+from hytas.proxies.layer_records import LayerProduct, LayerRecord
 
 Visitor = Callable[[LayerRecord], None]
 T = TypeVar("T")
@@ -42,13 +42,13 @@ class Probe:
         classes: C, to recognise the head.
     """
 
-    def __init__(self, start: Start, classes: int) -> None:
+    def __init__(self, start: InitialNetwork, classes: int) -> None:
         self.network = start.network
         modules = [(s.name[:-7], s.module) for s in start.slots if s.name.endswith(".weight")]
         self.layers = list(layers_of(modules or self.network.named_modules(), classes))
         self._pass = _Pass(self.network)
 
-    def run(self, values: Values, function: Callable[[], T]) -> T:
+    def run(self, values: _Values, function: Callable[[], T]) -> T:
         """Return what `function` returns while the network has the weights `values`."""
         weights = {f"network.{name}": value for name, value in values.items()}
         result: T = functional_call(self._pass, weights, (function,))
@@ -114,7 +114,7 @@ def _seen(inputs: Tensor, outputs: Tensor, scale: float) -> _Seen:
 class _Pending:
     """A layer that waits for the gradients of its outputs."""
 
-    layer: Layer
+    layer: ReadLayer
     weight: Tensor
     seen: list[_Seen]
     versions: list[int]
@@ -157,7 +157,7 @@ class Recorder:
         self.kept = 0
         self._orders: dict[nn.Module, int] = {}
 
-    def note(self, layer: Layer, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+    def note(self, layer: ReadLayer, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         """Record a layer, and the gradients of its outputs later; a forward hook of torch.
 
         Raises:
@@ -179,7 +179,7 @@ class Recorder:
         for place, each in enumerate(seen):
             each.leaf.register_hook(partial(self._arrived, pending, place))  # type: ignore[no-untyped-call]
 
-    def _count(self, layer: Layer, weight: Tensor, seen: Sequence[_Seen]) -> None:
+    def _count(self, layer: ReadLayer, weight: Tensor, seen: Sequence[_Seen]) -> None:
         """Count a layer in the forward pass, and hand it to `early`."""
         self._orders.setdefault(layer.module, len(self._orders) + 1)
         for each in seen:
@@ -205,14 +205,14 @@ class Recorder:
         pending.grads.clear()
 
     def _record(
-        self, layer: Layer, weight: Tensor, seen: Sequence[_Seen], grads: dict[int, Tensor]
+        self, layer: ReadLayer, weight: Tensor, seen: Sequence[_Seen], grads: dict[int, Tensor]
     ) -> LayerRecord:
         exact = weight.dtype  # reduced precision ends at the matrix products
         module, recorded = layer.module, []
         for place, each in enumerate(seen):
             # Outputs and gradients are those of the product before its scale.
             outputs = each.outputs if each.scale == 1.0 else each.outputs / each.scale
-            product = Product(
+            product = LayerProduct(
                 self._stacked(module, each.inputs).to(exact), self._rows(module, outputs).to(exact)
             )
             if place in grads:

@@ -16,7 +16,7 @@ from hytas.proxies import formulas, no_pass
 # The pass that a proxy reads; proxies of one pass share its forward and backward.
 NO_PASS, DATA, ONES = "none", "data", "ones"
 # The proxy gets the whole network, patches and labels.
-NETWORK = "network"
+RESOURCE_NETWORK = "network"
 # A pass with the weights of a trained supernet.
 TRAINED = "trained"
 # Requirements beyond activations and gradients: only the forward pass; the gradient by the input;
@@ -71,7 +71,7 @@ class Proxy:
     @property
     def needs_data(self) -> bool:
         """Whether it reads labelled patches."""
-        return self.pass_name in (DATA, NETWORK)
+        return self.pass_name in (DATA, RESOURCE_NETWORK)
 
     @property
     def needs_supernet(self) -> bool:
@@ -140,7 +140,7 @@ PROXIES: dict[str, Proxy] = {
         kinds=("fc1",),
         all_tokens=True,
     ),
-    "ntk": Proxy(formulas.ntk, NETWORK),
+    "ntk": Proxy(formulas.ntk, RESOURCE_NETWORK),
     "regions": Proxy(
         formulas.regions,
         finish=formulas.count_regions,

@@ -22,7 +22,7 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.race.results import Key, RungResult
+from hytas.race.results import RungResult, TrialKey
 from hytas.search import MethodVote, unpack_classes
 
 VOTERS = 6
@@ -31,7 +31,7 @@ VOTERS = 6
 Shares = NDArray[np.float64]
 
 
-def weights_of(scores: Mapping[Key, float]) -> dict[Key, float]:
+def weights_of(scores: Mapping[TrialKey, float]) -> dict[TrialKey, float]:
     """Return the weight of each racer that votes: its rank among the voters; the last one has 1."""
     best = sorted(scores, key=lambda key: -scores[key])[:VOTERS]
     return {key: float(len(best) - rank) for rank, key in enumerate(best)}
@@ -57,10 +57,10 @@ def count_votes(predictions: Sequence[tuple[float, Sequence[bytes]]]) -> Shares:
 
 
 def agreements(
-    results: Mapping[Key, RungResult],
-    scores: Mapping[Key, float],
+    results: Mapping[TrialKey, RungResult],
+    scores: Mapping[TrialKey, float],
     method_votes: Sequence[MethodVote] = (),
-) -> dict[Key, float]:
+) -> dict[TrialKey, float]:
     """Return the share of pixels at which each racer predicts the class with most votes.
 
     The best racers vote, of those that were trained on the most folds.

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from hytas.race.results import Key, Racer, RungResult
+from hytas.race.results import Racer, RungResult, TrialKey
 from hytas.race.rungs import Rung
 from hytas.race.scores import RaceScore
 from hytas.race.task import RaceTask
@@ -125,8 +125,8 @@ class RaceEvents:
         self,
         ranked: Sequence[Racer],
         kept: int,
-        results: Mapping[Key, Sequence[RungResult]],
-        scores: Mapping[Key, RaceScore],
+        results: Mapping[TrialKey, Sequence[RungResult]],
+        scores: Mapping[TrialKey, RaceScore],
     ) -> None:
         """Send the ranks of a rung; the first `kept` racers are promoted or win."""
         rows = (

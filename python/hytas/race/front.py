@@ -10,19 +10,19 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-Points = NDArray[np.float64]
+_Points = NDArray[np.float64]
 FRONT_FINALISTS = 6
 """Finalists of the last rung of a race for a front."""
 
 
-def non_dominated(points: Points) -> NDArray[np.bool_]:
+def non_dominated(points: _Points) -> NDArray[np.bool_]:
     """Return which of (n, k) points no other one beats: as good in all, and better in one."""
     no_worse = (points[:, None] <= points[None]).all(axis=2)
     better = (points[:, None] < points[None]).any(axis=2)
     return np.asarray(~(no_worse & better).any(axis=0))
 
 
-def front_order(points: Points) -> list[int]:
+def front_order(points: _Points) -> list[int]:
     """Return the places of (n, k) points, those of the first fronts first.
 
     Of a front those with the most room around them come first (Deb et al., A fast and elitist
@@ -37,7 +37,7 @@ def front_order(points: Points) -> list[int]:
     return order
 
 
-def _crowding(points: Points) -> NDArray[np.float64]:
+def _crowding(points: _Points) -> NDArray[np.float64]:
     """Return the sum over objectives of the distance of the neighbours; inf at the ends."""
     room = np.zeros(len(points))
     for column in points.T:
@@ -49,7 +49,7 @@ def _crowding(points: Points) -> NDArray[np.float64]:
     return room
 
 
-def hypervolume(points: Points, reference: Sequence[float]) -> float:
+def hypervolume(points: _Points, reference: Sequence[float]) -> float:
     """Return the volume of what points dominate, up to a reference point.
 
     By slices along the last objective (While et al., A faster algorithm for calculating

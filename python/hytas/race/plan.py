@@ -15,7 +15,7 @@ from hytas.race.consensus import by_method, is_ahead
 from hytas.race.finalists import diverse, late_finalist, sees_single_spectra
 from hytas.race.front import front_order
 from hytas.race.rankings import Ranking, find_ranking
-from hytas.race.results import Key, Racer, RungResult, best_of_each, rung_results
+from hytas.race.results import Racer, RungResult, TrialKey, best_of_each, rung_results
 from hytas.race.rungs import (
     Rung,
     choose_winner,
@@ -26,12 +26,12 @@ from hytas.race.rungs import (
     promoted,
 )
 from hytas.race.scores import RaceScore, best_first, race_scores
-from hytas.race.size_classes import SHARES, WEIGHTS, size_classes, size_of
+from hytas.race.size_classes import SIZE_SHARES, WEIGHTS, size_classes, size_of
 from hytas.race.task import RaceTask
 from hytas.search import Evaluation, MethodVote, Training
 
 SINGLE_SPECTRA_JOIN = "a reference method is ahead, so a network of single spectra joins"
-Trainings = Mapping[tuple[Key, int, int], Training]
+Trainings = Mapping[tuple[TrialKey, int, int], Training]
 """Key of a racer, optimiser steps and fold -> training."""
 
 
@@ -43,7 +43,7 @@ class Trial(NamedTuple):
     rung: Rung
 
     @property
-    def key(self) -> tuple[Key, int, int]:
+    def key(self) -> tuple[TrialKey, int, int]:
         """What its training is told by."""
         return self.racer.key, self.rung.steps, self.fold
 
@@ -86,8 +86,8 @@ class RungRanks(NamedTuple):
     rung: int
     racers: list[Racer]
     kept: int
-    results: Mapping[Key, Sequence[RungResult]]
-    scores: Mapping[Key, RaceScore]
+    results: Mapping[TrialKey, Sequence[RungResult]]
+    scores: Mapping[TrialKey, RaceScore]
 
 
 class Winner(NamedTuple):
@@ -150,7 +150,7 @@ class RacePlan:
     finalists: int
     steps: int
     known: Collection[Mapping[str, Any]] = ()
-    results: dict[Key, list[RungResult]] = field(default_factory=dict)
+    results: dict[TrialKey, list[RungResult]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         task = self.task
@@ -170,7 +170,7 @@ class RacePlan:
         self.late = _by_each_recipe(task, late)
         self._over = False
 
-    def scores(self) -> dict[Key, RaceScore]:
+    def scores(self) -> dict[TrialKey, RaceScore]:
         """Return the scores by the rungs so far."""
         votes = self.polled if self.task.unlabelled is not None else ()
         return race_scores(self.results, self.ranking, votes)
@@ -284,8 +284,8 @@ class RacePlan:
             raise _TimeOverError
 
     def _with_linear(
-        self, racers: list[Racer], number: int, scores: dict[Key, RaceScore]
-    ) -> Generator[PlanStep, Reply, tuple[list[Racer], dict[Key, RaceScore]]]:
+        self, racers: list[Racer], number: int, scores: dict[TrialKey, RaceScore]
+    ) -> Generator[PlanStep, Reply, tuple[list[Racer], dict[TrialKey, RaceScore]]]:
         """Add the linear networks to the last rung, whose folds they are fitted on.
 
         They come last: one wins if all others are far behind it. The final training averages the
@@ -304,8 +304,8 @@ class RacePlan:
         return [*racers, *joined], scores | {one.key: fresh[one.key] for one in joined}
 
     def _with_late(
-        self, racers: list[Racer], number: int, scores: dict[Key, RaceScore]
-    ) -> Generator[PlanStep, Reply, tuple[list[Racer], dict[Key, RaceScore]]]:
+        self, racers: list[Racer], number: int, scores: dict[TrialKey, RaceScore]
+    ) -> Generator[PlanStep, Reply, tuple[list[Racer], dict[TrialKey, RaceScore]]]:
         """Add a network of single spectra to the last rung, where a reference method is ahead.
 
         An SVM and a random forest see single spectra, too. The network comes first if it has more
@@ -361,7 +361,7 @@ class RacePlan:
         ]
 
     def _points(
-        self, racers: Sequence[Racer], scores: Mapping[Key, RaceScore]
+        self, racers: Sequence[Racer], scores: Mapping[TrialKey, RaceScore]
     ) -> NDArray[np.float64]:
         """Return the objectives (n, k) of racers, less is better: costs, and the negative score."""
         rows = [
@@ -382,9 +382,9 @@ class RacePlan:
         behind = [is_far_behind(right[0], each) for each in right]
         if not (following.before or following.all_folds):
             # Measured in whole searches: with a vote, in place of others.
-            more = len(SHARES) if self.task.unlabelled is None else None
+            more = len(SIZE_SHARES) if self.task.unlabelled is None else None
         elif self.task.prefer == "small":
-            more = len(SHARES)
+            more = len(SIZE_SHARES)
         else:  # all folds take long: there, only a smaller one that is ahead of a larger one
             leads = max(classes[: following.finalists]) > classes[0]
             more = int(leads or not following.all_folds)

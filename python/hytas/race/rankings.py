@@ -15,7 +15,7 @@ FIGURES = ("accuracy", "augmented_accuracy", "probability")
 """Names of the figures of a finalist."""
 
 
-def augmented_accuracy(figures: Mapping[str, float]) -> float:
+def _augmented_accuracy(figures: Mapping[str, float]) -> float:
     """Return the augmented accuracy plus a thousandth of the mean probability of the true class.
 
     The probability decides between finalists of equal accuracy.
@@ -39,7 +39,7 @@ def mean(figures: Mapping[str, float]) -> float:
 
 
 RANKINGS: dict[str, Ranking] = {
-    "augmented-accuracy": augmented_accuracy,
+    "augmented-accuracy": _augmented_accuracy,
     "accuracy": accuracy,
     "probability": probability,
     "mean": mean,

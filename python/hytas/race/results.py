@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hytas.race.rankings import Ranking
 from hytas.search import Evaluation, Training, unpack_flags
 
-Key = tuple[int, str]
+TrialKey = tuple[int, str]
 """Number of a finalist's evaluation, and the name of a recipe."""
 
 
@@ -28,7 +28,7 @@ class Racer(NamedTuple):
     recipe: str
 
     @property
-    def key(self) -> Key:
+    def key(self) -> TrialKey:
         """Key of the racer's trainings."""
         return self.finalist.id, self.recipe
 
@@ -41,7 +41,7 @@ def best_of_each(racers: Iterable[Racer]) -> list[Racer]:
     return list(firsts.values())
 
 
-def key_of(training: Training) -> Key:
+def key_of(training: Training) -> TrialKey:
     """Return the key of a training's racer."""
     return training.id, training.recipe
 
@@ -62,7 +62,7 @@ class RungResult:
         right: (n,) correctly classified validation pixels of all folds; may be empty.
     """
 
-    key: Key
+    key: TrialKey
     steps: int
     folds: int
     figures: Mapping[str, float]
@@ -79,16 +79,16 @@ class RungResult:
 
 def rung_results(trainings: Iterable[Training]) -> list[RungResult]:
     """Gather the folds of each racer and length; the shortest rung comes first."""
-    groups: dict[tuple[int, Key], list[Training]] = {}
+    groups: dict[tuple[int, TrialKey], list[Training]] = {}
     # Sorted by fold, so that sums do not depend on the order in which trainings ended.
     for training in sorted(trainings, key=lambda item: item.fold):
         groups.setdefault((training.steps, key_of(training)), []).append(training)
     return [_over_folds(groups[key]) for key in sorted(groups)]
 
 
-def results_by_racer(trainings: Iterable[Training]) -> dict[Key, list[RungResult]]:
+def results_by_racer(trainings: Iterable[Training]) -> dict[TrialKey, list[RungResult]]:
     """Return the results of each racer, the shortest rung first."""
-    racers: dict[Key, list[RungResult]] = {}
+    racers: dict[TrialKey, list[RungResult]] = {}
     for result in rung_results(trainings):
         racers.setdefault(result.key, []).append(result)
     return racers

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hytas.race.consensus import agreements
 from hytas.race.rankings import Ranking
-from hytas.race.results import Key, Racer, RungResult
+from hytas.race.results import Racer, RungResult, TrialKey
 from hytas.search import MethodVote
 
 
@@ -37,10 +37,10 @@ class RaceScore(NamedTuple):
 
 
 def race_scores(
-    results: Mapping[Key, Sequence[RungResult]],
+    results: Mapping[TrialKey, Sequence[RungResult]],
     ranking: Ranking,
     method_votes: Sequence[MethodVote] = (),
-) -> dict[Key, RaceScore]:
+) -> dict[TrialKey, RaceScore]:
     """Return the score of each racer that did not fail.
 
     A racer that joined after the first rung has no vote: it would vote for itself, by each recipe.
@@ -62,13 +62,13 @@ def race_scores(
     }
 
 
-def joined_late(results: Mapping[Key, Sequence[RungResult]]) -> set[Key]:
+def joined_late(results: Mapping[TrialKey, Sequence[RungResult]]) -> set[TrialKey]:
     """Return the racers that did not run the first rung, where later ones are longer."""
     first = min((rungs[0].steps for rungs in results.values()), default=0)
     return {key for key, rungs in results.items() if rungs[0].steps > first}
 
 
-def best_first(racers: Iterable[Racer], scores: Mapping[Key, RaceScore]) -> list[Racer]:
+def best_first(racers: Iterable[Racer], scores: Mapping[TrialKey, RaceScore]) -> list[Racer]:
     """Order racers by their score, without those that failed; equals keep their order."""
     trained = [racer for racer in racers if racer.key in scores]
     return sorted(trained, key=lambda racer: -scores[racer.key].value)

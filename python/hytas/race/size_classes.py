@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hytas.metrics import compare_predictions
-from hytas.race.results import Key, RungResult
+from hytas.race.results import RungResult, TrialKey
 from hytas.race.scores import RaceScore
 from hytas.search import Evaluation
 from hytas.types import Mask
 
-SHARES = (1.0, 0.5, 0.25, 0.1)
+SIZE_SHARES = (1.0, 0.5, 0.25, 0.1)
 """Upper end of each size class, as a share of the largest candidate."""
 WEIGHTS = (5, 1, 1, 1)
 """Finalists of each size class, relative to the others."""
@@ -27,9 +27,9 @@ def size_of(candidate: Evaluation) -> float:
 
 
 def size_classes(sizes: Sequence[float]) -> list[int]:
-    """Return the size class of each size: its index in `SHARES`, 0 for the largest sizes."""
+    """Return the size class of each size: its index in `SIZE_SHARES`, 0 for the largest sizes."""
     largest = max(sizes, default=0)
-    limits = np.array(SHARES)[None, :] * largest
+    limits = np.array(SIZE_SHARES)[None, :] * largest
     return [int(within) - 1 for within in (np.asarray(sizes)[:, None] <= limits).sum(1)]
 
 
@@ -59,9 +59,9 @@ class SizeRow(NamedTuple):
 
 def size_rows(
     candidates: Sequence[Evaluation],
-    results: Mapping[Key, Sequence[RungResult]],
-    scores: Mapping[Key, RaceScore],
-    winner: Key,
+    results: Mapping[TrialKey, Sequence[RungResult]],
+    scores: Mapping[TrialKey, RaceScore],
+    winner: TrialKey,
 ) -> list[SizeRow]:
     """Compare the best racer of each size class with the winner, the largest class first.
 
@@ -77,14 +77,14 @@ def size_rows(
     params = {one.id: size_of(one) for one in candidates}
     classes = dict(zip(params, size_classes(list(params.values())), strict=True))
     of_winner = {rung.steps: rung.right for rung in results[winner]}
-    shared: dict[Key, RungResult] = {}
+    shared: dict[TrialKey, RungResult] = {}
     for key in scores:
         for rung in results[key]:
             # A racer that was not in the last rung ran the first folds of the winner.
             if 0 < len(rung.right) <= len(of_winner.get(rung.steps, ())):
                 shared[key] = rung
 
-    def rank(key: Key) -> tuple[int, int, float, int]:
+    def rank(key: TrialKey) -> tuple[int, int, float, int]:
         return shared[key].steps, shared[key].folds, scores[key].value, -key[0]
 
     best = {classes[key[0]]: key for key in sorted(shared, key=rank)}
@@ -97,7 +97,7 @@ def size_rows(
         verdict = "winner" if key == winner else compare_sizes(same, last.right)
         accuracies = float(last.right.mean()), float(same.mean())
         facts = key[0], int(params[key[0]]), last.steps, len(last.right)
-        rows.append(SizeRow(SHARES[size_class], *facts, *accuracies, verdict))
+        rows.append(SizeRow(SIZE_SHARES[size_class], *facts, *accuracies, verdict))
     return rows
 
 

@@ -1,6 +1,6 @@
 """Reference methods: a searched network has to beat them on the same pixels."""
 
-from hytas.references.results import Results
+from hytas.references.results import ReferenceResults
 from hytas.references.runner import (
     bounded_split,
     figures_by_scene,
@@ -15,8 +15,8 @@ __all__ = [
     "METHODS",
     "VOTING",
     "Predicted",
+    "ReferenceResults",
     "ReferenceSettings",
-    "Results",
     "Task",
     "bounded_split",
     "classical_methods",

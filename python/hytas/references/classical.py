@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from hytas.references.task import Predicted, Progress, Task
+from hytas.references.task import FitProgress, Predicted, Task
 
 COSTS = (1.0, 10.0, 100.0, 1000.0, 10000.0)
 WIDTHS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0)  # of gamma, over 1 / (bands * variance)
@@ -22,7 +22,7 @@ MOST_COMPONENTS = 20
 BATCH = 4096
 
 
-def svm(task: Task, progress: Progress) -> Predicted:
+def svm(task: Task, progress: FitProgress) -> Predicted:
     """Fit a support vector machine with an RBF kernel to the spectra of single pixels.
 
     Cross-validation over five folds of the training pixels chooses C and gamma. Groups of a table
@@ -44,7 +44,7 @@ def svm(task: Task, progress: Progress) -> Predicted:
     return Predicted(_predict(machine.predict, task, scaling, progress), None, details)
 
 
-def random_forest(task: Task, progress: Progress) -> Predicted:
+def random_forest(task: Task, progress: FitProgress) -> Predicted:
     """Fit a random forest of 500 trees to the spectra of single pixels.
 
     Source: Breiman, Machine Learning 45, 2001. All other settings are scikit-learn's defaults.
@@ -63,17 +63,17 @@ def random_forest(task: Task, progress: Progress) -> Predicted:
     return Predicted(predicted, probabilities, {"trees": TREES})
 
 
-def lda(task: Task, progress: Progress) -> Predicted:
+def shrinkage_lda(task: Task, progress: FitProgress) -> Predicted:
     """Fit linear discriminant analysis with a shrunk covariance (`hytas.models.linear.lda`)."""
     return _linear(task, progress, "lda")
 
 
-def logistic_regression(task: Task, progress: Progress) -> Predicted:
+def logistic_regression(task: Task, progress: FitProgress) -> Predicted:
     """Fit softmax regression with a ridge (`hytas.models.linear.softmax_regression`)."""
     return _linear(task, progress, "softmax")
 
 
-def _linear(task: Task, progress: Progress, fit: str) -> Predicted:
+def _linear(task: Task, progress: FitProgress, fit: str) -> Predicted:
     from hytas.models.linear import FUNCTIONS
 
     scaling = task.fit_scaling(None)
@@ -89,7 +89,7 @@ def _linear(task: Task, progress: Progress, fit: str) -> Predicted:
     return Predicted(probabilities.argmax(axis=1), probabilities)
 
 
-def plsda(task: Task, progress: Progress) -> Predicted:
+def plsda(task: Task, progress: FitProgress) -> Predicted:
     """Fit partial least squares to the indicators of the classes; the largest response decides.
 
     Cross-validation over five folds of the training pixels chooses the number of components.
@@ -130,7 +130,7 @@ def _choose(
     groups: NDArray[Any] | None,
     unit: float,
     generator: np.random.Generator,
-    progress: Progress,
+    progress: FitProgress,
 ) -> tuple[float, float, float | None]:
     """Return C, gamma and their cross-validated accuracy; default values if there are no folds."""
     from sklearn.model_selection import PredefinedSplit, cross_val_predict
@@ -187,7 +187,7 @@ def _folds(targets: NDArray[np.int64], generator: np.random.Generator) -> NDArra
     return fold
 
 
-def _predict(predict: Any, task: Task, scaling: Any, progress: Progress) -> NDArray[Any]:
+def _predict(predict: Any, task: Task, scaling: Any, progress: FitProgress) -> NDArray[Any]:
     parts = []
     for start in range(0, len(task.test), BATCH):
         progress("test", start, len(task.test))

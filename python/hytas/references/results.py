@@ -10,7 +10,7 @@ from hytas.errors import InputError
 from hytas.files import file_lock, write_text
 
 
-class Results:
+class ReferenceResults:
     """The accuracy report of each (method, seed).
 
     Several processes may share a file: each also writes the results of the others.

@@ -15,9 +15,9 @@ from hytas.deploy.smoothing import RADIUS, Smoothing, around, smooth_pixels
 from hytas.errors import InputError
 from hytas.metrics import accuracy_report, mean_and_deviation, summarise
 from hytas.references.classical import thinned
-from hytas.references.results import Results
+from hytas.references.results import ReferenceResults
 from hytas.references.table import METHODS
-from hytas.references.task import Predicted, Progress, ReferenceSettings, Task
+from hytas.references.task import FitProgress, Predicted, ReferenceSettings, Task
 from hytas.tensors import read_facts
 from hytas.types import Pixels
 from hytas.workers import Shared, WorkersLike, open_workers
@@ -28,7 +28,7 @@ def run_references(
     settings: ReferenceSettings,
     methods: Sequence[str],
     seeds: Sequence[int],
-    results: Results,
+    results: ReferenceResults,
     *,
     device: str = "cpu",
     progress: Callable[[str, int, str, int, int], None] = lambda *_: None,
@@ -128,7 +128,7 @@ def _fit_in_worker(
     split: Split,
     checkpoint: Path | None,
     device: str,
-    progress: Progress | None,
+    progress: FitProgress | None,
 ) -> dict[str, Any]:
     from hytas.machine import one_thread_on_cpu  # torch
 
@@ -144,7 +144,7 @@ def _fit_and_test(
     split: Split,
     checkpoint: Path | None,
     device: str,
-    progress: Progress,
+    progress: FitProgress,
 ) -> dict[str, Any]:
     started = time.perf_counter() - _seconds_before(checkpoint)
     split = replace(split, test=split.reported)
@@ -194,7 +194,7 @@ def fit_method(
     smoothed: Pixels | None = None,
     device: str = "cpu",
     checkpoint: Path | None = None,
-    progress: Progress = lambda *_: None,
+    progress: FitProgress = lambda *_: None,
 ) -> Predicted:
     """Fit a method to the training and validation pixels of a split; predict its test pixels.
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from hytas.data import ImageSet, LabelledData, Spectra
 from hytas.errors import InputError
-from hytas.references.task import Predicted, Progress, Task
+from hytas.references.task import FitProgress, Predicted, Task
 
 
 class Method(NamedTuple):
@@ -21,9 +21,9 @@ class Method(NamedTuple):
     title: str
     device: bool = False
 
-    def load(self) -> Callable[[Task, Progress], Predicted]:
+    def load(self) -> Callable[[Task, FitProgress], Predicted]:
         """Import and return the function."""
-        function: Callable[[Task, Progress], Predicted] = getattr(
+        function: Callable[[Task, FitProgress], Predicted] = getattr(
             importlib.import_module(self.module), self.function
         )
         return function

@@ -21,7 +21,7 @@ from hytas.data.samples import Read
 from hytas.errors import InputError
 from hytas.types import Pixels
 
-Progress = Callable[[str, int, int], None]
+FitProgress = Callable[[str, int, int], None]
 """Called with the current work, how much of it is done, and the total."""
 
 

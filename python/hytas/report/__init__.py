@@ -1,20 +1,20 @@
 """Reports of runs and of analyses: values in, one HTML page out that needs no network."""
 
-from hytas.report.facts import Candidates, Figure, Finalist, Grid, RunFacts, Section
+from hytas.report.facts import Candidates, FactTable, Figure, Finalist, RunFacts, Section
 from hytas.report.html import render_sections, write_sections
 from hytas.report.page import render, write_report
-from hytas.report.pixels import ROLES, Pixels, view_pixels
-from hytas.report.samples import Samples, choose_samples
+from hytas.report.pixels import ROLES, ReportPixels, view_pixels
+from hytas.report.samples import ReportImages, choose_samples
 
 __all__ = [
     "ROLES",
     "Candidates",
+    "FactTable",
     "Figure",
     "Finalist",
-    "Grid",
-    "Pixels",
+    "ReportImages",
+    "ReportPixels",
     "RunFacts",
-    "Samples",
     "Section",
     "choose_samples",
     "render",

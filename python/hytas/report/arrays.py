@@ -16,7 +16,7 @@ MOST_BYTES = 64 * 2**20
 """Of all arrays of a file; those that hytas writes have a few MB."""
 
 
-def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+def read_stored(path: Path) -> dict[str, NDArray[Any]]:
     """Return the arrays of a .npz file by name.
 
     Raises:
@@ -53,7 +53,7 @@ class StoredArrays:
         """Read the file of `save`."""
         argument, what = cls.KIND
         with reading(argument, path, what):
-            return cls.from_arrays(read_arrays(path))
+            return cls.from_arrays(read_stored(path))
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:

@@ -25,7 +25,7 @@ from hytas.pictures.figures import (
     tag,
 )
 from hytas.report.facts import Candidates, Finalist
-from hytas.report.pixels import Pixels
+from hytas.report.pixels import ReportPixels
 from hytas.types import Floats
 
 if TYPE_CHECKING:
@@ -247,7 +247,9 @@ class SpectraChart:
     up: Sequence[float]
 
 
-def spectra_chart(pixels: Pixels, classes: Sequence[Mapping[str, Any]]) -> SpectraChart | None:
+def spectra_chart(
+    pixels: ReportPixels, classes: Sequence[Mapping[str, Any]]
+) -> SpectraChart | None:
     """Draw the mean spectrum of each class; None without spectra.
 
     Args:

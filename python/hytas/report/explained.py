@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.pictures.plots import draw_cells, draw_intervals
-from hytas.report.facts import Figure, Grid, Section
+from hytas.report.facts import FactTable, Figure, Section
 
 TITLE = "What the network looks at"
 
@@ -36,11 +36,11 @@ def explained_section(explanation: Mapping[str, Any]) -> Section:
             figures.append(cell_figure(title, np.array(explanation["neighbours"][name])))
     figures += _maps(explanation["attention"])
     columns = ("group", "probability lost", "accuracy lost", "gradient")
-    grids = [Grid("Groups of bands, the most important first", columns, rows)]
+    grids = [FactTable("Groups of bands, the most important first", columns, rows)]
     if explanation["attention"]:
         grids.append(_layers(explanation["attention"]))
     notes = (
-        f"Measured on {summary(explanation)}.",
+        f"Measured on {explanation_summary(explanation)}.",
         "Lost: the values of a group or a cell are shuffled between samples; the mean of several "
         "shuffles. Groups that say the same stand in for each other, so each of them loses "
         "little. Gradient: share of |gradient * (value - mean)| of the log probability of the true "
@@ -51,7 +51,7 @@ def explained_section(explanation: Mapping[str, Any]) -> Section:
     return Section("explanation", TITLE, sentences, grids, figures, notes)
 
 
-def summary(explanation: Mapping[str, Any]) -> str:
+def explanation_summary(explanation: Mapping[str, Any]) -> str:
     """Return the samples of an explanation, and the network's accuracy on them."""
     return (
         f"{explanation['samples']} {explanation['part']} {explanation['unit']}: accuracy "
@@ -109,13 +109,13 @@ def attending(explanation: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
-def _layers(attention: Sequence[Mapping[str, Any]]) -> Grid:
+def _layers(attention: Sequence[Mapping[str, Any]]) -> FactTable:
     rows = []
     for one in attention:
         heads = "-" if one["tokens"] is None else str(len(one["tokens"]))
         alike = "-" if one["alike"] is None else f"{one['alike']:.2f}"
         rows.append([f"{one['stream']} {one['layer']}", heads, alike, _most_attended(one)])
-    return Grid("Attention", ("layer", "heads", "correlation of heads", "most attended"), rows)
+    return FactTable("Attention", ("layer", "heads", "correlation of heads", "most attended"), rows)
 
 
 def _most_attended(layer: Mapping[str, Any]) -> str:

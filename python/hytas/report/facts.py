@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.report.pixels import Pixels
-from hytas.report.samples import Samples
-from hytas.results import Results
+from hytas.report.pixels import ReportPixels
+from hytas.report.samples import ReportImages
+from hytas.results import RunResults
 from hytas.spaces.costs import LayerCost
 
 
@@ -99,8 +99,8 @@ class RunFacts:
     preset: str = ""
     ranking: str = "augmented-accuracy"
     layers: Sequence[LayerCost] = ()
-    pixels: Pixels | None = None
-    samples: Samples | None = None
+    pixels: ReportPixels | None = None
+    samples: ReportImages | None = None
     curves: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     times: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     cost: Mapping[str, Any] = field(default_factory=dict)
@@ -114,9 +114,9 @@ class RunFacts:
     class_ids: Sequence[int] = ()
 
     @property
-    def results(self) -> Results | None:
+    def results(self) -> RunResults | None:
         """Return the results of the final training, or None."""
-        return None if self.metrics is None else Results.of(self.metrics)
+        return None if self.metrics is None else RunResults.of(self.metrics)
 
     @property
     def words(self) -> str:
@@ -125,7 +125,7 @@ class RunFacts:
 
 
 @dataclass(frozen=True)
-class Grid:
+class FactTable:
     """A table of texts; the first column names the rows."""
 
     title: str
@@ -156,6 +156,6 @@ class Section:
     key: str
     title: str
     sentences: Sequence[str] = ()
-    grids: Sequence[Grid] = ()
+    grids: Sequence[FactTable] = ()
     figures: Sequence[Figure] = ()
     notes: Sequence[str] = ()

@@ -18,9 +18,9 @@ from hytas.settings import setting_text
 
 
 @cache
-def environment() -> Environment:
+def page_templates() -> Environment:
     """Return the templates of all pages, with their filters."""
-    environment = Environment(
+    page_templates = Environment(
         loader=PackageLoader("hytas.report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -28,15 +28,15 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
+    page_templates.filters |= {
         "short": short,
         "share": words.share,
-        "figure": figure,
+        "figure": four_digits,
         "uri": _uri,
         "spent": _spent,
         "setting": _setting,
     }
-    return environment
+    return page_templates
 
 
 def _one_line(value: Any) -> Any:
@@ -53,7 +53,7 @@ def resource(name: str) -> str:
 
 def render_sections(title: str, about: Sequence[str], sections: Sequence[Section]) -> str:
     """Return a page of sections as HTML: one file that asks no other place for anything."""
-    template = environment().get_template("sections.html")
+    template = page_templates().get_template("sections.html")
     return template.render(
         {"title": title, "about": about, "sections": sections, "style": resource("report.css")}
     )
@@ -77,7 +77,7 @@ def write_sections(
     write_text(path, render_sections(title, about, sections))
 
 
-def figure(value: float | None) -> str:
+def four_digits(value: float | None) -> str:
     """Return a figure with four digits, or "-"."""
     return "-" if value is None else f"{value:.4f}"
 

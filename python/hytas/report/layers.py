@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hytas.pictures import Legend, map_png, picture_png
 from hytas.report import charts
 from hytas.report.facts import Candidates
-from hytas.report.pixels import Pixels, spots
+from hytas.report.pixels import ReportPixels, label_spots
 
 SHOWN_COSTS = ("params", "macs")
 """Costs of which a page shows every candidate."""
@@ -51,7 +51,7 @@ LAYERS = (
 """Layers of the map: key, title, and what it shows."""
 
 
-def map_layers(pixels: Pixels, ids: Sequence[int]) -> dict[str, Any]:
+def map_layers(pixels: ReportPixels, ids: Sequence[int]) -> dict[str, Any]:
     """Return the layers of the map as pictures, and the numbers on them."""
     count = len(pixels.palette)
     colours = [tuple(colour) for colour in pixels.palette.tolist()]
@@ -67,7 +67,7 @@ def map_layers(pixels: Pixels, ids: Sequence[int]) -> dict[str, Any]:
     layers = []
     for key, title, about in LAYERS:
         plane = getattr(pixels, key) if key in ("truth", "predicted") else None
-        marks = [] if plane is None else spots(plane)
+        marks = [] if plane is None else label_spots(plane)
         layers.append(
             {
                 "key": key,
@@ -81,7 +81,7 @@ def map_layers(pixels: Pixels, ids: Sequence[int]) -> dict[str, Any]:
     return {"layers": layers, "height": height, "width": width}
 
 
-def _errors(pixels: Pixels) -> NDArray[np.uint8]:
+def _errors(pixels: ReportPixels) -> NDArray[np.uint8]:
     """Return a picture: labelled pixels grey where they are right, red where they are wrong."""
     picture = np.full((*pixels.truth.shape, 3), 235, np.uint8)
     labelled = (pixels.truth > 0) & (pixels.predicted > 0)
@@ -91,13 +91,15 @@ def _errors(pixels: Pixels) -> NDArray[np.uint8]:
     return picture
 
 
-def _confidence(pixels: Pixels) -> NDArray[np.uint8]:
+def _confidence(pixels: ReportPixels) -> NDArray[np.uint8]:
     """Return a picture of the confidence in greys; black without data."""
     grey = np.where(pixels.predicted > 0, pixels.confidence, 0).astype(np.uint8)
     return np.repeat(grey[:, :, None], 3, axis=2)
 
 
-def pixel_data(pixels: Pixels, chart: charts.SpectraChart | None, blobs: Blobs) -> dict[str, Any]:
+def pixel_data(
+    pixels: ReportPixels, chart: charts.SpectraChart | None, blobs: Blobs
+) -> dict[str, Any]:
     """Return the planes and spectra of pixels for the script."""
     data: dict[str, Any] = {
         "size": list(pixels.predicted.shape),

@@ -34,7 +34,7 @@ class Drawing:
 HEIGHT = 2 * _TALL + 6
 
 
-def draw(architecture: Mapping[str, Any]) -> Drawing:
+def draw_network(architecture: Mapping[str, Any]) -> Drawing:
     """Draw a network: the patch as a square, then a bar for each layer.
 
     The height of a bar is the layer's MLP ratio, its class the mixer. Streams that work in parallel

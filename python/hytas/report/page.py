@@ -15,9 +15,9 @@ from hytas.metrics import FIGURES, mean_and_deviation
 from hytas.pictures.figures import short
 from hytas.report import charts, words
 from hytas.report.facts import RunFacts
-from hytas.report.html import environment, figure, resource
+from hytas.report.html import four_digits, page_templates, resource
 from hytas.report.layers import SHOWN_COSTS, Blobs, map_layers, pixel_data, point_data
-from hytas.report.networks import HEIGHT, draw
+from hytas.report.networks import HEIGHT, draw_network
 
 
 def write_report(path: str | Path, runs: Sequence[RunFacts]) -> bool:
@@ -61,7 +61,7 @@ def render(runs: Sequence[RunFacts]) -> str:
         "net_height": HEIGHT,
     }
     try:
-        return environment().get_template("page.html").render(shown)
+        return page_templates().get_template("page.html").render(shown)
     except UndefinedError as error:
         raise LookupError(str(error)) from None
 
@@ -114,12 +114,12 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> dict[str, Any]:
         if metrics is None
         else charts.confusion_matrix(metrics["test"], _ids(run)),
         "nets": [
-            draw({name: values[item.place] for name, values in candidates.genes.items()})
+            draw_network({name: values[item.place] for name, values in candidates.genes.items()})
             for item in run.finalists
         ]
         if candidates
         else (),
-        "winner": None if run.architecture is None else draw(run.architecture),
+        "winner": None if run.architecture is None else draw_network(run.architecture),
         "streams": [name for name in dict.fromkeys(layer.stream for layer in run.layers) if name],
         "settings": sorted(_leaves(run.config)),
         "commands": list(dict.fromkeys(str(command) for command in times if command)),
@@ -171,14 +171,14 @@ def _tiles(run: RunFacts) -> list[tuple[str, str, str]]:
         for name, title in (("OA", "overall accuracy"), ("AA", "mean over classes")):
             spread = over.get(name)
             remark = f"{len(seeds['of'])} seeds: {_spread(spread)}" if spread else ""
-            tiles.append((title, figure(of_map[name]), remark))
-        tiles.append(("kappa", figure(of_map["kappa"]), ""))
+            tiles.append((title, four_digits(of_map[name]), remark))
+        tiles.append(("kappa", four_digits(of_map["kappa"]), ""))
         if (lead := words.lead(results)) is not None:
             points, title = lead
             tiles.append(("points above the better reference", f"{points:+.1f}", title))
         if "ECE" in of_map:
             remark = "of the smoothed map" if results.is_smoothed else ""
-            tiles.append(("calibration error", figure(of_map["ECE"]), remark))
+            tiles.append(("calibration error", four_digits(of_map["ECE"]), remark))
     limits = {name: high for name, _, high in run.bounds if high}
     titles = {"params": "parameters", "macs": "multiply-accumulates"}
     for name in dict.fromkeys([*SHOWN_COSTS, *limits]):
@@ -191,8 +191,8 @@ def _tiles(run: RunFacts) -> list[tuple[str, str, str]]:
 
 def _spread(spread: Mapping[str, Any]) -> str:
     if spread["std"] is None:
-        return figure(spread["mean"])
-    return f"{figure(spread['mean'])} ± {figure(spread['std'])}"
+        return four_digits(spread["mean"])
+    return f"{four_digits(spread['mean'])} ± {four_digits(spread['std'])}"
 
 
 def _curves(run: RunFacts) -> list[charts.Chart]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.report.arrays import StoredArrays
-from hytas.report.spectra import Spectra, merge_bands, reduce_spectra
+from hytas.report.spectra import StoredSpectra, merge_bands, reduce_spectra
 
 ROLES = ("not labelled", "a training pixel", "a validation pixel", "a test pixel", "labelled")
 """Role of a pixel in the split, by its number in `Pixels.roles`."""
@@ -18,7 +18,7 @@ Plane = NDArray[np.uint16]
 
 
 @dataclass(frozen=True, eq=False)
-class Pixels(StoredArrays):
+class ReportPixels(StoredArrays):
     """The pixels of a classified scene, or every `stride`-th row and column of a large one.
 
     Attributes:
@@ -43,7 +43,7 @@ class Pixels(StoredArrays):
     image: NDArray[np.uint8]
     size: tuple[int, int]
     stride: int
-    spectra: Spectra | None
+    spectra: StoredSpectra | None
 
     KIND = ("pixels", "file of a run's pixels")
 
@@ -80,7 +80,7 @@ class Pixels(StoredArrays):
             image=arrays["image"],
             size=(height, width),
             stride=int(arrays["stride"]),
-            spectra=Spectra.from_arrays(arrays) if "spectra_codes" in arrays else None,
+            spectra=StoredSpectra.from_arrays(arrays) if "spectra_codes" in arrays else None,
         )
 
 
@@ -150,7 +150,7 @@ def false_colours(
     return picture
 
 
-def spots(plane: Plane) -> list[tuple[int, float, float]]:
+def label_spots(plane: Plane) -> list[tuple[int, float, float]]:
     """Return (class, row, column) for the number of each class: deep inside its largest part.
 
     Rows and columns are shares of the height and width.
@@ -177,7 +177,7 @@ def view_pixels(
     kept: NDArray[np.int64],
     wavelengths: NDArray[np.float64] | None,
     palette: NDArray[np.uint8],
-) -> Pixels:
+) -> ReportPixels:
     """Return the pixels of a classified scene for a report.
 
     Args:
@@ -197,7 +197,7 @@ def view_pixels(
     if spectra is not None and spectra.merged > 1:
         means = merge_bands(means, spectra.merged)
     every = (slice(None, None, stride), slice(None, None, stride))
-    return Pixels(
+    return ReportPixels(
         predicted=predicted[every].astype(np.uint16),
         truth=labels[every].astype(np.uint16),
         confidence=np.rint(255 * np.clip(confidence[every], 0, 1)).astype(np.uint8),

@@ -20,7 +20,7 @@ NAMED = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Samples(StoredArrays):
+class ReportImages(StoredArrays):
     """Test images: first some of each class, then the errors that the model was surest of.
 
     Attributes:
@@ -81,7 +81,7 @@ def choose_samples(
     truth: NDArray[np.int64],
     probabilities: NDArray[np.float32],
     names: Sequence[str],
-) -> Samples:
+) -> ReportImages:
     """Return the test images of a report.
 
     Args:
@@ -94,7 +94,7 @@ def choose_samples(
     wrong = np.flatnonzero(predicted != truth)
     worst = wrong[np.argsort(-sure[wrong], kind="stable")][:MOST_ERRORS]
     chosen = np.concatenate([*some, worst]).astype(np.int64)
-    return Samples(
+    return ReportImages(
         as_pictures(read(chosen)),
         truth[chosen].astype(np.int64),
         predicted[chosen].astype(np.int64),

@@ -17,7 +17,7 @@ _OUTLIERS = (0.05, 99.95)
 
 
 @dataclass(frozen=True, eq=False)
-class Spectra:
+class StoredSpectra:
     """Spectra as principal components of 8 bits each: `centre + (low + step * codes) @ basis`.
 
     Attributes:
@@ -99,7 +99,7 @@ def reduce_spectra(
     valid: NDArray[np.bool_],
     kept: NDArray[np.int64],
     wavelengths: NDArray[np.float64] | None,
-) -> Spectra | None:
+) -> StoredSpectra | None:
     """Return the spectra of a cube, reduced; None if no pixel is valid.
 
     Args:
@@ -127,7 +127,7 @@ def reduce_spectra(
     if not measured.any():
         return None
     components = _components(values, measured)
-    return Spectra(
+    return StoredSpectra(
         bands=bands, in_nm=wavelengths is not None, merged=merged, stride=stride, **components
     )
 

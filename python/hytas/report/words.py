@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hytas.report.facts import RunFacts
-from hytas.results import Results
-from hytas.settings import listed
+from hytas.results import RunResults
+from hytas.settings import as_tuple
 
 _WEAK = 0.8
 _FEW = 30
@@ -66,7 +66,7 @@ def class_label(number: int, name: str) -> str:
     return name if str(number) in name.split() else f"{number} {name}"
 
 
-def verdict(results: Results) -> str:
+def verdict(results: RunResults) -> str:
     """Say in one sentence how good the map is that the run makes."""
     of_map = results.of_map
     what = "The smoothed map" if results.is_smoothed else "The model"
@@ -76,7 +76,7 @@ def verdict(results: Results) -> str:
     )
 
 
-def lead(results: Results) -> tuple[float, str] | None:
+def lead(results: RunResults) -> tuple[float, str] | None:
     """Return the points above the best map of the reference methods and its title, or None."""
     rows = results.comparison.rows[1:] if results.comparison else ()
     if not rows:
@@ -86,7 +86,7 @@ def lead(results: Results) -> tuple[float, str] | None:
     return 100 * (results.of_map["OA"] - best.best_map["OA"]), best.title + smoothed
 
 
-def about_smoothing(results: Results) -> list[str]:
+def about_smoothing(results: RunResults) -> list[str]:
     """Say whether the map is smoothed, why, and what smoothing does to the accuracy."""
     choice = results.smoothing
     if choice is None:
@@ -106,7 +106,7 @@ def about_smoothing(results: Results) -> list[str]:
     return sentences
 
 
-def about_self_training(results: Results) -> list[str]:
+def about_self_training(results: RunResults) -> list[str]:
     """Say whether the model was trained further with unlabelled pixels, and why."""
     choice = results.self_training
     if choice is None or not choice.pixels:
@@ -121,7 +121,7 @@ def about_self_training(results: Results) -> list[str]:
     return sentences
 
 
-def about_class_prior(results: Results) -> list[str]:
+def about_class_prior(results: RunResults) -> list[str]:
     """Say that the model assumes other class shares than its labels have, and which."""
     choice = results.class_prior
     if choice is None or not choice.used:
@@ -174,7 +174,7 @@ _USUAL = {"split": "auto", "block": 16, "folds": 5, "fold": 0, "seed": 0}
 def _scene_options(config: Mapping[str, Any], kind: str | None = None) -> Iterator[str]:
     """Yield the options that name the scenes of a run, and its split or one of another kind."""
     for option in ("data", "labels", "test_data", "test_labels"):
-        for text in listed(config.get(option)):
+        for text in as_tuple(config.get(option)):
             yield f"--{option.replace('_', '-')} {shlex.quote(text)}"
     split = config.get("split") or {}
     named = {name: config.get(name) for name in _OF_SCENES}
@@ -192,7 +192,7 @@ def _scene_options(config: Mapping[str, Any], kind: str | None = None) -> Iterat
 
 def next_steps(run: RunFacts) -> list[tuple[str, str]]:
     """Return what to do next: a sentence and a command, which may be empty."""
-    data, folder = next(iter(listed(run.config.get("data"))), "synthetic"), run.path or run.name
+    data, folder = next(iter(as_tuple(run.config.get("data"))), "synthetic"), run.path or run.name
     if run.metrics is None:
         command = f"hytas train {shlex.quote(folder)}" if run.architecture else ""
         return [("Go on: the run is not finished. Its own command goes on, too.", command)]

@@ -54,6 +54,6 @@ class Artefact:
         return folder / self.file
 
 
-def table_of(owner: type) -> dict[str, Artefact]:
+def artefacts_of(owner: type) -> dict[str, Artefact]:
     """Return name -> artefact of a class that declares them, in their order."""
     return {name: each for name, each in vars(owner).items() if isinstance(each, Artefact)}

@@ -29,7 +29,7 @@ from hytas.run.settings import (
     RaceSettings,
     SearchSettings,
 )
-from hytas.settings import Listed, check_settings, listed, setting, setting_text, settings_of
+from hytas.settings import Listed, as_tuple, check_settings, setting, setting_text, settings_of
 from hytas.spaces import DEFAULT_SPACE, IMAGE_SPACE
 from hytas.supernet.settings import SupernetSettings
 from hytas.train.presets import (
@@ -41,7 +41,7 @@ from hytas.train.presets import (
 )
 from hytas.train.recipe import Recipe, setting_name
 
-GROUPS: Mapping[str, type] = {
+SETTING_GROUPS: Mapping[str, type] = {
     "data": DataSettings,
     "split": SplitSettings,
     "search": SearchSettings,
@@ -105,7 +105,7 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
 
     def _fill(self) -> None:
         """Give settings that were left out the values of the effort, or of the kind of data."""
-        names = listed(self.data)
+        names = as_tuple(self.data)
         images = bool(names) and _are_images(names)
         effort = EFFORTS.get(self.effort, EFFORTS["normal"])  # another one is refused later
         values = {
@@ -246,11 +246,11 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         return self.strategy
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form: a table for each of `GROUPS`."""
+        """Return the JSON form: a table for each of `SETTING_GROUPS`."""
         values = asdict(self)
         tables = {
             group: {name: values[name] for name in settings_of(owner) if name in values}
-            for group, owner in GROUPS.items()
+            for group, owner in SETTING_GROUPS.items()
         }
         tables["split"] = values["split"]
         tables["recipe"] = {"presets": self.presets, **values["recipe"]}
@@ -286,7 +286,7 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         Raises:
             InputError: a file is missing or is not a scene, or scenes do not fit each other.
         """
-        images = images_of(self.data)
+        images = images_path(self.data)
         self._check_kind("scenes" if images is None else "images")
         if images is not None:
             return load_images(images, resize=self.resize, skip_unreadable=self.skip_unreadable)
@@ -376,7 +376,7 @@ def _paired(data: Listed, labels: Listed, kind: str = "") -> list[Files]:
             scene that trains are its training and its test map.
         kind: what the names of the settings begin with: "" or "test_".
     """
-    scenes, maps = listed(data), listed(labels)
+    scenes, maps = as_tuple(data), as_tuple(labels)
     if (len(scenes), len(maps), kind) == (1, 2, ""):
         return [(scenes[0], tuple(maps))]
     if maps and len(maps) != len(scenes):
@@ -396,14 +396,14 @@ def usual_preset(data: Listed) -> str:
 def _are_images(data: Listed) -> bool:
     """Return whether data name a set of images; faults are reported when the data are read."""
     try:
-        return images_of(data) is not None
+        return images_path(data) is not None
     except (InputError, OSError):
         return False
 
 
-def images_of(data: Listed) -> str | None:
+def images_path(data: Listed) -> str | None:
     """Return what names a set of images; None for scenes."""
-    named = listed(data)
+    named = as_tuple(data)
     for one in named:
         if holds_images(one):
             if len(named) > 1:

@@ -27,7 +27,7 @@ from hytas.run.pace import Pace
 from hytas.run.prepared import PreparedData, prepare_scene
 from hytas.run.progress import Report, logged
 from hytas.run.source import RunSource
-from hytas.run.start import Origin, Scratch, Start
+from hytas.run.start import Origin, Scratch, StartingModel
 from hytas.run.times import add_start, kept_time, read_times
 from hytas.spaces import open_space, space_of
 from hytas.spaces.costs import budget_of_network, shipped_costs
@@ -266,7 +266,7 @@ def prepare(
     Args:
         split: the split of a run that goes on; None draws a new one.
     """
-    start = None if config.start is None else Start.open(config.start)
+    start = None if config.start is None else StartingModel.open(config.start)
     data = prepare_scene(config, scene, split, start)
     mixes_linear = data.has_spectra and start is None
     space, feasible = open_feasible(config, data.shape, mixes_linear)

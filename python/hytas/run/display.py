@@ -33,7 +33,7 @@ LEAST_SECONDS = 1.0
 """A stage that took less has no line of its own when it ends."""
 
 
-class Rate:
+class TimeLeft:
     """The time left of one work, by the rate measured since it began or was resumed."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -99,7 +99,7 @@ class Display(Report):
         self._best = ""
         self._references: dict[str, float] = {}
         self._pixels = 0
-        self._rate, self._rated = Rate(), ""
+        self._rate, self._rated = TimeLeft(), ""
         self._last = 0.0
 
     def __enter__(self) -> Self:
@@ -159,7 +159,7 @@ class Display(Report):
         """Show how many trainings of the rung have ended, and the best so far."""
         if progress.best is not None:
             _, accuracy = progress.best
-            self._best = f"best so far {figure(accuracy)}"
+            self._best = f"best so far {three_decimals(accuracy)}"
         work = (
             f"rung {progress.rung} of {progress.rungs}, "
             f"{progress.trained} of {progress.trainings} trainings"
@@ -203,14 +203,16 @@ class Display(Report):
 
     def _comparison(self) -> str:
         """Return the best finalist so far next to the reference methods."""
-        methods = [f"{name} {figure(accuracy)}" for name, accuracy in self._references.items()]
+        methods = [
+            f"{name} {three_decimals(accuracy)}" for name, accuracy in self._references.items()
+        ]
         figures = ", ".join([*filter(None, [self._best]), *methods])
         on = f"({self._pixels:,} validation pixels)" if methods else ""
         return " ".join(filter(None, [figures, on]))
 
     def _show(self, rated: str, work: str, done: float, total: float) -> None:
         if rated != self._rated:
-            self._rate, self._rated = Rate(), rated
+            self._rate, self._rated = TimeLeft(), rated
         self._left = about(self._rate.left(done, total))
         self._work, self._share = work, done / max(1, total)
         self._refresh()
@@ -297,12 +299,12 @@ def _row_cells(row: RungRow) -> tuple[str, ...]:
         describe_kind(finalist.architecture),
         row.racer.recipe,
         "" if params is None else f"{params:,}",
-        figure(row.accuracy),
-        figure(row.score),
+        three_decimals(row.accuracy),
+        three_decimals(row.score),
     )
 
 
-def figure(value: float | None) -> str:
+def three_decimals(value: float | None) -> str:
     """Write a share with three decimals."""
     return "-" if value is None else f"{value:.3f}"
 

@@ -13,7 +13,7 @@ from hytas.run.config import RunConfig
 from hytas.run.explanation import Explanation, Importance, LayerAttention, explain
 from hytas.run.folder import RunFolder
 from hytas.run.prepared import PreparedData, prepare_scene
-from hytas.run.start import Start
+from hytas.run.start import StartingModel
 from hytas.run.weights import load_weights
 
 Groups = list[NDArray[np.int64]]
@@ -49,7 +49,7 @@ def explain_run(
         raise InputError("data", config.first_data, "is not the data of the run")
     # A model that began with another one kept its bands, classes and scaling.
     own = replace(model, card=replace(model.card, learnt_from=()))
-    start = None if config.start is None else Start(folder, own)
+    start = None if config.start is None else StartingModel(folder, own)
     data = prepare_scene(config, scene, Split.load(folder.split), start)
     pixels = data.split.test if len(data.split.test) else data.split.train_and_validation
     if len(pixels) > samples:

@@ -15,7 +15,7 @@ from hytas.errors import InputError, one_line
 from hytas.files import lock, parse_json, write_text
 from hytas.manifest import Manifest
 from hytas.plugins import check_loaded, name_and_digest
-from hytas.run.artefacts import FORGOTTEN, REFUSED, Artefact, table_of
+from hytas.run.artefacts import FORGOTTEN, REFUSED, Artefact, artefacts_of
 from hytas.run.config import RunConfig
 from hytas.spaces import file_digests, with_files
 
@@ -334,7 +334,7 @@ class RunFolder:
         return read_json(self.config)
 
 
-ARTEFACTS = table_of(RunFolder)
+ARTEFACTS = artefacts_of(RunFolder)
 """The table of a run's files: attribute of `RunFolder` -> artefact."""
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from hytas.data import Spectra
 from hytas.errors import InputError
 from hytas.metrics import FIGURES
-from hytas.results import RESULTS, Results
+from hytas.results import RESULTS, RunResults
 from hytas.run.context import Run, RunContext
 from hytas.run.final.members import with_members
 from hytas.run.folder import ARTEFACTS, read_json
@@ -45,9 +45,9 @@ class Outcome:
         return {name: one["seconds"] for name, one in self.cost.get("stages", {}).items()}
 
     @property
-    def results(self) -> Results | None:
+    def results(self) -> RunResults | None:
         """Return the results of the final training; None if the run stopped after the search."""
-        return None if self.metrics is None else Results.of(self.metrics)
+        return None if self.metrics is None else RunResults.of(self.metrics)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -89,7 +89,7 @@ def outcome_of(run: Run, architecture: dict[str, Any]) -> Outcome:
     )
 
 
-def check_architecture(
+def check_given(
     context: RunContext, architecture: Mapping[str, Any], source: str = "architecture"
 ) -> None:
     """Refuse genes that the space does not have; `source` is their name in messages.

@@ -95,7 +95,7 @@ class Lengths(NamedTuple):
     steps: int
 
 
-class Rate(NamedTuple):
+class TrainingRate(NamedTuple):
     """What a training takes.
 
     Attributes:
@@ -120,7 +120,7 @@ class Load(NamedTuple):
     shares: float
 
 
-def race_seconds(task: RaceTask, lengths: Lengths, rate: Rate, load: Load) -> float:
+def race_seconds(task: RaceTask, lengths: Lengths, rate: TrainingRate, load: Load) -> float:
     """Return the seconds that a race is expected to take."""
     share = len(task.folds) / len(task.all_folds)
     rungs = plan_rungs(
@@ -143,7 +143,7 @@ def race_seconds(task: RaceTask, lengths: Lengths, rate: Rate, load: Load) -> fl
 
 
 def fitting_lengths(
-    task: RaceTask, most: Lengths, rate: Rate, load: Load, race: float, training: float
+    task: RaceTask, most: Lengths, rate: TrainingRate, load: Load, race: float, training: float
 ) -> Lengths:
     """Return the longest lengths whose race and final training take so many seconds.
 
@@ -165,7 +165,7 @@ def fitting_lengths(
     return lengths
 
 
-def fitting_steps(most: int, rate: Rate, load: Load, seconds: float) -> int:
+def fitting_steps(most: int, rate: TrainingRate, load: Load, seconds: float) -> int:
     """Return the steps of a final training that takes so many seconds, at most `most`."""
     steps = int(seconds / (SLACK * max(rate.step, 1e-9) * load.shares))
     return min(most, max(LEAST_STEPS, steps))

@@ -29,8 +29,8 @@ from hytas.models import InputShape, check_band_group
 from hytas.models.table import patch_size_of
 from hytas.run.config import RunConfig
 from hytas.run.final.decide import LEAST_PIXELS
-from hytas.run.start import Start
-from hytas.spaces.opening import name_of
+from hytas.run.start import StartingModel
+from hytas.spaces.opening import space_name
 from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, Shape
 from hytas.train import PRESETS, LabelledPixels, Recipe
 from hytas.types import Pixels, Smoother
@@ -264,7 +264,10 @@ class PreparedSpectra(PreparedData):
 
 
 def prepare_scene(
-    config: RunConfig, scene: LabelledData, split: Split | None = None, start: Start | None = None
+    config: RunConfig,
+    scene: LabelledData,
+    split: Split | None = None,
+    start: StartingModel | None = None,
 ) -> PreparedData:
     """Split and scale a scene, or a set of images, as `config` says.
 
@@ -295,7 +298,7 @@ def prepare_scene(
     shape: Shape = InputShape(bands, scene.classes, side, config.band_group)
     if isinstance(scene, Spectra):
         return PreparedSpectra(scene, split, preprocessing, shape)
-    if DATA_OF.get(name_of(config.space)) == IMAGES:
+    if DATA_OF.get(space_name(config.space)) == IMAGES:
         shape = ImageShape.of_pixels(bands, scene.classes, side)
     return PreparedScene(scene, split, preprocessing, shape)
 
@@ -306,5 +309,5 @@ def _prepare_images(config: RunConfig, images: ImageSet, split: Split | None) ->
         images, split.train, method=config.scaling, bands=config.bands, seed=config.seed
     )
     channels = len(preprocessing.bands)
-    shape = ImageShape.of(name_of(config.space), channels, images.classes, images.side)
+    shape = ImageShape.of(space_name(config.space), channels, images.classes, images.side)
     return PreparedImages(images, split, preprocessing, shape)

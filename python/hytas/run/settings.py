@@ -11,12 +11,22 @@ from hytas._engine import mutation_presets, strategies
 from hytas.data.labels.names import class_names_text, read_class_names
 from hytas.data.labels.options import parse_unlabelled
 from hytas.data.patches import check_patch_side
-from hytas.data.preprocessing import METHODS as SCALINGS
+from hytas.data.preprocessing import SCALINGS
 from hytas.data.splits.make import check_seed
 from hytas.data.splits.validation import MOST_FOLDS
-from hytas.deploy.smoothing import METHODS as SMOOTHERS
+from hytas.deploy.smoothing import SMOOTHINGS
 from hytas.errors import InputError
-from hytas.settings import MOST, SCALE_BY, OneOf, Rule, counted, listed, plain_if_one, setting, that
+from hytas.settings import (
+    LARGEST_COUNT,
+    SCALE_BY,
+    OneOf,
+    Rule,
+    as_tuple,
+    checked_count,
+    plain_if_one,
+    setting,
+    that,
+)
 from hytas.supernet.settings import SupernetSettings
 
 FRONT_STRATEGIES = tuple(name for name, facts in strategies().items() if facts["several_scores"])
@@ -67,8 +77,8 @@ def _by(form: Callable[[Any], Any]) -> Rule:
     return lambda name, value: form(value)
 
 
-_SEVERAL = _by(listed)
-_AT_MOST = that(lambda value: 0 <= value <= MOST, f"must be 0 to {MOST}")
+_SEVERAL = _by(as_tuple)
+_AT_MOST = that(lambda value: 0 <= value <= LARGEST_COUNT, f"must be 0 to {LARGEST_COUNT}")
 
 
 def _nodata(name: str, value: float) -> float | None:
@@ -84,7 +94,7 @@ def _patch_side(name: str, value: int) -> int:
 
 
 def _trackers(name: str, value: Any) -> Any:
-    names = listed(value)
+    names = as_tuple(value)
     for one in names:
         if one not in TRACKERS:
             raise InputError(name, one, f"must be one of {', '.join(TRACKERS)}")
@@ -282,15 +292,19 @@ class SearchSettings:
         "shortened to fit, and stopped with their best network when their time is over. Export and "
         "reference methods are not stopped once they began. The run never does more than `effort`, "
         "`population`, `finalists` and other settings of length allow.",
-        rule=that(lambda value: 1 <= value <= MOST, f"must be 1 to {MOST}"),
+        rule=that(lambda value: 1 <= value <= LARGEST_COUNT, f"must be 1 to {LARGEST_COUNT}"),
         usual="no limit; with it `effort` is thorough",
         estimator=True,
     )
     population: int = _search(
-        OF_EFFORT, "Candidates in a generation.", rule=counted, usual="by `effort`", estimator=True
+        OF_EFFORT,
+        "Candidates in a generation.",
+        rule=checked_count,
+        usual="by `effort`",
+        estimator=True,
     )
     generations: int = _search(
-        OF_EFFORT, "Number of generations.", rule=counted, usual="by `effort`", estimator=True
+        OF_EFFORT, "Number of generations.", rule=checked_count, usual="by `effort`", estimator=True
     )
     strategy: str = _search(
         "evolution",
@@ -305,7 +319,7 @@ class SearchSettings:
         "autoformer .4, .4, .2; s3 .2, .2, .4; hytas .2 each.",
         rule=OneOf(tuple(mutation_presets())),
     )
-    parents: int = _search(10, "Best candidates that are mutated and crossed.", rule=counted)
+    parents: int = _search(10, "Best candidates that are mutated and crossed.", rule=checked_count)
     mutation: int | None = _search(
         None, "Children of a generation by mutation.", rule=_AT_MOST, usual="half of `population`"
     )
@@ -347,29 +361,32 @@ class RaceSettings:
         None,
         "Number of candidates that race: they are trained briefly and ranked on validation pixels. "
         "1 takes the proxy's first choice, without a race.",
-        rule=counted,
+        rule=checked_count,
         usual="by `effort`; 1 if the split has no validation pixels",
         estimator=True,
     )
     usual_finalists: int = setting(
-        OF_EFFORT, "Number of finalists if `finalists` is None.", rule=counted, option=False
+        OF_EFFORT, "Number of finalists if `finalists` is None.", rule=checked_count, option=False
     )
     race_steps: int = _race(
         OF_EFFORT,
         "Optimiser steps of the race's first rung. Each rung keeps half of the finalists and "
         "trains twice as long; the last one takes all folds.",
-        rule=counted,
+        rule=checked_count,
         usual="by `effort`",
         estimator=True,
     )
     race_epochs: int | None = _race(
-        None, "Epochs of the race's first rung, instead of steps.", rule=counted, estimator=True
+        None,
+        "Epochs of the race's first rung, instead of steps.",
+        rule=checked_count,
+        estimator=True,
     )
     held_out_folds: int = setting(
         OF_EFFORT,
         "Folds that hold out pixels in turn, to rank finalists and to decide on smoothing and "
         "confidence. More are taken if these hold out few pixels.",
-        rule=counted,
+        rule=checked_count,
         option=False,
     )
     ranking: str = _race(
@@ -402,7 +419,7 @@ class FinalSettings:
         1,
         "Number of final trainings, for mean and standard deviation. The first is exported.",
         most_used=True,
-        rule=counted,
+        rule=checked_count,
         estimator=True,
     )
     self_training: str | None = _training(
@@ -428,7 +445,7 @@ class FinalSettings:
         "Smooth class probabilities by a guided filter, which removes speckle from the map "
         "(guided); or not (none); or as validation pixels decide (auto).",
         "Map",
-        rule=OneOf(("auto", *SMOOTHERS)),
+        rule=OneOf(("auto", *SMOOTHINGS)),
         estimator=True,
     )
     track: Sequence[str] = _running(

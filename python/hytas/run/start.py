@@ -24,7 +24,7 @@ from hytas.errors import InputError, one_line
 from hytas.metrics import accuracy_report
 from hytas.model_card import ModelCard
 from hytas.models import Network, small_parameters
-from hytas.models.table import shape_of
+from hytas.models.table import input_shape
 from hytas.models.transfer import carry_over
 from hytas.run.config import RunConfig
 from hytas.run.final.decide import Decisions
@@ -45,7 +45,7 @@ _OTHER_SPLIT = "another split would test on pixels that it was trained on"
 
 
 class Scratch:
-    """The origin of a run that begins with random weights; `Start` has the same interface."""
+    """The origin of a run from random weights, with the interface of `StartingModel`."""
 
     smoothing: str | None = None
     no_self_training = digest = ""
@@ -63,7 +63,7 @@ class Scratch:
 
 
 @dataclass(frozen=True, eq=False)
-class Start:
+class StartingModel:
     """A trained model whose classes, bands, scaling and architecture a run keeps."""
 
     folder: RunFolder
@@ -102,7 +102,7 @@ class Start:
     @property
     def shape(self) -> Shape:
         """Return the shape of its input."""
-        return shape_of(self.card)
+        return input_shape(self.card)
 
     def seen(self, data: LabelledData) -> Pixels:
         """Return the samples of some data that the model was trained on or validated with.
@@ -210,7 +210,7 @@ class Start:
         return {"further": changes(self.folder, as_scene(scene, "updates"), pixels, onnx)}
 
 
-class ImageStart(Start):
+class ImageStart(StartingModel):
     """A trained model of images, whose weights a run on other images begins with.
 
     Images may be of another size, and have other channels and classes; scaling and classes are
@@ -242,7 +242,7 @@ def _freeze(network: nn.Module, tuned: str) -> None:
             parameter.requires_grad_(name in moving)
 
 
-Origin = Scratch | Start
+Origin = Scratch | StartingModel
 
 
 def further_config(start: str | Path) -> tuple[RunConfig, dict[str, Any]]:
@@ -251,7 +251,7 @@ def further_config(start: str | Path) -> tuple[RunConfig, dict[str, Any]]:
     Args:
         start: the run that trained the model, or its model file.
     """
-    begun = Start.open(start)
+    begun = StartingModel.open(start)
     card, folder = begun.card, begun.folder
     before, _ = folder.read_config()
     architecture = dict(card.architecture)

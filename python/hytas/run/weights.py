@@ -12,7 +12,7 @@ from hytas.data import Preprocessing
 from hytas.errors import InputError, one_line
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel, build_network
-from hytas.models.table import shape_of
+from hytas.models.table import input_shape
 from hytas.tensors import read_tensors, write_tensors
 
 TRAINING = "hytas.training"
@@ -53,7 +53,7 @@ def load_weights(path: Path) -> TrainedModel:
     facts, tensors = read_tensors(path)
     card = ModelCard.from_properties(facts, source=str(path))
     try:
-        shape = shape_of(card)
+        shape = input_shape(card)
         with torch.device("meta"):  # compares names and shapes before memory is taken
             build_network(card.architecture, shape).load_state_dict(tensors, assign=True)
         network = build_network(card.architecture, shape)

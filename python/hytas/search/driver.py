@@ -14,13 +14,13 @@ from hytas.errors import InputError
 from hytas.search.records import Evaluation
 from hytas.search.store import EvaluationStore
 from hytas.search.strategies import REPEATABLE, STRATEGIES, PluginStrategy, Strategy
+from hytas.types import Architecture
 
-Architecture = dict[str, Any]
 ENOUGH_FAILED = 20
 """A search stops if this many candidates have no score, counted from the first one."""
 
 
-Result = Mapping[str, Any]
+ScoreFigures = Mapping[str, Any]
 
 
 class Scorer(Protocol):
@@ -30,13 +30,13 @@ class Scorer(Protocol):
     workers, and `expect` receives the number of all coming architectures.
     """
 
-    def score(self, architectures: Sequence[Architecture]) -> Sequence[Result]:
+    def score(self, architectures: Sequence[Architecture]) -> Sequence[ScoreFigures]:
         """Return a mapping with `scores`, `reasons` and `seconds` for each architecture."""
 
 
 def score_parts(
     scorer: Scorer, architectures: Sequence[Architecture], size: int
-) -> Iterator[Sequence[Result]]:
+) -> Iterator[Sequence[ScoreFigures]]:
     """Yield the results of architectures in their order, a part at a time.
 
     Args:
@@ -51,7 +51,7 @@ def score_parts(
 
 
 @dataclass(frozen=True)
-class SearchSettings:
+class StrategySettings:
     """The strategy and the length of a search.
 
     Attributes:
@@ -124,7 +124,7 @@ class SearchResult:
     exhausted: bool
 
 
-Values = npt.NDArray[np.float64]
+_Values = npt.NDArray[np.float64]
 Fitness = Callable[[Sequence[Evaluation]], Iterable[float]]
 """All candidates so far -> the fitness of each; larger is better, NaN ranks last."""
 
@@ -133,7 +133,7 @@ def search(
     feasible: Feasible,
     scorer: Scorer,
     fitness: Fitness,
-    settings: SearchSettings,
+    settings: StrategySettings,
     store: EvaluationStore,
     *,
     progress: Callable[[SearchProgress], None] = lambda _: None,
@@ -157,7 +157,9 @@ def search(
     # The fitness of the first candidates of `done`, as the strategy knows it.
     values_before = np.empty(0)
     done = _known(store, evolution.evaluated)
-    given = [(-1 - number, one) for number, one in enumerate(start_with) if -1 - number not in done]
+    given = [
+        (-1 - number, dict(one)) for number, one in enumerate(start_with) if -1 - number not in done
+    ]
     for fresh in scored(feasible.space, scorer, -1, given, len(given)):
         store.add(fresh)
         done.update((item.id, item) for item in fresh)
@@ -206,7 +208,7 @@ class _Latest:
     def __init__(self, fitness: Fitness) -> None:
         self._fitness, self._values = fitness, np.empty(0)
 
-    def __call__(self, items: Collection[Evaluation]) -> Values:
+    def __call__(self, items: Collection[Evaluation]) -> _Values:
         if len(items) != len(self._values):
             self._values = np.fromiter(self._fitness(list(items)), np.float64, len(items))
         return self._values
@@ -216,9 +218,9 @@ def _tell(
     strategy: Strategy,
     ids: npt.NDArray[np.int64],
     done: Mapping[int, Evaluation],
-    values: Values,
-    before: Values,
-    settings: SearchSettings,
+    values: _Values,
+    before: _Values,
+    settings: StrategySettings,
 ) -> None:
     """Tell a strategy the scores of a generation, and those of older candidates that moved.
 
@@ -242,10 +244,10 @@ def _tell(
 
 def _objectives(
     places: npt.NDArray[np.int64],
-    values: Values,
+    values: _Values,
     items: Sequence[Evaluation],
-    settings: SearchSettings,
-) -> Values:
+    settings: StrategySettings,
+) -> _Values:
     """Return objectives, where larger is better, a row for each of `places` in `items`.
 
     After a failed score the costs fail, too.
@@ -260,7 +262,7 @@ def _objectives(
 
 def _resume(
     feasible: Feasible,
-    settings: SearchSettings,
+    settings: StrategySettings,
     store: EvaluationStore,
     notify: Callable[[str], None],
 ) -> Strategy:
@@ -283,7 +285,7 @@ def scored(
     space: SearchSpace,
     scorer: Scorer,
     generation: int,
-    numbered: Sequence[tuple[int, Architecture]],
+    numbered: Sequence[tuple[int, dict[str, Any]]],
     chunk: int,
 ) -> Iterator[list[Evaluation]]:
     """Yield numbered architectures with their scores, a part at a time."""
@@ -333,7 +335,7 @@ class _Clock:
     and whenever the number of candidates has doubled: not after every chunk.
     """
 
-    def __init__(self, settings: SearchSettings, resumed: int) -> None:
+    def __init__(self, settings: StrategySettings, resumed: int) -> None:
         self.settings = settings
         self.resumed = resumed
         self.started = time.monotonic()

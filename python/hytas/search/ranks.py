@@ -13,7 +13,7 @@ from scipy.stats import kendalltau, rankdata
 from hytas.spaces.genes import active, is_depth
 
 
-def kind_of(architecture: Mapping[str, Any], depths: bool = True) -> str:
+def network_kind(architecture: Mapping[str, Any], depths: bool = True) -> str:
     """Return the kind of network of an architecture: its text genes and its depths, by name.
 
     Args:

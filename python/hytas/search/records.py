@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.files import parse_json
-from hytas.search.ranks import kind_of
+from hytas.search.ranks import network_kind
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -37,12 +37,12 @@ class Evaluation:
     @cached_property
     def kind(self) -> str:
         """The kind of network, and its depth (`kind_of`)."""
-        return kind_of(self.architecture)
+        return network_kind(self.architecture)
 
     @cached_property
     def kind_of_any_depth(self) -> str:
         """The kind of network (`kind_of`)."""
-        return kind_of(self.architecture, depths=False)
+        return network_kind(self.architecture, depths=False)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from hytas.errors import InputError
 from hytas.files import legible
 from hytas.search.records import Evaluation, MethodVote, Training, read_row, row_of
 
-Row = TypeVar("Row")
+_Row = TypeVar("_Row")
 
 # SQLite's messages quote damaged bytes, which Python cannot always read as text.
 _UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
@@ -130,7 +130,7 @@ class EvaluationStore:
             return f"damaged ({legible(str(error))})"
         return None if line == "ok" else f"damaged ({legible(' '.join(line.split()))})"
 
-    def _read(self, table: str, order: str, make: Callable[[tuple[Any, ...]], Row]) -> list[Row]:
+    def _read(self, table: str, order: str, make: Callable[[tuple[Any, ...]], _Row]) -> list[_Row]:
         """Return `make` of each row of a table; a damaged file and a failing disk differ."""
         try:
             rows = self._connection.execute(f"SELECT * FROM {table} ORDER BY {order}").fetchall()

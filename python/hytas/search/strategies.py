@@ -22,10 +22,9 @@ from hytas._engine import Feasible, amount_text, strategies
 from hytas.errors import InputError
 from hytas.plugins import fill
 
-Ids = npt.NDArray[np.int64]
+_Ids = npt.NDArray[np.int64]
 Genomes = npt.NDArray[np.uint8]
-Rows = npt.NDArray[np.float64]
-Architecture = dict[str, Any]
+_Rows = npt.NDArray[np.float64]
 
 MOST_REPEATS = 20
 """Consecutive rounds in which a strategy may ask for known candidates only."""
@@ -45,10 +44,10 @@ class Strategy(Protocol):
     def evaluated(self) -> int: ...
     @property
     def generation(self) -> int: ...
-    def ask(self, n: int | None = None) -> tuple[Ids, Genomes]: ...
-    def tell(self, ids: Ids, scores: Rows) -> None: ...
-    def rescore(self, ids: Ids, scores: Rows) -> None: ...
-    def front(self) -> tuple[Ids, Genomes, Rows]: ...
+    def ask(self, n: int | None = None) -> tuple[_Ids, Genomes]: ...
+    def tell(self, ids: _Ids, scores: _Rows) -> None: ...
+    def rescore(self, ids: _Ids, scores: _Rows) -> None: ...
+    def front(self) -> tuple[_Ids, Genomes, _Rows]: ...
     def state(self) -> bytes: ...
 
 
@@ -104,7 +103,7 @@ class PluginStrategy:
         """Rounds that are complete."""
         return len(self._asked)
 
-    def ask(self, n: int | None = None) -> tuple[Ids, Genomes]:
+    def ask(self, n: int | None = None) -> tuple[_Ids, Genomes]:
         """Return ids and genomes of new candidates; none if all that fit were scored."""
         first, self._count = len(self._first), min(self._population, n or self._population)
         del self._genomes[first:]
@@ -123,7 +122,7 @@ class PluginStrategy:
             self._round = [] if fresh is None else [self._number(fresh)]
         return np.arange(first, len(self._genomes)), self._rows(self._genomes[first:])
 
-    def tell(self, ids: Ids, scores: Rows) -> None:
+    def tell(self, ids: _Ids, scores: _Rows) -> None:
         """Tell the strategy the scores of the round that it asked for."""
         fresh = [float(row[0]) for row in np.asarray(scores).reshape(len(ids), -1)]
         self._first += fresh
@@ -131,12 +130,12 @@ class PluginStrategy:
         self._asked.append(self._count)
         self._tell()
 
-    def rescore(self, ids: Ids, scores: Rows) -> None:
+    def rescore(self, ids: _Ids, scores: _Rows) -> None:
         """Update scores, which decide the best candidates; the strategy keeps its own."""
         for number, row in zip(ids.tolist(), np.asarray(scores).reshape(len(ids), -1), strict=True):
             self._latest[number] = float(row[0])
 
-    def front(self) -> tuple[Ids, Genomes, Rows]:
+    def front(self) -> tuple[_Ids, Genomes, _Rows]:
         """Return the best candidates; none before the first scores."""
         scores = np.nan_to_num(np.asarray(self._latest, np.float64), nan=-math.inf)
         ids = np.flatnonzero(scores == scores.max(initial=-math.inf))

@@ -85,10 +85,10 @@ def _csv_rows(path: Path, text: str, space: str | None) -> list[dict[str, Any]]:
     return rows
 
 
-Lines = list[tuple[int, dict[str, str]]]
+_Lines = list[tuple[int, dict[str, str]]]
 
 
-def _read_lines(path: Path, text: str, space: str | None) -> tuple[list[str], Lines]:
+def _read_lines(path: Path, text: str, space: str | None) -> tuple[list[str], _Lines]:
     """Return columns and lines of a CSV file; those that name no space are of the given one."""
     columns, lines = read_csv(path, text, skipinitialspace=True)
     for _, row in lines if space else ():
@@ -96,13 +96,13 @@ def _read_lines(path: Path, text: str, space: str | None) -> tuple[list[str], Li
     return columns, lines
 
 
-def _genes_of(lines: Lines) -> list[str]:
+def _genes_of(lines: _Lines) -> list[str]:
     spaces = {str(row.get("space") or PAPER_SPACE) for _, row in lines}
     genes = dict.fromkeys(gene for space in sorted(spaces) for gene in gene_names(space))
     return list(genes) or list(PAPER_GENES)
 
 
-def _needed(lines: Lines) -> list[str]:
+def _needed(lines: _Lines) -> list[str]:
     """Return the genes that the columns must have; the lists may imply the depth."""
     if any(row.get("space") not in (None, "", PAPER_SPACE) for _, row in lines):
         return []  # each row is checked by itself

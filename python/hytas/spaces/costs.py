@@ -20,7 +20,7 @@ from hytas.spaces.opening import builtin_space
 from hytas.spaces.shape import Shape
 
 Variables = tuple[tuple[str, int], ...]
-Values = tuple[tuple[str, frozenset[Any]], ...]
+_Values = tuple[tuple[str, frozenset[Any]], ...]
 Counter = Callable[[Mapping[str, Any], Shape, str], float]
 """From an architecture, the shape of its inputs and a cost's name to that cost."""
 
@@ -122,7 +122,7 @@ SHIFT = {"params": 1, "flash": 4, "bytes_fp32": 4, "bytes_fp16": 2, "bytes_int8"
 """Costs of the shift of a class in a mean."""
 
 
-def _unlisted(space: SearchSpace, architecture: Mapping[str, Any]) -> Values:
+def _unlisted(space: SearchSpace, architecture: Mapping[str, Any]) -> _Values:
     """Return gene -> numbers of an architecture that the space does not list."""
     unlisted = []
     for gene in space.genes:
@@ -134,7 +134,7 @@ def _unlisted(space: SearchSpace, architecture: Mapping[str, Any]) -> Values:
 
 
 @lru_cache(maxsize=256)
-def _with_values(name: str, variables: Variables, values: Values) -> SearchSpace:
+def _with_values(name: str, variables: Variables, values: _Values) -> SearchSpace:
     text, more = json.loads(builtin_space_text(name)), dict(values)
     for gene in text["genes"]:
         gene["values"] += sorted(more[gene["name"]])

@@ -7,9 +7,7 @@ import numpy as np
 
 from hytas.errors import InputError
 from hytas.spaces.genes import is_depth
-from hytas.types import Floats
-
-Architecture = Mapping[str, Any]
+from hytas.types import Architecture, Floats
 
 MOST = 1e30  # sums of many such numbers are float32 still
 """Trees of scikit-learn compare in float32; of scores beyond it they learn that these are large."""

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from hytas._engine import builtin_spaces
-from hytas.spaces.keys import plain
+from hytas.spaces.keys import plain_gene
 from hytas.spaces.names import LINEAR_SPACE, MEAN_WITH, TITLES, space_of
 from hytas.spaces.opening import OWN, space_text
 
@@ -96,7 +96,7 @@ def genes_only(architecture: Mapping[str, Any]) -> dict[str, Any]:
     space = space_of(architecture)
     depths = _genes(space)
     names = depths or [name for name in architecture if name not in ("space", "costs")]
-    genes = {name: plain(architecture[name]) for name in names if name in architecture}
+    genes = {name: plain_gene(architecture[name]) for name in names if name in architecture}
     for name, depth in depths.items():
         if depth is not None and isinstance(genes.get(name), list):
             genes.setdefault(depth, len(genes[name]))

@@ -85,7 +85,7 @@ def builtin_space(name: str, variables: tuple[tuple[str, int], ...]) -> SearchSp
     return open_space(name, offered=dict(variables))[0]
 
 
-def name_of(space: str) -> str:
+def space_name(space: str) -> str:
     """Return the name of a built-in space, or the one inside a space file."""
     if not is_space_file(space):
         return space

@@ -52,7 +52,7 @@ _AUTOFORMER = "AutoFormer (ICCV 2021), released sub-network file"
 _TF_TAS = "TF-TAS (CVPR 2022), supplementary, table"
 _S3 = "S3 (NeurIPS 2021), released configuration"
 _T, _S, _B = "autoformer-tiny", "autoformer-small", "autoformer-base"
-PUBLISHED: Mapping[str, PublishedNetwork] = {
+PUBLISHED_NETWORKS: Mapping[str, PublishedNetwork] = {
     # AutoFormer-T has ratios of 3, which the released tiny space lacks.
     "autoformer-t": PublishedNetwork(
         _vit(
@@ -107,12 +107,12 @@ def published_network(name: str, space: str | None = None) -> PublishedNetwork:
     """Return a published network by its name, such as "tf-tas-ti".
 
     Args:
-        name: a key of `PUBLISHED`; capitals do not matter.
+        name: a key of `PUBLISHED_NETWORKS`; capitals do not matter.
         space: the space that it must be of; None accepts any.
     """
-    network = PUBLISHED.get(name.lower())
+    network = PUBLISHED_NETWORKS.get(name.lower())
     if network is None:
-        raise InputError("network", name, f"must be one of {', '.join(PUBLISHED)}")
+        raise InputError("network", name, f"must be one of {', '.join(PUBLISHED_NETWORKS)}")
     of = network.architecture["space"]
     if space is not None and of != space:
         raise InputError("network", name, f"is of the space {of}, not of {space}")

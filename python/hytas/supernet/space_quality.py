@@ -5,7 +5,7 @@ publishes neither its thresholds nor its steps; those here are parameters, with 
 Steps go by the mean error E alone; T, of the best subnets, is only reported.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.errors import InputError
-
-Architecture = Mapping[str, Any]
+from hytas.types import Architecture
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ def slope(errors: Sequence[tuple[float, float]]) -> float:
     return float((weight * place * mean).sum() / (weight * place**2).sum())
 
 
-class Step(NamedTuple):
+class SpaceStep(NamedTuple):
     """What happens to a gene: "extend", "shift", "narrow" or "prune"; and its values afterwards."""
 
     gene: str
@@ -122,7 +121,7 @@ def propose(
     errors: Sequence[tuple[float, float]],
     settings: EvolutionSettings,
     is_possible: Any,
-) -> Step | None:
+) -> SpaceStep | None:
     """Return the step that the errors of a gene's choices ask for; None if they ask for none.
 
     Numbers: a clear slope adds a choice at the better end (extend); a steeper one also drops the
@@ -140,12 +139,12 @@ def propose(
     kept = [v for v, (mean, weight) in zip(values, errors, strict=True) if not mean > limit]
     if len(kept) == len(values) or not is_possible(gene, kept):
         return None
-    return Step(gene, "prune", kept, max(means) - min(means))
+    return SpaceStep(gene, "prune", kept, max(means) - min(means))
 
 
 def _of_numbers(
     gene: str, values: Sequence[Any], worth: float, settings: EvolutionSettings, is_possible: Any
-) -> Step | None:
+) -> SpaceStep | None:
     if abs(worth) < settings.extend or len(values) < 2:
         return None
     up = worth < 0  # larger values have smaller errors
@@ -156,8 +155,8 @@ def _of_numbers(
     shifted = longer[1:] if up else longer[:-1]
     if beyond >= 0 and is_possible(gene, longer):
         if abs(worth) >= settings.shift and is_possible(gene, shifted):
-            return Step(gene, "shift", shifted, worth)
-        return Step(gene, "extend", longer, worth)
+            return SpaceStep(gene, "shift", shifted, worth)
+        return SpaceStep(gene, "extend", longer, worth)
     if abs(worth) >= settings.shift and len(shorter) >= settings.least:
-        return Step(gene, "narrow", shorter, worth) if is_possible(gene, shorter) else None
+        return SpaceStep(gene, "narrow", shorter, worth) if is_possible(gene, shorter) else None
     return None

@@ -18,10 +18,10 @@ from hytas.models.network import Network
 from hytas.models.table import NETWORKS
 from hytas.models.weight_sharing import full_sizes
 from hytas.proxies import check_architecture
-from hytas.proxies.initial import Pool, Source
+from hytas.proxies.initial import DrawnPool, InitialSource
 from hytas.spaces import space_of
 from hytas.spaces.shape import Shape, shape_from_dict
-from hytas.tensors import CHECKSUM, read_tensors, write_tensors
+from hytas.tensors import TENSOR_CHECKSUM, read_tensors, write_tensors
 from hytas.train import Subnet, Weights
 from hytas.train.slicing import cut, put
 
@@ -66,9 +66,9 @@ class Supernet:
         return replace(self, weights=weights, device=device)
 
     @cached_property
-    def _source(self) -> Source:
-        pool = Pool(self.seed, self.device, torch.float32)
-        return Source(pool, full_sizes(self.space, self.shape))
+    def _source(self) -> InitialSource:
+        pool = DrawnPool(self.seed, self.device, torch.float32)
+        return InitialSource(pool, full_sizes(self.space, self.shape))
 
     def subnet(self, architecture: Mapping[str, Any], drop: Drop = NO_DROP) -> Subnet:
         """Return the network of an architecture, without numbers; `drop` is what training drops.
@@ -153,7 +153,9 @@ class Supernet:
             )
         with suppress(KeyError, TypeError, ValueError):
             space, shape = str(facts["space"]), shape_from_dict(facts["shape"])
-            return cls(space, shape, int(facts["seed"]), weights, facts, str(facts[CHECKSUM]))
+            return cls(
+                space, shape, int(facts["seed"]), weights, facts, str(facts[TENSOR_CHECKSUM])
+            )
         raise InputError(path, rule="not a whole supernet: its header lacks space, shape or seed")
 
 

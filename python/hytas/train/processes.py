@@ -15,7 +15,7 @@ from torch import Tensor, distributed
 
 from hytas.errors import InputError
 
-Value = TypeVar("Value")
+_Value = TypeVar("_Value")
 
 
 class LostProcessError(ConnectionError):
@@ -68,7 +68,7 @@ class Processes:
         for tensor, total in zip(tensors, totals, strict=True):
             tensor.copy_(total.view_as(tensor))
 
-    def broadcast(self, value: Value) -> Value:
+    def broadcast(self, value: _Value) -> _Value:
         """Return the value that the first process has."""
         if self.size == 1:
             return value

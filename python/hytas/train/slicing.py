@@ -7,22 +7,22 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from hytas.models.sensor import runs_of as runs_of_places
+from hytas.models.sensor import runs_of_bands
 from hytas.models.weight_sharing import slice_of
 
-Run = tuple[int, int]
+_Run = tuple[int, int]
 """The first of some neighbouring places along an axis, and the one after the last."""
 
 
 @lru_cache(maxsize=8192)
-def runs_of(name: str, full: torch.Size, wanted: torch.Size) -> tuple[tuple[Run, ...], ...]:
+def runs_by_axis(name: str, full: torch.Size, wanted: torch.Size) -> tuple[tuple[_Run, ...], ...]:
     """Return what a slice keeps of a full-size parameter: for each axis, runs of places."""
     numbers = slice_of(name, torch.arange(full.numel()).view(full), wanted)
     runs = []
     for axis, size in enumerate(full):
         line = numbers[tuple(slice(None) if a == axis else 0 for a in range(len(full)))]
         places = line // torch.Size(full[axis + 1 :]).numel() % size
-        runs.append(tuple(runs_of_places(places.tolist())))
+        runs.append(tuple(runs_of_bands(places.tolist())))
     return tuple(runs)
 
 
@@ -35,7 +35,7 @@ def put(name: str, full: Tensor, part: Tensor) -> None:
     """Write a slice into `full`, where `cut` would find it; a view of `full` is there already."""
     if part is full or _share(part, full):
         return
-    for block in product(*map(_with_offsets, runs_of(name, full.shape, part.shape))):
+    for block in product(*map(_with_offsets, runs_by_axis(name, full.shape, part.shape))):
         to, of = full, part
         for axis, (start, offset, length) in enumerate(block):
             to, of = to.narrow(axis, start, length), of.narrow(axis, offset, length)
@@ -50,7 +50,7 @@ def _share(one: Tensor, other: Tensor) -> bool:
         return False
 
 
-def _with_offsets(runs: tuple[Run, ...]) -> list[tuple[int, int, int]]:
+def _with_offsets(runs: tuple[_Run, ...]) -> list[tuple[int, int, int]]:
     """Return of each run its start in the full parameter, its start in the slice, its length."""
     offsets, offset = [], 0
     for start, end in runs:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from hytas.workers.local import LocalProcesses
 
-MOST_BYTES = 2**30
+MOST_SENT_BYTES = 2**30
 """Most data that is sent to other processes; with more, one process reads it as needed."""
 MOST_PROCESSES = 1024
 MOST_SPARE = 4
@@ -44,7 +44,7 @@ def worker_count(on_cpu: bool, sent_bytes: int, shared_gpu: torch.device | None 
         shared_gpu: the GPU that calls may share.
     """
     gpu = shared_gpu is not None and shared_gpu.type == "cuda"
-    if not (on_cpu or gpu) or sent_bytes > MOST_BYTES:
+    if not (on_cpu or gpu) or sent_bytes > MOST_SENT_BYTES:
         return 1
     import torch
     from joblib import cpu_count
@@ -112,7 +112,7 @@ def open_workers(
         InputError: unknown or unavailable workers, or workers of another version.
     """
     if isinstance(named, Workers):
-        too_large = named.shares_memory and sent_bytes > MOST_BYTES
+        too_large = named.shares_memory and sent_bytes > MOST_SENT_BYTES
         yield OneByOne() if too_large else named
         return
     with _opened(named, on_cpu, sent_bytes, shared_gpu) as workers:
@@ -155,7 +155,7 @@ def spare_processes(named: WorkersLike, sent_bytes: int) -> LocalProcesses | Non
         count = named.count
     else:
         count = _local_count(named, True, sent_bytes, None) or 1
-    if count <= 1 or sent_bytes > MOST_BYTES:
+    if count <= 1 or sent_bytes > MOST_SENT_BYTES:
         return None
     return LocalProcesses(min(count // 2, MOST_SPARE))
 

@@ -100,7 +100,7 @@ SPENT = Spent()
 """The sum of all calls that this process has read the results of."""
 
 
-class Result(NamedTuple, Generic[T]):
+class CallResult(NamedTuple, Generic[T]):
     """What a call in another process gives.
 
     Attributes:
@@ -124,7 +124,7 @@ class Timed(Generic[T]):
     def __name__(self) -> str:
         return self.work.__name__
 
-    def __call__(self, *job: Any) -> Result[T]:
+    def __call__(self, *job: Any) -> CallResult[T]:
         """Call `work`."""
         began, cpu = time.monotonic(), time.process_time()
         reasons: list[str] = []
@@ -134,10 +134,10 @@ class Timed(Generic[T]):
         finally:
             SLOWER.reset(token)
         seconds = time.monotonic() - began
-        return Result(value, seconds, time.process_time() - cpu, "".join(reasons[:1]))
+        return CallResult(value, seconds, time.process_time() - cpu, "".join(reasons[:1]))
 
 
-def counted(result: Result[T], *, here: bool) -> T:
+def counted(result: CallResult[T], *, here: bool) -> T:
     """Return the value of a call, and add its seconds to `SPENT`; `here` is this machine."""
     SPENT.cpu += result.cpu
     SPENT.away += 0.0 if here else result.seconds
@@ -230,7 +230,7 @@ class ExecutorWorkers(Workers):
 
     def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
         """Call `work` with each of the jobs; twice `count` of them are under way or wait."""
-        rest, ahead = iter(jobs), deque[Future[Result[T]]]()
+        rest, ahead = iter(jobs), deque[Future[CallResult[T]]]()
         timed = carried(Timed(work))
 
         def submit() -> None:
@@ -267,10 +267,10 @@ def environment(settings: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-Facts = dict[str, str]
+WorkerFacts = dict[str, str]
 
 
-def facts_here() -> Facts:
+def facts_here() -> WorkerFacts:
     """Return the versions that driver and workers must share, and the host's name."""
     python = ".".join(platform.python_version_tuple()[:2])
     versions = {name: _version(name) for name in ("hytas", "torch")}
@@ -280,7 +280,9 @@ def facts_here() -> Facts:
 _version = functools.cache(version)
 
 
-def check_facts(workers: Iterable[Facts], backend: str, driver: Facts | None = None) -> None:
+def check_facts(
+    workers: Iterable[WorkerFacts], backend: str, driver: WorkerFacts | None = None
+) -> None:
     """Refuse workers of another version.
 
     Args:

@@ -27,10 +27,10 @@ from cloudpickle import dumps
 
 from hytas.plugins import carried
 from hytas.workers.base import (
+    CallResult,
     ExecutorWorkers,
     Job,
     Loaded,
-    Result,
     Shared,
     Timed,
     Workers,
@@ -137,7 +137,7 @@ class LocalProcesses(Workers):
             )
         return self._executor
 
-    def _result(self, call: Future[Result[Any]]) -> Any:
+    def _result(self, call: Future[CallResult[Any]]) -> Any:
         try:
             return counted(call.result(), here=True)
         except BrokenProcessPool:

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 from hytas.errors import InputError, one_line
 from hytas.workers.base import (
     ExecutorWorkers,
-    Facts,
     Job,
     Loaded,
     Shared,
+    WorkerFacts,
     check_facts,
     environment,
     facts_here,
@@ -211,7 +211,7 @@ def _fetched(reference: Any) -> Any:
 
 
 def _call(
-    driver: Facts, work: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
+    driver: WorkerFacts, work: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> T:
     check_facts([facts_here()], "ray", driver)
     return work(*args, **kwargs)

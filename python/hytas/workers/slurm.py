@@ -11,12 +11,12 @@ from uuid import uuid4
 from hytas.errors import InputError, one_line
 from hytas.plugins import carried
 from hytas.workers.base import (
-    Facts,
+    CallResult,
     Job,
     Loaded,
-    Result,
     Shared,
     Timed,
+    WorkerFacts,
     Workers,
     check_facts,
     counted,
@@ -111,7 +111,7 @@ class SlurmWorkers(Workers):
             _print_output(job, host)
             if error is not None:
                 raise error
-            yield counted(cast("Result[T]", result), here=False)
+            yield counted(cast("CallResult[T]", result), here=False)
 
 
 def _print_output(job: Any, host: str) -> None:
@@ -121,8 +121,8 @@ def _print_output(job: Any, host: str) -> None:
 
 
 def _outcome(
-    driver: Facts, work: Callable[..., T], job: Job
-) -> tuple[Result[T] | None, Exception | None, str]:
+    driver: WorkerFacts, work: Callable[..., T], job: Job
+) -> tuple[CallResult[T] | None, Exception | None, str]:
     """Call `work`; return an error as a value, with the host's name."""
     here = facts_here()
     try:

@@ -13,7 +13,7 @@ from hytas.types import Array
 
 PILLOW = (".png", ".jpg", ".jpeg", ".bmp")
 TIFF = (".tif", ".tiff")
-SUFFIXES = PILLOW + TIFF
+IMAGE_SUFFIXES = PILLOW + TIFF
 MOST_PIXELS = 2**26
 """Pixels of an image; a small file may say that it has more."""
 MOST_VALUES = 2**28

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.images.decode import SUFFIXES, as_colours, read_image, resized
+from hytas.data.images.decode import IMAGE_SUFFIXES, as_colours, read_image, resized
 from hytas.data.images.image_set import ImageSet, InMemory, image_set
 from hytas.data.limits import listed
 from hytas.data.read.table import scene_in
@@ -27,7 +27,7 @@ IN_MEMORY_BYTES = 2**29
 """Images that take at most this much are all kept in memory; others are read for each batch."""
 
 
-class Facts(NamedTuple):
+class ImageHeader(NamedTuple):
     """Facts of the header of an image."""
 
     shape: tuple[int, ...]
@@ -69,7 +69,7 @@ def load_folder(folder: Path, resize: int | None, skip_unreadable: bool) -> Imag
     results = _each(facts_of, paths)
     kept, more = readable(folder, paths, results, skip_unreadable)
     notes = [*notes, *more]
-    facts = [result for result in results if isinstance(result, Facts)]
+    facts = [result for result in results if isinstance(result, ImageHeader)]
     paths = [paths[number] for number in kept]
     colours = _check_same_shape(folder, paths, facts, resize)
     if colours:
@@ -103,7 +103,9 @@ def images_of(folder: Path) -> list[Path]:
     image_files = []
     for place, folders, files in os.walk(folder):
         folders.sort()
-        image_files += [Path(place, file) for file in files if file.lower().endswith(SUFFIXES)]
+        image_files += [
+            Path(place, file) for file in files if file.lower().endswith(IMAGE_SUFFIXES)
+        ]
         if len(image_files) > MOST_IMAGES:
             raise InputError("data", rule=f"{folder} holds more than {MOST_IMAGES} images")
     return sorted(path for path in image_files if not path.name.startswith("."))
@@ -137,7 +139,7 @@ def _listed(folder: Path) -> tuple[list[tuple[Path, int]], list[str], Mask | Non
             tested += [last] * len(images)
     if not listed_images:
         rule = f"{folder} holds no images in folders, one for each class"
-        hint = f"suffixes that are read: {', '.join(SUFFIXES)}"
+        hint = f"suffixes that are read: {', '.join(IMAGE_SUFFIXES)}"
         raise InputError("data", rule=rule, hint=scene_in(folder) or hint)
     notes = [f"{VALIDATION}/ joins {TRAIN}/, and {TEST}/ tests"] if len(parts) == 3 else []
     return listed_images, names, np.array(tested) if any(tested) else None, notes if parted else []
@@ -159,7 +161,7 @@ def _each(work: Callable[[Path], Any], paths: Sequence[Path]) -> list[Any]:
         return list(pool.map(work, paths, chunksize=16))
 
 
-def facts_of(path: Path, read: Callable[[Path], Array] = read_image) -> Facts | str:
+def facts_of(path: Path, read: Callable[[Path], Array] = read_image) -> ImageHeader | str:
     """Decode an image; return the reason if it cannot be."""
     try:
         image = read(path)
@@ -168,13 +170,13 @@ def facts_of(path: Path, read: Callable[[Path], Array] = read_image) -> Facts | 
         return f"{error.value} {error.rule}" if error.value is not None else str(error)
     except OSError as error:
         return str(error)
-    return Facts(image.shape, image.dtype, content)
+    return ImageHeader(image.shape, image.dtype, content)
 
 
 def readable(
     folder: Path,
     paths: Sequence[Path],
-    results: Sequence[Facts | str],
+    results: Sequence[ImageHeader | str],
     skip: bool,
     argument: str = "data",
 ) -> tuple[list[int], list[str]]:
@@ -198,7 +200,7 @@ def readable(
 
 
 def _check_same_shape(
-    folder: Path, paths: Sequence[Path], facts: Sequence[Facts], resize: int | None
+    folder: Path, paths: Sequence[Path], facts: Sequence[ImageHeader], resize: int | None
 ) -> bool:
     sizes = _kinds(paths, [f"{each.shape[0]} x {each.shape[1]} pixels" for each in facts])
     if len(sizes) > 1 and resize is None:

@@ -16,7 +16,7 @@ from hytas.errors import InputError
 ROW, COLUMN, BAND = "y", "x", "band"
 PAGE = "page"
 """Name of a dimension that probably holds the bands."""
-Shape = tuple[int, ...]
+_Shape = tuple[int, ...]
 
 _BANDS = re.compile(r"band|wave|spectral|channel|lambda|^wl$|^nm$")
 _ROWS = re.compile(
@@ -90,7 +90,7 @@ def map_axes(variable: Variable) -> tuple[int, int] | None:
     return (kept[0], kept[1]) if len(kept) == 2 else None
 
 
-def are_axes_of(plane: Shape, shape: Shape) -> bool:
+def are_axes_of(plane: _Shape, shape: _Shape) -> bool:
     """Return whether a map's height and width are two axes of a cube, in that order."""
     return tuple(plane) in ((shape[0], shape[1]), (shape[1], shape[2]), (shape[0], shape[2]))
 
@@ -101,7 +101,7 @@ def find_axes(
     given: str | None = None,
     bands: int | None = None,
     wavelengths: Sequence[int] = (),
-    maps: Sequence[Shape] = (),
+    maps: Sequence[_Shape] = (),
 ) -> Axes:
     """Return the axes of a cube.
 
@@ -139,7 +139,7 @@ def find_axes(
     return Axes(best[0], best[1], best[2], is_settled, note)
 
 
-def _fits_names(order: Shape, kept: Shape, roles: Sequence[str]) -> bool:
+def _fits_names(order: _Shape, kept: _Shape, roles: Sequence[str]) -> bool:
     """Return whether an order agrees with the names; unnamed rows come before columns."""
     wanted = dict(zip(order, (ROW, COLUMN, BAND), strict=True))
     named = {axis: roles[axis] for axis in kept if roles[axis]}
@@ -150,7 +150,7 @@ def _fits_names(order: Shape, kept: Shape, roles: Sequence[str]) -> bool:
     return bool(named.keys() & set(order[:2])) or order[0] < order[1]
 
 
-def _given_axes(variable: Variable, kept: Shape, order: str) -> Axes:
+def _given_axes(variable: Variable, kept: _Shape, order: str) -> Axes:
     roles = [role_of(name) for name in order.split(",")]
     if sorted(roles) != sorted((ROW, COLUMN, BAND)) or len(kept) != 3:
         rule = f"must name y, x and band in the order of {variable}, such as band,y,x"

@@ -52,7 +52,7 @@ def band_facts(contents: Contents, variable: Variable, axis: int) -> tuple[BandF
         return None, None
 
     waves = values(_is_wave, *_WAVES)
-    facts, notes = wavelengths.band_facts(
+    facts, notes = wavelengths.wavelength_facts(
         bands,
         *waves,
         *values(lambda each: _last(each) in _WIDTHS),

@@ -53,7 +53,7 @@ def nanometres(values: Any, unit: str | None = None) -> tuple[Floats | None, str
     return None if convert is None else convert(numbers), reason
 
 
-def band_facts(
+def wavelength_facts(
     bands: int,
     listed: Any,
     unit: str | None = None,

@@ -30,7 +30,7 @@ def _named(*suffixes: str, magic: bytes = b"") -> Callable[[bytes, Path], bool]:
     return lambda head, path: path.name.lower().endswith(suffixes) and head.startswith(magic)
 
 
-_GEOJSON = partial(ogr.read_shapes, "GeoJSON", open_options={"DATE_AS_STRING": "YES"})
+_GEOJSON = partial(ogr.read_ogr_shapes, "GeoJSON", open_options={"DATE_AS_STRING": "YES"})
 FORMATS = (
     VectorFormat("ENVI ROI", envi_roi.matches, envi_roi.read, MOST_TEXT),
     VectorFormat("CSV", _named(*points_csv.TEXT_SUFFIXES), points_csv.read, MOST_TEXT),
@@ -38,9 +38,9 @@ FORMATS = (
     VectorFormat("Shapefile", _named(".shp", magic=b"\x00\x00\x27\x0a"), ogr.read_shapefile),
     VectorFormat("GeoJSON", _named(".geojson", ".json"), _GEOJSON),
     VectorFormat(
-        "FlatGeobuf", _named(".fgb", magic=b"fgb"), partial(ogr.read_shapes, "FlatGeobuf")
+        "FlatGeobuf", _named(".fgb", magic=b"fgb"), partial(ogr.read_ogr_shapes, "FlatGeobuf")
     ),
-    VectorFormat("KML", _named(".kml"), partial(ogr.read_shapes, "KML")),
+    VectorFormat("KML", _named(".kml"), partial(ogr.read_ogr_shapes, "KML")),
 )
 NAMES = ", ".join(entry.name for entry in FORMATS)
 

@@ -243,13 +243,13 @@ def esri_classes(path: Path) -> tuple[dict[int, str], dict[int, Colour]]:
     Returns:
         Two empty tables if there is no such file, or it is broken.
     """
-    from hytas.data.labels.ogr import read_table  # which reads the names that a user gives
+    from hytas.data.labels.ogr import read_dbase  # which reads the names that a user gives
 
     table = path.with_name(path.name + ".vat.dbf")
     if not table.is_file() or table.stat().st_size > MOST_TABLE:
         return {}, {}
     try:
-        columns = {name.lower(): column for name, column in read_table(table).items()}
+        columns = {name.lower(): column for name, column in read_dbase(table).items()}
     except (InputError, OSError, ValueError):
         return {}, {}
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -29,7 +29,7 @@ MOST_ROWS = 2**16
 _UNDEFINED = re.compile(r"\w+\[\"Undefined ", re.IGNORECASE)
 
 
-def read_shapes(
+def read_ogr_shapes(
     name: str,
     path: Path,
     options: LabelOptions,
@@ -64,7 +64,7 @@ def read_geopackage(path: Path, options: LabelOptions) -> Shapes:
     if log.exists() and log.stat().st_size:
         rule = f"{log.name} next to it holds changes that are not in the file yet"
         raise InputError("labels", str(path), rule, "close the file in other programs")
-    return read_shapes("GeoPackage", path, options, open_options={"IMMUTABLE": "YES"})
+    return read_ogr_shapes("GeoPackage", path, options, open_options={"IMMUTABLE": "YES"})
 
 
 def read_shapefile(path: Path, options: LabelOptions) -> Shapes:
@@ -76,15 +76,15 @@ def read_shapefile(path: Path, options: LabelOptions) -> Shapes:
     # A file without .cpg does not say its encoding: modern programs write UTF-8.
     encoding = None if ".cpg" in parts else "UTF-8"
     if ".shx" in parts:
-        return read_shapes("Shapefile", path, options, encoding=encoding)
+        return read_ogr_shapes("Shapefile", path, options, encoding=encoding)
     with TemporaryDirectory() as folder:  # `read_layer` makes the index again, next to the file
         copy = Path(folder) / "shapes.shp"
         for end, file in {**parts, ".shp": path}.items():
             shutil.copyfile(file, copy.with_suffix(end))
-        return read_shapes("Shapefile", copy, options, encoding=encoding)
+        return read_ogr_shapes("Shapefile", copy, options, encoding=encoding)
 
 
-def read_table(path: Path) -> dict[str, list[Any]]:
+def read_dbase(path: Path) -> dict[str, list[Any]]:
     """Return the columns of a dBASE table, by name.
 
     Raises:
@@ -101,7 +101,7 @@ def parts_of_shapefile(path: Path) -> dict[str, Path]:
     return files
 
 
-Layer = tuple[str | None, dict[str, list[Any]], list[bytes | None], list[str]]
+_Layer = tuple[str | None, dict[str, list[Any]], list[bytes | None], list[str]]
 """Coordinate system, values of each field, geometries as well-known binary, and warnings."""
 
 
@@ -112,7 +112,7 @@ def read_layer(
     class_field: str | None,
     open_options: Mapping[str, str],
     encoding: str | None,
-) -> Layer:
+) -> _Layer:
     """Read a layer; if it has a field of classes, no others are read, except colours.
 
     Args:
@@ -173,7 +173,7 @@ def _layer(
     open_options: Mapping[str, str],
     class_fields: Sequence[str],
     encoding: str | None,
-) -> Layer:
+) -> _Layer:
     pyogrio = library("pyogrio", "labels", "a file of polygons")
     raw = library("pyogrio.raw", "labels", "a file of polygons")
     with warnings.catch_warnings(record=True) as caught:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hytas.data.interpret.wavelengths import band_facts, items_of
+from hytas.data.interpret.wavelengths import items_of, wavelength_facts
 from hytas.data.limits import listed, printable
 from hytas.data.record import BandFacts, Raw
 from hytas.errors import InputError
@@ -242,7 +242,7 @@ def _band_facts(fields: Mapping[str, str], bands: int) -> tuple[BandFacts, list[
 
     waves, unit = items("wavelength", "wavelengths"), _first(fields, "wavelength units")
     flags = items("bbl", "bad band multiplier", "bad bands list")
-    return band_facts(bands, waves, unit, items("fwhm"), flags=flags)
+    return wavelength_facts(bands, waves, unit, items("fwhm"), flags=flags)
 
 
 def is_list_of_numbers(text: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.data_array import grid_of
+from hytas.data.data_array import array_grid
 from hytas.data.grid import Grid, wkt_of_epsg
 from hytas.data.interpret.axes import COLUMN, ROW, role_of
 from hytas.data.limits import check_count
@@ -184,7 +184,7 @@ def _grid(array: Any) -> Grid | None:
         rows, columns = array.dims[:2]
     else:
         rows, columns = (array.dims[place] for place in places if place is not None)
-    grid = grid_of(array, rows, columns)
+    grid = array_grid(array, rows, columns)
     if grid.transform is None and grid.crs is None:
         return None
     if (

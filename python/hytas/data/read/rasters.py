@@ -22,7 +22,7 @@ import numpy as np
 
 from hytas.data.grid import Grid, gdal
 from hytas.data.interpret.axes import PAGE
-from hytas.data.interpret.wavelengths import band_facts, band_items, in_descriptions
+from hytas.data.interpret.wavelengths import band_items, in_descriptions, wavelength_facts
 from hytas.data.read import envi
 from hytas.data.read.tiff_pages import like_pages
 from hytas.data.record import (
@@ -332,7 +332,7 @@ def _with_items(
         listed, unit = _listed(dataset, items, imagery)
     fwhm = band_items(items, "fwhm") or band_items(imagery, "fwhm_um")
     flags = band_items(items, "bbl", "good", "bad_band_multiplier") if facts.good is None else None
-    own, notes = band_facts(len(indexes), listed, unit, fwhm, flags=flags)
+    own, notes = wavelength_facts(len(indexes), listed, unit, fwhm, flags=flags)
     if listed is not None:
         facts = replace(facts, wavelengths=own.wavelengths, fwhm=own.fwhm)
     return facts if own.good is None else replace(facts, good=own.good), tuple(notes)

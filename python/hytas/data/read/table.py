@@ -23,7 +23,7 @@ Named = str | Path | Sequence[str | Path]
 Matches = Callable[[bytes, Path], bool]
 
 
-class Format(NamedTuple):
+class SceneFormat(NamedTuple):
     """A format.
 
     Attributes:
@@ -43,31 +43,33 @@ def _begins(*magics: bytes) -> Matches:
 
 # The first format that matches reads the file. Content is tested before the suffix.
 FORMATS = (
-    Format("MATLAB v7.3", _begins(hdf5.MATLAB), "hdf5:read_matlab"),
-    Format("NumPy npy", _begins(b"\x93NUMPY"), "numpy_files:read_npy"),
-    Format("NumPy npz", _begins(b"PK\x03\x04"), "numpy_files:read_npz"),
-    Format(
+    SceneFormat("MATLAB v7.3", _begins(hdf5.MATLAB), "hdf5:read_matlab"),
+    SceneFormat("NumPy npy", _begins(b"\x93NUMPY"), "numpy_files:read_npy"),
+    SceneFormat("NumPy npz", _begins(b"PK\x03\x04"), "numpy_files:read_npz"),
+    SceneFormat(
         "GeoTIFF", _begins(b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"), "rasters:read:GTiff:GeoTIFF"
     ),
-    Format("HDF5", lambda head, path: hdf5.MAGIC in (head[:8], head[512:520]), "hdf5:read"),
-    Format("NetCDF-3", _begins(b"CDF\x01", b"CDF\x02"), "netcdf:read_netcdf3"),
-    Format("MATLAB v5", lambda head, path: matlab.is_version_5(head), "matlab:read"),
-    Format("MATLAB v4", lambda head, path: path.suffix.lower() == ".mat", "matlab:read"),
-    Format("ENVI", lambda head, path: envi.matches(path), "rasters:read_envi"),
-    Format("ERDAS Imagine", _begins(b"EHFA_HEADER_TAG"), "rasters:read:HFA:ERDAS Imagine"),
-    Format("ESRI BIL", lambda head, path: rasters.is_esri(path), "rasters:read_esri"),
-    Format("PCI", _begins(b"PCIDSK"), "rasters:read:PCIDSK:PCI"),
-    Format("ISIS cube", lambda head, path: b"= IsisCube" in head, "rasters:read:ISIS3:ISIS cube"),
-    Format("PDS4", lambda head, path: b"<Product_Obs" in head, "rasters:read:PDS4:PDS4"),
-    Format(
+    SceneFormat("HDF5", lambda head, path: hdf5.MAGIC in (head[:8], head[512:520]), "hdf5:read"),
+    SceneFormat("NetCDF-3", _begins(b"CDF\x01", b"CDF\x02"), "netcdf:read_netcdf3"),
+    SceneFormat("MATLAB v5", lambda head, path: matlab.is_version_5(head), "matlab:read"),
+    SceneFormat("MATLAB v4", lambda head, path: path.suffix.lower() == ".mat", "matlab:read"),
+    SceneFormat("ENVI", lambda head, path: envi.matches(path), "rasters:read_envi"),
+    SceneFormat("ERDAS Imagine", _begins(b"EHFA_HEADER_TAG"), "rasters:read:HFA:ERDAS Imagine"),
+    SceneFormat("ESRI BIL", lambda head, path: rasters.is_esri(path), "rasters:read_esri"),
+    SceneFormat("PCI", _begins(b"PCIDSK"), "rasters:read:PCIDSK:PCI"),
+    SceneFormat(
+        "ISIS cube", lambda head, path: b"= IsisCube" in head, "rasters:read:ISIS3:ISIS cube"
+    ),
+    SceneFormat("PDS4", lambda head, path: b"<Product_Obs" in head, "rasters:read:PDS4:PDS4"),
+    SceneFormat(
         "JPEG 2000", lambda head, path: head[4:8] == b"jP  ", "rasters:read:JP2OpenJPEG:JPEG 2000"
     ),
-    Format("PNG", _begins(b"\x89PNG\r\n\x1a\n"), "rasters:read:PNG:PNG"),
-    Format("BMP", _begins(b"BM"), "rasters:read:BMP:BMP"),
+    SceneFormat("PNG", _begins(b"\x89PNG\r\n\x1a\n"), "rasters:read:PNG:PNG"),
+    SceneFormat("BMP", _begins(b"BM"), "rasters:read:BMP:BMP"),
 )
-OWN: dict[str, Format] = {}
+OWN: dict[str, SceneFormat] = {}
 """Formats of plug-ins; they come before ours."""
-fill("reader", OWN, lambda name, entry: Format(name, entry[0], entry[1]))
+fill("reader", OWN, lambda name, entry: SceneFormat(name, entry[0], entry[1]))
 _NO_SCENES = (
     (b"version https://git-lfs", "is a Git LFS pointer to the file", "run: git lfs pull"),
     (b"# Created by Octave", "is a text file of Octave", "save it with -v7"),
@@ -213,7 +215,7 @@ def _is_zarr(path: Path) -> bool:
     return any((path / name).is_file() for name in _ZARR)
 
 
-def _record(entry: Format, paths: tuple[Path, ...]) -> Contents:
+def _record(entry: SceneFormat, paths: tuple[Path, ...]) -> Contents:
     if isinstance(entry.reader, str):
         return contents_of(entry.reader, paths)
     return entry.reader(*paths)

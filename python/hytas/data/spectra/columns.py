@@ -19,7 +19,7 @@ from hytas.errors import InputError
 from hytas.files import open_text
 from hytas.types import Array, Floats
 
-SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".pq")
+TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".pq")
 _NUMBERED = re.compile(
     r"((?:.*?[^\d.,])??\.?)(\d+(?:[.,]\d+)?(?:e[-+]\d+)?)(?: ?nm| ?\(nm\)| ?\[nm\])?",
     re.IGNORECASE,
@@ -67,7 +67,7 @@ def read_columns(path: Path, labels: Any, options: SceneOptions) -> Parts:
     if len(bands) < 2:
         rule = f"has {len(bands)} columns of numbers; a table needs 2 bands"
         raise InputError("data", path, rule)
-    values = numbers_of(frame[bands])
+    values = column_numbers(frame[bands])
     if values.dtype.kind not in "iu":
         values = values.astype(np.float32)
     note = (
@@ -302,6 +302,6 @@ def _are_codes(column: Any, labels: Any) -> bool:
     return len(column) >= _FEW_ROWS and column.nunique() == classes == pairs > 1
 
 
-def numbers_of(columns: Any) -> Array:
+def column_numbers(columns: Any) -> Array:
     values: Array = columns.to_numpy()
     return values if values.dtype.kind in "iufb" else columns.to_numpy(float, na_value=np.nan)

@@ -13,11 +13,11 @@ from hytas.data.read.table import open_file
 from hytas.data.record import reading
 from hytas.data.spectra import arrays
 from hytas.data.spectra.columns import (
-    SUFFIXES,
+    TABLE_SUFFIXES,
     bands_of,
     by_stem,
+    column_numbers,
     frame_of,
-    numbers_of,
     numeric_of,
     read_columns,
     refuse_text,
@@ -45,7 +45,7 @@ def load_spectra(data: Any, labels: Any, options: SceneOptions) -> Spectra | Non
         return None
     path = Path(data)
     is_named = options.label_column is not None or options.group_column is not None
-    if path.name.lower().endswith(SUFFIXES):
+    if path.name.lower().endswith(TABLE_SUFFIXES):
         return table_of(path, read_columns(path, labels, options), options)
     if not is_named and path.suffix.lower() not in arrays.SUFFIXES:
         return None
@@ -66,7 +66,7 @@ def _is_shapes(labels: Any) -> bool:
 
 def is_table(path: Path, bands: int) -> bool:
     """Return whether a file holds spectra and no scene: columns, or one array (N, bands)."""
-    if path.name.lower().endswith(SUFFIXES):
+    if path.name.lower().endswith(TABLE_SUFFIXES):
         return path.is_file()
     if path.suffix.lower() not in arrays.SUFFIXES or not path.is_file():
         return False
@@ -75,7 +75,7 @@ def is_table(path: Path, bands: int) -> bool:
     return flat in ([2], [3]) and not any(len(s) == 3 and s[-1] == bands for s in shapes)
 
 
-class Rows(NamedTuple):
+class TableRows(NamedTuple):
     """The spectra of a table to classify.
 
     Attributes:
@@ -93,7 +93,7 @@ def read_rows(
     card_bands: int,
     wavelengths: Sequence[float] | None,
     no_bands: Collection[str | None] = (),
-) -> Rows:
+) -> TableRows:
     """Return the spectra of a table that a model classifies; labels are not needed.
 
     Args:
@@ -102,13 +102,13 @@ def read_rows(
         wavelengths: of these in nm, or None.
         no_bands: names of columns that are no bands: those of the labels and groups.
     """
-    if not path.name.lower().endswith(SUFFIXES):
+    if not path.name.lower().endswith(TABLE_SUFFIXES):
         variables = [one for one in open_file(path, "scene").variables if one.kind == "number"]
         fitting = [one for one in variables if np.prod(one.shape[1:]) == card_bands]
         if len(fitting) != 1:
             raise InputError("scene", path, f"holds no array of spectra with {card_bands} bands")
         with reading("scene", path, "array"):
-            return Rows(fitting[0].values().reshape(-1, card_bands), None)
+            return TableRows(fitting[0].values().reshape(-1, card_bands), None)
     frame = frame_of(path)
     numeric = numeric_of(frame, frame.columns)
     refuse_text("scene", path, frame[[one for one in frame.columns if one not in no_bands]])
@@ -131,7 +131,7 @@ def read_rows(
     notes = [f"columns that are no bands: {some_of(left)}"] if left else []
     if centres is None:
         notes.append(f"bands by their order: {some_of(bands)}")
-    return Rows(numbers_of(frame[bands]), centres, tuple(notes))
+    return TableRows(column_numbers(frame[bands]), centres, tuple(notes))
 
 
 def _counted(

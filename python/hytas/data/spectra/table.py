@@ -104,7 +104,7 @@ def as_spectra(scene: Scene, groups: Array | None = None) -> Spectra:
     table = Spectra(**{one.name: getattr(scene, one.name) for one in fields(scene)})
     if groups is None:
         return table
-    named = texts_of(np.asarray(groups))
+    named = metadata_texts(np.asarray(groups))
     if lost := int(((named == "") & (scene.labels.ravel() > 0)).sum()):
         rule = f"names no group of {lost} rows with a label"
         raise InputError("group_column", rule=rule)
@@ -133,7 +133,7 @@ def _classes(
     elif targets.dtype.kind in "iub":
         texts, missing = targets, np.zeros(len(targets), np.bool_)
     else:
-        texts = texts_of(targets)
+        texts = metadata_texts(targets)
         missing = texts == ""
     if unlabelled is not None:
         missing = missing | (texts.astype(str) == unlabelled)
@@ -148,7 +148,7 @@ def _classes(
     return ids, class_texts, [*notes, *alike(class_texts)]
 
 
-def texts_of(values: Array) -> Array:
+def metadata_texts(values: Array) -> Array:
     """Return values as texts without spaces around them; empty where a value is missing."""
     texts = []
     for one in values.tolist():

@@ -132,11 +132,11 @@ def cell(figure: Sequence[float | None] | None, digits: int = 2) -> str:
     """Return a figure and its interval as text: "0.72 (0.69 to 0.75)"; "-" if undefined."""
     if figure is None:
         return "-"
-    value, low, high = (short(each, digits) for each in figure)
+    value, low, high = (rounded(each, digits) for each in figure)
     return value if low == "-" else f"{value} ({low} to {high})"
 
 
-def short(value: float | None, digits: int = 2) -> str:
+def rounded(value: float | None, digits: int = 2) -> str:
     """Return a number with some digits after the point; "-" if there is none."""
     if value is None or not math.isfinite(value):
         return "-"

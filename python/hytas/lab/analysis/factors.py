@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from hytas.spaces.genes import active
-from hytas.types import Floats
+from hytas.types import Architecture, Floats
 
-Architecture = Mapping[str, Any]
-Value = float | str | None
+_Value = float | str | None
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Factors:
     @classmethod
     def of(cls, architectures: Sequence[Architecture]) -> "Factors":
         """Return the factors of architectures, in the order of their genes."""
-        values: dict[str, list[Value]] = {}
+        values: dict[str, list[_Value]] = {}
         for number, architecture in enumerate(architectures):
             for gene, value in _values(architecture).items():
                 values.setdefault(gene, [None] * number).append(value)
@@ -70,12 +69,12 @@ class Factors:
         return factors
 
 
-def _values(architecture: Architecture) -> dict[str, Value]:
+def _values(architecture: Architecture) -> dict[str, _Value]:
     genes = active(architecture)
     return {name: _value(value) for name, value in genes.items() if name != "space"}
 
 
-def _value(value: Any) -> Value:
+def _value(value: Any) -> _Value:
     if isinstance(value, list):
         if any(isinstance(item, str) for item in value):
             return "-".join(map(str, value))

@@ -20,7 +20,7 @@ REFITS = 10
 MOST_POINTS, MOST_ROWS = 10, 200
 NEIGHBOURS = 0.05
 """Share of the networks whose sizes count as equal."""
-Interval = tuple[float, float, float]
+_Interval = tuple[float, float, float]
 
 
 def at_equal_size(figure: Floats, params: Floats) -> Floats:
@@ -38,7 +38,7 @@ def at_equal_size(figure: Floats, params: Floats) -> Floats:
 
 def importances(
     factors: Factors, rows: Floats, figure: Floats, resampled: int, seed: int
-) -> tuple[Interval | None, dict[str, Interval | None]]:
+) -> tuple[_Interval | None, dict[str, _Interval | None]]:
     """Return how much a forest explains of a figure, and how much of it is lost without each gene.
 
     Each network is predicted by trees that have not seen it. A gene is taken away by giving the
@@ -74,7 +74,7 @@ def importances(
 
 def dependence(
     factors: Factors, rows: Floats, forests: list[Any], gene: str, seed: int
-) -> list[tuple[str | float, Interval]]:
+) -> list[tuple[str | float, _Interval]]:
     """Return what forests predict on average if all networks had one value of a gene.
 
     Args:
@@ -87,7 +87,7 @@ def dependence(
     """
     columns = factors.columns[gene]
     sample = rows[np.random.default_rng(seed).permutation(len(rows))[:MOST_ROWS]]
-    curve: list[tuple[str | float, Interval]] = []
+    curve: list[tuple[str | float, _Interval]] = []
     for label, values in _values(factors, rows, gene):
         given = sample.copy()
         given[:, columns] = values

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.lab.analysis.scores import FIGURES, rank_figures
+from hytas.lab.analysis.scores import RANK_FIGURES, rank_figures
 from hytas.lab.analysis.tables import RankingTable
 from hytas.metrics import mean_and_deviation
 from hytas.spaces.features import feature_rows
@@ -97,7 +97,7 @@ def _over_seeds(runs: Sequence[Mapping[str, Mapping[str, float | None]]]) -> dic
     result: dict[str, Any] = {}
     for group in runs[0]:
         result[group] = {}
-        for figure in FIGURES:
+        for figure in RANK_FIGURES:
             over = mean_and_deviation([run[group].get(figure) for run in runs])
             result[group][figure] = over["mean"]
             if figure == "spearman":

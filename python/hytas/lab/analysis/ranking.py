@@ -7,7 +7,7 @@ import numpy as np
 
 from hytas.lab.analysis.predictors import PREDICTOR_SIZES, predictors
 from hytas.lab.analysis.scores import (
-    FIGURES,
+    RANK_FIGURES,
     expected_best,
     rank_figures,
     training_free_scores,
@@ -127,7 +127,7 @@ def _mean_over_tables(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             if inside:
                 result[name][group] = {
                     figure: mean_of_known([each.get(figure) for each in inside])
-                    for figure in FIGURES
+                    for figure in RANK_FIGURES
                 }
     return result
 

@@ -11,7 +11,7 @@ from hytas.proxies.table import rank_mean
 from hytas.search.ranks import kendall, spearman
 from hytas.types import Floats, Mask
 
-FIGURES = ("spearman", "kendall", "top1_gain", "top10_gain")
+RANK_FIGURES = ("spearman", "kendall", "top1_gain", "top10_gain")
 LEAST = 20
 """Networks that a range must hold for a rank correlation to have a meaning."""
 
@@ -113,14 +113,14 @@ def top_accuracies(ranks: Floats, accuracy: Floats, count: int, seeds: int) -> f
 def rank_figures(
     values: Floats, accuracy: Floats, mask: Mask, of_all: bool, seeds: int
 ) -> dict[str, float | None]:
-    """Return `FIGURES` of a score (n,) among the networks of a mask; None where these are few.
+    """Return `RANK_FIGURES` of a score (n,) among the networks of a mask; None where these are few.
 
     Args:
         of_all: whether the mask is that of all networks, not of a range of sizes.
         seeds: random orders of equals.
     """
     if mask.sum() < (2 if of_all else LEAST) or not np.isfinite(values[mask]).any():
-        return dict.fromkeys(FIGURES)
+        return dict.fromkeys(RANK_FIGURES)
     ranks, reached = rank_last_if_failed(values[mask]), accuracy[mask]
     random = expected_best(reached, 10)
     top1, top10 = (top_accuracies(ranks, reached, count, seeds) for count in (1, 10))

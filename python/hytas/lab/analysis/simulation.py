@@ -6,9 +6,9 @@ networks of the table in a random order.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,8 @@ from hytas.errors import InputError
 from hytas.lab.analysis.factors import Factors
 from hytas.spaces.names import space_of
 from hytas.spaces.opening import open_for_genes
-from hytas.types import Floats
+from hytas.types import Architecture, Floats
 
-Architecture = Mapping[str, Any]
 RANDOM = "random"
 SIMULATED = tuple(name for name, facts in strategies().items() if not facts["several_scores"])
 """Strategies of the engine that go by one score."""
@@ -37,7 +36,7 @@ class AskTell(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class TablePool:
     """The networks of a table, for a search of the nearest one.
 
     Attributes:
@@ -50,7 +49,7 @@ class Pool:
     scale: Floats
 
     @classmethod
-    def of(cls, architectures: Sequence[Architecture]) -> "Pool":
+    def of(cls, architectures: Sequence[Architecture]) -> "TablePool":
         """Return the pool of architectures."""
         factors = Factors.of(architectures)
         rows = factors.rows(architectures)
@@ -143,7 +142,7 @@ class Simulation:
 
 
 def simulate(
-    pool: Pool,
+    pool: TablePool,
     accuracy: Floats,
     make: Callable[[int], AskTell] | None,
     budget: int,
@@ -182,7 +181,7 @@ def simulate(
     return Simulation(chosen, float(accuracy.max()))
 
 
-def _visit(pool: Pool, search: AskTell, values: Floats, length: int) -> NDArray[np.int64]:
+def _visit(pool: TablePool, search: AskTell, values: Floats, length: int) -> NDArray[np.int64]:
     """Return the numbers of the networks that a search evaluates, in order."""
     free = np.ones(len(values), np.bool_)
     visited = np.empty(length, np.int64)

@@ -13,7 +13,7 @@ from hytas.spaces.shape import InputShape
 from hytas.types import Floats
 
 # Bands, classes and band group of the published scenes (HyTAS, supplementary tables 3-7).
-SCENES = {
+SIZED_SCENES = {
     "indian": InputShape(200, 16, 7, 3),
     "houston": InputShape(144, 15, 7, 3),
     "pavia": InputShape(103, 9, 7, 7),
@@ -38,7 +38,7 @@ class Size:
 
 def scene_of(table: str) -> str | None:
     """Return the published scene at the start of a table's name, or None."""
-    return next((scene for scene in SCENES if table.lower().startswith(scene)), None)
+    return next((scene for scene in SIZED_SCENES if table.lower().startswith(scene)), None)
 
 
 def find_size(
@@ -58,7 +58,7 @@ def find_size(
         shape: bands, classes and patch of the scene, if the user gives them.
     """
     scene = scene_of(name)
-    usual = shape or (None if scene is None else SCENES[scene])
+    usual = shape or (None if scene is None else SIZED_SCENES[scene])
     macs = None if usual is None else _each(no_pass.macs, architectures, usual)
     counts = {key: values for key, values in counts.items() if np.isfinite(values).any()}
     fusions = counts["params_with_caf"] - counts["params"] if len(counts) == 2 else np.empty(0)

@@ -16,7 +16,7 @@ from hytas.errors import InputError
 from hytas.files import atomic_write, parse_json
 from hytas.race import Racer, RaceTask
 from hytas.race.plan import Trial
-from hytas.race.results import Key
+from hytas.race.results import TrialKey
 from hytas.search import Evaluation, MethodVote, Training
 from hytas.train import Recipe
 
@@ -82,7 +82,7 @@ class CurveTable:
     recipes: Mapping[str, Recipe]
     snapshots: Sequence[Snapshot]
     votes: Sequence[MethodVote]
-    decided: Mapping[Key, Mapping[str, Any]]
+    decided: Mapping[TrialKey, Mapping[str, Any]]
 
     @property
     def trained_candidates(self) -> list[Evaluation]:
@@ -112,8 +112,8 @@ class CurveTable:
         )
 
     @cached_property
-    def _by_racer(self) -> dict[tuple[Key, int], list[Snapshot]]:
-        rows: dict[tuple[Key, int], list[Snapshot]] = {}
+    def _by_racer(self) -> dict[tuple[TrialKey, int], list[Snapshot]]:
+        rows: dict[tuple[TrialKey, int], list[Snapshot]] = {}
         for one in self.snapshots:
             key = (one.training.id, one.training.recipe), one.training.fold
             rows.setdefault(key, []).append(one)
@@ -175,7 +175,7 @@ class CurveTable:
 
 
 _PLAIN = ("name", "sensor", "facts", "held_out", "trained", "unlabelled")
-Record = TypeVar("Record", Evaluation, Training, MethodVote)
+CurveRecord = TypeVar("CurveRecord", Evaluation, Training, MethodVote)
 
 
 class FinalFigures(NamedTuple):
@@ -187,7 +187,7 @@ class FinalFigures(NamedTuple):
         methods: name of a reference method -> OA and AA "raw" and "smoothed".
     """
 
-    racers: Mapping[Key, Mapping[str, float]]
+    racers: Mapping[TrialKey, Mapping[str, float]]
     methods: Mapping[str, Mapping[str, float]]
 
     def regret(self, racer: Racer) -> float:
@@ -216,12 +216,12 @@ class FinalFigures(NamedTuple):
             raise InputError(path, rule=f"has no figures of a test ({error})") from None
 
 
-def name_of(key: Key) -> str:
+def name_of(key: TrialKey) -> str:
     """Return the name of a racer in a file."""
     return f"{key[0]} {key[1]}"
 
 
-def key_of_name(name: str) -> Key:
+def key_of_name(name: str) -> TrialKey:
     """Return the key of a racer by its name in a file."""
     number, _, recipe = name.partition(" ")
     return int(number), recipe
@@ -238,7 +238,7 @@ def _packed(record: Evaluation | Training | MethodVote) -> dict[str, Any]:
     return values
 
 
-def _record(kind: type[Record], values: dict[str, Any]) -> Record:
+def _record(kind: type[CurveRecord], values: dict[str, Any]) -> CurveRecord:
     """Return the record whose `_packed` form this is."""
     for each in fields(kind):
         value = values[each.name]

@@ -23,7 +23,7 @@ from hytas.race import Racer, RaceTask, Rung, choose_finalists, diverse, late_fi
 from hytas.race.finalists import sees_single_spectra
 from hytas.race.plan import Trial
 from hytas.race.race import fit_of, training_of
-from hytas.race.results import Key
+from hytas.race.results import TrialKey
 from hytas.race.rungs import plan_rungs
 from hytas.references import bounded_split
 from hytas.references.runner import figures_of_test
@@ -37,7 +37,7 @@ from hytas.run.choosing.searching import (
     search_stage,
 )
 from hytas.run.context import Run, open_run
-from hytas.run.final.decide import Conditions, decide, probabilities
+from hytas.run.final.decide import Conditions, decide, tempered
 from hytas.run.final.fits import HELD_OUT, NEIGHBOURS, UNLABELLED
 from hytas.run.final.held_out import HeldOut
 from hytas.run.final.members import choose_members, with_members
@@ -182,8 +182,8 @@ class _Curves:
             (test, test) if self.data.smoother is None else self.data.with_neighbours(test)
         )
         self.snapshots: list[Snapshot] = []
-        self.decided: dict[Key, Mapping[str, Any]] = {}
-        self.figures: dict[Key, Mapping[str, float]] = {}
+        self.decided: dict[TrialKey, Mapping[str, Any]] = {}
+        self.figures: dict[TrialKey, Mapping[str, float]] = {}
 
     def make(self, out: Path) -> Path:
         """Train all networks; write the table after each group of them."""
@@ -361,7 +361,7 @@ class _Curves:
 
     def _predicted(self, logits: Logits, temperature: float, smooth: bool) -> NDArray[np.int64]:
         """Return the classes of the tested pixels by logits of these and their neighbours."""
-        chances, smoother = probabilities(logits, temperature), self.data.smoother
+        chances, smoother = tempered(logits, temperature), self.data.smoother
         if smooth and smoother is not None:
             chances = smoother(self.test_pixels, chances)
         classes: NDArray[np.int64] = chances.argmax(axis=1)

@@ -70,7 +70,7 @@ def make_benchmark(
 
     def check(context: RunContext) -> None:
         feasible = context.feasible or Feasible(context.space)
-        drawn.extend(draw(feasible, networks, config.seed, uniform))
+        drawn.extend(draw_architectures(feasible, networks, config.seed, uniform))
 
     with open_run(out, config, scene, device, report, check, command, workers) as run:
         _check_card(run, uniform)
@@ -82,7 +82,9 @@ def make_benchmark(
         return run.folder.path / BENCHMARK_TABLE
 
 
-def draw(feasible: Feasible, number: int, seed: int, uniform: str) -> list[dict[str, Any]]:
+def draw_architectures(
+    feasible: Feasible, number: int, seed: int, uniform: str
+) -> list[dict[str, Any]]:
     """Return `number` distinct architectures that fit; fewer of them are a beginning of more.
 
     Args:

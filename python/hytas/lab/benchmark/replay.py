@@ -6,7 +6,7 @@ from typing import NamedTuple
 from hytas.lab.benchmark.curve_table import CurveTable, FinalFigures
 from hytas.race import RacePlan, Racer, RaceTask
 from hytas.race.plan import PlanStep, Reply, TrialBatch, Winner
-from hytas.race.results import Key
+from hytas.race.results import TrialKey
 from hytas.search import Evaluation, MethodVote
 
 Plan = Callable[
@@ -58,7 +58,7 @@ def replay(plan: Plan, table: CurveTable, test: FinalFigures, *, of_all: bool = 
     """
     candidates = table.candidates if of_all else table.trained_candidates
     walk = plan(table.task, candidates, table.votes)
-    longest: dict[tuple[Key, int], int] = {}
+    longest: dict[tuple[TrialKey, int], int] = {}
     total, step = 0, next(walk)
     while not isinstance(step, Winner):
         trials = step.trials if isinstance(step, TrialBatch) else []

@@ -14,7 +14,7 @@ from hytas.data.synthetic import synthetic_scene
 from hytas.errors import InputError, one_line
 from hytas.files import atomic_write
 from hytas.run.config import RunConfig
-from hytas.settings import listed
+from hytas.settings import as_tuple
 
 GENERATED = "generated"
 """Table of a task whose scene is made, not read: the arguments of `synthetic_scene`."""
@@ -87,7 +87,7 @@ class SuiteTask:
         if self.generated is not None:
             return ""
         files = [name for name in FILES if getattr(self.config, name) is not None]
-        paths = (path for name in files for path in listed(getattr(self.config, name)))
+        paths = (path for name in files for path in as_tuple(getattr(self.config, name)))
         return next((path for path in paths if not Path(path).exists()), "")
 
     def load(self, folder: Path) -> LabelledData:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hytas.files import csv_text, write_text
-from hytas.lab.benchmark.training import FIGURES, VALIDATION, trained_name
+from hytas.lab.benchmark.training import TRAINED_FIGURES, VALIDATION, trained_name
 from hytas.metrics import mean_of_known
 from hytas.proxies.score_table import field_text, genes_of
 from hytas.search import Evaluation, Training
@@ -46,7 +46,7 @@ def _reached(
     own = {seed: done.get((item.id, trained_name(preset, seed))) for seed in seeds}
     means: dict[str, Any] = {}
     of_seeds: dict[str, Any] = {}
-    for name in (*FIGURES, VALIDATION, SECONDS):
+    for name in (*TRAINED_FIGURES, VALIDATION, SECONDS):
         values = {seed: _figure(training, name) for seed, training in own.items()}
         means[name] = mean_of_known(list(values.values()))
         of_seeds |= {f"{name}:seed={seed}": value for seed, value in values.items()}

@@ -9,8 +9,8 @@ import numpy as np
 from hytas.errors import InputError
 from hytas.lab.analysis.simulation import (
     AskTell,
-    Pool,
     Simulation,
+    TablePool,
     maker_of,
     simulate,
     space_of_all,
@@ -24,12 +24,11 @@ from hytas.lab.analysis.tables import (
     read_table,
     table_file,
 )
-from hytas.lab.benchmark.vit_tables import SUFFIXES, VIT_TABLES, vit_table
+from hytas.lab.benchmark.vit_tables import VIT_SUFFIXES, VIT_TABLES, vit_table
 from hytas.spaces.genes import genes_only
 from hytas.spaces.keys import architecture_key
-from hytas.types import Floats
+from hytas.types import Architecture, Floats
 
-Architecture = Mapping[str, Any]
 _SHOWN = {"oa": "OA", "aa": "AA", "max_oa": "max_OA"}
 
 
@@ -54,7 +53,7 @@ class Benchmark:
         }
         if table.size is not None:
             self._figures["params"] = table.size.params
-        self._pool = Pool.of(table.architectures)
+        self._pool = TablePool.of(table.architectures)
         self._numbers = {
             architecture_key(genes_only(item)): number
             for number, item in enumerate(table.architectures)
@@ -78,7 +77,7 @@ class Benchmark:
             OSError: a file cannot be read.
         """
         path = Path(source)
-        of_vits = path.suffix in SUFFIXES if path.is_file() else str(source) in VIT_TABLES
+        of_vits = path.suffix in VIT_SUFFIXES if path.is_file() else str(source) in VIT_TABLES
         if of_vits and not path.is_dir():
             return cls(vit_table(source, space=space, accuracy=accuracy))
         if accuracy is not None:

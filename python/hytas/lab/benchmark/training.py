@@ -9,7 +9,7 @@ from hytas.search import Training
 from hytas.train.fit import Fit, Fitted
 from hytas.workers import open_workers
 
-FIGURES = ("OA", "AA", "kappa")
+TRAINED_FIGURES = ("OA", "AA", "kappa")
 VALIDATION = "validation"
 TEST = "test"
 
@@ -59,7 +59,7 @@ def _training(run: Run, trial: SeededTraining, fitted: Fitted) -> Training:
     test, figures = data.split.test, {}
     if not fitted.reason:
         report = accuracy_report(data.targets(test), fitted.classes[TEST], data.scene.class_names)
-        figures = {name: float(report[name]) for name in FIGURES}
+        figures = {name: float(report[name]) for name in TRAINED_FIGURES}
         if fitted.done.history and (validation := fitted.best.validation_oa) is not None:
             figures[VALIDATION] = validation
     steps = recipe.epochs_for(len(trained)) * recipe.steps_per_epoch(len(trained))

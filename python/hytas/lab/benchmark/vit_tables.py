@@ -60,7 +60,7 @@ VIT_TABLES: dict[str, RemoteFile] = {
     },
 }
 """Name of a table -> its file."""
-SUFFIXES = (".json", ".pth")
+VIT_SUFFIXES = (".json", ".pth")
 _SHAPE = ImageShape(3, 1000, 224)
 """Of the images that the networks were made for; it gives their parameters."""
 _SPACES = (

@@ -13,9 +13,9 @@ from hytas.data import Preprocessing
 from hytas.lab.published.gscvit import GSCViT
 from hytas.lab.published.s2mamba import S2Mamba
 from hytas.lab.published.spectralformer import SpectralFormer
-from hytas.lab.published.training import Plan, fit, seeded, shape_of
+from hytas.lab.published.training import TrainingPlan, fit, reference_shape, seeded
 from hytas.models import build_network
-from hytas.references.task import Predicted, Progress, Task
+from hytas.references.task import FitProgress, Predicted, Task
 
 HYTAS = {"space": "hytas", "depth": 7, "embed_dim": 112, "num_heads": [4] * 7, "mlp_ratio": [4] * 7}
 
@@ -26,7 +26,7 @@ TURNS: tuple[Callable[[NDArray[np.float32]], NDArray[np.float32]], ...] = (
 )
 
 
-def spectralformer(task: Task, progress: Progress) -> Predicted:
+def spectralformer(task: Task, progress: FitProgress) -> Predicted:
     """Train SpectralFormer on patches, with the published size and recipe.
 
     The recipe is Adam at 5e-4 with weight decay 5e-3 (as an L2 penalty), batch 64 and
@@ -36,17 +36,17 @@ def spectralformer(task: Task, progress: Progress) -> Predicted:
     Source: Hong et al., IEEE TGRS 60, 2022, and its released code.
     """
     scaling = task.fit_scaling("minmax")
-    network = seeded(task, lambda: SpectralFormer(shape_of(task, scaling)))
+    network = seeded(task, lambda: SpectralFormer(reference_shape(task, scaling)))
     optimizer = torch.optim.Adam(network.parameters(), lr=5e-4, weight_decay=5e-3)
     steps = task.steps or 3300
 
     def schedule(done: float) -> float:
         return 0.9 ** math.floor(10 * done)
 
-    return fit(network, optimizer, task, scaling, Plan(steps, 64, schedule), progress)
+    return fit(network, optimizer, task, scaling, TrainingPlan(steps, 64, schedule), progress)
 
 
-def hytas(task: Task, progress: Progress) -> Predicted:
+def hytas(task: Task, progress: FitProgress) -> Predicted:
     """Train a network of the HyTAS space on patches, as in the HyTAS benchmark.
 
     The network has depth 7 and width 112, the medians of the 2000 published networks (the paper
@@ -60,7 +60,8 @@ def hytas(task: Task, progress: Progress) -> Predicted:
     """
     scaling = task.fit_scaling("minmax")
     network = seeded(
-        task, lambda: build_network(HYTAS, shape_of(task, scaling), drop_path=0.1, seed=task.seed)
+        task,
+        lambda: build_network(HYTAS, reference_shape(task, scaling), drop_path=0.1, seed=task.seed),
     )
     optimizer = torch.optim.AdamW(network.parameters(), lr=3.1e-4, weight_decay=5e-3)
     # Five processes with batch 64 share whole multiples of 256 pixels; the others are dropped.
@@ -73,10 +74,10 @@ def hytas(task: Task, progress: Progress) -> Predicted:
             return max(done / warmup, 1e-6 / 3.1e-4)
         return least + (1.0 - least) * 0.5 * (1.0 + math.cos(math.pi * done))
 
-    return fit(network, optimizer, task, scaling, Plan(steps, 107, schedule), progress)
+    return fit(network, optimizer, task, scaling, TrainingPlan(steps, 107, schedule), progress)
 
 
-def s2mamba(task: Task, progress: Progress) -> Predicted:
+def s2mamba(task: Task, progress: FitProgress) -> Predicted:
     """Train S2Mamba on patches, with the published size and the command that its code names.
 
     The recipe is AdamW at 5e-4 with dropout and stochastic depth 0.4, weight decay 5e-3, batch 64,
@@ -87,7 +88,7 @@ def s2mamba(task: Task, progress: Progress) -> Predicted:
     Source: Wang et al., S2Mamba, IEEE TGRS 2025 (arXiv 2404.18213), and its released code.
     """
     scaling = task.fit_scaling("standard")
-    network = seeded(task, lambda: S2Mamba(shape_of(task, scaling)))
+    network = seeded(task, lambda: S2Mamba(reference_shape(task, scaling)))
     optimizer = torch.optim.AdamW(network.parameters(), lr=5e-4, weight_decay=5e-3)
     an_epoch = math.ceil(len(task.train) / 64)
     steps = task.steps or 400 * an_epoch
@@ -95,10 +96,12 @@ def s2mamba(task: Task, progress: Progress) -> Predicted:
     def schedule(done: float) -> float:
         return 0.99 ** (1 + round(done * steps) // an_epoch)
 
-    return fit(network, optimizer, task, scaling, Plan(steps, 64, schedule, rest=True), progress)
+    return fit(
+        network, optimizer, task, scaling, TrainingPlan(steps, 64, schedule, rest=True), progress
+    )
 
 
-def gscvit(task: Task, progress: Progress) -> Predicted:
+def gscvit(task: Task, progress: FitProgress) -> Predicted:
     """Train GSC-ViT on patches, with the size and the recipe of its released code.
 
     The recipe is AdamW at 1e-3 with weight decay 0.05, batch 128 and cross-entropy. Half of the
@@ -109,10 +112,10 @@ def gscvit(task: Task, progress: Progress) -> Predicted:
     drawn at random, so their figures are for other pixels.
     """
     scaling = one_range(task)
-    network = seeded(task, lambda: GSCViT(shape_of(task, scaling)))
+    network = seeded(task, lambda: GSCViT(reference_shape(task, scaling)))
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.05)
     steps = task.steps or 200 * math.ceil(len(task.train) / 128)
-    plan = Plan(steps, 128, lambda _: 1.0, rest=True, augment=flipped_or_turned)
+    plan = TrainingPlan(steps, 128, lambda _: 1.0, rest=True, augment=flipped_or_turned)
     return fit(network, optimizer, task, scaling, plan, progress)
 
 

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hytas.models.blocks import Drop, Layer
+from hytas.models.blocks import Drop, ResidualLayer
 from hytas.models.layers import depthwise, over_grid
 from hytas.models.network import Network
 from hytas.spaces.shape import InputShape
@@ -170,7 +170,7 @@ class S2Mamba(Network):
             _linear(WIDTH, 2),
             nn.Softmax(dim=-1),
         )
-        self.skip = Layer(Drop(path=DROPOUT))
+        self.skip = ResidualLayer(Drop(path=DROPOUT))
         self.norm = nn.LayerNorm(EMBED_DIM)
         self.head = _linear(EMBED_DIM, shape.classes)
 

@@ -15,7 +15,7 @@ HIDDEN = 8
 DROPOUT = 0.1
 
 
-class Layer(nn.Module):
+class SpectralFormerLayer(nn.Module):
     """A pre-norm layer with dropout: attention, then a GELU MLP."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class SpectralFormer(Network):
         self.class_token = nn.Parameter(torch.randn(1, 1, EMBED_DIM))
         self.position = nn.Parameter(torch.randn(1, shape.tokens, EMBED_DIM))
         self.dropout = nn.Dropout(DROPOUT)
-        self.layers = nn.ModuleList(Layer() for _ in range(DEPTH))
+        self.layers = nn.ModuleList(SpectralFormerLayer() for _ in range(DEPTH))
         self.fusions = nn.ModuleList(CrossLayerFusion(shape.tokens) for _ in range(DEPTH - 2))
         self.norm = nn.LayerNorm(EMBED_DIM)
         self.head = nn.Linear(EMBED_DIM, shape.classes)

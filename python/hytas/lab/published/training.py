@@ -14,7 +14,7 @@ from hytas.lab.published.checkpoint import FitState
 from hytas.machine import arithmetic
 from hytas.models import InputShape, check_band_group, count_parameters
 from hytas.models.layers import probabilities
-from hytas.references.task import Predicted, Progress, Task
+from hytas.references.task import FitProgress, Predicted, Task
 
 TEST_BATCH = 128
 RateShare = Callable[[float], float]
@@ -23,7 +23,7 @@ Augment = Callable[[NDArray[np.float32], np.random.Generator], NDArray[np.float3
 """Patches (n, P, P, bands) -> patches of the same shape."""
 
 
-class Plan(NamedTuple):
+class TrainingPlan(NamedTuple):
     """The plan of a training, besides its optimizer.
 
     Attributes:
@@ -38,7 +38,7 @@ class Plan(NamedTuple):
     augment: Augment = lambda patches, _: patches
 
 
-def shape_of(task: Task, scaling: Preprocessing) -> InputShape:
+def reference_shape(task: Task, scaling: Preprocessing) -> InputShape:
     """Return the input shape of a task's network."""
     check_band_group(task.band_group, len(scaling.bands))
     return InputShape(len(scaling.bands), task.classes, task.patch_size, task.band_group)
@@ -55,8 +55,8 @@ def fit(
     optimizer: torch.optim.Optimizer,
     task: Task,
     scaling: Preprocessing,
-    plan: Plan,
-    progress: Progress,
+    plan: TrainingPlan,
+    progress: FitProgress,
 ) -> Predicted:
     """Train with a plan, and predict the test pixels.
 
@@ -93,7 +93,7 @@ def fit(
 
 @torch.inference_mode()
 def _predict(
-    network: nn.Module, task: Task, scaling: Preprocessing, progress: Progress
+    network: nn.Module, task: Task, scaling: Preprocessing, progress: FitProgress
 ) -> NDArray[np.float64]:
     """Return the class probabilities (m, C) of the test pixels."""
     network.eval()

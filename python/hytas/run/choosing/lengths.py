@@ -21,7 +21,7 @@ from hytas.run.pace import (
     RACE_ENDS,
     Lengths,
     Load,
-    Rate,
+    TrainingRate,
     fitting_lengths,
     fitting_steps,
     shortened,
@@ -83,7 +83,7 @@ def within_minutes(
     return replace(task, recipes=recipes), chosen.finalists, chosen.race_steps
 
 
-def measured_rate(task: RaceTask, candidates: Sequence[Evaluation]) -> Rate:
+def measured_rate(task: RaceTask, candidates: Sequence[Evaluation]) -> TrainingRate:
     """Return what a training takes here: the mean of a large and a middle-sized candidate."""
     sized = sorted(candidates[:MEASURED_AMONG], key=size_of)
     recipe = next(iter(task.recipes))
@@ -97,11 +97,11 @@ def measured_rate(task: RaceTask, candidates: Sequence[Evaluation]) -> Rate:
             seconds = [fitted.seconds for _, fitted in alone.fits.run(fits)]
             sums.append(sum(seconds) / len(seconds))
     step = max(0.0, sums[1] - sums[0]) / (MORE_STEPS - FEW_STEPS) or sums[1] / MORE_STEPS
-    return Rate(step, max(0.0, sums[0] - FEW_STEPS * step))
+    return TrainingRate(step, max(0.0, sums[0] - FEW_STEPS * step))
 
 
 def load_of(
-    run: Run, task: RaceTask, recipes: int, most: int, rate: Rate, seconds: float
+    run: Run, task: RaceTask, recipes: int, most: int, rate: TrainingRate, seconds: float
 ) -> tuple[Load, int | None]:
     """Return what the lengths of a run are multiplied by, and how many folds are trained on.
 
@@ -146,7 +146,7 @@ def shorter_training(
     if own:  # a training goes on where that of the rung before ended
         last, *before = sorted({one.steps for one in own}, reverse=True)
         seconds = max(one.seconds for one in own if one.steps == last)
-        rate = Rate(seconds / (last - max(before, default=0)))
+        rate = TrainingRate(seconds / (last - max(before, default=0)))
     else:
         rate = measured_rate(task, [winner.finalist])
     load, folds = load_of(run, task, 1, most, rate, run.pace.left())

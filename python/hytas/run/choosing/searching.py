@@ -45,7 +45,7 @@ from hytas.run.pace import RACE_ENDS, SEARCH_ENDS
 from hytas.run.prepared import PreparedData
 from hytas.run.settings import EFFORTS, OWN_PROXY
 from hytas.run.supernets.stage import inherited_score
-from hytas.search import Evaluation, EvaluationStore, SearchSettings, search
+from hytas.search import Evaluation, EvaluationStore, StrategySettings, search
 from hytas.search.ranks import rank_in_kinds
 from hytas.spaces import parse_budget
 from hytas.spaces.architectures import read_architectures
@@ -119,7 +119,7 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
     )
     if config.proxy == OWN_PROXY and brings("network", context.space.name):
         report.notice(f"candidates of {context.space.name} are scored by {OWN_PROXY}")
-    settings = SearchSettings(
+    settings = StrategySettings(
         config.selection,
         config.population,
         config.generations,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from hytas.errors import InputError
-from hytas.results import Results
+from hytas.results import RunResults
 from hytas.run.choosing.searching import check_search
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_feasible, pace_of
@@ -103,7 +103,7 @@ def rows_of(run: Run, metrics: Mapping[str, Any]) -> list[dict[str, Any]] | None
 
 def _row(folder: RunFolder, metrics: Mapping[str, Any], space: str) -> dict[str, Any]:
     """Return what a run reached in a space, and how much it scored and trained."""
-    results, seeds = Results.of(metrics), metrics.get("seeds", {})
+    results, seeds = RunResults.of(metrics), metrics.get("seeds", {})
     over = seeds.get("smoothed", {}) if results.is_smoothed else seeds
     with EvaluationStore(folder.evaluations, read_only=True) as store:
         scored, trainings = store.evaluations(), store.trainings()

@@ -13,7 +13,7 @@ from hytas.data import Split
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError, one_line
 from hytas.models.counting import counted_layers
-from hytas.models.table import shape_of
+from hytas.models.table import input_shape
 from hytas.proxies import fitness, parse_proxies
 from hytas.race import (
     RANKINGS,
@@ -26,9 +26,9 @@ from hytas.race import (
     smallest_as_good,
 )
 from hytas.race.rankings import Ranking
-from hytas.race.results import Key
+from hytas.race.results import TrialKey
 from hytas.references import METHODS
-from hytas.report import Candidates, Finalist, Pixels, RunFacts, Samples, Section
+from hytas.report import Candidates, Finalist, ReportImages, ReportPixels, RunFacts, Section
 from hytas.report.explained import explained_section
 from hytas.run.config import RunConfig
 from hytas.run.delivering.control import note_of_evolved
@@ -65,7 +65,7 @@ def run_facts(
     card = None
     if folder.onnx.exists() and architecture:
         card = DeployedModel.load(folder.onnx, "cpu", threads=1).card
-    shape = shape or (None if card is None else shape_of(card))
+    shape = shape or (None if card is None else input_shape(card))
     shipped = architecture
     if architecture is not None and metrics is not None and (mean := metrics.get("mean")):
         shipped = with_members(architecture, mean["members"])
@@ -91,8 +91,8 @@ def run_facts(
         candidates=candidates,
         **_race_facts(stored, winner, preset, ranking, (metrics or {}).get("unit", "pixels")),
         layers=layers,
-        pixels=Pixels.load(folder.pixels) if folder.pixels.exists() else None,
-        samples=Samples.load(folder.samples) if folder.samples.exists() else None,
+        pixels=ReportPixels.load(folder.pixels) if folder.pixels.exists() else None,
+        samples=ReportImages.load(folder.samples) if folder.samples.exists() else None,
         curves={
             seed: read_json(RunFolder(folder.path / f"seed-{seed}").metrics)["training"]
             for seed in seeds[:MOST_CURVES]
@@ -197,8 +197,8 @@ def _candidates(
 
 
 def _finalists(
-    racers: Mapping[Key, Sequence[RungResult]],
-    scores: Mapping[Key, RaceScore],
+    racers: Mapping[TrialKey, Sequence[RungResult]],
+    scores: Mapping[TrialKey, RaceScore],
     places: Mapping[int, int],
     ranking: Ranking,
     winner: int | None,
@@ -207,14 +207,14 @@ def _finalists(
     """Return the trained finalists: the longest rung first, then the best score."""
     late = joined_late(racers)
 
-    def order(key: Key) -> tuple[bool, int, int, int, float, int]:
+    def order(key: TrialKey) -> tuple[bool, int, int, int, float, int]:
         last, score, place = racers[key][-1], scores.get(key), places[key[0]]
         value = -np.inf if score is None else score.value
         # The score of one that joined late is of the last rung alone.
         joined = 0 if key not in late else -1 if place == winner else 1
         return score is None, -last.steps, -last.folds, joined, -value, place
 
-    def finalist(key: Key) -> Finalist:
+    def finalist(key: TrialKey) -> Finalist:
         results, score, (number, recipe) = racers[key], scores.get(key), key
         return Finalist(
             places[number],

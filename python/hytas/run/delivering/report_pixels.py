@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from hytas.data import Scene, Split
 from hytas.deploy import ClassMap, DeployedModel, classify_whole
 from hytas.model_card import ModelCard
-from hytas.report import ROLES, Pixels, view_pixels
+from hytas.report import ROLES, ReportPixels, view_pixels
 from hytas.run.progress import Report
 
 
@@ -32,7 +32,9 @@ def classify_parts(model: DeployedModel, scene: Scene, report: Report) -> ClassM
     return result
 
 
-def report_pixels(scene: Scene, result: ClassMap, card: ModelCard, split: Split | None) -> Pixels:
+def report_pixels(
+    scene: Scene, result: ClassMap, card: ModelCard, split: Split | None
+) -> ReportPixels:
     """Return what a report shows of a classified scene.
 
     Args:

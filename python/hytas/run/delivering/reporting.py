@@ -8,7 +8,7 @@ from pathlib import Path
 from hytas.data import Scene, Split
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError, one_line
-from hytas.report import Pixels, RunFacts, write_report
+from hytas.report import ReportPixels, RunFacts, write_report
 from hytas.run.config import RunConfig
 from hytas.run.context import Run
 from hytas.run.delivering.findings import run_facts
@@ -106,7 +106,7 @@ def _with_pixels(facts: RunFacts, folder: RunFolder, config: RunConfig, report: 
         return replace(facts, notes=[*facts.notes, reason])
 
 
-def _classify(folder: RunFolder, scene: Scene, report: Report) -> Pixels:
+def _classify(folder: RunFolder, scene: Scene, report: Report) -> ReportPixels:
     deployed = DeployedModel.load(folder.onnx, "cpu")
     result = classify_parts(deployed, scene, report)
     split = Split.load(folder.split) if folder.split.exists() else None

@@ -100,7 +100,7 @@ def fit_unknown(
     targets = np.concatenate([record.targets for record in records])
     if not 2 <= logits.shape[1] <= MOST_CLASSES:
         return None
-    return UnknownGround.fit(probabilities(logits, temperature), targets)
+    return UnknownGround.fit(tempered(logits, temperature), targets)
 
 
 def calibrate(
@@ -315,7 +315,7 @@ def maps_of(
         if not len(record.compared):
             continue
         _, logits, _ = record.final_logits(self_trained)
-        raw = probabilities(logits, temperature)
+        raw = tempered(logits, temperature)
         smoothed, at = (
             smoother(record.neighbours, raw),
             np.searchsorted(record.neighbours, record.compared),
@@ -324,7 +324,7 @@ def maps_of(
     return Maps.joined(parts[1:] or parts)
 
 
-def probabilities(logits: Logits, temperature: float) -> NDArray[np.float32]:
+def tempered(logits: Logits, temperature: float) -> NDArray[np.float32]:
     """Return class probabilities (n, C) of logits (n, C)."""
     chances: NDArray[np.float32] = softmax(logits / np.float32(temperature), axis=1)
     return chances

@@ -23,7 +23,7 @@ from hytas.train.fit import Fit, Fitted, begin_with
 from hytas.train.loop import Watch
 from hytas.types import Pixels
 from hytas.workers import WorkersLike, open_workers
-from hytas.workers.backends import MOST_BYTES
+from hytas.workers.backends import MOST_SENT_BYTES
 
 MOST_PIXELS = 5000
 """Held-out pixels of a record that fit a temperature; one number needs no more."""
@@ -165,7 +165,7 @@ def fit_all(
         if pool.elsewhere:
             fits = [*beside, *fits]
             report.line(f"{what} in parallel: {pool.name}")
-            fits_memory = source.scene_bytes + source.patch_bytes <= MOST_BYTES
+            fits_memory = source.scene_bytes + source.patch_bytes <= MOST_SENT_BYTES
             sent = source.packed(with_data=pool.shares_memory and fits_memory)
 
         def pixels(done: int, total: int) -> None:

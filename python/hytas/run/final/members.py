@@ -22,7 +22,7 @@ from hytas.run.final.decide import (
     Maps,
     choose_smoothing,
     maps_of,
-    probabilities,
+    tempered,
 )
 from hytas.run.final.held_out import HeldOut
 from hytas.spaces.names import FITS, MEAN_WITH, linear_architecture
@@ -95,7 +95,7 @@ def _maps(records: Sequence[HeldOut], members: Sequence[str], smoother: Smoother
     if smoother is not None:
         return maps_of(records, False, smoother, 1.0)
     logits = np.concatenate([record.logits for record in records])
-    chances = probabilities(logits, 1.0)
+    chances = tempered(logits, 1.0)
     return Maps(np.concatenate([record.targets for record in records]), chances, chances)
 
 
@@ -110,7 +110,7 @@ def _mean(parts: Sequence[Maps]) -> Maps:
 def _losses(maps: Maps, smoother: Smoother | None, conditions: Conditions) -> NDArray[np.float64]:
     """Return the negative log likelihood (n,) of the map that would ship, calibrated."""
     values = np.log(np.maximum(maps.raw, LEAST_PROBABILITY))
-    maps = maps._replace(raw=probabilities(values, fit_temperature(values, maps.targets)))
+    maps = maps._replace(raw=tempered(values, fit_temperature(values, maps.targets)))
     chances = maps.raw.astype(np.float64)
     if smoother is not None:
         choice = choose_smoothing(conditions.smooth, maps, conditions.kept_smoothing)

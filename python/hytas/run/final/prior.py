@@ -26,7 +26,7 @@ from hytas.run.final.decide import (
     Maps,
     choose_by_brier_score,
     maps_of,
-    probabilities,
+    tempered,
 )
 from hytas.run.final.held_out import HeldOut
 from hytas.run.prepared import PreparedScene
@@ -115,7 +115,7 @@ def adapt_prior(
     counts = np.bincount(data.targets(trained), minlength=len(bias))
     labels = label_shares(counts)
     logits = logits_of(network, data.unlabelled(read), context.device)
-    chances = probabilities(logits, temperature)
+    chances = tempered(logits, temperature)
     prior = estimate_prior(chances, labels, counts, len(near) / len(read))
     error = _error(records, decisions, labels)
     choice = ClassPrior(
@@ -192,4 +192,4 @@ def _error(records: Sequence[HeldOut], decisions: Decisions, labels: NDArray[np.
     logits = np.concatenate([record.final_logits(self_trained)[0] for record in records])
     targets = np.concatenate([record.targets for record in records])
     true = np.bincount(targets, minlength=len(labels)) / len(targets)
-    return distance(estimate_prior(probabilities(logits, temperature), labels), true)
+    return distance(estimate_prior(tempered(logits, temperature), labels), true)

@@ -14,7 +14,7 @@ from hytas.data.interpret.wavelengths import farthest_band
 from hytas.errors import InputError
 from hytas.models.spectral import crop
 from hytas.run.prepared import PreparedData
-from hytas.run.start import Start
+from hytas.run.start import StartingModel
 from hytas.types import Floats, Pixels
 
 
@@ -67,7 +67,7 @@ def open_teacher(path: str, data: PreparedData, scale_by: str) -> Teacher:
         InputError: there is no such run; or its model takes other samples, knows other classes, or
             was trained on test pixels of these data.
     """
-    begun = Start.open(path, "teacher")
+    begun = StartingModel.open(path, "teacher")
     card, own, new = begun.card, begun.preprocessing, data.preprocessing
     facts: dict[str, tuple[Any, Any]] = {
         "classes": (tuple(card.class_names), tuple(data.scene.class_names)),

@@ -27,7 +27,7 @@ from hytas.supernet import Supernet
 from hytas.supernet.space_quality import (
     EvolutionSettings,
     SpaceQuality,
-    Step,
+    SpaceStep,
     choice_errors,
     propose,
     space_quality,
@@ -55,7 +55,7 @@ class Evolved:
     before: SpaceQuality
     after: SpaceQuality
     at_random: SpaceQuality | None
-    steps: list[list[Step]]
+    steps: list[list[SpaceStep]]
 
 
 def evolve_space(
@@ -149,10 +149,10 @@ def _estimate(run: Run, space: str, name: str, settings: EvolutionSettings) -> _
 
 def _round(
     run: Run, space: str, name: str, settings: EvolutionSettings
-) -> tuple[SpaceQuality, list[Step]]:
+) -> tuple[SpaceQuality, list[SpaceStep]]:
     """E and T of a space, and the steps that its errors ask for."""
     inner, drawn, errors, quality = _estimate(run, space, name, settings)
-    taken: list[Step] = []
+    taken: list[SpaceStep] = []
     for gene in inner.context.space.genes:
         values = gene["values"]
         if isinstance(values[0], list):
@@ -201,7 +201,7 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _write_space(run: Run, space: str, name: str, steps: list[Step]) -> str:
+def _write_space(run: Run, space: str, name: str, steps: list[SpaceStep]) -> str:
     path = run.folder.path / f"{name}.json"
     write_text(path, with_values(space, {step.gene: step.values for step in steps}))
     return str(path.resolve())
@@ -234,7 +234,7 @@ def _at_random(run: Run, evolved: str, settings: EvolutionSettings) -> SpaceQual
     return _estimate(run, str(path.resolve()), "random", settings).quality
 
 
-def _said(step: Step) -> str:
+def _said(step: SpaceStep) -> str:
     return f"{step.gene}: {step.what} to {step.values} (worth {step.worth:+.4f})"
 
 
@@ -244,7 +244,7 @@ def _history(
     before: SpaceQuality,
     after: SpaceQuality,
     at_random: SpaceQuality | None,
-    steps: list[list[Step]],
+    steps: list[list[SpaceStep]],
 ) -> str:
     lines = [f"round {n}: {'; '.join(map(_said, taken))}" for n, taken in enumerate(steps, start=1)]
     pruned = "" if at_random is None else f"; pruned at random {json.dumps(at_random._asdict())}"

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.lab.analysis.bootstrap import short
+from hytas.lab.analysis.bootstrap import rounded
 from hytas.lab.analysis.scores import rank_last_if_failed, scores_of
 from hytas.lab.analysis.settings import AnalysisSettings, Log
 from hytas.lab.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_heat_map
-from hytas.report import Figure, Grid, Section
+from hytas.report import FactTable, Figure, Section
 
 TITLE = "Which scores say the same"
 ALIKE = 0.9
@@ -88,10 +88,10 @@ def show(measured: Mapping[str, Any]) -> Section:
         else f"No two of {scores} scores rank alike (mean |rho| of {ALIKE} or more)."
     )
     rows = [
-        [f"cluster {number}", short(_least(names, values, cluster)), ", ".join(cluster)]
+        [f"cluster {number}", rounded(_least(names, values, cluster)), ", ".join(cluster)]
         for number, cluster in enumerate(clusters, start=1)
     ]
-    grids = [Grid("Clusters", ("", "lowest |rho| inside", "scores that rank alike"), rows)]
+    grids = [FactTable("Clusters", ("", "lowest |rho| inside", "scores that rank alike"), rows)]
     figure = Figure("Spearman's rho between scores, mean over tables", svg, about, wide=True)
     return Section("alike", TITLE, [verdict], grids if rows else (), [figure])
 

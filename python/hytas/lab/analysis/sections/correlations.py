@@ -21,7 +21,7 @@ from hytas.lab.analysis.scores import LEAST, scores_of
 from hytas.lab.analysis.settings import AnalysisSettings, Log
 from hytas.lab.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_intervals
-from hytas.report import Figure, Grid, Section
+from hytas.report import FactTable, Figure, Section
 from hytas.types import Floats
 
 SHARES = (0.01, 0.05, 0.10)
@@ -41,7 +41,7 @@ def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log
     for table in tables:
         log(f"{table.name}: correlations")
         groups = {}
-        for group, mask in bands_of(table).items():
+        for group, mask in size_bands(table).items():
             if mask.sum() >= (2 if group == ALL else LEAST):
                 scores = {name: values[mask] for name, values in scores_of(table).items()}
                 groups[group] = _group(scores, table.accuracy[mask], settings)
@@ -53,7 +53,7 @@ def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log
     return figures
 
 
-def bands_of(table: RankingTable) -> dict[str, NDArray[np.bool_]]:
+def size_bands(table: RankingTable) -> dict[str, NDArray[np.bool_]]:
     """Return masks of all networks and of bands of size: `groups_of`, or else thirds.
 
     Thirds are taken where the usual bands do not divide the networks, as under a small budget.
@@ -115,7 +115,7 @@ def show(measured: Mapping[str, Any]) -> Section:
         columns = ("spearman", "kendall", *map(_top, SHARES))
         rows = [[name, *(cell(overall[name][key]) for key in columns)] for name in order]
         labels = ("score", "Spearman's rho", "Kendall's tau", *map(_top, SHARES))
-        grids.append(Grid(f"{table}: all {entry['networks']} networks", labels, rows))
+        grids.append(FactTable(f"{table}: all {entry['networks']} networks", labels, rows))
         bands = [group for group in groups if group != ALL]
         if bands:
             rows = [
@@ -126,7 +126,9 @@ def show(measured: Mapping[str, Any]) -> Section:
                 for name in order
             ]
             heads = ("score", *(f"{band} ({groups[band]['networks']})" for band in bands))
-            grids.append(Grid(f"{table}: Spearman's rho among networks of one size", heads, rows))
+            grids.append(
+                FactTable(f"{table}: Spearman's rho among networks of one size", heads, rows)
+            )
         # The largest number of networks lies in the middle bands.
         drawn = (ALL, *(bands[-3:-1] if len(bands) > 3 else bands[:2]))
         series = {

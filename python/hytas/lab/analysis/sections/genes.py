@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hytas.lab.analysis.bootstrap import cell, short
+from hytas.lab.analysis.bootstrap import cell, rounded
 from hytas.lab.analysis.by_depth import BEST, LEAST_BEST, LEAST_NETWORKS, by_depth
 from hytas.lab.analysis.factors import Factors
 from hytas.lab.analysis.importance import at_equal_size, dependence, fitted, importances
@@ -13,7 +13,7 @@ from hytas.lab.analysis.scores import rank_last_if_failed, training_free_scores
 from hytas.lab.analysis.settings import AnalysisSettings, Log
 from hytas.lab.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_heat_map, draw_intervals, draw_lines
-from hytas.report import Figure, Grid, Section
+from hytas.report import FactTable, Figure, Section
 from hytas.search.ranks import spearman
 from hytas.types import Floats
 
@@ -99,7 +99,7 @@ def _by_gene(
 
 def show(measured: Mapping[str, Any]) -> Section:
     """Return the section of what `measure` returned."""
-    grids: list[Grid] = []
+    grids: list[FactTable] = []
     figures: list[Figure] = []
     sentences: list[str] = []
     for table, entry in measured.items():
@@ -169,20 +169,20 @@ def _layers_drawn(table: str, name: str, genes: Mapping[str, Any]) -> list[Figur
     return [Figure(title, svg, f"{title}; the table has the numbers", wide=True)]
 
 
-def _layer_grid(table: str, name: str, gene: str, layers: Sequence[Mapping[str, Any]]) -> Grid:
+def _layer_grid(table: str, name: str, gene: str, layers: Sequence[Mapping[str, Any]]) -> FactTable:
     rows = [
         [
             str(one["layer"]),
             str(one["networks"]),
-            short(one["spearman"]),
-            short(one["all"]),
+            rounded(one["spearman"]),
+            rounded(one["all"]),
             str(one["compared"]),
             cell(one["best"]),
         ]
         for one in layers
     ]
     columns = ("layer", "networks", f"rho with {name}", "mean", "best", "mean of the best")
-    return Grid(f"{table}: {gene} by depth, {name}", columns, rows)
+    return FactTable(f"{table}: {gene} by depth, {name}", columns, rows)
 
 
 def _verdict(table: str, importance: Mapping[str, Any]) -> str:
@@ -206,14 +206,14 @@ def _verdict(table: str, importance: Mapping[str, Any]) -> str:
     return f"{table}: {'; '.join(parts)}."
 
 
-def _grid(table: str, importance: Mapping[str, Any]) -> Grid:
+def _grid(table: str, importance: Mapping[str, Any]) -> FactTable:
     genes = list(next(iter(importance.values()))["genes"])
     rows = [
         [name, cell(entry["explained"]), *(cell(entry["genes"][gene]) for gene in genes)]
         for name, entry in importance.items()
     ]
     title = f"{table}: share of the variance of ranks that is lost without a gene"
-    return Grid(title, ("of", "explained by all genes", *genes), rows)
+    return FactTable(title, ("of", "explained by all genes", *genes), rows)
 
 
 def _curves(table: str, entry: Mapping[str, Any]) -> list[Figure]:
@@ -235,7 +235,7 @@ def _curves(table: str, entry: Mapping[str, Any]) -> list[Figure]:
     return figures
 
 
-def _labels(table: str, dependence: Mapping[str, Any]) -> list[Grid]:
+def _labels(table: str, dependence: Mapping[str, Any]) -> list[FactTable]:
     """Return the partial dependence on genes whose values are labels, a row a label."""
     genes = [gene for gene, curve in dependence[ACCURACY].items() if isinstance(curve[0][0], str)]
     rows = [
@@ -245,7 +245,7 @@ def _labels(table: str, dependence: Mapping[str, Any]) -> list[Grid]:
         for place in range(len(dependence[ACCURACY][gene]))
     ]
     title = f"{table}: partial dependence on labels"
-    return [Grid(title, ("value of the gene", *dependence), rows)] if rows else []
+    return [FactTable(title, ("value of the gene", *dependence), rows)] if rows else []
 
 
 def _map(table: str, rho: Mapping[str, Mapping[str, float | None]]) -> list[Figure]:
@@ -255,5 +255,7 @@ def _map(table: str, rho: Mapping[str, Mapping[str, float | None]]) -> list[Figu
     values = np.array([[row[gene] for gene in genes] for row in rho.values()], np.float64)
     svg = draw_heat_map(list(rho), genes, values)
     best = max(genes, key=lambda gene: abs(rho[ACCURACY][gene] or 0))
-    about = f"Spearman's rho of genes; that of {best} with accuracy is {short(rho[ACCURACY][best])}"
+    about = (
+        f"Spearman's rho of genes; that of {best} with accuracy is {rounded(rho[ACCURACY][best])}"
+    )
     return [Figure(f"{table}: Spearman's rho of genes with accuracy and scores", svg, about)]

@@ -10,7 +10,7 @@ from hytas.lab.analysis.settings import AnalysisSettings, Log
 from hytas.lab.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_lines
 from hytas.proxies.spec import canonical
-from hytas.report import Figure, Grid, Section
+from hytas.report import FactTable, Figure, Section
 from hytas.types import Floats
 
 TITLE = "Attention and MLP parts"
@@ -98,8 +98,8 @@ def show(measured: Mapping[str, Any]) -> Section:
     )
     heads = ("", "median, attention", "median, MLP", "MLP / attention", "difference of log10")
     grids = [
-        Grid("Scales, before and after the logarithm", heads, scales),
-        Grid(
+        FactTable("Scales, before and after the logarithm", heads, scales),
+        FactTable(
             "Spearman's rho with accuracy",
             ("", "attention", "MLP", "sum", "sum of logarithms"),
             worth,

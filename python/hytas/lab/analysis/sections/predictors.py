@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from hytas.lab.analysis.bootstrap import short
+from hytas.lab.analysis.bootstrap import rounded
 from hytas.lab.analysis.predictors import LEAST_TESTED, MODELS, make_regressor
 from hytas.lab.analysis.settings import AnalysisSettings, Log
 from hytas.lab.analysis.tables import RankingTable
 from hytas.metrics import mean_and_deviation
 from hytas.pictures.plots import draw_lines
-from hytas.report import Figure, Grid, Section
+from hytas.report import FactTable, Figure, Section
 from hytas.search.ranks import spearman
 from hytas.spaces.features import feature_rows
 from hytas.types import Floats
@@ -92,11 +92,11 @@ def show(measured: Mapping[str, Any]) -> Section:
             for name, entry in inputs.items()
         }
         rows = [
-            [label, *(f"{short(entry[n]['mean'])} ± {short(entry[n]['std'])}" for n in sizes)]
+            [label, *(f"{rounded(entry[n]['mean'])} ± {rounded(entry[n]['std'])}" for n in sizes)]
             for label, entry in lines.items()
         ]
         title = f"{table}: Spearman's rho by number of trained networks"
-        grids.append(Grid(title, ("predictor, inputs", *sizes), rows))
+        grids.append(FactTable(title, ("predictor, inputs", *sizes), rows))
         bands = {label: band for label, entry in lines.items() if (band := _band(entry))}
         if not bands:
             sentences.append(f"{table}: no predictor has a rank correlation.")
@@ -117,13 +117,14 @@ def _verdict(table: str, lines: Mapping[str, Any], sizes: Sequence[str]) -> str:
     first, last = sizes[0], sizes[-1]
     best = max(lines, key=lambda label: lines[label][last]["mean"] or -2)
     text = (
-        f"{table}: with {last} networks, {best} ranks best, rho {short(lines[best][last]['mean'])}."
+        f"{table}: with {last} networks, {best} ranks best, "
+        f"rho {rounded(lines[best][last]['mean'])}."
     )
     pair = [lines.get(f"{PUBLISHED}, {name}", {}).get(first, {}) for name in (WITH, WITHOUT)]
     if all(entry.get("mean") is not None for entry in pair):
         text += (
-            f" With {first}, scores change the rho of {PUBLISHED} from {short(pair[1]['mean'])} to "
-            f"{short(pair[0]['mean'])}."
+            f" With {first}, scores change the rho of {PUBLISHED} "
+            f"from {rounded(pair[1]['mean'])} to {rounded(pair[0]['mean'])}."
         )
     return text
 

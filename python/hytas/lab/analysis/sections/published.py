@@ -13,7 +13,7 @@ from hytas.lab.analysis.scores import rank_last_if_failed, top_accuracies
 from hytas.lab.analysis.settings import AnalysisSettings, Log
 from hytas.lab.analysis.size import scene_of
 from hytas.lab.analysis.tables import RankingTable
-from hytas.report import Grid, Section
+from hytas.report import FactTable, Section
 from hytas.search.ranks import spearman
 from hytas.types import Floats
 
@@ -130,5 +130,5 @@ def show(measured: Mapping[str, Any]) -> Section:
         "mostly compares first layers. The mean over layers, as in the other sections, has "
         "another rho; that of mlp_ratio is then above or near zero instead of below.",
     )
-    grids = [Grid("Published and ours", heads, rows)]
+    grids = [FactTable("Published and ours", heads, rows)]
     return Section("published", TITLE, [verdict], grids, (), notes)

@@ -13,15 +13,15 @@ from hytas.lab.analysis.settings import AnalysisSettings, Log
 from hytas.lab.analysis.simulation import (
     RANDOM,
     SIMULATED,
-    Pool,
     Simulation,
+    TablePool,
     maker_of,
     simulate,
     space_of_all,
 )
 from hytas.lab.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_lines
-from hytas.report import Figure, Grid, Section
+from hytas.report import FactTable, Figure, Section
 from hytas.spaces.features import feature_rows
 from hytas.types import Floats
 
@@ -49,7 +49,7 @@ def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log
     _check_leads(tables, settings)
     figures = {}
     for table in tables:
-        pool, space = Pool.of(table.architectures), space_of_all(table.architectures)
+        pool, space = TablePool.of(table.architectures), space_of_all(table.architectures)
         budget = min(settings.budget, len(table))
         regret: dict[str, Any] = {}
         for lead, values in _leads(table, settings).items():
@@ -129,7 +129,7 @@ def show(measured: Mapping[str, Any]) -> Section:
             for strategy, values in strategies.items()
         ]
         title = f"{table}: mean regret by number of evaluations, with its 95 % interval"
-        grids.append(Grid(title, ("led by, strategy", *points), rows))
+        grids.append(FactTable(title, ("led by, strategy", *points), rows))
         panels = {
             f"led by {lead}": {strategy: _band(values) for strategy, values in strategies.items()}
             for lead, strategies in regret.items()

@@ -6,15 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from hytas.lab.analysis.bootstrap import Column, cell, resamples, short, spearman_of, with_interval
+from hytas.lab.analysis.bootstrap import (
+    Column,
+    cell,
+    resamples,
+    rounded,
+    spearman_of,
+    with_interval,
+)
 from hytas.lab.analysis.scores import rank_last_if_failed, top_accuracies
 from hytas.lab.analysis.sections.published import SIGN
 from hytas.lab.analysis.settings import AnalysisSettings, Log
-from hytas.lab.analysis.size import SCENES, scene_of
+from hytas.lab.analysis.size import SIZED_SCENES, scene_of
 from hytas.lab.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_lines
 from hytas.proxies.spec import parse_proxies
-from hytas.report import Figure, Grid, Section
+from hytas.report import FactTable, Figure, Section
 
 TITLE = "With and without sign"
 # Published columns hold the sign step, and `_nosign` leaves it out; ours are the other way round.
@@ -89,7 +96,7 @@ def _layers(seed: int) -> dict[str, dict[str, list[float]]]:
         for label, text in zip(("with", "without"), pair, strict=True):
             (spec,) = parse_proxies(text)
             blocks = [0.0] * DEPTH
-            for layer, value in layer_scores(architecture, SCENES["indian"], spec, seed):
+            for layer, value in layer_scores(architecture, SIZED_SCENES["indian"], spec, seed):
                 number = re.search(r"blocks\.(\d+)\.", layer)
                 if number:
                     blocks[int(number[1])] += value
@@ -111,7 +118,7 @@ def show(measured: Mapping[str, Any]) -> Section:
                     cell(entry["with"]),
                     cell(entry["without"]),
                     cell(entry["difference"]),
-                    *(short(value) for value in published),
+                    *(rounded(value) for value in published),
                     *(f"{entry[key]:.4f}" for key in ("first_with", "first_without")),
                 ]
             )
@@ -119,7 +126,9 @@ def show(measured: Mapping[str, Any]) -> Section:
         *("", "rho with", "without", "difference", "published with", "published without"),
         *("OA of first choice, with", "without"),
     )
-    grids = [Grid("Spearman's rho with and without the sign step", heads, rows)] if rows else []
+    grids = (
+        [FactTable("Spearman's rho with and without the sign step", heads, rows)] if rows else []
+    )
     verdict = (
         f"Without the sign step, rho is higher for {better} of {total} pairs, by an interval "
         "above zero."

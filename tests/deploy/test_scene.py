@@ -134,6 +134,13 @@ def test_a_truth_with_shifted_ids_is_named(exported: Exported, shift: int, words
     assert note is not None
     assert words in note
     assert "in 9" in note
+    kappa, names = (
+        map_accuracy(labels, truth, card)["kappa"],
+        dict(enumerate(card.class_names, start=1)),
+    )
+    named = dataclasses.replace(card, class_names=("corn", "soy", "oat", "rye"))
+    assert shift_note(labels, truth, kappa, named, names) is not None
+    assert shift_note(labels, truth, kappa, named, {3: "oat"}) is None
     weak = np.where(np.random.default_rng(1).random(truth.shape) < 0.4, np.roll(truth, 3), truth)
     note = shift_note(labels, weak, map_accuracy(labels, weak, card)["kappa"], card)
     assert note is not None

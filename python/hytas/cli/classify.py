@@ -193,7 +193,8 @@ def _classify(
         report |= _write(deployed, result, out, truth, chosen["confusion"], inputs.extras)
         if truth is not None:
             kappa = report["accuracy"]["kappa"]
-            doubt = shift_note(result.labels[:], truth.scored, kappa, deployed.card)
+            seen = result.labels[:], truth.scored
+            doubt = shift_note(*seen, kappa, deployed.card, truth.names)
             report["notes"] += [] if doubt is None else [doubt]
         if (confidence := chosen["confidence"]) is not None:
             write_confidence(confidence, result, deployed.card, inputs.extras)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.labels.names import is_unnamed
 from hytas.errors import InputError
 from hytas.metrics import accuracy_report
 from hytas.model_card import ModelCard
@@ -63,7 +64,11 @@ def map_accuracy(
 
 
 def shift_note(
-    labels: npt.NDArray[np.int32], truth: npt.NDArray[np.int32], kappa: float, card: ModelCard
+    labels: npt.NDArray[np.int32],
+    truth: npt.NDArray[np.int32],
+    kappa: float,
+    card: ModelCard,
+    names: Mapping[int, str] | None = None,
 ) -> str | None:
     """Return a note if the ids of the ground truth seem to be those of the model plus a number.
 
@@ -73,7 +78,12 @@ def shift_note(
     Args:
         labels, truth: (H, W), as for `measure`.
         kappa: of the map.
+        names: of the classes of the truth, by id. Where one is a name of the model's, too, names
+            say which classes are the same.
     """
+    own_names = zip(card.class_ids, card.class_names, strict=True)
+    if any((names or {}).get(i) == name and not is_unnamed(name, i) for i, name in own_names):
+        return None
     seen = (truth != 0) & (labels != 0)
     own, given = labels[seen].astype(np.int64), truth[seen].astype(np.int64)
     differences, counts = np.unique(given - own, return_counts=True)

@@ -15,8 +15,7 @@ from hytas.data import (
 )
 from hytas.data.several import Files
 from hytas.errors import InputError
-from hytas.plugins import brings, with_owners
-from hytas.plugins import load as load_plugins
+from hytas.plugins import brings, load_plugins, with_owners
 from hytas.proxies import base_proxies, parse_proxies
 from hytas.proxies.no_pass import needs_supernet
 from hytas.run.settings import (

@@ -28,7 +28,7 @@ from hytas.types import Pixels
 from refusals import refuses
 
 CPU = torch.device("cpu")
-DRAWN = replace(CONFIG, train_per_class=40, patch_size=1)
+DRAWN = replace(CONFIG, class_prior="auto", train_per_class=40, patch_size=1)
 
 
 def strips(shares: tuple[float, ...], noise: float, height: int = 60) -> Scene:
@@ -170,7 +170,7 @@ def test_factors_that_lose_held_out_pixels_are_not_taken(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("config", "biased", "reason", "why"),
     [
-        (replace(DRAWN, class_prior="labels"), True, "", "class_prior labels was asked for"),
+        (replace(DRAWN, class_prior="labels"), True, "", "class_prior is labels"),
         (replace(DRAWN, split="blocks", block=8), True, "", "spatially disjoint"),
         (
             replace(DRAWN, train_per_class=None, train_fraction=0.1),
@@ -256,7 +256,7 @@ def test_a_run_ships_the_adapted_network_and_says_so(
 ) -> None:
     """No label of a test pixel is read, and the first weights are those without adaptation."""
     scene = strips((0.8, 0.1, 0.1), 0.3)
-    config = replace(CONFIG, train_per_class=40, recipe=Recipe(epochs=5, batch_size=8))
+    config = replace(DRAWN, patch_size=CONFIG.patch_size, recipe=Recipe(epochs=5, batch_size=8))
     monkeypatch.setattr(prior, "LEAST_RATIO", 0.0)  # a short training's estimate is not sure
     monkeypatch.setattr(prior, "STRENGTHS", (0.05,))
     split = prepare(config, scene, CPU).data.split
@@ -292,9 +292,9 @@ def test_a_run_ships_the_adapted_network_and_says_so(
         assert torch.equal(value, states[2][name]), name
         is_adapted = name in ("head.bias", "shift.bias")
         assert torch.equal(value, states[0][name]) != is_adapted, name
-    assert kept.training["class_prior"]["reason"] == "class_prior labels was asked for"
+    assert kept.training["class_prior"]["reason"] == "class_prior is labels"
 
 
 def test_class_prior_is_one_of_two_words() -> None:
-    with refuses("class_prior", "test", "must be one of auto, labels"):
+    with refuses("class_prior", "test", "must be one of labels, auto"):
         replace(CONFIG, class_prior="test")

@@ -433,11 +433,11 @@ class FinalSettings:
         only="scenes",
     )
     class_prior: str = _training(
-        "auto",
-        "Class shares that the model assumes: those of pixels around the labels, where test pixels "
-        "lie among labelled ones and validation pixels allow it (auto); or those of the labels "
-        "(labels).",
-        rule=OneOf(("auto", "labels")),
+        "labels",
+        "Class shares that the model assumes: those of the labels (labels); or those of pixels "
+        "around the labels, test pixels among them, where these lie among labelled ones and "
+        "validation pixels allow it (auto).",
+        rule=OneOf(("labels", "auto")),
         only="scenes",
     )
     smooth: str = setting(

@@ -322,16 +322,15 @@ class _Curves:
         everything = log_mean(list(logits.values()))
         maps["mean of all"] = self._predicted(everything, 1.0, smoother is not None)
         fit = self._final_fit(racer)
+        context = replace(context, config=replace(context.config, class_prior="auto"))
         if not no_prior(context, fit.recipe):
             linear = {n: self._final_fit(one) for n, one in zip(names, others, strict=True)}
             members = {name: one for name, one in linear.items() if name in mean.members}
             network, _ = averaged(self.run, fit, members)
             prior = adapt_prior(network, context, fit.recipe, fit.trained, records, decisions)
             shift = temperature * np.array(prior.log_factors) if prior.used else 0.0
-            method = smoothing
-            maps["with class shares of the scene"] = self._predicted(
-                shipped + np.asarray(shift, np.float32), temperature, method == "guided"
-            )
+            shifted = shipped + np.asarray(shift, np.float32)
+            maps["auto class prior"] = self._predicted(shifted, temperature, smoothing == "guided")
         self.decided[racer.key] = {"members": list(mean.members), "smoothing": smoothing}
         self.figures[racer.key] = {
             f"{name} {figure}": value

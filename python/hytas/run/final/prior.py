@@ -48,7 +48,7 @@ def no_prior(context: RunContext, recipe: Recipe) -> str:
     """Return why a run keeps the class shares of its labels, whatever the scene holds; or ""."""
     config, split = context.config, context.data.split
     if config.class_prior == "labels":
-        return "class_prior labels was asked for"
+        return "class_prior is labels"
     if recipe.class_weights:
         return "class_weights of the recipe were asked for"
     if not isinstance(context.data, PreparedScene):

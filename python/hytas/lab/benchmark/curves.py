@@ -223,10 +223,11 @@ class _Curves:
             [self._fold_fit(Trial(racer, fold, rung)) for racer in racers for fold in folds]
             for rung in (*lengths, self.last)
         ]
-        waves[-1] += [self._final_fit(racer) for racer in racers]
+        waves.append([self._final_fit(racer) for racer in racers])
         sent = self.run.context.source.packed(with_data=True) if pool.elsewhere else None
-        for wave in waves:
-            for _, fitted in store.run(wave, pool, sent=sent, weights=racers == self.linear):
+        for number, wave in enumerate(waves, 1):
+            kept = number == len(waves) and racers == self.linear
+            for _, fitted in store.run(wave, pool, sent=sent, weights=kept):
                 if fitted.lacks_memory:
                     raise OSError(f"curves: {fitted.reason}")
         for racer in racers:

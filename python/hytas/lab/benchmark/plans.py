@@ -11,11 +11,11 @@ from hytas.race import Racer, RaceTask, Rung, rung_results, size_of
 from hytas.race.finalists import PORTFOLIO
 from hytas.race.plan import PlanStep, Reply, Trial, TrialBatch, Winner
 from hytas.race.rankings import accuracy
-from hytas.race.results import Key
+from hytas.race.results import TrialKey
 from hytas.search import Evaluation, MethodVote
 
 Walk = Generator[PlanStep, Reply, None]
-Scores = Generator[PlanStep, Reply, dict[Key, float]]
+HeldOutScores = Generator[PlanStep, Reply, dict[TrialKey, float]]
 ETA = 3
 """Reduction factor of Hyperband and ASHA, as published."""
 LONGEST = 375
@@ -29,7 +29,7 @@ def _arms(task: RaceTask, ranked: Sequence[Evaluation], seed: int) -> list[Racer
     return [arms[at] for at in np.random.default_rng(seed).permutation(len(arms))]
 
 
-def _scores(task: RaceTask, racers: Sequence[Racer], steps: int, first: int) -> Scores:
+def _scores(task: RaceTask, racers: Sequence[Racer], steps: int, first: int) -> HeldOutScores:
     """Train racers on all folds; return the held-out accuracy of each."""
     folds = len(task.all_folds)
     rung = Rung(len(racers), steps, first)
@@ -39,7 +39,7 @@ def _scores(task: RaceTask, racers: Sequence[Racer], steps: int, first: int) -> 
     return {one.key: one.score(accuracy) for one in results}
 
 
-def _best(racers: Sequence[Racer], scores: Mapping[Key, float], count: int) -> list[Racer]:
+def _best(racers: Sequence[Racer], scores: Mapping[TrialKey, float], count: int) -> list[Racer]:
     return sorted(racers, key=lambda one: -scores[one.key])[:count]
 
 
@@ -71,7 +71,7 @@ def hyperband(
     """Halve brackets of many short and of few long trainings (Li et al., JMLR 2018)."""
     arms = _arms(task, ranked, seed)
     most = int(math.log(LONGEST / SHORTEST, ETA))
-    winners: dict[Key, tuple[float, Racer]] = {}
+    winners: dict[TrialKey, tuple[float, Racer]] = {}
     for bracket in range(most, -1, -1):
         count = math.ceil((most + 1) / (bracket + 1) * ETA**bracket)
         racers, arms = arms[:count], [*arms[count:], *arms[:count]]
@@ -94,8 +94,8 @@ def asha(
     """Promote an arm as soon as it is in the best third of its rung (Li et al., MLSys 2020)."""
     waiting = _arms(task, ranked, seed)[:count]
     most = int(math.log(LONGEST / SHORTEST, ETA))
-    rungs: list[dict[Key, float]] = [{} for _ in range(most + 1)]
-    promoted: list[set[Key]] = [set() for _ in rungs]
+    rungs: list[dict[TrialKey, float]] = [{} for _ in range(most + 1)]
+    promoted: list[set[TrialKey]] = [set() for _ in rungs]
     racers = {one.key: one for one in waiting}
     while True:
         for number in range(most - 1, -1, -1):
@@ -134,7 +134,7 @@ def best_by_proxy(
     yield Winner(Racer(chosen, task.recipes_for(chosen.architecture)[0]))
 
 
-def at_random(
+def random_network(
     task: RaceTask, ranked: Sequence[Evaluation], votes: Sequence[MethodVote], *, seed: int = 0
 ) -> Walk:
     """Take any network by any recipe."""
@@ -147,7 +147,7 @@ SEEDED: Mapping[str, Callable[..., Walk]] = {
     "successive halving": successive_halving,
     "Hyperband": hyperband,
     "ASHA": asha,
-    "random": at_random,
+    "random": random_network,
 }
 PLANS: Mapping[str, Sequence[Plan]] = {
     **{name: [partial(plan, seed=seed) for seed in range(SEEDS)] for name, plan in SEEDED.items()},

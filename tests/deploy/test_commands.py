@@ -60,6 +60,24 @@ def test_classify_imports_no_torch(
     assert not list(home.rglob("*"))  # onnxruntime keeps no figures of its use
 
 
+LACKING = ("torch", "sklearn", "scipy", "h5py", "xarray", "pandas", "matplotlib", "PIL", "onnx")
+LACKING += ("shapely", "pyogrio", "cloudpickle", "jinja2", "pooch", "zarr", "defusedxml", "bsdiff4")
+
+
+def test_classify_needs_few_packages(exported: Exported, tmp_path: Path) -> None:
+    """Of an ENVI scene to a GeoTIFF: the packages of `docs/board.md`."""
+    path = write_cube(tmp_path / "scene", exported.scene.cube, "bil", "<")
+    arguments = ["classify", exported.onnx, path, "--out", tmp_path / "map.tif"]
+    code = (
+        f"import sys\nsys.modules |= dict.fromkeys({LACKING})\n"
+        f"from hytas.cli.main import run; run({[str(value) for value in arguments]!r})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=1800)
+    assert done.returncode == 0, done.stderr
+    with rasterio.open(tmp_path / "map.tif") as file:
+        assert set(np.unique(file.read(1))) <= {3, 4, 9, 200}
+
+
 def test_classify_says_how_right_and_how_fast(
     exported: Exported, scene: Path, tmp_path: Path, here: Run
 ) -> None:

@@ -1,13 +1,16 @@
 """Cubes and maps of xarray: dimensions by name, places, and facts of bands."""
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from hytas.data import load_scene
 from hytas.data.data_array import array_grid, cube_of, is_data_array, map_of
 from hytas.errors import InputError
+from refusals import refuses
 
 xarray = pytest.importorskip("xarray")
 
@@ -113,3 +116,16 @@ def test_wavelengths_may_be_descriptions_of_the_bands() -> None:
 def test_an_array_of_numpy_needs_no_xarray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "xarray")
     assert not is_data_array(np.zeros((2, 2, 2)))
+
+
+def test_labels_may_be_an_array(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).random((4, 5, 3))
+    labels = np.arange(20).reshape(4, 5) % 3
+    np.save(tmp_path / "cube.npy", values)
+    turned = xarray.DataArray(values.transpose(2, 0, 1), dims=("band", "y", "x"))
+    for data in (tmp_path / "cube.npy", turned, made()):
+        scene = load_scene(data, labels)
+        np.testing.assert_array_equal(scene.labels, labels)
+        for wrong in (labels.ravel(), labels[:3], labels.astype(str), labels - 1, labels + 0.5):
+            with refuses("labels"):
+                load_scene(data, wrong)

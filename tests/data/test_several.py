@@ -1,11 +1,14 @@
 """Several scenes read as one: parts, classes, bands, scaling, and nothing that leaks."""
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import rasterio
+from shapely.geometry import box, mapping
 
 from hytas.data import (
     MappedCube,
@@ -88,7 +91,7 @@ def test_a_split_keeps_the_pixels_apart_in_its_file(tmp_path: Path) -> None:
     np.testing.assert_array_equal(Split.load(tmp_path / "split.npz").test_only, split.test_only)
 
 
-def test_classes_are_those_of_the_first_scene() -> None:
+def test_classes_are_matched_by_name_or_number() -> None:
     first = strips("a")
     renumbered = strips("b", class_names={1: "maize", 4: "wheat", 6: "rye"})
     unnamed = strips("c", class_names=None)
@@ -97,13 +100,108 @@ def test_classes_are_those_of_the_first_scene() -> None:
     np.testing.assert_array_equal(maps[1] == 2, renumbered.labels == 1)
     np.testing.assert_array_equal(maps[2], unnamed.labels)
     (note,) = joined.notes
-    assert note.startswith("c names no classes, so numbers are those of a: 1 is ")
+    assert note.startswith("c names no classes, so numbers are those of a+b+c: 1 is ")
     fewer = replace(first, labels=np.where(first.labels == 3, 0, first.labels))
     assert join_scenes([first, fewer]).class_names == first.class_names
     with pytest.raises(
         InputError, match=r"labels='b': has class 6 \(oats\), which a does not have"
     ):
-        join_scenes([first, strips("b", class_names={1: "wheat", 4: "maize", 6: "oats"})])
+        join_scenes([first], [strips("b", class_names={1: "wheat", 4: "maize", 6: "oats"})])
+
+
+@pytest.mark.parametrize(
+    ("ids", "names", "joined"),
+    [
+        ((6, 6, 6), NAMES, {1: "wheat", 4: "maize", 6: "rye"}),
+        ((0, 0, 0), NAMES, {1: "wheat", 4: "maize", 6: "rye"}),
+        ((1, 6, 9), {1: "maize", 6: "oats"}, {1: "wheat", 4: "maize", 6: "rye", 7: "oats", 9: ""}),
+        ((4, 6, 8), None, {1: "wheat", 4: "maize", 6: "rye", 8: ""}),
+    ],
+)
+def test_classes_are_those_of_all_training_scenes(ids, names, joined) -> None:
+    """One tile may have a single class, no label, or classes that the first one lacks."""
+    first, third = strips("a"), np.repeat(ids, 7)[:20]
+    labels = np.repeat(third[:, None], 24, axis=1)
+    tile = scene_from_arrays(first.cube, labels, name="b", class_names=names, least_classes=0)
+    both = join_scenes([first, tile])
+    assert dict(zip(both.class_ids, both.class_names, strict=True)) == {
+        number: name or f"class {number}" for number, name in joined.items()
+    }
+    own = {number: (names or {}).get(number, joined.get(number)) or "class" for number in {*ids}}
+    for number in {*ids} - {0}:
+        place = both.labels[both.parts[1].window][labels == number]
+        assert len({*place.tolist()}) == 1
+        assert both.class_names[place[0] - 1].startswith(own[number])
+    assert (both.labels[both.parts[1].window] > 0).sum() == (labels > 0).sum()
+    only_tested = {*tile.class_names} <= {*first.class_names} and tile.classes > 0
+    if only_tested:
+        assert len(join_scenes([first], [tile]).test_only) == (labels > 0).sum()
+
+
+@pytest.mark.parametrize(
+    ("training", "tested", "rule"),
+    [
+        ([6], [], "hold the single class rye"),
+        ([0, 0], [], "hold the single class none"),
+    ],
+)
+def test_scenes_without_two_classes_are_refused(training, tested, rule) -> None:
+    def of(number: int) -> Scene:
+        first = strips("a", seed=number)
+        labels = np.full((20, 24), number)
+        facts = {"class_names": NAMES, "least_classes": 0}
+        return scene_from_arrays(first.cube, labels, name="a", **facts)
+
+    with pytest.raises(InputError, match=rule):
+        join_scenes([of(each) for each in training], [of(each) for each in tested])
+
+
+@pytest.mark.parametrize("labels", ["fields.geojson", "fields.tif"])
+def test_tiles_of_one_file_of_labels(labels: str, tmp_path: Path) -> None:
+    """Tile a has two classes, b a third one alone, and c lies beside all fields."""
+    ids = np.zeros((8, 24), np.uint8)
+    ids[:4, :8], ids[4:, :8], ids[:, 8:16] = 1, 2, 3
+
+    def raster(name: str, values: np.ndarray, left: int) -> None:
+        facts = {"count": len(values), "height": 8, "width": values.shape[2], "crs": "EPSG:32632"}
+        place = rasterio.Affine(1, 0, 500000 + left, 0, -1, 0)
+        with rasterio.open(
+            tmp_path / name, "w", dtype=values.dtype, transform=place, **facts
+        ) as file:
+            file.write(values)
+
+    for at, name in enumerate("abc"):
+        cube = np.random.default_rng(at).integers(1, 99, (4, 8, 8)).astype(np.uint16)
+        raster(f"{name}.tif", cube, 8 * at)
+    raster("fields.tif", ids[None], 0)
+    boxes = {1: (0, 0, 8, -4), 2: (0, -4, 8, -8), 3: (8, 0, 16, -8), 4: (90, 90, 95, 95)}
+    fields = [
+        {"type": "Feature", "geometry": mapping(box(*place)), "properties": {"class": number}}
+        for number, (left, *rest) in boxes.items()
+        for place in [(500000 + left, rest[0], 500000 + rest[1], rest[2])]
+    ]
+    crs = {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::32632"}}
+    collection = {"type": "FeatureCollection", "crs": crs, "features": fields}
+    (tmp_path / "fields.geojson").write_text(json.dumps(collection))
+    files = [(str(tmp_path / f"{name}.tif"), str(tmp_path / labels)) for name in "abc"]
+    scene = load_scenes(files)
+    assert scene.class_ids == (1, 2, 3)
+    for at, part in enumerate(scene.parts):
+        np.testing.assert_array_equal(scene.labels[part.window], ids[:, 8 * at : 8 * at + 8])
+    assert len(make_split(scene, kind="random", patch_size=3).train) > 0
+    with pytest.raises(InputError, match="which a does not have"):
+        load_scenes(files[:1], files[1:2])
+    with pytest.raises(InputError, match=r"no shape lies|none of its"):
+        load_scenes(files[2:], files[:1])
+
+
+def test_no_shift_of_numbers_is_proposed_for_named_classes() -> None:
+    first = strips("a", class_names={1: "wheat", 4: "maize", 6: "rye"})
+    cube, labels = first.cube, np.repeat([0, 2, 5, 7], 5)[:, None] * np.ones(24, int)
+    named = {2: "oats", 5: "peas", 7: "flax"}
+    with pytest.raises(InputError) as caught:
+        join_scenes([first], [scene_from_arrays(cube, labels, name="b", class_names=named)])
+    assert caught.value.hint == "classes need the same names or ids"
 
 
 def test_labels_that_may_count_from_0_are_told() -> None:

@@ -36,7 +36,7 @@ from vectors_made import (
 
 from hytas.cli.inspect_values import describe_shapes
 from hytas.data import Grid, labels_on_grid, load_scene, make_split
-from hytas.data.labels.burn import Burner, crossing
+from hytas.data.labels.burn import Burner, check_rings
 from hytas.data.read import untrusted
 from hytas.errors import InputError
 from refusals import refuses
@@ -319,20 +319,24 @@ def test_pixels_equal_a_ray_for_each_centre(corners: list) -> None:
     np.testing.assert_array_equal(owners, expected)
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.lists(corner, min_size=3, max_size=9))
-def test_crossings_are_those_of_all_pairs(ring: list) -> None:
-    edges = list(zip(ring, [*ring[1:], ring[0]], strict=True))
-
-    def side(a: tuple, b: tuple, c: tuple) -> float:
-        return float(np.sign((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])))
-
-    expected = any(
-        side(a, b, c) * side(a, b, d) < 0 and side(c, d, a) * side(c, d, b) < 0
-        for i, (a, b) in enumerate(edges)
-        for c, d in edges[i + 1 :]
-    )
-    assert (crossing(np.array(ring, float)) is not None) == expected
+@pytest.mark.parametrize(
+    ("ring", "place"),
+    [
+        ([(0, 0), (4, 4), (4, 0), (0, 4)], "2 2"),
+        ([(0, 0), (4, 0), (4, 4), (1, -1), (0, 4)], "1.6 0"),
+        ([(5, 0), (8, 9), (0, 3), (10, 3), (2, 9)], r"\d"),  # a pentagram
+        ([(0, 0), (4, 0), (2, 2), (4, 4), (0, 4), (2, 2)], None),  # touches itself in a point
+        ([(0, 0), (4, 0), (4, 4), (4, 9), (4, 4), (0, 4)], None),  # has a spike
+        ([(0, 0), (4, 0), (4, 4), (0, 4), (0, 2), (0, 4)], None),  # folds back along an edge
+    ],
+)
+def test_rings_that_cross_themselves_are_refused(ring: list, place: str | None) -> None:
+    shapes = np.array([None, shapely.Polygon(ring)], object)
+    if place is None:
+        check_rings(shapes)
+    else:
+        with refuses("labels", rule=f"shape 2 crosses itself near {place}"):
+            check_rings(shapes)
 
 
 def test_neighbours_share_no_pixel(tmp_path: Path) -> None:

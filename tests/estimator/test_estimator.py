@@ -14,7 +14,7 @@ import pandas
 import pytest
 import xarray
 from sklearn.base import clone, is_classifier
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 from hytas import HSIClassifier, Recipe, RunConfig, scene_from_arrays, train_architecture
 from hytas.deploy import DeployedModel, classify_scene
@@ -201,7 +201,10 @@ def test_columns_of_a_table_are_those_of_fit() -> None:
     with pytest.raises(TypeError, match="string"):  # the fit before stays
         model.fit(table.rename(columns={"400 nm": 400}), classes)
     assert model.feature_names_in_.tolist() == list(table)
-    assert not hasattr(model.fit(spectra, classes), "feature_names_in_")
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        model.fit(spectra, classes[:, None])
+    assert not hasattr(model, "feature_names_in_")
+    assert model.classes_.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "export"])

@@ -51,6 +51,21 @@ def test_the_parameters_are_settings_of_a_run(
     assert RunConfig().strategy == HSIClassifier().strategy
 
 
+@pytest.mark.parametrize(
+    ("labels", "rule"),
+    [
+        (np.eye(3)[np.arange(60) % 3], "60 x 3 given, .* each of the 60 spectra.*argmax"),
+        (np.arange(59) % 3, "59 given, .* each of the 60 spectra is needed; $"),
+        (np.ones(60), "two classes or more; $"),
+        (np.ones((20, 3)), "20 x 3 given"),
+    ],
+)
+def test_labels_of_spectra_are_one_for_each(labels: np.ndarray, rule: str) -> None:
+    spectra = np.random.default_rng(0).random((60, 12))
+    with refuses("labels", rule=rule):
+        HSIClassifier().fit(spectra, labels)
+
+
 def test_masked_arrays_are_refused() -> None:
     cube, labels = np.ones((8, 8, 4)), np.repeat([1, 2], 32).reshape(8, 8)
     for argument, given in (

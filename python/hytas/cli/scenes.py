@@ -20,7 +20,7 @@ def scenes(as_json: bool) -> None:
     hytas search --data indian_pines --budget 500K-params
     hytas search --data salinas --data-dir ~/scenes --budget 500K-params
     """
-    from hytas.data.datasets import SCENES, cache_folder
+    from hytas.data.datasets import SCENES, cache_folder, cached
 
     table: list[dict[str, Any]] = [
         {
@@ -29,7 +29,7 @@ def scenes(as_json: bool) -> None:
             if scene.train_counts is None or len(scene.files) == 1
             else f"random, {sum(scene.train_counts)} training pixels",
             "files": [file.name for file in scene.files],
-            "here": all((cache_folder() / file.name).is_file() for file in scene.files),
+            "here": all(cached(file).is_file() for file in scene.files),
         }
         for name, scene in SCENES.items()
     ]

@@ -29,19 +29,42 @@ def class_indices(
         if place is None:
             rule = f"has class {own} ({name}), which {owner} does not have"
             hint = "classes need the same names or ids"
-            if {*scene.class_ids} == {number + 1 for number in ids}:
+            if has_no_names(scene) and {*scene.class_ids} == {number + 1 for number in ids}:
                 hint = f"its ids are those of {owner} plus 1: subtract 1, or name the classes"
             raise InputError("labels", scene.name, rule, hint)
         indices.append(place + 1)
     return np.array(indices, np.int32)
 
 
+def has_no_names(scene: Scene) -> bool:
+    """Return whether the names of a scene's classes are made from their numbers."""
+    own = zip(scene.class_ids, scene.class_names, strict=True)
+    return all(is_unnamed(name, number) for number, name in own)
+
+
+def union_of_classes(scenes: Sequence[Scene]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Return ids, ascending, and names of the classes of all scenes.
+
+    Classes are the same as in `class_indices`. The first scene that has a class gives its id and
+    its name; if another class has that id, the class gets the next free one.
+    """
+    names: dict[int, str] = {}
+    for scene in scenes:
+        for own, name in zip(scene.class_ids, scene.class_names, strict=True):
+            if name in names.values():
+                continue
+            if own not in names or is_unnamed(names[own], own):
+                names[own] = name
+            elif not is_unnamed(name, own):
+                names[max(names) + 1] = name
+    return tuple(sorted(names)), tuple(names[number] for number in sorted(names))
+
+
 def number_notes(
     scene: Scene, ids: Sequence[int], names: Sequence[str], owner: str
 ) -> tuple[str, ...]:
     """Return notes on a scene that does not name its classes: numbers match them."""
-    own = zip(scene.class_ids, scene.class_names, strict=True)
-    if not all(is_unnamed(name, number) for number, name in own):
+    if not has_no_names(scene):
         return ()
     notes = by_number(f"{scene.name} names", owner, dict(zip(ids, names, strict=True)))
     return (*notes, *from_0(scene.name, scene.class_ids, owner, ids))

@@ -151,6 +151,8 @@ def map_of(array: Any) -> tuple[Array, Grid]:
     flat = array.isel({dim: 0 for dim in array.dims if dim not in (rows, columns)})
     flat = flat.transpose(rows, columns)
     values = np.asarray(flat.values)
+    if values.dtype.kind not in "iufb":
+        raise InputError("labels", rule=f"is of type {values.dtype}; whole numbers are needed")
     empty = values == nodata_of(array)
     if values.dtype.kind == "f":
         empty |= np.isnan(values)

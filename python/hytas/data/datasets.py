@@ -5,21 +5,14 @@ these maps are used. Otherwise the same number of pixels of each class is drawn 
 """
 
 import hashlib
-import json
-import os
 import tomllib
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hytas.errors import InputError
-from hytas.files import atomic_write, file_lock, write_text
-
-NOTES = "checksums.json"
-"""File of the cache with the checksums of files at their first download or extraction."""
+from hytas.errors import InputError, library
 
 
 @dataclass(frozen=True)
@@ -29,8 +22,7 @@ class RemoteFile:
     Attributes:
         name: in the cache.
         urls: its addresses, in the order to try.
-        checksum: "sha256:..." or "git:..." (git's SHA-1 of the content). None is unknown: the
-            checksum of the first download is stored and must not change afterwards.
+        checksum: "sha256:..." or "git:..." (git's SHA-1 of the content); None if unknown.
         member: path inside a zip archive; addresses and checksum are then those of the archive.
     """
 
@@ -101,100 +93,70 @@ def locate(name: str, data_dir: str | Path | None = None) -> list[Path]:
 
 def cache_folder() -> Path:
     """Return the folder of downloads: HYTAS_CACHE, or the user's cache folder."""
-    if "HYTAS_CACHE" in os.environ:
-        return Path(os.environ["HYTAS_CACHE"])
-    return Path(_pooch().os_cache("hytas"))
+    return Path(_cache({}, {}).path)
+
+
+def cached(file: RemoteFile) -> Path:
+    """Return where `fetch` puts a file."""
+    if file.member is None:
+        return cache_folder() / file.name
+    return cache_folder() / f"{_download_name(file)}.unzip" / file.member
 
 
 def fetch(file: RemoteFile) -> Path:
-    """Return a file of the cache, after a check; download it first if it is missing."""
-    folder = cache_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    archive = file.urls[0].rsplit("/", 1)[1] if file.member else file.name
-    path = folder / archive
-    fresh = not path.exists()
-    if fresh:
-        _download(file.urls, folder, archive)
-    _check(path, file.checksum, fresh)
-    if file.member is None:
-        return path
-    target = folder / file.name
-    if not target.exists():
-        _extract(path, file.member, target)
-        _note(target, digest(target, "sha256"))
-    _check(target, None, fresh=False)
-    return target
-
-
-def _pooch() -> Any:
-    try:
-        return import_module("pooch")
-    except ImportError:
-        rule = "downloading scenes needs the package pooch"
-        hint = "pip install pooch, or name a folder with your copy by `data_dir`"
-        raise InputError("data", rule=rule, hint=hint) from None
-
-
-def _download(urls: Sequence[str], folder: Path, name: str) -> None:
-    pooch = _pooch()
-    pooch.get_logger().setLevel("ERROR")  # otherwise it prints the checksum of every file
+    """Return a file of the cache, after a check; download it first if it is missing or damaged."""
+    name, checksum = _download_name(file), file.checksum or ""
+    processor = _checked_by_git(checksum) if checksum.startswith("git:") else None
+    if file.member is not None:
+        processor = _pooch().Unzip(members=[file.member])
+    registry = {name: None if checksum.startswith("git:") else file.checksum}
     reasons = []
-    for url in urls:
+    for url in file.urls:
         try:
-            pooch.retrieve(url, known_hash=None, fname=name, path=folder)
+            _cache(registry, {name: url}).fetch(name, processor)
+        except zipfile.BadZipFile:
+            reasons.append(f"{url} (no zip archive)")
         except (OSError, ValueError) as error:  # errors of requests are OSErrors
-            reasons.append(f"{url} ({' '.join(str(error).split())[:120]})")
+            reasons.append(f"{url} ({' '.join(str(error).split())[:300]})")
         else:
-            return
+            if not (path := cached(file)).exists():
+                raise InputError("data", cache_folder() / name, f"holds no {file.member}")
+            return path
     rule = f"could not be downloaded from {' or '.join(reasons)}"
     raise InputError("data", name, rule, "put a copy into a folder and name it with `data_dir`")
 
 
-def _noted(notes: Path) -> dict[str, str]:
-    try:
-        return dict(json.loads(notes.read_text())) if notes.exists() else {}
-    except (TypeError, ValueError):
-        raise InputError(
-            "data", notes, "is damaged", "remove it, and the checksums are stored again"
-        ) from None
+def _pooch() -> Any:
+    return library("pooch", "data", "a scene by name")
 
 
-def _note(path: Path, checksum: str) -> None:
-    notes = path.parent / NOTES
-    with file_lock(path.parent):
-        write_text(notes, json.dumps(_noted(notes) | {path.name: checksum}, indent=2) + "\n")
+def _cache(registry: dict[str, str | None], urls: dict[str, str]) -> Any:
+    pooch = _pooch()
+    pooch.get_logger().setLevel("ERROR")
+    folder = pooch.os_cache("hytas")
+    return pooch.create(folder, base_url="", env="HYTAS_CACHE", registry=registry, urls=urls)
 
 
-def _check(path: Path, checksum: str | None, fresh: bool) -> None:
-    wanted = checksum or _noted(path.parent / NOTES).get(path.name)
-    actual = digest(path, "sha256" if wanted is None else wanted.split(":")[0])
-    if wanted is None:
-        _note(path, actual)
-    elif actual != wanted:
-        if fresh:  # a bad download is removed; a file that the user put there stays
-            path.unlink()
-        rule = f"does not match its checksum: it has {actual}, must be {wanted}"
-        hint = "remove it to download it again, or name a folder with your copy by `data_dir`"
-        raise InputError("data", path, rule, hint)
+def _download_name(file: RemoteFile) -> str:
+    return file.name if file.member is None else file.urls[0].rsplit("/", 1)[1]
 
 
-def digest(path: Path, method: str) -> str:
-    """Return "sha256:..." of a file, or "git:...", which is git's SHA-1 of its content."""
+def _checked_by_git(checksum: str) -> Callable[[str, str, Any], str]:
+    """Return a processor of pooch, which knows no checksums of git."""
 
-    def git() -> Any:
-        return hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
+    def check(path: str, action: str, cache: Any) -> str:
+        file = Path(path)
+        content = file.read_bytes()
+        start = f"blob {len(content)}\0".encode()
+        digest = hashlib.sha1(start + content, usedforsecurity=False).hexdigest()
+        if f"git:{digest}" == checksum:
+            return path
+        file.unlink()
+        if action == "fetch":  # a damaged file is downloaded again, as by pooch
+            return str(cache.fetch(file.name, check))
+        raise ValueError(f"its checksum is git:{digest}, must be {checksum}")
 
-    with path.open("rb") as file:
-        state = hashlib.file_digest(file, method if method == "sha256" else git)
-    return f"{method}:{state.hexdigest()}"
-
-
-def _extract(archive: Path, member: str, target: Path) -> None:
-    try:
-        with zipfile.ZipFile(archive) as opened, atomic_write(target) as temporary:
-            temporary.write_bytes(opened.read(member))
-    except (KeyError, zipfile.BadZipFile) as error:
-        raise InputError("data", archive, f"holds no {member} ({error})") from error
+    return check
 
 
 def _find(name: str, entry: NamedScene, folder: Path) -> list[Path]:

@@ -63,6 +63,12 @@ class Grid:
         """
         return None if self.crs is None else crs_of(self.crs)
 
+    @cached_property
+    def affine(self) -> Any:
+        """Return the transform as `affine.Affine`, which rasterio takes."""
+        assert self.transform is not None  # checked by the caller
+        return library("affine", "grid", "a place on the earth").Affine(*self.transform)
+
     @property
     def place_crs(self) -> str | None:
         """Return the system of coordinates: `crs`, or that of latitude and longitude.
@@ -78,7 +84,8 @@ class Grid:
         """Whether the pixels have a transform, and an area."""
         if self.transform is None or not all(map(math.isfinite, self.transform)):
             return False
-        return self._determinant != 0 and math.isfinite(self._determinant)
+        area = self.affine.determinant
+        return area != 0 and math.isfinite(area)
 
     @property
     def is_rotated(self) -> bool:
@@ -126,20 +133,17 @@ class Grid:
         self, columns: Sequence[float] | Coordinates, rows: Sequence[float] | Coordinates
     ) -> tuple[Coordinates, Coordinates]:
         """Return x and y of places in pixels; (0, 0) is the upper left corner of the first."""
-        assert self.transform is not None  # checked by the caller
-        a, b, c, d, e, f = self.transform
-        column, row = np.asarray(columns, np.float64), np.asarray(rows, np.float64)
-        return a * column + b * row + c, d * column + e * row + f
+        transform = library("rasterio.transform", "grid", "a place on the earth")
+        x, y = transform.xy(self.affine, rows, columns, offset="ul")
+        return np.asarray(x), np.asarray(y)
 
     def pixels(
         self, x: Sequence[float] | Coordinates, y: Sequence[float] | Coordinates
     ) -> tuple[Coordinates, Coordinates]:
         """Return columns and rows, with fractions, of coordinates: the inverse of `coordinates`."""
-        assert self.transform is not None  # checked by the caller
-        a, b, c, d, e, f = self.transform
-        east, north = np.asarray(x, np.float64) - c, np.asarray(y, np.float64) - f
-        scale = self._determinant
-        return (e * east - b * north) / scale, (a * north - d * east) / scale
+        transform = library("rasterio.transform", "grid", "a place on the earth")
+        rows, columns = transform.rowcol(self.affine, x, y, op=lambda places: places)
+        return np.asarray(columns), np.asarray(rows)
 
     def is_same_system(self, other: "Grid") -> bool:
         """Whether coordinates mean the same in both; a grid that names no system fits any."""
@@ -162,30 +166,21 @@ class Grid:
         return bool(np.abs(np.stack(corners) - np.array(self._corners)).max() < SAME_PIXELS)
 
     def overlaps(self, other: "Grid") -> bool:
-        """Whether the areas of two placed grids have a pixel in common, in any systems."""
-        edge = np.linspace(0, 1, 9)
-        nought, one = np.zeros_like(edge), np.ones_like(edge)
-        columns = np.concatenate([edge, one, edge, nought]) * other.width
-        rows = np.concatenate([nought, edge, one, edge]) * other.height
-        x, y = other.coordinates(columns, rows)
+        """Whether the rectangles around two placed grids overlap, in any systems."""
+        assert self.bounds is not None  # checked by the caller
+        assert other.bounds is not None
+        left, bottom, right, top = self.bounds
+        box = other.bounds
         if not self.is_same_system(other):
-            x, y = in_system(x, y, other.system, self.system)
-        border = np.stack(self.pixels(x, y))
-        border = border[:, np.isfinite(border).all(axis=0)]
-        if not border.size:
-            return False
-        (left, top), (right, bottom) = border.min(axis=1), border.max(axis=1)
-        return bool(left < self.width and right > 0 and top < self.height and bottom > 0)
+            warp = library("rasterio.warp", "grid", "another coordinate system")
+            box = (np.nan,) * 4
+            with gdal(), suppress(Exception):  # rasterio has no base class for the errors of PROJ
+                box = warp.transform_bounds(other.system, self.system, *other.bounds)
+        return bool(box[0] < right and box[2] > left and box[1] < top and box[3] > bottom)
 
     @property
     def _corners(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         return (0, self.width, 0, self.width), (0, 0, self.height, self.height)
-
-    @property
-    def _determinant(self) -> float:
-        assert self.transform is not None
-        a, b, _, d, e, _ = self.transform
-        return a * e - b * d
 
 
 def gdal(**options: Any) -> Any:

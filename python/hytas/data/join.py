@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.bands import finite, measured_bands
-from hytas.data.classes import class_indices, number_notes
+from hytas.data.classes import class_indices, has_no_names, number_notes, union_of_classes
 from hytas.data.cube import zeros
 from hytas.data.interpret.wavelengths import farthest_band
+from hytas.data.labels.names import from_0
 from hytas.data.no_data import as_stored
 from hytas.data.patches import Part, sample_spectra
-from hytas.data.scene import Scene, numbered
+from hytas.data.scene import Scene, distinct_colours, numbered
 from hytas.errors import InputError
 from hytas.types import Array, Floats
 
@@ -29,15 +30,16 @@ MOST_RATIO = 30.0
 def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scene:
     """Return one scene with the given ones below each other, `GAP` rows between them.
 
-    The first scene names the classes and gives the wavelengths. Patches, splits and maps keep the
-    parts apart.
+    Classes are those of all training scenes, and wavelengths those of the first. Patches, splits
+    and maps keep the parts apart.
 
     Args:
         training: scenes whose pixels are split into training, validation and test pixels.
         tested: scenes whose labelled pixels are only tested on, and reported separately.
 
     Raises:
-        InputError: a scene has other bands, or a class that the first one does not have.
+        InputError: a scene has other bands, a test scene a class that no training scene has, or
+            all training scenes together hold fewer than two classes.
     """
     scenes = [*training, *tested]
     first = scenes[0]
@@ -50,7 +52,11 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
         for at, (scene, name, top) in enumerate(zip(scenes, names, tops, strict=True))
     )
     shape = (parts[-1].top + parts[-1].height, max(part.width for part in parts))
-    classes = first.class_ids, first.class_names, first.name
+    ids, class_names = union_of_classes(training)
+    if len(ids) < 2:
+        rule = f"hold the single class {''.join(class_names) or 'none'}: 2 classes are needed"
+        raise InputError("labels", " and ".join(scene.name for scene in training), rule)
+    classes = ids, class_names, "+".join(scene.name for scene in training)
     indices = [class_indices(scene, *classes) for scene in scenes]
     nodata = _common_nodata(scenes)
     laid = partial(_laid, parts=parts, shape=shape)
@@ -63,10 +69,16 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
     if train and not fixed:
         notes.append("not every scene has training and test maps: they are not used as a split")
     notes += _of_other_scale(scenes)
-    for scene in scenes[1:]:
+    labelled = [scene for scene in scenes if scene.classes]
+    for scene in labelled[1:]:
         notes += number_notes(scene, *classes)
+        if has_no_names(scene) and has_no_names(labelled[0]):
+            notes += from_0(labelled[0].name, labelled[0].class_ids, scene.name, scene.class_ids)
     return replace(
         first,
+        class_ids=ids,
+        class_names=class_names,
+        class_colours=_colours(training, indices, len(ids)),
         name="+".join(names)[:MOST_NAME],
         cube=_cube(scenes, parts, shape, nodata),
         labels=laid(labels),
@@ -165,6 +177,17 @@ def _cube(
     return cube
 
 
+def _colours(
+    scenes: Sequence[Scene], indices: Sequence[npt.NDArray[np.int32]], count: int
+) -> tuple[tuple[int, int, int], ...] | None:
+    colours: dict[int, tuple[int, int, int]] = {}
+    for scene, index in zip(scenes, indices, strict=False):
+        for number, colour in zip(index[1:].tolist(), scene.class_colours or (), strict=False):
+            colours.setdefault(number, colour)
+    own = distinct_colours(colours, range(1, count + 1))
+    return own if own is not None and len(own) == count else None
+
+
 def _laid(maps: Sequence[Array], parts: Sequence[Part], shape: tuple[int, int]) -> Array:
     result = np.zeros(shape, maps[0].dtype)
     for values, part in zip(maps, parts, strict=False):
@@ -185,7 +208,7 @@ def _polygons(training: Sequence[Scene], parts: Sequence[Part], shape: tuple[int
 
 def _unusable(training: Sequence[Scene], tested: Sequence[Scene]) -> tuple[int, ...]:
     bad = {band for scene in (*training, *tested) for band in scene.bad_bands}
-    for scene in training:
+    for scene in (scene for scene in training if scene.classes):
         alive = measured_bands(scene.cube, scene.labels > 0, scene.nodata)
         bad |= set(range(scene.bands)) - set(alive.tolist())
     return tuple(sorted(bad))

@@ -21,7 +21,7 @@ from hytas.data.labels.read import labels_of, of_rasters, refuse_options_of_shap
 from hytas.data.options import OF_SCENES, OF_TABLES, SceneOptions
 from hytas.data.read.table import Named, open_file
 from hytas.data.record import Contents
-from hytas.data.scene import Scene, numbered, scene_from_arrays
+from hytas.data.scene import Scene, numbered, scene_from_arrays, unmasked
 from hytas.data.spectra.load import load_spectra
 from hytas.data.synthetic import synthetic_scene
 from hytas.errors import InputError
@@ -44,6 +44,7 @@ def load_scene(
     axes: str | None = None,
     label_column: str | None = None,
     group_column: str | None = None,
+    least_classes: int = 2,
 ) -> Scene:
     """Read a scene: one file with cube and labels, two files, or one by name.
 
@@ -53,7 +54,7 @@ def load_scene(
             order. "synthetic" is the embedded demonstration scene, and "indian_pines", "salinas",
             "houston2013", "pavia_u" and "ksc" are downloaded.
         labels: the file with the label map (or maps), if it is not `data`; two files, with the
-            training and the test map; or a `DataArray`.
+            training and the test map; an array (H, W); or a `DataArray`.
         cube_key: the cube's name in its file; not needed if there is one cube.
         labels_key: the map's name, or two names "training,test".
         data_dir: a folder with the files of a scene known by name, which is then not downloaded.
@@ -73,13 +74,27 @@ def load_scene(
         label_column: the column, or the variable, with the labels of a table of spectra
             (`hytas.data.spectra`).
         group_column: the same with the groups that no split may divide.
+        least_classes: that must have pixels; 0 or 1 for a scene that is joined with others.
 
     Raises:
         InputError: the input is not a scene; the message is one line.
     """
+    if isinstance(labels, np.ndarray):
+        from xarray import DataArray
+
+        if labels.ndim != 2:
+            shape = " x ".join(map(str, labels.shape))
+            raise InputError("labels", rule=f"an array of {shape} given: must have two axes (H, W)")
+        labels = DataArray(unmasked("labels", labels), dims=("y", "x"))
     options = SceneOptions(
         LabelOptions.of(
-            labels_key, unlabelled, zero_is_a_class, class_field, labels_crs, class_names
+            labels_key,
+            unlabelled,
+            zero_is_a_class,
+            class_field,
+            labels_crs,
+            class_names,
+            least_classes,
         ),
         cube_key,
         axes,
@@ -192,7 +207,8 @@ def _scene_of(
     name: str,
     sources: tuple[str, ...],
 ) -> Scene:
-    _refuse_a_single_class(label_maps, sources[-1] if sources else name)
+    if options.labels.least_classes > 1:
+        _refuse_a_single_class(label_maps, sources[-1] if sources else name)
     pixels, maps = cube.whole(), label_maps.maps
     scene = scene_from_arrays(
         pixels,
@@ -210,6 +226,7 @@ def _scene_of(
         bad_bands=cube.facts.bad_bands,
         bands=options.bands,
         fwhm=cube.facts.fwhm,
+        least_classes=options.labels.least_classes,
     )
     scene = replace(scene, pixel_metres=cube.grid.pixel_metres)
     return scene if label_maps.polygons is None else scene.with_polygons(label_maps.polygons)

@@ -173,6 +173,7 @@ def scene_from_arrays(
     bad_bands: Sequence[int] = (),
     bands: str | None = None,
     fwhm: Array | Sequence[float] | None = None,
+    least_classes: int = 2,
 ) -> Scene:
     """Check arrays and return a scene with them.
 
@@ -188,6 +189,7 @@ def scene_from_arrays(
         bad_bands: indices of the bands that the file marks as bad.
         bands: the selection to check for NaN, as `parse_bands` reads it; None: all but the bad.
         fwhm: (B,) full widths of the bands at half maximum in nm.
+        least_classes: that must have pixels; 0 or 1 for a scene that is joined with others.
 
     Raises:
         InputError: the arrays are not a scene; in one line.
@@ -197,7 +199,8 @@ def scene_from_arrays(
     maps = _checked_maps(cube, labels, train, test, map_names)
     nodata = as_stored(nodata, cube.dtype)
     waves = _of_bands("wavelengths", wavelengths, cube.shape[2])
-    joined, valid, remarks = _masked(cube, maps, nodata, (bands, bad_bands), waves)
+    selection = bands, bad_bands
+    joined, valid, remarks = _masked(cube, maps, nodata, selection, waves, least_classes)
     digest = _digest(cube, np.float32)
     own_names = _names(class_names, joined)
     return Scene(
@@ -215,7 +218,7 @@ def scene_from_arrays(
         fingerprint=fingerprint(digest, cube.dtype, joined, nodata, bad_bands),
         notes=(*notes, *remarks, *_of_one_name(own_names, joined.ids)),
         nodata=nodata,
-        class_colours=_colours(class_colours or {}, joined.ids),
+        class_colours=distinct_colours(class_colours or {}, joined.ids),
         bad_bands=tuple(bad_bands),
         fwhm=_of_bands("fwhm", fwhm, cube.shape[2]),
     )
@@ -227,14 +230,15 @@ def _masked(
     nodata: float | None,
     selection: tuple[str | None, Sequence[int]],
     wavelengths: Floats | None,
+    least_classes: int,
 ) -> tuple[Labels, Mask, tuple[str, ...]]:
     """Return the joined maps without empty pixels, which pixels (H, W) hold data, and notes."""
     labelled = np.logical_or.reduce([values != 0 for _, values in maps])
-    alive = measured_bands(cube, labelled, nodata)
+    alive = measured_bands(cube, labelled if labelled.any() else ~labelled, nodata)
     used = np.intersect1d(select_bands(*selection, cube.shape[2], wavelengths), alive)
     empty = ~valid_mask(cube, nodata, used)
     maps, emptied = _without(empty, maps)
-    joined = join(maps)
+    joined = join(maps, least_classes)
     valid = valid_pixels(cube, bands=used)
     _refuse_labelled_nan(cube, valid | empty, joined.labels, used)
     notes = [*emptied, *joined.notes]
@@ -384,9 +388,10 @@ def numbered(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(unique)
 
 
-def _colours(
+def distinct_colours(
     colours: Mapping[int, tuple[int, int, int]], ids: Sequence[int]
 ) -> tuple[tuple[int, int, int], ...] | None:
+    """Return the colour of each class, if each has one of its own that is not black."""
     class_colours = [colours[number] for number in ids if number in colours]
     distinct = len({UNLABELLED_COLOUR, *class_colours}) == len(ids) + 1
     return tuple(class_colours) if distinct else None

@@ -42,7 +42,13 @@ def load_scenes(
     """
     if scale_by not in SCALE_BY:
         raise InputError("scale_by", scale_by, f"must be one of {', '.join(SCALE_BY)}")
-    scenes = [load_scene(data, labels, **how) for data, labels in (*training, *tested)]
+    if len(training) + len(tested) == 1:
+        scenes = [load_scene(data, labels, **how) for data, labels in training]
+    else:  # one of several scenes may lack classes, and one that trains may lack labels
+        scenes = [load_scene(*files, least_classes=0, **how) for files in training]
+        scenes += [load_scene(*files, least_classes=1, **how) for files in tested]
+        if not any(scene.classes for scene in scenes[: len(training)]):
+            load_scene(*training[0], **how)  # says why it has no labels
     _refuse_leak(scenes[: len(training)], scenes[len(training) :])
     if resample:
         scenes = [scenes[0], *(resampled(scene, scenes[0]) for scene in scenes[1:])]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, column_or_1d
 
 from hytas.data import CubePixels, SplitSettings
 from hytas.data.data_array import ArrayCube, cube_of, is_data_array, map_of
@@ -184,6 +184,18 @@ def _checked(given: Any) -> Array:
             "or two (spectra, bands), of real numbers",
         )
     return cube
+
+
+def labels_of_rows(labels: Any, rows: int) -> Array:
+    """Return the labels (n,) of spectra or pixels; a column (n, 1) warns, as in scikit-learn."""
+    values = unmasked("labels", labels)
+    if values.shape == (rows, 1):
+        return np.asarray(column_or_1d(values, warn=True))
+    if values.shape == (rows,):
+        return values
+    hint = "of one-hot labels, take labels.argmax(axis=1)" if values.ndim == 2 else ""
+    rule = f"{by(values.shape)} given, and one value for each of the {rows} spectra is needed"
+    raise InputError("labels", rule=rule, hint=hint)
 
 
 def label_map(labels: Any, given: GivenCube) -> tuple[Array, str | None]:

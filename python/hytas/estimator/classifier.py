@@ -26,6 +26,7 @@ from hytas.estimator.arguments import (
     described,
     given_cube,
     label_map,
+    labels_of_rows,
     names_by_id,
     python_arguments,
     seed_of,
@@ -81,8 +82,11 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
         """
         settings, names = checked(self), _get_feature_names(cube)
         if isinstance(cube, CubePixels):
-            labels, cube = cube.label_map(labels), cube.cube
-        with python_arguments(rows=True):
+            labels, cube = cube.label_map(labels_of_rows(labels, len(cube))), cube.cube
+        is_table = not is_data_array(cube) and np.ndim(cube) == 2
+        if is_table and np.shape(labels) != np.shape(cube):  # else a cube without bands
+            labels = labels_of_rows(labels, len(cube))
+        with python_arguments(rows=not is_table):
             scene, values = self._given_scene(cube, labels, groups)
         # The caller of `fit` has split already: all pixels train, and the file is checked on them.
         scene = replace(scene, train=scene.labels, test=scene.labels)
@@ -92,7 +96,7 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
         folder, forget = run_folder(self, self.work_dir, config, scene)
         display: AbstractContextManager[Report] = Display() if self.verbose else nullcontext(SILENT)
         try:
-            with python_arguments(rows=True), display as report:
+            with python_arguments(rows=not is_table), display as report:
                 # All labelled pixels are trained on, so there is nothing to compare on.
                 outcome = run_pipeline(
                     config, scene, folder, device=self.device, report=report, references=False

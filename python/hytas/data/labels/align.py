@@ -34,6 +34,7 @@ def aligned(
     own: Grid | None,
     cube: Grid,
     names: Mapping[int, str] | None = None,
+    may_miss: bool = False,
 ) -> Aligned:
     """Return a label map on the grid of a cube.
 
@@ -43,12 +44,15 @@ def aligned(
     Args:
         values: (h, w), 0 unlabelled.
         names: of classes, by their values.
+        may_miss: whether the map may lie elsewhere, so that no pixel gets a label.
     """
     if own is None or own.transform is None or not own.is_placed or not is_placed(cube):
         return Aligned(values, None)
     if cube.transform is not None and cube.is_same(own):
         return Aligned(values, None)
     at_centres, inside = _at_centres(values, own, cube)
+    if may_miss and not at_centres.any():
+        return Aligned(at_centres, f"{name}: no labelled pixel lies in the cube")
     if not inside:
         if None in (own.place_crs, cube.place_crs) and values.shape == (cube.height, cube.width):
             note = "one of cube and labels names no coordinate system: taken pixel by pixel"

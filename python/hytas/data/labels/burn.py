@@ -14,10 +14,6 @@ Window = tuple[slice, slice]
 Owners = npt.NDArray[np.int32]
 FAR = 1e15
 """Pixels; a place that is farther away is in no scene."""
-MOST_PAIRS = 200_000_000
-"""Pairs of edges that are compared to find a ring that crosses itself."""
-AT_ONCE = 64
-"""Edges of a ring that are compared with the others together."""
 
 
 class Burnt(NamedTuple):
@@ -196,58 +192,20 @@ def _put_first(
 
 
 def check_rings(geometries: Geometries) -> None:
-    """Refuse polygons that are no area, or cross themselves."""
-    import shapely
+    """Refuse polygons that are no area, or cross themselves.
 
-    for number in np.flatnonzero(~shapely.is_valid(geometries)).tolist():
-        geometry = geometries[number]
-        if geometry is None:
-            continue
-        polygons, _ = _parts(np.array([geometry], object), np.ones(1, np.int32), POLYGON)
-        for ring in shapely.get_rings(polygons):
-            _check(shapely.get_coordinates(ring)[:-1], number + 1)
-
-
-def _check(ring: Points, number: int) -> None:
-    if len(np.unique(ring, axis=0)) < 3:
-        raise InputError("labels", rule=f"shape {number}: a ring of a polygon needs 3 corners")
-    place = crossing(ring)
-    if place is not None:
-        rule = (
-            f"shape {number} crosses itself near {place[0]:.10g}, {place[1]:.10g}: a polygon "
-            "has one outline"
-        )
-        raise InputError("labels", rule=rule, hint="repair it (QGIS: Fix geometries)")
-
-
-def crossing(ring: Points) -> tuple[float, float] | None:
-    """Return the end of an edge of a ring that crosses another of its edges, or None.
-
-    Edges that touch, as neighbours do, do not cross: such rings are common, and have one area.
+    A ring that only touches itself is common, and has one area.
     """
     import shapely
 
-    ends = np.roll(ring, -1, axis=0)
-    low, high = np.minimum(ring[:, 0], ends[:, 0]), np.maximum(ring[:, 0], ends[:, 0])
-    above = int(np.searchsorted(np.sort(low), high, side="right").sum())
-    if above - len(ring) * (len(ring) - 1) // 2 > MOST_PAIRS:
-        raise InputError("labels", rule="a ring has too many edges above each other")
-    edges = shapely.linestrings(np.stack([ring, ends], axis=1))
-    tree = shapely.STRtree(edges)
-    for first in range(0, len(edges), AT_ONCE):
-        one, other = tree.query(edges[first : first + AT_ONCE])  # whose boxes overlap
-        one += first
-        a, b, c, d = ring[one], ends[one], ring[other], ends[other]
-        # The tree's own "crosses" takes ten times as long.
-        across = _side(a, b, c) * _side(a, b, d) < 0
-        across &= _side(c, d, a) * _side(c, d, b) < 0
-        if across.any():
-            x, y = b[int(across.argmax())].tolist()
-            return x, y
-    return None
-
-
-def _side(a: Points, b: Points, c: Points) -> npt.NDArray[np.float64]:
-    """Return 1, 0 or -1: on which side of the lines from a to b the points c lie."""
-    along, to = b - a, c - a
-    return np.sign(along[:, 0] * to[:, 1] - along[:, 1] * to[:, 0])
+    for number in np.flatnonzero(~shapely.is_valid(geometries)).tolist():
+        polygons, _ = _parts(geometries[number : number + 1], np.ones(1, np.int32), POLYGON)
+        for ring in shapely.get_rings(polygons):
+            if len(np.unique(shapely.get_coordinates(ring), axis=0)) < 3:
+                rule = f"shape {number + 1}: a ring of a polygon needs 3 corners"
+                raise InputError("labels", rule=rule)
+            polygon = shapely.polygons(ring)
+            if not np.isclose(polygon.area, shapely.make_valid(polygon).area):
+                place = shapely.is_valid_reason(polygon).partition("[")[2].rstrip("]")
+                rule = f"shape {number + 1} crosses itself near {place}: a polygon has one outline"
+                raise InputError("labels", rule=rule, hint="repair it (QGIS: Fix geometries)")

@@ -77,7 +77,7 @@ def _first(wrong: Mask, values: Array) -> str:
     return f"is {values[row, column]} at row {row}, column {column}"
 
 
-def join(maps: Sequence[tuple[str, Array]]) -> Labels:
+def join(maps: Sequence[tuple[str, Array]], least_classes: int = 2) -> Labels:
     """Join one map, or a training and a test map, into labels of the classes 1..C."""
     checked = [(name, check_map(name, values)) for name, values in maps]
     notes: list[str] = []
@@ -86,13 +86,13 @@ def join(maps: Sequence[tuple[str, Array]]) -> Labels:
         union = _unite(checked, notes)
     ids = np.unique(union[union > 0])
     names = " and ".join(name for name, _ in checked)
-    if ids.size == 0:
+    if ids.size == 0 and least_classes:
         raise InputError("labels", names, "holds no labelled pixel: all values are 0")
-    if ids.size == 1:
+    if ids.size == 1 < least_classes:
         rule = f"holds the single class {ids[0]}: at least 2 classes are needed"
         hint = "if 0 is a class, add 1 to all labels, or set `zero_is_a_class`"
         raise InputError("labels", names, rule, hint)
-    if ids[-1] in USUAL_MARKS and ids[-1] > ids[-2] + 1:
+    if ids.size and ids[-1] in USUAL_MARKS and ids[-1] - 1 not in ids:
         notes.append(
             f"{ids[-1]} in {names} is read as a class: if it marks unlabelled pixels, set "
             f"unlabelled to {ids[-1]}"

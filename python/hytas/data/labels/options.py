@@ -62,6 +62,7 @@ class LabelOptions:
         class_field: the field of the classes of vector labels; None finds it.
         crs: their coordinate system, if the file does not say it.
         names: of classes, by number in the file or by name; see `read_class_names`.
+        least_classes: that must have pixels; fewer than 2 for one of several scenes.
     """
 
     key: str | None = None
@@ -70,6 +71,7 @@ class LabelOptions:
     class_field: str | None = None
     crs: str | None = None
     names: Mapping[str, str] = field(default_factory=dict)
+    least_classes: int = 2
 
     @classmethod
     def of(
@@ -80,10 +82,11 @@ class LabelOptions:
         class_field: str | None = None,
         labels_crs: str | None = None,
         class_names: GivenNames | None = None,
+        least_classes: int = 2,
     ) -> Self:
         """Return the options that the arguments of `load_scene` mean."""
         mark, names = parse_unlabelled(unlabelled), read_class_names(class_names)
-        return cls(labels_key, mark, zero_is_a_class, class_field, labels_crs, names)
+        return cls(labels_key, mark, zero_is_a_class, class_field, labels_crs, names, least_classes)
 
     def refuse_colour(self, path: Path) -> None:
         """Refuse a colour of unlabelled pixels for a file that holds no picture."""

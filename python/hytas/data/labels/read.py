@@ -59,7 +59,9 @@ def labels_of(
     """Return the labels of a file, or of a `DataArray`, on the pixels of a cube."""
     if is_data_array(labels):
         values, own = map_of(labels)
-        placed = aligned("labels", values, own if is_placed(own) else None, grid)
+        may_miss = not options.least_classes
+        place = own if is_placed(own) else None
+        placed = aligned("labels", values, place, grid, may_miss=may_miss)
         ids = [number for number in np.unique(placed.values).tolist() if number]
         names, notes = renamed(ids, {}, options.names)
         notes = notes if placed.note is None else (placed.note, *notes)
@@ -112,7 +114,7 @@ def of_rasters(
     maps = classes.maps
     if grid is not None:
         on_grid = [
-            aligned(raw.name, values, raw.grid, grid, classes.names)
+            aligned(raw.name, values, raw.grid, grid, classes.names, not options.least_classes)
             for raw, values in zip(raws, classes.maps, strict=True)
         ]
         classes.notes.extend(each.note for each in on_grid if each.note)

@@ -62,9 +62,10 @@ def of_shapes(
         check_rings(placed.geometries)
         classes = _classes(shapes.fields, options, class_ids)
         burnt = _burn(placed, classes, grid)
-        if burnt is None:
+        if burnt is None and options.least_classes:
             raise _nothing_inside(shapes, placed, options.crs, grid)
-        labels, polygons, notes = burnt
+        nothing = np.zeros((grid.height, grid.width), np.int32)
+        labels, polygons, notes = burnt or (nothing, nothing, ["no shape lies in the scene"])
     remarks = (*shapes.notes, *overruled, *_from_1(shapes, grid), *classes.notes, *notes)
     return LabelMaps(
         (("classes", labels.astype(np.int64)),),

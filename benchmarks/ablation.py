@@ -26,7 +26,7 @@ from unittest.mock import patch
 import click
 
 from hytas.lab.benchmark.curve_table import TABLE, TEST, CurveTable, FinalFigures
-from hytas.lab.benchmark.plans import PLANS
+from hytas.lab.benchmark.plans import PLANS, one_network
 from hytas.lab.benchmark.replay import Plan, replay, usual_plan
 from hytas.race import finalists, scores
 from hytas.race.rankings import RANKINGS
@@ -35,6 +35,7 @@ from hytas.race.task import RaceTask
 
 STAYS, HARMS = 0.2, 2.0
 """Points of mean regret that a rule must save, and of one task that it must not cost."""
+AS = ("OA", "AA")
 
 
 class Rule(NamedTuple):
@@ -131,7 +132,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "augmented accuracy (accuracy)": Rule(
         {"race.plan:find_ranking": lambda _: RANKINGS["accuracy"]},
-        ["race.rankings:augmented_accuracy", "race.rankings:mean"],
+        ["race.rankings:_augmented_accuracy", "race.rankings:mean"],
     ),
     "finalists vote": Rule(
         {"race.scores:agreements": lambda *_: {}},
@@ -207,16 +208,47 @@ def stays(whole: Row, left_out: Row, names: Sequence[str]) -> bool:
     return fmean(saved) >= STAYS and min(saved) > -HARMS
 
 
-def maps_of(plan: Plan, tables: Sequence[SuiteTable]) -> dict[str, dict[str, dict[str, float]]]:
-    """Return OA and AA of the winner's map, made in several ways, and of reference methods."""
-    maps = {}
+def suite_rows(plan: Plan, tables: Sequence[SuiteTable]) -> dict[str, dict[str, float]]:
+    """Return for each task the OA and AA of the winner's maps, and of one network and of methods.
+
+    A method has the better one of its raw and smoothed map, by the test: that favours it.
+    """
+    rows = {}
     for table in tables:
-        winner = replay(plan, *table).winner
-        figures = {**table.test.racers[winner.key]}
-        for method, own in table.test.methods.items():
-            figures |= {f"{method} {name}": value for name, value in own.items()}
-        maps[table.curves.name] = figures
-    return maps
+        winner, fixed = (replay(one, *table).winner for one in (plan, one_network))
+        row = dict(table.test.racers[winner.key])
+        row |= {
+            f"one network {name}": table.test.racers[fixed.key][f"shipped {name}"] for name in AS
+        }
+        for method, figures in table.test.methods.items():
+            for name in AS:
+                row[f"{method} {name}"] = max(v for k, v in figures.items() if k.endswith(name))
+        rows[table.curves.name] = row
+    return rows
+
+
+def text_of_suite(rows: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Return the table of the suite: OA of each task, then mean and worst lead of the winner."""
+    names = [
+        name.removesuffix(" OA")
+        for name in dict.fromkeys(name for row in rows.values() for name in row)
+        if name.endswith(" OA")
+    ]
+    lines = [f"| task | {' | '.join(names)} |", "|---" * (1 + len(names)) + "|"]
+    for task, row in rows.items():
+        cells = (f"{row[f'{one} OA']:.3f}" if f"{one} OA" in row else "" for one in names)
+        lines.append(f"| {task} | {' | '.join(cells)} |")
+    for figure in AS:
+        cells = []
+        for one in names:
+            leads = [
+                100 * (row[f"shipped {figure}"] - row[f"{one} {figure}"])
+                for row in rows.values()
+                if f"{one} {figure}" in row
+            ]
+            cells.append(f"{fmean(leads):+.2f}, {min(leads):+.2f}")
+        lines.append(f"| lead of shipped in {figure}: mean, worst | {' | '.join(cells)} |")
+    return lines
 
 
 def text_of(report: Mapping[str, Any]) -> str:
@@ -232,7 +264,8 @@ def text_of(report: Mapping[str, Any]) -> str:
         lines.append(f"| {name} | {mean:.2f} | {most:.2f} | {worst} | {steps:,.0f} |")
     lines += [
         "",
-        "| rule left out | mean regret | worst raise by the rule | steps | lines | stays |",
+        "| rule left out | change of mean regret | most that the rule costs a task "
+        "| change of steps | lines | stays |",
         "|---|---|---|---|---|---|",
     ]
     for name, one in report["rules"].items():
@@ -244,7 +277,7 @@ def text_of(report: Mapping[str, Any]) -> str:
     lines.append("|---|---|---|---|")
     for sensor, one in report["sensors"].items():
         lines.append(f"| {sensor} | {one['tasks']} | {one['all']:.2f} | {one['left']:.2f} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *text_of_suite(report["suite"])])
 
 
 def report_of(tables: Sequence[SuiteTable], finalists_of: int | None, steps: int) -> dict[str, Any]:
@@ -286,7 +319,7 @@ def report_of(tables: Sequence[SuiteTable], finalists_of: int | None, steps: int
         "plans": {name: row._asdict() for name, row in plans.items()},
         "rules": rules,
         "sensors": sensors,
-        "maps": maps_of(ours, tables),
+        "suite": suite_rows(ours, tables),
     }
 
 

@@ -1,6 +1,8 @@
 """Races that are replayed on a table of learning curves."""
 
+import sys
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,9 @@ from hytas.lab.benchmark.replay import Replayed, replay, usual_plan
 from hytas.race import RacePlan, Racer, RaceTask, Rung
 from hytas.race.plan import PlanStep, Reply, Trial, TrialBatch, Winner
 from hytas.search import Evaluation, EvaluationStore, MethodVote
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+import ablation
 
 FINALISTS, STEPS, NETWORKS = 5, 3, 7
 
@@ -76,3 +81,29 @@ def test_a_plan_of_a_user_is_replayed_on_the_nearest_lengths(store: EvaluationSt
     chosen = ranked(NETWORKS)[FINALISTS - 1]
     regret = 0.0 if chosen.id == winner.finalist.id else 0.25
     assert replayed == Replayed(Racer(chosen, "plain"), 4 * FINALISTS, regret)
+
+
+def test_each_rule_is_left_out_alone(store: EvaluationStore) -> None:
+    task = race_task(epochs=20)
+    race(task, ranked(NETWORKS), store, finalists=FINALISTS, steps=STEPS, workers=1)
+    whole = table_of(task, store)
+    table = replace(
+        whole,
+        candidates=[replace(one, scores={"dss": float(one.id)}) for one in whole.candidates],
+        networks={number: [recipe] for number, recipe in whole.decided},
+    )
+    figures = {
+        key: {"shipped OA": key[0] / 100, "shipped AA": key[0] / 100} for key in table.decided
+    }
+    tables = [
+        ablation.SuiteTable(table, FinalFigures(figures, {"svm": {"raw OA": 0.1, "raw AA": 0.1}}))
+    ]
+    report = ablation.report_of(tables, FINALISTS, STEPS)
+    assert list(report["rules"]) == [*ablation.RULES, *ablation.IDEAS]
+    assert report["rules"]["2 finalists in the last rung (1)"]["steps"] < 0
+    assert report["rules"]["2 finalists in the last rung (4)"]["steps"] > 0
+    assert not report["rules"]["6 voters (3)"]["stays"]
+    assert all(rule.lines > 0 for rule in ablation.RULES.values() if rule.code)
+    assert report["plans"]["best by proxy"]["regrets"] == {"small": 0.0}
+    assert ablation.report_of(tables, FINALISTS, STEPS) == report  # all rules are in place again
+    assert "| small |" in ablation.text_of(report)

@@ -101,9 +101,9 @@ def make(
     "-n",
     "networks",
     type=click.IntRange(1),
-    default=12,
+    default=40,
     show_default=True,
-    help="Networks of a task that a race would take; others are added.",
+    help="Networks of a task: the finalists of its race, and others.",
 )
 @options.workers_option
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the tables.")
@@ -116,7 +116,7 @@ def curves(
 
     TASKS are TOML files, as in benchmarks/suite. The folder then holds two files a task:
     NAME.curves.gz, what a race sees, and NAME.test.json, the figures of the test; and card.json.
-    The same command goes on where it was stopped.
+    The same command goes on where it was stopped; a larger -n extends the tables.
 
     \b
     hytas benchmark curves benchmarks/suite/*.toml --out curves

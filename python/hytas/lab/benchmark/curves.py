@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +59,10 @@ LENGTHS = (0.5, 1, 2, 4)
 """Lengths of snapshots at the peak of the learning rate, relative to the first rung of a race."""
 TOGETHER = 4
 """Networks that train at a time; their weights are kept until all of their trainings have ended."""
-SINGLE = 2
+SINGLE = 4
 """Networks of single spectra, the smallest ones."""
+LONGER = 24
+"""Finalists of a longer race."""
 MOST_TRAIN = 1500
 """Training pixels of a reference method, as in a run."""
 
@@ -68,7 +71,7 @@ def make_curves(
     tasks: Sequence[SuiteTask],
     out: Path,
     *,
-    networks: int = 12,
+    networks: int = 40,
     workers: WorkersLike = None,
     device: str = "auto",
     report: Report = SILENT,
@@ -81,8 +84,7 @@ def make_curves(
     Args:
         tasks: in the order in which they are done.
         out: folder of the tables; `runs` in it has the state of the work.
-        networks: that a race would take. A third as many random ones, networks of single spectra,
-            and the finalists of a race without other settings are trained, too.
+        networks: of each task (`choose_networks`); more of them extend a table.
         workers: where networks are scored and trained (`hytas.workers.open_workers`).
     """
     out.mkdir(parents=True, exist_ok=True)
@@ -135,26 +137,25 @@ def write_card(out: Path, command: str = "") -> None:
 def choose_networks(
     task: RaceTask, ranked: Sequence[Evaluation], finalists: int, count: int, seed: int
 ) -> list[Evaluation]:
-    """Return the networks of a table, in the order in which they are trained.
+    """Return the networks of a table; fewer of them are a beginning of more.
+
+    The finalists of a race come first. Small ones of single spectra, random ones of the first
+    generation, kinds that won races before, and finalists of a longer race follow in turn.
 
     Args:
         ranked: candidates, the best first.
-        finalists: of a race without other settings.
-        count: of a longer race; a third as many are random ones of the first generation.
+        finalists: of a race without other settings; all of them are returned.
+        count: of the networks.
     """
     own = choose_finalists(task, ranked, finalists)
+    own += late_finalist(ranked, own)
     single = sorted((one for one in ranked if sees_single_spectra(one.architecture)), key=size_of)
     first = [one for one in ranked if one.generation == 0]
-    drawn = np.random.default_rng(seed).permutation(len(first))[: count // 3]
-    chosen = [
-        *own,
-        *late_finalist(ranked, own),
-        *(first[at] for at in drawn),
-        *single[:SINGLE],
-        *diverse(ranked, finalists, True),
-        *choose_finalists(task, ranked, count),
-    ]
-    return list({one.id: one for one in chosen}.values())
+    drawn = [first[at] for at in np.random.default_rng(seed).permutation(len(first))]
+    won, longer = diverse(ranked, finalists, True), choose_finalists(task, ranked, LONGER)
+    others = chain.from_iterable(zip_longest(single[:SINGLE], drawn, won, longer))
+    chosen = {one.id: one for one in (*own, *others) if one is not None}
+    return list(chosen.values())[: max(count, len(own))]
 
 
 @dataclass(eq=False)

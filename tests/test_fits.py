@@ -1,6 +1,5 @@
 """The store of fits: whatever happens to it, every kind of fit gives the same bytes in the end."""
 
-import math
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -237,12 +236,6 @@ def test_data_scaling_and_what_networks_begin_with_are_part_of_the_key(source: R
     assert other.source.digest != source.digest
     brighter = prepare(changed, strips(dead_band=5), CPU)
     assert brighter.source.digest != source.digest
-
-
-def test_a_deadline_ends_a_fit_after_an_epoch(source: RunSource, tmp_path: Path) -> None:
-    store, fit = Store(tmp_path, source), kinds(source)["plain"]
-    assert len(store.one(fit, Watch(deadline=0.0)).done.history) == 1
-    assert len(store.one(fit, Watch(deadline=math.inf)).done.history) == 1  # it is what it is
 
 
 def test_progress_counts_pixels(

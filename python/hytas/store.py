@@ -96,7 +96,7 @@ class Store:
             sent: what workers get in place of the source. Where it cannot read the pixels that a
                 result is about, this process completes the result.
             weights: whether the weights of each fit are needed, too.
-            watch: follows a fit in this process; its deadline holds for all.
+            watch: follows a fit in this process.
             progress: is called every few seconds with the progress of all fits together.
 
         Raises:
@@ -117,7 +117,7 @@ class Store:
                     yield place, self.one(fits[place], watch)
                 return
             source = sent or self.source
-            done = self._worked(missing, workers, source, watch.deadline)
+            done = self._worked(missing, workers, source)
             for place, fitted in zip(left, done, strict=True):
                 if fitted.lacks_memory and workers.shares_memory:
                     again.append(place)
@@ -127,19 +127,17 @@ class Store:
             for place in again:
                 yield place, self.one(fits[place], watch)
 
-    def _worked(
-        self, fits: Sequence[Fit], pool: Workers, source: FitSource, end: float
-    ) -> Iterator[Fitted]:
+    def _worked(self, fits: Sequence[Fit], pool: Workers, source: FitSource) -> Iterator[Fitted]:
         """Do fits on workers, as far as their source can read what the fits need."""
         fits = [fit if fit.can_read(source) else fit.chain[0] for fit in fits]
         if self._sent is None or self._sent[:2] != (pool, source):
             self._sent = pool, source, pool.share(source)
         shared = self._sent[-1]
         if pool.sees_files:
-            jobs = ((shared, fit, self.folder.absolute(), end) for fit in fits)
+            jobs = ((shared, fit, self.folder.absolute()) for fit in fits)
             yield from pool.run(_complete_here, jobs, len(fits))
             return
-        given = ((shared, fit, self._parcel(fit), end) for fit in fits)
+        given = ((shared, fit, self._parcel(fit)) for fit in fits)
         self.folder.mkdir(exist_ok=True)
         for parcel in pool.run(_complete_away, given, len(fits)):
             for name, content in parcel.files.items():
@@ -221,18 +219,16 @@ class _Parcel(NamedTuple):
     files: dict[str, bytes]
 
 
-def _complete_here(shared: Shared[FitSource], fit: Fit, folder: Path, deadline: float) -> Fitted:
-    return complete(fit, shared.get(), folder, Watch(deadline=deadline))
+def _complete_here(shared: Shared[FitSource], fit: Fit, folder: Path) -> Fitted:
+    return complete(fit, shared.get(), folder)
 
 
-def _complete_away(
-    shared: Shared[FitSource], fit: Fit, files: dict[str, bytes], deadline: float
-) -> _Parcel:
+def _complete_away(shared: Shared[FitSource], fit: Fit, files: dict[str, bytes]) -> _Parcel:
     """Do a fit in a folder of its own, and return the files that are new."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         for each, content in files.items():
             (folder / each).write_bytes(content)
-        fitted = complete(fit, shared.get(), folder, Watch(deadline=deadline))
+        fitted = complete(fit, shared.get(), folder)
         new = (path for path in folder.iterdir() if path.is_file())
         return _Parcel(fitted, {one.name: one.read_bytes() for one in new})

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from hytas.data import Scene
-from hytas.job import choose, train
+from hytas.job import choose, train_winner
 from hytas.run import Report, RunConfig, RunFolder
 from hytas.run.context import open_run
 from hytas.run.final import fits
@@ -29,7 +29,7 @@ def trained(config: RunConfig, scene: Scene, out: Path, report: Report | None = 
     """Return the folder of a run up to its final training: nothing is exported or reported."""
     with open_run(out, config, scene, "cpu", report or Report()) as run:
         choose(run)
-        train(run)
+        train_winner(run)
     return RunFolder(out)
 
 

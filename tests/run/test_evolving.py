@@ -13,11 +13,11 @@ from hytas.errors import InputError
 from hytas.run import RunConfig, evolve_space
 from hytas.spaces import open_space
 from hytas.spaces.opening import with_values
-from hytas.supernet import StrategySettings, SupernetSettings
+from hytas.supernet import EvolutionSettings, SupernetSettings
 from hytas.train import Epoch, Recipe
 
 # So low that something always changes.
-THRESHOLDS = StrategySettings(subnets=12, extend=1e-7, shift=2e-7, prune=1e-3)
+THRESHOLDS = EvolutionSettings(subnets=12, extend=1e-7, shift=2e-7, prune=1e-3)
 SMALL: dict[str, list[Any]] = {
     "tokens": ["pixel"],
     "patch": [1, 3],

@@ -9,7 +9,7 @@ import pytest
 from test_run_race import CPU, RACE, kept, without_time
 
 from hytas.data import Scene, Split
-from hytas.job import choose, train
+from hytas.job import choose, train_winner
 from hytas.run import RunConfig, RunFolder, prepared
 from hytas.run.context import open_run, prepare
 from hytas.run.delivering.comparing import references_stage
@@ -27,7 +27,7 @@ def made(config: RunConfig, scene: Scene, out: Path) -> dict[str, Any]:
     told = Told()
     with open_run(out, config, scene, "cpu", told, workers="1") as run:
         choose(run)
-        train(run)
+        train_winner(run)
         do(run, "reference methods", references_stage)
         records = records_of(run)
     folder = RunFolder(out)

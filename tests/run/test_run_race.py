@@ -13,7 +13,7 @@ from without_references import run_pipeline
 
 from hytas.data import Scene, scene_from_arrays
 from hytas.errors import InputError
-from hytas.job import choose, train
+from hytas.job import choose, train_winner
 from hytas.models import build_network
 from hytas.race import (
     DEFAULT_RANKING,
@@ -213,7 +213,7 @@ def test_labels_of_test_pixels_change_nothing(tmp_path: Path) -> None:
         folder = tmp_path / str(poison)
         with open_run(folder, asked, fixed_scene(poison), "cpu", SILENT) as run:
             choose(run)
-            train(run)
+            train_winner(run)
         evaluations, trainings = kept(folder)
         scores = [item.scores for item in evaluations]
         assert all(set(row) == {"snip", "naswot", "params"} for row in scores)

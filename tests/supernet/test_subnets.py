@@ -13,7 +13,7 @@ from hytas.models.weight_sharing import full_sizes
 from hytas.spaces import open_space
 from hytas.spaces.shape import ImageShape
 from hytas.supernet import Supernet
-from hytas.train.slicing import put, runs_of
+from hytas.train.slicing import put, runs_by_axis
 
 SHAPE = InputShape(bands=7, classes=3, patch_size=5, band_group=3)
 IMAGES = ImageShape.of("autoformer-mini", channels=7, classes=3, image_size=5)
@@ -87,7 +87,7 @@ def test_what_was_never_trained_is_as_the_seed_gives_it(space: str) -> None:
 )
 def test_a_slice_is_written_where_it_was_cut(name, full, part) -> None:
     whole = torch.arange(torch.Size(full).numel()).view(full)
-    runs = runs_of(name, torch.Size(full), torch.Size(part))
+    runs = runs_by_axis(name, torch.Size(full), torch.Size(part))
     places = [torch.cat([torch.arange(*run) for run in axis]) for axis in runs]
     values = -1 - torch.arange(torch.Size(part).numel()).view(part)
     expected = whole.clone()

@@ -21,7 +21,7 @@ from typing import Any
 
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
-from hytas.job import choose, export_run, run_pipeline, train
+from hytas.job import choose, export_run, run_pipeline, train_winner
 from hytas.run import RunConfig
 from hytas.run.context import open_run
 from hytas.run.progress import Report
@@ -115,7 +115,7 @@ class Flips:
                 open_run(out, CONFIG, self.scene, "cpu", Stopping()) as run,
             ):
                 choose(run)
-                train(run)
+                train_winner(run)
                 raise RuntimeError(f"not stopped; it said {told}")
         finally:
             loop.CHECKPOINT_SECONDS = seconds
@@ -140,7 +140,7 @@ class Flips:
         with open_run(run, CONFIG, self.scene, "cpu", told) as opened:
             begin(opened, [])
             choose(opened)
-            train(opened)
+            train_winner(opened)
         model = load_weights(run / "weights.safetensors")
         tensors = {name: value.tolist() for name, value in model.network.state_dict().items()}
         return model.card.temperature, tensors

@@ -1,8 +1,8 @@
 """The time of a run with `minutes`: when its parts end, and how long race and training may be.
 
 The lengths of `effort` are the most that is done. Search, race and trainings each have a share of
-the time; rates are measured in the run. A part that takes longer than expected is stopped with the
-best that it has.
+the time; rates are measured in the run. A search or race that takes longer than expected ends with
+the best that it has; a training keeps its length, which decides its result.
 """
 
 import math

@@ -289,8 +289,8 @@ class SearchSettings:
     minutes: float | None = _search(
         None,
         "About how long the whole run takes, from start to report. Search, race and trainings are "
-        "shortened to fit, and stopped with their best network when their time is over. Export and "
-        "reference methods are not stopped once they began. The run never does more than `effort`, "
+        "shortened to fit; search and race end with their best when their time is over, and trainings "
+        "keep to the length that they were given. The run never does more than `effort`, "
         "`population`, `finalists` and other settings of length allow.",
         rule=that(lambda value: 1 <= value <= LARGEST_COUNT, f"must be 1 to {LARGEST_COUNT}"),
         usual="no limit; with it `effort` is thorough",

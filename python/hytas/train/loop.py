@@ -43,13 +43,11 @@ class Watch(NamedTuple):
 
     Attributes:
         progress: is called with each new epoch.
-        deadline: the training ends with the epoch in which it passes, by `time.time()`.
         processes: that train the same weights together, with the same other arguments. Each works
             on its part of every batch, and they add their gradients.
     """
 
     progress: Callable[[Epoch], None] = lambda _: None
-    deadline: float = math.inf
     processes: Processes = ALONE
 
 
@@ -118,8 +116,7 @@ def train(
         schedule = schedule or recipe.schedule(len(training))
         watched = (each.network for each in learner.watched())
         rate = recipe.learning_rate or usual_rate(watched, recipe.optimiser)
-        processes, deadline = watch.processes, watch.deadline
-        course = Course(training.kept(), recipe, schedule, rate, seed, device, processes, deadline)
+        course = Course(training.kept(), recipe, schedule, rate, seed, device, watch.processes)
         result = _train(learner, course, validation.kept(), checkpoint, watch.progress)
     return result
 
@@ -190,8 +187,6 @@ def _train(
     patience = recipe.patient_epochs(epochs)
     saved = time.monotonic()
     while (done := len(state.history)) < epochs and done - state.best_epoch < patience:
-        if done and time.time() >= course.deadline:
-            break
         started = time.monotonic()
         if captured is None:
             loss = train_epoch(learner, state, course)

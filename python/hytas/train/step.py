@@ -1,6 +1,5 @@
 """One training step: the gradients of a batch, on any device."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,7 +30,6 @@ class Course:
     seed: int
     device: torch.device
     processes: Processes = ALONE
-    deadline: float = math.inf
 
     @property
     def epochs(self) -> int:

@@ -143,7 +143,7 @@ def fit_all(
     fits: Sequence[Fit],
     workers: WorkersLike,
     what: str,
-    watch: Watch,
+    watch: Watch = Watch(),  # noqa: B008
     beside: Sequence[Fit] = (),
 ) -> None:
     """Do fits of a run, in parallel where there are workers.

@@ -8,7 +8,6 @@ from hytas.run.context import Run
 from hytas.run.final.fits import fit_all, winner_fit
 from hytas.run.final.stage import decide_for
 from hytas.run.folder import read_json
-from hytas.train.loop import Watch
 
 
 def seeds_of(run: Run) -> Iterator[Run]:
@@ -31,9 +30,8 @@ def seeds_of(run: Run) -> Iterator[Run]:
         own = run.context.holds_out_validation
         self_trains = not own and decide_for(run)[2].self_training.used
         fits = [winner_fit(inner, self_trains) for inner in missing]
-        watch = Watch(deadline=run.pace.ends())
         with run.timed("further seeds"):
-            fit_all(run, fits, run.training_workers, f"final training with seeds {named}", watch)
+            fit_all(run, fits, run.training_workers, f"final training with seeds {named}")
     for inner in further:
         if not inner.folder.metrics.exists():
             run.report.line(f"final training with seed {inner.context.config.seed}")

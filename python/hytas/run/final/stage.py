@@ -57,7 +57,7 @@ def folds_stage(run: Run) -> None:
             beside += [linear_fit(fit, beside[0].trained) for fit in FITS]
     fits = [*(fold.last for fold in folds), *(fit for fold in folds for fit in fold.linear)]
     workers = run.training_workers if data.trains_in_parallel and not of_winner else "1"
-    watch = Watch(run.report.epoch if of_winner else lambda _: None, run.pace.ends())
+    watch = Watch(run.report.epoch if of_winner else lambda _: None)
     fit_all(run, fits, workers, "trainings of the winner", watch, beside)
     records_of(run)
 
@@ -84,7 +84,7 @@ def train_stage(run: Run) -> None:
     winner = winner_fit(run, decisions.self_training.used)
     linear = {fit: linear_fit(fit, winner.trained) for fit in FITS if fit in mean.members}
     parallel = data.trains_in_parallel and not context.holds_out_validation
-    watch = Watch(run.report.epoch, run.pace.ends())
+    watch = Watch(run.report.epoch)
     workers = run.training_workers if parallel else "1"
     fit_all(run, [winner, *linear.values()], workers, "the final training", watch)
     result, *rounds = [result_of(run, one).done for one in winner.chain]

@@ -162,6 +162,22 @@ def strategy(name: str) -> _Made[type[Any]]:
     return _decorator("strategy", name, checked)
 
 
+def target(
+    name: str, file: str, open_file: Callable[[Path], Callable[[Any], Any]]
+) -> _Made[Callable[..., Any]]:
+    """Register an export format that a race can score finalists in (`target`).
+
+    The function (model, path, card) writes a `hytas.models.SensorModel`, a copy on the CPU, to a
+    path. It raises an error if the target cannot run the model.
+
+    Args:
+        file: name of the file in the folder of a run.
+        open_file: a written file -> a function of raw patches (n, P, P, bands), which returns the
+            probabilities (n, C) that the target computes.
+    """
+    return _decorator("target", name, lambda made: (made, file, open_file))
+
+
 def reader(name: str, matches: Callable[[bytes, Path], bool]) -> _Made[Callable[..., Any]]:
     """Register the reader of a format: a function from a path to `hytas.data.record.Contents`.
 

@@ -16,6 +16,8 @@ Listed = str | Sequence[str] | None
 """One text, several, or none."""
 SCALE_BY = ("training", "scene")
 """What scales a scene: statistics of the training pixels, or first of all its own."""
+TARGETS = ("int8", "fp16", "w8")
+"""Short names of the export formats `onnx-NAME` that a race can score finalists in."""
 LARGEST_COUNT = 10**9
 """Largest number of anything that is counted; a larger number is a typing error."""
 Rule = Callable[[str, Any], Any]

@@ -3,7 +3,6 @@
 from hytas.export.card import describe
 from hytas.export.evidence import Evidence
 from hytas.export.formats import (
-    FILES,
     FORMATS,
     INPUTS,
     check_formats,
@@ -11,12 +10,13 @@ from hytas.export.formats import (
     export_file,
     export_formats,
     file_of,
+    files_of_formats,
 )
 from hytas.export.onnx_file import export_onnx
 from hytas.export.parity import ExportError, Parity, check_parity
+from hytas.export.target import format_of
 
 __all__ = [
-    "FILES",
     "FORMATS",
     "INPUTS",
     "Evidence",
@@ -30,4 +30,6 @@ __all__ = [
     "export_formats",
     "export_onnx",
     "file_of",
+    "files_of_formats",
+    "format_of",
 ]

@@ -107,9 +107,11 @@ def judge_c(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
     return {**judge_exact(name, path, evidence), **sizes_of(path)}
 
 
-def judge_reduced(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
+def judge_reduced(
+    name: str, path: Path, evidence: Evidence, open_file: Callable[[Path], _Run] = open_exported
+) -> dict[str, Any]:
     """Check a file of reduced precision: 99 % of torch's labels, OA at most 0.5 points lower."""
-    probabilities = evidence.predictions(open_exported(path))
+    probabilities = evidence.predictions(open_file(path))
     usable = np.isfinite(probabilities).all(axis=1)
     difference = float(np.nanmax(np.abs(probabilities - evidence.expected)))
     predicted = np.where(usable, probabilities.argmax(1), -1)
@@ -172,8 +174,14 @@ def judge_labels(
     agreement = float((predicted == expected).mean())
     accuracy = float((predicted == targets).mean())
     reference = float((expected == targets).mean())
+    figures = {
+        "pixels": len(predicted),
+        "agreement": agreement,
+        "OA": accuracy,
+        "OA_torch": reference,
+    }
     if agreement < AGREEMENT or reference - accuracy > OA_DROP:
-        raise ExportError(
+        error = ExportError(
             "formats",
             name,
             f"must give {100 * AGREEMENT:g} % of the exact labels and lose at most {OA_DROP:g} of "
@@ -181,7 +189,9 @@ def judge_labels(
             f"{reference:.4f} to {accuracy:.4f}",
             "`force` writes it anyway",
         )
-    return {"pixels": len(predicted), "agreement": agreement, "OA": accuracy, "OA_torch": reference}
+        error.figures = figures
+        raise error
+    return figures
 
 
 def judge_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,8 +21,8 @@ from hytas.export.evidence import (
     judge_scene,
     judge_smooth_scene,
 )
-from hytas.export.onnx_file import export_onnx, save, set_card
-from hytas.export.parity import ExportError, refused
+from hytas.export.onnx_file import export_onnx, inference_copy, save, set_card
+from hytas.export.parity import ExportError, _Run, refused
 from hytas.export.qgis import export_qgis, judge_qgis
 from hytas.export.scene_graph import to_scene_onnx
 from hytas.export.smooth_graph import to_smooth_scene
@@ -30,9 +31,15 @@ from hytas.export.torch_files import export_program, export_torchscript
 from hytas.files import atomic_write
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel
+from hytas.plugins import fill
+from hytas.settings import TARGETS
 
 Write = Callable[[SensorModel, Path, ModelCard], Any]
 _Judge = Callable[[str, Path, Evidence], dict[str, Any]]
+
+
+def _open_onnx(path: Path) -> _Run:
+    return DeployedModel.load(path, "cpu", threads=1).predict_patches
 
 
 class ExportFormat(NamedTuple):
@@ -42,12 +49,15 @@ class ExportFormat(NamedTuple):
         file: name of the file in a run folder.
         judge: checks the file on real pixels; returns figures or raises ExportError.
         complete: writes further files next to it, once it is there.
+        open_file: a written file -> a function of raw patches, on one CPU thread; of formats that
+            are targets.
     """
 
     file: str
     write: Write
     judge: _Judge
     complete: Callable[[Path], None] = lambda path: None
+    open_file: Callable[[Path], _Run] = _open_onnx
 
 
 def _graph(build: Callable[[SensorModel, ModelCard], onnx.ModelProto]) -> Write:
@@ -79,6 +89,21 @@ FORMATS: dict[str, ExportFormat] = {
     ),  # last: it describes the others
 }
 
+
+def _of_plugin(
+    name: str, entry: tuple[Callable[..., Any], str, Callable[[Path], _Run]]
+) -> ExportFormat:
+    write, file, open_file = entry
+    judge = partial(judge_reduced, open_file=open_file)
+
+    def write_copy(model: SensorModel, path: Path, card: ModelCard) -> None:
+        write(inference_copy(model), path, card)  # a user's code may change it
+
+    return ExportFormat(file, write_copy, judge, open_file=open_file)
+
+
+fill("target", FORMATS, _of_plugin, TARGETS)
+
 INPUTS = ("sensor", "float32")
 """Types of the values that a file takes: those of the cube, or float32 for other runtimes."""
 
@@ -93,8 +118,9 @@ def file_of(name: str, taken: str = INPUTS[0]) -> str:
     return f"{stem}.{suffix}" if taken == INPUTS[0] else f"{stem}.f32.{suffix}"
 
 
-FILES = {file_of(name, taken): (name, taken) for name in FORMATS for taken in INPUTS}
-"""Name of a file in a run folder -> its format, and the type of the values that it takes."""
+def files_of_formats() -> dict[str, tuple[str, str]]:
+    """Return the name of each file in a run folder -> its format, and the values that it takes."""
+    return {file_of(name, taken): (name, taken) for name in FORMATS for taken in INPUTS}
 
 
 def check_formats(formats: Sequence[str], taken: str = INPUTS[0]) -> list[str]:
@@ -145,7 +171,7 @@ def export_checked(
         taken: type of the values that the files take, one of `INPUTS`.
 
     Returns:
-        For each format: file, bytes, and the figures of its check, or the message of a failed check
+        For each format: file, bytes, and the figures of its check; also the message of a failed one
         as `forced_past`.
 
     Raises:
@@ -189,11 +215,13 @@ def export_file(
             figures = entry.judge(name, staged, evidence)
         except ExportError as refusal:
             # A file of full precision that fails has a bug, so force does not apply.
-            if not force or entry.judge not in (judge_reduced, judge_reduced_scene):
+            rule = getattr(entry.judge, "func", entry.judge)  # of a plug-in: with its own opener
+            if not force or rule not in (judge_reduced, judge_reduced_scene):
                 raise
-            graph = onnx.load(staged)
-            set_card(graph, replace(DeployedModel.load(staged, "cpu").card, forced=True))
-            save(graph, staged)
-            figures = {"forced_past": str(refusal)}
+            if path.suffix == ".onnx" and entry.judge is rule:
+                graph = onnx.load(staged)
+                set_card(graph, replace(DeployedModel.load(staged, "cpu").card, forced=True))
+                save(graph, staged)
+            figures = {**refusal.figures, "forced_past": str(refusal)}
     entry.complete(path)
     return {"file": str(path), "bytes": path.stat().st_size, **figures}

@@ -28,9 +28,11 @@ class ExportError(InputError):
 
     Attributes:
         written: the formats that were written nevertheless, with their figures.
+        figures: of the check that failed.
     """
 
     written: Mapping[str, Mapping[str, Any]] = {}
+    figures: Mapping[str, Any] = {}
 
 
 def refused(

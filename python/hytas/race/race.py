@@ -10,7 +10,7 @@ from hytas.errors import InputError
 from hytas.race.events import RaceEvents, RaceProgress, RungEnd
 from hytas.race.finalists import describe_genes
 from hytas.race.plan import RacePlan, RungRanks, Trial, TrialBatch, Winner
-from hytas.race.results import Racer, RungResult, key_of, rung_results
+from hytas.race.results import BEFORE_CONVERSION, Racer, RungResult, key_of, rung_results
 from hytas.race.rungs import Rung
 from hytas.race.task import RaceTask
 from hytas.search import Evaluation, EvaluationStore, Training, pack_classes, pack_flags
@@ -140,7 +140,7 @@ class _Trainer:
         trials = list(batch.trials)
         if self.until is None:
             trials.sort(key=lambda one: (-one.racer.finalist.costs.get("macs", 0), -one.fold))
-        fits = [fit_of(self.task, one, self.rungs[: batch.rung]) for one in trials]
+        fits = [self._fit(one, batch.rung) for one in trials]
         found = ((at, self.task.fits.get(fit)) for at, fit in enumerate(fits))
         done = {at: fitted for at, fitted in found if fitted is not None}
         own = [self._keep(trials[at], fitted) for at, fitted in done.items()]
@@ -177,6 +177,12 @@ class _Trainer:
                 break
         return self.results, self.is_over()
 
+    def _fit(self, trial: Trial, rung: int) -> Fit:
+        """Return the fit of a trial; in the last rung the target makes its predictions."""
+        fit = fit_of(self.task, trial, self.rungs[:rung])
+        is_last = rung == len(self.rungs) - 1
+        return replace(fit, target=self.task.target) if is_last else fit
+
     def _keep(self, trial: Trial, fitted: Fitted) -> Training:
         training = training_of(self.task, trial, fitted)
         self.store.add_training(training)
@@ -192,10 +198,10 @@ class _Trainer:
                 f"  ahead: {self._name(first)}; agrees with the vote at {agreement:.1%} of the "
                 "unlabelled pixels"
             )
-        rung, before = self.rungs[ranks.rung], self.rungs[: ranks.rung]
+        rung = self.rungs[ranks.rung]
         folds = range(self.task.folds_of(rung))
         self.task.fits.keep_weights(
-            fit_of(self.task, Trial(racer, fold, rung), before)
+            self._fit(Trial(racer, fold, rung), ranks.rung)
             for racer in ranks.racers
             for fold in folds
         )
@@ -263,6 +269,10 @@ def training_of(task: RaceTask, trial: Trial, fitted: Fitted) -> Training:
             "augmented_accuracy": fitted.augmented_accuracy,
             "probability": best.validation_probability,
         }
+        if fitted.converted is not None:
+            before = figures["accuracy"]
+            figures["accuracy"], figures["probability"] = fitted.converted
+            figures[BEFORE_CONVERSION] = before
         targets = task.fits.source.labelled(held_out).targets
         right = pack_flags(fitted.classes[HELD_OUT] == targets)
         if UNLABELLED in fitted.classes:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from hytas.race.rankings import Ranking
 from hytas.search import Evaluation, Training, unpack_flags
 
+BEFORE_CONVERSION = "accuracy_before_conversion"
+"""Figure of a converted finalist: the accuracy of its network as trained."""
 TrialKey = tuple[int, str]
 """Number of a finalist's evaluation, and the name of a recipe."""
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hytas.race.consensus import agreements
 from hytas.race.rankings import Ranking
-from hytas.race.results import Racer, RungResult, TrialKey
+from hytas.race.results import BEFORE_CONVERSION, Racer, RungResult, TrialKey
 from hytas.search import MethodVote
 
 
@@ -17,7 +17,10 @@ def validation_score(results: Sequence[RungResult], ranking: Ranking) -> float:
     Without a vote they weigh by their folds, too: five folds validate five times the pixels. With
     one, the vote covers other pixels, and the rungs weigh as where it was measured
     (notes/decisions.md).
+
+    Of a converted finalist only the converted rungs count: the target ships, not the network.
     """
+    results = [one for one in results if BEFORE_CONVERSION in one.figures] or results
     weights = [one.steps * (1 if one.predictions else one.folds) for one in results]
     return fmean([one.score(ranking) for one in results], weights)
 

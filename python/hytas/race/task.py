@@ -10,7 +10,7 @@ from torch import nn
 from hytas.models import as_network
 from hytas.race.front import FRONT_FINALISTS
 from hytas.race.rankings import DEFAULT_RANKING
-from hytas.race.rungs import FEW_FINALISTS, LEAST_FINALISTS, PREFERENCES, Rung
+from hytas.race.rungs import FEW_FINALISTS, LEAST_FINALISTS, PREFERENCES, SEMIFINALISTS, Rung
 from hytas.search import Evaluation, MethodVote, unpack_classes
 from hytas.store import Store
 from hytas.train import Recipe, distinct
@@ -47,6 +47,7 @@ class RaceTask:
             agreement on them (`hytas.race.consensus`). None ranks by validation pixels alone.
         linear: linear networks, which join the last rung of each race.
         labels: training and validation pixels together.
+        target: format that finalists of the last rung are ranked in; "" ranks them as trained.
         front: costs of a Pareto front with accuracy that the race is for; () for none.
     """
 
@@ -62,6 +63,7 @@ class RaceTask:
     front: tuple[str, ...] = ()
     linear: Sequence[Evaluation] = ()
     labels: int = 0
+    target: str = ""
 
     @property
     def has_few_labels(self) -> bool:
@@ -70,8 +72,10 @@ class RaceTask:
 
     @property
     def last_finalists(self) -> int:
-        """Return the number of finalists of the last rung."""
-        return FRONT_FINALISTS if self.front else LEAST_FINALISTS
+        """Return the number of finalists of the last rung; a conversion may order them anew."""
+        if self.front:
+            return FRONT_FINALISTS
+        return SEMIFINALISTS if self.target else LEAST_FINALISTS
 
     @property
     def all_folds(self) -> list[tuple[Pixels, Pixels]]:

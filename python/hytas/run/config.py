@@ -132,7 +132,9 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
             object.__setattr__(self, "presets", ",".join([*usual, *settings]))
 
     def _used_names(self) -> list[tuple[str, str]]:
-        names = [(kind, str(getattr(self, kind))) for kind in ("space", "strategy", "ranking")]
+        names = [
+            (kind, str(getattr(self, kind))) for kind in ("space", "strategy", "ranking", "target")
+        ]
         proxies = base_proxies(parse_proxies(self.proxy))
         return [*names, ("network", self.space), *(("proxy", spec.name) for spec in proxies)]
 

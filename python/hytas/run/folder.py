@@ -113,6 +113,12 @@ class RunFolder:
         "race",
         optional=True,
     )
+    converted = Artefact(
+        "target.json",
+        "of a race for a target: accuracy of the finalists in its format, and before conversion",
+        "race",
+        optional=True,
+    )
     latency = _internal(
         "latency.json",
         "of a search under a latency budget: measured times of the finalists",

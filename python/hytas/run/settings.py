@@ -19,6 +19,7 @@ from hytas.errors import InputError
 from hytas.settings import (
     LARGEST_COUNT,
     SCALE_BY,
+    TARGETS,
     OneOf,
     Rule,
     as_tuple,
@@ -116,6 +117,12 @@ def _ranking(name: str) -> None:
     from hytas.race.rankings import find_ranking
 
     find_ranking(name)
+
+
+def _target(name: str) -> None:
+    from hytas.export.target import format_of
+
+    format_of(name)
 
 
 # `setting` with what the settings of a group have in common.
@@ -401,6 +408,13 @@ class RaceSettings:
         "accurate, or the smallest.",
         rule=OneOf(("accurate", "small")),
         estimator=True,
+    )
+    target: str | None = _race(
+        None,
+        "Format that the model ships in. Finalists of the last rung are converted to it before "
+        "they are ranked, so the winner is the best there; the run also writes its file. int8: "
+        "8-bit products; fp16: half floats; w8: weights of 8 bits.",
+        rule=OneOf(TARGETS, _target),
     )
 
 

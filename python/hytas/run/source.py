@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -12,6 +13,7 @@ import torch
 from torch import nn
 
 from hytas.data import Scene
+from hytas.export.target import converted
 from hytas.models import build_network
 from hytas.plugins import name_and_digest
 from hytas.run.config import RunConfig
@@ -125,6 +127,10 @@ class RunSource:
             if part is not None and np.isin(pixels, part.pixels).all():
                 return part.subset(pixels)
         return None if self.data is None else self.data.unlabelled(pixels)
+
+    def converted(self, fit: Fit, network: nn.Module) -> AbstractContextManager[nn.Module]:
+        """Yield the network of a fit as its target computes it, from scaled patches."""
+        return converted(network, fit.architecture, self.shape, fit.target)
 
     @property
     def reads_all(self) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hytas.errors import InputError
-from hytas.export import FILES
+from hytas.export import files_of_formats, format_of
 from hytas.run.artefacts import AGAIN, Artefact
 from hytas.run.context import Run
 from hytas.run.delivering.control import note_of_evolved
@@ -176,7 +176,8 @@ def _check_store(folder: RunFolder, run: Run) -> None:
 def _further_files(folder: RunFolder) -> list[Path]:
     """Return the files of further export formats that the manifest knows."""
     own = {each.file for each in ARTEFACTS.values()}
-    named = [name for name in folder.manifest.names() if name in FILES and name not in own]
+    formats = files_of_formats()
+    named = [name for name in folder.manifest.names() if name in formats and name not in own]
     return [folder.path / name for name in named]
 
 
@@ -186,9 +187,11 @@ def _repair_further_formats(run: Run) -> None:
         fault = run.folder.manifest.fault(path)
         if fault is None or run.folder.manifest.fault(run.folder.weights) is not None:
             continue
-        name, taken = FILES[path.name]
+        name, taken = files_of_formats()[path.name]
+        target = run.context.config.target
+        forced = target is not None and name == format_of(target)
         try:
-            further_formats(run, [name], force=False, taken=taken)
+            further_formats(run, [name], force=forced, taken=taken)
         except InputError as error:
             run.report.notice(f"{path.name}: {fault}, and could not be made again: {error}")
             continue

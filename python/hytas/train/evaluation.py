@@ -102,6 +102,15 @@ def logits_of(
     return np.concatenate(parts)
 
 
+def accuracy_and_probability(
+    network: nn.Module, pixels: LabelledPixels, device: torch.device
+) -> tuple[float, float]:
+    """Return the overall accuracy and the mean probability of the true class on pixels (n,)."""
+    logits, targets = torch.from_numpy(logits_of(network, pixels, device)), pixels.targets
+    chances = logits.softmax(1).numpy()[np.arange(len(targets)), targets]
+    return float((logits.argmax(1).numpy() == targets).mean()), float(chances.mean())
+
+
 @torch.no_grad()
 def augmented_accuracy(
     network: nn.Module,

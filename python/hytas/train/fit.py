@@ -4,8 +4,8 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass, field
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -19,7 +19,7 @@ from hytas.files import atomic_write
 from hytas.machine import one_thread_on_cpu
 from hytas.models import Network
 from hytas.tensors import read_tensors
-from hytas.train.evaluation import augmented_accuracy, logits_of
+from hytas.train.evaluation import accuracy_and_probability, augmented_accuracy, logits_of
 from hytas.train.learner import Learner
 from hytas.train.loop import DivergedError, TrainingResult, Watch, train
 from hytas.train.pixels import LabelledPixels
@@ -52,6 +52,8 @@ class Fit:
         logits: name -> flat indices of pixels whose logits the result holds.
         classes: name -> flat indices of pixels whose predicted class it holds.
         augmented: the recipe of the augmented accuracy on watched pixels; None measures none.
+        target: export format that makes the predictions of the result, after the training; "" if
+            the network itself does.
         shorter: the same fit with a shorter schedule, where this one may go on. It saves time and
             changes no result, so it is no part of the key.
     """
@@ -68,6 +70,7 @@ class Fit:
     logits: Mapping[str, Pixels] = field(default_factory=dict)
     classes: Mapping[str, Pixels] = field(default_factory=dict)
     augmented: Recipe | None = None
+    target: str = ""
     shorter: "Fit | None" = None
 
     def key(self, source: str) -> str:
@@ -88,6 +91,7 @@ class Fit:
             "taught": self.taught,
             "augmented": None if self.augmented is None else self.augmented.to_dict(),
         }
+        facts |= {"target": self.target} if self.target else {}
         digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
         groups = {"trained": self.trained, "watched": self.watched}
         groups |= {f"logits {name}": pixels for name, pixels in self.logits.items()}
@@ -125,6 +129,8 @@ class Fitted:
         logits: name -> (n, C) of the pixels that the fit names.
         classes: name -> (n,) predicted class indices, likewise.
         augmented_accuracy: on watched pixels; None if the fit names no recipe for it.
+        converted: accuracy and mean probability of the true class of the converted network on
+            watched pixels; None if the fit names no target.
         seconds: that it took.
         reason: why it failed; "" if it did not.
     """
@@ -133,6 +139,7 @@ class Fitted:
     logits: Mapping[str, Logits] = field(default_factory=dict)
     classes: Mapping[str, Classes] = field(default_factory=dict)
     augmented_accuracy: float | None = None
+    converted: tuple[float, float] | None = None
     seconds: float = 0.0
     reason: str = ""
 
@@ -165,6 +172,7 @@ class Fitted:
             "best_epoch": None if training is None else training.best_epoch,
             "stopped_early": None if training is None else training.stopped_early,
             "augmented_accuracy": self.augmented_accuracy,
+            "converted": self.converted,
             "seconds": self.seconds,
             "reason": self.reason,
         }
@@ -196,6 +204,7 @@ class Fitted:
             groups["logits"],
             groups["classes"],
             facts["augmented_accuracy"],
+            facts["converted"] and tuple(facts["converted"]),
             facts["seconds"],
             facts["reason"],
         )
@@ -227,6 +236,13 @@ class FitSource(Protocol):
 
     def unlabelled(self, pixels: Pixels) -> LabelledPixels | None:
         """Return pixels, without a look at a label; None where it cannot read them."""
+
+    def converted(self, fit: Fit, network: nn.Module) -> AbstractContextManager[nn.Module]:
+        """Yield the network of a fit as its target computes it.
+
+        Raises:
+            InputError: it cannot be converted.
+        """
 
     @property
     def reads_all(self) -> bool:
@@ -298,6 +314,23 @@ def _fitted(fit: Fit, source: FitSource, folder: Path, watch: Watch) -> Fitted:
         checkpoint=part,
         watch=watch,
     )
+    if not fit.target:
+        return _predicted(fit, source, network, watched, result)
+    assert isinstance(network, nn.Module)
+    with source.converted(fit, network) as converted:
+        figures = accuracy_and_probability(converted, watched, device)
+        return replace(_predicted(fit, source, converted, watched, result), converted=figures)
+
+
+def _predicted(
+    fit: Fit,
+    source: FitSource,
+    network: nn.Module | Learner,
+    watched: LabelledPixels,
+    result: TrainingResult,
+) -> Fitted:
+    """Return the result of a training with the predictions of a network that the fit names."""
+    device = source.device
     logits: dict[str, Logits] = {}
     for name, pixels in (dict(fit.logits) | dict(fit.classes)).items():
         assert isinstance(network, nn.Module)

@@ -35,6 +35,7 @@ from hytas.race import (
     smaller_finalists,
     smallest_as_good,
 )
+from hytas.run.choosing.converted import describe_conversion, write_converted
 from hytas.run.choosing.front import write_front, write_trained_front
 from hytas.run.choosing.latency import within_latency
 from hytas.run.choosing.lengths import keep_plan, read_plan, shorter_training, within_minutes
@@ -183,13 +184,16 @@ def race_stage(run: Run) -> None:
             ended: list[RungEnd] = []
             winner = hold_race(run, task, store, finalists, steps, ended.append)
             _show_ladder(run, task, store, winner)
+            if task.target:
+                facts = write_converted(run.folder.converted, task.target, store, winner)
+                run.report.notice(describe_conversion(task.target, facts))
             if task.front:
                 last, path = ended[-1], run.folder.trained_front
                 pixels = sum(len(held_out) for _, held_out in task.all_folds[: last.folds])
-                facts = write_trained_front(path, task.front, store, last, pixels)
+                front = write_trained_front(path, task.front, store, last, pixels)
                 run.report.notice(
-                    f"trained Pareto front of {_counted(len(facts['networks']), 'network')}, "
-                    f"hypervolume {facts['hypervolume']:.3f}: {path.name}"
+                    f"trained Pareto front of {_counted(len(front['networks']), 'network')}, "
+                    f"hypervolume {front['hypervolume']:.3f}: {path.name}"
                 )
         else:
             best, *_ = ranked_evaluations(context, store)
@@ -349,6 +353,7 @@ def race_task(context: RunContext, store: Store) -> RaceTask:
         config.trained_front,
         linear_networks(context),
         len(data.split.train_and_validation),
+        config.target or "",
     )
 
 

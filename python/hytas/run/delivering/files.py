@@ -1,6 +1,7 @@
 """The stages after the final training: checked model files, figures and the map."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from hytas.export import (
     export_checked,
     export_formats,
     file_of,
+    format_of,
 )
 from hytas.files import move
 from hytas.metrics import accuracy_report, calibration
@@ -56,6 +58,8 @@ def export_stage(run: Run) -> None:
     parity = _export(run, model)
     metrics = _metrics(run.context, model, parity)
     metrics |= _smoothed(run, model)
+    if run.context.config.target is not None:
+        metrics["target"] = _as_target(run, run.context.config.target)
     data = run.context.data
     metrics |= run.context.origin.figures(data.scene, data.split.reported, run.folder.onnx)
     write_json(run.folder.tested, metrics)
@@ -117,6 +121,23 @@ def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[s
         "device": str(context.device),
         "training": training,
     }
+
+
+def _as_target(run: Run, target: str) -> dict[str, Any]:
+    """Write the file of the target; return its figures on the test pixels.
+
+    A file that fails its check is written nevertheless: it is what the run was asked for.
+    """
+    name = format_of(target)
+    figures = dict(further_formats(run, [name], force=True)[name])
+    figures |= {"name": target, "format": name, "file": Path(figures["file"]).name}
+    line = (
+        f"as {target}: {figures['file']} has OA {figures['OA']:.4f} on the test pixels, and "
+        f"{figures['OA_torch']:.4f} before conversion"
+    )
+    failed = "; it fails its check" if "forced_past" in figures else ""
+    run.report.notice(line + failed)
+    return figures
 
 
 def _smoothed(run: Run, model: TrainedModel) -> dict[str, Any]:

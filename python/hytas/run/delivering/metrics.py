@@ -18,6 +18,8 @@ def write_metrics(run: Run) -> None:
     for name, path in (("references", folder.references), ("front", folder.trained_front)):
         if path.exists():
             metrics[name] = read_json(path)
+    if folder.converted.exists() and "target" in metrics:
+        metrics["target"] |= {"finalists": read_json(folder.converted)["finalists"]}
     if (seeds := summary_of(run, metrics)) is not None:
         metrics["seeds"] = seeds
     if (rows := rows_of(run, metrics)) is not None:

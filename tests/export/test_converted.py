@@ -1,0 +1,40 @@
+"""A network as a target computes it, next to the file that ships."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small_model import Exported
+
+from hytas.deploy import DeployedModel
+from hytas.errors import InputError
+from hytas.export import export_formats
+from hytas.export.target import converted, format_of
+from hytas.models import InputShape
+from hytas.settings import TARGETS
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_converted_network_is_that_of_the_file(
+    exported: Exported, tmp_path: Path, target: str
+) -> None:
+    """From scaled patches as from raw ones in the sensor's type."""
+    model, card, raw = exported.model, exported.card, exported.patches(200)
+    name = format_of(target)
+    file = export_formats(model, tmp_path, card, [name])[name]
+    expected = DeployedModel.load(file, "cpu").predict_patches(raw)
+    with torch.no_grad():
+        scaled = model.scaling(torch.from_numpy(raw.astype(np.float32)))
+    shape = InputShape(scaled.shape[-1], expected.shape[1], card.patch_size, card.band_group)
+    with converted(model.network, card.architecture, shape, target) as network:
+        given = network(scaled).softmax(1).numpy()
+    assert np.abs(given - expected).max() < 1e-4
+    assert np.abs(exported.probabilities(raw) - expected).max() > 1e-4  # the conversion is there
+
+
+def test_a_network_that_cannot_be_converted_is_refused(exported: Exported) -> None:
+    shape = InputShape(1, 4, exported.card.patch_size, 1)
+    network = converted(exported.model.network, exported.card.architecture, shape, "int8")
+    with pytest.raises(InputError, match="cannot run the network"), network:
+        pass

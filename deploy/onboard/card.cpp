@@ -23,7 +23,7 @@ bool fits(const ElementType& type, double number) {
 
 }  // namespace
 
-Card::Card(const ModelFile& model) {
+Card::Card(const SceneModel& model) {
     if (const std::string format = property(model, "format"); format != card_format)
         throw Error(Status::model_unsupported, "model: is of hytas format " + format +
                                                    ", this program reads format " +
@@ -43,10 +43,9 @@ Card::Card(const ModelFile& model) {
     read_guide(value_of(model, "smoothing"));
     if (const Json score = value_of(model, "unknown"); !score.is(Json::Kind::null))
         unknown.emplace(score, ids.size());
-    check_ends(model.ends);
 }
 
-void Card::read_bands(const ModelFile& model) {
+void Card::read_bands(const SceneModel& model) {
     patch_size = integer(value_of(model, "patch_size"), "patch_size");
     bands = integer(value_of(model, "bands"), "bands");
     if (patch_size < 1 || patch_size % 2 == 0)
@@ -83,7 +82,7 @@ void Card::read_bands(const ModelFile& model) {
     }
 }
 
-void Card::read_classes(const ModelFile& model) {
+void Card::read_classes(const SceneModel& model) {
     ids = integers(value_of(model, "class_ids"), "class_ids");
     palette = integers(value_of(model, "palette"), "palette");
     names = texts(value_of(model, "class_names"), "class_names");
@@ -135,29 +134,6 @@ void Card::read_guide(const Json& smoothing) {
         !are_finite(guide->directions) || !are_finite(guide->offset) ||
         !std::isfinite(guide->eps) || guide->eps <= 0)
         broken("smoothing: three directions, one number for each band, and a positive eps needed");
-}
-
-// Refuse a graph that does not take and give what its metadata say.
-void Card::check_ends(const Ends& ends) const {
-    constexpr std::uint64_t int32_element = 6, float_element = 1;
-    const auto is = [](const End& end, const char* name, std::uint64_t element,
-                       const std::vector<std::int64_t>& sizes) {
-        return end.name == name && end.element == element && end.sizes == sizes;
-    };
-    const std::vector<End>&inputs = ends.inputs, &outputs = ends.outputs;
-    if (outputs.size() >= 2 && outputs[0].element != int32_element)
-        throw Error(Status::model_unsupported,
-                    "model: its class ids are not of type int32: it was not written by `hytas "
-                    "export`");
-    if (inputs.size() != 1 ||
-        !is(inputs[0], "tile", static_cast<std::uint64_t>(type->onnx), {-1, -1, bands}) ||
-        outputs.size() != (guide ? 3 : 2) || !is(outputs[0], "classes", int32_element, {-1, -1}) ||
-        !is(outputs[1], "confidence", float_element, {-1, -1}) ||
-        (guide && !is(outputs[2], "probabilities", float_element,
-                      {-1, -1, static_cast<std::int64_t>(ids.size())})))
-        throw Error(Status::model_unsupported,
-                    "model: its graph does not take and give what its metadata say: it was not "
-                    "written by `hytas export`");
 }
 
 }  // namespace hytas::onboard

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "element_type.hpp"
-#include "model_file.hpp"
+#include "ort.hpp"
 #include "smoother.hpp"
 #include "unknown_ground.hpp"
 
@@ -38,15 +38,14 @@ struct Card {
     std::optional<Guide> guide;  // of the filter
     std::optional<UnknownGround> unknown;
 
-    explicit Card(const ModelFile& model);  // throws Error
+    explicit Card(const SceneModel& model);  // throws Error
     [[nodiscard]] std::int64_t margin() const { return patch_size / 2; }
 
   private:
-    void read_bands(const ModelFile& model);
-    void read_classes(const ModelFile& model);
+    void read_bands(const SceneModel& model);
+    void read_classes(const SceneModel& model);
     void read_preprocessing(const Json& preprocessing);
     void read_guide(const Json& smoothing);
-    void check_ends(const Ends& ends) const;
 };
 
 }  // namespace hytas::onboard

@@ -95,14 +95,13 @@ int checked_threads(int threads) {
 
 }  // namespace
 
-Classifier::Pass::Pass(ModelFile file, const Sensor& sensor, const Settings& settings)
-    : card_(file),
-      digest_(file.metadata("hytas.sha256").value_or("")),
-      model_(settings.library, file.path, file.bytes, checked_threads(settings.threads)),
+Classifier::Pass::Pass(const ModelFile& file, const Sensor& sensor, const Settings& settings)
+    : model_(settings.library, file, checked_threads(settings.threads)),
+      card_(model_),
+      digest_(file.digest),
       samples_(static_cast<std::size_t>(checked(sensor, settings, card_).samples)),
       pixel_bytes_(static_cast<std::size_t>(card_.bands) * card_.type->size),
       nodata_(sensor.nodata) {
-    file.bytes = {};  // onnxruntime has its own copy, and memory is short on board
     if (settings.unknown) limit_ = card_.unknown->threshold(*settings.unknown);
     const std::size_t classes = card_.ids.size();
     if (settings.smooth.value_or(card_.smooth)) {
@@ -399,15 +398,5 @@ std::int64_t Classifier::delay() const { return pass_->delay(); }
 std::size_t Classifier::memory() const { return pass_->memory(); }
 const std::vector<std::int64_t>& Classifier::class_ids() const { return pass_->card().ids; }
 const std::vector<std::string>& Classifier::class_names() const { return pass_->card().names; }
-
-const char* name_of(Status status) {
-    switch (status) {
-#define HYTAS_ONBOARD_NAME(number, name, meaning) \
-    case Status::name: return #name;
-        HYTAS_ONBOARD_STATUSES(HYTAS_ONBOARD_NAME)
-#undef HYTAS_ONBOARD_NAME
-    }
-    return "failed";
-}
 
 }  // namespace hytas::onboard

@@ -15,7 +15,7 @@ namespace hytas::onboard {
 
 class Classifier::Pass {
   public:
-    Pass(ModelFile file, const Sensor& sensor, const Settings& settings);
+    Pass(const ModelFile& file, const Sensor& sensor, const Settings& settings);
 
     std::optional<ClassifiedLine> push(std::span<const std::byte> values);
     std::optional<ClassifiedLine> push_dropped();
@@ -55,9 +55,9 @@ class Classifier::Pass {
     void mark_missing(char* values) const;
     void fill_missing(char* values, const char* before) const;
 
+    SceneModel model_;
     Card card_;
     std::string digest_;
-    SceneModel model_;
     std::size_t samples_, pixel_bytes_;
     std::optional<double> nodata_;  // of the sensor
     std::optional<double> limit_;   // the score above which ground is unknown

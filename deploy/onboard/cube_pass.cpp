@@ -39,6 +39,9 @@ void check_apart(const std::filesystem::path& header, const CubeJob& job, const 
 }
 
 const CubeJob& checked(const CubeJob& job, const EnviCube& cube, const Card& card) {
+    for (const auto& [name, path] : {std::pair("map", &job.map), {"--confidence", &job.confidence}})
+        if (!path->empty() && !path->ends_with(".hdr"))
+            throw Error(Status::bad_argument, name + (": " + *path) + " must end in .hdr");
     if (std::min(cube.lines(), cube.samples()) < card.patch_size)
         throw Error(Status::too_small, "cube: " + std::to_string(cube.lines()) + " x " +
                                            std::to_string(cube.samples()) +
@@ -173,7 +176,7 @@ CubePass::~CubePass() = default;
 void CubePass::run(const std::function<bool()>& is_stopped) { files_->run(is_stopped); }
 const std::vector<std::string>& CubePass::notes() const { return files_->notes(); }
 std::size_t CubePass::memory() const { return files_->memory(); }
-std::int64_t CubePass::lines() const { return files_->cube().lines(); }
-std::int64_t CubePass::samples() const { return files_->cube().samples(); }
+std::size_t CubePass::lines() const { return static_cast<std::size_t>(files_->cube().lines()); }
+std::size_t CubePass::samples() const { return static_cast<std::size_t>(files_->cube().samples()); }
 
 }  // namespace hytas::onboard

@@ -12,7 +12,6 @@
 #include "hytas/onboard.hpp"
 #include "limits.hpp"
 #include "model_file.hpp"
-#include "protobuf.hpp"
 #include "sha256.hpp"
 #include "whole_file.hpp"
 
@@ -23,6 +22,35 @@ enum : std::uint64_t { copy, fresh, exclusive_or, add };
 
 // A damaged delta; the text is not shown.
 [[noreturn]] void refuse(const char* rule) { throw Error(Status::delta_damaged, rule); }
+
+// Whole numbers of 7 bits a byte, the lowest first, and bytes between them.
+class Reader {
+  public:
+    explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+
+    [[nodiscard]] bool done() const { return bytes_.empty(); }
+    [[nodiscard]] std::string_view rest() const { return bytes_; }
+
+    std::uint64_t number() {
+        std::uint64_t value = 0;
+        for (int shift = 0; shift < 64; shift += 7) {
+            const auto byte = static_cast<unsigned char>(take(1).front());
+            value |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
+            if (byte < 0x80) return value;
+        }
+        refuse("has a number that does not end");
+    }
+
+    std::string_view take(std::uint64_t size) {
+        if (size > bytes_.size()) refuse("runs past the end");
+        const std::string_view taken = bytes_.substr(0, static_cast<std::size_t>(size));
+        bytes_.remove_prefix(taken.size());
+        return taken;
+    }
+
+  private:
+    std::string_view bytes_;
+};
 
 std::string hexadecimal(std::string_view bytes) {
     std::string text;
@@ -84,24 +112,21 @@ std::string inflate(std::string_view stream, std::uint64_t length) {
 }
 
 std::string applied(std::string_view old_file, std::string_view body) {
-    std::uint64_t left = 0;
-    Fields packed(body, left);
-    const std::uint64_t inflated = packed.varint();
+    Reader packed(body);
+    const std::uint64_t inflated = packed.number();
     if (inflated == 0 || inflated > worst * most_bytes) refuse("is longer than any model");
-    std::size_t head = 1;
-    for (std::size_t at = 0; (static_cast<unsigned char>(body[at]) & 0x80) != 0; ++at) ++head;
-    const std::string operations = inflate(body.substr(head), inflated);
-    Fields numbers(operations, left);
-    const std::uint64_t length = numbers.varint();
+    const std::string operations = inflate(packed.rest(), inflated);
+    Reader reader(operations);
+    const std::uint64_t length = reader.number();
     if (length > most_bytes) refuse("is longer than any model");
     std::string result;
     result.reserve(static_cast<std::size_t>(length));
-    while (!numbers.done()) {
-        const std::uint64_t kind = numbers.varint(), count = numbers.varint();
+    while (!reader.done()) {
+        const std::uint64_t kind = reader.number(), count = reader.number();
         if (kind > add) refuse("has an unknown operation");
         if (count > length) refuse("is longer than it says");
-        const std::uint64_t position = kind == fresh ? 0 : numbers.varint(),
-                            bits = kind == add ? numbers.varint() : 0;
+        const std::uint64_t position = kind == fresh ? 0 : reader.number(),
+                            bits = kind == add ? reader.number() : 0;
         const std::uint64_t size = kind == exclusive_or || kind == add ? 4 * count : count;
         if (size > length - result.size()) refuse("is longer than it says");
         if (kind != fresh && (size > old_file.size() || position > old_file.size() - size))
@@ -109,7 +134,7 @@ std::string applied(std::string_view old_file, std::string_view body) {
         const std::uint64_t held = kind == copy  ? 0
                                    : kind == add ? stored_bytes(count, bits)
                                                  : size;
-        const std::string_view given = numbers.take(held);
+        const std::string_view given = reader.take(held);
         if (kind == fresh) {
             result += given;
             continue;

@@ -6,68 +6,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <utility>
 
 namespace hytas::onboard {
 
-using Numbers = std::pair<std::uint64_t, std::uint64_t>;
-
 // Model files.
 constexpr std::uint64_t most_bytes = 1ULL << 29;  // hytas.deploy.model_file.MOST_BYTES
-constexpr std::uint64_t most_fields = 1'000'000;
-constexpr std::uint64_t lowest_opset = 18;
-constexpr std::uint64_t next_opset = 25;
-constexpr std::string_view checksum_key = "hytas.sha256";  // hytas.model_card.CHECKSUM
-constexpr std::string_view card_format = "2";              // hytas.model_card.FORMAT
-constexpr std::int64_t most_patch_values = 1 << 24;        // hytas.model_card.MOST_PATCH_VALUES
-
-// Graphs.
-constexpr int most_depth = 4;
-constexpr std::uint64_t most_values = 1ULL << 27;
-constexpr std::uint64_t most_made = 1ULL << 20;
-constexpr std::size_t most_axes = 64;
-// Element type of a tensor, and the bytes of a value.
-constexpr std::array<Numbers, 12> element_bytes{{
-    {1, 4},
-    {2, 1},
-    {3, 1},
-    {4, 2},
-    {5, 2},
-    {6, 4},
-    {7, 8},
-    {9, 1},
-    {10, 2},
-    {11, 8},
-    {12, 4},
-    {13, 8},
-}};
-// Fields of a tensor that hold values by their type, and the fewest bytes that one takes there.
-constexpr std::array<Numbers, 5> typed_bytes{{
-    {4, 4},
-    {5, 1},
-    {7, 1},
-    {10, 8},
-    {11, 1},
-}};
-// Operators that make as many values as an input says, and the number of that input.
-constexpr std::array<std::pair<std::string_view, std::size_t>, 6> makers{{
-    {"ConstantOfShape", 0},
-    {"Expand", 1},
-    {"Loop", 0},
-    {"Pad", 1},
-    {"Range", 1},
-    {"Tile", 1},
-}};
-constexpr std::string_view operators =
-    " Abs Add And ArgMax ArgMin AveragePool BatchNormalization Cast CastLike Clip Concat "
-    "Constant ConstantOfShape Conv DequantizeLinear Div DynamicQuantizeLinear Equal Erf Exp "
-    "Expand Flatten Gather GatherElements GatherND Gelu Gemm GlobalAveragePool Greater "
-    "GreaterOrEqual HardSigmoid HardSwish Identity InstanceNormalization IsInf IsNaN "
-    "LayerNormalization Less LessOrEqual Log LogSoftmax Loop MatMul MatMulInteger Max Min Mod "
-    "Mul Neg Not Or Pad Pow QuantizeLinear RMSNormalization Range Reciprocal ReduceL2 "
-    "ReduceMax ReduceMean ReduceMin ReduceSum ReduceSumSquare Relu Reshape Round Shape "
-    "Sigmoid Sign Slice Softmax Split Sqrt Squeeze Sub Sum Swish Tanh Tile Transpose "
-    "Unsqueeze Where ";
+constexpr std::string_view checksum_entry =
+    "rP\n\x0chytas.sha256\x12@";                     // hytas.deploy.model_file.CHECKSUM_ENTRY
+constexpr std::string_view card_format = "2";        // hytas.model_card.FORMAT
+constexpr std::int64_t most_patch_values = 1 << 24;  // hytas.model_card.MOST_PATCH_VALUES
 
 // Updates.
 constexpr std::string_view magic = "HYTASDELTA2\n";  // hytas.deploy.delta.MAGIC

@@ -1,27 +1,21 @@
 // hytas-onboard: classify an ENVI cube line by line with an exported scene graph; or update a
 // model.
 
-#include <algorithm>
+#include <getopt.h>
+
 #include <charconv>
 #include <csignal>
-#include <cstdlib>
-#include <hytas/json.hpp>
 #include <hytas/onboard.hpp>
 #include <iostream>
 
-#include "model_file.hpp"
-
 namespace {
 
-using hytas::Json;
-using hytas::onboard::Error;
-using hytas::onboard::Status;
+using namespace hytas::onboard;
 
 constexpr const char* usage =
     "usage: hytas-onboard MODEL.onnx CUBE.hdr MAP.hdr [--library libonnxruntime.so] [--threads N]\n"
     "       [--smooth guided|none] [--unknown SHARE] [--confidence FILE.hdr] [--strict] [--json]\n"
     "       hytas-onboard --update DELTA MODEL.onnx NEW.onnx [--json]\n";
-
 constexpr const char* help =
     "\nClassifies an ENVI cube line by line with a scene graph (hytas export RUN --formats "
     "onnx-scene).\n"
@@ -40,9 +34,7 @@ constexpr const char* help =
     "  --update     write the model file NEW.onnx that a file of `hytas update make` makes of "
     "MODEL.onnx\n";
 
-struct Options : hytas::onboard::CubeJob {
-    std::string delta;
-};
+volatile std::sig_atomic_t signal_number = 0;
 
 [[noreturn]] void refuse(const std::string& message) { throw Error(Status::bad_argument, message); }
 
@@ -55,144 +47,94 @@ Value number_of(const std::string& option, const std::string& text, const char* 
     return value;
 }
 
-std::string header_of(const std::string& argument, const std::string& path) {
-    if (!path.ends_with(".hdr")) refuse(argument + ": " + path + " must end in .hdr");
-    return path;
-}
+struct Options : CubeJob {
+    bool json = false, help = false;
+    std::string delta;
 
-Options parse(std::vector<std::string> words) {
-    Options options;
-    std::vector<std::string> files;
-    for (auto word = words.begin(); word != words.end(); ++word) {
-        const std::string& name = *word;
-        const bool is_flag = name == "--strict" || name == "--json";
-        static constexpr const char* known[] = {"--library", "--threads",    "--smooth",
-                                                "--unknown", "--confidence", "--update"};
-        if (!name.starts_with("--")) files.push_back(name);
-        options.strict |= name == "--strict";
-        if (!name.starts_with("--") || is_flag) continue;
-        if (std::find(std::begin(known), std::end(known), name) == std::end(known))
-            refuse("no option " + name + "; " + usage);
-        if (++word == words.end()) refuse(name + " needs a value; " + usage);
-        const std::string& value = *word;
-        if (name == "--library") options.library = value;
-        if (name == "--update") options.delta = value;
-        if (name == "--confidence") options.confidence = header_of(name, value);
-        if (name == "--threads") options.threads = number_of<int>(name, value, "1 to 1024");
-        if (name == "--unknown") options.unknown = number_of<double>(name, value, "0.001 to 0.5");
-        if (name != "--smooth") continue;
-        if (value != "guided" && value != "none")
-            refuse("--smooth: " + value + " must be guided or none");
-        options.smooth = value == "guided";
-    }
-    if (!options.delta.empty() && files.size() != 2)
-        refuse("--update: needs DELTA, the old model and the new one");
-    if (options.delta.empty() && files.size() != 3) refuse(usage);
-    options.model = files[0];
-    options.map = files.back();
-    if (options.delta.empty()) {
-        options.cube = files[1];
-        header_of("map", options.map);
-    }
-    return options;
-}
-
-volatile std::sig_atomic_t signal_number = 0;
-
-// SIGTERM and SIGINT end the pass after the line at work; a second one ends the program at once.
-void watch_for_stop() {
-    struct sigaction action{};
-    action.sa_handler = [](int number) { signal_number = number; };
-    action.sa_flags = SA_RESETHAND;
-    for (const int number : {SIGTERM, SIGINT}) sigaction(number, &action, nullptr);
-}
-
-// What a file says must stay one line of UTF-8, and not speak to the terminal.
-std::string one_line(std::string text) {
-    const bool is_text = hytas::onboard::is_utf8(text);
-    for (char& letter : text) {
-        const auto byte = static_cast<unsigned char>(letter);
-        if (byte < 0x20 || byte == 0x7F) letter = ' ';
-        if (byte >= 0x80 && !is_text) letter = '?';
-    }
-    return text;
-}
-
-class Report {
-  public:
-    explicit Report(bool json) : json_(json) {}
-
-    void note(const std::string& text) {
-        notes_.push_back(Json::string(one_line(text)));
-        if (!json_) std::cerr << "note: " << notes_.back().text() << "\n";
-    }
-    void fact(const std::string& name, std::int64_t value) {
-        facts_.emplace_back(name, Json::number(std::to_string(value)));
-    }
-    void say(const std::string& text) const {
-        if (!json_) std::cout << text << "\n" << std::flush;
-    }
-    int end(Status status, const std::string& message) {
-        const bool is_stopped = status == Status::stopped;
-        if (json_) {
-            Json::Members members{
-                {"status", Json::number(std::to_string(static_cast<int>(status)))},
-                {"name", Json::string(hytas::onboard::name_of(status))},
-                {"message", Json::string(one_line(message))},
-                {"notes", Json::array(notes_)}};
-            members.insert(members.end(), facts_.begin(), facts_.end());
-            std::cout << Json::object(members).dump() << "\n";
-        } else if (status == Status::ok) {
-            std::cout << message << "\n";
-        } else {
-            std::cerr << (is_stopped ? "note: " : "error: ") << one_line(message) << "\n";
+    void read(int count, char** words) {
+        static constexpr option known[] = {
+            {"library", 1, nullptr, 'l'}, {"threads", 1, nullptr, 't'},
+            {"smooth", 1, nullptr, 'm'},  {"unknown", 1, nullptr, 'u'},
+            {"strict", 0, nullptr, 's'},  {"confidence", 1, nullptr, 'c'},
+            {"json", 0, nullptr, 'j'},    {"update", 1, nullptr, 'd'},
+            {"help", 0, nullptr, 'h'},    {nullptr, 0, nullptr, 0}};
+        opterr = 0;
+        for (int letter; (letter = getopt_long(count, words, ":h", known, nullptr)) != -1;) {
+            const std::string value = optarg == nullptr ? "" : optarg;
+            switch (letter) {
+                case 'l': library = value; break;
+                case 't': threads = number_of<int>("--threads", value, "1 to 1024"); break;
+                case 'm':
+                    if (value != "guided" && value != "none")
+                        refuse("--smooth: " + value + " must be guided or none");
+                    smooth = value == "guided";
+                    break;
+                case 'u': unknown = number_of<double>("--unknown", value, "0.001 to 0.5"); break;
+                case 's': strict = true; break;
+                case 'c': confidence = value; break;
+                case 'j': break;  // known already: other arguments may be refused
+                case 'd': delta = value; break;
+                case 'h': help = true; break;
+                case ':': refuse(std::string(words[optind - 1]) + " needs a value; " + usage);
+                default: refuse("no option " + std::string(words[optind - 1]) + "; " + usage);
+            }
         }
-        return status == Status::ok ? 0 : is_stopped ? 128 + signal_number : 2;
+        const std::vector<std::string> files(words + optind, words + count);
+        if (help) return;
+        if (!delta.empty() && files.size() != 2)
+            refuse("--update: needs DELTA, the old model and the new one");
+        if (delta.empty() && files.size() != 3) refuse(usage);
+        model = files[0], cube = files[1], map = files.back();
     }
-
-  private:
-    bool json_;
-    std::vector<Json> notes_;
-    Json::Members facts_;
 };
-
-std::string run(const Options& options, Report& report) {
-    if (!options.delta.empty()) {
-        const std::size_t bytes =
-            hytas::onboard::update_model(options.delta, options.model, options.map);
-        return std::to_string(bytes) + " bytes written, checked by SHA-256: " + options.map;
-    }
-    hytas::onboard::CubePass pass(options);
-    for (const std::string& note : pass.notes()) report.note(note);
-    report.say(std::to_string(pass.memory()) +
-               " bytes of memory for the pass, without onnxruntime's");
-    report.fact("memory", static_cast<std::int64_t>(pass.memory()));
-    report.fact("lines", pass.lines());
-    report.fact("samples", pass.samples());
-    pass.run([] { return signal_number != 0; });
-    return std::to_string(pass.lines()) + " lines of " + std::to_string(pass.samples()) +
-           " pixels classified: " + options.map;
-}
 
 }  // namespace
 
-int main(int count, char** arguments) {
-    const std::vector<std::string> words(arguments + 1, arguments + count);
-    const auto has = [&](const char* word) {
-        return std::find(words.begin(), words.end(), word) != words.end();
+int main(int count, char** words) {
+    Options options;
+    std::vector<std::string> notes;
+    Numbers numbers;
+    const auto end = [&](Status status, const std::string& message) {
+        const bool is_ok = status == Status::ok, is_stopped = status == Status::stopped;
+        if (options.json)
+            std::cout << telemetry(status, message, notes, numbers) << "\n";
+        else if (is_ok)
+            std::cout << message << "\n";
+        else
+            std::cerr << (is_stopped ? "note: " : "error: ") << one_line(message) << "\n";
+        return is_ok ? 0 : is_stopped ? 128 + signal_number : 2;
     };
-    Report report(has("--json"));
+    for (int at = 1; at < count; ++at) options.json |= std::string(words[at]) == "--json";
     try {
-        if (has("--help") || has("-h")) {
+        options.read(count, words);
+        if (options.help) {
             std::cout << usage << help;
             return 0;
         }
-        const Options options = parse(words);
-        watch_for_stop();
-        return report.end(Status::ok, run(options, report));
+        struct sigaction action{};  // ends the pass after a line; a second one ends it at once
+        action.sa_handler = [](int number) { signal_number = number; };
+        action.sa_flags = SA_RESETHAND;
+        for (const int number : {SIGTERM, SIGINT}) sigaction(number, &action, nullptr);
+        if (!options.delta.empty()) {
+            const std::size_t bytes = update_model(options.delta, options.model, options.map);
+            return end(Status::ok, std::to_string(bytes) +
+                                       " bytes written, checked by SHA-256: " + options.map);
+        }
+        CubePass pass(options);
+        notes = pass.notes();
+        numbers = {{"memory", pass.memory()}, {"lines", pass.lines()}, {"samples", pass.samples()}};
+        if (!options.json) {
+            for (const std::string& note : notes) std::cerr << "note: " << one_line(note) << "\n";
+            std::cout << pass.memory() << " bytes of memory for the pass, without onnxruntime's\n"
+                      << std::flush;
+        }
+        pass.run([] { return signal_number != 0; });
+        return end(Status::ok, std::to_string(pass.lines()) + " lines of " +
+                                   std::to_string(pass.samples()) +
+                                   " pixels classified: " + options.map);
     } catch (const Error& error) {
-        return report.end(error.status, error.what());
+        return end(error.status, error.what());
     } catch (const std::exception& error) {
-        return report.end(Status::failed, error.what());
+        return end(Status::failed, error.what());
     }
 }

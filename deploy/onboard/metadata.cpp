@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "hytas/onboard.hpp"
+#include "utf8.hpp"
 
 namespace hytas::onboard {
 namespace {
@@ -47,19 +48,20 @@ void broken(const std::string& rule) {
     throw Error(Status::model_unsupported, "model: its metadata are broken: " + rule);
 }
 
-std::string property(const ModelFile& model, const std::string& key) {
+std::string property(const SceneModel& model, const std::string& key) {
     const auto text = model.metadata("hytas." + key);
     if (!text)
         throw Error(Status::model_unsupported, "model: has no hytas metadata (hytas." + key +
                                                    "): it was not written by `hytas export`");
+    if (!is_utf8(*text)) broken("they are not UTF-8");
     return *text;
 }
 
-Json value_of(const ModelFile& model, const std::string& key) {
-    const auto text = model.metadata("hytas." + key);
-    if (!text) return {};
+Json value_of(const SceneModel& model, const std::string& key) {
+    if (!model.metadata("hytas." + key)) return {};
+    const std::string text = property(model, key);
     try {
-        return Json::parse(*text, key);
+        return Json::parse(text, key);
     } catch (const std::exception&) {
         broken("hytas." + key);
     }

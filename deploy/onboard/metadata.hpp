@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "model_file.hpp"
+#include "ort.hpp"
 
 namespace hytas::onboard {
 
@@ -14,10 +14,10 @@ namespace hytas::onboard {
 [[noreturn]] void broken(const std::string& rule);
 
 // The text of an entry without its prefix `hytas.`; throws Error if there is none.
-std::string property(const ModelFile& model, const std::string& key);
+std::string property(const SceneModel& model, const std::string& key);
 
 // The value of an entry; null if there is none.
-Json value_of(const ModelFile& model, const std::string& key);
+Json value_of(const SceneModel& model, const std::string& key);
 
 // A value as numbers or texts; throws Error for another kind, which `key` names.
 const Json& member(const Json& object, const std::string& name, const std::string& key);

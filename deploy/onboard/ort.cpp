@@ -81,19 +81,57 @@ void Api::check(OrtStatus* status) const {
     throw Error(Status::runtime_error, "onnxruntime: " + message);
 }
 
-SceneModel::SceneModel(const std::string& library, const std::string& name,
-                       const std::string& bytes, int threads)
+SceneModel::SceneModel(const std::string& library, const ModelFile& file, int threads)
     : api_(library),
       environment_(api_.make(api_->ReleaseEnv, api_->CreateEnv, ORT_LOGGING_LEVEL_FATAL, "hytas")) {
     try {
-        session_ = open_session(api_, environment_.get(), bytes, threads);
+        session_ = open_session(api_, environment_.get(), file.bytes, threads);
     } catch (const Error& error) {
         throw Error(
             Status::model_unsupported,
-            "model: " + name + " is not an ONNX model that runs here (" + error.what() + ")");
+            "model: " + file.path + " is not an ONNX model that runs here (" + error.what() + ")");
     }
     memory_ = api_.make(api_->ReleaseMemoryInfo, api_->CreateCpuMemoryInfo, OrtArenaAllocator,
                         OrtMemTypeDefault);
+    api_.check(api_->GetAllocatorWithDefaultOptions(&allocator_));
+    metadata_ = api_.make(api_->ReleaseModelMetadata, api_->SessionGetModelMetadata,
+                          static_cast<const OrtSession*>(session_.get()));
+    check_outputs();
+}
+
+std::string SceneModel::taken(char* text) const {
+    const std::string copy = text;
+    api_.check(api_->AllocatorFree(allocator_, text));
+    return copy;
+}
+
+std::optional<std::string> SceneModel::metadata(const std::string& key) const {
+    char* text = nullptr;
+    api_.check(api_->ModelMetadataLookupCustomMetadataMap(metadata_.get(), allocator_, key.c_str(),
+                                                          &text));
+    return text == nullptr ? std::nullopt : std::optional(taken(text));
+}
+
+// The library writes them into memory of these types.
+void SceneModel::check_outputs() const {
+    std::size_t count = 0;
+    api_.check(api_->SessionGetOutputCount(session_.get(), &count));
+    for (std::size_t at = 0; at < count; ++at) {
+        char* name = nullptr;
+        api_.check(api_->SessionGetOutputName(session_.get(), at, allocator_, &name));
+        const bool is_class = taken(name) == "classes";
+        const auto type = api_.make(api_->ReleaseTypeInfo, api_->SessionGetOutputTypeInfo,
+                                    static_cast<const OrtSession*>(session_.get()), at);
+        const OrtTensorTypeAndShapeInfo* tensor = nullptr;
+        ONNXTensorElementDataType element = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+        api_.check(api_->CastTypeInfoToTensorInfo(type.get(), &tensor));
+        if (tensor != nullptr) api_.check(api_->GetTensorElementType(tensor, &element));
+        if (element !=
+            (is_class ? ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32 : ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT))
+            throw Error(Status::model_unsupported,
+                        "model: its class ids are not of type int32, or its probabilities not "
+                        "float32: it was not written by `hytas export`");
+    }
 }
 
 template <typename Value>

@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "element_type.hpp"
+#include "model_file.hpp"
 
 namespace hytas::onboard {
 
@@ -61,9 +63,11 @@ struct Call {
 // A scene graph: a tile with its margin in, class ids out.
 class SceneModel {
   public:
-    // `bytes` is the content of the file `name`.
-    SceneModel(const std::string& library, const std::string& name, const std::string& bytes,
-               int threads);
+    // Throws Error, also for outputs of other types than those of a scene graph.
+    SceneModel(const std::string& library, const ModelFile& file, int threads);
+
+    // The text of an entry of the metadata, if there is one.
+    [[nodiscard]] std::optional<std::string> metadata(const std::string& key) const;
 
     // The run that writes the class ids of one line, and the output `name`: "confidence", or
     // "probabilities" of all classes. The vectors keep their places and sizes.
@@ -75,6 +79,8 @@ class SceneModel {
     [[nodiscard]] const std::string& version() const { return api_.version(); }
 
   private:
+    void check_outputs() const;
+    [[nodiscard]] std::string taken(char* text) const;  // a copy of a text of onnxruntime
     template <typename Value>
     [[nodiscard]] Handle<OrtValue> tensor(std::vector<Value>& memory,
                                           const std::vector<std::int64_t>& shape,
@@ -82,7 +88,9 @@ class SceneModel {
 
     Api api_;
     Handle<OrtEnv> environment_;
+    OrtAllocator* allocator_ = nullptr;
     Handle<OrtSession> session_;
+    Handle<OrtModelMetadata> metadata_;
     Handle<OrtMemoryInfo> memory_;
 };
 

@@ -200,7 +200,7 @@ def test_what_it_refuses(
         ((model, headers["huge"], out), "is truncated"),
         ((model, headers["negative"], out), "'bands' is -24, must be an integer of at least 1"),
         ((model, tmp_path / "none.hdr", out), "no such file"),
-        ((scene, scene, out), "is not an ONNX file (protobuf"),
+        ((scene, scene, out), "is not an ONNX file of `hytas export`, or is damaged: it has no"),
         ((model, scene, tmp_path / "absent" / "map.hdr"), "map: cannot write"),
         ((model, scene), "usage: hytas-onboard"),
         ((model, scene, out, "--threads", "0"), "--threads: 0 must be 1 to 1024"),

@@ -13,8 +13,9 @@ MOST_MODEL_BYTES = 2**29
 NEEDED = "an exported .onnx file, or the folder of a run with one is needed"
 IN_A_RUN = "model.onnx"
 """The model in the folder of a run."""
-_CHECKSUM = re.compile(rb"\x72\x50\x0a\x0chytas\.sha256\x12\x40([0-9a-f]{64})")
-"""The entry of the checksum in the metadata: field 14 of an ONNX model, with key and value."""
+CHECKSUM_ENTRY = b"rP\n\x0chytas.sha256\x12@"
+"""Begins the entry of the checksum in the metadata: field 14 of an ONNX model, and its key."""
+_CHECKSUM = re.compile(re.escape(CHECKSUM_ENTRY) + rb"([0-9a-f]{64})")
 
 
 def file_of_model(path: Path) -> Path:

@@ -7,6 +7,8 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <string>
 #include <vector>
 
 struct OrtValue {
@@ -18,6 +20,7 @@ struct OrtValue {
 namespace {
 
 char object;  // stands for what has no state
+std::string model;
 
 template <typename Kind>
 OrtStatus* give(Kind** made) {
@@ -52,6 +55,24 @@ OrtStatus* run(OrtSession*, const OrtRunOptions*, const char* const*, const OrtV
     return nullptr;
 }
 
+// The text of an entry of the model's metadata, by a search for the bytes that begin it.
+OrtStatus* look_up(const OrtModelMetadata*, OrtAllocator*, const char* key, char** text) noexcept {
+    const std::string name = key;
+    const std::size_t found =
+        model.find("\x0a" + std::string(1, static_cast<char>(name.size())) + name + "\x12");
+    *text = nullptr;
+    if (found == std::string::npos) return nullptr;
+    std::size_t at = found + name.size() + 3, size = 0;
+    for (int shift = 0;; shift += 7) {
+        const auto byte = static_cast<unsigned char>(model[at++]);
+        size |= static_cast<std::size_t>(byte & 0x7F) << shift;
+        if (byte < 0x80) break;
+    }
+    *text = static_cast<char*>(std::calloc(size + 1, 1));
+    std::memcpy(*text, &model[at], size);
+    return nullptr;
+}
+
 OrtApi functions() {
     OrtApi api{};
     api.CreateEnv = [](OrtLoggingLevel, const char*, OrtEnv** made) noexcept { return give(made); };
@@ -65,9 +86,24 @@ OrtApi functions() {
     api.DisableCpuMemArena = [](OrtSessionOptions*) noexcept -> OrtStatus* { return nullptr; };
     api.AddSessionConfigEntry = [](OrtSessionOptions*, const char*,
                                    const char*) noexcept -> OrtStatus* { return nullptr; };
-    api.CreateSessionFromArray = [](const OrtEnv*, const void*, std::size_t,
-                                    const OrtSessionOptions*,
-                                    OrtSession** made) noexcept { return give(made); };
+    api.CreateSessionFromArray = [](const OrtEnv*, const void* bytes, std::size_t size,
+                                    const OrtSessionOptions*, OrtSession** made) noexcept {
+        model.assign(static_cast<const char*>(bytes), size);
+        return give(made);
+    };
+    api.GetAllocatorWithDefaultOptions = [](OrtAllocator** made) noexcept { return give(made); };
+    api.AllocatorFree = [](OrtAllocator*, void* memory) noexcept -> OrtStatus* {
+        std::free(memory);
+        return nullptr;
+    };
+    api.SessionGetModelMetadata = [](const OrtSession*, OrtModelMetadata** made) noexcept {
+        return give(made);
+    };
+    api.ModelMetadataLookupCustomMetadataMap = look_up;
+    api.SessionGetOutputCount = [](const OrtSession*, std::size_t* count) noexcept -> OrtStatus* {
+        *count = 0;  // as many as are looked at
+        return nullptr;
+    };
     api.CreateCpuMemoryInfo = [](OrtAllocatorType, OrtMemType, OrtMemoryInfo** made) noexcept {
         return give(made);
     };
@@ -82,6 +118,7 @@ OrtApi functions() {
     api.ReleaseSessionOptions = [](OrtSessionOptions*) noexcept {};
     api.ReleaseSession = [](OrtSession*) noexcept {};
     api.ReleaseMemoryInfo = [](OrtMemoryInfo*) noexcept {};
+    api.ReleaseModelMetadata = [](OrtModelMetadata*) noexcept {};
     api.ReleaseStatus = [](OrtStatus*) noexcept {};
     api.ReleaseValue = [](OrtValue* value) noexcept { delete value; };
     return api;

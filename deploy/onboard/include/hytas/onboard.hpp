@@ -11,6 +11,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace hytas::onboard {
@@ -22,6 +23,16 @@ enum class Status {
 };
 
 [[nodiscard]] const char* name_of(Status status);
+
+// A text without control characters, as one line of UTF-8: it may come from a file.
+[[nodiscard]] std::string one_line(std::string text);
+
+using Numbers = std::vector<std::pair<std::string, std::uint64_t>>;  // by name
+
+// One line of JSON for telemetry: a status with its name, a message, notes, and further numbers.
+[[nodiscard]] std::string telemetry(Status status, const std::string& message,
+                                    const std::vector<std::string>& notes = {},
+                                    const Numbers& numbers = {});
 
 // Bad input or a failing device; what() is one line for the user.
 struct Error : std::runtime_error {
@@ -110,8 +121,8 @@ class CubePass {
 
     [[nodiscard]] const std::vector<std::string>& notes() const;  // doubts about the cube
     [[nodiscard]] std::size_t memory() const;                     // bytes, as of Classifier
-    [[nodiscard]] std::int64_t lines() const;
-    [[nodiscard]] std::int64_t samples() const;
+    [[nodiscard]] std::size_t lines() const;
+    [[nodiscard]] std::size_t samples() const;
 
     // Classify the lines that are not in the map yet. Throws Error(stopped) after a line for which
     // `is_stopped` is true.

@@ -10,7 +10,7 @@ from small_model import Exported
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError
 from hytas.export import export_formats
-from hytas.export.target import converted, format_of
+from hytas.export.target import converted, target_format
 from hytas.models import InputShape
 from hytas.settings import TARGETS
 
@@ -21,7 +21,7 @@ def test_a_converted_network_is_that_of_the_file(
 ) -> None:
     """From scaled patches as from raw ones in the sensor's type."""
     model, card, raw = exported.model, exported.card, exported.patches(200)
-    name = format_of(target)
+    name = target_format(target)
     file = export_formats(model, tmp_path, card, [name])[name]
     expected = DeployedModel.load(file, "cpu").predict_patches(raw)
     with torch.no_grad():

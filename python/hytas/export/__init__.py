@@ -14,7 +14,7 @@ from hytas.export.formats import (
 )
 from hytas.export.onnx_file import export_onnx
 from hytas.export.parity import ExportError, Parity, check_parity
-from hytas.export.target import format_of
+from hytas.export.target import target_format
 
 __all__ = [
     "FORMATS",
@@ -31,5 +31,5 @@ __all__ = [
     "export_onnx",
     "file_of",
     "files_of_formats",
-    "format_of",
+    "target_format",
 ]

@@ -24,7 +24,7 @@ _LEAST = float(np.finfo(np.float32).tiny)
 """Probability whose logarithm stands for that of 0."""
 
 
-def format_of(target: str) -> str:
+def target_format(target: str) -> str:
     """Return the name of a target's export format.
 
     Raises:
@@ -75,7 +75,7 @@ class _Converted(nn.Module):
     def __init__(self, model: SensorModel, card: ModelCard, target: str, folder: Path) -> None:
         super().__init__()
         self.target, self.classes = target, len(card.class_ids)
-        entry = FORMATS[format_of(target)]
+        entry = FORMATS[target_format(target)]
         path = folder / entry.file
         try:
             entry.write(model, path, card)

@@ -120,9 +120,9 @@ def _ranking(name: str) -> None:
 
 
 def _target(name: str) -> None:
-    from hytas.export.target import format_of
+    from hytas.export.target import target_format
 
-    format_of(name)
+    target_format(name)
 
 
 # `setting` with what the settings of a group have in common.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hytas.errors import InputError
-from hytas.export import files_of_formats, format_of
+from hytas.export import files_of_formats, target_format
 from hytas.run.artefacts import AGAIN, Artefact
 from hytas.run.context import Run
 from hytas.run.delivering.control import note_of_evolved
@@ -189,7 +189,7 @@ def _repair_further_formats(run: Run) -> None:
             continue
         name, taken = files_of_formats()[path.name]
         target = run.context.config.target
-        forced = target is not None and name == format_of(target)
+        forced = target is not None and name == target_format(target)
         try:
             further_formats(run, [name], force=forced, taken=taken)
         except InputError as error:

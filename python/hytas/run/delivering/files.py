@@ -23,7 +23,7 @@ from hytas.export import (
     export_checked,
     export_formats,
     file_of,
-    format_of,
+    target_format,
 )
 from hytas.files import move
 from hytas.metrics import accuracy_report, calibration
@@ -128,7 +128,7 @@ def _as_target(run: Run, target: str) -> dict[str, Any]:
 
     A file that fails its check is written nevertheless: it is what the run was asked for.
     """
-    name = format_of(target)
+    name = target_format(target)
     figures = dict(further_formats(run, [name], force=True)[name])
     figures |= {"name": target, "format": name, "file": Path(figures["file"]).name}
     line = (

@@ -189,6 +189,11 @@ def test_tiles_of_one_file_of_labels(labels: str, tmp_path: Path) -> None:
     for at, part in enumerate(scene.parts):
         np.testing.assert_array_equal(scene.labels[part.window], ids[:, 8 * at : 8 * at + 8])
     assert len(make_split(scene, kind="random", patch_size=3).train) > 0
+    (tmp_path / "none.geojson").write_text(json.dumps(collection | {"features": []}))
+    empty = str(tmp_path / "c.tif"), str(tmp_path / "none.geojson")
+    assert load_scenes([*files[:2], empty]).class_ids == (1, 2, 3)
+    with pytest.raises(InputError, match="holds no shapes"):
+        load_scenes([files[0]], [empty])
     with pytest.raises(InputError, match="which a does not have"):
         load_scenes(files[:1], files[1:2])
     with pytest.raises(InputError, match=r"no shape lies|none of its"):

@@ -70,6 +70,6 @@ def read_shapes(path: Path, options: LabelOptions) -> Shapes:
         raise InputError("labels", str(path), rule, hint)
     with reading("labels", path, f"{entry.name} file"):
         shapes = entry.read(path, options)
-        if not len(shapes.geometries):
+        if not len(shapes.geometries) and options.least_classes:
             raise InputError("labels", rule="holds no shapes")
     return shapes

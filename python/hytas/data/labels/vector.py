@@ -55,6 +55,10 @@ def of_shapes(
     """
     options.refuse_colour(path)
     shapes = read_shapes(path, options)
+    nothing = np.zeros((grid.height, grid.width), np.int32)
+    if not len(shapes.geometries):
+        maps, note = (("classes", nothing.astype(np.int64)),), f"{path.name}: holds no shapes"
+        return LabelMaps(maps, notes=(note,), polygons=nothing, files=files_of(path))
     with naming(path):
         _check_coordinates(shapes.geometries)
         overruled = _overruled(shapes.crs, options.crs)
@@ -64,7 +68,6 @@ def of_shapes(
         burnt = _burn(placed, classes, grid)
         if burnt is None and options.least_classes:
             raise _nothing_inside(shapes, placed, options.crs, grid)
-        nothing = np.zeros((grid.height, grid.width), np.int32)
         labels, polygons, notes = burnt or (nothing, nothing, ["no shape lies in the scene"])
     remarks = (*shapes.notes, *overruled, *_from_1(shapes, grid), *classes.notes, *notes)
     return LabelMaps(

@@ -36,7 +36,7 @@ VOTING = ("svm", "rf")
 METHODS = {
     "svm": Method(CLASSICAL, "svm", "SVM (RBF) on spectra"),
     "rf": Method(CLASSICAL, "random_forest", "random forest on spectra"),
-    "lda": Method(CLASSICAL, "lda", "LDA (shrinkage) on spectra"),
+    "lda": Method(CLASSICAL, "shrinkage_lda", "LDA (shrinkage) on spectra"),
     "logistic": Method(CLASSICAL, "logistic_regression", "logistic regression on spectra"),
     "plsda": Method(CLASSICAL, "plsda", "PLS-DA on spectra"),
     "spectralformer": Method(

@@ -16,7 +16,7 @@ from small_model import Exported
 
 from hytas.deploy import DeployedModel
 from hytas.deploy.bench import example
-from hytas.deploy.model_file import MOST_MODEL_BYTES, check_model, checksum_of
+from hytas.deploy.model_file import MOST_MODEL_BYTES, check_model, checksum_of, sealed
 from hytas.errors import InputError
 from hytas.export.onnx_file import seal
 from hytas.model_card import CHECKSUM
@@ -110,6 +110,13 @@ def test_a_sealed_file_that_is_no_model(exported: Exported, change: Change, mess
     change(model)
     seal(model)
     assert message in refusal(model.SerializeToString())
+
+
+@pytest.mark.parametrize("text", [b"hytas.preprocessing", b"probabilities", b"patches"])
+def test_a_text_that_is_not_utf_8(exported: Exported, text: bytes) -> None:
+    content = exported.onnx.read_bytes()
+    damaged = sealed(content.replace(text, text[:-1] + b"\xff"))
+    assert re.search(f"is not UTF-8|{RUNS_NOT}|broken metadata|say", refusal(damaged))
 
 
 def test_a_graph_that_fails_while_it_runs(exported: Exported) -> None:

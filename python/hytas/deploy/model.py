@@ -87,8 +87,12 @@ class DeployedModel:
         checksum = check_model(content, path)
         threads = threads or available_cores()
         session = _open(content, path, choose_providers("cpu"), 1)
-        card = read_card(session.get_modelmeta().custom_metadata_map, path)
-        check_signature([*session.get_inputs(), *session.get_outputs()], card, path)
+        try:
+            card = read_card(session.get_modelmeta().custom_metadata_map, path)
+            check_signature([*session.get_inputs(), *session.get_outputs()], card, path)
+        except UnicodeDecodeError:  # of onnxruntime
+            rule = "has broken metadata: a text that is not UTF-8"
+            raise InputError("model", path, rule) from None
         on_cpu = len(chosen) == 1
         parallel = threads if card.graph == "patch" and on_cpu and not one_call else 1
         if threads > parallel or not on_cpu:

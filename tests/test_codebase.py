@@ -35,6 +35,7 @@ RANK = {
     "data": 1,
     "missions": 1.5,  # the core does not import it
     "models": 2,
+    "tasks": 2.5,
     "report": 2,
     "proxies": 3,
     "search": 4,
@@ -105,6 +106,7 @@ ONBOARD = {
     "metrics",
     "model_card",
     "pictures",
+    "tasks",
     "types",
 }
 

@@ -94,23 +94,23 @@ def calibration(
     }
 
 
-def compare_predictions(
-    before: NDArray[np.bool_], after: NDArray[np.bool_]
-) -> tuple[int, int, bool]:
-    """Compare two sets of predictions of the same pixels (McNemar).
+def compare_predictions(before: NDArray[Any], after: NDArray[Any]) -> tuple[float, float, bool]:
+    """Compare the merits of two sets of predictions of the same pixels (McNemar, if flags).
 
     Source: McNemar, Note on the sampling error of the difference between correlated proportions,
     Psychometrika 12, 1947.
 
     Args:
-        before, after: (n,) which predictions are correct.
+        before, after: (n,) merit of each prediction, such as whether it is correct.
 
     Returns:
-        Pixels that only `after` has right, pixels that only `before` has right, and whether their
-        difference is larger than its standard deviation by chance, the square root of their sum.
+        What `after` gains, such as the pixels that it alone has right, what it loses, and whether
+        their difference is larger than its standard deviation by chance, the square root of the
+        sum of the squared differences.
     """
-    gained, lost = int(np.sum(after & ~before)), int(np.sum(before & ~after))
-    return gained, lost, gained - lost > math.sqrt(gained + lost)
+    lead = np.subtract(after, before, dtype=np.float64)
+    gained, lost = float(lead[lead > 0].sum()), float(-lead[lead < 0].sum())
+    return gained, lost, gained - lost > math.sqrt((lead**2).sum())
 
 
 def _confidence(predicted: NDArray[Any], probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -186,3 +186,82 @@ def log_mean(logits: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
 
     mean = np.mean([softmax(values, axis=1) for values in logits], axis=0, dtype=np.float32)
     return np.log(np.maximum(mean, np.float32(LEAST_PROBABILITY)))
+
+
+RESAMPLES = 500
+"""Bootstrap resamples of an interval."""
+
+
+def value_report(
+    truth: ArrayLike,
+    predicted: ArrayLike,
+    names: Sequence[str],
+    units: Sequence[str] = (),
+    groups: ArrayLike | None = None,
+) -> dict[str, Any]:
+    """Return the figures of predicted values, each with a 95 % interval by bootstrap over groups.
+
+    R2, RMSE and bias (mean of predicted minus observed); RPD and RPIQ, the deviation and the
+    interquartile range of the observed over the RMSE (Bellon-Maurel et al., Trends in Analytical
+    Chemistry 29, 2010); CCC, the concordance of Lin (Biometrics 45, 1989).
+
+    Args:
+        truth, predicted: (N, T), in units; NaN in `truth` where a target is missing.
+        names, units: of the targets.
+        groups: (N,) of each sample; None resamples samples.
+
+    Returns:
+        A JSON-ready mapping: "R2", the mean over targets, "pixels", and "per_target": name ->
+        figures, "unit", "samples" and "intervals".
+    """
+    true, given = np.asarray(truth, np.float64), np.asarray(predicted, np.float64)
+    units = tuple(units) or ("",) * len(names)
+    every = np.arange(len(true)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    targets = {}
+    for at, (name, unit) in enumerate(zip(names, units, strict=True)):
+        known = np.isfinite(true[:, at])
+        pair, own = (true[known, at], given[known, at]), every[known]
+        figures = value_figures(*pair)
+        intervals = _intervals(*pair, own) if len(own) > 2 else {}
+        targets[name] = {**figures, "unit": unit, "samples": len(own), "intervals": intervals}
+    mean = mean_of_known([one["R2"] for one in targets.values()])
+    return {"R2": mean, "per_target": targets, "pixels": len(true)}
+
+
+def value_figures(true: NDArray[np.float64], given: NDArray[np.float64]) -> dict[str, Any]:
+    """Return R2, RMSE, bias, RPD, RPIQ and CCC of values (n,); None where one is not defined."""
+    names = ("R2", "RMSE", "bias", "RPD", "RPIQ", "CCC")
+    if not len(true):
+        return dict.fromkeys(names)
+    error = given - true
+    rmse, spread = float(np.sqrt((error**2).mean())), float(true.std())
+    quartiles = float(np.subtract(*np.quantile(true, (0.75, 0.25))))
+    moved = true.var() + given.var() + error.mean() ** 2
+    shared = float(((true - true.mean()) * (given - given.mean())).mean())
+    ratios = (true.std(ddof=1) if len(true) > 1 else 0.0, quartiles)
+    return {
+        "R2": 1 - rmse**2 / spread**2 if spread else None,
+        "RMSE": rmse,
+        "bias": float(error.mean()),
+        "RPD": float(ratios[0]) / rmse if rmse else None,
+        "RPIQ": ratios[1] / rmse if rmse else None,
+        "CCC": float(2 * shared / moved) if moved else None,
+    }
+
+
+def _intervals(
+    true: NDArray[np.float64], given: NDArray[np.float64], groups: NDArray[np.int64]
+) -> dict[str, list[float]]:
+    """Return the 95 % interval of each figure by bootstrap over groups."""
+    members = [np.flatnonzero(groups == number) for number in np.unique(groups)]
+    generator, drawn = np.random.default_rng(0), []
+    for _ in range(RESAMPLES):
+        chosen = generator.integers(0, len(members), len(members))
+        at = np.concatenate([members[number] for number in chosen])
+        drawn.append(value_figures(true[at], given[at]))
+    columns = {name: [one[name] for one in drawn if one[name] is not None] for name in drawn[0]}
+    return {
+        name: [float(end) for end in np.quantile(values, (0.025, 0.975))]
+        for name, values in columns.items()
+        if values
+    }

@@ -59,6 +59,8 @@ class ModelCard:
             `hytas.deploy.unknown.UnknownGround.to_dict` gives it; None without one.
         class_shares: "labels": class shares (C) of the training pixels, and "assumed": those that
             the model assumes; None if these are the same.
+        targets: of a model of values "units", "centre", "scale", "low" and "high" of each target,
+            whose names are `class_names`, "fractions", and "interval"; None for classes.
     """
 
     class_names: tuple[str, ...]
@@ -83,6 +85,7 @@ class ModelCard:
     pixel_metres: float | None = None
     unknown: Mapping[str, Any] | None = None
     class_shares: Mapping[str, Sequence[float]] | None = None
+    targets: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         classes = len(self.class_names)
@@ -173,6 +176,8 @@ class ModelCard:
             "hytas.kept_bands": json.dumps(self.kept_bands),
             "hytas.empty_values": json.dumps(self.empty_values if whole else None),
         }
+        if self.targets is None:
+            del values["targets"]  # so that a model of classes has the bytes that it always had
         for name, value in values.items():
             text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
             properties[f"hytas.{name}"] = text
@@ -255,6 +260,7 @@ def _parse(properties: Mapping[str, str]) -> dict[str, Any]:
         "scale_by": properties["hytas.scale_by"],
         "learnt_from": tuple(map(_learnt, value("learnt_from"))),
         "class_shares": _class_shares(properties),
+        "targets": json.loads(properties.get("hytas.targets", "null")),
     }
 
 

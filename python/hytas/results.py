@@ -140,7 +140,7 @@ class MeanChoice(Decision):
         if self.reason:
             return f"{what}: {self.reason}"
         losses = ", ".join(f"{name} {value:.3f}" for name, value in self.losses.items())
-        return f"{what}; negative log likelihood of {self.pixels} validation pixels: {losses}"
+        return f"{what}; loss of {self.pixels} validation pixels: {losses}"
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ class MethodResult:
     @property
     def best_map(self) -> AccuracyReport:
         """Return the accuracy report of its better map, smoothed or not."""
-        return max(self.test, self.smoothed or self.test, key=lambda report: float(report["OA"]))
+        return max(self.test, self.smoothed or self.test, key=lambda report: report.get("OA", 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -414,7 +414,7 @@ def _method(
     return MethodResult(
         name,
         title,
-        validation["OA"].get(name),
+        (validation.get("OA") or validation.get("R2") or {}).get(name),
         validation.get("smoothed", {}).get(name),
         reached["test"],
         reached.get("smoothed"),

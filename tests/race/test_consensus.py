@@ -26,7 +26,7 @@ from hytas.search import (
     MethodVote,
     Training,
     pack_classes,
-    pack_flags,
+    pack_merits,
     unpack_classes,
 )
 
@@ -245,7 +245,7 @@ def test_single_spectra_that_join_late_win_if_pixels_and_vote_are_for_them(
             if one is late and steps == 3:
                 continue
             own = figures(1 - wrong / 30)
-            right = pack_flags(np.arange(30) >= wrong)
+            right = pack_merits(np.arange(30) >= wrong)
             said_all = packed(*said * (PIXELS // 2))
             store.add_training(
                 Training(one.id, "plain", steps, 0, 30, own, 0.0, "", said_all, right)

@@ -37,7 +37,7 @@ from hytas.race import (
     smaller_finalists,
     task,
 )
-from hytas.search import Evaluation, EvaluationStore, MethodVote, Training, pack_flags
+from hytas.search import Evaluation, EvaluationStore, MethodVote, Training, pack_merits
 from hytas.train import Recipe, recipes_of
 from hytas.workers import OneByOne
 
@@ -115,7 +115,7 @@ def keep_sized(
     ]
     for steps in rungs:
         for finalist, errors in zip(finalists, wrong, strict=True):
-            right = pack_flags(np.arange(HELD) >= errors)
+            right = pack_merits(np.arange(HELD) >= errors)
             accuracy = figures(1 - errors / HELD)
             training = Training(finalist.id, "plain", steps, 0, HELD, accuracy, 0.0, right=right)
             store.add_training(training)
@@ -504,7 +504,7 @@ def test_single_spectra_of_the_last_rung_get_their_other_recipes(
     }
     for (place, name), errors in wrong.items():
         for steps in (3, 6):
-            right = pack_flags(np.arange(HELD) >= errors)
+            right = pack_merits(np.arange(HELD) >= errors)
             reached = figures(0.9 if (place, name) == (0, "full") else 0.8 - steps / 100)
             training = Training(
                 finalists[place].id, name, steps, 0, HELD, reached, 0.0, right=right

@@ -78,7 +78,7 @@ def classify_table(
     out = _out_for("tables", chosen, (*OURS, "strict", "nodata"))
     check_apart({"out": out}, {"the model": [model.path], "the scene": [table]})
     card, nodata = model.card, chosen["nodata"]
-    rows = read_rows(table, card.bands, card.wavelengths, _no_bands(model.path))
+    rows = read_rows(table, card.bands, card.wavelengths, no_bands(model.path))
     doubt = range_doubt(model, rows.values[:, None], nodata)
     if chosen["strict"] and (refused := wavelength_doubt(model, rows.wavelengths) or doubt):
         raise InputError("strict", rule=f"{table} has {refused}")
@@ -126,11 +126,12 @@ def _report(
     }
 
 
-def _no_bands(model: Path) -> list[str | None]:
+def no_bands(model: Path) -> list[str | None]:
     """Return the columns of labels and groups of the run in whose folder a model lies."""
     try:
         data = json.loads(model.with_name("config.json").read_text(encoding="utf-8"))["data"]
-        return [data.get("label_column"), data.get("group_column")]
+        named = [data.get("label_column"), data.get("group_column")]
+        return [*named, *(data.get("target_column") or ())]
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return []
 

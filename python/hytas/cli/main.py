@@ -30,6 +30,7 @@ COMMANDS = {
     "proxies": "List the proxies: formula, source, options.",
     "space": "Count, sample and cost the architectures of a search space.",
     "classify": "Classify a whole scene with an exported model (no torch).",
+    "predict": "Predict values of a scene or a table, or probabilities, with an exported model.",
     "update": "Write a model's new weights as a small file, and apply it.",
     "bench": "Measure speed and memory of an exported model on this machine.",
     "explain": "Show which bands and neighbours a model looks at.",

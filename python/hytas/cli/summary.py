@@ -55,7 +55,8 @@ def _lines(outcome: Outcome, data: str) -> Iterator[str]:
     out = "map.png" if results.unit == "pixels" else "predictions.csv"
     model = _shell(outcome.folder / "model.onnx")
     yield f"open {outcome.folder / 'report.html'}"
-    yield f"next: hytas classify {model} {_shell(data)} --out {out}"
+    verb = "predict" if "per_target" in results.test else "classify"
+    yield f"next: hytas {verb} {model} {_shell(data)} --out {out}"
 
 
 def _cost(outcome: Outcome) -> str:
@@ -102,6 +103,9 @@ def _both(pixels: int, without: float | None, with_it: float | None) -> str:
 def _accuracy(results: RunResults) -> Iterator[str]:
     """Yield the accuracy of the map that the run makes, and how far it is above the references."""
     test = results.of_map
+    if "per_target" in test:
+        yield from _values(results)
+        return
     what = f"accuracy of the {'smoothed map' if results.is_smoothed else 'map'}"
     if results.unit != "pixels":
         what = "accuracy"
@@ -116,6 +120,21 @@ def _accuracy(results: RunResults) -> Iterator[str]:
     elif len(results.scenes) > 1:
         yield _by_scene(results)
     yield from _comparison(results)
+
+
+def _values(results: RunResults) -> Iterator[str]:
+    """Yield the figures of each target, and what the held-out samples say of the references."""
+    names = ("R2", "RMSE", "bias", "RPD", "RPIQ", "CCC")
+    for name, one in results.test["per_target"].items():
+        known = [f"{each} {one[each]:.4g}" for each in names if one[each] is not None]
+        unit = f" ({one['unit']})" if one["unit"] else ""
+        yield f"{name}{unit} of {one['samples']:,} test {results.unit}: {', '.join(known)}"
+    for level, shares in results.test.get("coverage", {}).items():
+        if level == "0.9":
+            held = ", ".join("-" if share is None else f"{share:.0%}" for share in shares)
+            yield f"intervals of {float(level):.0%} hold {held} of them"
+    if (comparison := results.comparison) is not None:
+        yield comparison.verdict or f"no reference methods: {comparison.reason}"
 
 
 def _by_scene(results: RunResults) -> str:

@@ -45,6 +45,9 @@ def load_scene(
     label_column: str | None = None,
     group_column: str | None = None,
     least_classes: int = 2,
+    target_column: Sequence[str] = (),
+    units: Sequence[str] = (),
+    fractions: bool = False,
 ) -> Scene:
     """Read a scene: one file with cube and labels, two files, or one by name.
 
@@ -75,6 +78,9 @@ def load_scene(
             (`hytas.data.spectra`).
         group_column: the same with the groups that no split may divide.
         least_classes: that must have pixels; 0 or 1 for a scene that is joined with others.
+        target_column: columns of continuous targets, in place of labels.
+        units: of these, in their order.
+        fractions: whether the targets are shares of a sample that sum to one.
 
     Raises:
         InputError: the input is not a scene; the message is one line.
@@ -103,6 +109,9 @@ def load_scene(
         data_dir,
         label_column,
         group_column,
+        tuple(target_column),
+        tuple(units),
+        fractions,
     )
     is_by_name = isinstance(data, str | Path) and str(data) in ("synthetic", *SCENES)
     if not is_data_array(data) and not is_by_name and cube_key is None:

@@ -1,6 +1,6 @@
 """The options of a scene or a table, as `load_scene` takes them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from hytas.data.no_data import check_nodata
 from hytas.errors import InputError
 from hytas.types import Array
 
-OF_TABLES = ("label_column", "group_column")
+OF_TABLES = ("label_column", "group_column", "target_column")
 OF_SCENES = ("axes", "labels_key", "class_field", "labels_crs", "zero_is_a_class", "data_dir")
 
 
@@ -26,6 +26,9 @@ class SceneOptions:
     data_dir: str | Path | None = None
     label_column: str | None = None
     group_column: str | None = None
+    target_column: Sequence[str] = ()
+    units: Sequence[str] = ()
+    fractions: bool = False
 
     def refuse(self, names: Iterable[str], rule: str) -> None:
         """Refuse options that are given, but mean nothing for the data."""
@@ -38,7 +41,7 @@ class SceneOptions:
         }
         for name in names:
             value: Any = of_labels[name] if name in of_labels else getattr(self, name)
-            if value is not None:
+            if value not in (None, ()):
                 raise InputError(name, value, rule)
 
     def nodata_of(self, own: float | None, cube: Array) -> float | None:

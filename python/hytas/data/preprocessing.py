@@ -13,7 +13,7 @@ from hytas.data.samples import Samples
 from hytas.errors import InputError
 from hytas.types import Array, Floats, Mask
 
-SCALINGS = ("standard", "minmax")
+SCALINGS = ("standard", "minmax", "common")
 LEAST_REACH = 10.0
 """Smallest reach, in scaled units. Values beyond twice the largest of the training pixels are
 clipped, so that a hot pixel or an undeclared no-data value does not dominate its neighbours'
@@ -88,7 +88,8 @@ class Preprocessing:
 
         Args:
             spectra: raw values; finite, except in bands without any finite value.
-            method: "standard" (zero mean, unit deviation) or "minmax" (0 to 1).
+            method: "standard" (zero mean, unit deviation), "minmax" (0 to 1), or "common" (one
+                mean and deviation for all bands, which keeps the shape of spectra).
             bands: a selection that `parse_bands` reads; None means all bands except the bad ones.
             bad_bands: indices to leave out if there is no selection.
             wavelengths: (B,) in nm, for a selection by wavelengths; or None.
@@ -118,11 +119,13 @@ class Preprocessing:
         if absent.any():
             values = np.ma.array(values, mask=absent)
         low, high = (np.asarray(ends) for ends in (values.min(axis=0), values.max(axis=0)))
-        if method == "standard":
+        if method != "minmax":
             offset, scale = np.asarray(values.mean(axis=0)), np.asarray(values.std(axis=0))
         else:
             offset, scale = low, high - low
         alive = _tells_apart(offset, scale)
+        if method == "common":
+            offset, scale = (np.full_like(one, one[alive].mean()) for one in (offset, scale))
         _refuse_few(alive, high > low, least)
         farthest = np.maximum(offset - low, high - offset)[alive] / scale[alive]
         scaling = cls(

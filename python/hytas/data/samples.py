@@ -9,6 +9,7 @@ import numpy as np
 from hytas.data.labels.maps import LabelMap
 from hytas.data.palette import Palette, palette
 from hytas.data.patches import Part
+from hytas.data.targets import Targets
 from hytas.types import Array, Floats, Pixels
 
 Read = Callable[[Pixels], Array]
@@ -37,6 +38,8 @@ class Samples(ABC):
     """What the reference methods read of a sample."""
     bad_bands: tuple[int, ...] = ()
     joined: tuple[Part, ...] = ()
+    continuous: Targets | None = None
+    """Values of its samples, which are then not of classes."""
     least_bands: ClassVar[int] = 2
     """Bands that a network needs."""
 
@@ -68,14 +71,31 @@ class Samples(ABC):
         return len(self.class_ids)
 
     @property
+    def told(self) -> str:
+        """Return what is told of its samples: "6 classes", or the names of targets."""
+        if self.continuous is None:
+            return f"{self.classes} classes"
+        return f"targets {', '.join(self.continuous.names)}"
+
+    @property
+    def least_classes(self) -> int:
+        """Return how many kinds of labels a split needs on both sides."""
+        return 2 if self.continuous is None else 1
+
+    @property
     def palette(self) -> Palette:
         """Return colours of the classes, (C, 3) RGB: from the label file, or chosen by hytas."""
         if self.class_colours is not None:
             return np.array(self.class_colours, np.uint8)
         return palette(self.classes)
 
-    def targets(self, numbers: Pixels) -> Pixels:
-        """Return class indices (n,), 0-based, of the samples of these numbers; unlabelled: -1."""
+    def targets(self, numbers: Pixels) -> Array:
+        """Return class indices (n,), 0-based, of the samples of these numbers; unlabelled: -1.
+
+        Of samples with continuous targets these (n, T).
+        """
+        if self.continuous is not None:
+            return self.continuous.of(numbers)
         return self.labels.ravel()[numbers].astype(np.int64) - 1
 
     def class_counts(self) -> dict[str, int]:

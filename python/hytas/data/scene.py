@@ -18,6 +18,7 @@ from hytas.data.no_data import as_stored, undeclared, valid_mask
 from hytas.data.palette import UNLABELLED_COLOUR
 from hytas.data.patches import Part, PatchReader, mask_of
 from hytas.data.samples import Samples
+from hytas.data.targets import Targets
 from hytas.errors import InputError
 from hytas.types import Array, Floats, Mask
 
@@ -48,6 +49,7 @@ class Scene(Samples):
         polygons: (H, W) number of the polygon or point that labels a pixel, from 1; None if the
             labels are a map.
         fwhm: (B,) full widths of the bands at half maximum in nm, or None.
+        continuous: values of the labelled pixels, which are then of one class; or None.
         joined: the scenes that a joined scene was made from; empty for a scene of its own.
     """
 
@@ -72,6 +74,7 @@ class Scene(Samples):
     fwhm: Floats | None = None
     joined: tuple[Part, ...] = ()
     pixel_metres: float | None = None
+    continuous: Targets | None = None
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -121,7 +124,7 @@ class Scene(Samples):
         """Return one line about the scene; `used` bands enter the network."""
         return (
             f"scene {self.name}: {self.height} x {self.width} pixels, {self.bands} bands "
-            f"({used} used), {self.classes} classes, {self.dtype}"
+            f"({used} used), {self.told}, {self.dtype}"
         )
 
     def valid_mask(self, bands: Bands) -> Mask:
@@ -155,6 +158,11 @@ class Scene(Samples):
         changed = hashlib.sha256(parts.encode()).hexdigest()
         return replace(self, polygons=polygons, fingerprint=changed)
 
+    def with_targets(self, targets: Targets) -> Self:
+        """Return the scene with continuous targets of its labelled pixels."""
+        changed = hashlib.sha256(f"{self.fingerprint} {targets.digest}".encode()).hexdigest()
+        return replace(self, continuous=targets, fingerprint=changed)
+
 
 def scene_from_arrays(
     cube: Array,
@@ -174,6 +182,7 @@ def scene_from_arrays(
     bands: str | None = None,
     fwhm: Array | Sequence[float] | None = None,
     least_classes: int = 2,
+    targets: Targets | None = None,
 ) -> Scene:
     """Check arrays and return a scene with them.
 
@@ -190,6 +199,7 @@ def scene_from_arrays(
         bands: the selection to check for NaN, as `parse_bands` reads it; None: all but the bad.
         fwhm: (B,) full widths of the bands at half maximum in nm.
         least_classes: that must have pixels; 0 or 1 for a scene that is joined with others.
+        targets: continuous targets of the labelled pixels, which are then of one class.
 
     Raises:
         InputError: the arrays are not a scene; in one line.
@@ -199,11 +209,12 @@ def scene_from_arrays(
     maps = _checked_maps(cube, labels, train, test, map_names)
     nodata = as_stored(nodata, cube.dtype)
     waves = _of_bands("wavelengths", wavelengths, cube.shape[2])
+    least = least_classes if targets is None else 1
     selection = bands, bad_bands
-    joined, valid, remarks = _masked(cube, maps, nodata, selection, waves, least_classes)
+    joined, valid, remarks = _masked(cube, maps, nodata, selection, waves, least)
     digest = _digest(cube, np.float32)
     own_names = _names(class_names, joined)
-    return Scene(
+    scene = Scene(
         name=name,
         cube=cube,
         labels=joined.labels,
@@ -222,6 +233,7 @@ def scene_from_arrays(
         bad_bands=tuple(bad_bands),
         fwhm=_of_bands("fwhm", fwhm, cube.shape[2]),
     )
+    return scene if targets is None else scene.with_targets(targets)
 
 
 def _masked(

@@ -13,6 +13,7 @@ from hytas.deploy.unknown import UnknownGround
 from hytas.errors import InputError
 from hytas.files import legible
 from hytas.model_card import IMAGE, ModelCard
+from hytas.tasks import task_of_card
 
 _ONNX_NAMES = {"float32": "float", "float64": "double"}
 """Element types whose name in ONNX differs from numpy's."""
@@ -96,7 +97,7 @@ def check_signature(values: Sequence[onnxruntime.NodeArg], card: ModelCard, path
     more = [("probabilities", "tensor(float)", [None, None, classes])]
     patches = [
         ("patches", taken, [None, side, side, bands]),
-        ("probabilities", "tensor(float)", [None, classes]),
+        (task_of_card(card).output_name, "tensor(float)", [None, classes]),
     ]
     wanted = {
         "patch": patches,

@@ -1,9 +1,9 @@
 """Classify images with an exported model, and write the predictions to a table."""
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from hytas.deploy.model import DeployedModel, Probabilities
 from hytas.errors import InputError
 from hytas.files import atomic_write
 from hytas.model_card import ModelCard
+from hytas.tasks import task_of_card
 from hytas.types import Array
 
 
@@ -69,28 +70,26 @@ def write_predictions(
     path: Path,
     card: ModelCard,
     files: Sequence[str],
-    probabilities: Probabilities,
-    labels: Sequence[str] | None = None,
+    outputs: Array,
+    labels: Sequence[Any] | None = None,
     head: str = "file",
 ) -> None:
-    """Write a CSV file with a line for each sample: its name, class and confidence, and its label.
+    """Write a CSV file with a line for each sample: its name, what is predicted, and its label.
 
     Args:
         path: replaced as a whole.
         files: names of the images, or rows of a table.
-        probabilities: (n, C); where all are 0 there is no data, and the class is left empty.
-        labels: true class of each; None if they are not known.
+        outputs: (n, C) of the model; where probabilities are all 0, or values NaN, there is no
+            data, and the line is left empty.
+        labels: true class, or values, of each; None if they are not known.
     """
-    best, confidence = probabilities.argmax(axis=1), probabilities.max(axis=1)
-    valid = confidence > 0
-    names = [card.class_names[n] if has else "" for n, has in zip(best, valid, strict=True)]
-    sure = [f"{value:.6f}" if value > 0 else "" for value in confidence]
-    columns: list[Sequence[str]] = [files, names, sure]
-    heads = [head, "class", "confidence"]
-    if labels is not None:
-        columns.append(labels)
-        heads.append("label")
+    columns = task_of_card(card).table(card.class_names, outputs, labels)
+    write_columns(path, {head: files, **columns})
+
+
+def write_columns(path: Path, columns: Mapping[str, Sequence[str]]) -> None:
+    """Write a CSV file of columns, by their names; it is replaced as a whole."""
     with atomic_write(path) as staged, _table(staged) as file:
         writer = csv.writer(file)
-        writer.writerow(heads)
-        writer.writerows(zip(*columns, strict=True))
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))

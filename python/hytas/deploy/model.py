@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from hytas.deploy.providers import check_chosen, choose_providers
 from hytas.deploy.smoothing import Smoothing
 from hytas.errors import InputError
 from hytas.model_card import IMAGE, ModelCard
+from hytas.tasks import Task, task_of_card
 from hytas.types import Array
 
 Probabilities = npt.NDArray[np.float32]
@@ -116,7 +118,7 @@ class DeployedModel:
 
         It uses one CPU thread when batches run in parallel.
         """
-        (probabilities,) = self._outputs(["probabilities"], {"patches": patches})
+        (probabilities,) = self._outputs([self.task.output_name], {"patches": patches})
         self._check_shape(probabilities, (len(patches), len(self.card.class_ids)))
         return np.asarray(probabilities, dtype=np.float32)
 
@@ -132,6 +134,11 @@ class DeployedModel:
             yield from pool.map(work, items)
         finally:
             pool.shutdown(cancel_futures=True)
+
+    @cached_property
+    def task(self) -> Task:
+        """What the model predicts."""
+        return task_of_card(self.card)
 
     def run_tile(self, tile: Array) -> tuple[Array, Array]:
         """Classify a tile with its margin, of the card's type: class ids and confidence (H, W)."""

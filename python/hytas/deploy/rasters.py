@@ -2,10 +2,13 @@
 
 import errno
 import itertools
+import math
 import re
 import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
@@ -110,26 +113,71 @@ def _write(
     coloured: ModelCard | None,
 ) -> None:
     """Write the values (H, W) of a raster; `coloured` gives a colour table."""
-    rasterio = library("rasterio", "out", "a GeoTIFF or ENVI map")
     height, width = values.shape
     profile = {"height": height, "width": width, "count": 1, "dtype": dtype.name, "nodata": 0}
+    with _opened(path, {**profile, **options}, grid) as file:
+        if coloured is not None and dtype == np.uint8:
+            file.write_colormap(1, dict(enumerate(map(tuple, colour_table(coloured)))))
+        for top, block in row_blocks(values):
+            window = ((top, top + len(block)), (0, block.shape[1]))
+            file.write(np.ascontiguousarray(block, dtype), 1, window=window)
+
+
+class Band(NamedTuple):
+    """Name and unit of a band of values; "" for a value without a unit."""
+
+    name: str
+    unit: str = ""
+
+
+def write_bands(
+    path: Path,
+    blocks: Iterable[tuple[int, npt.NDArray[np.float32]]],
+    size: tuple[int, int],
+    bands: Sequence[Band],
+    grid: Grid | None,
+) -> None:
+    """Write a float32 raster, .tif or ENVI, whose pixels without data are NaN.
+
+    Args:
+        blocks: first row and values (h, W, len(bands)) of consecutive rows.
+        size: height and width.
+    """
+    is_envi = path.suffix.lower() in (".hdr", ".img")
+    data = path.with_suffix(".img") if is_envi else path
+    if is_envi:
+        check_envi_place(path, grid)
+    options = {"driver": "ENVI", "suffix": "replace"} if is_envi else {"driver": "GTiff"}
+    profile: dict[str, Any] = {"height": size[0], "width": size[1], "count": len(bands)}
+    names = path.with_suffix(".hdr")
+    profile |= {"dtype": "float32", "nodata": math.nan, **options}
+    header = atomic_write(names) if is_envi else nullcontext()
+    with header, atomic_write(data) as staged, _opened(staged, profile, grid) as file:
+        for number, band in enumerate(bands, start=1):
+            file.set_band_description(number, band.name)
+            file.set_band_unit(number, band.unit)
+        for top, block in blocks:
+            window = ((top, top + len(block)), (0, size[1]))
+            file.write(np.ascontiguousarray(block.transpose(2, 0, 1)), window=window)
+
+
+@contextmanager
+def _opened(path: Path, profile: dict[str, Any], grid: Grid | None) -> Iterator[Any]:
+    """Yield an open raster; a failure of GDAL is one of the file."""
+    rasterio = library("rasterio", "out", "a GeoTIFF or ENVI map")
     if grid is not None and grid.transform is not None:
         profile["transform"] = rasterio.Affine(*grid.transform)
     if grid is not None and grid.system is not None:
         profile["crs"] = grid.system
-    if grid is not None and grid.transform is None and options["driver"] == "GTiff":
+    if grid is not None and grid.transform is None and profile["driver"] == "GTiff":
         profile |= _control_points(grid)
     # ENVI's driver looks for the header that it has written, in the folder.
     limits = {"GDAL_CACHEMAX": _CACHE_MEGABYTES, "GDAL_DISABLE_READDIR_ON_OPEN": "TRUE"}
     with gdal(**limits), warnings.catch_warnings():
         warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
         try:
-            with rasterio.open(path, "w", **profile, **options) as file:
-                if coloured is not None and dtype == np.uint8:
-                    file.write_colormap(1, dict(enumerate(map(tuple, colour_table(coloured)))))
-                for top, block in row_blocks(values):
-                    window = ((top, top + len(block)), (0, block.shape[1]))
-                    file.write(np.ascontiguousarray(block, dtype), 1, window=window)
+            with rasterio.open(path, "w", **profile) as file:
+                yield file
             rasterio.open(path).close()  # GDAL reports no failure of an ENVI header
         except (rasterio.errors.RasterioError, SystemError) as error:
             raise OSError(

@@ -8,6 +8,7 @@ from hytas.data import ImageSet, LabelledData, Preprocessing
 from hytas.model_card import IMAGE, ModelCard
 from hytas.models import patch_size_of
 from hytas.spaces.shape import Shape
+from hytas.tasks import Task
 
 
 def describe(
@@ -20,11 +21,12 @@ def describe(
     scale_by: str = "training",
     learnt_from: Sequence[Mapping[str, Any]] = (),
     unknown: Mapping[str, Any] | None = None,
+    task: Task | None = None,
 ) -> ModelCard:
     """Return the card of a model of `architecture` that was trained on a scene or on images."""
     wavelengths = scene.wavelengths
     fwhm = scene.fwhm
-    return ModelCard(
+    card = ModelCard(
         class_names=tuple(scene.class_names),
         class_ids=tuple(int(number) for number in scene.class_ids),
         patch_size=patch_size_of(architecture, shape),
@@ -45,3 +47,4 @@ def describe(
         pixel_metres=scene.pixel_metres,
         unknown=unknown,
     )
+    return card if task is None else task.described(card)

@@ -16,16 +16,15 @@ from hytas.deploy.tiles import read_tile
 from hytas.errors import InputError
 from hytas.export.c_source import sizes_of
 from hytas.export.parity import (
-    TIE,
     ExportError,
     _Run,
     check_parity,
     compared,
-    largest_gap,
     open_exported,
     open_torch,
 )
 from hytas.models import SensorModel
+from hytas.tasks.classes import TIE, largest_gap
 from hytas.types import Array
 
 AGREEMENT = 0.99

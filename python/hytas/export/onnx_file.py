@@ -26,6 +26,7 @@ from hytas.files import atomic_write
 from hytas.model_card import CHECKSUM, IMAGE, ModelCard
 from hytas.models import SensorModel
 from hytas.models.layers import attention_written_out
+from hytas.tasks import task_of_card
 
 OPSET = 20
 OPSETS = range(18, 25)
@@ -76,7 +77,7 @@ def patch_graph(
 ) -> onnx.ModelProto:
     """Return the graph of `inner`, a form of `model` that maps patches to probabilities."""
     example, most = example_patches(model, card), largest_fold(model, card)
-    names = (["patches"], ["probabilities"])
+    names = (["patches"], [task_of_card(card).output_name])
     graph = trace(inner, example, {0: torch.export.Dim("N", min=1)}, names, opset, most)
     take_dtype(graph, card.dtype)
     return graph

@@ -15,10 +15,10 @@ from hytas.export.c_source import open_c
 from hytas.export.onnx_file import inference_copy, quiet
 from hytas.models import SensorModel
 from hytas.models.layers import probabilities
+from hytas.tasks import Classes, Task
 from hytas.types import Array
 
 TOLERANCE = 1e-4
-TIE = 1e-5  # ten times the largest measured difference between torch and onnxruntime
 
 _Run = Callable[[Array], Array]
 
@@ -57,14 +57,14 @@ class Parity:
 
     Attributes:
         formats: format -> the figures of its file, those of `compared`.
-        predicted: (pixels,) predicted class indices of the first format.
+        predicted: (pixels,) predicted class indices, or (pixels, T) values, of the first format.
         confidence: (pixels,) probabilities of these classes in the first format.
         uncalibrated: (pixels,) probabilities of torch's predicted classes at temperature 1.
     """
 
     pixels: int
     formats: Mapping[str, Mapping[str, Any]]
-    predicted: npt.NDArray[np.int64]
+    predicted: Array
     confidence: npt.NDArray[np.float32]
     uncalibrated: npt.NDArray[np.float32]
 
@@ -120,13 +120,17 @@ def open_exported(path: str | Path) -> _Run:
 
 
 def check_parity(
-    model: SensorModel, files: Mapping[str, str | Path], batches: Iterable[Array]
+    model: SensorModel,
+    files: Mapping[str, str | Path],
+    batches: Iterable[Array],
+    task: Task | None = None,
 ) -> Parity:
     """Compare exported files with the model on all given patches.
 
     Args:
         files: format ("onnx", "torchscript") -> its file.
         batches: micro-batches of raw patches (n, P, P, bands), small enough for torch.
+        task: of the model; None is that of classes.
 
     Raises:
         ExportError: a probability differs by `TOLERANCE` or more, or a label differs.
@@ -135,43 +139,26 @@ def check_parity(
     runs = {name: open_exported(path) for name, path in files.items()}
     largest = dict.fromkeys(runs, 0.0)
     changed = dict.fromkeys(runs, 0)
-    predicted = [np.empty(0, np.int64)]
+    task = task or Classes(1)
+    predicted: list[Array] = []
     confidence = [np.empty(0, np.float32)]
     uncalibrated = [np.empty(0, np.float32)]
     for patches in batches:
         with torch.no_grad():
             logits = reference.logits(torch.from_numpy(patches))
-            expected = probabilities(logits, reference.temperature).numpy()
+            expected = reference.outputs(logits).numpy()
             uncalibrated.append(probabilities(logits).amax(dim=1).numpy())
         outputs = {name: run(patches) for name, run in runs.items()}
         for name, output in outputs.items():
-            largest[name] = max(largest[name], largest_gap(output, expected))
-            changed[name] += changed_labels(output, expected)
+            largest[name] = max(largest[name], task.gap(output, expected))
+            changed[name] += task.changed(output, expected)
         first = next(iter(outputs.values()))
-        predicted.append(first.argmax(1))
+        predicted.append(task.chosen(first))
         confidence.append(first.max(1).astype(np.float32))
     joined = np.concatenate(predicted)
     figures = {name: compared(name, len(joined), largest[name], changed[name]) for name in runs}
     sure, unsure = np.concatenate(confidence), np.concatenate(uncalibrated)
     return Parity(len(joined), figures, joined, sure, unsure)
-
-
-def changed_labels(output: Array, expected: Array) -> int:
-    """Count pixels with another most probable class, without ties that float32 cannot decide.
-
-    In a tie, torch's probabilities of the two classes differ by less than rounding errors. Then
-    torch itself may give another class in a batch of another size.
-    """
-    rows = np.arange(len(expected))
-    chosen, given = output.argmax(1), expected.argmax(1)
-    lead = expected[rows, given] - expected[rows, chosen]
-    return int(((chosen != given) & (lead > TIE)).sum())
-
-
-def largest_gap(given: Array, expected: Array) -> float:
-    """Return the largest absolute difference; infinite where a value is not finite."""
-    gap = np.abs(given - expected)
-    return float(gap.max()) if np.isfinite(gap).all() else float("inf")
 
 
 def compared(

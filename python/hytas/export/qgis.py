@@ -21,10 +21,12 @@ from hytas.data import mirror
 from hytas.errors import InputError
 from hytas.export.evidence import SCENE_ROWS, Evidence
 from hytas.export.onnx_file import save
-from hytas.export.parity import changed_labels, compared, largest_gap, open_torch
+from hytas.export.parity import compared, open_torch
 from hytas.export.scene_graph import scene_graph
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel
+from hytas.tasks import Classes
+from hytas.tasks.classes import largest_gap
 
 TILE = 128
 """Pixels along the side of a tile."""
@@ -128,7 +130,7 @@ def judge_qgis(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
         expected = reference(evidence.across(line * width + inner))
         probabilities = scores[0, :, line, inner]
         largest = max(largest, largest_gap(probabilities, expected))
-        changed += changed_labels(probabilities, expected)
+        changed += Classes(1).changed(probabilities, expected)
     count = len(np.unique(lines)) * len(inner)
     return compared(name, count, largest, changed)
 

@@ -215,7 +215,9 @@ class LinearNetwork(Network):
         return centre_of(patches)[:, None, None]
 
     @torch.no_grad()
-    def solve(self, patches: Tensor, targets: Tensor) -> None:
+    def solve(
+        self, patches: Tensor, targets: Tensor, groups: NDArray[np.int64] | None = None
+    ) -> None:
         """Fit the matrix to scaled patches (N, P, P, bands) and class indices (N,)."""
         spectra = centre_of(patches).double().cpu().numpy()
         fitted = FUNCTIONS[self.fit](spectra, targets.cpu().numpy(), self.head.out_features)
@@ -284,11 +286,13 @@ class MeanNetwork(Network):
     """
 
     readout = "shift"
+    make: Callable[[int, int, str], Network] = LinearNetwork
+    """Returns the linear network of a fit."""
 
     def __init__(self, network: nn.Module, bands: int, classes: int, fits: Sequence[str]) -> None:
         super().__init__()
         self.network = network
-        self.linear = nn.ModuleDict({fit: LinearNetwork(bands, classes, fit) for fit in fits})
+        self.linear = nn.ModuleDict({fit: self.make(bands, classes, fit) for fit in fits})
         self.shift = Shift(classes)
         self.repeatable = as_network(network, "mean").repeatable
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hytas.errors import InputError
@@ -69,9 +71,14 @@ class Network(nn.Module):
         """The matrix on the bands of the centre pixel whose logits are added; None without one."""
         return None
 
-    def solve(self, patches: Tensor, targets: Tensor) -> None:
+    def solve(
+        self, patches: Tensor, targets: Tensor, groups: NDArray[np.int64] | None = None
+    ) -> None:
         """Fit the network in place to scaled patches (N, P, P, bands), as far as it looks at them
-        (`seen`), and class indices (N,).
+        (`seen`), and targets: class indices (N,), or values (N, T).
+
+        Args:
+            groups: (N,) of the samples, which inner folds keep whole; or None.
 
         Raises:
             InputError: it is not fitted in closed form.

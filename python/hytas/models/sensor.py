@@ -74,20 +74,26 @@ class SensorModel(nn.Module):
     """Scaling before a network and probabilities after it, so that a file needs nothing else.
 
     Input: patches (N, P, P, sensor bands) as the sensor gives them, any real dtype.
-    Output: probabilities (N, classes), float32.
+    Output: probabilities (N, classes), or values (N, targets) in units, float32.
 
     Attributes:
         temperature: divisor of the logits, fitted on validation pixels
             (`hytas.train.fit_temperature`).
+        read_out: gives values in units, of a model without classes; or None.
     """
 
     def __init__(
-        self, network: nn.Module, preprocessing: Preprocessing, temperature: float = 1.0
+        self,
+        network: nn.Module,
+        preprocessing: Preprocessing,
+        temperature: float = 1.0,
+        read_out: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.scaling = Scaling(preprocessing)
         self.network = network
         self.temperature = temperature
+        self.read_out = read_out
 
     def logits(self, patches: Tensor) -> Tensor:
         """(N, P, P, sensor bands) -> (N, classes), before the temperature."""
@@ -96,4 +102,11 @@ class SensorModel(nn.Module):
 
     def forward(self, patches: Tensor) -> Tensor:
         """(N, P, P, sensor bands) -> (N, classes)."""
-        return probabilities(self.logits(patches), self.temperature)
+        return self.outputs(self.logits(patches))
+
+    def outputs(self, logits: Tensor) -> Tensor:
+        """Return the outputs of logits (N, C): probabilities, or values in units."""
+        if self.read_out is None:
+            return probabilities(logits, self.temperature)
+        values: Tensor = self.read_out(logits)
+        return values

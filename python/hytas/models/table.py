@@ -1,6 +1,6 @@
 """From an architecture, the plain mapping that crosses the rooms, to a network."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from hytas.model_card import ModelCard
 from hytas.models.blocks import Drop, Layers
 from hytas.models.linear import LinearNetwork, MeanNetwork
 from hytas.models.pit import PoolingTransformer
+from hytas.models.regression import FITTED, MeanOfValues
 from hytas.models.spectral import BAND, SpectralTransformer
 from hytas.models.swin import WindowLayers, WindowTransformer
 from hytas.models.vit import MEAN, VisionTransformer
@@ -119,7 +120,14 @@ def _s3(architecture: Architecture, shape: ImageShape, drop: Drop) -> nn.Module:
 
 
 def _linear(architecture: Architecture, shape: Shape, drop: Drop) -> nn.Module:
-    return LinearNetwork(shape.bands, shape.classes, architecture["fit"])
+    fit = architecture["fit"]
+    return FITTED.get(fit, LinearNetwork)(shape.bands, shape.classes, fit)
+
+
+def mean_network(network: nn.Module, shape: Shape, fits: Sequence[str]) -> MeanNetwork:
+    """Return the mean of a network and of fitted ones."""
+    kind = MeanOfValues if set(fits) <= FITTED.keys() else MeanNetwork
+    return kind(network, shape.bands, shape.classes, fits)
 
 
 # search space -> its network. A new space is one function, one line, and its data in `DATA_OF`.
@@ -189,7 +197,7 @@ def build_network(
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed GPUs, too
         network = NETWORKS[space](architecture, shape, Drop(drop_path, dropout))
         if fits := architecture.get(MEAN_WITH):
-            network = MeanNetwork(network, shape.bands, shape.classes, fits)
+            network = mean_network(network, shape, fits)
     return network
 
 

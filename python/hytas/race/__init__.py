@@ -4,7 +4,7 @@ from hytas.race.events import RaceProgress, RungEnd, RungRow
 from hytas.race.finalists import diverse, late_finalist
 from hytas.race.plan import RacePlan, choose_finalists, plan
 from hytas.race.race import race
-from hytas.race.rankings import DEFAULT_RANKING, RANKINGS, default_ranking, find_ranking
+from hytas.race.rankings import DEFAULT_RANKING, RANKINGS, find_ranking
 from hytas.race.results import Racer, RungResult, results_by_racer, rung_results
 from hytas.race.rungs import LEAST_FINALISTS, PREFERENCES, REDUCTION_FACTOR, Rung, plan_rungs
 from hytas.race.scores import RaceScore, best_first, joined_late, race_scores, validation_score
@@ -38,7 +38,6 @@ __all__ = [
     "SizeRow",
     "best_first",
     "choose_finalists",
-    "default_ranking",
     "diverse",
     "find_ranking",
     "joined_late",

@@ -13,7 +13,7 @@ from hytas.race.plan import RacePlan, RungRanks, Trial, TrialBatch, Winner
 from hytas.race.results import BEFORE_CONVERSION, Racer, RungResult, key_of, rung_results
 from hytas.race.rungs import Rung
 from hytas.race.task import RaceTask
-from hytas.search import Evaluation, EvaluationStore, Training, pack_classes, pack_flags
+from hytas.search import Evaluation, EvaluationStore, Training, pack_classes, pack_merits
 from hytas.train import Recipe, Schedule
 from hytas.train.fit import Fit, Fitted
 from hytas.workers import Workers, WorkersLike, open_workers
@@ -263,18 +263,13 @@ def training_of(task: RaceTask, trial: Trial, fitted: Fitted) -> Training:
         best = fitted.best
         assert best.validation_oa is not None
         assert best.validation_probability is not None
-        assert fitted.augmented_accuracy is not None
-        figures = {
-            "accuracy": best.validation_oa,
-            "augmented_accuracy": fitted.augmented_accuracy,
-            "probability": best.validation_probability,
-        }
+        labelled = task.fits.source.labelled(held_out)
+        epoch = fitted.converted or (best.validation_oa, best.validation_probability)
+        figures = labelled.task.race_figures(epoch, fitted.augmented_accuracy)
         if fitted.converted is not None:
-            before = figures["accuracy"]
-            figures["accuracy"], figures["probability"] = fitted.converted
-            figures[BEFORE_CONVERSION] = before
-        targets = task.fits.source.labelled(held_out).targets
-        right = pack_flags(fitted.classes[HELD_OUT] == targets)
+            figures[BEFORE_CONVERSION] = best.validation_oa
+        merits = labelled.task.merits(fitted.classes[HELD_OUT], labelled.targets)
+        right = pack_merits(merits)
         if UNLABELLED in fitted.classes:
             predictions = pack_classes(fitted.classes[UNLABELLED].astype(np.int64))
     return Training(

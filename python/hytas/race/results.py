@@ -4,13 +4,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hytas.race.rankings import Ranking
-from hytas.search import Evaluation, Training, unpack_flags
+from hytas.search import Evaluation, Training, unpack_merits
 
 BEFORE_CONVERSION = "accuracy_before_conversion"
 """Figure of a converted finalist: the accuracy of its network as trained."""
@@ -61,7 +61,8 @@ class RungResult:
         reason: failure of the first fold that failed; empty if none did.
         predictions: packed classes of the unlabelled pixels, for each fold
             (`hytas.search.unpack_classes`); empty if a fold has none.
-        right: (n,) correctly classified validation pixels of all folds; may be empty.
+        right: (n,) merits of the validation pixels of all folds, such as which are right; may be
+            empty.
     """
 
     key: TrialKey
@@ -71,7 +72,7 @@ class RungResult:
     seconds: float
     reason: str
     predictions: tuple[bytes, ...] = ()
-    right: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_), compare=False)
+    right: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.bool_), compare=False)
 
     def score(self, ranking: Ranking) -> float:
         """Return the score of the figures by `ranking`; -inf if a fold failed."""
@@ -101,7 +102,7 @@ def _over_folds(trainings: Sequence[Training]) -> RungResult:
     reason = next((item.reason for item in trainings if item.reason), "")
     names = () if reason else trainings[0].figures
     predictions = tuple(item.predictions for item in trainings)
-    right = [unpack_flags(item.right, item.pixels) for item in trainings]
+    right = [unpack_merits(item.right, item.pixels) for item in trainings]
     return RungResult(
         key_of(trainings[0]),
         trainings[0].steps,

@@ -4,8 +4,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from hytas.metrics import compare_predictions
-from hytas.types import Mask
+from hytas.types import Array
 
 REDUCTION_FACTOR = 2
 """The reduction factor of successive halving."""
@@ -105,16 +107,16 @@ def first_trainings(finalists: int, racers: int) -> int:
     return finalists + round(others)
 
 
-def is_far_behind(best: Mask, other: Mask) -> bool:
+def is_far_behind(best: Array, other: Array) -> bool:
     """Return whether `other` is behind `best` by more than twice the chance deviation (McNemar).
 
     Args:
-        best, other: (n,) correctly classified pixels; without them the result is False.
+        best, other: (n,) merits of pixels; without them the result is False.
     """
     if len(best) != len(other):
         return False
-    gained, lost, _ = compare_predictions(other, best)
-    return bool(gained - lost > 2 * (gained + lost) ** 0.5)
+    lead = np.subtract(best, other, dtype=np.float64)
+    return bool(lead.sum() > 2 * (lead**2).sum() ** 0.5)
 
 
 def promoted(
@@ -150,7 +152,7 @@ def promoted(
 
 
 def choose_winner(
-    right: Sequence[Mask], sizes: Sequence[float], prefer: str = PREFERENCES[0]
+    right: Sequence[Array], sizes: Sequence[float], prefer: str = PREFERENCES[0]
 ) -> int:
     """Return the rank of the winner among the racers of the last rung.
 
@@ -159,12 +161,12 @@ def choose_winner(
     `prefer="small"` the smallest racer that is within chance of it (McNemar).
 
     Args:
-        right: (n,) correctly classified held-out pixels of each racer, the best score first. An
-            empty array is within chance of all.
+        right: (n,) merits of held-out pixels of each racer, such as which are right, the best score
+            first. An empty array is within chance of all.
         sizes: of each racer.
         prefer: one of `PREFERENCES`.
     """
-    most = max(right, key=lambda flags: int(flags.sum()))
+    most = max(right, key=lambda flags: float(flags.sum()))
     first = next(rank for rank, flags in enumerate(right) if not is_far_behind(most, flags))
     if prefer == "accurate":
         return first

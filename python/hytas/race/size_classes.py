@@ -13,7 +13,7 @@ from hytas.metrics import compare_predictions
 from hytas.race.results import RungResult, TrialKey
 from hytas.race.scores import RaceScore
 from hytas.search import Evaluation
-from hytas.types import Mask
+from hytas.types import Array
 
 SIZE_SHARES = (1.0, 0.5, 0.25, 0.1)
 """Upper end of each size class, as a share of the largest candidate."""
@@ -101,8 +101,8 @@ def size_rows(
     return rows
 
 
-def compare_sizes(winner: Mask, other: Mask) -> str:
-    """Return the verdict of a `SizeRow` from the correct pixels of the winner and another racer."""
+def compare_sizes(winner: Array, other: Array) -> str:
+    """Return the verdict of a `SizeRow` from the merits of the winner and another racer."""
     if compare_predictions(other, winner)[2]:
         return "below"
     return "above" if compare_predictions(winner, other)[2] else "as good"

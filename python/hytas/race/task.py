@@ -42,7 +42,7 @@ class RaceTask:
         seed: of every training.
         ranking: name of one of `hytas.race.RANKINGS`.
         augmented: recipe whose noise, illumination and brightness give the augmented accuracy,
-            whatever recipe a racer is trained by.
+            whatever recipe a racer is trained by; None measures none.
         unlabelled: flat indices of pixels whose label nobody reads; racers are ranked by their
             agreement on them (`hytas.race.consensus`). None ranks by validation pixels alone.
         linear: linear networks, which join the last rung of each race.
@@ -56,7 +56,7 @@ class RaceTask:
     recipes: Mapping[str, Recipe]
     seed: int
     ranking: str = DEFAULT_RANKING
-    augmented: Recipe = field(default_factory=Recipe)
+    augmented: Recipe | None = field(default_factory=Recipe)
     unlabelled: Pixels | None = None
     further: Sequence[tuple[Pixels, Pixels]] = ()
     prefer: str = PREFERENCES[0]

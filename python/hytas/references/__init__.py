@@ -8,8 +8,9 @@ from hytas.references.runner import (
     fit_method,
     run_references,
 )
-from hytas.references.table import METHODS, VOTING, classical_methods, parse_methods, title_of
+from hytas.references.table import METHODS, classical_methods, parse_methods, title_of
 from hytas.references.task import Predicted, ReferenceSettings, Task
+from hytas.tasks.classes import VOTING
 
 __all__ = [
     "METHODS",

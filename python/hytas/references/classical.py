@@ -41,7 +41,7 @@ def svm(task: Task, progress: FitProgress) -> Predicted:
         progress("fit", 0, 1)
         machine = SVC(C=cost, gamma=gamma, cache_size=500).fit(spectra, task.targets)
     details = {"C": cost, "gamma": gamma, "cross_validated_OA": score}
-    return Predicted(_predict(machine.predict, task, scaling, progress), None, details)
+    return Predicted(predict_in_parts(machine.predict, task, scaling, progress), None, details)
 
 
 def random_forest(task: Task, progress: FitProgress) -> Predicted:
@@ -56,7 +56,7 @@ def random_forest(task: Task, progress: FitProgress) -> Predicted:
     forest = RandomForestClassifier(n_estimators=TREES, random_state=task.seed)
     with _few_pixels_a_class():
         forest.fit(task.spectra(task.train, scaling), task.targets)
-    probabilities_of_trained = _predict(forest.predict_proba, task, scaling, progress)
+    probabilities_of_trained = predict_in_parts(forest.predict_proba, task, scaling, progress)
     probabilities = np.zeros((len(task.test), task.classes))
     probabilities[:, forest.classes_] = probabilities_of_trained
     predicted = forest.classes_[probabilities_of_trained.argmax(axis=1)].astype(np.int64)
@@ -85,7 +85,7 @@ def _linear(task: Task, progress: FitProgress, fit: str) -> Predicted:
         chances: NDArray[np.float64] = softmax(spectra @ weight.T + bias, axis=1)
         return chances
 
-    probabilities = _predict(predict, task, scaling, progress)
+    probabilities = predict_in_parts(predict, task, scaling, progress)
     return Predicted(probabilities.argmax(axis=1), probabilities)
 
 
@@ -112,7 +112,7 @@ def plsda(task: Task, progress: FitProgress) -> Predicted:
     components = int(right.argmax()) + 1
     progress("fit", 0, 1)
     machine = PLSRegression(components).fit(spectra, indicators)
-    predicted = _predict(machine.predict, task, scaling, progress).argmax(axis=1)
+    predicted = predict_in_parts(machine.predict, task, scaling, progress).argmax(axis=1)
     return Predicted(predicted, None, {"components": components})
 
 
@@ -187,7 +187,10 @@ def _folds(targets: NDArray[np.int64], generator: np.random.Generator) -> NDArra
     return fold
 
 
-def _predict(predict: Any, task: Task, scaling: Any, progress: FitProgress) -> NDArray[Any]:
+def predict_in_parts(
+    predict: Any, task: Task, scaling: Any, progress: FitProgress
+) -> NDArray[Any]:
+    """Return the predictions of the test pixels, some at a time."""
     parts = []
     for start in range(0, len(task.test), BATCH):
         progress("test", start, len(task.test))

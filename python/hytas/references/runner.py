@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from hytas.data import LabelledData, Scene, Split
 from hytas.deploy.smoothing import RADIUS, Smoothing, around, smooth_pixels
 from hytas.errors import InputError
-from hytas.metrics import accuracy_report, mean_and_deviation, summarise
+from hytas.metrics import mean_and_deviation, summarise
 from hytas.references.classical import thinned
 from hytas.references.results import ReferenceResults
 from hytas.references.table import METHODS
 from hytas.references.task import FitProgress, Predicted, ReferenceSettings, Task
+from hytas.tasks import task_of
 from hytas.tensors import read_facts
 from hytas.types import Pixels
 from hytas.workers import Shared, WorkersLike, open_workers
@@ -236,7 +237,9 @@ def bounded_split(scene: LabelledData, split: Split, most_train: int, most_test:
     if len(train) > most_train:
         generator = np.random.default_rng(split.seed)
         share = most_train / len(train)
-        train = np.sort(train[thinned(scene.targets(train), share, generator)])
+        train = np.sort(
+            train[thinned(scene.labels.ravel()[train].astype(np.int64), share, generator)]
+        )
     if len(test) > most_test:
         test = test[np.linspace(0, len(test) - 1, most_test).astype(np.int64)]
     return replace(split, train=train, validation=split.validation[:0], test=test)
@@ -255,11 +258,11 @@ def figures_of_test(scene: LabelledData, split: Split, fit: Predicted) -> dict[s
         figures["scenes"] = figures_by_scene(scene, split.test, *predictions)
         inside = ~np.isin(split.test, split.test_only)
         split, fit = replace(split, test=split.test[inside]), fit.only(inside)
-    truth, names = scene.targets(split.test), scene.class_names
-    figures["test"] = accuracy_report(truth, fit.predicted, names, fit.probabilities)
+    truth, names, report = scene.targets(split.test), scene.class_names, task_of(scene).report
+    figures["test"] = report(truth, fit.predicted, names, fit.probabilities)
     if fit.smoothed is not None:
         sure = None if fit.probabilities is None else fit.smoothed
-        figures["smoothed"] = accuracy_report(truth, fit.smoothed.argmax(axis=1), names, sure)
+        figures["smoothed"] = report(truth, fit.smoothed.argmax(axis=1), names, sure)
     return figures
 
 
@@ -287,7 +290,7 @@ def figures_by_scene(
         if inside.any():
             sure = None if confidence is None else confidence[inside]
             truth = scene.targets(pixels[inside])
-            report = accuracy_report(truth, predicted[inside], scene.class_names, sure)
+            report = task_of(scene).report(truth, predicted[inside], scene.class_names, sure)
         figures.append({"name": part.name, "learnt": part.trains, "test": report})
     return figures
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from hytas.data import ImageSet, LabelledData, Spectra
 from hytas.errors import InputError
 from hytas.references.task import FitProgress, Predicted, Task
+from hytas.tasks import task_of
 
 
 class Method(NamedTuple):
@@ -31,14 +32,18 @@ class Method(NamedTuple):
 
 CLASSICAL = "hytas.references.classical"
 PUBLISHED = "hytas.lab.published.networks"
-VOTING = ("svm", "rf")
-"""Methods that vote in a race."""
+REGRESSION = "hytas.references.regression"
 METHODS = {
     "svm": Method(CLASSICAL, "svm", "SVM (RBF) on spectra"),
     "rf": Method(CLASSICAL, "random_forest", "random forest on spectra"),
     "lda": Method(CLASSICAL, "shrinkage_lda", "LDA (shrinkage) on spectra"),
     "logistic": Method(CLASSICAL, "logistic_regression", "logistic regression on spectra"),
     "plsda": Method(CLASSICAL, "plsda", "PLS-DA on spectra"),
+    "plsr": Method(REGRESSION, "plsr", "PLSR on spectra"),
+    "ridge": Method(REGRESSION, "ridge", "ridge regression on spectra"),
+    "svr": Method(REGRESSION, "svr", "SVR (RBF) on spectra"),
+    "forest": Method(REGRESSION, "forest", "random forest on spectra"),
+    "fcls": Method(REGRESSION, "fcls", "fully constrained least squares on spectra"),
     "spectralformer": Method(
         PUBLISHED, "spectralformer", "SpectralFormer, published size", device=True
     ),
@@ -50,9 +55,8 @@ METHODS = {
 
 def classical_methods(data: LabelledData) -> tuple[str, ...]:
     """Return the methods that take seconds: those on single spectra, or on whole images."""
-    if isinstance(data, ImageSet):
-        return VOTING
-    return (*VOTING, "lda", "logistic", *(("plsda",) if isinstance(data, Spectra) else ()))
+    kind = "images" if isinstance(data, ImageSet) else "scene"
+    return task_of(data).methods["table" if isinstance(data, Spectra) else kind]
 
 
 def title_of(name: str, data: LabelledData) -> str:

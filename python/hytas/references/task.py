@@ -71,7 +71,7 @@ class Task:
     Attributes:
         read_single: reader of single pixels, (n, 1, 1, bands), or of whole images.
         train: flat indices (n,) of all pixels to fit on, validation pixels included.
-        targets: class indices (n,) of the training pixels, 0-based.
+        targets: class indices (n,) of the training pixels, 0-based, or values (n, T).
         test: flat indices (m,), ascending, of the pixels to predict: those of the test, and in
             a run those around them that smoothing reads.
         band_group: neighbouring bands in a token of the networks.
@@ -86,7 +86,7 @@ class Task:
     read: Read
     read_single: Read
     train: Pixels
-    targets: NDArray[np.int64]
+    targets: NDArray[Any]
     test: Pixels
     classes: int
     patch_size: int
@@ -153,13 +153,13 @@ class Predicted:
     """The predictions of a method for the test pixels.
 
     Attributes:
-        predicted: class indices (m,), 0-based.
+        predicted: class indices (m,), 0-based, or values (m, T).
         probabilities: (m, C), if the method has them.
         details: choices of the method, JSON-ready.
         smoothed: (m, C) smoothed probabilities, once they are made.
     """
 
-    predicted: NDArray[np.int64]
+    predicted: NDArray[Any]
     probabilities: NDArray[np.float64] | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     smoothed: NDArray[np.float32] | None = None

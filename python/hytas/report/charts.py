@@ -49,7 +49,7 @@ class Chart(NamedTuple):
 
 
 @contextmanager
-def _chart(
+def charted(
     x_label: str, y_label: str, size: tuple[float, float] = (440, 300), right: float = 14
 ) -> Iterator[tuple["Figure", "Axes"]]:
     """Yield a figure and its axes: all charts have the same margins."""
@@ -164,7 +164,7 @@ def _panel(
     title = f"{cost} and {labels[0]}"
     x_label = f"{cost} ({unit})" if unit not in ("", cost) else cost
     places, across, up = points
-    with _chart(x_label, labels[1]) as (drawing, axes):
+    with charted(x_label, labels[1]) as (drawing, axes):
         scale(axes, "x", across)
         scale(axes, "y", up)
         add_points(axes, across, up)
@@ -190,7 +190,7 @@ def race_chart(finalists: Sequence[Finalist], figure: str) -> Chart | None:
         return None
     lengths = sorted({steps for item in raced for steps in item.rungs})
     about = "What each finalist reaches, rung by rung; the table has the numbers"
-    with _chart("length of the training", "what the race ranks by", right=34) as (drawing, axes):
+    with charted("length of the training", "what the race ranks by", right=34) as (drawing, axes):
         axes.set_xticks(range(len(lengths)), [f"{steps} steps" for steps in lengths])
         axes.set_xlim(-0.3, len(lengths) - 0.9)
         ends = []
@@ -219,7 +219,7 @@ def reliability(calibration: Mapping[str, Sequence[float | None]]) -> Chart | No
     if not bins:
         return None
     total = sum(count for count, *_ in bins)
-    with _chart("confidence", "accuracy", size=(300, 300)) as (drawing, axes):
+    with charted("confidence", "accuracy", size=(300, 300)) as (drawing, axes):
         axes.set(xlim=(0, 1), ylim=(0, 1))
         axes.plot((0, 1), (0, 1), "--", color=SOFT, linewidth=1)
         for count, confidence, accuracy in bins:
@@ -260,7 +260,7 @@ def spectra_chart(
         return None
     about = "Mean spectrum of each class; with the script, the spectrum of the chosen pixel"
     label = "wavelength (nm)" if spectra.in_nm else "band"
-    with _chart(label, "value of the sensor") as (drawing, axes):
+    with charted(label, "value of the sensor") as (drawing, axes):
         bands = spectra.bands.astype(np.float64)
         # Room for most pixels: each lies within some deviations of the mean spectrum.
         step = max(1, spectra.codes[0].size // 500)
@@ -307,7 +307,7 @@ def learning_curves(training: Mapping[str, Any], suffix: str = "") -> list[Chart
         lines = [line for line in lines if np.isfinite(line[0]).any()]
         if not lines:
             continue
-        with _chart("epoch", label) as (drawing, axes):
+        with charted("epoch", label) as (drawing, axes):
             axes.set_xlim(0, max(2, len(history)))
             axes.axvline(training.get("best_epoch", len(history)), color=SOFT, linestyle="--")
             for values, text, colour in lines:

@@ -80,6 +80,7 @@ class RunFacts:
         split: digest of the training, validation and test pixels, or "".
         differences: to the first run of the report, in settings.
         explanation: what the network looks at, if it was measured.
+        pairs: name of a continuous target -> observed and predicted values of test samples.
     """
 
     name: str
@@ -108,6 +109,7 @@ class RunFacts:
     split: str = ""
     differences: Sequence[str] = ()
     explanation: "Section | None" = None
+    pairs: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
     path: str = ""
     scene: str = ""
@@ -117,6 +119,11 @@ class RunFacts:
     def results(self) -> RunResults | None:
         """Return the results of the final training, or None."""
         return None if self.metrics is None else RunResults.of(self.metrics)
+
+    @property
+    def of_values(self) -> bool:
+        """Whether its model predicts values."""
+        return self.metrics is not None and "per_target" in self.metrics["test"]
 
     @property
     def words(self) -> str:

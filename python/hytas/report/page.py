@@ -18,6 +18,7 @@ from hytas.report.facts import RunFacts
 from hytas.report.html import four_digits, page_templates, resource
 from hytas.report.layers import SHOWN_COSTS, Blobs, map_layers, pixel_data, point_data
 from hytas.report.networks import HEIGHT, draw_network
+from hytas.report.values import mean_r2, values_section
 
 
 def write_report(path: str | Path, runs: Sequence[RunFacts]) -> bool:
@@ -84,7 +85,7 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> dict[str, Any]:
         "split": words.about_split(metrics["split"], run.words)
         if metrics and "split" in metrics
         else (),
-        "verdict": words.verdict(results) if results else "The run is not finished.",
+        "verdict": _verdict(run),
         "map_notes": (
             [
                 *words.about_smoothing(results),
@@ -94,6 +95,7 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> dict[str, Any]:
             if results
             else ()
         ),
+        "section": values_section(results, run.pairs) if results and run.of_values else None,
         "references": results.comparison.rows if results and results.comparison else (),
         "classes": classes,
         "map": None if pixels is None else map_layers(pixels, [row["id"] for row in classes]),
@@ -131,13 +133,19 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> dict[str, Any]:
     }
 
 
+def _verdict(run: RunFacts) -> str:
+    if run.results is None:
+        return "The run is not finished."
+    return mean_r2(run.results) if run.of_values else words.verdict(run.results)
+
+
 def _ids(run: RunFacts) -> Sequence[int]:
-    count = len(run.metrics["test"]["per_class"]) if run.metrics else 0
+    count = len(run.metrics["test"].get("per_class", ())) if run.metrics else 0
     return run.class_ids if len(run.class_ids) == count else range(1, count + 1)
 
 
 def _classes(run: RunFacts) -> list[dict[str, Any]]:
-    if run.metrics is None:
+    if run.metrics is None or run.of_values:
         return []
     test, seeds = run.metrics["test"], run.metrics.get("seeds", {}).get("per_class", {})
     smoothed = (run.metrics.get("smoothed") or {}).get("per_class", {})
@@ -165,7 +173,9 @@ def _classes(run: RunFacts) -> list[dict[str, Any]]:
 def _tiles(run: RunFacts) -> list[tuple[str, str, str]]:
     """Return the figures at the top: title, figure and remark."""
     results, tiles = run.results, []
-    if results is not None:
+    if results is not None and run.of_values:
+        tiles.append(("mean R2 of the targets", figure(results.test["R2"]), ""))
+    elif results is not None:
         of_map, seeds = results.of_map, results.seeds
         over = seeds.get("smoothed", {}) if results.is_smoothed else seeds
         for name, title in (("OA", "overall accuracy"), ("AA", "mean over classes")):
@@ -234,7 +244,9 @@ def _compare(runs: Sequence[RunFacts]) -> dict[str, Any]:
     done = [run for run in runs if run.metrics is not None]
     alike = len({(run.fingerprint, run.split) for run in done}) == 1 and bool(done[0].split)
     names = list(
-        dict.fromkeys(name for run in done for name in (run.metrics or {})["test"]["per_class"])
+        dict.fromkeys(
+            name for run in done for name in (run.metrics or {})["test"].get("per_class", ())
+        )
     )
 
     def row(values: list[float | None]) -> dict[str, Any]:

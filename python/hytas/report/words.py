@@ -205,6 +205,9 @@ def next_steps(run: RunFacts) -> list[tuple[str, str]]:
     if run.samples is not None:
         use = [("Classify a folder of images.", f"hytas classify {model} FOLDER --out classes.csv")]
     speed = "Measure the speed on the machine that will run the model.", f"hytas bench {model}"
+    if run.of_values:
+        use = [("Predict another scene or table.", f"hytas predict {model} {shlex.quote(data)}")]
+        return [*_of_warning(run), *use]
     steps = [*_of_warning(run), use[0], speed, *use[1:]]
     split = run.metrics.get("split", {})
     budget = run.config.get("budget")

@@ -31,10 +31,12 @@ from hytas.run.settings import (
 from hytas.settings import Listed, as_tuple, check_settings, setting, setting_text, settings_of
 from hytas.spaces import DEFAULT_SPACE, IMAGE_SPACE
 from hytas.supernet.settings import SupernetSettings
+from hytas.tasks import Task
 from hytas.train.presets import (
     PRESETS,
     USUAL_IMAGE_PRESETS,
     USUAL_PRESETS,
+    USUAL_VALUE_PRESETS,
     read_presets,
     recipes_of,
 )
@@ -129,6 +131,8 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         presets, settings = read_presets(self.presets)
         if not presets:
             usual = USUAL_IMAGE_PRESETS if images else USUAL_PRESETS
+            if self.target_column:
+                usual = USUAL_VALUE_PRESETS
             object.__setattr__(self, "presets", ",".join([*usual, *settings]))
 
     def _used_names(self) -> list[tuple[str, str]]:
@@ -216,11 +220,9 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         trained = "accuracy" in [name.strip() for name in (self.pareto or "").split(",")]
         return self.minimised if trained else ()
 
-    def ranking_of(self, spatially_disjoint: bool) -> str:
+    def ranking_of(self, task: Task, spatially_disjoint: bool) -> str:
         """Return the name of what the race ranks by, which depends on whether pixels lie apart."""
-        from hytas.race.rankings import default_ranking  # with torch, which options do without
-
-        return default_ranking(spatially_disjoint) if self.ranking == "auto" else self.ranking
+        return task.ranking(spatially_disjoint) if self.ranking == "auto" else self.ranking
 
     @property
     def recipes(self) -> dict[str, Recipe]:
@@ -297,7 +299,8 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         names = (
             *("resample", "scale_by", "cube_key", "axes", "labels_key", "data_dir", "bands"),
             *("nodata", "unlabelled", "zero_is_a_class", "class_field", "labels_crs"),
-            *("class_names", "label_column", "group_column"),
+            *("class_names", "label_column", "group_column", "target_column", "units"),
+            "fractions",
         )
         return load_scenes(*self.files, **{name: getattr(self, name) for name in names})
 

@@ -1,6 +1,6 @@
 """Values that the stages of a run share; configuration and scene decide them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -87,9 +87,10 @@ class RunContext:
         return "the split is not spatially disjoint"
 
     @property
-    def mixes_linear(self) -> bool:
-        """Whether linear networks race, and may be averaged with the winner."""
-        return self.data.has_spectra and isinstance(self.origin, Scratch)
+    def fits(self) -> tuple[str, ...]:
+        """The fits of the linear networks that race, and may be averaged with the winner."""
+        mixes = self.data.has_spectra and isinstance(self.origin, Scratch)
+        return self.data.task.fits if mixes else ()
 
     def costs(self, architecture: Mapping[str, Any]) -> dict[str, int]:
         """Return the costs of an architecture of the run as it ships."""
@@ -211,7 +212,7 @@ class Run:
     def inside(self, name: str, config: RunConfig) -> Self:
         """Return a run on the same pixels with another configuration, in a folder of this one."""
         data = self.context.data
-        space, feasible = open_feasible(config, data.shape, self.context.mixes_linear)
+        space, feasible = open_feasible(config, data.shape, self.context.fits)
         context = replace(self.context, config=config, space=space, feasible=feasible)
         folder = self.folder.inside(name)
         folder.claim(config, data.scene)
@@ -227,13 +228,13 @@ def shorter(recipe: Recipe, steps: int) -> Recipe:
 
 
 def open_feasible(
-    config: RunConfig, shape: Shape, mixes_linear: bool
+    config: RunConfig, shape: Shape, fits: Sequence[str]
 ) -> tuple[SearchSpace, Feasible | None]:
     """Return the space for inputs of `shape`, and its architectures that fit the budget.
 
     Args:
-        mixes_linear: whether the mean of an architecture and all linear networks is to fit, too;
-            if none does, the architectures alone.
+        fits: of linear networks whose mean with an architecture is to fit, too; if none does, the
+            architectures alone.
     """
     if config.space in NETWORKS:
         check_data(config.space, shape)  # now, because other data do not give its variables
@@ -249,9 +250,9 @@ def open_feasible(
             rule = f"{name!r} is not a cost of {space.name}"
             hint = f"choose from {', '.join(space.cost_names)}"
             raise InputError("pareto", config.pareto, rule, hint)
-    if config.budget and mixes_linear:
+    if config.budget and fits:
         with suppress(ValueError):
-            return space, Feasible(space, budget_of_network(budget, space, shape))
+            return space, Feasible(space, budget_of_network(budget, space, shape, fits))
     try:
         return space, Feasible(space, budget) if config.budget else None
     except ValueError as error:
@@ -268,8 +269,8 @@ def prepare(
     """
     start = None if config.start is None else StartingModel.open(config.start)
     data = prepare_scene(config, scene, split, start)
-    mixes_linear = data.has_spectra and start is None
-    space, feasible = open_feasible(config, data.shape, mixes_linear)
+    fits = data.task.fits if data.has_spectra and start is None else ()
+    space, feasible = open_feasible(config, data.shape, fits)
     return RunContext(config, data, space, feasible, device, start or Scratch())
 
 

@@ -32,6 +32,7 @@ from hytas.run.final.decide import LEAST_PIXELS
 from hytas.run.start import StartingModel
 from hytas.spaces.opening import space_name
 from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, Shape
+from hytas.tasks import Task, task_of
 from hytas.train import PRESETS, LabelledPixels, Recipe
 from hytas.types import Pixels, Smoother
 
@@ -71,8 +72,23 @@ class PreparedData:
     has_spectra: ClassVar[bool]
     trains_in_parallel: ClassVar[bool]
 
-    def targets(self, pixels: Pixels) -> NDArray[np.int64]:
-        """Return the class indices (n,), 0-based, of flat sample indices (n,)."""
+    @property
+    def votes(self) -> bool:
+        """Whether reference methods vote in the race."""
+        return self.polls and self.task.has_probabilities
+
+    @cached_property
+    def task(self) -> Task:
+        """What is predicted, fitted to the samples that may train."""
+        return task_of(self.scene).fitted(self.targets(self.split.train_and_validation))
+
+    def groups(self, pixels: Pixels) -> NDArray[np.int64] | None:
+        """Return the groups (n,) of samples; None without groups."""
+        groups = self.scene.groups
+        return None if groups is None else groups.ravel()[pixels].astype(np.int64)
+
+    def targets(self, pixels: Pixels) -> NDArray[Any]:
+        """Return the targets of flat sample indices (n,): class indices, 0-based, or values."""
         return self.scene.targets(pixels)
 
     def labelled(self, pixels: Pixels) -> LabelledPixels:
@@ -82,13 +98,15 @@ class PreparedData:
         def patches(chosen: Pixels) -> NDArray[np.float32]:
             return self.preprocessing.apply(reader(chosen))
 
-        targets, dark = self.targets(pixels), self.preprocessing.dark
-        return LabelledPixels(patches, pixels, targets, self.shape.classes, dark)
+        targets, dark = self.task.coded(self.targets(pixels)), self.preprocessing.dark
+        classes, groups = self.shape.classes, self.groups(pixels)
+        return LabelledPixels(patches, pixels, targets, classes, dark, of=self.task, groups=groups)
 
     def unlabelled(self, pixels: Pixels) -> LabelledPixels:
         """Return samples as `labelled` does, without reading a label: their targets are ignored."""
         empty = self.labelled(pixels[:0])
-        return replace(empty, pixels=pixels, targets=np.zeros(len(pixels), np.int64))
+        shape = (len(pixels), *empty.targets.shape[1:])
+        return replace(empty, pixels=pixels, targets=np.zeros(shape, empty.targets.dtype))
 
     @property
     def as_scene(self) -> "PreparedScene":
@@ -177,7 +195,10 @@ class PreparedScene(PreparedData):
         return usable & self.valid
 
     @property
-    def smoother(self) -> Smoother:
+    def smoother(self) -> Smoother | None:
+        if not self.task.has_probabilities:
+            return None
+
         def smooth(pixels: Pixels, chances: NDArray[np.float32]) -> NDArray[np.float32]:
             return smooth_pixels(self.guide, self.scene.cube, self.preprocessing, pixels, chances)
 
@@ -185,6 +206,8 @@ class PreparedScene(PreparedData):
 
     def with_neighbours(self, pixels: Pixels) -> tuple[Pixels, Pixels]:
         """Return at most so many that the filter reads about `MOST_NEIGHBOURS` around them."""
+        if not self.task.has_probabilities:
+            return super().with_neighbours(pixels)
         compared = pixels[self.valid.flat[pixels]]
         reach = 2 * self.guide.radius
         neighbours = around(compared, self.valid, reach)
@@ -199,7 +222,7 @@ class PreparedScene(PreparedData):
         None if there are less than `LEAST_VOTING`, or if test pixels lie among labelled ones: there
         validation pixels are like test pixels, and need no help.
         """
-        if not self.split.spatially_disjoint:
+        if not (self.split.spatially_disjoint and self.task.has_probabilities):
             return None
         others = np.setdiff1d(np.flatnonzero(self.usable), self.split.train_and_validation)
         if len(others) < LEAST_VOTING:
@@ -209,6 +232,8 @@ class PreparedScene(PreparedData):
 
     def no_self_training(self, trained: Pixels) -> str:
         """Return why not, if every usable pixel is a training pixel."""
+        if not self.task.has_probabilities:
+            return super().no_self_training(trained)
         unlabelled = np.setdiff1d(np.flatnonzero(self.usable), trained)
         return "" if unlabelled.size else "every pixel of the scene is a training pixel"
 
@@ -289,17 +314,17 @@ def prepare_scene(
         return PreparedSpectra(scene, split, start.preprocessing, start.shape)
     if start is not None:
         return PreparedScene(scene, split, start.preprocessing, start.shape, start.guide)
-    preprocessing = Preprocessing.fit_scene(
-        scene, split.train, method=config.scaling, bands=config.bands
-    )
+    task = task_of(scene)
+    method = task.scaling or config.scaling
+    preprocessing = Preprocessing.fit_scene(scene, split.train, method=method, bands=config.bands)
     bands = len(preprocessing.bands)
     check_band_group(config.band_group, bands)
     side = scene.side_of(config.patch_size)
-    shape: Shape = InputShape(bands, scene.classes, side, config.band_group)
+    shape: Shape = InputShape(bands, task.outputs, side, config.band_group)
     if isinstance(scene, Spectra):
         return PreparedSpectra(scene, split, preprocessing, shape)
     if DATA_OF.get(space_name(config.space)) == IMAGES:
-        shape = ImageShape.of_pixels(bands, scene.classes, side)
+        shape = ImageShape.of_pixels(bands, task.outputs, side)
     return PreparedScene(scene, split, preprocessing, shape)
 
 

@@ -191,6 +191,17 @@ class DataSettings:
     group_column: str | None = _labels(
         None, "Column, or variable, of its groups, such as fields: none lies on two sides."
     )
+    target_column: Sequence[str] = _labels(
+        (),
+        "Columns of continuous targets of a table of spectra, in place of labels: their values are "
+        "predicted, not classes.",
+        rule=_SEVERAL,
+        example="carbon",
+    )
+    units: Sequence[str] = _labels((), "Units of the targets, in their order.", rule=_SEVERAL)
+    fractions: bool = _labels(
+        False, "The targets are shares of a sample that sum to one, such as cover fractions."
+    )
     class_field: str | None = _labels(
         None, "Field of the classes, if `labels` names polygons or points."
     )

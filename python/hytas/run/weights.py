@@ -13,6 +13,7 @@ from hytas.errors import InputError, one_line
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel, build_network
 from hytas.models.table import input_shape
+from hytas.tasks import task_of_card
 from hytas.tensors import read_tensors, write_tensors
 
 TRAINING = "hytas.training"
@@ -36,7 +37,8 @@ class TrainedModel:
     def sensor_model(self) -> SensorModel:
         """Return the model that is exported, on the CPU, in evaluation mode."""
         preprocessing = Preprocessing.from_dict(self.card.preprocessing)
-        model = SensorModel(self.network.cpu(), preprocessing, self.card.temperature)
+        read_out = task_of_card(self.card).read_out()
+        model = SensorModel(self.network.cpu(), preprocessing, self.card.temperature, read_out)
         return model.eval()
 
 

@@ -14,9 +14,9 @@ from hytas.search.records import (
     MethodVote,
     Training,
     pack_classes,
-    pack_flags,
+    pack_merits,
     unpack_classes,
-    unpack_flags,
+    unpack_merits,
 )
 from hytas.search.store import EvaluationStore
 
@@ -30,10 +30,10 @@ __all__ = [
     "StrategySettings",
     "Training",
     "pack_classes",
-    "pack_flags",
+    "pack_merits",
     "score_parts",
     "scored",
     "search",
     "unpack_classes",
-    "unpack_flags",
+    "unpack_merits",
 ]

@@ -59,7 +59,8 @@ class Training:
         seconds: duration.
         reason: why it failed; empty if it did not.
         predictions: classes of the unlabelled pixels (`pack_classes`); may be empty.
-        right: which validation pixels are classified correctly (`pack_flags`); may be empty.
+        right: merits of validation pixels, such as which are classified correctly
+            (`pack_merits`); may be empty.
     """
 
     id: int
@@ -120,13 +121,17 @@ def unpack_classes(packed: bytes) -> NDArray[np.int64]:
     return np.frombuffer(packed, "<u2").astype(np.int64)
 
 
-def pack_flags(flags: NDArray[np.bool_]) -> bytes:
-    """Return flags (n,) as a store keeps them: a bit each."""
-    return np.packbits(flags).tobytes()
+def pack_merits(merits: NDArray[Any]) -> bytes:
+    """Return merits (n,) as a store keeps them: flags take a bit, and numbers four bytes."""
+    if merits.dtype == np.bool_:
+        return np.packbits(merits).tobytes()
+    return merits.astype("<f4").tobytes()
 
 
-def unpack_flags(packed: bytes, count: int) -> NDArray[np.bool_]:
-    """Return the flags (count,) that `pack_flags` packed; none if there are fewer."""
+def unpack_merits(packed: bytes, count: int) -> NDArray[Any]:
+    """Return the merits (count,) that `pack_merits` packed; none if there are fewer."""
+    if count and len(packed) == 4 * count:
+        return np.frombuffer(packed, "<f4")
     flags = np.unpackbits(np.frombuffer(packed, np.uint8)).astype(np.bool_)
     return flags[:count] if len(flags) >= count else flags[:0]
 

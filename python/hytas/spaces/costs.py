@@ -1,7 +1,7 @@
 """Costs of architectures by the formulas of their space."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -9,9 +9,13 @@ from typing import Any
 from hytas._engine import Budget, Feasible, SearchSpace, builtin_space_text
 from hytas.errors import InputError, reason_of
 from hytas.spaces.names import (
+    DIRECTIONS,
     FITS,
+    KERNEL,
     LINEAR_SPACE,
     MEAN_WITH,
+    UNITS,
+    VALUE_FITS,
     linear_architecture,
     network_of,
     space_of,
@@ -83,14 +87,13 @@ def shipped_costs(
         space: with the latency tables of a budget; linear networks have no latency in them.
         shape: of the inputs.
     """
-    linear = builtin_space(LINEAR_SPACE, tuple(shape.variables().items()))
-    assert linear is not None
     genes = network_of(architecture)
-    own = linear if space_of(genes) == LINEAR_SPACE else space
-    costs = {name: value for name, value in own.cost(genes).items() if name in space.cost_names}
+    is_linear = space_of(genes) == LINEAR_SPACE
+    own = linear_costs(genes["fit"], shape) if is_linear else space.cost(genes)
+    costs = {name: value for name, value in own.items() if name in space.cost_names}
     fits = architecture.get(MEAN_WITH, ())
     for fit in fits:
-        for name, value in linear.cost(linear_architecture(fit)).items():
+        for name, value in linear_costs(fit, shape).items():
             if name in costs:
                 costs[name] = (max if name in LARGEST else sum)((costs[name], value))
     for name, of_class in SHIFT.items() if fits else ():
@@ -99,10 +102,34 @@ def shipped_costs(
     return costs
 
 
-def budget_of_network(budget: Budget, space: SearchSpace, shape: Shape) -> Budget:
-    """Return what a budget leaves a network of `space` in the mean with all linear networks."""
+def linear_costs(fit: str, shape: Shape) -> dict[str, int]:
+    """Return the costs of the linear network with a fit, of `FITS` or `VALUE_FITS`.
+
+    Each of its matrices costs what one from the bands to the classes does.
+    """
+    ends = [(shape.bands, shape.classes)]
+    if fit == KERNEL:
+        ends = [(shape.bands, DIRECTIONS), (DIRECTIONS, UNITS), (UNITS, shape.classes)]
+    costs: dict[str, int] = {}
+    for bands, classes in ends:
+        variables = {**shape.variables(), "bands": bands, "classes": classes}
+        space = builtin_space(LINEAR_SPACE, tuple(variables.items()))
+        assert space is not None
+        for name, value in space.cost(linear_architecture(FITS[0])).items():
+            costs[name] = (max if name in LARGEST else sum)((costs.get(name, 0), value))
+    # The switch of the standard normal variate; the units of a kernel have no bias.
+    more = (fit in VALUE_FITS) - (UNITS if fit == KERNEL else 0)
+    for name, each in SHIFT.items():
+        costs[name] += more * each
+    return costs
+
+
+def budget_of_network(
+    budget: Budget, space: SearchSpace, shape: Shape, fits: Sequence[str] = FITS
+) -> Budget:
+    """Return what a budget leaves a network of `space` in the mean with linear networks."""
     network = next(iter(space.unpack(Feasible(space).sample(1, 0))))
-    costs = space.cost(network), shipped_costs({**network, MEAN_WITH: FITS}, space, shape)
+    costs = space.cost(network), shipped_costs({**network, MEAN_WITH: fits}, space, shape)
     texts = []
     for name, lower, upper in budget.bounds:
         if name not in space.cost_names:  # refused when the budget is used

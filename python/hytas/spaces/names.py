@@ -16,10 +16,17 @@ MEAN_WITH = "mean_with"
 """Key of an architecture: the fits of the linear networks that its probabilities are averaged
 with."""
 
-TITLES = {"lda": "LDA", "softmax": "softmax regression"}
-"""Fit of a linear network -> its title."""
-FITS = tuple(TITLES)
+FITS = ("lda", "softmax")
 """How linear networks are fitted: shrinkage linear discriminant analysis, softmax regression."""
+VALUE_FITS = ("ridge", "pls", "kernel")
+"""The same for continuous targets: ridge regression, partial least squares, and kernel ridge
+regression, which has one hidden layer."""
+KERNEL = VALUE_FITS[-1]
+DIRECTIONS, UNITS = 16, 128
+"""Of its hidden layer: principal directions that it reads, and Gaussian units."""
+_NAMES = ("LDA", "softmax regression", "ridge regression", "PLS", "kernel ridge regression")
+TITLES = dict(zip((*FITS, *VALUE_FITS), _NAMES, strict=True))
+"""Fit of a linear network -> its title."""
 
 
 def space_of(architecture: Mapping[str, Any]) -> str:

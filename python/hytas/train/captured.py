@@ -102,7 +102,7 @@ class ResidentSteps:
         self.patches = training.batch(everything, device)[0]
         self.targets = training.target_probabilities(everything, device)
         self.validation = [validation.batch(part, device) for part in validation.positions(device)]
-        self.evaluated = len(validation)
+        self.evaluated, self.task = len(validation), validation.task
         self.generator = torch.Generator(device)
         steps, rows = recipe.steps_per_epoch(len(training)), recipe.batch_size
         self.order = torch.zeros((steps, rows), dtype=torch.int64, device=device)
@@ -158,7 +158,8 @@ class ResidentSteps:
     def evaluation(self) -> None:
         """Sum the figures of the validation pixels up."""
         self.sums.zero_()
-        add_batches(self.sums, self.learner.watched(), self.state.average, self.validation)
+        watched = self.learner.watched()
+        add_batches(self.sums, watched, self.state.average, self.validation, self.task)
 
     def capture(self) -> None:
         """Replace every step by a CUDA graph, and leave all values as they were."""

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hytas.machine import arithmetic
+from hytas.tasks import Task
 from hytas.train.augment import augment
 from hytas.train.learner import Subnet, Weights
 from hytas.train.pixels import LabelledPixels
@@ -45,7 +45,7 @@ def evaluate(
     parts = (part[processes.rows(len(part))] for part in pixels.positions(device))
     sums = torch.zeros(3, dtype=torch.float64, device=device)
     batches = (pixels.batch(part, device) for part in parts if len(part))
-    add_batches(sums, subnets, weights, batches)
+    add_batches(sums, subnets, weights, batches, pixels.task)
     processes.add([sums])
     return figures_of(sums, count)
 
@@ -56,21 +56,19 @@ def add_batches(
     subnets: Sequence[Subnet],
     weights: Weights,
     batches: Iterable[tuple[Tensor, Tensor]],
+    task: Task,
 ) -> None:
-    """Add cross-entropies, hits and probabilities of the true class to `sums` (3,), in place.
+    """Add the sums (3,) of a task to `sums`, in place.
 
     Args:
         sums: float64.
         subnets: in evaluation mode.
         weights: of which they use slices.
-        batches: scaled patches (n, P, P, bands) and class indices (n,).
+        batches: scaled patches (n, P, P, bands) and targets.
     """
-    for patches, classes in batches:
+    for patches, targets in batches:
         for subnet in subnets:
-            logits = subnet(weights, patches)
-            losses = F.cross_entropy(logits, classes, reduction="none")
-            hits = (logits.argmax(1) == classes).sum()
-            sums += torch.stack([losses.sum(), hits.float(), torch.exp(-losses).sum()])
+            sums += task.sums(subnet(weights, patches), targets)
 
 
 def figures_of(sums: Tensor, count: int) -> Figures:

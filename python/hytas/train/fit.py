@@ -32,7 +32,7 @@ FORMAT = 1
 """Of the results in a store; another number makes all of them anew."""
 BEST = "best."
 """What the names of the weights of the best epoch begin with in a file of weights."""
-Classes = NDArray[np.uint16]
+Classes = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,8 +346,7 @@ def _predicted(
             network.eval(), watched, fit.augmented, seed=fit.seed, device=device
         )
     classes = {
-        name: logits[name].argmax(axis=1).astype(np.uint16)
-        for name in fit.classes.keys() & logits.keys()
+        name: watched.task.predicted(logits[name]) for name in fit.classes.keys() & logits.keys()
     }
     kept = {name: values for name, values in logits.items() if name in fit.logits}
     return Fitted(result, kept, classes, augmented)

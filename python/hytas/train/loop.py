@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from hytas.errors import InputError
 from hytas.machine import arithmetic
 from hytas.models import Network
-from hytas.models.linear import LinearSkip, begin_skip, centre_of
+from hytas.models.linear import LinearSkip, centre_of
 from hytas.train.augment import random_order
 from hytas.train.captured import captured_steps
 from hytas.train.checkpoint import load_checkpoint, save_checkpoint
@@ -132,7 +132,7 @@ def _solve(
     """Fit a network in closed form, which counts as one epoch."""
     started = time.monotonic()
     learner = OneNetwork(network.to(device))
-    network.solve(*_seen(network, training, device))
+    network.solve(*_seen(network, training, device), training.groups)
     loss, *_ = evaluate(learner.watched(), learner.weights, training, device, ALONE)
     held = evaluate(learner.watched(), learner.weights, validation, device, ALONE)
     assert loss is not None
@@ -153,13 +153,14 @@ def _begin_skip(network: nn.Module, training: LabelledPixels, device: torch.devi
     skip = network.linear_skip
     if isinstance(skip, LinearSkip):
         patches, targets = _seen(network, training, device)
-        begin_skip(skip, getattr(network, network.readout), centre_of(patches), targets)
+        head = getattr(network, network.readout)
+        training.task.begin_skip(skip, head, centre_of(patches), targets)
 
 
 def _seen(
     network: Network, training: LabelledPixels, device: torch.device
 ) -> tuple[Tensor, Tensor]:
-    """Return the patches of all training pixels, as far as a network looks at them, and classes."""
+    """Return the patches of all training pixels, as far as a network looks at them, and targets."""
     parts = (training.batch(part, device) for part in training.positions(device))
     patches, targets = zip(*((network.seen(p), t) for p, t in parts), strict=True)
     return torch.cat(patches), torch.cat(targets)

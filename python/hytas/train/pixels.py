@@ -3,13 +3,14 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
+
+from hytas.tasks import Classes, Task
 
 EVALUATION_BATCH = {"cpu": 64, "cuda": 256}
 """Pixels that a device evaluates at once: on a CPU, activations then stay in its cache. Patches of
@@ -26,21 +27,30 @@ class LabelledPixels:
     Attributes:
         patches: flat pixel indices (n,) -> scaled patches (n, P, P, bands), float32.
         pixels: flat pixel indices (N,).
-        targets: class indices (N,), 0-based.
+        targets: class indices (N,), 0-based; or standardised values (N, T).
         classes: number of classes C.
         dark: scaled values (bands,) of a pixel without light; None means 0, the scaling's centre.
         soft_labels: probabilities (N, C) that a training aims at instead of targets; or None.
         teacher: scaled patches (n, P, P, bands), augmented -> class distributions (n, C) that a
             training aims at as well; or None.
+        of: the task; None is that of classes.
+        groups: (N,) of the pixels, which no inner fold may divide; or None.
     """
 
     patches: Callable[[NDArray[np.int64]], NDArray[np.float32]]
     pixels: NDArray[np.int64]
-    targets: NDArray[np.int64]
+    targets: NDArray[Any]
     classes: int
     dark: NDArray[np.float32] | None = None
     soft_labels: NDArray[np.float32] | None = None
     teacher: Callable[[Tensor], Tensor] | None = None
+    of: Task | None = None
+    groups: NDArray[np.int64] | None = None
+
+    @property
+    def task(self) -> Task:
+        """What is predicted."""
+        return self.of or Classes(self.classes)
 
     def __len__(self) -> int:
         return len(self.pixels)
@@ -58,8 +68,7 @@ class LabelledPixels:
         """Return the probabilities (n, C) that a training aims at, at positions `order`."""
         if self.soft_labels is not None:
             return torch.from_numpy(self.soft_labels[order]).to(device)
-        classes = torch.from_numpy(self.targets[order]).to(device)
-        return F.one_hot(classes, self.classes).float()
+        return self.task.aims(torch.from_numpy(self.targets[order]).to(device))
 
     def positions(self, device: torch.device) -> list[NDArray[np.int64]]:
         """Return all positions in order, in parts that `device` evaluates at once."""
@@ -69,8 +78,9 @@ class LabelledPixels:
     def subset(self, pixels: NDArray[np.int64]) -> Self:
         """Return these flat pixel indices (n,) with their classes; `self.pixels` must ascend."""
         at = np.searchsorted(self.pixels, pixels)
-        soft_labels = None if self.soft_labels is None else self.soft_labels[at]
-        return replace(self, pixels=pixels, targets=self.targets[at], soft_labels=soft_labels)
+        own = {"soft_labels": self.soft_labels, "groups": self.groups}
+        parts: dict[str, Any] = {n: None if one is None else one[at] for n, one in own.items()}
+        return replace(self, pixels=pixels, targets=self.targets[at], **parts)
 
     @property
     def is_small(self) -> bool:

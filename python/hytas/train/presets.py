@@ -79,6 +79,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 USUAL_PRESETS = ("full", "plain", "unwhitened")
 """Those that race. Without a race it is the first, which attention needs more than others do."""
+USUAL_VALUE_PRESETS = ("plain", "unwhitened")
+"""The same, for continuous targets, which brightness and noise would change."""
 USUAL_IMAGE_PRESETS = ("images-light", "images")
 """The same, for images."""
 

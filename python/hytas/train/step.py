@@ -6,7 +6,6 @@ from functools import cached_property
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from hytas.models.blocks import part_of_batch
@@ -38,13 +37,9 @@ class Course:
     @cached_property
     def class_weights(self) -> Tensor | None:
         """Return the weights (C,) of the classes in the loss; their mean over the pixels is 1."""
-        if not self.recipe.class_weights:
-            return None
         training = self.training
-        counts = np.bincount(training.targets, minlength=training.classes).astype(np.float64)
-        weights = np.where(counts > 0, counts, 1.0) ** -self.recipe.class_weights
-        weights *= counts.sum() / (counts * weights).sum()
-        return torch.from_numpy(weights.astype(np.float32)).to(self.device)
+        weights = training.task.weights(training.targets, self.recipe.class_weights)
+        return None if weights is None else torch.from_numpy(weights).to(self.device)
 
     @cached_property
     def dark(self) -> Tensor | None:
@@ -86,9 +81,8 @@ def backward(
             network.train()
         with part_of_batch(rows, count), wide_kernels_in_parts():
             logits = subnet(values, patches)
-        loss = F.cross_entropy(
-            logits, targets, weight=course.class_weights, label_smoothing=recipe.label_smoothing
-        )
+        task = course.training.task
+        loss = task.loss(logits, targets, course.class_weights, recipe.label_smoothing)
         share = part * (loss if len(subnets) == 1 else loss / len(subnets))
         share.backward()  # type: ignore[no-untyped-call]
         total = total + share.detach()

@@ -48,17 +48,22 @@ def read_columns(path: Path, labels: Any, options: SceneOptions) -> Parts:
     header = list(frame.columns)
     named = waves_in(header)
     column_names = some_of(sorted(header, key=lambda name: name in named))
-    if label is None:
+    targets = list(options.target_column)
+    if label is None and not targets:
         raise InputError("label_column", rule="missing", hint=f"{path.name} has {column_names}")
-    for argument, name in (("label_column", label), ("group_column", group)):
+    if label is not None and targets:
+        raise InputError("label_column", label, "is for classes, and `target_column` names values")
+    chosen = [("label_column", label), ("group_column", group)]
+    for argument, name in (*chosen, *(("target_column", name) for name in targets)):
         if name is not None and name not in header:
             rule = f"no column of {path.name}, which has {column_names}"
             is_headless = all(_NUMBERED.fullmatch(one) for one in header)
             hint = "if these are values, write a line of names above them" if is_headless else ""
             raise InputError(argument, name, rule, hint)
-    if label == group:
+    if group is not None and group in (label, *targets):
         raise InputError("group_column", group, "is the label column, too")
-    others = [name for name in header if name not in (label, group)]
+    no_bands = (label, group, *targets)
+    others = [name for name in header if name not in no_bands]
     numeric = without_codes(frame, numeric_of(frame, others), (label, group))
     bands, wavelengths, notes = bands_of(numeric)
     refuse_text("data", path, frame[others])
@@ -71,13 +76,44 @@ def read_columns(path: Path, labels: Any, options: SceneOptions) -> Parts:
     if values.dtype.kind not in "iu":
         values = values.astype(np.float32)
     note = (
-        f"understood as a table: labels in {label}"
+        f"understood as a table: {f'labels in {label}' if label else f'targets {some_of(targets)}'}"
         + (f", groups in {group}" if group else "")
         + f", bands {bands[0]} to {bands[-1]}"
         + ("" if wavelengths is None else ", whose names are wavelengths")
     )
     groups = None if group is None else _values_of(frame[group])
-    return Parts(values, _values_of(frame[label]), groups, wavelengths, [note, *notes], (path,))
+    if targets:
+        notes += _may_group(frame, others) if group is None else []
+        labels = np.stack([_target(frame[name]) for name in targets], axis=1)
+    else:
+        labels = _values_of(frame[label])
+    return Parts(values, labels, groups, wavelengths, [note, *notes], (path,))
+
+
+def _target(column: Any) -> Floats:
+    """Return a column of numbers, NaN where one is missing."""
+    import pandas
+
+    if column.dtype.kind not in "iufb":
+        numbers = pandas.to_numeric(column, errors="coerce")
+        odd = column[numbers.isna() & column.notna()]
+        if len(odd):
+            rule = f"holds {odd.iloc[0]!r}, which is no number"
+            raise InputError("target_column", column.name, rule)
+        column = numbers
+    return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
+
+
+def _may_group(frame: Any, names: Iterable[str]) -> list[str]:
+    """Return a note on columns with several rows of each value, such as samples or days."""
+    found = [
+        name
+        for name in names
+        if frame[name].dtype.kind not in "fb" and 2 <= frame[name].nunique() <= len(frame) // 2
+    ]
+    if not found:
+        return []
+    return [f"rows are drawn one by one; `group_column` keeps rows whole by {some_of(found)}"]
 
 
 def bands_of(numeric: Sequence[str]) -> tuple[list[str], Floats | None, list[str]]:

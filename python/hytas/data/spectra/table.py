@@ -12,6 +12,7 @@ from hytas.data.labels.maps import LabelMap
 from hytas.data.labels.names import alike
 from hytas.data.options import SceneOptions
 from hytas.data.scene import Scene, scene_from_arrays
+from hytas.data.targets import checked_targets
 from hytas.errors import InputError
 from hytas.types import Array, Floats
 
@@ -37,7 +38,7 @@ class Spectra(Scene):
         groups = "" if self.polygons is None else f" in {self.polygons.max()} groups"
         return (
             f"table {self.name}: {self.height} spectra{groups}, {self.bands} bands "
-            f"({used} used), {self.classes} classes, {self.dtype}"
+            f"({used} used), {self.told}, {self.dtype}"
         )
 
 
@@ -46,7 +47,7 @@ class Parts(NamedTuple):
 
     Attributes:
         values: (N, bands).
-        targets: (N,) labels, numbers or texts.
+        targets: (N,) labels, numbers or texts; or (N, T) continuous targets.
         groups: (N,), or None.
         wavelengths: (bands,) in nm, or None.
     """
@@ -61,6 +62,8 @@ class Parts(NamedTuple):
 
 def table_of(path: Path, parts: Parts, options: SceneOptions) -> Spectra:
     """Check the parts of a table, and return it."""
+    if options.target_column:
+        return _with_values(path, parts, options)
     unlabelled = options.labels.unlabelled.given
     ids, texts, remarks = _classes(parts.targets, None if unlabelled is None else str(unlabelled))
     if len(texts) < 2:
@@ -79,6 +82,32 @@ def table_of(path: Path, parts: Parts, options: SceneOptions) -> Spectra:
         notes=[*parts.notes, *remarks],
         nodata=options.nodata_of(None, parts.values),
         bands=options.bands,
+    )
+    return as_spectra(scene, groups)
+
+
+def _with_values(path: Path, parts: Parts, options: SceneOptions) -> Spectra:
+    """Return a table with continuous targets."""
+    targets, labelled = checked_targets(
+        "target_column",
+        options.target_column,
+        parts.targets,
+        options.units,
+        fractions=options.fractions,
+    )
+    lost, groups = int((~labelled).sum()), parts.groups
+    remarks = [f"{lost} rows without a target are not used"] if lost else []
+    remarks += _copies(parts.values[labelled], None if groups is None else groups[labelled])
+    scene = scene_from_arrays(
+        parts.values[:, None],
+        labelled.astype(np.int32)[:, None],
+        name=path.stem.removesuffix(".csv"),
+        wavelengths=parts.wavelengths,
+        sources=[str(path)],
+        notes=[*parts.notes, *remarks],
+        nodata=options.nodata_of(None, parts.values),
+        bands=options.bands,
+        targets=targets,
     )
     return as_spectra(scene, groups)
 

@@ -29,7 +29,7 @@ def split_spectra(table: Spectra, settings: SplitSettings, seed: int) -> Split:
     labels = table.labels.ravel()
     chosen, test = _sides(table, settings, seed)
     both = np.intersect1d(labels[chosen], labels[test])
-    if len(both) < 2:
+    if len(both) < table.least_classes:
         rule = "leaves fewer than 2 classes both to train and to test on"
         hint = "use other `folds`, or more groups of each class"
         raise InputError("split", settings.kind, rule, hint)

@@ -99,7 +99,7 @@ def by_blocks(
     guard = patch_size // 2
     units = _polygons_of(scene) if settings.kind == "polygons" else block
     sides = split_blocks(scene.labels, units, guard, parts, part, seed, draws)
-    if (sides.trained & sides.tested).sum() < 2:
+    if (sides.trained & sides.tested).sum() < scene.least_classes:
         value: int | str = block
         argument, hint = "block", "use another size"
         if settings.kind == "folds":

@@ -9,7 +9,7 @@ from hytas.data.patches import check_patch_size
 from hytas.data.scene import Scene
 from hytas.data.spectra.table import Spectra
 from hytas.data.splits.blocks import DRAWS, near, split_blocks
-from hytas.data.splits.groups import split_spectra
+from hytas.data.splits.groups import USUAL_FRACTION, split_spectra
 from hytas.data.splits.kinds import at_random, by_blocks, class_totals, from_maps
 from hytas.data.splits.settings import SplitSettings
 from hytas.data.splits.split import AT_ONE_END, GROUPS, Split
@@ -100,7 +100,7 @@ def _usual(
     if scene.polygons is not None:
         guard = patch_size // 2
         sides = split_blocks(scene.labels, scene.polygons, guard, 2, 0, seed, DRAWS)
-        if (sides.trained & sides.tested).sum() >= 2:
+        if (sides.trained & sides.tested).sum() >= scene.least_classes:
             return replace(settings, kind="polygons"), ()
     most, chosen, block = 0, 0, settings.block
     for size in (block, block // 2, block // 4):
@@ -110,7 +110,7 @@ def _usual(
         both = int((sides.trained & sides.tested).sum())
         if both > most:
             most, chosen = both, size
-    if most < 2:
+    if most < scene.least_classes:
         note = (
             "no blocks separate training and test pixels in this scene: pixels are drawn at random"
         )
@@ -135,6 +135,8 @@ def _counts(scene: Scene, settings: SplitSettings) -> tuple[int, ...]:
     per_class, fraction = settings.train_per_class, settings.train_fraction
     if settings.kind == "fixed" and per_class is None and fraction is None:
         return ()
+    if scene.continuous is not None and per_class is None:  # no class is to be balanced
+        fraction = fraction or USUAL_FRACTION
     if fraction is not None:
         drawn_from = scene.train if settings.kind == "fixed" else None
         totals = class_totals(scene, scene.labels if drawn_from is None else drawn_from)
@@ -147,7 +149,7 @@ def _counts(scene: Scene, settings: SplitSettings) -> tuple[int, ...]:
 def _shortfalls(
     scene: Scene, chosen: Pixels, counts: tuple[int, ...], settings: SplitSettings
 ) -> tuple[str, ...]:
-    if not counts:
+    if not counts or scene.continuous is not None:
         return ()
     wish = "asked for"
     if (settings.train_per_class, settings.train_fraction) == (None, None):

@@ -50,7 +50,7 @@ from hytas.search import Evaluation, EvaluationStore, StrategySettings, search
 from hytas.search.ranks import rank_in_kinds
 from hytas.spaces import parse_budget
 from hytas.spaces.architectures import read_architectures
-from hytas.spaces.names import FITS, linear_architecture
+from hytas.spaces.names import linear_architecture
 from hytas.store import Store
 
 LINEAR_ID = -(10**6)
@@ -313,11 +313,11 @@ def ranked_evaluations(context: RunContext, store: EvaluationStore) -> list[Eval
 
 def linear_networks(context: RunContext) -> list[Evaluation]:
     """Return the linear networks that fit the budget, for the race; no proxy scores them."""
-    if not context.mixes_linear or context.config.trained_front:
+    if context.config.trained_front:
         return []
     bounds = parse_budget(context.config.budget or ()).bounds
     networks = []
-    for number, fit in enumerate(FITS):
+    for number, fit in enumerate(context.fits):
         architecture = linear_architecture(fit)
         costs = context.costs(architecture)
         if all(least <= costs.get(name, least) <= most for name, least, most in bounds):
@@ -345,8 +345,8 @@ def race_task(context: RunContext, store: Store) -> RaceTask:
         folds,
         config.recipes,
         config.seed,
-        config.ranking_of(data.split.spatially_disjoint),
-        data.augmented_recipe,
+        config.ranking_of(data.task, data.split.spatially_disjoint),
+        data.augmented_recipe if data.task.has_probabilities else None,
         None if voting is None else voting.pixels,
         further,
         config.prefer,

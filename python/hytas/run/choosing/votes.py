@@ -19,7 +19,7 @@ MOST_TRAIN = 750
 
 def begin_votes(run: Run, task: RaceTask, store: EvaluationStore) -> None:
     """Begin the fits of `record_votes`, to go on during the search; without other processes now."""
-    if not run.context.data.polls or _are_complete(store.votes(), task):
+    if not run.context.data.votes or _are_complete(store.votes(), task):
         return
     if not run.fits.begin(wanted for *_, wanted in _fits(run, task)):
         record_votes(run, task, store)
@@ -33,7 +33,7 @@ def record_votes(run: Run, task: RaceTask, store: EvaluationStore) -> None:
     fitted where the store holds the votes. The fits take seconds, so those that were not begun are
     done in this process, whatever workers the run has.
     """
-    if not run.context.data.polls:
+    if not run.context.data.votes:
         return
     votes = store.votes()
     if missing := not _are_complete(votes, task):

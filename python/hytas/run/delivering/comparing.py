@@ -26,7 +26,7 @@ from hytas.run.fits import Wanted
 from hytas.run.folder import write_json
 from hytas.run.weights import CALIBRATION, CLASS_PRIOR, MEAN, SELF_TRAINING, SMOOTHING, load_weights
 from hytas.search import EvaluationStore, unpack_classes
-from hytas.types import Mask, Pixels, Smoother
+from hytas.types import Array, Pixels, Smoother
 
 LEAST_OF_ENDING = 0.6
 """Share of the time that a run with `minutes` keeps for its end; with less, no method is fitted.
@@ -86,7 +86,8 @@ def _validate(run: Run) -> dict[str, Any]:
     has_map = data.smoother is not None
     judged = [record.compared if has_map else record.pixels for record in records]
     pixels = sum(map(len, judged))
-    facts: dict[str, Any] = {"pixels": pixels, "folds": len(records), "OA": {}, "below": []}
+    task = data.task
+    facts: dict[str, Any] = {"pixels": pixels, "folds": len(records), task.figure: {}, "below": []}
     if not pixels:
         verdict = (
             f"no held-out {data.unit} compare the winner with reference methods before the test"
@@ -103,17 +104,17 @@ def _validate(run: Run) -> dict[str, Any]:
     for each, fit in zip(missing, fits, strict=True):
         smoothed = () if fit.smoothed is None else (fit.smoothed.argmax(axis=1),)
         predictions[each] = fit.predicted, *smoothed
-    targets = data.targets(np.concatenate(judged))
+    targets = task.coded(data.targets(np.concatenate(judged)))
     right = {WINNER: _right_of_winner(records, model.training, data.smoother)}
     for name in methods:
         parts = zip(*(predictions[name, at] for at in range(len(records))), strict=True)
-        right[name] = [np.concatenate(each) == targets for each in parts]
+        right[name] = [task.merits(task.coded(np.concatenate(each)), targets) for each in parts]
     is_smoothed = (model.training.get(SMOOTHING) or {}).get("method") == "guided"
     if (model.training.get(CLASS_PRIOR) or {}).get("used"):
         # Held-out pixels have the class shares of the labels, under which smoothing was not chosen.
         raw, in_smoothed = right[WINNER]
         is_smoothed = bool(in_smoothed.sum() > raw.sum())
-    facts |= accuracies_of(right, is_smoothed=is_smoothed)
+    facts |= accuracies_of(right, is_smoothed=is_smoothed, figure=task.figure)
     titles = {name: title_of(name, data.scene) for name in methods}
     side = data.patch_side(model.card.architecture)
     return {**facts, "verdict": verdict_of(facts, run.context.config, side, titles, data.unit)}
@@ -121,14 +122,20 @@ def _validate(run: Run) -> dict[str, Any]:
 
 def _right_of_winner(
     records: Sequence[HeldOut], training: Mapping[str, Any], smoother: Smoother | None
-) -> list[Mask]:
+) -> list[Array]:
     """Return which pixels of all records the winner has right: raw, and in a smoothed map."""
     self_trained = bool((training.get(SELF_TRAINING) or {}).get("used"))
     if smoother is not None:
         maps = maps_of(records, self_trained, smoother, training[CALIBRATION]["temperature"])
         return [maps.right("none"), maps.right("guided")]
-    raw = [one.final_logits(self_trained)[0].argmax(axis=1) == one.targets for one in records]
-    return [np.concatenate(raw)]
+    return [
+        np.concatenate(
+            [
+                one.task.merits(one.task.predicted(one.final_logits(self_trained)[0]), one.targets)
+                for one in records
+            ]
+        )
+    ]
 
 
 def _voted(
@@ -140,7 +147,7 @@ def _voted(
     and number of the record are the key.
     """
     context, store = run.context, run.folder.evaluations
-    if not context.data.polls or not store.exists():
+    if not context.data.votes or not store.exists():
         return {}
     folds = context.folds()
     with EvaluationStore(store, read_only=True) as opened:
@@ -170,7 +177,7 @@ def _records(run: Run, training: Mapping[str, Any]) -> list[HeldOut]:
 
 
 def accuracies_of(
-    right: Mapping[str, Sequence[Mask]], *, is_smoothed: bool = False
+    right: Mapping[str, Sequence[Array]], *, is_smoothed: bool = False, figure: str = "OA"
 ) -> dict[str, Any]:
     """Return each method's accuracy, and the methods that are ahead of the winner.
 
@@ -189,7 +196,7 @@ def accuracies_of(
         for name, parts in right.items()
         if name != WINNER and any(compare_predictions(own, part)[2] for part in parts)
     ]
-    kinds = ("OA", "smoothed")[: len(right[WINNER])]
+    kinds = (figure, "smoothed")[: len(right[WINNER])]
     figures = {
         kind: {name: float(parts[at].mean()) for name, parts in right.items()}
         for at, kind in enumerate(kinds)
@@ -257,14 +264,17 @@ def verdict_of(
     titles: Mapping[str, str],
     words: str = "pixels",
 ) -> str:
-    kinds = [facts[kind] for kind in ("OA", "smoothed") if kind in facts]
+    figure = next(name for name in ("OA", "R2") if name in facts)
+    kinds = [facts[kind] for kind in (figure, "smoothed") if kind in facts]
     raw_and_smoothed = ", raw and smoothed" if len(kinds) > 1 else ""
     figures = ", ".join(
         f"{title} {' and '.join(f'{kind[name]:.4f}' for kind in kinds)}"
         for name, title in {WINNER: WINNER, **titles}.items()
     )
-    few = f" (each is {100 / facts['pixels']:.1f} points)" if facts["pixels"] < FEW_PIXELS else ""
-    line = f"OA on {facts['pixels']} held-out {words}{few}{raw_and_smoothed}: {figures}"
+    few = ""
+    if facts["pixels"] < FEW_PIXELS and "OA" in facts:
+        few = f" (each is {100 / facts['pixels']:.1f} points)"
+    line = f"{figure} on {facts['pixels']} held-out {words}{few}{raw_and_smoothed}: {figures}"
     if not facts["below"]:
         return f"{line}; none is ahead of the winner by more than chance"
     names = " and ".join(titles[name] for name in facts["below"])

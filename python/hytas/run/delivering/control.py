@@ -56,7 +56,7 @@ def check_control(context: RunContext) -> None:
         raise InputError("control", control, "compares trained networks, and nothing is trained")
     try:
         own = _of_control(config)
-        space, feasible = open_feasible(own, context.data.shape, context.mixes_linear)
+        space, feasible = open_feasible(own, context.data.shape, context.fits)
         check_search(replace(context, config=own, space=space, feasible=feasible))
     except InputError as error:
         raise InputError("control", control, f"the same search is refused: {error}") from None

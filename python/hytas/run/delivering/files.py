@@ -43,6 +43,7 @@ from hytas.run.weights import (
     TrainedModel,
     load_weights,
 )
+from hytas.tasks.values import coverage
 
 PARITY_BATCH = 64
 MAIN_FORMATS = ("onnx", "torchscript")  # every run writes these
@@ -74,7 +75,7 @@ def _export(run: Run, model: TrainedModel) -> Parity:
     staging.mkdir(exist_ok=True)
     try:
         files = export_formats(sensor_model, staging, model.card, MAIN_FORMATS)
-        parity = check_parity(sensor_model, files, batches)
+        parity = check_parity(sensor_model, files, batches, run.context.data.task)
         for name, file in files.items():
             move(file, run.folder.path / FORMATS[name].file)
     finally:
@@ -88,14 +89,20 @@ def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[s
     """Return the accuracy of the ONNX model on the test pixels, and facts on its training."""
     split, card = context.data.split, model.card
     at = np.searchsorted(split.reported, split.test)
-    truth, predicted = context.data.targets(split.test), parity.predicted[at]
-    test = accuracy_report(truth, predicted, card.class_names, parity.confidence[at])
-    before = calibration(truth, predicted, parity.uncalibrated[at])["ECE"]
+    data = context.data
+    truth, predicted = data.targets(split.test), parity.predicted[at]
+    test = data.task.report(
+        truth, predicted, card.class_names, parity.confidence[at], data.groups(split.test)
+    )
+    if data.task.has_probabilities:
+        test["ECE_before"] = calibration(truth, predicted, parity.uncalibrated[at])["ECE"]
+    else:
+        test |= coverage(card, truth, predicted)
     training = dict(model.training)
     trained, _ = context.final_pixels
     return {
         "unit": context.data.unit,
-        "test": {**test, "ECE_before": before},
+        "test": test,
         "scenes": figures_by_scene(
             context.data.scene, split.reported, parity.predicted, parity.confidence
         ),
@@ -190,18 +197,20 @@ def predictions_stage(run: Run) -> None:
     def read(numbers: NDArray[np.int64]) -> NDArray[Any]:
         return reader(test[numbers])
 
-    probabilities = classify_images(
+    outputs = classify_images(
         deployed, read, len(test), lambda done, total: run.report.pixels("classify", done, total)
     )
-    targets = samples.targets(test)
-    labels = [samples.class_names[target] for target in targets]
+    targets, task = samples.targets(test), data.task
+    labels = list(targets)
+    if task.has_probabilities:
+        labels = [samples.class_names[target] for target in targets]
     images = isinstance(samples, ImageSet)
     files = samples.files if isinstance(samples, ImageSet) else ()
     names = [files[number] if images else str(number + 1) for number in test]
     head = "file" if images else "row"
-    write_predictions(run.folder.predictions, deployed.card, names, probabilities, labels, head)
+    write_predictions(run.folder.predictions, deployed.card, names, outputs, labels, head)
     if images:
-        choose_samples(read, targets, probabilities, names).save(run.folder.samples)
+        choose_samples(read, targets, outputs, names).save(run.folder.samples)
 
 
 def further_formats(

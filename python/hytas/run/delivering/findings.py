@@ -1,5 +1,6 @@
 """What a run's folder tells for its report; the folder is only read."""
 
+import csv
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -12,6 +13,7 @@ from hytas._engine import Budget
 from hytas.data import Split
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError, one_line
+from hytas.model_card import ModelCard
 from hytas.models.counting import counted_layers
 from hytas.models.table import input_shape
 from hytas.proxies import fitness, parse_proxies
@@ -41,6 +43,7 @@ from hytas.spaces import open_space
 from hytas.spaces.costs import LayerCost
 from hytas.spaces.genes import gene_text
 from hytas.spaces.shape import Shape
+from hytas.tasks import Classes, task_of_card
 
 MOST_CURVES = 4
 """Learning curves of further seeds that are drawn."""
@@ -72,7 +75,8 @@ def run_facts(
     layers, unknown = _layers(shipped, shape)
     preset = str(read_json(folder.recipe).get("preset", "")) if folder.recipe.exists() else ""
     split = Split.load(folder.split) if folder.split.exists() else None
-    ranking = config.ranking_of(split is not None and split.spatially_disjoint)
+    task = Classes(1) if card is None else task_of_card(card)
+    ranking = config.ranking_of(task, split is not None and split.spatially_disjoint)
     explanation, damaged = _explanation(folder)
     seeds = (metrics or {}).get("seeds", {}).get("of", [])[1:]
     return RunFacts(
@@ -103,11 +107,25 @@ def run_facts(
         split="" if split is None else _split_digest(split),
         differences=[] if first is None else config.differences(first, WHERE),
         explanation=explanation,
+        pairs={} if card is None else _pairs(folder, card),
         notes=[
             *(*stored.notes, *unknown, *damaged),
             *(*_shortened(folder, config), *_of_evolved(config)),
         ],
     )
+
+
+def _pairs(folder: RunFolder, card: ModelCard) -> dict[str, Any]:
+    """Return observed and predicted values of each target in the table of test samples."""
+    if card.targets is None or not folder.predictions.exists():
+        return {}
+    with folder.predictions.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+
+    def column(name: str) -> Any:
+        return np.array([float(row.get(name) or "nan") for row in rows])
+
+    return {name: (column(f"{name} observed"), column(name)) for name in card.class_names}
 
 
 def _settings(config: RunConfig, preset: str) -> dict[str, Any]:

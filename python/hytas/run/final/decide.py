@@ -42,6 +42,7 @@ class Conditions(NamedTuple):
         no_self_training: why the run cannot train with unlabelled pixels; or "".
         folds: networks that were trained for their record; 0 if the record is the winner's.
         pixels: labelled pixels that could be held out.
+        has_probabilities: whether outputs are probabilities, which have a confidence.
     """
 
     smooth: str = "auto"
@@ -50,6 +51,7 @@ class Conditions(NamedTuple):
     no_self_training: str = ""
     folds: int = 0
     pixels: int = 0
+    has_probabilities: bool = True
 
 
 class Decisions(NamedTuple):
@@ -79,6 +81,10 @@ def decide(
         conditions: what else decides.
     """
     self_training = _decide_self_training(records, smoother, conditions)
+    if not conditions.has_probabilities:
+        pixels = sum(len(record.pixels) for record in records)
+        none = Calibration(pixels=pixels, reason="values have an interval in its place")
+        return Decisions(none, None, self_training)
     temperature = calibrate(records, self_training.used, conditions)
     if smoother is None:
         return Decisions(temperature, None, self_training)

@@ -16,7 +16,7 @@ from hytas.run.final.soft_labels import ROUNDS, round_recipe
 from hytas.run.folder import read_json
 from hytas.run.prepared import PreparedData
 from hytas.run.start import Scratch
-from hytas.spaces.names import FITS, linear_architecture, network_of
+from hytas.spaces.names import linear_architecture, network_of
 from hytas.store import Store
 from hytas.train import Recipe, logits_of
 from hytas.train.fit import Fit, Fitted, begin_with
@@ -126,10 +126,7 @@ def _fold(run: Run, trained: Pixels, watched: Pixels, held_out: Pixels) -> Fold:
     }
     first = replace(first_fit(run, trained, watched, held_out), logits=groups)
     last = first if run.no_self_training else self_training_after(first, groups)
-    linear = tuple(
-        replace(linear_fit(fit, trained), logits=groups)
-        for fit in (FITS if run.context.mixes_linear else ())
-    )
+    linear = tuple(replace(linear_fit(fit, trained), logits=groups) for fit in run.context.fits)
     return Fold(compared, first, last, linear)
 
 
@@ -219,7 +216,7 @@ def _record(run: Run, fold: Fold) -> HeldOut:
     record = HeldOut(
         first.trained,
         pixels,
-        data.targets(pixels),
+        data.task.coded(data.targets(pixels)),
         fold.compared,
         data.targets(fold.compared),
         neighbours,
@@ -228,6 +225,7 @@ def _record(run: Run, fold: Fold) -> HeldOut:
         unlabelled=unlabelled,
         unlabelled_logits=logits[UNLABELLED],
         linear=np.stack(whole) if whole else np.zeros((0, 0, 1), np.float32),
+        task=data.task,
     )
     after = None if fold.last is first else run.store.get(fold.last)
     if after is None or after.reason:  # a self-training that diverges is not used

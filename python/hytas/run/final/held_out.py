@@ -11,9 +11,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.metrics import log_mean
 from hytas.results import NETWORK
-from hytas.spaces.names import FITS
+from hytas.tasks import Classes, Task
 from hytas.types import Logits, Pixels
 
 GROUPS = ("logits", "neighbour_logits", "unlabelled_logits")
@@ -44,7 +43,8 @@ class HeldOut:
         logits_after, neighbour_logits_after, unlabelled_logits_after: the same after self-training;
             None without it.
         linear: (L, n + m + u, C) logits of linear networks that were fitted to `trained`, in the
-            order of `hytas.models.linear.FITS`; empty for images.
+            order of the task's `fits`; empty for images.
+        task: what is predicted.
     """
 
     trained: Pixels
@@ -61,6 +61,7 @@ class HeldOut:
     unlabelled_logits: Logits = field(default_factory=lambda: np.zeros((0, 1), np.float32))
     unlabelled_logits_after: Logits | None = None
     linear: Logits = field(default_factory=lambda: np.zeros((0, 0, 1), np.float32))
+    task: Task = field(default_factory=lambda: Classes(1))
 
     @property
     def self_trained(self) -> bool:
@@ -76,6 +77,11 @@ class HeldOut:
         assert self.unlabelled_logits_after is not None
         return self.logits_after, self.neighbour_logits_after, self.unlabelled_logits_after
 
+    @property
+    def predicted(self) -> NDArray[Any]:
+        """Predictions (n, ...) of `pixels`, before self-training."""
+        return self.task.predicted(self.logits)
+
     def shifted(self, shift: NDArray[np.float32]) -> Self:
         """Return the record with a value (C,) added to the logits of each class."""
         return self._changed(lambda _, logits: logits + shift)
@@ -84,7 +90,7 @@ class HeldOut:
         """Return the record of the mean of some networks.
 
         Args:
-            members: "network", the one of this record, and names in `FITS`.
+            members: "network", the one of this record, and those of the task's `fits`.
         """
         if tuple(members) == (NETWORK,):
             return self
@@ -92,8 +98,8 @@ class HeldOut:
         groups = dict(zip(GROUPS, np.split(self.linear, ends, axis=1), strict=True))
 
         def averaged(name: str, logits: Logits) -> Logits:
-            linear = dict(zip(FITS, groups[name.removesuffix("_after")], strict=True))
-            return log_mean([({NETWORK: logits} | linear)[member] for member in members])
+            linear = dict(zip(self.task.fits, groups[name.removesuffix("_after")], strict=True))
+            return self.task.mean([({NETWORK: logits} | linear)[member] for member in members])
 
         return self._changed(averaged)
 

@@ -25,7 +25,7 @@ from hytas.run.final.decide import (
     tempered,
 )
 from hytas.run.final.held_out import HeldOut
-from hytas.spaces.names import FITS, MEAN_WITH, linear_architecture
+from hytas.spaces.names import MEAN_WITH, TITLES, linear_architecture
 from hytas.temperature import fit_temperature
 from hytas.types import Smoother
 
@@ -46,7 +46,7 @@ def choose_members(
         records: of all folds, or the winner's, with logits of linear networks.
         smoother: the filter of the scene; None for tables.
         conditions: what else decides.
-        linear: names in `FITS` of the linear networks that may be members.
+        linear: fits of the linear networks that may be members.
         fits: whether the mean of some members fits the budget.
     """
     pixels = sum(len(record.pixels) for record in records)
@@ -54,6 +54,8 @@ def choose_members(
         reason = f"{pixels or 'no'} validation pixels; at least {LEAST_PIXELS} are needed"
         return MeanChoice((NETWORK,), pixels, reason=reason)
     everything = (NETWORK, *linear)
+    if not conditions.has_probabilities:
+        return _least_error(records, everything, fits)
     groups = [
         members
         for count in range(len(everything), 0, -1)
@@ -76,14 +78,34 @@ def choose_members(
     return MeanChoice(chosen, len(losses[chosen]), means)
 
 
+def _least_error(
+    records: Sequence[HeldOut], everything: Sequence[str], fits: Callable[[Sequence[str]], bool]
+) -> MeanChoice:
+    """Choose the mean of values with the least mean squared error of held-out samples.
+
+    With few samples a network that is fitted in closed form is often better than one that is
+    trained by steps, so the mean may leave out the latter.
+    """
+    losses: dict[tuple[str, ...], float] = {}
+    for count in range(len(everything), 0, -1):
+        for members in combinations(everything, count):
+            if members == (NETWORK,) or fits(members):
+                means = [record.mean(members) for record in records]
+                merits = [one.task.merits(one.predicted, one.targets) for one in means]
+                losses[members] = float(1 - np.concatenate(merits).mean(dtype=np.float64))
+    chosen = min(losses, key=lambda members: losses[members])
+    pixels = sum(len(record.pixels) for record in records)
+    return MeanChoice(chosen, pixels, {"+".join(each): loss for each, loss in losses.items()})
+
+
 def with_members(architecture: Mapping[str, Any], members: Sequence[str]) -> dict[str, Any]:
     """Return the architecture of the mean of some networks.
 
     Args:
         architecture: of the member "network".
-        members: "network", or names in `FITS`, or both.
+        members: "network", or fits of linear networks, or both.
     """
-    linear = [fit for fit in FITS if fit in members]
+    linear = [fit for fit in TITLES if fit in members]
     if NETWORK not in members:
         architecture = linear_architecture(linear.pop(0))
     return {**architecture, **({MEAN_WITH: linear} if linear else {})}

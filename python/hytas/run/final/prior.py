@@ -51,6 +51,8 @@ def no_prior(context: RunContext, recipe: Recipe) -> str:
         return "class_prior is labels"
     if recipe.class_weights:
         return "class_weights of the recipe were asked for"
+    if not context.data.task.has_probabilities:
+        return "values have no shares"
     if not isinstance(context.data, PreparedScene):
         return f"{context.data.unit} have no neighbours"
     if context.origin.no_self_training or context.config.teacher is not None:
@@ -129,6 +131,7 @@ def adapt_prior(
     )
     if choice.distance < LEAST_RATIO * error:
         return replace(choice, reason="the estimate is not sure enough")
+    assert data.smoother is not None  # samples have classes
     choice = _strongest(choice, records, decisions, data.smoother)
     if choice.used:
         with torch.no_grad():
@@ -155,7 +158,9 @@ def smoothing_with(
     smoothing = decisions.smoothing
     if smoothing is None or context.config.smooth != "auto":
         return smoothing
-    maps = _maps(records, decisions, context.data.as_scene.smoother)
+    smoother = context.data.as_scene.smoother
+    assert smoother is not None  # `smoothing` has one
+    maps = _maps(records, decisions, smoother)
     return choose_by_brier_score(smoothing, maps, np.divide(choice.scene, choice.labels))
 
 

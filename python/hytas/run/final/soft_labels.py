@@ -78,6 +78,7 @@ def with_soft_labels(
     soft_labels = np.zeros((len(pixels), own.classes), np.float32)
     soft_labels[is_own, own.targets] = 1
     logits = torch.from_numpy(logits_of(network, data.unlabelled(read), device))
+    assert data.smoother is not None  # else there is no self-training
     smoothed = data.smoother(read, probabilities(logits).numpy())
     soft_labels[~is_own] = smoothed[np.searchsorted(read, pixels[~is_own])]
     targets = soft_labels.argmax(axis=1)

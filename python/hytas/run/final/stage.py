@@ -8,7 +8,7 @@ from torch import nn
 
 from hytas.export import describe
 from hytas.model_card import ModelCard
-from hytas.models.linear import MeanNetwork
+from hytas.models.table import mean_network
 from hytas.results import NETWORK, MeanChoice
 from hytas.run.context import Run, RunContext
 from hytas.run.final.decide import Conditions, Decisions, decide
@@ -35,7 +35,7 @@ from hytas.run.weights import (
     save_weights,
 )
 from hytas.spaces import parse_budget, space_of
-from hytas.spaces.names import FITS, LINEAR_SPACE, MEAN_WITH
+from hytas.spaces.names import LINEAR_SPACE, MEAN_WITH
 from hytas.train.fit import Fit
 from hytas.train.loop import Watch
 from hytas.types import Pixels
@@ -53,8 +53,7 @@ def folds_stage(run: Run) -> None:
     if data.trains_in_parallel and not (of_winner or run.folder.weights.exists()):
         # It trains while others do. Its self-training is for nothing if the records speak against.
         beside.append(winner_fit(run, not run.no_self_training))
-        if run.context.mixes_linear:
-            beside += [linear_fit(fit, beside[0].trained) for fit in FITS]
+        beside += [linear_fit(fit, beside[0].trained) for fit in run.context.fits]
     fits = [*(fold.last for fold in folds), *(fit for fold in folds for fit in fold.linear)]
     workers = run.training_workers if data.trains_in_parallel and not of_winner else "1"
     watch = Watch(run.report.epoch if of_winner else lambda _: None)
@@ -82,7 +81,7 @@ def train_stage(run: Run) -> None:
     context, data = run.context, run.context.data
     mean, records, decisions = decide_for(run)
     winner = winner_fit(run, decisions.self_training.used)
-    linear = {fit: linear_fit(fit, winner.trained) for fit in FITS if fit in mean.members}
+    linear = {fit: linear_fit(fit, winner.trained) for fit in data.task.fits if fit in mean.members}
     parallel = data.trains_in_parallel and not context.holds_out_validation
     watch = Watch(run.report.epoch)
     workers = run.training_workers if parallel else "1"
@@ -115,6 +114,7 @@ def train_stage(run: Run) -> None:
         run.report.line(decisions.smoothing.describe())
         run.report.line(prior.describe())
     card = card_of(context, architecture, winner.trained, decisions)
+    card = data.task.with_intervals(card, records)
     if prior.used:
         card = replace(card, class_shares={"labels": prior.labels, "assumed": prior.assumed})
     save_weights(run.folder.weights, TrainedModel(network, card, training))
@@ -128,7 +128,7 @@ def averaged(run: Run, winner: Fit, linear: Mapping[str, Fit]) -> tuple[nn.Modul
     """
     network, shape = network_after(run.store, winner), run.context.data.shape
     if linear:
-        network = MeanNetwork(network, shape.bands, shape.classes, list(linear))
+        network = mean_network(network, shape, list(linear))
         for name, fit in linear.items():
             network.linear[name] = network_after(run.store, fit)
     return network, with_members(winner.architecture, (NETWORK, *linear))
@@ -148,6 +148,7 @@ def decide_for(run: Run) -> tuple[MeanChoice, list[HeldOut], Decisions]:
         no_self_training=run.no_self_training,
         folds=0 if context.holds_out_validation else len(folds),
         pixels=pixels,
+        has_probabilities=context.data.task.has_probabilities,
     )
     records = records_of(run)
     mean = _choose_mean(run, records, conditions)
@@ -158,7 +159,7 @@ def decide_for(run: Run) -> tuple[MeanChoice, list[HeldOut], Decisions]:
 def _choose_mean(run: Run, records: Sequence[HeldOut], conditions: Conditions) -> MeanChoice:
     """Choose the networks that the model averages: the winner alone without linear networks."""
     context, architecture = run.context, read_json(run.choice.architecture)
-    if not context.mixes_linear:
+    if not context.fits:
         return MeanChoice((NETWORK,), reason="the run has no linear networks")
     if context.feasible is None or MEAN_WITH in architecture:
         given = (NETWORK, *architecture.get(MEAN_WITH, ()))
@@ -170,7 +171,7 @@ def _choose_mean(run: Run, records: Sequence[HeldOut], conditions: Conditions) -
         bounds = parse_budget(context.config.budget or ()).bounds
         return all(costs.get(name, most) <= most for name, _, most in bounds)
 
-    linear = [fit for fit in FITS if fit != own]
+    linear = [fit for fit in context.fits if fit != own]
     return choose_members(records, context.data.smoother, conditions, linear, fits)
 
 
@@ -195,5 +196,6 @@ def card_of(
         context.config.scale_by,
         [*data.sources(trained), *taught_by],
         None if decisions.unknown is None else decisions.unknown.to_dict(),
+        data.task,
     )
     return context.origin.card_of(card, decisions)

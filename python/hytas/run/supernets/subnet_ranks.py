@@ -75,7 +75,7 @@ def rank_subnets(
     with open_run(out, config, scene, device, report) as run:
         supernet = load_supernet(run.context, run.folder.supernet)
         inside = replace(config, budget=f"{config.budget},{budget}")
-        _, feasible = open_feasible(inside, run.context.data.shape, mixes_linear=False)
+        _, feasible = open_feasible(inside, run.context.data.shape, fits=())
         assert feasible is not None
         seed = stable_hash(config.seed, "ranked subnets")
         drawn = feasible.space.unpack(feasible.sample(count, seed, "choices"))

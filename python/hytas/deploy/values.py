@@ -1,0 +1,68 @@
+"""Outputs of a model as values: of the rows of a table, and of a scene, block by block."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from hytas.data import Rows, valid_mask
+from hytas.deploy.model import DeployedModel
+from hytas.deploy.rasters import Band
+from hytas.deploy.scene import TILE_PIXELS
+from hytas.deploy.tiles import read_tile, tile_probabilities
+from hytas.errors import InputError
+from hytas.types import Array, Floats
+
+
+def bands_of(model: DeployedModel) -> list[Band]:
+    """Return name and unit of each output of a model."""
+    units: Sequence[str] = (model.card.targets or {}).get("units", ())
+    names = model.card.class_names
+    return [Band(*each) for each in zip(names, units or ("",) * len(names), strict=True)]
+
+
+def half_widths(model: DeployedModel, level: float) -> Floats:
+    """Return the half width (T,) of the interval of each target.
+
+    Raises:
+        InputError: the model has no interval of this level.
+    """
+    widths = (model.card.targets or {}).get("intervals", {})
+    known = {float(each): row for each, row in widths.items() if None not in row}
+    if level not in known:
+        rule = f"must be one of {', '.join(f'{each:g}' for each in known) or 'none'}"
+        raise InputError("interval", f"{level:g}", f"{rule}, the levels of {model.path}")
+    return np.array(known[level], np.float64)
+
+
+def outside(model: DeployedModel, values: Array) -> npt.NDArray[np.bool_]:
+    """Return which values (..., T) lie outside the range of the training samples."""
+    facts = model.card.targets or {}
+    low, high = (np.array(facts[name]) for name in ("low", "high"))
+    return np.asarray((values < low) | (values > high))
+
+
+def row_values(
+    model: DeployedModel, spectra: Array, nodata: float | None
+) -> npt.NDArray[np.float32]:
+    """Return the outputs (N, C) for spectra (N, bands); NaN where a spectrum has no data."""
+    card = model.card
+    mark = card.nodata if nodata is None else nodata
+    valid = valid_mask(spectra[:, None], mark, card.kept_bands).ravel()
+    outputs = np.full((len(spectra), len(card.class_ids)), np.nan, np.float32)
+    if valid.any():
+        outputs[valid] = model.predict_patches(spectra[valid][:, None, None])
+    return outputs
+
+
+def scene_values(
+    model: DeployedModel, cube: Rows, nodata: float | None
+) -> Iterator[tuple[int, npt.NDArray[np.float32]]]:
+    """Yield the first row and the outputs (h, W, C) of blocks of a scene; NaN without data."""
+    height, width = cube.shape[:2]
+    rows = max(1, TILE_PIXELS // width)
+    for top in range(0, height, rows):
+        tile = read_tile(cube, top, min(top + rows, height), model.card.margin)
+        outputs, valid, _ = tile_probabilities(model, tile, top, nodata)
+        outputs[~valid] = np.nan
+        yield top, outputs

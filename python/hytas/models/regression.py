@@ -1,0 +1,522 @@
+"""Networks of continuous targets that are fitted, not trained by steps.
+
+Ridge regression and partial least squares are one matrix from the bands of a pixel to the targets.
+Kernel ridge regression has one hidden layer of Gaussian units. With few samples one of them is
+often the best model there is, so they race next to every network, and join its mean. How spectra
+are prepared before (standard normal variate, derivatives by Savitzky and Golay) is chosen with the
+strength of the fit by inner folds, which keep groups whole. A derivative is linear, so it becomes
+part of the matrix, and only the standard normal variate takes computing.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from torch import Tensor, nn
+
+from hytas.models.linear import RATE, LinearSkip, MeanNetwork, centre_of
+from hytas.models.network import Network
+from hytas.spaces.names import DIRECTIONS, UNITS
+
+Values = NDArray[np.float64]
+WINDOW, DEGREE = 11, 2
+"""Bands and degree of the polynomials of Savitzky and Golay (Analytical Chemistry 36, 1964)."""
+ORDERS = (0, 1, 2)
+"""Derivatives that are compared; 0 leaves spectra as they are."""
+FOLDS = 5
+MOST_TO_CHOOSE_ON = 300
+"""Samples on which inner folds choose, at most; the fit itself takes all."""
+STRENGTHS = 10.0 ** np.arange(-10.0, 3.1, 0.5)
+"""Of the ridge, as a share of the number of samples and of the mean squared spectrum."""
+MOST_COMPONENTS = 20
+WIDTHS = (0.03, 0.1, 0.3, 1.0)
+"""Factors of the squared distance in standardised directions."""
+FAINTEST = 0.05
+"""Of the largest deviation: fainter directions are not made any louder."""
+TINY = 1e-8
+
+
+def normal_variate(spectra: Tensor) -> Tensor:
+    """Return spectra (..., bands) of zero mean and unit deviation (Barnes et al., Applied
+    Spectroscopy 43, 1989)."""
+    centred = spectra - spectra.mean(-1, keepdim=True)
+    return centred / (centred.square().mean(-1, keepdim=True) + TINY).sqrt()
+
+
+@lru_cache(maxsize=8)
+def derivative(bands: int, order: int) -> Values | None:
+    """Return the matrix (bands, bands) of a derivative; None where bands are too few.
+
+    The first and the last band are repeated beyond the ends.
+    """
+    from scipy.signal import savgol_coeffs
+
+    if order == 0:
+        return np.eye(bands)
+    window = min(WINDOW, bands // 2 - 1 + bands // 2 % 2)
+    if window <= DEGREE:
+        return None
+    weights = savgol_coeffs(window, DEGREE, deriv=order, use="dot")
+    matrix, half = np.zeros((bands, bands)), window // 2
+    for step, weight in enumerate(weights, start=-half):
+        at = np.clip(np.arange(bands) + step, 0, bands - 1)
+        np.add.at(matrix, (np.arange(bands), at), weight)
+    return matrix
+
+
+class Prepared(NamedTuple):
+    """Spectra as a fit reads them, `(spectra @ matrix.T - centre) / scale`.
+
+    Attributes:
+        variate: whether these are standard normal variates.
+        matrix: (bands, bands) of a derivative.
+        scale: (bands,), the same for all bands or their own.
+    """
+
+    variate: bool
+    matrix: Values
+    centre: Values
+    scale: Values
+
+    def apply(self, spectra: Values) -> Values:
+        """Return prepared spectra (N, bands) of raw ones."""
+        if self.variate:
+            spectra = normal_variate(torch.from_numpy(spectra)).numpy()
+        return np.asarray((spectra @ self.matrix.T - self.centre) / self.scale)
+
+    def folded(self, weight: Values, bias: Values) -> tuple[Values, Values]:
+        """Return weight (T, bands) and bias (T,) for spectra, from those for prepared ones."""
+        weight = weight / self.scale
+        return weight @ self.matrix, bias - weight @ self.centre
+
+
+def prepared(spectra: Values, variate: bool, order: int, own: bool) -> Prepared:
+    """Fit a preparation to spectra (N, bands).
+
+    Args:
+        own: whether each band is scaled by its own deviation.
+    """
+    matrix = derivative(spectra.shape[1], order)
+    assert matrix is not None  # else it was not chosen
+    zeros = np.zeros(spectra.shape[1])
+    values = Prepared(variate, matrix, zeros, zeros + 1).apply(spectra)
+    return Prepared(variate, matrix, *_moments(values, own))
+
+
+def inner_folds(samples: int, groups: NDArray[np.int64] | None) -> Iterator[NDArray[np.bool_]]:
+    """Yield which samples (N,) each fold holds out; groups stay whole if there are two or more."""
+    every = np.arange(samples)
+    units = every if groups is None or len(np.unique(groups)) < 2 else groups
+    _, unit = np.unique(units, return_inverse=True)
+    dealt = np.random.default_rng(0).permutation(unit.max() + 1) % FOLDS
+    for number in range(FOLDS):
+        held_out = dealt[unit] == number
+        if held_out.any() and not held_out.all():
+            yield held_out
+
+
+Curve = Callable[[Values, Values, Values], Values]
+"""Prepared spectra (n, bands), targets (n, T), and others (m, bands) -> their predictions
+(S, m, T) by each of S strengths."""
+
+
+def _damped(values: Values, vectors: Values, targets: Values, seen: Values) -> Values:
+    """Return predictions (S, m, T) by the decomposed kernel of n samples, and that of m others."""
+    mean = targets.mean(axis=0)
+    along = vectors.T @ (targets - mean)
+    damped = np.maximum(values, 0.0) + STRENGTHS[:, None] * len(targets)
+    return np.asarray((seen @ vectors) @ (along / damped[..., None]) + mean)
+
+
+def _ridge_curve(spectra: Values, targets: Values, others: Values) -> Values:
+    bands = spectra.shape[1]
+    values, vectors = np.linalg.eigh(spectra @ spectra.T / bands)
+    return _damped(values, vectors, targets, others @ spectra.T / bands)
+
+
+def _pls(spectra: Values, targets: Values, most: int) -> tuple[Values, Values]:
+    """Return the matrices (K, bands) of partial least squares by 1..K components, and the mean."""
+    from sklearn.cross_decomposition import PLSRegression
+
+    most = min(most, len(targets) - 1, spectra.shape[1])
+    machine = PLSRegression(most, scale=False, max_iter=1000).fit(spectra, targets)
+    steps = machine.x_rotations_ * machine.y_loadings_[0]
+    return np.cumsum(steps, axis=1).T, spectra.mean(axis=0)
+
+
+def _pls_curve(spectra: Values, targets: Values, others: Values) -> Values:
+    columns = []
+    for column in targets.T:
+        matrices, mean = _pls(spectra, column, MOST_COMPONENTS)
+        found = matrices @ (others - mean).T + column.mean()
+        last = np.repeat(found[-1:], MOST_COMPONENTS - len(found), axis=0)
+        columns.append(np.concatenate([found, last]))
+    return np.stack(columns, axis=-1)
+
+
+def _errors(
+    spectra: Values, targets: Values, groups: NDArray[np.int64] | None, own: bool, curve: Curve
+) -> list[Values]:
+    """Return for each target the squared errors (S, n) of held-out samples by each strength.
+
+    Args:
+        spectra: (N, bands), of which derivatives were taken.
+        targets: (N, T); those that miss at the same samples are fitted together.
+    """
+    known = np.isfinite(targets)
+    found: list[Values] = [np.zeros((1, 1))] * len(targets.T)
+    for mask in np.unique(known, axis=1).T:
+        columns = np.flatnonzero((mask == known.T).all(axis=1))
+        kept, values = spectra[mask], targets[mask][:, columns]
+        parts = []
+        for held_out in inner_folds(len(kept), None if groups is None else groups[mask]):
+            scaling = _scaled(kept[~held_out], own)
+            fitted, others = (scaling(kept[part]) for part in (~held_out, held_out))
+            parts.append((curve(fitted, values[~held_out], others) - values[held_out]) ** 2)
+        for at, column in enumerate(columns):
+            found[column] = np.concatenate([part[..., at] for part in parts], axis=1)
+    return found
+
+
+def _scaled(spectra: Values, own: bool) -> Callable[[Values], Values]:
+    centre, scale = _moments(spectra, own)
+    return lambda values: (values - centre) / scale
+
+
+def _moments(values: Values, own: bool) -> tuple[Values, Values]:
+    """Return centre and scale (bands,) of spectra; one scale for all, or one for each band."""
+    centre, deviation = values.mean(axis=0), values.std(axis=0)
+    whole = float(np.sqrt((deviation**2).mean())) or 1.0
+    return centre, np.maximum(deviation, 1e-3 * whole) if own else np.full_like(deviation, whole)
+
+
+def _candidates(spectra: Values) -> Iterator[tuple[bool, int, Values]]:
+    """Yield each variate and order that are possible, and the spectra that they give."""
+    for variate in (False, True):
+        values = normal_variate(torch.from_numpy(spectra)).numpy() if variate else spectra
+        for order in ORDERS:
+            if (matrix := derivative(spectra.shape[1], order)) is not None:
+                yield variate, order, values @ matrix.T if order else values
+
+
+def _some(count: int) -> NDArray[np.int64]:
+    """Return at most `MOST_TO_CHOOSE_ON` of the places of samples."""
+    drawn = np.random.default_rng(0).permutation(count)
+    return np.sort(drawn[:MOST_TO_CHOOSE_ON])
+
+
+Choice = tuple[int, bool, int]
+"""Order of the derivative, whether bands have a scale of their own, and place of the strength."""
+
+
+def _chosen(
+    spectra: Values,
+    targets: Values,
+    groups: NDArray[np.int64] | None,
+    curve: Curve,
+    best: Callable[[Values], int],
+) -> tuple[bool, list[Choice]]:
+    """Choose preparation and strength by inner folds, the standard normal variate for all targets.
+
+    Args:
+        best: from errors (S, n) to the place of the strength.
+    """
+    some = _some(len(spectra))
+    spectra, targets = spectra[some], targets[some]
+    groups = None if groups is None else groups[some]
+    rows: dict[bool, list[list[tuple[float, Choice]]]] = {}
+    for variate, order, values in _candidates(spectra):
+        for own in (False, True):
+            row = []
+            for errors in _errors(values, targets, groups, own, curve):
+                at = best(errors)
+                row.append((float(errors[at].mean()), (order, own, at)))
+            rows.setdefault(variate, []).append(row)
+    winners = {
+        variate: [min(each) for each in zip(*found, strict=True)] for variate, found in rows.items()
+    }
+    variate = min(winners, key=lambda one: sum(error for error, _ in winners[one]))
+    return variate, [choice for _, choice in winners[variate]]
+
+
+def _least(errors: Values) -> int:
+    return int(errors.mean(axis=1).argmin())
+
+
+def within_one_error(errors: Values) -> int:
+    """Return the first strength whose error lies within one standard error of the least."""
+    means = errors.mean(axis=1)
+    least = int(means.argmin())
+    limit = means[least] + errors[least].std() / errors.shape[1] ** 0.5
+    return int((means <= limit).argmax())
+
+
+def ridge(spectra: Values, targets: Values, groups: NDArray[np.int64] | None) -> "Solution":
+    """Fit ridge regression (Hoerl and Kennard, Technometrics 12, 1970), each target by itself."""
+    variate, choices = _chosen(spectra, targets, groups, _ridge_curve, _least)
+    return _matrices(spectra, targets, variate, choices, _ridge_matrix)
+
+
+def pls(spectra: Values, targets: Values, groups: NDArray[np.int64] | None) -> "Solution":
+    """Fit partial least squares with as many components as inner folds choose, each target by
+    itself (Wold et al., Chemometrics and Intelligent Laboratory Systems 58, 2001)."""
+    variate, choices = _chosen(spectra, targets, groups, _pls_curve, within_one_error)
+    return _matrices(spectra, targets, variate, choices, _pls_matrix)
+
+
+class Solution(NamedTuple):
+    """A matrix: weight (T, bands), bias (T,), and whether it reads standard normal variates."""
+
+    weight: Values
+    bias: Values
+    variate: bool
+
+
+def _matrices(
+    spectra: Values,
+    targets: Values,
+    variate: bool,
+    choices: list[tuple[int, bool, int]],
+    solve: Callable[[Values, Values, int], Values],
+) -> Solution:
+    weights, biases = [], []
+    for column, (order, own, at) in zip(targets.T, choices, strict=True):
+        known = np.isfinite(column)
+        preparation = prepared(spectra[known], variate, order, own)
+        values, mean = preparation.apply(spectra[known]), column[known].mean()
+        weight = solve(values, column[known] - mean, at)
+        bias = mean - values.mean(axis=0) @ weight
+        folded = preparation.folded(weight[None], np.array([bias]))
+        weights.append(folded[0][0])
+        biases.append(folded[1][0])
+    return Solution(np.stack(weights), np.array(biases), variate)
+
+
+def _ridge_matrix(spectra: Values, targets: Values, at: int) -> Values:
+    bands, strength = spectra.shape[1], STRENGTHS[at] * len(targets)
+    inner = spectra @ spectra.T / bands + strength * np.eye(len(targets))
+    return np.asarray(spectra.T @ cho_solve(cho_factor(inner), targets) / bands)
+
+
+def _pls_matrix(spectra: Values, targets: Values, at: int) -> Values:
+    return np.asarray(_pls(spectra, targets, at + 1)[0][-1])
+
+
+class LinearValues(Network):
+    """A matrix from the bands of the centre of a patch to the targets.
+
+    Args:
+        bands, targets: numbers of both.
+        fit: "ridge" or "pls".
+
+    Input: scaled patches (N, P, P, bands), float. Output: standardised values (N, targets).
+    """
+
+    closed_form = True
+
+    def __init__(self, bands: int, targets: int, fit: str) -> None:
+        super().__init__()
+        self.fit = {"ridge": ridge, "pls": pls}[fit]
+        self.variate = nn.Parameter(torch.zeros(1))
+        self.head = nn.Linear(bands, targets)
+
+    def forward(self, patches: Tensor) -> Tensor:
+        """(N, P, P, bands) -> (N, targets)."""
+        values: Tensor = self.head(as_variates(centre_of(patches), self.variate))
+        return values
+
+    def seen(self, patches: Tensor) -> Tensor:
+        """Return the centre (N, 1, 1, bands) of patches."""
+        return centre_of(patches)[:, None, None]
+
+    @torch.no_grad()
+    def solve(
+        self, patches: Tensor, targets: Tensor, groups: NDArray[np.int64] | None = None
+    ) -> None:
+        """Fit the matrix to scaled patches (N, P, P, bands) and standardised targets (N, T)."""
+        spectra, values = (each.double().cpu().numpy() for each in (centre_of(patches), targets))
+        found = self.fit(spectra, values, groups)
+        _fill(self.head, found.weight, found.bias)
+        self.variate.fill_(float(found.variate))
+
+
+def as_variates(spectra: Tensor, variate: Tensor) -> Tensor:
+    """Return spectra (N, bands), or their standard normal variates where `variate` is 1."""
+    return spectra + variate * (normal_variate(spectra) - spectra)
+
+
+def _fill(layer: nn.Linear, weight: Values, bias: Values) -> None:
+    layer.weight.copy_(torch.from_numpy(weight))
+    layer.bias.copy_(torch.from_numpy(bias))
+
+
+class KernelValues(Network):
+    """Kernel ridge regression with Gaussian units on principal directions of spectra.
+
+    Args:
+        bands, targets: numbers of both.
+
+    Input: scaled patches (N, P, P, bands), float. Output: standardised values (N, targets).
+    Source: Saunders et al., Ridge Regression Learning Algorithm in Dual Variables, ICML 1998; with
+    more samples than units by the units that k-means finds (Zhang et al., ICML 2008).
+    """
+
+    closed_form = True
+
+    def __init__(self, bands: int, targets: int, fit: str = "kernel") -> None:
+        super().__init__()
+        self.variate = nn.Parameter(torch.zeros(1))
+        self.directions = nn.Linear(bands, DIRECTIONS)
+        self.units = nn.Parameter(torch.zeros(UNITS, DIRECTIONS))
+        self.head = nn.Linear(UNITS, targets)
+
+    def forward(self, patches: Tensor) -> Tensor:
+        """(N, P, P, bands) -> (N, targets)."""
+        along = self.directions(as_variates(centre_of(patches), self.variate))
+        norms = along.square().sum(1, keepdim=True) + self.units.square().sum(1)
+        squared = (norms - 2.0 * along @ self.units.T).clamp(min=0.0)
+        values: Tensor = self.head(torch.exp(-squared))
+        return values
+
+    def seen(self, patches: Tensor) -> Tensor:
+        """Return the centre (N, 1, 1, bands) of patches."""
+        return centre_of(patches)[:, None, None]
+
+    @torch.no_grad()
+    def solve(
+        self, patches: Tensor, targets: Tensor, groups: NDArray[np.int64] | None = None
+    ) -> None:
+        """Fit the network to scaled patches (N, P, P, bands) and standardised targets (N, T)."""
+        spectra, values = (each.double().cpu().numpy() for each in (centre_of(patches), targets))
+        variate, order, width, strengths = _chosen_kernel(spectra, values, groups)
+        preparation = prepared(spectra, variate, order, True)
+        weight, bias = _directions(preparation.apply(spectra), width)
+        along = preparation.apply(spectra) @ weight.T + bias
+        units = _units(along)
+        self.units.zero_()
+        self.units[: len(units)] = torch.from_numpy(units)
+        heads, means = np.zeros((values.shape[1], UNITS)), np.zeros(values.shape[1])
+        for at, (column, strength) in enumerate(zip(values.T, strengths, strict=True)):
+            known = np.isfinite(column)
+            means[at] = column[known].mean()
+            seen, inner = _gaussian(along[known], units), _gaussian(units, units)
+            inner = seen.T @ seen + strength * known.sum() * inner + TINY * np.eye(len(units))
+            heads[at, : len(units)] = np.linalg.solve(inner, seen.T @ (column[known] - means[at]))
+        _fill(self.head, heads, means)
+        _fill(self.directions, *preparation.folded(weight, bias))
+        self.variate.fill_(float(variate))
+
+
+def _directions(spectra: Values, width: float) -> tuple[Values, Values]:
+    """Return the map to standardised principal directions, scaled by a width of the units."""
+    mean = spectra.mean(axis=0)
+    _, lengths, directions = np.linalg.svd(spectra - mean, full_matrices=False)
+    kept = min(DIRECTIONS, len(lengths))
+    deviation = np.maximum(lengths[:kept], FAINTEST * lengths[0]) / len(spectra) ** 0.5
+    weight = np.zeros((DIRECTIONS, spectra.shape[1]))
+    weight[:kept] = directions[:kept] / np.maximum(deviation, TINY)[:, None]
+    weight *= (width / kept) ** 0.5
+    return weight, -weight @ mean
+
+
+def _gaussian(one: Values, other: Values) -> Values:
+    squared = (one**2).sum(1)[:, None] + (other**2).sum(1) - 2 * one @ other.T
+    return np.asarray(np.exp(-np.maximum(squared, 0.0)))
+
+
+def _units(along: Values) -> Values:
+    if len(along) <= UNITS:
+        return along
+    from sklearn.cluster import KMeans
+
+    machine = KMeans(UNITS, n_init=1, random_state=0).fit(along)
+    return np.asarray(machine.cluster_centers_, np.float64)
+
+
+def _chosen_kernel(
+    spectra: Values, targets: Values, groups: NDArray[np.int64] | None
+) -> tuple[bool, int, float, Values]:
+    """Return preparation, width, and the strength (T,) of each target, by inner folds."""
+    some = _some(len(spectra))
+    spectra, targets = spectra[some], targets[some]
+    groups = None if groups is None else groups[some]
+    found = []
+    for variate, order, values in _candidates(spectra):
+        for width in WIDTHS:
+            errors = _errors(values, targets, groups, True, partial(_kernel_curve, width))
+            means = [each.mean(axis=1) for each in errors]
+            strengths = STRENGTHS[[int(one.argmin()) for one in means]]
+            found.append((sum(one.min() for one in means), variate, order, width, strengths))
+    _, variate, order, width, strengths = min(found, key=lambda one: float(one[0]))
+    return variate, order, width, np.asarray(strengths)
+
+
+def _kernel_curve(width: float, spectra: Values, targets: Values, others: Values) -> Values:
+    weight, bias = _directions(spectra, width)
+    along, apart = (each @ weight.T + bias for each in (spectra, others))
+    values, vectors = np.linalg.eigh(_gaussian(along, along))
+    return _damped(values, vectors, targets, _gaussian(apart, along))
+
+
+class ReadOut(nn.Module):
+    """From standardised values (N, T), or logits of shares, to values in units.
+
+    Args:
+        centre, scale: (T,) of the targets.
+        fractions: whether they are shares that sum to one.
+    """
+
+    centre: Tensor
+    scale: Tensor
+
+    def __init__(self, centre: Sequence[float], scale: Sequence[float], *, fractions: bool) -> None:
+        super().__init__()
+        self.register_buffer("centre", torch.tensor(centre, dtype=torch.float32))
+        self.register_buffer("scale", torch.tensor(scale, dtype=torch.float32))
+        self.fractions = fractions
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """(N, T) -> (N, T)."""
+        return logits.softmax(-1) if self.fractions else logits * self.scale + self.centre
+
+
+FITTED: dict[str, Callable[[int, int, str], Network]] = {
+    "ridge": LinearValues,
+    "pls": LinearValues,
+    "kernel": KernelValues,
+}
+"""Name of a fit of continuous targets -> its network."""
+
+
+class MeanOfValues(MeanNetwork):
+    """The mean of the values of a network and of fitted ones: see `MeanNetwork`."""
+
+    make = staticmethod(lambda bands, targets, fit: FITTED[fit](bands, targets, fit))
+
+    def mean_of(self, network: Tensor, linear: Sequence[Tensor]) -> Tensor:
+        """Return the mean of values (N, T), and a shift of each target."""
+        shifted: Tensor = self.shift(torch.stack([network, *linear]).mean(0))
+        return shifted
+
+
+@torch.no_grad()
+def begin_skip(skip: LinearSkip, head: nn.Linear, spectra: Tensor, targets: Tensor) -> None:
+    """Start a skip as ridge regression, and the head next to it at zero.
+
+    Args:
+        skip, head: changed in place.
+        spectra: (N, bands), scaled, of training pixels.
+        targets: (N, T) standardised; NaN where one is missing.
+    """
+    values, wanted = (each.double().cpu().numpy() for each in (spectra, targets))
+    some = _some(len(values))
+    errors = _errors(values[some], wanted[some], None, False, _ridge_curve)
+    choices = [(0, False, _least(one)) for one in errors]
+    found = _matrices(values, wanted, False, choices, _ridge_matrix)
+    _fill(skip, found.weight / RATE, found.bias / RATE)
+    nn.init.zeros_(head.weight)
+    nn.init.zeros_(head.bias)

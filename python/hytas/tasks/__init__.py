@@ -1,0 +1,10 @@
+"""What is predicted, as a value of its own: how it is learned, read out, measured and compared.
+
+No other package asks which task it has. A third task is one file here, and one line in `task_of`.
+"""
+
+from hytas.tasks.classes import Classes
+from hytas.tasks.protocol import Task, task_of, task_of_card
+from hytas.tasks.values import Values
+
+__all__ = ["Classes", "Task", "Values", "task_of", "task_of_card"]

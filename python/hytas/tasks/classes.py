@@ -1,0 +1,171 @@
+"""Classes: a sample is of one of C classes, whose probabilities a network gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.metrics import accuracy_report, log_mean
+from hytas.spaces.names import FITS
+from hytas.types import Array, Logits
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from hytas.model_card import ModelCard
+    from hytas.models.linear import LinearSkip
+    from hytas.tasks.protocol import Held
+
+TIE = 1e-5  # ten times the largest measured difference between torch and onnxruntime
+VOTING = ("svm", "rf")
+"""Reference methods that vote in a race."""
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The task of C classes: see `hytas.tasks.Task`.
+
+    Attributes:
+        outputs: C.
+    """
+
+    outputs: int
+
+    fits = FITS
+    methods: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "images": VOTING,
+        "scene": (*VOTING, "lda", "logistic"),
+        "table": (*VOTING, "lda", "logistic", "plsda"),
+    }
+    has_probabilities = True
+    figure = "OA"
+    scaling: ClassVar[str | None] = None
+    output_name = "probabilities"
+
+    def fitted(self, targets: Array) -> Classes:
+        return self
+
+    def coded(self, targets: Array) -> NDArray[Any]:
+        return targets
+
+    def decoded(self, predicted: Array) -> NDArray[Any]:
+        return predicted
+
+    def ranking(self, disjoint: bool) -> str:
+        # Validation pixels next to training pixels are too easy: good and better networks have the
+        # same accuracy on them, and the augmented accuracy separates them. Where a guard band
+        # separates both the accuracy itself does, and augmented accuracy would favour networks that
+        # were trained with the same augmentation.
+        return "mean" if disjoint else "augmented-accuracy"
+
+    # Files of models
+
+    def described(self, card: ModelCard) -> ModelCard:
+        return card
+
+    def with_intervals(self, card: ModelCard, records: Sequence[Held]) -> ModelCard:
+        return card
+
+    def read_out(self) -> nn.Module | None:
+        return None
+
+    def chosen(self, outputs: Array) -> NDArray[Any]:
+        return np.asarray(outputs.argmax(axis=1))
+
+    def changed(self, output: Array, expected: Array) -> int:
+        # Without ties that float32 cannot decide: torch itself may give another class there.
+        rows = np.arange(len(expected))
+        chosen, given = output.argmax(1), expected.argmax(1)
+        lead = expected[rows, given] - expected[rows, chosen]
+        return int(((chosen != given) & (lead > TIE)).sum())
+
+    def gap(self, output: Array, expected: Array) -> float:
+        return largest_gap(output, expected)
+
+    def table(
+        self, names: Sequence[str], outputs: Array, truth: Sequence[Any] | None
+    ) -> dict[str, Sequence[str]]:
+        best, confidence = outputs.argmax(axis=1), outputs.max(axis=1)
+        valid = confidence > 0
+        columns: dict[str, Sequence[str]] = {
+            "class": [names[n] if has else "" for n, has in zip(best, valid, strict=True)],
+            "confidence": [f"{value:.6f}" if value > 0 else "" for value in confidence],
+        }
+        return columns if truth is None else columns | {"label": list(truth)}
+
+    # Learning
+
+    def aims(self, targets: Tensor) -> Tensor:
+        import torch.nn.functional as F
+
+        return F.one_hot(targets, self.outputs).float()
+
+    def weights(self, targets: NDArray[Any], exponent: float) -> NDArray[np.float32] | None:
+        if not exponent:
+            return None
+        counts = np.bincount(targets, minlength=self.outputs).astype(np.float64)
+        weights = np.where(counts > 0, counts, 1.0) ** -exponent
+        weights *= counts.sum() / (counts * weights).sum()
+        return weights.astype(np.float32)
+
+    def loss(
+        self, logits: Tensor, aims: Tensor, weights: Tensor | None, smoothing: float
+    ) -> Tensor:
+        import torch.nn.functional as F
+
+        return F.cross_entropy(logits, aims, weight=weights, label_smoothing=smoothing)
+
+    def sums(self, logits: Tensor, targets: Tensor) -> Tensor:
+        import torch
+        import torch.nn.functional as F
+
+        losses = F.cross_entropy(logits, targets, reduction="none")
+        hits = (logits.argmax(1) == targets).sum()
+        return torch.stack([losses.sum(), hits.float(), torch.exp(-losses).sum()])
+
+    def begin_skip(
+        self, skip: LinearSkip, head: nn.Linear, spectra: Tensor, targets: Tensor
+    ) -> None:
+        from hytas.models.linear import begin_skip
+
+        begin_skip(skip, head, spectra, targets)
+
+    # Reading networks out, and judging them
+
+    def predicted(self, logits: Logits) -> NDArray[Any]:
+        return np.asarray(logits.argmax(axis=1), np.uint16)
+
+    def merits(self, predicted: NDArray[Any], targets: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(predicted == targets)
+
+    def race_figures(self, epoch: Sequence[float], augmented: float | None) -> dict[str, float]:
+        accuracy, probability = epoch
+        assert augmented is not None
+        return {
+            "accuracy": accuracy,
+            "augmented_accuracy": augmented,
+            "probability": probability,
+        }
+
+    def mean(self, logits: Sequence[Logits]) -> Logits:
+        return log_mean(logits)
+
+    def report(
+        self,
+        truth: NDArray[Any],
+        predicted: NDArray[Any],
+        names: tuple[str, ...],
+        probabilities: NDArray[Any] | None = None,
+        groups: NDArray[Any] | None = None,
+    ) -> dict[str, Any]:
+        return accuracy_report(truth, predicted, names, probabilities)
+
+
+def largest_gap(given: Array, expected: Array) -> float:
+    """Return the largest absolute difference; infinite where a value is not finite."""
+    gap = np.abs(given - expected)
+    return float(gap.max()) if np.isfinite(gap).all() else float("inf")

@@ -1,0 +1,157 @@
+"""The protocol of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from numpy.typing import NDArray
+
+from hytas.data.samples import Samples
+from hytas.model_card import ModelCard
+from hytas.tasks.classes import Classes
+from hytas.tasks.values import Values
+from hytas.types import Array, Logits
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from hytas.models.linear import LinearSkip
+
+
+class Held(Protocol):
+    """What networks gave on samples that they were not trained on."""
+
+    @property
+    def targets(self) -> Array:
+        """(n, ...) as networks learn them."""
+
+    @property
+    def predicted(self) -> Array:
+        """Predictions in the same form."""
+
+
+class Task(Protocol):
+    """What is predicted of a sample."""
+
+    @property
+    def outputs(self) -> int:
+        """Outputs C of a network."""
+
+    @property
+    def fits(self) -> tuple[str, ...]:
+        """How networks without a hidden layer are fitted (`hytas.models.linear.FUNCTIONS`)."""
+
+    @property
+    def methods(self) -> Mapping[str, tuple[str, ...]]:
+        """Kind of the data ("images", "scene" or "table") -> reference methods in seconds."""
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether outputs are probabilities: only they can be calibrated, smoothed or voted on."""
+
+    @property
+    def figure(self) -> str:
+        """Name of the mean merit of predictions."""
+
+    @property
+    def scaling(self) -> str | None:
+        """The scaling of spectra that suits it; None is that of the configuration."""
+
+    @property
+    def output_name(self) -> str:
+        """Name of the output of a model's graph."""
+
+    def fitted(self, targets: Array) -> Task:
+        """Return the task as the targets of training samples decide it."""
+
+    def coded(self, targets: Array) -> NDArray[Any]:
+        """Return targets as networks learn them."""
+
+    def decoded(self, predicted: Array) -> NDArray[Any]:
+        """Return predictions of networks in the form of targets."""
+
+    def ranking(self, disjoint: bool) -> str:
+        """Return the name of the ranking of finalists."""
+
+    def described(self, card: ModelCard) -> ModelCard:
+        """Return the card of a model that has its outputs."""
+
+    def with_intervals(self, card: ModelCard, records: Sequence[Held]) -> ModelCard:
+        """Return the card with intervals by held-out samples, if outputs are values."""
+
+    def read_out(self) -> nn.Module | None:
+        """Return what follows the logits of a model; None for probabilities."""
+
+    def chosen(self, outputs: Array) -> NDArray[Any]:
+        """Return predictions in the form of targets, of outputs (n, C) of a model."""
+
+    def changed(self, output: Array, expected: Array) -> int:
+        """Count samples for which a file predicts something else than it should."""
+
+    def gap(self, output: Array, expected: Array) -> float:
+        """Return the largest difference of outputs, in a unit that tells how far they may lie."""
+
+    def table(
+        self, names: Sequence[str], outputs: Array, truth: Sequence[Any] | None
+    ) -> dict[str, Sequence[str]]:
+        """Return the columns of a table of predictions.
+
+        Args:
+            names: of the outputs.
+            outputs: (n, C) of a model; where it is 0 or NaN throughout there is no data.
+            truth: labels of the samples, or None.
+        """
+
+    def aims(self, targets: Tensor) -> Tensor:
+        """Return what the loss aims at (n, C), from targets of samples."""
+
+    def weights(self, targets: NDArray[Any], exponent: float) -> NDArray[Any] | None:
+        """Return the weights (C,) of outputs in the loss; None for equal ones."""
+
+    def loss(
+        self, logits: Tensor, aims: Tensor, weights: Tensor | None, smoothing: float
+    ) -> Tensor:
+        """Return the mean loss of logits (n, C)."""
+
+    def sums(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Return sums (3,) over samples: loss, figure of an epoch, and what chooses the epoch."""
+
+    def begin_skip(
+        self, skip: LinearSkip, head: nn.Linear, spectra: Tensor, targets: Tensor
+    ) -> None:
+        """Start a linear skip, in place, and the head next to it at zero."""
+
+    def predicted(self, logits: Logits) -> NDArray[Any]:
+        """Return predictions of logits (n, C)."""
+
+    def merits(self, predicted: NDArray[Any], targets: NDArray[Any]) -> NDArray[Any]:
+        """Return the merit (n,) of each prediction; more is better."""
+
+    def race_figures(self, epoch: Sequence[float], augmented: float | None) -> dict[str, float]:
+        """Return the figures of a finalist, of two of an epoch, for a ranking."""
+
+    def mean(self, logits: Sequence[Logits]) -> Logits:
+        """Return the logits (n, C) of the mean of networks."""
+
+    def report(
+        self,
+        truth: NDArray[Any],
+        predicted: NDArray[Any],
+        names: tuple[str, ...],
+        probabilities: NDArray[Any] | None = None,
+        groups: NDArray[Any] | None = None,
+    ) -> dict[str, Any]:
+        """Return the figures of predictions of samples, JSON-ready."""
+
+
+def task_of(data: Samples) -> Task:
+    """Return what is predicted of labelled data."""
+    if data.continuous is not None:
+        return Values.of(data.continuous)
+    return Classes(data.classes)
+
+
+def task_of_card(card: ModelCard) -> Task:
+    """Return what a model predicts."""
+    return Classes(len(card.class_ids)) if card.targets is None else Values.from_card(card)

@@ -1,0 +1,264 @@
+"""Values: a sample has T continuous targets, some of which may be missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.data.palette import palette
+from hytas.data.targets import Targets
+from hytas.metrics import value_report
+from hytas.spaces.names import VALUE_FITS
+from hytas.tasks.classes import largest_gap
+from hytas.types import Array, Floats, Logits
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from hytas.model_card import ModelCard
+    from hytas.models.linear import LinearSkip
+    from hytas.tasks.protocol import Held
+
+DELTA = 1.0
+"""Standardised error from which on the Huber loss grows linearly (Huber, Annals of Mathematical
+Statistics 35, 1964)."""
+CARD = ("units", "centre", "scale", "low", "high")
+"""Facts that a card holds of each target."""
+LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
+"""Of conformal intervals."""
+METHODS = ("plsr", "ridge", "svr", "forest")
+
+
+@dataclass(frozen=True)
+class Values:
+    """The task of T continuous targets: see `hytas.tasks.Task`.
+
+    Networks learn standardised values, `(value - centre) / scale`.
+
+    Attributes:
+        centre, scale: (T,) mean and deviation of the training samples.
+        low, high: (T,) range of the training samples.
+        fractions: whether the targets are shares that sum to one.
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    centre: tuple[float, ...] = ()
+    scale: tuple[float, ...] = ()
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    fractions: bool = False
+
+    fits = VALUE_FITS
+    scaling: ClassVar[str | None] = "common"
+    has_probabilities = False
+    figure = "R2"
+    output_name = "values"
+
+    @classmethod
+    def of(cls, targets: Targets) -> Self:
+        """Return the task of targets, before it is fitted."""
+        return cls(targets.names, targets.units, fractions=targets.fractions)
+
+    def fitted(self, targets: Array) -> Self:
+        centre, scale = np.nanmean(targets, axis=0), np.nanstd(targets, axis=0)
+        if self.fractions:
+            centre, scale = np.zeros(len(centre)), np.ones(len(scale))
+        scale = np.where(scale > 0, scale, 1.0)
+        ends = np.nanmin(targets, axis=0), np.nanmax(targets, axis=0)
+        moments = [tuple(map(float, each)) for each in (centre, scale, *ends)]
+        return replace(self, centre=moments[0], scale=moments[1], low=moments[2], high=moments[3])
+
+    @property
+    def outputs(self) -> int:
+        return len(self.names)
+
+    def ranking(self, disjoint: bool) -> str:
+        return "rmse"
+
+    @property
+    def methods(self) -> Mapping[str, tuple[str, ...]]:
+        names = (*METHODS, "fcls") if self.fractions else METHODS
+        return {"scene": names, "table": names}
+
+    # Files of models
+
+    def described(self, card: ModelCard) -> ModelCard:
+        facts = {name: list(getattr(self, name)) for name in CARD}
+        return replace(
+            card,
+            targets={**facts, "fractions": self.fractions},
+            class_names=self.names,
+            class_ids=tuple(range(1, self.outputs + 1)),
+            palette=tuple((int(r), int(g), int(b)) for r, g, b in palette(self.outputs)),
+        )
+
+    @classmethod
+    def from_card(cls, card: ModelCard) -> Self:
+        """Return the task of a model of values."""
+        facts = dict(card.targets or {})
+        numbers = {name: tuple(facts[name]) for name in CARD}
+        return cls(tuple(card.class_names), fractions=bool(facts["fractions"]), **numbers)
+
+    def with_intervals(self, card: ModelCard, records: Sequence[Held]) -> ModelCard:
+        if not records or card.targets is None:
+            return card
+        gaps = [np.abs(self.decoded(one.predicted) - self.decoded(one.targets)) for one in records]
+        widths = conformal_widths(np.concatenate(gaps))
+        return replace(card, targets={**card.targets, "intervals": widths})
+
+    def read_out(self) -> nn.Module | None:
+        from hytas.models.regression import ReadOut
+
+        return ReadOut(self.centre, self.scale, fractions=self.fractions)
+
+    def chosen(self, outputs: Array) -> NDArray[Any]:
+        return np.asarray(outputs, np.float64)
+
+    def changed(self, output: Array, expected: Array) -> int:
+        return 0
+
+    def gap(self, output: Array, expected: Array) -> float:
+        return largest_gap(output / np.array(self.scale), expected / np.array(self.scale))
+
+    def table(
+        self, names: Sequence[str], outputs: Array, truth: Sequence[Any] | None
+    ) -> dict[str, Sequence[str]]:
+        columns: dict[str, Sequence[str]] = {}
+        for at, name in enumerate(names):
+            columns[name] = [_text(value) for value in outputs[:, at]]
+            if truth is not None:
+                columns[f"{name} observed"] = [_text(row[at]) for row in truth]
+        return columns
+
+    # Learning
+
+    def coded(self, targets: Array) -> NDArray[Any]:
+        return np.asarray((targets - np.array(self.centre)) / np.array(self.scale), np.float32)
+
+    def decoded(self, values: Array) -> Floats:
+        """Return standardised values (n, T) in units."""
+        return np.asarray(values * np.array(self.scale) + np.array(self.centre), np.float64)
+
+    def aims(self, targets: Tensor) -> Tensor:
+        return targets
+
+    def weights(self, targets: NDArray[Any], exponent: float) -> NDArray[Any] | None:
+        return None
+
+    def loss(
+        self, logits: Tensor, aims: Tensor, weights: Tensor | None, smoothing: float
+    ) -> Tensor:
+        import torch
+        import torch.nn.functional as F
+
+        known = ~torch.isnan(aims)
+        losses = F.huber_loss(
+            self._read(logits), torch.where(known, aims, 0.0), reduction="none", delta=DELTA
+        )
+        return (losses * known).sum() / known.sum().clamp_min(1)
+
+    def sums(self, logits: Tensor, targets: Tensor) -> Tensor:
+        import torch
+
+        merits = self._merits(self._read(logits), targets).sum()
+        loss = self.loss(logits, targets, None, 0.0) * len(logits)
+        return torch.stack([loss, merits, merits])
+
+    def _read(self, logits: Tensor) -> Tensor:
+        return logits.softmax(1) if self.fractions else logits
+
+    @staticmethod
+    def _merits(values: Tensor, targets: Tensor) -> Tensor:
+        squared = ((values - targets) ** 2).nanmean(1)
+        return 1.0 - squared.nan_to_num(0.0)
+
+    def begin_skip(
+        self, skip: LinearSkip, head: nn.Linear, spectra: Tensor, targets: Tensor
+    ) -> None:
+        from hytas.models.regression import begin_skip
+
+        begin_skip(skip, head, spectra, targets)
+
+    # Reading networks out, and judging them
+
+    def predicted(self, logits: Logits) -> NDArray[Any]:
+        if not self.fractions:
+            return logits
+        from scipy.special import softmax
+
+        return np.asarray(softmax(logits, axis=1), np.float32)
+
+    def merits(self, predicted: NDArray[Any], targets: NDArray[Any]) -> NDArray[Any]:
+        squared = np.asarray(predicted, np.float64) - targets
+        squared *= squared
+        known = ~np.isnan(squared)
+        total = np.where(known, squared, 0.0).sum(axis=1)
+        return np.asarray(1.0 - total / np.maximum(known.sum(axis=1), 1), np.float32)
+
+    def race_figures(self, epoch: Sequence[float], augmented: float | None) -> dict[str, float]:
+        return {"R2": epoch[0], "rmse": float(max(0.0, 1.0 - epoch[0]) ** 0.5)}
+
+    def mean(self, logits: Sequence[Logits]) -> Logits:
+        mean = np.mean([self.predicted(one) for one in logits], axis=0, dtype=np.float32)
+        mean = np.log(np.maximum(mean, 1e-6)) if self.fractions else mean
+        return np.asarray(mean, np.float32)
+
+    def report(
+        self,
+        truth: NDArray[Any],
+        predicted: NDArray[Any],
+        names: tuple[str, ...],
+        probabilities: NDArray[Any] | None = None,
+        groups: NDArray[Any] | None = None,
+    ) -> dict[str, Any]:
+        return value_report(truth, predicted, self.names, self.units, groups)
+
+
+def _text(value: float) -> str:
+    return f"{value:.7g}" if np.isfinite(value) else ""
+
+
+def conformal_widths(gaps: Floats) -> dict[str, list[float | None]]:
+    """Return level -> half width of the interval of each target.
+
+    A sample from where the held-out ones come lies inside with at least the probability of its
+    level (Vovk et al., Algorithmic Learning in a Random World, 2005; by folds, Barber et al.,
+    Annals of Statistics 49, 2021).
+
+    Args:
+        gaps: (n, T) absolute errors of held-out samples; NaN where a target is missing.
+
+    Returns:
+        The width is None where samples are too few for a level.
+    """
+    columns = [np.sort(column[np.isfinite(column)]) for column in gaps.T]
+    widths: dict[str, list[float | None]] = {}
+    for level in LEVELS:
+        places = [int(np.ceil(level * (len(column) + 1))) - 1 for column in columns]
+        widths[f"{level:g}"] = [
+            float(column[at]) if at < len(column) else None
+            for column, at in zip(columns, places, strict=True)
+        ]
+    return widths
+
+
+def coverage(card: ModelCard, truth: Array, predicted: Array) -> dict[str, Any]:
+    """Return level -> share (T,) of samples inside the intervals of a card, as "coverage".
+
+    Args:
+        truth, predicted: (n, T), in units.
+    """
+    widths = (card.targets or {}).get("intervals", {})
+    inside = {}
+    for level, row in widths.items():
+        gaps = np.abs(predicted - truth)
+        inside[level] = [
+            None if width is None else float((gap[np.isfinite(gap)] <= width).mean())
+            for gap, width in zip(gaps.T, row, strict=True)
+        ]
+    return {"coverage": inside}

@@ -247,3 +247,19 @@ def test_no_public_name_stands_for_two_things() -> None:
 def _module(path: Path) -> str:
     parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
     return ".".join(parts).removesuffix(".__init__")
+
+
+def test_no_other_file_asks_which_task_it_is() -> None:
+    """A task is a value: whoever needs to know something of it asks the task."""
+    kinds = {"Classes", "Values"}
+    for path in modules():
+        if path.is_relative_to(PACKAGE / "tasks"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            asked: list[ast.expr] = []
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+                asked = node.args
+            elif isinstance(node, ast.Compare):
+                asked = [node.left, *node.comparators]
+            names = {getattr(one, "id", getattr(one, "attr", "")) for one in asked}
+            assert not names & kinds, f"{path}, line {node.lineno}"

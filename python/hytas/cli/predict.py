@@ -75,9 +75,9 @@ def predict(
 
 def _named(model: "DeployedModel", widths: "Floats | None") -> list[Any]:
     """Return the bands of a map: the outputs, and below and above them the ends of intervals."""
-    from hytas.deploy.values import bands_of
+    from hytas.deploy.values import output_bands
 
-    bands = bands_of(model)
+    bands = output_bands(model)
     ends = () if widths is None else ("low", "high")
     return [*bands, *(one._replace(name=f"{one.name} {end}") for end in ends for one in bands)]
 
@@ -131,7 +131,7 @@ def _map(
     hidden: bool,
     chosen: dict[str, Any],
 ) -> dict[str, Any]:
-    from hytas.cli.classify_input import open_source, resampled
+    from hytas.cli.classify_input import open_source, with_bands_of
     from hytas.data import check_nodata
     from hytas.deploy.outputs import check_apart
     from hytas.deploy.rasters import write_bands
@@ -146,7 +146,7 @@ def _map(
     source = open_source(scene, chosen["cube_key"], bands, chosen["axes"])
     nodata = chosen["nodata"]
     if chosen["resample"]:
-        source, nodata = resampled(source, model, str(scene), nodata), None
+        source, nodata = with_bands_of(source, model, str(scene), nodata), None
     height, width, count = source.cube.shape
     model.check_scene(count, source.wavelengths, str(scene), size=(height, width))
     check_apart({"out": out}, {"the model": [model.path], "the scene": source.files})
@@ -195,13 +195,13 @@ class _Seen:
 
     def report(self, notes: list[str], out: Path) -> dict[str, Any]:
         """Return counts, and the mean and the range of each output."""
-        from hytas.deploy.values import bands_of
+        from hytas.deploy.values import output_bands
 
         if self.outside:
             what = f"{self.outside} of {self.count} predictions lie outside"
             notes = [*notes, f"{what} the range of the training"]
         outputs: dict[str, dict[str, Any]] = {}
-        for at, band in enumerate(bands_of(self.model)):
+        for at, band in enumerate(output_bands(self.model)):
             outputs[band.name] = {"unit": band.unit}
             if self.count:
                 ends = {"low": float(self.low[at]), "high": float(self.high[at])}

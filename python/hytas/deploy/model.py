@@ -20,7 +20,7 @@ from hytas.deploy.providers import check_chosen, choose_providers
 from hytas.deploy.smoothing import Smoothing
 from hytas.errors import InputError
 from hytas.model_card import IMAGE, ModelCard
-from hytas.tasks import Task, task_of_card
+from hytas.tasks import PredictionTask, task_of_card
 from hytas.types import Array
 
 Probabilities = npt.NDArray[np.float32]
@@ -136,7 +136,7 @@ class DeployedModel:
             pool.shutdown(cancel_futures=True)
 
     @cached_property
-    def task(self) -> Task:
+    def task(self) -> PredictionTask:
         """What the model predicts."""
         return task_of_card(self.card)
 

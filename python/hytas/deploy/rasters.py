@@ -123,7 +123,7 @@ def _write(
             file.write(np.ascontiguousarray(block, dtype), 1, window=window)
 
 
-class Band(NamedTuple):
+class RasterBand(NamedTuple):
     """Name and unit of a band of values; "" for a value without a unit."""
 
     name: str
@@ -134,7 +134,7 @@ def write_bands(
     path: Path,
     blocks: Iterable[tuple[int, npt.NDArray[np.float32]]],
     size: tuple[int, int],
-    bands: Sequence[Band],
+    bands: Sequence[RasterBand],
     grid: Grid | None,
 ) -> None:
     """Write a float32 raster, .tif or ENVI, whose pixels without data are NaN.

@@ -7,18 +7,18 @@ import numpy.typing as npt
 
 from hytas.data import Rows, valid_mask
 from hytas.deploy.model import DeployedModel
-from hytas.deploy.rasters import Band
+from hytas.deploy.rasters import RasterBand
 from hytas.deploy.scene import TILE_PIXELS
 from hytas.deploy.tiles import read_tile, tile_probabilities
 from hytas.errors import InputError
 from hytas.types import Array, Floats
 
 
-def bands_of(model: DeployedModel) -> list[Band]:
+def output_bands(model: DeployedModel) -> list[RasterBand]:
     """Return name and unit of each output of a model."""
     units: Sequence[str] = (model.card.targets or {}).get("units", ())
     names = model.card.class_names
-    return [Band(*each) for each in zip(names, units or ("",) * len(names), strict=True)]
+    return [RasterBand(*each) for each in zip(names, units or ("",) * len(names), strict=True)]
 
 
 def half_widths(model: DeployedModel, level: float) -> Floats:

@@ -8,7 +8,7 @@ from hytas.data import ImageSet, LabelledData, Preprocessing
 from hytas.model_card import IMAGE, ModelCard
 from hytas.models import patch_size_of
 from hytas.spaces.shape import Shape
-from hytas.tasks import Task
+from hytas.tasks import PredictionTask
 
 
 def describe(
@@ -21,7 +21,7 @@ def describe(
     scale_by: str = "training",
     learnt_from: Sequence[Mapping[str, Any]] = (),
     unknown: Mapping[str, Any] | None = None,
-    task: Task | None = None,
+    task: PredictionTask | None = None,
 ) -> ModelCard:
     """Return the card of a model of `architecture` that was trained on a scene or on images."""
     wavelengths = scene.wavelengths

@@ -15,7 +15,7 @@ from hytas.export.c_source import open_c
 from hytas.export.onnx_file import inference_copy, quiet
 from hytas.models import SensorModel
 from hytas.models.layers import probabilities
-from hytas.tasks import Classes, Task
+from hytas.tasks import Classes, PredictionTask
 from hytas.types import Array
 
 TOLERANCE = 1e-4
@@ -123,7 +123,7 @@ def check_parity(
     model: SensorModel,
     files: Mapping[str, str | Path],
     batches: Iterable[Array],
-    task: Task | None = None,
+    task: PredictionTask | None = None,
 ) -> Parity:
     """Compare exported files with the model on all given patches.
 

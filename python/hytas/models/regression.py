@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from hytas.models.linear import RATE, LinearSkip, MeanNetwork, centre_of
 from hytas.models.network import Network
 from hytas.spaces.names import DIRECTIONS, UNITS
+from hytas.types import Floats
 
-Values = NDArray[np.float64]
 WINDOW, DEGREE = 11, 2
 """Bands and degree of the polynomials of Savitzky and Golay (Analytical Chemistry 36, 1964)."""
 ORDERS = (0, 1, 2)
@@ -48,7 +48,7 @@ def normal_variate(spectra: Tensor) -> Tensor:
 
 
 @lru_cache(maxsize=8)
-def derivative(bands: int, order: int) -> Values | None:
+def derivative(bands: int, order: int) -> Floats | None:
     """Return the matrix (bands, bands) of a derivative; None where bands are too few.
 
     The first and the last band are repeated beyond the ends.
@@ -78,23 +78,23 @@ class Prepared(NamedTuple):
     """
 
     variate: bool
-    matrix: Values
-    centre: Values
-    scale: Values
+    matrix: Floats
+    centre: Floats
+    scale: Floats
 
-    def apply(self, spectra: Values) -> Values:
+    def apply(self, spectra: Floats) -> Floats:
         """Return prepared spectra (N, bands) of raw ones."""
         if self.variate:
             spectra = normal_variate(torch.from_numpy(spectra)).numpy()
         return np.asarray((spectra @ self.matrix.T - self.centre) / self.scale)
 
-    def folded(self, weight: Values, bias: Values) -> tuple[Values, Values]:
+    def folded(self, weight: Floats, bias: Floats) -> tuple[Floats, Floats]:
         """Return weight (T, bands) and bias (T,) for spectra, from those for prepared ones."""
         weight = weight / self.scale
         return weight @ self.matrix, bias - weight @ self.centre
 
 
-def prepared(spectra: Values, variate: bool, order: int, own: bool) -> Prepared:
+def prepared(spectra: Floats, variate: bool, order: int, own: bool) -> Prepared:
     """Fit a preparation to spectra (N, bands).
 
     Args:
@@ -119,12 +119,12 @@ def inner_folds(samples: int, groups: NDArray[np.int64] | None) -> Iterator[NDAr
             yield held_out
 
 
-Curve = Callable[[Values, Values, Values], Values]
+Curve = Callable[[Floats, Floats, Floats], Floats]
 """Prepared spectra (n, bands), targets (n, T), and others (m, bands) -> their predictions
 (S, m, T) by each of S strengths."""
 
 
-def _damped(values: Values, vectors: Values, targets: Values, seen: Values) -> Values:
+def _damped(values: Floats, vectors: Floats, targets: Floats, seen: Floats) -> Floats:
     """Return predictions (S, m, T) by the decomposed kernel of n samples, and that of m others."""
     mean = targets.mean(axis=0)
     along = vectors.T @ (targets - mean)
@@ -132,13 +132,13 @@ def _damped(values: Values, vectors: Values, targets: Values, seen: Values) -> V
     return np.asarray((seen @ vectors) @ (along / damped[..., None]) + mean)
 
 
-def _ridge_curve(spectra: Values, targets: Values, others: Values) -> Values:
+def _ridge_curve(spectra: Floats, targets: Floats, others: Floats) -> Floats:
     bands = spectra.shape[1]
     values, vectors = np.linalg.eigh(spectra @ spectra.T / bands)
     return _damped(values, vectors, targets, others @ spectra.T / bands)
 
 
-def _pls(spectra: Values, targets: Values, most: int) -> tuple[Values, Values]:
+def _pls(spectra: Floats, targets: Floats, most: int) -> tuple[Floats, Floats]:
     """Return the matrices (K, bands) of partial least squares by 1..K components, and the mean."""
     from sklearn.cross_decomposition import PLSRegression
 
@@ -148,7 +148,7 @@ def _pls(spectra: Values, targets: Values, most: int) -> tuple[Values, Values]:
     return np.cumsum(steps, axis=1).T, spectra.mean(axis=0)
 
 
-def _pls_curve(spectra: Values, targets: Values, others: Values) -> Values:
+def _pls_curve(spectra: Floats, targets: Floats, others: Floats) -> Floats:
     columns = []
     for column in targets.T:
         matrices, mean = _pls(spectra, column, MOST_COMPONENTS)
@@ -159,8 +159,8 @@ def _pls_curve(spectra: Values, targets: Values, others: Values) -> Values:
 
 
 def _errors(
-    spectra: Values, targets: Values, groups: NDArray[np.int64] | None, own: bool, curve: Curve
-) -> list[Values]:
+    spectra: Floats, targets: Floats, groups: NDArray[np.int64] | None, own: bool, curve: Curve
+) -> list[Floats]:
     """Return for each target the squared errors (S, n) of held-out samples by each strength.
 
     Args:
@@ -168,7 +168,7 @@ def _errors(
         targets: (N, T); those that miss at the same samples are fitted together.
     """
     known = np.isfinite(targets)
-    found: list[Values] = [np.zeros((1, 1))] * len(targets.T)
+    found: list[Floats] = [np.zeros((1, 1))] * len(targets.T)
     for mask in np.unique(known, axis=1).T:
         columns = np.flatnonzero((mask == known.T).all(axis=1))
         kept, values = spectra[mask], targets[mask][:, columns]
@@ -182,19 +182,19 @@ def _errors(
     return found
 
 
-def _scaled(spectra: Values, own: bool) -> Callable[[Values], Values]:
+def _scaled(spectra: Floats, own: bool) -> Callable[[Floats], Floats]:
     centre, scale = _moments(spectra, own)
     return lambda values: (values - centre) / scale
 
 
-def _moments(values: Values, own: bool) -> tuple[Values, Values]:
+def _moments(values: Floats, own: bool) -> tuple[Floats, Floats]:
     """Return centre and scale (bands,) of spectra; one scale for all, or one for each band."""
     centre, deviation = values.mean(axis=0), values.std(axis=0)
     whole = float(np.sqrt((deviation**2).mean())) or 1.0
     return centre, np.maximum(deviation, 1e-3 * whole) if own else np.full_like(deviation, whole)
 
 
-def _candidates(spectra: Values) -> Iterator[tuple[bool, int, Values]]:
+def _candidates(spectra: Floats) -> Iterator[tuple[bool, int, Floats]]:
     """Yield each variate and order that are possible, and the spectra that they give."""
     for variate in (False, True):
         values = normal_variate(torch.from_numpy(spectra)).numpy() if variate else spectra
@@ -214,11 +214,11 @@ Choice = tuple[int, bool, int]
 
 
 def _chosen(
-    spectra: Values,
-    targets: Values,
+    spectra: Floats,
+    targets: Floats,
     groups: NDArray[np.int64] | None,
     curve: Curve,
-    best: Callable[[Values], int],
+    best: Callable[[Floats], int],
 ) -> tuple[bool, list[Choice]]:
     """Choose preparation and strength by inner folds, the standard normal variate for all targets.
 
@@ -243,11 +243,11 @@ def _chosen(
     return variate, [choice for _, choice in winners[variate]]
 
 
-def _least(errors: Values) -> int:
+def _least(errors: Floats) -> int:
     return int(errors.mean(axis=1).argmin())
 
 
-def within_one_error(errors: Values) -> int:
+def within_one_error(errors: Floats) -> int:
     """Return the first strength whose error lies within one standard error of the least."""
     means = errors.mean(axis=1)
     least = int(means.argmin())
@@ -255,13 +255,13 @@ def within_one_error(errors: Values) -> int:
     return int((means <= limit).argmax())
 
 
-def ridge(spectra: Values, targets: Values, groups: NDArray[np.int64] | None) -> "Solution":
+def fit_ridge(spectra: Floats, targets: Floats, groups: NDArray[np.int64] | None) -> "Solution":
     """Fit ridge regression (Hoerl and Kennard, Technometrics 12, 1970), each target by itself."""
     variate, choices = _chosen(spectra, targets, groups, _ridge_curve, _least)
-    return _matrices(spectra, targets, variate, choices, _ridge_matrix)
+    return _matrices(spectra, targets, variate, choices, ridge_matrix)
 
 
-def pls(spectra: Values, targets: Values, groups: NDArray[np.int64] | None) -> "Solution":
+def fit_pls(spectra: Floats, targets: Floats, groups: NDArray[np.int64] | None) -> "Solution":
     """Fit partial least squares with as many components as inner folds choose, each target by
     itself (Wold et al., Chemometrics and Intelligent Laboratory Systems 58, 2001)."""
     variate, choices = _chosen(spectra, targets, groups, _pls_curve, within_one_error)
@@ -271,17 +271,17 @@ def pls(spectra: Values, targets: Values, groups: NDArray[np.int64] | None) -> "
 class Solution(NamedTuple):
     """A matrix: weight (T, bands), bias (T,), and whether it reads standard normal variates."""
 
-    weight: Values
-    bias: Values
+    weight: Floats
+    bias: Floats
     variate: bool
 
 
 def _matrices(
-    spectra: Values,
-    targets: Values,
+    spectra: Floats,
+    targets: Floats,
     variate: bool,
     choices: list[tuple[int, bool, int]],
-    solve: Callable[[Values, Values, int], Values],
+    solve: Callable[[Floats, Floats, int], Floats],
 ) -> Solution:
     weights, biases = [], []
     for column, (order, own, at) in zip(targets.T, choices, strict=True):
@@ -296,13 +296,13 @@ def _matrices(
     return Solution(np.stack(weights), np.array(biases), variate)
 
 
-def _ridge_matrix(spectra: Values, targets: Values, at: int) -> Values:
+def ridge_matrix(spectra: Floats, targets: Floats, at: int) -> Floats:
     bands, strength = spectra.shape[1], STRENGTHS[at] * len(targets)
     inner = spectra @ spectra.T / bands + strength * np.eye(len(targets))
     return np.asarray(spectra.T @ cho_solve(cho_factor(inner), targets) / bands)
 
 
-def _pls_matrix(spectra: Values, targets: Values, at: int) -> Values:
+def _pls_matrix(spectra: Floats, targets: Floats, at: int) -> Floats:
     return np.asarray(_pls(spectra, targets, at + 1)[0][-1])
 
 
@@ -320,7 +320,7 @@ class LinearValues(Network):
 
     def __init__(self, bands: int, targets: int, fit: str) -> None:
         super().__init__()
-        self.fit = {"ridge": ridge, "pls": pls}[fit]
+        self.fit = {"ridge": fit_ridge, "pls": fit_pls}[fit]
         self.variate = nn.Parameter(torch.zeros(1))
         self.head = nn.Linear(bands, targets)
 
@@ -349,7 +349,7 @@ def as_variates(spectra: Tensor, variate: Tensor) -> Tensor:
     return spectra + variate * (normal_variate(spectra) - spectra)
 
 
-def _fill(layer: nn.Linear, weight: Values, bias: Values) -> None:
+def _fill(layer: nn.Linear, weight: Floats, bias: Floats) -> None:
     layer.weight.copy_(torch.from_numpy(weight))
     layer.bias.copy_(torch.from_numpy(bias))
 
@@ -411,7 +411,7 @@ class KernelValues(Network):
         self.variate.fill_(float(variate))
 
 
-def _directions(spectra: Values, width: float) -> tuple[Values, Values]:
+def _directions(spectra: Floats, width: float) -> tuple[Floats, Floats]:
     """Return the map to standardised principal directions, scaled by a width of the units."""
     mean = spectra.mean(axis=0)
     _, lengths, directions = np.linalg.svd(spectra - mean, full_matrices=False)
@@ -423,12 +423,12 @@ def _directions(spectra: Values, width: float) -> tuple[Values, Values]:
     return weight, -weight @ mean
 
 
-def _gaussian(one: Values, other: Values) -> Values:
+def _gaussian(one: Floats, other: Floats) -> Floats:
     squared = (one**2).sum(1)[:, None] + (other**2).sum(1) - 2 * one @ other.T
     return np.asarray(np.exp(-np.maximum(squared, 0.0)))
 
 
-def _units(along: Values) -> Values:
+def _units(along: Floats) -> Floats:
     if len(along) <= UNITS:
         return along
     from sklearn.cluster import KMeans
@@ -438,8 +438,8 @@ def _units(along: Values) -> Values:
 
 
 def _chosen_kernel(
-    spectra: Values, targets: Values, groups: NDArray[np.int64] | None
-) -> tuple[bool, int, float, Values]:
+    spectra: Floats, targets: Floats, groups: NDArray[np.int64] | None
+) -> tuple[bool, int, float, Floats]:
     """Return preparation, width, and the strength (T,) of each target, by inner folds."""
     some = _some(len(spectra))
     spectra, targets = spectra[some], targets[some]
@@ -455,7 +455,7 @@ def _chosen_kernel(
     return variate, order, width, np.asarray(strengths)
 
 
-def _kernel_curve(width: float, spectra: Values, targets: Values, others: Values) -> Values:
+def _kernel_curve(width: float, spectra: Floats, targets: Floats, others: Floats) -> Floats:
     weight, bias = _directions(spectra, width)
     along, apart = (each @ weight.T + bias for each in (spectra, others))
     values, vectors = np.linalg.eigh(_gaussian(along, along))
@@ -504,7 +504,7 @@ class MeanOfValues(MeanNetwork):
 
 
 @torch.no_grad()
-def begin_skip(skip: LinearSkip, head: nn.Linear, spectra: Tensor, targets: Tensor) -> None:
+def begin_ridge_skip(skip: LinearSkip, head: nn.Linear, spectra: Tensor, targets: Tensor) -> None:
     """Start a skip as ridge regression, and the head next to it at zero.
 
     Args:
@@ -516,7 +516,7 @@ def begin_skip(skip: LinearSkip, head: nn.Linear, spectra: Tensor, targets: Tens
     some = _some(len(values))
     errors = _errors(values[some], wanted[some], None, False, _ridge_curve)
     choices = [(0, False, _least(one)) for one in errors]
-    found = _matrices(values, wanted, False, choices, _ridge_matrix)
+    found = _matrices(values, wanted, False, choices, ridge_matrix)
     _fill(skip, found.weight / RATE, found.bias / RATE)
     nn.init.zeros_(head.weight)
     nn.init.zeros_(head.bias)

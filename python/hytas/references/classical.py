@@ -187,9 +187,7 @@ def _folds(targets: NDArray[np.int64], generator: np.random.Generator) -> NDArra
     return fold
 
 
-def predict_in_parts(
-    predict: Any, task: Task, scaling: Any, progress: FitProgress
-) -> NDArray[Any]:
+def predict_in_parts(predict: Any, task: Task, scaling: Any, progress: FitProgress) -> NDArray[Any]:
     """Return the predictions of the test pixels, some at a time."""
     parts = []
     for start in range(0, len(task.test), BATCH):

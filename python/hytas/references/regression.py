@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from hytas.models.regression import within_one_error
 from hytas.references.classical import FOLDS, predict_in_parts
-from hytas.references.task import Predicted, Progress, Task
+from hytas.references.task import FitProgress, Predicted, Task
 
-Fit = Callable[[NDArray[np.float64], NDArray[np.float64], Any], tuple[Any, dict[str, Any]]]
+TargetFit = Callable[[NDArray[np.float64], NDArray[np.float64], Any], tuple[Any, dict[str, Any]]]
 """Scaled spectra (n, bands), targets (n,) and inner folds -> what predicts, and its choices."""
 RIDGES = tuple(10.0**power for power in range(-4, 5))
 COSTS = (1.0, 10.0, 100.0)
@@ -19,7 +19,7 @@ MOST_COMPONENTS = 20
 TREES = 200
 
 
-def plsr(task: Task, progress: Progress) -> Predicted:
+def plsr(task: Task, progress: FitProgress) -> Predicted:
     """Fit partial least squares; inner folds choose the components, by one standard error.
 
     Source: Wold et al., Chemometrics and Intelligent Laboratory Systems 58, 2001.
@@ -27,14 +27,14 @@ def plsr(task: Task, progress: Progress) -> Predicted:
     return _each(task, progress, _plsr)
 
 
-def ridge(task: Task, progress: Progress) -> Predicted:
+def ridge_regression(task: Task, progress: FitProgress) -> Predicted:
     """Fit ridge regression; inner folds choose its strength."""
     from sklearn.linear_model import Ridge
 
     return _each(task, progress, lambda *data: _searched(Ridge(), {"alpha": RIDGES}, *data))
 
 
-def svr(task: Task, progress: Progress) -> Predicted:
+def svr(task: Task, progress: FitProgress) -> Predicted:
     """Fit support vector regression with an RBF kernel; inner folds choose C and gamma."""
     from sklearn.svm import SVR
 
@@ -50,7 +50,7 @@ def svr(task: Task, progress: Progress) -> Predicted:
     return _each(task, progress, fit)
 
 
-def forest(task: Task, progress: Progress) -> Predicted:
+def forest(task: Task, progress: FitProgress) -> Predicted:
     """Fit a random forest of 200 trees, a third of the bands at each split (Breiman, Machine
     Learning 45, 2001)."""
     from sklearn.ensemble import RandomForestRegressor
@@ -62,7 +62,7 @@ def forest(task: Task, progress: Progress) -> Predicted:
     return _each(task, progress, fit)
 
 
-def fcls(task: Task, progress: Progress) -> Predicted:
+def fcls(task: Task, progress: FitProgress) -> Predicted:
     """Unmix by fully constrained least squares, from endmembers that the training samples give.
 
     Source: Heinz and Chang, IEEE TGRS 39, 2001.
@@ -82,7 +82,7 @@ def fcls(task: Task, progress: Progress) -> Predicted:
     return Predicted(predict_in_parts(predict, task, scaling, progress))
 
 
-def _each(task: Task, progress: Progress, fit: Fit) -> Predicted:
+def _each(task: Task, progress: FitProgress, fit: TargetFit) -> Predicted:
     """Fit a method to each target, on the samples that have it."""
     scaling = task.fit_scaling("standard")
     spectra = task.spectra(task.train, scaling).astype(np.float64)

@@ -40,7 +40,7 @@ METHODS = {
     "logistic": Method(CLASSICAL, "logistic_regression", "logistic regression on spectra"),
     "plsda": Method(CLASSICAL, "plsda", "PLS-DA on spectra"),
     "plsr": Method(REGRESSION, "plsr", "PLSR on spectra"),
-    "ridge": Method(REGRESSION, "ridge", "ridge regression on spectra"),
+    "ridge": Method(REGRESSION, "ridge_regression", "ridge regression on spectra"),
     "svr": Method(REGRESSION, "svr", "SVR (RBF) on spectra"),
     "forest": Method(REGRESSION, "forest", "random forest on spectra"),
     "fcls": Method(REGRESSION, "fcls", "fully constrained least squares on spectra"),

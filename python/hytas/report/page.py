@@ -174,7 +174,7 @@ def _tiles(run: RunFacts) -> list[tuple[str, str, str]]:
     """Return the figures at the top: title, figure and remark."""
     results, tiles = run.results, []
     if results is not None and run.of_values:
-        tiles.append(("mean R2 of the targets", figure(results.test["R2"]), ""))
+        tiles.append(("mean R2 of the targets", four_digits(results.test["R2"]), ""))
     elif results is not None:
         of_map, seeds = results.of_map, results.seeds
         over = seeds.get("smoothed", {}) if results.is_smoothed else seeds

@@ -8,8 +8,8 @@ import numpy as np
 from hytas.files import legible
 from hytas.pictures.figures import ACCENT, SOFT, inline_svg
 from hytas.report.charts import charted
-from hytas.report.facts import Figure, Grid, Section
-from hytas.results import Results
+from hytas.report.facts import FactTable, Figure, Section
+from hytas.results import RunResults
 from hytas.types import Floats
 
 FIGURES = ("R2", "RMSE", "bias", "RPD", "RPIQ", "CCC")
@@ -18,10 +18,10 @@ Pairs = Mapping[str, tuple[Floats, Floats]]
 """Name of a target -> observed and predicted values of test samples."""
 
 
-def values_section(results: Results, pairs: Pairs) -> Section:
+def values_section(results: RunResults, pairs: Pairs) -> Section:
     """Return the part of a page on predicted values."""
     test = results.test
-    grid = Grid(
+    grid = FactTable(
         "Test samples, with 95 % intervals by bootstrap over groups",
         ("target", "unit", *FIGURES, "samples"),
         [
@@ -43,7 +43,7 @@ def values_section(results: Results, pairs: Pairs) -> Section:
     )
 
 
-def mean_r2(results: Results) -> str:
+def mean_r2(results: RunResults) -> str:
     """Say in one sentence how good the predictions are."""
     test, targets = results.test, len(results.test["per_target"])
     what = "R2" if targets == 1 else f"The mean R2 of {targets} targets"
@@ -51,7 +51,7 @@ def mean_r2(results: Results) -> str:
     return f"{what} is {shown} on {test['pixels']:,} test {results.unit}."
 
 
-def _references(results: Results) -> Iterator[Grid]:
+def _references(results: RunResults) -> Iterator[FactTable]:
     comparison = results.comparison
     if comparison is None or not comparison.rows:
         return
@@ -66,7 +66,7 @@ def _references(results: Results) -> Iterator[Grid]:
         for at, row in enumerate(comparison.rows)
     ]
     columns = ("method", "R2, held-out", *(f"RMSE of {legible(name)}, test" for name in names))
-    yield Grid("Reference methods on the same samples", (*columns, "mean R2, test"), rows)
+    yield FactTable("Reference methods on the same samples", (*columns, "mean R2, test"), rows)
 
 
 def _rounded(value: float | None) -> str:

@@ -31,7 +31,7 @@ from hytas.run.settings import (
 from hytas.settings import Listed, as_tuple, check_settings, setting, setting_text, settings_of
 from hytas.spaces import DEFAULT_SPACE, IMAGE_SPACE
 from hytas.supernet.settings import SupernetSettings
-from hytas.tasks import Task
+from hytas.tasks import PredictionTask
 from hytas.train.presets import (
     PRESETS,
     USUAL_IMAGE_PRESETS,
@@ -220,7 +220,7 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         trained = "accuracy" in [name.strip() for name in (self.pareto or "").split(",")]
         return self.minimised if trained else ()
 
-    def ranking_of(self, task: Task, spatially_disjoint: bool) -> str:
+    def ranking_of(self, task: PredictionTask, spatially_disjoint: bool) -> str:
         """Return the name of what the race ranks by, which depends on whether pixels lie apart."""
         return task.ranking(spatially_disjoint) if self.ranking == "auto" else self.ranking
 

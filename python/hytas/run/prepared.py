@@ -32,7 +32,7 @@ from hytas.run.final.decide import LEAST_PIXELS
 from hytas.run.start import StartingModel
 from hytas.spaces.opening import space_name
 from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, Shape
-from hytas.tasks import Task, task_of
+from hytas.tasks import PredictionTask, task_of
 from hytas.train import PRESETS, LabelledPixels, Recipe
 from hytas.types import Pixels, Smoother
 
@@ -78,7 +78,7 @@ class PreparedData:
         return self.polls and self.task.has_probabilities
 
     @cached_property
-    def task(self) -> Task:
+    def task(self) -> PredictionTask:
         """What is predicted, fitted to the samples that may train."""
         return task_of(self.scene).fitted(self.targets(self.split.train_and_validation))
 

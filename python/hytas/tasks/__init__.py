@@ -4,7 +4,7 @@ No other package asks which task it has. A third task is one file here, and one 
 """
 
 from hytas.tasks.classes import Classes
-from hytas.tasks.protocol import Task, task_of, task_of_card
+from hytas.tasks.protocol import PredictionTask, task_of, task_of_card
 from hytas.tasks.values import Values
 
-__all__ = ["Classes", "Task", "Values", "task_of", "task_of_card"]
+__all__ = ["Classes", "PredictionTask", "Values", "task_of", "task_of_card"]

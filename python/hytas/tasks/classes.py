@@ -27,7 +27,7 @@ VOTING = ("svm", "rf")
 
 @dataclass(frozen=True)
 class Classes:
-    """The task of C classes: see `hytas.tasks.Task`.
+    """The task of C classes: see `hytas.tasks.PredictionTask`.
 
     Attributes:
         outputs: C.

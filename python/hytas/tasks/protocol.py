@@ -31,7 +31,7 @@ class Held(Protocol):
         """Predictions in the same form."""
 
 
-class Task(Protocol):
+class PredictionTask(Protocol):
     """What is predicted of a sample."""
 
     @property
@@ -62,7 +62,7 @@ class Task(Protocol):
     def output_name(self) -> str:
         """Name of the output of a model's graph."""
 
-    def fitted(self, targets: Array) -> Task:
+    def fitted(self, targets: Array) -> PredictionTask:
         """Return the task as the targets of training samples decide it."""
 
     def coded(self, targets: Array) -> NDArray[Any]:
@@ -145,13 +145,13 @@ class Task(Protocol):
         """Return the figures of predictions of samples, JSON-ready."""
 
 
-def task_of(data: Samples) -> Task:
+def task_of(data: Samples) -> PredictionTask:
     """Return what is predicted of labelled data."""
     if data.continuous is not None:
         return Values.of(data.continuous)
     return Classes(data.classes)
 
 
-def task_of_card(card: ModelCard) -> Task:
+def task_of_card(card: ModelCard) -> PredictionTask:
     """Return what a model predicts."""
     return Classes(len(card.class_ids)) if card.targets is None else Values.from_card(card)

@@ -35,7 +35,7 @@ METHODS = ("plsr", "ridge", "svr", "forest")
 
 @dataclass(frozen=True)
 class Values:
-    """The task of T continuous targets: see `hytas.tasks.Task`.
+    """The task of T continuous targets: see `hytas.tasks.PredictionTask`.
 
     Networks learn standardised values, `(value - centre) / scale`.
 
@@ -180,9 +180,9 @@ class Values:
     def begin_skip(
         self, skip: LinearSkip, head: nn.Linear, spectra: Tensor, targets: Tensor
     ) -> None:
-        from hytas.models.regression import begin_skip
+        from hytas.models.regression import begin_ridge_skip
 
-        begin_skip(skip, head, spectra, targets)
+        begin_ridge_skip(skip, head, spectra, targets)
 
     # Reading networks out, and judging them
 

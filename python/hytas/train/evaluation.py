@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hytas.machine import arithmetic
-from hytas.tasks import Task
+from hytas.tasks import PredictionTask
 from hytas.train.augment import augment
 from hytas.train.learner import Subnet, Weights
 from hytas.train.pixels import LabelledPixels
@@ -56,7 +56,7 @@ def add_batches(
     subnets: Sequence[Subnet],
     weights: Weights,
     batches: Iterable[tuple[Tensor, Tensor]],
-    task: Task,
+    task: PredictionTask,
 ) -> None:
     """Add the sums (3,) of a task to `sums`, in place.
 

@@ -26,13 +26,12 @@ from hytas.train.pixels import LabelledPixels
 from hytas.train.recipe import Recipe
 from hytas.train.schedule import Schedule
 from hytas.train.state import Epoch
-from hytas.types import Logits, Pixels
+from hytas.types import Array, Logits, Pixels
 
 FORMAT = 1
 """Of the results in a store; another number makes all of them anew."""
 BEST = "best."
 """What the names of the weights of the best epoch begin with in a file of weights."""
-Classes = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +136,7 @@ class Fitted:
 
     training: TrainingResult | None
     logits: Mapping[str, Logits] = field(default_factory=dict)
-    classes: Mapping[str, Classes] = field(default_factory=dict)
+    classes: Mapping[str, Array] = field(default_factory=dict)
     augmented_accuracy: float | None = None
     converted: tuple[float, float] | None = None
     seconds: float = 0.0

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hytas.tasks import Classes, Task
+from hytas.tasks import Classes, PredictionTask
 
 EVALUATION_BATCH = {"cpu": 64, "cuda": 256}
 """Pixels that a device evaluates at once: on a CPU, activations then stay in its cache. Patches of
@@ -44,11 +44,11 @@ class LabelledPixels:
     dark: NDArray[np.float32] | None = None
     soft_labels: NDArray[np.float32] | None = None
     teacher: Callable[[Tensor], Tensor] | None = None
-    of: Task | None = None
+    of: PredictionTask | None = None
     groups: NDArray[np.int64] | None = None
 
     @property
-    def task(self) -> Task:
+    def task(self) -> PredictionTask:
         """What is predicted."""
         return self.of or Classes(self.classes)
 

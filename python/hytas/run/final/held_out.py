@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.results import NETWORK
-from hytas.tasks import Classes, Task
+from hytas.tasks import Classes, PredictionTask
 from hytas.types import Logits, Pixels
 
 GROUPS = ("logits", "neighbour_logits", "unlabelled_logits")
@@ -61,7 +61,7 @@ class HeldOut:
     unlabelled_logits: Logits = field(default_factory=lambda: np.zeros((0, 1), np.float32))
     unlabelled_logits_after: Logits | None = None
     linear: Logits = field(default_factory=lambda: np.zeros((0, 0, 1), np.float32))
-    task: Task = field(default_factory=lambda: Classes(1))
+    task: PredictionTask = field(default_factory=lambda: Classes(1))
 
     @property
     def self_trained(self) -> bool:

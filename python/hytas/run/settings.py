@@ -307,8 +307,8 @@ class SearchSettings:
     minutes: float | None = _search(
         None,
         "About how long the whole run takes, from start to report. Search, race and trainings are "
-        "shortened to fit; search and race end with their best when their time is over, and trainings "
-        "keep to the length that they were given. The run never does more than `effort`, "
+        "shortened to fit; search and race end with their best when their time is over, and "
+        "trainings keep to the length that they were given. The run never does more than `effort`, "
         "`population`, `finalists` and other settings of length allow.",
         rule=that(lambda value: 1 <= value <= LARGEST_COUNT, f"must be 1 to {LARGEST_COUNT}"),
         usual="no limit; with it `effort` is thorough",

@@ -337,6 +337,11 @@ def main(folder: Path, finalists: int | None, steps: int, out: Path | None) -> N
         )
         for path in sorted(folder.glob(f"*{TABLE}"))
     ]
+    for table in [one for one in tables if not one.curves.facts["complete"]]:
+        click.echo(f"left out: {table.curves.name}, whose networks are not all trained")
+        tables.remove(table)
+    if not tables:
+        raise click.ClickException(f"{folder} has no complete table")
     report = report_of(tables, finalists, steps)
     if out is not None:
         out.write_text(json.dumps(report, indent=1))

@@ -35,11 +35,18 @@ std::string words(const std::string& text) {
     return joined;
 }
 
-// The items of a list in braces, or the text itself.
+// The items of a list: braces or brackets around it, commas or blanks between them.
 std::vector<std::string> items_of(const std::string& text) {
-    std::istringstream stream(text.starts_with('{') ? text.substr(1, text.size() - 2) : text);
+    const auto first = text.find_first_not_of(" \t{[("), last = text.find_last_not_of(" \t)]}");
+    std::istringstream stream(first == std::string::npos ? ""
+                                                         : text.substr(first, last - first + 1));
     std::vector<std::string> items;
-    for (std::string item; std::getline(stream, item, ',');) items.push_back(trimmed(item));
+    std::string item;
+    if (stream.str().find(',') == std::string::npos)
+        while (stream >> item) items.push_back(item);
+    else
+        while (std::getline(stream, item, ',')) items.push_back(trimmed(item));
+    while (!items.empty() && items.back().empty()) items.pop_back();
     return items;
 }
 
@@ -49,10 +56,69 @@ std::optional<double> number(const std::string& text) {
     return text.empty() || *end != '\0' ? std::nullopt : std::optional(value);
 }
 
-bool is_length_unit(const std::string& text) {
-    std::string unit = lower(text);
+// A unit in the form of the tables of limits.hpp.
+std::string plain_unit(const std::string& text) {
+    const auto first = text.find_first_not_of(" \t[]()"), last = text.find_last_not_of(" \t[]()");
+    if (first == std::string::npos) return "";
+    std::string unit = words(lower(text.substr(first, last - first + 1)));
+    for (const std::string_view letter : {"\u00c5", "\u212b"})  // not in the letters of `lower`
+        for (auto at = unit.find(letter); at != std::string::npos; at = unit.find(letter))
+            unit.replace(at, letter.size(), "\u00e5");
     if (unit.size() > 2 && unit.ends_with('s')) unit.pop_back();
-    return std::find(length_units.begin(), length_units.end(), unit) != length_units.end();
+    return unit;
+}
+
+std::optional<double> factor_of(const std::string& unit) {
+    for (const auto& [name, factor] : length_units)
+        if (unit == name) return factor;
+    return std::nullopt;
+}
+
+template <typename Table>
+bool contains(const Table& table, const std::string& unit) {
+    return std::find(table.begin(), table.end(), unit) != table.end();
+}
+
+// Brings wavelengths to nm, as `nanometres` of hytas/data/interpret/wavelengths.py does. Returns a
+// note on a guess; or why they cannot be used, and then leaves none.
+std::string to_nanometres(std::vector<double>& values, const std::string& unit) {
+    const auto [low, high] = [&] {
+        const auto [least, most] = std::minmax_element(values.begin(), values.end());
+        return std::pair(*least, *most);
+    }();
+    const auto refuse = [&](const std::string& reason) {
+        values.clear();
+        return "are not used: " + reason;
+    };
+    const auto scale = [&](double factor) {
+        for (double& value : values) value *= factor;
+    };
+    const std::string name = plain_unit(unit);
+    if (values.size() > 1 && low == high) return refuse("they are all equal");
+    if (contains(wavenumber_units, name)) {
+        for (double& value : values) value = 1e7 / value;
+        return "";
+    }
+    if (const std::optional<double> factor = factor_of(name)) {
+        const bool is_micro = *factor == 1 && high < 100;
+        const bool is_nano = *factor == 1e3 && low >= safe_nm.front();
+        scale(is_micro ? 1e3 : is_nano ? 1 : *factor);
+        return is_micro || is_nano
+                   ? "are read as " + std::string(is_micro ? "um" : "nm") + ", and not as " + unit
+                   : "";
+    }
+    if (!contains(no_units, name)) return refuse("their unit is " + unit);
+    bool are_counted = true;
+    for (std::size_t at = 0; at < values.size(); ++at)
+        are_counted &= values[at] == static_cast<double>(at) + 1;
+    if (are_counted) return refuse("they name no unit, and may be numbers of bands");
+    for (const auto& [range, factor] :
+         {std::pair(safe_nm, 1.0), std::pair(safe_um, 1e3), std::pair(safe_m, 1e9)})
+        if (range[0] <= low && high <= range[1]) {
+            scale(factor);
+            return "";
+        }
+    return refuse("they name no unit, and may be several");
 }
 
 std::map<std::string, std::string> parse(const std::string& path) {
@@ -149,26 +215,30 @@ void EnviCube::open_data() {
 void EnviCube::read_wavelengths() {
     const auto listed = fields_.find("wavelength"), units = fields_.find("wavelength units");
     if (listed == fields_.end()) return;
-    const auto unused = [&](const std::string& reason) {
-        wavelengths_.clear();
-        if (bands_ > 1) note_ = header_ + ": its list of wavelengths is not used: " + reason;
-    };
-    if (units != fields_.end() && !is_length_unit(units->second))
-        return unused("wavelength units = " + units->second +
-                      ": nanometers or micrometers are needed");
+    std::vector<double> values;
+    std::string unit;  // that the numbers themselves name
+    bool are_sound = true;
     const std::vector<std::string> texts = items_of(listed->second);
-    if (texts.size() != static_cast<std::size_t>(bands_))
-        return unused(std::to_string(texts.size()) + " values for " + std::to_string(bands_) +
-                      " bands");
     for (const std::string& text : texts) {
-        const std::optional<double> value = number(text);
-        if (!value || !std::isfinite(*value) || *value <= 0)
-            return unused("positive finite numbers are needed");
-        wavelengths_.push_back(*value);
+        char* end = nullptr;
+        values.push_back(std::strtod(text.c_str(), &end));
+        const std::string own = plain_unit(end);
+        if (values.size() == 1) unit = own;
+        are_sound &= end != text.c_str() && std::isfinite(values.back()) && values.back() > 0 &&
+                     own == unit && (own.empty() || factor_of(own));
     }
-    // Optical sensors measure up to 20 micrometres: what is under 100 is in micrometres.
-    if (*std::max_element(wavelengths_.begin(), wavelengths_.end()) < 100)
-        for (double& value : wavelengths_) value *= 1000;
+    std::string reason;
+    if (texts.size() != static_cast<std::size_t>(bands_))
+        reason = "are not used: " + std::to_string(texts.size()) + " values for " +
+                 std::to_string(bands_) + " bands";
+    else if (!are_sound)
+        reason = "are not used: positive finite numbers are needed";
+    else
+        reason = to_nanometres(values, !unit.empty()            ? unit
+                                       : units == fields_.end() ? ""
+                                                                : units->second);
+    if (!reason.empty() && bands_ > 1) note_ = header_ + ": its wavelengths " + reason;
+    if (!reason.starts_with("are not used")) wavelengths_ = values;
 }
 
 std::int64_t EnviCube::integer(const std::string& name, std::int64_t missing,

@@ -6,18 +6,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 namespace hytas::onboard {
 
 // Model files.
-constexpr std::uint64_t most_bytes = 1ULL << 29;  // hytas.deploy.model_file.MOST_BYTES
+constexpr std::uint64_t most_bytes = 1ULL << 29;  // hytas.deploy.model_file.MOST_MODEL_BYTES
 constexpr std::string_view checksum_entry =
     "rP\n\x0chytas.sha256\x12@";                     // hytas.deploy.model_file.CHECKSUM_ENTRY
 constexpr std::string_view card_format = "2";        // hytas.model_card.FORMAT
 constexpr std::int64_t most_patch_values = 1 << 24;  // hytas.model_card.MOST_PATCH_VALUES
 
 // Updates.
-constexpr std::string_view magic = "HYTASDELTA2\n";  // hytas.deploy.delta.MAGIC
+constexpr std::string_view magic = "HYTASDELTA2\n";  // hytas.deploy.delta.DELTA_MAGIC
 constexpr std::size_t digest_bytes = 32;             // hytas.deploy.delta.DIGEST
 constexpr std::size_t group = 256;                   // hytas.deploy.delta.GROUP
 constexpr std::uint64_t worst = 2;                   // hytas.deploy.delta._WORST
@@ -35,18 +36,30 @@ constexpr std::size_t least_ordered = 8;    // hytas.data.preprocessing.LEAST_OR
 // Maps.
 constexpr std::int64_t most_radius = 64;      // hytas.deploy.smoothing.MOST_RADIUS
 constexpr double least_temperature = 0.01;    // hytas.deploy.smoothing.LEAST_TEMPERATURE
-constexpr double least_probability = 1e-30;   // hytas.deploy.unknown.LEAST_PROBABILITY
+constexpr double least_probability = 1e-30;   // hytas.deploy.unknown.LEAST_NEAREST
 constexpr std::int64_t largest_table = 4096;  // hytas.deploy.rasters._LARGEST_TABLE
 constexpr std::array shares{
     0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5,
 };  // hytas.deploy.unknown.SHARES
 
-// Units of wavelengths in lower case, and without the s of a plural. Without a unit, values under
-// 100 are micrometres, as optical sensors measure up to 20.
-constexpr std::array<std::string_view, 17> length_units{
-    "",   "unknown",    "index",      "none",   "1",     "n/a",
-    "nm", "nanometer",  "nanometre",  "nano",   "um",    "µm",
-    "μm", "micrometer", "micrometre", "micron", "micro",
-};
+// Units of wavelengths in lower case and without the s of a plural, and their nanometres.
+constexpr std::array<std::pair<std::string_view, double>, 26> length_units{{
+    {"nm", 1.0},         {"nanometer", 1.0},  {"nanometre", 1.0}, {"nano", 1.0},
+    {"um", 1e3},         {"µm", 1e3},         {"μm", 1e3},        {"micrometer", 1e3},
+    {"micrometre", 1e3}, {"micron", 1e3},     {"micro", 1e3},     {"mm", 1e6},
+    {"millimeter", 1e6}, {"millimetre", 1e6}, {"cm", 1e7},        {"centimeter", 1e7},
+    {"centimetre", 1e7}, {"m", 1e9},          {"meter", 1e9},     {"metre", 1e9},
+    {"angstrom", 0.1},   {"ångström", 0.1},   {"ångstrom", 0.1},  {"å", 0.1},
+    {"a", 0.1},          {"aa", 0.1},
+}};  // hytas.data.interpret.wavelengths._UNITS
+constexpr std::array<std::string_view, 6> wavenumber_units{
+    "1/cm", "cm-1", "cm^-1", "cm**-1", "wavenumber", "reciprocal centimeter",
+};  // hytas.data.interpret.wavelengths._WAVENUMBERS
+constexpr std::array<std::string_view, 6> no_units{
+    "", "unknown", "index", "none", "1", "n/a",
+};  // hytas.data.interpret.wavelengths._NO_UNIT
+constexpr std::array safe_nm{200.0, 5500.0};  // hytas.data.interpret.wavelengths.SAFE_NM
+constexpr std::array safe_um{0.2, 20.0};      // hytas.data.interpret.wavelengths._SAFE_UM
+constexpr std::array safe_m{2e-7, 2e-5};      // hytas.data.interpret.wavelengths._SAFE_M
 
 }  // namespace hytas::onboard

@@ -1,19 +1,20 @@
 """The C++ onboard runner against `hytas classify`: the same bytes, in little memory."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from onboard_program import Run
+from onboard_program import SOURCE, Run
 from small_model import Exported, small_scene
 from test_rasters import holed, write_cube
 
 from commands import run_here
 from hytas.data import open_file
-from hytas.data.interpret.wavelengths import items_of
+from hytas.data.interpret.wavelengths import items_of, wavelength_facts
 from hytas.data.read.envi import fields_of
 from hytas.export.onnx_file import seal
 
@@ -318,22 +319,49 @@ def test_it_finds_the_data_that_classify_finds(
         assert done.returncode == 0, done.stderr
 
 
-def test_wavelengths_that_cannot_be_used_are_told(
+LIMITS = (SOURCE / "limits.hpp").read_text(encoding="utf-8")
+UNITS = {name: float(factor) for name, factor in re.findall(r'\{"(\S+)", ([\d.e]+)\}', LIMITS)}
+NM = np.linspace(400, 1000, 24)
+LISTS = [  # wavelengths as numbers in a header, their unit, and the way that they are written
+    *((NM / factor, unit) for unit, factor in UNITS.items()),
+    *((NM / 1e3, unit) for unit in (None, "Unknown", "nm", "[Nanometers]")),
+    *((NM / 1e9, unit) for unit in (None, "Meters", "1")),
+    *((NM, unit) for unit in (None, "Micrometers", " NANOMETERS ", "Ångström", "foot", "Index")),
+    *((1e7 / NM, unit) for unit in ("Wavenumber", "1/cm", "cm-1")),
+    (NM, "Angstrom"),
+    (NM[::-1], "nm"),
+    (np.arange(1, 25), None),
+    (np.full(24, 500.0), "nm"),
+    (np.full(24, -1.0), "nm"),
+    (NM * 30, None),
+]
+UNITED = [f"{value:g} {unit}" for value, unit in zip(NM, ["nm"] * 24, strict=True)]
+
+
+def test_units_are_read_as_in_python(
     onboard: Run, models: dict[str, Exported], tmp_path: Path
 ) -> None:
+    """A header that Python reads as other wavelengths than the model's names those of a band."""
     scene = write_cube(tmp_path / "s", models["uint16"].scene.cube, "bil", "<")
     text, model = scene.read_text(), models["uint16"].files["onnx-scene"]
-    values = ", ".join(map(str, np.linspace(400, 1000, 24)))
-    for more, reason in (
-        ("wavelength = {400, 500}", "2 values for 24 bands"),
-        (
-            f"wavelength = {{{values.replace('400.0', 'nan')}}}",
-            "positive finite numbers are needed",
-        ),
-        (f"wavelength units = Wavenumber\nwavelength = {{{values}}}", "units = Wavenumber"),
-    ):
-        scene.write_text(text + more + "\n")
+    tables = [([repr(float(value)) for value in values], unit) for values, unit in LISTS]
+    tables += [(UNITED, None), (UNITED, "um"), ([*UNITED[:-1], "1 um"], None), (UNITED[:2], None)]
+    read = 0
+    for values, unit in tables:
+        line = "" if unit is None else f"wavelength units = {unit}\n"
+        scene.write_text(f"{text}{line}wavelength = {{{', '.join(values)}}}\n")
         done = onboard(model, scene, tmp_path / "map.hdr")
-        assert done.returncode == 0
-        assert done.stderr.startswith("note: ")
-        assert reason in done.stderr
+        facts, notes = wavelength_facts(24, values, None if unit is None else unit.strip())
+        found = facts.wavelengths
+        if found is None:
+            assert done.returncode == 0, (unit, done.stderr)
+            assert "are not used" in done.stderr, (unit, done.stderr)
+        elif np.abs(found - NM).max() < 26:
+            read += 1
+            assert done.returncode == 0, (unit, done.stderr)
+            assert ("are read as" in done.stderr) == any("are read as" in note for note in notes)
+        else:
+            match = re.search(r"band (\d+) lies at ([\d.]+) nm", done.stderr)
+            assert match is not None, (unit, done.stderr)
+            assert float(match[2]) == pytest.approx(found[int(match[1]) - 1], abs=0.06)
+    assert read > 30

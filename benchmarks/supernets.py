@@ -28,7 +28,7 @@ from hytas.run.choosing.searching import race_stage, search_stage
 from hytas.run.context import Run, open_run
 from hytas.run.folder import read_json
 from hytas.run.progress import SILENT
-from hytas.run.supernets.stage import train_alone
+from hytas.run.supernet import train_alone
 from hytas.supernet import InheritedScore, Judge, Supernet, SupernetLearner, SupernetSettings
 from hytas.train import LabelledPixels, Recipe, Subnet
 from hytas.train.learner import OneNetwork

@@ -43,6 +43,7 @@ RANK = {
     "deploy": 4,
     "export": 5,  # it checks its files by running them as deploy does
     "store": 4.5,
+    "decide": 4.5,
     "race": 5,
     "supernet": 5,
     "references": 5,
@@ -129,7 +130,7 @@ def run_python(code: str) -> str:
     "module",
     [
         *("hytas", "hytas.cli.main", "hytas.data", "hytas.deploy", "hytas.pictures"),
-        *("hytas.proxies", "hytas.run.final.decide"),
+        *("hytas.proxies", "hytas.decide.decisions"),
     ],
 )
 def test_module_imports_no_torch(module: str) -> None:

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from hytas.data import Scene
+from hytas.decide.records import HeldOut
 from hytas.job import choose, train_winner
 from hytas.run import Report, RunConfig, RunFolder
 from hytas.run.context import open_run
 from hytas.run.final import fits
-from hytas.run.final.held_out import HeldOut
 from hytas.train import Recipe
 from tiny import SPACE
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hytas.results import SmoothingChoice
-from hytas.run.final.decide import (
+from hytas.decide.decisions import (
     Conditions,
     Maps,
     choose_by_brier_score,
@@ -15,7 +14,8 @@ from hytas.run.final.decide import (
     decide,
     expected_accuracy,
 )
-from hytas.run.final.held_out import HeldOut
+from hytas.decide.records import HeldOut
+from hytas.results import SmoothingChoice
 from hytas.temperature import fit_temperature
 
 

@@ -10,13 +10,13 @@ import pytest
 from three_scenes import saved
 
 from hytas.data import load_scene
+from hytas.decide.decisions import Decisions
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError
 from hytas.job import train_architecture
 from hytas.models import small_parameters
 from hytas.results import Calibration, SelfTraining, SmoothingChoice
 from hytas.run import RunConfig
-from hytas.run.final.decide import Decisions
 from hytas.run.start import StartingModel, further_config
 from hytas.run.weights import load_weights
 from hytas.train import Recipe

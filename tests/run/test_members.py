@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hytas.decide.decisions import Conditions
+from hytas.decide.members import choose_members
+from hytas.decide.records import HeldOut
 from hytas.metrics import log_mean
 from hytas.results import NETWORK
-from hytas.run.final.decide import Conditions
-from hytas.run.final.held_out import HeldOut
-from hytas.run.final.members import choose_members
 from hytas.spaces.names import FITS
 
 CLASSES = 3

@@ -10,10 +10,10 @@ import torch
 
 from hytas.job import train_architecture
 from hytas.run import RunConfig
-from hytas.run.final.teacher import open_teacher
 from hytas.run.folder import RunFolder
 from hytas.run.prepared import prepare_scene
 from hytas.run.start import further_config
+from hytas.run.teacher import open_teacher
 from hytas.run.weights import load_weights
 from hytas.train import Recipe
 from refusals import refuses

@@ -13,13 +13,13 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
 from hytas.data import Scene, Split, scene_from_arrays
+from hytas.decide.decisions import Decisions, choose_by_brier_score, maps_of
+from hytas.decide.records import HeldOut
 from hytas.results import Calibration, ClassPrior, SelfTraining, SmoothingChoice
 from hytas.run import RunConfig, prepared
 from hytas.run.context import RunContext, prepare
 from hytas.run.final import prior
-from hytas.run.final.decide import Decisions, choose_by_brier_score, maps_of
 from hytas.run.final.fits import observed
-from hytas.run.final.held_out import HeldOut
 from hytas.run.final.prior import adapt_prior, no_prior, shifted, smoothing_with
 from hytas.run.start import StartingModel
 from hytas.run.weights import load_weights

@@ -12,6 +12,7 @@ import torch
 from without_references import run_pipeline
 
 from hytas.data import Scene, scene_from_arrays
+from hytas.decide.decisions import Conditions, decide
 from hytas.errors import InputError
 from hytas.job import choose, train_winner
 from hytas.models import build_network
@@ -36,7 +37,6 @@ from hytas.run.choosing.searching import (
 )
 from hytas.run.context import RunContext, open_run, prepare
 from hytas.run.delivering.findings import run_facts
-from hytas.run.final.decide import Conditions, decide
 from hytas.run.final.fits import observed
 from hytas.run.folder import write_json
 from hytas.run.prepared import VOTING

@@ -11,15 +11,15 @@ from one_candidate import CONFIG, records_of, trained
 from three_scenes import config as of_three
 
 from hytas.data import Scene, scene_from_arrays
+from hytas.decide import decisions
 from hytas.job import run_pipeline
 from hytas.models import build_network
 from hytas.results import SelfTraining
-from hytas.run import RunConfig, RunFolder
+from hytas.run import RunConfig, RunFolder, soft_labels
 from hytas.run.context import RunContext, prepare
 from hytas.run.delivering.findings import run_facts
-from hytas.run.final import decide, soft_labels
-from hytas.run.final.soft_labels import round_recipe, with_soft_labels
 from hytas.run.prepared import PreparedScene, prepare_scene
+from hytas.run.soft_labels import round_recipe, with_soft_labels
 from hytas.run.start import StartingModel
 from hytas.run.weights import load_weights
 from hytas.temperature import fit_temperature
@@ -156,7 +156,7 @@ def whole(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     """A run up to its final training, which self-trains and was not stopped."""
     with pytest.MonkeyPatch.context() as patch:
         lie_apart(patch)
-        patch.setattr(decide, "choose_self_training", always)
+        patch.setattr(decisions, "choose_self_training", always)
         return trained(CONFIG, scene, tmp_path_factory.mktemp("runs") / "whole")
 
 
@@ -168,7 +168,7 @@ def test_a_kill_leaves_the_same_weights_and_repeats_no_epoch(
     at: int, scene: Scene, whole: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of five folds has two epochs and two rounds of one epoch; so has the final training."""
-    monkeypatch.setattr(decide, "choose_self_training", always)
+    monkeypatch.setattr(decisions, "choose_self_training", always)
     begun: list[int] = []
     epoch = loop.train_epoch
 
@@ -235,7 +235,7 @@ def test_what_is_decided_is_done_and_written(
     scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = trained(replace(CONFIG, self_training="none"), scene, tmp_path / "none")
-    monkeypatch.setattr(decide, "choose_self_training", always)
+    monkeypatch.setattr(decisions, "choose_self_training", always)
     outcome = run_pipeline(replace(CONFIG, seeds=2), scene, tmp_path / "run", device="cpu")
     without = load_weights(plain.weights)
     assert without.training["self_training"]["reason"] == "self_training none was asked for"
@@ -288,7 +288,7 @@ def test_neighbours_help_a_scene_with_noise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fields of two spectra under noise: few labels do not tell them apart, neighbours do."""
-    monkeypatch.setattr(decide, "choose_self_training", always)
+    monkeypatch.setattr(decisions, "choose_self_training", always)
     generator = np.random.default_rng(0)
     fields = generator.integers(1, 3, (6, 8)).repeat(8, 0).repeat(8, 1)
     noise = np.random.default_rng(1).normal(0, 1.5, (*fields.shape, 8))

@@ -24,8 +24,8 @@ from hytas.run import (
 from hytas.run.context import RunContext
 from hytas.run.folder import read_json
 from hytas.run.prepared import prepare_scene
+from hytas.run.supernet import inherited_score
 from hytas.run.supernets.family import folder_names
-from hytas.run.supernets.stage import inherited_score
 from hytas.run.supernets.subnet_ranks import RIVALS
 from hytas.search import EvaluationStore
 from hytas.search.ranks import spearman

@@ -14,9 +14,9 @@ from hytas.run import SILENT, RunConfig
 from hytas.run.context import RunContext, open_run, prepare
 from hytas.run.explaining import explain_run
 from hytas.run.final.fits import folds_of, winner_fit
-from hytas.run.final.teacher import open_teacher
 from hytas.run.folder import RunFolder
 from hytas.run.start import further_config
+from hytas.run.teacher import open_teacher
 from hytas.run.weights import load_weights
 from hytas.train import Recipe
 from refusals import refuses

@@ -118,7 +118,7 @@ def _inherited(config: Any, data: Any, device: Any, space: str) -> Any | None:
     if config.supernet is None:
         return None
     from hytas.run.context import RunContext
-    from hytas.run.supernets.stage import inherited_score
+    from hytas.run.supernet import inherited_score
     from hytas.spaces import open_space
 
     opened, _ = open_space(space, offered=data.shape.variables())

@@ -78,7 +78,7 @@ class SensorModel(nn.Module):
 
     Attributes:
         temperature: divisor of the logits, fitted on validation pixels
-            (`hytas.train.fit_temperature`).
+                (`hytas.temperature.fit_temperature`).
         read_out: gives values in units, of a model without classes; or None.
     """
 

@@ -1,7 +1,7 @@
 """The rankings of finalists. A ranking is one function, and one line in `RANKINGS`.
 
 A ranking maps the figures of a finalist (name -> mean over all validation pixels) to one number;
-larger is better. `hytas.race.trials` measures the figures, and the store keeps them all.
+larger is better. `hytas.race.race` measures the figures, and the store keeps them all.
 """
 
 from collections.abc import Callable, Mapping

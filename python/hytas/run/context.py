@@ -20,7 +20,6 @@ from hytas.models.table import check_data
 from hytas.race import ENOUGH_PIXELS
 from hytas.references import ReferenceSettings
 from hytas.run.config import RunConfig
-from hytas.run.final.teacher import Teacher, open_teacher
 from hytas.run.fits import ReferenceFits
 from hytas.run.folder import RunFolder, read_json
 from hytas.run.pace import Pace
@@ -28,6 +27,7 @@ from hytas.run.prepared import PreparedData, prepare_scene
 from hytas.run.progress import Report, logged
 from hytas.run.source import RunSource
 from hytas.run.start import Origin, Scratch, StartingModel
+from hytas.run.teacher import Teacher, open_teacher
 from hytas.run.times import add_start, kept_time, read_times
 from hytas.spaces import open_space, space_of
 from hytas.spaces.costs import budget_of_network, shipped_costs

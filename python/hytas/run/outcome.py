@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from hytas.data import Spectra
+from hytas.decide.members import with_members
 from hytas.errors import InputError
 from hytas.metrics import FIGURES
 from hytas.results import RESULTS, RunResults
 from hytas.run.context import Run, RunContext
-from hytas.run.final.members import with_members
 from hytas.run.folder import ARTEFACTS, read_json
 from hytas.run.times import run_cost
 from hytas.spaces import parse_budget

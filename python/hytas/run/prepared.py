@@ -23,12 +23,12 @@ from hytas.data import (
     make_split,
     overlap_fraction,
 )
+from hytas.decide.decisions import LEAST_PIXELS
 from hytas.deploy.smoothing import Smoothing, around, smooth_pixels
 from hytas.errors import InputError
 from hytas.models import InputShape, check_band_group
 from hytas.models.table import patch_size_of
 from hytas.run.config import RunConfig
-from hytas.run.final.decide import LEAST_PIXELS
 from hytas.run.start import StartingModel
 from hytas.spaces.opening import space_name
 from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, Shape

@@ -17,10 +17,10 @@ from hytas.export.target import converted
 from hytas.models import build_network
 from hytas.plugins import name_and_digest
 from hytas.run.config import RunConfig
-from hytas.run.final.soft_labels import with_soft_labels
-from hytas.run.final.teacher import Teacher
 from hytas.run.prepared import PreparedData
+from hytas.run.soft_labels import with_soft_labels
 from hytas.run.start import Origin
+from hytas.run.teacher import Teacher
 from hytas.spaces.shape import Shape
 from hytas.train import LabelledPixels, Learner, Recipe
 from hytas.train.fit import Fit

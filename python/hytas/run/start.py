@@ -18,6 +18,7 @@ from hytas.data import (
     number_notes,
     with_classes,
 )
+from hytas.decide.decisions import Decisions
 from hytas.deploy import DeployedModel
 from hytas.deploy.smoothing import Smoothing
 from hytas.errors import InputError, one_line
@@ -27,7 +28,6 @@ from hytas.models import Network, small_parameters
 from hytas.models.table import input_shape
 from hytas.models.transfer import carry_over
 from hytas.run.config import RunConfig
-from hytas.run.final.decide import Decisions
 from hytas.run.folder import RunFolder, read_json, trained_folder
 from hytas.run.weights import TrainedModel, load_weights
 from hytas.spaces.shape import Shape

@@ -17,6 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hytas.decide.decisions import Conditions, decide, tempered
+from hytas.decide.members import choose_members, with_members
+from hytas.decide.records import HeldOut
 from hytas.lab.benchmark.curve_table import TABLE, TEST, CurveTable, FinalFigures, Snapshot
 from hytas.lab.benchmark.suite import SuiteTask
 from hytas.metrics import accuracy_report, log_mean
@@ -38,10 +41,7 @@ from hytas.run.choosing.searching import (
     search_stage,
 )
 from hytas.run.context import Run, open_run
-from hytas.run.final.decide import Conditions, decide, tempered
 from hytas.run.final.fits import HELD_OUT, NEIGHBOURS, UNLABELLED
-from hytas.run.final.held_out import HeldOut
-from hytas.run.final.members import choose_members, with_members
 from hytas.run.final.prior import adapt_prior, no_prior
 from hytas.run.final.stage import averaged
 from hytas.run.fits import Wanted

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from hytas.decide.decisions import LEAST_PIXELS
 from hytas.errors import InputError
 from hytas.race import Racer, RaceTask, Rung, size_of
 from hytas.race.plan import Trial
 from hytas.race.race import fit_of
 from hytas.run.context import Run, shorter
-from hytas.run.final.decide import LEAST_PIXELS
-from hytas.run.final.soft_labels import ROUNDS, SHARE
 from hytas.run.folder import read_json, write_json
 from hytas.run.pace import (
     FINAL,
@@ -26,6 +25,7 @@ from hytas.run.pace import (
     fitting_steps,
     shortened,
 )
+from hytas.run.soft_labels import ROUNDS, SHARE
 from hytas.search import Evaluation, EvaluationStore
 from hytas.store import Store
 from hytas.workers import open_workers

@@ -45,7 +45,7 @@ from hytas.run.folder import read_json, write_json
 from hytas.run.pace import RACE_ENDS, SEARCH_ENDS
 from hytas.run.prepared import PreparedData
 from hytas.run.settings import EFFORTS, OWN_PROXY
-from hytas.run.supernets.stage import inherited_score
+from hytas.run.supernet import inherited_score
 from hytas.search import Evaluation, EvaluationStore, StrategySettings, search
 from hytas.search.ranks import rank_in_kinds
 from hytas.spaces import parse_budget

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data import Split
+from hytas.decide.decisions import maps_of
+from hytas.decide.records import HeldOut
 from hytas.errors import InputError
 from hytas.metrics import compare_predictions
 from hytas.references import bounded_split, classical_methods, figures_of_test, title_of
@@ -19,9 +21,7 @@ from hytas.results import NETWORK, WINNER, short_title
 from hytas.run.choosing.votes import MOST_TRAIN as MOST_FOR_VOTES
 from hytas.run.config import RunConfig
 from hytas.run.context import Run
-from hytas.run.final.decide import maps_of
 from hytas.run.final.fits import records_of
-from hytas.run.final.held_out import HeldOut
 from hytas.run.fits import Wanted
 from hytas.run.folder import write_json
 from hytas.run.weights import CALIBRATION, CLASS_PRIOR, MEAN, SELF_TRAINING, SMOOTHING, load_weights

@@ -11,6 +11,7 @@ import numpy as np
 
 from hytas._engine import Budget
 from hytas.data import Split
+from hytas.decide.members import with_members
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError, one_line
 from hytas.model_card import ModelCard
@@ -34,7 +35,6 @@ from hytas.report import Candidates, Finalist, ReportImages, ReportPixels, RunFa
 from hytas.report.explained import explained_section
 from hytas.run.config import RunConfig
 from hytas.run.delivering.control import note_of_evolved
-from hytas.run.final.members import with_members
 from hytas.run.folder import WHERE, RunFolder, read_json
 from hytas.run.pace import FINAL, shortened
 from hytas.run.times import all_times, run_cost

@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import nn
 
+from hytas.decide.decisions import LEAST_PIXELS
+from hytas.decide.records import HeldOut
 from hytas.errors import InputError
 from hytas.run.context import Run
-from hytas.run.final.decide import LEAST_PIXELS
-from hytas.run.final.held_out import HeldOut
-from hytas.run.final.soft_labels import ROUNDS, round_recipe
 from hytas.run.folder import read_json
 from hytas.run.prepared import PreparedData
+from hytas.run.soft_labels import ROUNDS, round_recipe
 from hytas.run.start import Scratch
 from hytas.spaces.names import linear_architecture, network_of
 from hytas.store import Store

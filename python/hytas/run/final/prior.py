@@ -15,12 +15,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from hytas.class_prior import distance, estimate_prior, label_shares
-from hytas.deploy.smoothing import around
-from hytas.metrics import compare_predictions
-from hytas.models import Network
-from hytas.results import ClassPrior, SmoothingChoice
-from hytas.run.context import RunContext
-from hytas.run.final.decide import (
+from hytas.decide.decisions import (
     LEAST_PIXELS,
     Decisions,
     Maps,
@@ -28,7 +23,12 @@ from hytas.run.final.decide import (
     maps_of,
     tempered,
 )
-from hytas.run.final.held_out import HeldOut
+from hytas.decide.records import HeldOut
+from hytas.deploy.smoothing import around
+from hytas.metrics import compare_predictions
+from hytas.models import Network
+from hytas.results import ClassPrior, SmoothingChoice
+from hytas.run.context import RunContext
 from hytas.run.prepared import PreparedScene
 from hytas.train import Recipe, logits_of
 from hytas.types import Pixels, Smoother

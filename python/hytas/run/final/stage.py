@@ -6,12 +6,14 @@ from typing import Any
 
 from torch import nn
 
+from hytas.decide.decisions import Conditions, Decisions, decide
+from hytas.decide.members import choose_members, with_members
+from hytas.decide.records import HeldOut
 from hytas.export import describe
 from hytas.model_card import ModelCard
 from hytas.models.table import mean_network
 from hytas.results import NETWORK, MeanChoice
 from hytas.run.context import Run, RunContext
-from hytas.run.final.decide import Conditions, Decisions, decide
 from hytas.run.final.fits import (
     fit_all,
     folds_of,
@@ -21,8 +23,6 @@ from hytas.run.final.fits import (
     result_of,
     winner_fit,
 )
-from hytas.run.final.held_out import HeldOut
-from hytas.run.final.members import choose_members, with_members
 from hytas.run.final.prior import adapt_prior, shifted, smoothing_with
 from hytas.run.folder import read_json
 from hytas.run.weights import (

@@ -19,7 +19,7 @@ from hytas.run.context import Run, open_run
 from hytas.run.delivering.control import EVOLVED
 from hytas.run.folder import read_json, write_json
 from hytas.run.progress import SILENT, Report
-from hytas.run.supernets.stage import check_supernet, load_supernet, score_with, supernet_stage
+from hytas.run.supernet import check_supernet, load_supernet, score_with, supernet_stage
 from hytas.spaces import open_space
 from hytas.spaces.keys import stable_hash
 from hytas.spaces.opening import with_values

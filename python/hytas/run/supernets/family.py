@@ -22,7 +22,7 @@ from hytas.run.delivering.metrics import write_metrics
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.progress import SILENT, Report
 from hytas.run.stages import begin, do, is_done
-from hytas.run.supernets.stage import (
+from hytas.run.supernet import (
     check_supernet,
     help_train,
     inherit_weights,

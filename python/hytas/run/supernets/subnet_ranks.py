@@ -13,7 +13,7 @@ from hytas.run.config import RunConfig
 from hytas.run.context import Run, open_feasible, open_run, shorter
 from hytas.run.folder import read_json, write_json
 from hytas.run.progress import SILENT, Report
-from hytas.run.supernets.stage import load_supernet, probability_of, score_with, train_alone
+from hytas.run.supernet import load_supernet, probability_of, score_with, train_alone
 from hytas.search.ranks import spearman
 from hytas.spaces.keys import stable_hash
 from hytas.supernet import InheritedScore, Judge, Supernet

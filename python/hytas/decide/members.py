@@ -4,7 +4,7 @@ With few labels, held-out pixels cannot tell whether a network or a linear one i
 and the mean of both is nearly as good as the better one. So the mean of all ships unless held-out
 pixels favour the winner alone, or its mean with fewer, by more than chance. They are too few to
 choose a linear network alone.
-It is a pure function of records, as all decisions are (`hytas.run.final.decide`).
+It is a pure function of records, as all decisions are (`hytas.decide.decisions`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.metrics import LEAST_PROBABILITY
-from hytas.results import NETWORK, MeanChoice
-from hytas.run.final.decide import (
+from hytas.decide.decisions import (
     LEAST_PIXELS,
     Conditions,
     Maps,
@@ -24,7 +22,9 @@ from hytas.run.final.decide import (
     maps_of,
     tempered,
 )
-from hytas.run.final.held_out import HeldOut
+from hytas.decide.records import HeldOut
+from hytas.metrics import LEAST_PROBABILITY
+from hytas.results import NETWORK, MeanChoice
 from hytas.spaces.names import MEAN_WITH, TITLES, linear_architecture
 from hytas.temperature import fit_temperature
 from hytas.types import Smoother

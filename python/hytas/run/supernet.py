@@ -11,11 +11,11 @@ import numpy as np
 from torch import nn
 
 from hytas._engine import Budget
+from hytas.decide.decisions import Conditions, calibrate
 from hytas.errors import InputError
 from hytas.export import describe
 from hytas.models.blocks import Drop
 from hytas.run.context import Run, RunContext
-from hytas.run.final.decide import Conditions, calibrate
 from hytas.run.final.fits import network_after, observed
 from hytas.run.folder import read_json
 from hytas.run.source import RunSource

@@ -1,6 +1,6 @@
 """Records of held-out pixels: the logits of a network on pixels that it was not trained on.
 
-Every decision of the final training reads them (`hytas.run.final.decide`). Nothing needs the
+Every decision of the final training reads them (`hytas.decide.decisions`). Nothing needs the
 network again.
 """
 

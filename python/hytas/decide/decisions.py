@@ -1,6 +1,6 @@
 """Decide how the winner ships: its temperature, smoothing and self-training.
 
-Every decision is a pure function of records (`hytas.run.final.held_out`): no network, no folder and
+Every decision is a pure function of records (`hytas.decide.records`): no network, no folder and
 no label of a test pixel. So it needs no torch, and can be tried on arrays.
 """
 
@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from hytas.decide.records import HeldOut
 from hytas.deploy.smoothing import as_probabilities
 from hytas.deploy.unknown import MOST_CLASSES, UnknownGround
 from hytas.metrics import LEAST_PROBABILITY, calibration, compare_predictions
 from hytas.results import Calibration, SelfTraining, SmoothingChoice
-from hytas.run.final.held_out import HeldOut
 from hytas.temperature import LIMITS, fit_temperature, is_chance, meet_accuracy
 from hytas.types import Logits, Smoother
 

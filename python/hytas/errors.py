@@ -71,10 +71,15 @@ class InputError(ValueError):
         if not self.rule:
             return self.argument
         said = "; ".join(part for part in (self.rule, self.hint) if part)
-        said = _ARGUMENT.sub(lambda match: name(match[1]), said)
+        said = arguments_named(said, name)
         if not self.argument:
             return said
         return f"{subject(self.argument, self.value, self._has_value)}: {said}"
+
+
+def arguments_named(text: str, name: Callable[[str], str]) -> str:
+    """Return a text with `name(argument)` for each argument in backticks."""
+    return _ARGUMENT.sub(lambda match: name(match[1]), text)
 
 
 def _python_subject(argument: str, value: Any, has_value: bool) -> str:

@@ -163,10 +163,8 @@ def test_numbers_that_no_model_takes(labels, dtype):
 def test_classes_of_one_name_are_told_apart(cube, labels):
     scene = scene_from_arrays(cube, labels, class_names=["Grass", "Grass", "Grass (2)"])
     assert scene.class_names == ("Grass", "Grass (3)", "Grass (2)")
-    assert scene.notes[-1] == (
-        "classes 2 and 5 are all named Grass, and stay several classes: if they are one, give them "
-        "one number"
-    )
+    assert scene.findings[-1].code == "classes-of-one-name"
+    assert scene.findings[-1].facts == {"ids": [2, 5], "name": "Grass"}
     assert sum(scene.class_counts().values()) == (labels > 0).sum()
 
 
@@ -251,12 +249,11 @@ def test_a_test_map_that_may_count_from_0(mat, cube, labels):
     top = np.where(np.arange(9)[:, None] < 5, ids, 0)
     rest = np.where(top > 0, 0, ids)
     from_0 = np.maximum(rest, 1) - 1
-    words = "has no class 3, which {} has: if its labels count from 0, and not from 1, add 1"
-    assert (
-        f"TE {words.format('TR')} to them" in load_scene(mat(input=cube, TR=top, TE=from_0)).notes
-    )
-    assert f"TR {words.format('TE')}" in refused(mat(input=cube, TR=from_0, TE=top))
-    assert load_scene(mat(input=cube, TR=top, TE=rest)).notes == ()
+    (finding,) = load_scene(mat(input=cube, TR=top, TE=from_0)).findings
+    assert (finding.code, finding.where) == ("labels-from-0", "TE")
+    assert finding.facts == {"number": 3, "owner": "TR"}
+    assert "TR: has no class 3, which TE has" in refused(mat(input=cube, TR=from_0, TE=top))
+    assert load_scene(mat(input=cube, TR=top, TE=rest)).findings == ()
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -266,15 +263,10 @@ def test_not_finite(mat, cube, labels, bad):
     for row, column in holes:
         values[row, column, 1] = bad
     scene = load_scene(mat(c=values, gt=labels))
-    assert scene.notes == ("3 unlabelled pixels with NaN or infinite values masked",)
+    assert scene.codes == ("unlabelled-pixels-masked",)
     assert (~scene.valid).sum() == 3
-    assert load_cube(mat(c=values)).notes == (
-        "its axes 9 x 11 x 6 are read as height, width, bands: nothing identifies them",
-        "3 pixels with NaN, infinite or no-data values masked",
-    )
-    assert load_cube(mat(c=values), axes="y,x,band").notes == (
-        "3 pixels with NaN, infinite or no-data values masked",
-    )
+    assert load_cube(mat(c=values)).codes == ("axes-guessed", "pixels-masked")
+    assert load_cube(mat(c=values), axes="y,x,band").codes == ("pixels-masked",)
     row, column = np.argwhere(labels > 0)[1]
     values[row, column, 0] = bad
     message = refused(mat(c=values, gt=labels))
@@ -471,6 +463,7 @@ def test_envi_mistakes(tmp_path):
 
 
 def test_a_usual_mark_among_the_ids_is_named(cube, labels):
-    (note,) = scene_from_arrays(cube, np.where(labels == 0, 255, labels)).notes
-    assert note.startswith("255 in labels is read as a class: if it ")
-    assert scene_from_arrays(cube, np.where(labels == 7, 100, labels)).notes == ()
+    (finding,) = scene_from_arrays(cube, np.where(labels == 0, 255, labels)).findings
+    assert (finding.code, finding.where) == ("usual-mark-is-a-class", "labels")
+    assert finding.facts == {"number": 255}
+    assert scene_from_arrays(cube, np.where(labels == 7, 100, labels)).findings == ()

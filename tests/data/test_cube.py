@@ -194,17 +194,17 @@ def test_files_of_bands_are_one_cube(tmp_path, cube, labels):
     scene = load_scene(folder, tmp_path / "gt.npy")
     np.testing.assert_array_equal(scene.cube, cube)
     assert scene.name == "EO1H"
-    assert scene.notes == (
-        "6 files are its bands, in the order of their names: EO1H_B8.TIF to EO1H_B13.TIF",
-        "other rasters in the folder are not used: quicklook.tif",
-    )
+    joined, others = scene.findings
+    ends = {"first": "EO1H_B8.TIF", "last": "EO1H_B13.TIF"}
+    assert (joined.code, joined.facts) == ("bands-of-files", {"count": 6, "by": "names", **ends})
+    assert (others.code, others.facts) == ("rasters-not-used", {"names": ["quicklook.tif"]})
     for band, wave in enumerate((700, 400, 500, 600, 800, 900)):
         with rasterio.open(folder / f"EO1H_B{band + 8}.TIF", "r+") as file:
             file.update_tags(1, wavelength=str(wave), wavelength_units="nm")
     again = load_cube(folder)
     np.testing.assert_array_equal(again.cube[:, :, 0], cube[:, :, 1])
     np.testing.assert_array_equal(again.wavelengths, [400, 500, 600, 700, 800, 900])
-    assert "order of their wavelengths" in again.notes[0]
+    assert again.codes[0] == "bands-of-files"
     listed = load_cube([folder / "EO1H_B8.TIF", folder / "EO1H_B9.TIF"])
     np.testing.assert_array_equal(listed.cube, cube[:, :, [1, 0]])
     write_tif(folder / "EO1H_B99.TIF", cube[:5, :, :1]).close()
@@ -228,7 +228,7 @@ def test_pages_of_a_tiff_are_rows_or_bands(tmp_path, cube, labels, order):
     names = "".join("YXC"[axis] for axis in order)
     tifffile.imwrite(tmp_path / "d.tif", stored, metadata={"axes": names})
     reader = open_cube(tmp_path / "d.tif")
-    assert reader.notes == ()
+    assert reader.findings == ()
     np.testing.assert_array_equal(reader.read(1, 8, 2, 9), cube[1:8, 2:9])
 
 

@@ -73,8 +73,7 @@ class TestValues:
         values = truth.astype(np.float32)
         values[0] = np.nan
         scene = load_scene(data, raster(tmp_path / "gt.tif", values))
-        (note,) = scene.notes
-        assert note.startswith("0 in gt is read as unlabelled, in addition to nan: if it is a")
+        assert scene.codes == ("zero-is-unlabelled",)
 
     def test_nan_in_an_array(self, cube: np.ndarray, truth: np.ndarray) -> None:
         values = np.where(truth == 0, np.nan, truth)
@@ -92,8 +91,7 @@ class TestValues:
         np.testing.assert_array_equal(scene.labels, truth)
         assert scene.class_ids == (1, 2, 3)
         assert scene.class_names == ("label 0", "label 1", "label 2")
-        (note,) = scene.notes
-        assert note.startswith("gt declares -1 for unlabelled pixels, so 0 is a class")
+        assert scene.codes == ("zero-is-a-class-by-nodata",)
         no_zero = np.where(values == 0, 7, values)
         scene = load_scene(data, raster(tmp_path / "b.tif", no_zero, nodata=-1))
         assert scene.class_ids == (1, 2, 7)
@@ -106,11 +104,8 @@ class TestValues:
         values[0] = 255
         scene = load_scene(data, raster(tmp_path / "gt.tif", values, nodata=255))
         np.testing.assert_array_equal(scene.labels, np.where(values == 255, 0, truth))
-        (note,) = scene.notes
-        assert (
-            note == "0 in gt is read as unlabelled, in addition to 255: if it is a class, set "
-            "zero_is_a_class"
-        )
+        (finding,) = scene.findings
+        assert (finding.code, finding.facts) == ("zero-is-unlabelled", {"nodata": 255})
 
     def test_flags_of_netcdf_name_the_classes(
         self, tmp_path: Path, data: Path, truth: np.ndarray
@@ -125,10 +120,7 @@ class TestValues:
         scene = load_scene(data, gt)
         np.testing.assert_array_equal(scene.labels, truth)  # -1 is declared, but 0 is no flag
         assert scene.class_names == ("corn", "soy", "unclassified")
-        assert (
-            "unclassified is read as a class: if it marks unlabelled pixels, set unlabelled to 3"
-            in scene.notes
-        )
+        assert "name-of-unlabelled" in scene.codes
         assert load_scene(data, gt, unlabelled=3).class_ids == (1, 2)
         flags = {"flag_values": np.array([0, 1, 2, 3], np.int16)}
         array.attrs = {**flags, "flag_meanings": "no_data corn soy oats"}
@@ -272,10 +264,8 @@ class TestPictures:
         assert note == f"{by_number} 1 is corn, 2 is rye, 3 is soy"
         without = {"class 1": 1, "class 2": 2, "class 3": 3}
         assert labels_on_grid(tmp_path / "gt.npy", grid, class_ids=without).notes == ()
-        (note,) = labels_on_grid(
-            tmp_path / "gt.npy", grid, class_ids={**without, "class 4": 4}
-        ).notes
-        assert note.startswith("the label map has no class 4, which the model has: if its labels")
+        more = labels_on_grid(tmp_path / "gt.npy", grid, class_ids={**without, "class 4": 4})
+        assert more.codes == ("labels-from-0",)
         ids["Corn"] = 4
         labels = labels_on_grid(tmp_path / "gt.npy", grid, class_names=names, class_ids=ids)
         np.testing.assert_array_equal(labels.maps[0][1], np.array([0, 4, 3, 2])[truth])

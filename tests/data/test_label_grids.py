@@ -84,21 +84,23 @@ def test_each_pixel_gets_the_label_at_its_centre(
     assert expected.any()
     loaded = load_scene(scene, labels)
     np.testing.assert_array_equal(loaded.labels, expected)
-    (note,) = loaded.notes
-    assert note.startswith("gt: brought onto the cube's grid by nearest neighbour (")
-    assert words in note
-    assert note.endswith(f": {(expected > 0).sum()} pixels got a label")
+    (finding,) = loaded.findings
+    assert (finding.code, finding.where) == ("labels-moved", "gt")
+    assert words in finding.facts["difference"]
+    assert finding.facts["count"] == (expected > 0).sum()
     result = labels_on_grid(labels, grid())
     np.testing.assert_array_equal(result.maps[0][1], expected)
-    assert result.notes == (note,)
+    assert result.findings == (finding,)
     assert result.files == (labels,)
     truth[0, 0] = 99  # without a cube's pixel there
     cut = written(tmp_path / "cut.tif", truth, PLACE @ Affine.translation(-3, -2), UTM)
-    assert load_scene(scene, cut).notes[0].endswith("; no pixel got label 99")
-    notes = load_scene(scene, cut, zero_is_a_class=True).notes
-    assert any(note.endswith("; no pixel got label 99") for note in notes)
-    named = load_scene(scene, cut, class_names={99: "corn"}).notes
-    assert any(note.endswith("; no pixel got corn") for note in named)
+    for how, name in (
+        ({}, "label 99"),
+        ({"zero_is_a_class": True}, "label 99"),
+        ({"class_names": {99: "corn"}}, "corn"),
+    ):
+        found = load_scene(scene, cut, **how).findings
+        assert [one.facts for one in found if one.code == "classes-lost"] == [{"classes": [name]}]
 
 
 def test_the_same_grid_stays_as_it_is(tmp_path: Path, scene: Path, truth: np.ndarray) -> None:
@@ -155,14 +157,13 @@ def test_without_a_place_pixels_are_taken_as_they_are(
 def test_a_grid_without_a_system(truth: np.ndarray) -> None:
     values = truth.astype(np.int64)
     shifted = grid(PLACE @ Affine.translation(-5, 0), None)
-    assert "shifted by 0 rows and 5 columns" in str(aligned("gt", values, shifted, grid()).note)
+    (finding,) = aligned("gt", values, shifted, grid()).findings
+    assert finding.facts["difference"] == "shifted by 0 rows and 5 columns"
     # Without a system, other numbers may mean the same place.
     far = grid(from_origin(0, 0, 1, 1), None)
     result = aligned("gt", values, far, grid())
     np.testing.assert_array_equal(result.values, values)
-    assert result.note == (
-        "gt: one of cube and labels names no coordinate system: taken pixel by pixel"
-    )
+    assert [one.code for one in result.findings] == ["labels-pixel-by-pixel"]
 
 
 def test_a_local_system_is_no_system(tmp_path: Path, scene: Path, truth: np.ndarray) -> None:
@@ -172,7 +173,8 @@ def test_a_local_system_is_no_system(tmp_path: Path, scene: Path, truth: np.ndar
         file.crs = local
     np.testing.assert_array_equal(load_scene(scene, path).labels, truth)
     far = Grid((1, 0, 0, 0, -1, 0), local, HEIGHT, WIDTH)
-    assert "taken pixel by pixel" in str(aligned("gt", truth.astype(np.int64), grid(), far).note)
+    (finding,) = aligned("gt", truth.astype(np.int64), grid(), far).findings
+    assert finding.code == "labels-pixel-by-pixel"
 
 
 def test_a_training_and_a_test_map_on_other_grids(tmp_path: Path, truth: np.ndarray) -> None:

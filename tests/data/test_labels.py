@@ -31,10 +31,8 @@ def test_the_users_mark_is_unlabelled_as_0_is(write, mark, dtype):
     expected[0, 0] = 0
     scene = RunConfig(data=str(path), unlabelled=mark).load_scene()
     assert np.array_equal(scene.labels, expected)
-    assert scene.notes == (
-        f"0 in gt is read as unlabelled, in addition to {mark}: if it is a class, set "
-        "zero_is_a_class",
-    )
+    (finding,) = scene.findings
+    assert (finding.code, finding.facts) == ("zero-is-unlabelled", {"nodata": mark})
     grid = Grid(None, None, *scene.labels.shape)
     ((_, values),) = labels_on_grid(path, grid, unlabelled=mark).maps
     assert np.array_equal(values, expected)
@@ -42,7 +40,7 @@ def test_the_users_mark_is_unlabelled_as_0_is(write, mark, dtype):
 
 def test_a_mark_that_is_not_there_is_told(write):
     scene = load_scene(write(7, np.uint8), unlabelled=254)
-    assert "unlabelled is 254, which is not among the labels" in scene.notes
+    assert scene.codes == ("unlabelled-not-there",)
 
 
 def test_a_mark_that_nobody_declared_is_told(write):
@@ -52,9 +50,8 @@ def test_a_mark_that_nobody_declared_is_told(write):
     assert caught.value.rule.startswith("is -1 at row 0, column")
     assert "`unlabelled`" in caught.value.hint
     scene = load_scene(write(255, np.uint8))
-    assert scene.notes == (
-        "255 in gt is read as a class: if it marks unlabelled pixels, set unlabelled to 255",
-    )
+    (finding,) = scene.findings
+    assert (finding.code, finding.where) == ("usual-mark-is-a-class", "gt")
 
 
 def test_a_mark_chooses_no_map_for_the_user(tmp_path):

@@ -1,13 +1,11 @@
 """Values that stand for no data, declared or not, and values that float32 cannot hold."""
 
-import re
-
 import numpy as np
 import pytest
 from reader_files import write_envi
 
 from hytas.data import PatchReader, Preprocessing, load_scene, make_split, scene_from_arrays
-from hytas.data.no_data import undeclared_in_rows
+from hytas.data.interpret.nodata import undeclared_in_rows
 from hytas.data.synthetic import synthetic_scene
 from hytas.errors import InputError
 
@@ -24,16 +22,16 @@ def with_border(fill, dtype=np.float64):
 @pytest.mark.parametrize("fill", [-9999.0, 1e20, -32768.0, 65535.0])
 def test_fill_that_no_file_declares_is_named(fill):
     cube, labels = with_border(fill)
-    (note,) = scene_from_arrays(cube, labels).notes
-    assert note.startswith(f"{3 * len(cube)} pixels hold {fill:.9g} in most bands, unlike ")
-    assert note.endswith(f"set nodata to {fill:.9g}")
+    (finding,) = scene_from_arrays(cube, labels).findings
+    assert finding.code == "nodata-undeclared"
+    assert finding.facts == {"count": 3 * len(cube), "values": [fill], "nodata": fill}
     assert scene_from_arrays(cube, labels, nodata=fill).notes == ()
 
 
 def test_zeros_are_named_where_values_are_above_them_and_bright_pixels_are_not():
     cube, labels = with_border(0.0)
-    (note,) = scene_from_arrays(cube, labels).notes
-    assert note.endswith("set nodata to 0")
+    (finding,) = scene_from_arrays(cube, labels).findings
+    assert finding.facts["nodata"] == 0
     assert scene_from_arrays(-cube, labels).notes == ()
     cube, labels = with_border(0.0)
     cube[:, 10:13] = 1e5 * np.linspace(1, 2, cube.shape[2])  # no two bands alike
@@ -49,8 +47,8 @@ def test_usual_marks_within_twice_the_range_are_named(dtype, top, fill):
     labels = np.tile([1, 2, 1, 2, 1], (20, 6))
     cube[0, 2, 3] = 30000  # one hot value
     cube[:, 10:13], labels[:, 10:12] = fill, 0
-    (note,) = scene_from_arrays(cube, labels).notes
-    assert note.startswith(f"60 pixels hold {fill} in most bands, unlike")
+    (finding,) = scene_from_arrays(cube, labels).findings
+    assert finding.facts == {"count": 60, "values": [fill], "nodata": fill}
 
 
 def test_several_fills_and_labelled_ones_are_counted():
@@ -58,15 +56,16 @@ def test_several_fills_and_labelled_ones_are_counted():
     cube[0, 10] = 1e20
     row, column = np.argwhere(labels > 0)[0]
     cube[row, column] = -9999.0
-    (note,) = scene_from_arrays(cube, labels).notes
-    assert note.startswith(f"{3 * len(cube) + 1} pixels hold -9999 or 1e+20 in most bands")
+    (finding,) = scene_from_arrays(cube, labels).findings
+    values = {"values": [-9999.0, 1e20], "nodata": -9999.0}
+    assert finding.facts == {"count": 3 * len(cube) + 1, **values}
 
 
 def test_fill_in_all_bands_but_one_is_named():
     cube, labels = with_border(-9999.0)
     cube[:, 10:13, 0] = 1.0  # a mask, or a number of the row
-    (note,) = scene_from_arrays(cube, labels).notes
-    assert note.startswith(f"{3 * len(cube)} pixels hold -9999 in most bands")
+    (finding,) = scene_from_arrays(cube, labels).findings
+    assert (finding.code, finding.facts["count"]) == ("nodata-undeclared", 3 * len(cube))
 
 
 @pytest.mark.parametrize("mark", [-9999.0, -32768.0])
@@ -74,34 +73,30 @@ def test_a_mark_in_some_bands_is_named(mark):
     scene = synthetic_scene()
     cube = scene.cube.astype(np.float64)
     cube[:5, :, 3:6] = mark  # as where a second detector sees less
-    (note,) = scene_from_arrays(cube, scene.labels).notes
-    words = rf"[\d.]+% of the values of labelled pixels are {mark:g}: .*set nodata to {mark:g}"
-    assert re.fullmatch(words, note)
+    (finding,) = scene_from_arrays(cube, scene.labels).findings
+    assert (finding.code, finding.facts["nodata"]) == ("nodata-undeclared-in-bands", mark)
     assert scene_from_arrays(cube, scene.labels, nodata=mark).notes == ()
-    (note,) = undeclared_in_rows(cube, None, np.arange(cube.shape[2]))
-    assert re.search(rf"% of the values of pixels in 16 of \d+ rows are {mark:g}", note)
+    (finding,) = undeclared_in_rows(cube, None, np.arange(cube.shape[2]))
+    assert (finding.code, finding.facts["nodata"]) == ("nodata-undeclared-in-bands", mark)
     cube[:5, :, 3:6] = 1.0
     cube[0, np.flatnonzero(scene.labels[0])[0], 3] = mark
-    (note,) = scene_from_arrays(cube, scene.labels).notes
-    assert not note.startswith("0.0%")
+    (finding,) = scene_from_arrays(cube, scene.labels).findings
+    assert finding.facts["percent"] > 0
 
 
 def test_a_cube_without_labels_is_searched_by_rows():
     cube, _ = with_border(-9999.0)
     bands = np.arange(cube.shape[2])
     tall = np.concatenate([cube] * 2)
-    (note,) = undeclared_in_rows(tall, None, bands)
-    assert note == (
-        f"48 pixels in 16 of {len(tall)} rows hold -9999 in most bands, unlike the others: if that "
-        "is a no-data value, set nodata to -9999"
-    )
+    (finding,) = undeclared_in_rows(tall, None, bands)
+    assert finding.code == "nodata-undeclared-sampled"
+    assert finding.facts == {"count": 48, "values": [-9999], "nodata": -9999}
     assert undeclared_in_rows(tall, -9999.0, bands) == ()
-    (note,) = undeclared_in_rows(with_border(0.0)[0], None, bands)
-    assert "48 pixels in 16 of" in note
-    assert note.endswith("set nodata to 0")
+    (finding,) = undeclared_in_rows(with_border(0.0)[0], None, bands)
+    assert finding.facts["count"] == 48
     assert undeclared_in_rows(-with_border(0.0)[0], None, bands) == ()
-    (note,) = undeclared_in_rows(cube[:5], None, bands)
-    assert note.startswith("15 pixels hold -9999 in most bands")
+    (finding,) = undeclared_in_rows(cube[:5], None, bands)
+    assert finding.facts["count"] == 15
 
 
 def test_undeclared_fill_reaches_no_patch_farther_than_zeros_would():
@@ -158,7 +153,7 @@ def test_a_mark_of_a_file_that_its_type_cannot_hold_is_told(tmp_path):
     write_envi(tmp_path / "envi.img", cube, "bsq", "<", "data ignore value = -9999\n")
     scene = load_scene(tmp_path / "envi.img", tmp_path / "labels.npy")
     assert scene.nodata is None
-    assert scene.notes[0] == "its no-data value -9999 is not used: uint16 cannot hold it"
+    assert scene.codes[0] == "nodata-not-storable"
 
 
 def test_labelled_values_beyond_float32():
@@ -170,7 +165,8 @@ def test_labelled_values_beyond_float32():
     cube[row, column, 2] = 1.0
     cube[:, 10:13] = 1e40
     scene = scene_from_arrays(cube, labels)
-    assert scene.notes == (f"{3 * len(cube)} unlabelled pixels with NaN or infinite values masked",)
+    (finding,) = scene.findings
+    assert (finding.code, finding.facts["count"]) == ("unlabelled-pixels-masked", 3 * len(cube))
     scaling = Preprocessing.fit_scene(scene, np.flatnonzero(labels))
     assert np.all(scaling.apply(cube[:, 10:13]) == 0.0)
 
@@ -182,7 +178,7 @@ def test_a_mark_beyond_float32_unlabels():
     cube[rows[:5], columns[:5]] = least
     scene = scene_from_arrays(cube, labels, nodata=least)
     assert (scene.labels > 0).sum() == (labels > 0).sum() - 5
-    assert scene.notes[0] == "5 labelled pixels hold no data: left unlabelled"
+    assert (scene.codes[0], scene.findings[0].facts["count"]) == ("labelled-pixels-empty", 5)
 
 
 @pytest.mark.parametrize("factor", [1e-60, 1e-46])

@@ -235,12 +235,11 @@ def test_a_tile_of_enmap(tmp_path: Path) -> None:
     metadata = tmp_path / f"{ENMAP}-METADATA.XML"
     metadata.write_text(metadata.read_text().replace("<rows>6<", "<rows>1200<"))
     tile = load_cube(image)
-    assert tile.notes[0] == "a part of the 1200 x 7 pixels that its metadata describe"
+    assert tile.codes[0] == "part-of-product"
     np.testing.assert_array_equal(tile.cube, whole.cube)
     metadata.unlink()
     plain = load_cube(image)
-    note = f"its metadata ({metadata.name}) are not next to it: values are as stored"
-    assert plain.notes[0] == note
+    assert plain.codes[0] == "metadata-missing"
     with rasterio.open(image) as file:
         np.testing.assert_array_equal(plain.cube, file.read().transpose(1, 2, 0))
 
@@ -317,7 +316,7 @@ def test_neon_reflectance(tmp_path: Path) -> None:
     assert loaded.bad_bands == (2,)
     np.testing.assert_allclose(loaded.fwhm, 5.7)
     assert loaded.grid.transform == (1, 0, 257000, 0, -1, 4112000)
-    assert loaded.notes == ("1 pixels with NaN, infinite or no-data values masked",)
+    assert loaded.codes == ("pixels-masked",)
     windows_agree(path)
     with pytest.raises(InputError, match="holds no label map"):
         load_scene(path)

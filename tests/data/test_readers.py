@@ -389,11 +389,10 @@ def test_bands_in_no_order_are_told(mat, cube, labels, order, is_mixed) -> None:
     waves = np.linspace(400, 900, cube.shape[2])[list(order)]
     scene = load_scene(mat(c=cube, gt=labels, wavelength=waves))
     np.testing.assert_array_equal(scene.wavelengths, waves)
-    note = "its bands are not in the order of their wavelengths, and stay as they are"
-    assert (note in scene.notes) == is_mixed
-    facts, notes = wavelength_facts(2, ["450", "500"], "nm", ["0.005", "0.006"])
+    assert ("wavelengths-unordered" in scene.codes) == is_mixed
+    facts, findings = wavelength_facts(2, ["450", "500"], "nm", ["0.005", "0.006"])
     assert facts.fwhm is None
-    assert notes == ["its band widths (fwhm) are not used: 0.0055 nm is none"]
+    assert [one.code for one in findings] == ["widths-impossible"]
     overlapping = [*np.linspace(400, 900, 40), *np.linspace(890, 2400, 60)]
     assert wavelength_facts(100, overlapping)[1] == []
 
@@ -639,19 +638,19 @@ def test_structures_in_structures_of_matlab(mat, cube, labels) -> None:
 def test_lists_that_are_not_used_are_named(mat, cube, labels) -> None:
     bands = cube.shape[2]
     scene = load_scene(mat(c=cube, gt=labels, wavelengths=np.arange(400, 401 + bands)))
-    assert f"x {bands + 1} int" in scene.notes[0]
-    assert scene.notes[0].endswith(f"is not used: the cube has {bands} bands")
+    assert scene.codes == ("list-of-other-length",)
+    assert scene.findings[0].facts["bands"] == bands
     waves = np.linspace(400, 900, bands)
     scene = load_scene(mat(c=cube, gt=labels, wavelengths=waves, bad_bands=[2, 3]))
     np.testing.assert_array_equal(scene.wavelengths, waves)
-    (note,) = scene.notes
-    assert note.endswith("is not used: set bands to the numbers to keep, from 1")
+    assert scene.codes == ("bad-bands-of-numbers",)
     for other in (
         np.stack([waves, waves], axis=1),
         np.array([f"{wave} nm" for wave in waves], "O"),
     ):
-        (note,) = load_scene(mat(c=cube, gt=labels, wavelength=other)).notes
-        assert note.endswith("is not used: one number a band is needed")
+        assert load_scene(mat(c=cube, gt=labels, wavelength=other)).codes == (
+            "list-of-several-axes",
+        )
     with pytest.raises(InputError, match=r"holds no label map.*gt is a list: reshape it to"):
         load_scene(mat(c=cube, gt=labels.reshape(-1)))
 
@@ -676,8 +675,8 @@ def test_a_picture_with_opacity_is_a_scene_of_three_bands(tmp_path: Path, last: 
     valid = values[3] > 0 if last == "alpha" else np.ones((6, 5), np.bool_)
     np.testing.assert_array_equal(cube.valid, valid)
     np.testing.assert_array_equal(cube.cube[valid], values.transpose(1, 2, 0)[valid][:, :bands])
-    assert any("where its opacity" in note for note in cube.notes) == (bands == 3)
-    assert any("it is used as a band" in n for n in cube.notes) == (last == "near infrared")
+    assert ("opacity" in cube.codes) == (bands == 3)
+    assert ("opacity-is-a-band" in cube.codes) == (last == "near infrared")
 
 
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
@@ -691,7 +690,7 @@ def test_a_last_band_that_is_only_tagged_as_opacity_is_a_band(tmp_path: Path) ->
         file.write(values)
     cube = load_cube(path)
     np.testing.assert_array_equal(cube.cube, values.transpose(1, 2, 0))
-    assert any("it is used as a band" in note for note in cube.notes)
+    assert "opacity-is-a-band" in cube.codes
 
 
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")

@@ -99,8 +99,12 @@ def test_classes_are_matched_by_name_or_number() -> None:
     maps = [joined.labels[part.window] for part in joined.parts]
     np.testing.assert_array_equal(maps[1] == 2, renumbered.labels == 1)
     np.testing.assert_array_equal(maps[2], unnamed.labels)
-    (note,) = joined.notes
-    assert note.startswith("c names no classes, so numbers are those of a+b+c: 1 is ")
+    (finding,) = joined.findings
+    assert (finding.code, finding.where, finding.facts["owner"]) == (
+        "classes-by-number",
+        "c",
+        "a+b+c",
+    )
     fewer = replace(first, labels=np.where(first.labels == 3, 0, first.labels))
     assert join_scenes([first, fewer]).class_names == first.class_names
     with pytest.raises(
@@ -214,14 +218,11 @@ def test_labels_that_may_count_from_0_are_told() -> None:
     first = replace(first, class_ids=(1, 2, 3), class_names=("class 1", "class 2", "class 3"))
     labels = np.maximum(first.labels - 1, 0)
     other = scene_from_arrays(first.cube, labels, name="b")
-    note = (
-        "b has no class 3, which a has: if its labels count from 0, and not from 1, add 1 to them"
-    )
-    assert note in join_scenes([first], [other]).notes
+    assert "labels-from-0" in join_scenes([first], [other]).codes
     named = scene_from_arrays(
         first.cube, labels, name="b", class_names={1: "class 2", 2: "class 3"}
     )
-    assert note not in join_scenes([first], [named]).notes
+    assert "labels-from-0" not in join_scenes([first], [named]).codes
     more = scene_from_arrays(first.cube, first.labels + (first.labels > 0), name="b")
     with pytest.raises(InputError, match="its ids are those of a plus 1: subtract 1"):
         join_scenes([first], [more])
@@ -244,9 +245,10 @@ def test_other_bands_are_refused() -> None:
 def test_values_of_another_scale_are_told() -> None:
     scene = strips("may")
     percent = replace(strips("june", seed=1), cube=strips("june", seed=1).cube * np.float32(0.01))
-    assert not any("of another scale" in note for note in join_scenes([scene, scene]).notes)
-    (note,) = [n for n in join_scenes([scene, percent]).notes if "of another scale" in n]
-    assert note.startswith("june: its values (95 % are below ")
+    assert "values-of-other-scale" not in join_scenes([scene, scene]).codes
+    joined = join_scenes([scene, percent])
+    (finding,) = [one for one in joined.findings if one.code == "values-of-other-scale"]
+    assert finding.where == "june"
 
 
 def test_a_scene_of_water_is_not_of_another_scale() -> None:
@@ -255,7 +257,7 @@ def test_a_scene_of_water_is_not_of_another_scale() -> None:
         for scene, level in ((strips("crops"), 0.445), (strips("water", seed=1), 0.012))
     )
     water.cube[:, :8] = 0.3  # a shore
-    assert not any("of another scale" in note for note in join_scenes([crops, water]).notes)
+    assert "values-of-other-scale" not in join_scenes([crops, water]).codes
 
 
 def test_one_no_data_value_holds_for_all() -> None:

@@ -39,6 +39,12 @@ def frame() -> pd.DataFrame:
     return table.assign(field=[f"f{number}" for number in field])
 
 
+def left_out(table: Spectra) -> list[str]:
+    """Return the columns that are no bands, by the finding on them."""
+    (finding,) = [one for one in table.findings if one.code == "columns-no-bands"]
+    return list(finding.facts["columns"])
+
+
 def of_frame(path: Path, **columns: str) -> Spectra:
     scene = load_scene(path, **({"label_column": "crop"} | columns))
     assert isinstance(scene, Spectra)
@@ -58,7 +64,7 @@ def test_a_file_of_columns_is_read(suffix: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(table.labels.ravel(), values()[1] + 1)
     np.testing.assert_allclose(table.wavelengths, WAVES)
     assert table.class_names == CROPS
-    assert "moisture" in table.notes[1]
+    assert left_out(table) == ["moisture"]
     assert "18 groups" in table.describe(20)
     assert describe_columns(path)["rows"] == len(frame())
     rows = read_rows(path, len(WAVES), WAVES.tolist(), ("crop", "field"))
@@ -76,7 +82,7 @@ def test_columns_of_one_stem_are_the_bands(tmp_path: Path) -> None:
     loaded = of_frame(tmp_path / "a.csv")
     np.testing.assert_allclose(loaded.wavelengths, WAVES)
     np.testing.assert_allclose(loaded.cube[:, 0], values()[0], rtol=1e-6)
-    assert "columns that are no bands: id, moisture, field" in loaded.notes
+    assert left_out(loaded) == ["id", "moisture", "field"]
     table[table.columns[::-1]].to_csv(tmp_path / "turned.csv", index=False)
     rows = read_rows(tmp_path / "turned.csv", len(WAVES), WAVES.tolist())
     np.testing.assert_allclose(rows.values, values()[0], rtol=1e-6)
@@ -94,7 +100,7 @@ def test_numbers_of_the_classes_are_no_band(tmp_path: Path) -> None:
     table.to_csv(tmp_path / "a.csv", index=False)
     loaded = of_frame(tmp_path / "a.csv")
     assert loaded.bands == 3
-    assert "columns that are no bands: code" in loaded.notes
+    assert left_out(loaded) == ["code"]
 
 
 @pytest.mark.parametrize(
@@ -122,9 +128,9 @@ def test_names_of_bands(names: str, bands: int, waves: list[float] | None, tmp_p
     np.testing.assert_allclose(table.wavelengths, waves) if waves else None
     assert (table.wavelengths is None) == (waves is None)
     stems = {name.rstrip("0123456789.") for name in columns} - {"id", "red", "nir"}
-    noted = "no number is a wavelength" in " ".join(table.notes)
+    noted = "columns-of-several-kinds" in table.codes
     assert noted == (waves is None and len(stems) > 1)
-    assert "names of bands" not in " ".join(table.notes)
+    assert "columns-no-wavelengths" not in table.codes
     rows = read_rows(path, bands, waves, ["crop"])
     np.testing.assert_array_equal(rows.values, table.cube[:, 0])
 
@@ -179,7 +185,7 @@ def test_names_of_rows_are_no_band(tmp_path: Path) -> None:
     for text, left in ((by_r, "row names"), (by_pandas, "row names"), (numbered, "id")):
         path.write_text(text)
         loaded = of_frame(path)
-        assert f"columns that are no bands: {left}" in loaded.notes
+        assert left_out(loaded) == [left]
         np.testing.assert_allclose(np.sort(loaded.cube[:, 0, 0]), table["red"], rtol=1e-6)
         assert read_rows(path, 2, None, ["crop"]).values.shape == (12, 2)
     for doubtful in (by_r.replace('"2"', '"1"'), by_r.replace('"', "")):
@@ -189,8 +195,7 @@ def test_names_of_rows_are_no_band(tmp_path: Path) -> None:
     path.write_text(table.set_axis(["x450_5", "x550_25", "crop"], axis=1).to_csv(index=False))
     assert of_frame(path).wavelengths.tolist() == [450.5, 550.25]
     path.write_text("\n".join(["0.1,0.25,1", "0.3,0.4,2"] * 6))
-    (note,) = [each for each in of_frame(path, label_column="1").notes if "no wavelengths" in each]
-    assert note.endswith("if they are values, write names above them")
+    assert "columns-no-wavelengths" in of_frame(path, label_column="1").codes
     with refuses("label_column", "crop", "write a line of names above them"):
         of_frame(path)
     pytest.importorskip("pyarrow")
@@ -210,7 +215,10 @@ def test_codes_of_classes_are_no_bands(no_bands: list[str | None], tmp_path: Pat
     )
     described = describe_columns(path)
     assert described["bands"] == "3 columns of numbers: red, nir, swir"
-    assert "so no bands: code" in described["notes"][0]
+    assert (described["findings"][0].code, described["findings"][0].facts) == (
+        "columns-of-codes",
+        {"columns": ["code"]},
+    )
     table.assign(swir=[0.1, 0.3] * 6, crop=["a", "b"] * 6).to_csv(path, index=False)
     assert of_frame(path).bands == read_rows(path, 3, None, no_bands).values.shape[1] == 3
     assert describe_columns(path)["bands"].startswith("3 ")
@@ -262,12 +270,12 @@ def test_copies_of_rows_are_noted(tmp_path: Path) -> None:
     table, path = frame(), tmp_path / "a.csv"
     copies = table.iloc[:5].assign(field="f17")
     pd.concat([table, copies]).to_csv(path, index=False)
-    assert any("10 rows hold the values of another row" in one for one in of_frame(path).notes)
-    noted = [one for one in of_frame(path, group_column="field").notes if "another group" in one]
-    assert len(noted) == 1
+    (finding,) = [one for one in of_frame(path).findings if one.code == "rows-repeated"]
+    assert finding.facts == {"count": 10}
+    codes = of_frame(path, group_column="field").codes
+    assert codes.count("rows-repeated-across-groups") == 1
     pd.concat([table, table]).to_csv(path, index=False)  # copies in their own groups harm nothing
-    notes = of_frame(path, group_column="field").notes
-    assert not any("hold the values" in one for one in notes)
+    assert not any("repeated" in one for one in of_frame(path, group_column="field").codes)
 
 
 def test_rows_without_a_label_are_not_used(tmp_path: Path) -> None:
@@ -276,10 +284,10 @@ def test_rows_without_a_label_are_not_used(tmp_path: Path) -> None:
     table.to_csv(tmp_path / "a.csv", index=False)
     loaded = of_frame(tmp_path / "a.csv")
     assert loaded.labels[3, 0] == 0
-    assert "1 rows without a label are not used" in loaded.notes
+    assert "rows-unlabelled" in loaded.codes
     table.loc[4, "crop"] = f" {table.loc[0, 'crop'].upper()}"
     table.to_csv(tmp_path / "a.csv", index=False)
-    assert any("differ only in case" in note for note in of_frame(tmp_path / "a.csv").notes)
+    assert "class-names-alike" in of_frame(tmp_path / "a.csv").codes
 
 
 @pytest.mark.parametrize("form", ["npz", "mat", "two files", "series"])
@@ -301,8 +309,8 @@ def test_arrays_with_a_list_of_labels_are_a_table(form: str, tmp_path: Path) -> 
     assert isinstance(table, Spectra)
     np.testing.assert_array_equal(table.cube[:, 0], spectra)
     assert table.class_names == ("0", "1", "2")  # 0 is a class
-    assert "understood as a table" in table.notes[0]
-    assert "0 is a class: if it marks rows without a label" in table.notes[1]
+    assert table.codes[0] == "table-in-arrays"
+    assert "rows-of-class-0" in table.codes
 
 
 def test_the_named_lists_of_a_file_find_their_array(tmp_path: Path) -> None:

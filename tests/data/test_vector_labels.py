@@ -370,9 +370,9 @@ def test_conflicts_are_left_unlabelled_and_named(tmp_path: Path) -> None:
     loaded = load_scene(header, geojson(tmp_path / "f.geojson", features), class_field="crop")
     assert not loaded.labels[3:9, 10:12].any()
     assert (loaded.labels[3:9, 12:14] == 1).all()
-    note = next(note for note in loaded.notes if "several classes" in note)
-    assert note.startswith("f.geojson: 12 pixels lie in shapes of several classes")
-    assert note.endswith("row 3, column 10: maize and wheat")
+    (finding,) = [one for one in loaded.findings if one.code == "shapes-of-several-classes"]
+    place = {"row": 3, "column": 10, "classes": ["maize", "wheat"]}
+    assert (finding.where, finding.facts) == ("f.geojson", {"count": 12, **place})
     assert loaded.class_colours is None  # the maize has two
 
 

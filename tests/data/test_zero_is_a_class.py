@@ -45,9 +45,8 @@ def test_a_named_0_is_told(tmp_path, cube, labels):
     names = "classes = 8\nclass names = {NAME, a, b, c, d, e, f, g}\n"
     for name, is_told in (("Wheat", True), ("Unclassified", False)):
         write_envi(tmp_path / "l.img", labels[..., None], "bsq", "<", names.replace("NAME", name))
-        notes = load_scene(tmp_path / "c.img", tmp_path / "l.img").notes
-        told = "0 is named Wheat, and is read as unlabelled: if it is a class, set zero_is_a_class"
-        assert (told in notes) == is_told
+        codes = load_scene(tmp_path / "c.img", tmp_path / "l.img").codes
+        assert ("zero-is-named" in codes) == is_told
 
 
 def test_names_of_the_file_stay_with_their_labels(tmp_path: Path, cube: np.ndarray) -> None:

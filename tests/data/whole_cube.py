@@ -16,6 +16,6 @@ def load_cube(*place: Any, **how: Any) -> SimpleNamespace:
     return SimpleNamespace(
         cube=cube,
         valid=valid_pixels(cube, opened.nodata),
-        notes=(*opened.notes, *empty_pixels(opened)),
+        codes=(*opened.codes, *(one.code for one in empty_pixels(opened))),
         **{one: getattr(opened, one) for one in facts},
     )

@@ -13,11 +13,12 @@ import click
 
 from hytas.cli import options
 from hytas.cli.classify_input import ClassifyInput, Truth, open_source, read_truth, with_bands_of
-from hytas.cli.progress import bar, echo
+from hytas.cli.progress import bar, described, echo
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
     from hytas.data import Lookup, Rows
+    from hytas.data.findings import Finding
     from hytas.deploy import DeployedModel
     from hytas.deploy.journal import Journal
     from hytas.deploy.outputs import Extras
@@ -179,8 +180,10 @@ def _classify(
     inputs = _opened(deployed, scene, chosen)
     source, truth, out, unknown = inputs.source, inputs.truth, chosen["out"], chosen["unknown"]
     report: dict[str, Any] = {"model": str(deployed.path), "scene": str(scene), "out": str(out)}
-    report["notes"] = _notes(deployed, source, inputs.outputs, scene if chosen["strict"] else None)
-    report["notes"] += () if truth is None else truth.notes
+    findings = [*_findings(deployed, source), *(() if truth is None else truth.findings)]
+    doubts = _doubts(deployed, source, findings, scene if chosen["strict"] else None)
+    report |= described(findings)
+    report["notes"] += [*doubts, *_undrawn(inputs.outputs.values(), deployed)]
     read = [chosen["cube_key"], chosen["axes"]]
     identity = _identity(deployed, source, read, inputs.smooth, chosen["resample"])
     identity["unknown"] = unknown
@@ -218,17 +221,24 @@ def _stopped_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _notes(
+def _findings(deployed: "DeployedModel", source: ClassifyInput) -> list["Finding"]:
+    """Return the findings on a scene, and on a model for it."""
+    filled = _filled(source.cube, source.nodata, deployed)
+    return [*source.findings, *_bad_bands(source, deployed), *filled]
+
+
+def _doubts(
     deployed: "DeployedModel",
     source: ClassifyInput,
-    outputs: Mapping[str, Path],
+    findings: Iterable["Finding"],
     strict: Path | None,
 ) -> list[str]:
-    """Return the notes on the model, the scene and the files, before work begins.
+    """Return notes on values that the model was not trained on, before work begins.
 
     Args:
         strict: the name of the scene if it is refused where it is doubtful.
     """
+    from hytas.data.findings import refuse_warnings
     from hytas.deploy.value_range import range_doubt, wavelength_doubt
 
     doubt = range_doubt(deployed, source.cube, source.nodata)
@@ -236,13 +246,8 @@ def _notes(
         refused = wavelength_doubt(deployed, source.wavelengths) or doubt
         if refused is not None:
             raise InputError("strict", rule=f"{strict} has {refused}")
-    return [
-        *source.notes,
-        *_bad_bands(source, deployed),
-        *_filled(source.cube, source.nodata, deployed),
-        *([] if doubt is None else [f"the scene has {doubt}"]),
-        *_undrawn(outputs.values(), deployed),
-    ]
+        refuse_warnings(findings, "strict", strict)
+    return [] if doubt is None else [f"the scene has {doubt}"]
 
 
 def _identity(
@@ -297,20 +302,21 @@ def _lookup(source: ClassifyInput, scene: Path, outputs: Mapping[str, Path]) -> 
     return source.location.lookup
 
 
-def _bad_bands(source: ClassifyInput, model: "DeployedModel") -> tuple[str, ...]:
-    """Return a note if the scene marks bands as bad that the model uses."""
+def _bad_bands(source: ClassifyInput, model: "DeployedModel") -> tuple["Finding", ...]:
+    """Return a finding if the scene marks bands as bad that the model uses."""
     import numpy as np
 
     from hytas.data.bands import format_bands
+    from hytas.data.findings import warning
 
     used = np.intersect1d(source.bad_bands, model.card.kept_bands).astype(np.int64)
     if not used.size:
         return ()
-    return (f"the model uses bands {format_bands(used)}, which the scene marks as bad",)
+    return (warning("model-uses-bad-bands", bands=format_bands(used)),)
 
 
-def _filled(cube: "Rows", nodata: float | None, model: "DeployedModel") -> tuple[str, ...]:
-    """Return a note if the cube has values that look like an undeclared no-data value."""
+def _filled(cube: "Rows", nodata: float | None, model: "DeployedModel") -> tuple["Finding", ...]:
+    """Return a finding if the cube has values that look like an undeclared no-data value."""
     import numpy as np
 
     from hytas.data import undeclared_in_rows

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from hytas.data import Grid, Location, Rows
+    from hytas.data.findings import Finding
     from hytas.deploy import DeployedModel
 
 
@@ -22,7 +23,7 @@ class ClassifyInput(NamedTuple):
     nodata: float | None = None
     grid: "Grid | None" = None
     files: tuple[Path, ...] = ()
-    notes: tuple[str, ...] = ()
+    findings: tuple["Finding", ...] = ()
     location: "Location | None" = None
     bad_bands: tuple[int, ...] = ()
 
@@ -34,7 +35,7 @@ class Truth(NamedTuple):
     scored: "npt.NDArray[np.int32]"
     what: str
     files: tuple[Path, ...] = ()
-    notes: tuple[str, ...] = ()
+    findings: tuple["Finding", ...] = ()
     names: Mapping[int, str] | None = None
 
 
@@ -52,7 +53,7 @@ def open_source(path: Path, key: str | None, bands: int | None, axes: str | None
         cube.nodata,
         cube.grid,
         cube.contents.files,
-        cube.notes,
+        cube.findings,
         cube.grid.location,
         cube.bad_bands,
     )
@@ -114,6 +115,6 @@ def read_truth(
         if others:
             (scored,), what = others, "pixels of the test map"
         labelled = np.where(scored > 0, scored, first)
-        truth = Truth(labelled, scored, what, label_files(path), read.notes, read.names)
+        truth = Truth(labelled, scored, what, label_files(path), read.findings, read.names)
     check_truth(truth.scored, model.card, truth.names)
     return truth

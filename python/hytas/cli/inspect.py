@@ -10,7 +10,7 @@ import click
 from hytas.cli import options
 from hytas.cli.inspect_run import describe_run, file_digest, lines_of_run
 from hytas.cli.inspect_values import describe_labels, describe_range, describe_shapes
-from hytas.cli.progress import echo
+from hytas.cli.progress import described, echo, option
 from hytas.errors import InputError, escaped
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _Described = dict[str, Any]
 _Lines = Callable[[Mapping[str, Any]], list[str]]
+_OF_TABLE = {"label_column", "group_column"}
 _OF_CUBE = {"bands", "nodata", "axes", "cube_key"}
 """Options that say nothing about labels."""
 
@@ -32,6 +33,7 @@ _OF_CUBE = {"bands", "nodata", "axes", "cube_key"}
     help="Ground truth of a scene; twice, its training and its test map.",
 )
 @options.setting_options(more=("cube_key", "axes", "bands", "nodata", "labels_key"))
+@options.setting_options(more=("label_column", "group_column"))
 @options.setting_options(
     more=("class_field", "labels_crs", "unlabelled", "zero_is_a_class", "class_names")
 )
@@ -59,8 +61,9 @@ def _reader(path: Path, given: Mapping[str, Any]) -> tuple[Callable[[], _Describ
 
     if path.name.lower().endswith(TABLE_SUFFIXES) and path.is_file():
         for name, value in given.items():
-            raise InputError(name, value, f"is for scenes, and {path} is a table")
-        return (lambda: _table(path)), _lines
+            if name not in _OF_TABLE:
+                raise InputError(name, value, f"is for scenes, and {path} is a table")
+        return (lambda: _table(path, given)), _lines
     is_model = path.suffix.lower() == ".onnx"
     if not is_model and (not path.is_dir() or is_scene_folder(path)):
         return (lambda: _scene(path, given)), _lines
@@ -72,30 +75,31 @@ def _reader(path: Path, given: Mapping[str, Any]) -> tuple[Callable[[], _Describ
     return (lambda: describe_run(path)), lines_of_run
 
 
-def _table(path: Path) -> _Described:
+def _table(path: Path, given: Mapping[str, Any]) -> _Described:
     """Describe a file of columns: points that label a scene, or spectra."""
+    from hytas.data import load_scene
+    from hytas.data.findings import note
+    from hytas.data.interpret.columns import by_stem
     from hytas.data.labels.points_csv import TEXT_SUFFIXES, position_columns
-    from hytas.data.spectra.columns import by_stem, describe_columns, frame_of
+    from hytas.data.spectra.columns import describe_columns, frame_of
 
+    if "label_column" in given:
+        scene, named = load_scene(path, **given), [given[name] for name in given]
+        table = describe_columns(path, named)
+        table |= {"classes": scene.class_counts(), "groups": _groups(scene.groups)}
+        return table | described(scene.findings)
     is_text = path.name.lower().endswith(TEXT_SUFFIXES)
     position = position_columns(path) if is_text else None
     if position is None:
-        return describe_columns(path)
+        table = describe_columns(path, [given[name] for name in given])
+        return table | described(table["findings"])
     names = " and ".join(position)
     if by_stem(frame_of(path).columns):
         table = describe_columns(path)
-        table["notes"].append(
-            f"taken for spectra, as columns have numbered names; if {names} are positions of "
-            "labels in a scene, give the file to --labels"
-        )
-        return table
+        return table | described([*table["findings"], note("table-or-points", columns=names)])
     points = describe_shapes(path)
     assert points is not None  # the suffix is that of a format
-    points["notes"].append(
-        f"taken for points that label a scene, by the columns {names}; a table of spectra has "
-        "bands with numbered names, such as 450.5 or b1"
-    )
-    return points
+    return points | described([*points["findings"], note("points-or-table", columns=names)])
 
 
 def _model(path: Path) -> _Described:
@@ -159,7 +163,7 @@ def _scene(path: Path, given: Mapping[str, Any]) -> _Described:
 
     layer = given.get("labels_key")
     if given.keys() <= {"labels_key"} and (shapes := describe_shapes(path, layer)) is not None:
-        return shapes
+        return shapes | described(shapes["findings"])
     facts: _Described = {"what": "scene", "path": str(path)}
     if path.suffix.lower() == ".png" and (labels := describe_labels(path)) is not None:
         return facts | labels
@@ -173,7 +177,7 @@ def _scene(path: Path, given: Mapping[str, Any]) -> _Described:
     except InputError as error:
         if given and not (error.rule == NO_MAP and given.keys() <= _OF_CUBE):
             raise
-        return facts | _unlabelled(path, error.render(_option), given)
+        return facts | _unlabelled(path, error.render(option), given)
     facts |= {
         "size": f"{scene.height} x {scene.width} pixels",
         "bands": scene.bands,
@@ -184,16 +188,12 @@ def _scene(path: Path, given: Mapping[str, Any]) -> _Described:
         "labelled pixels": int((scene.labels > 0).sum()),
         "classes": scene.class_counts(),
         "class ids": list(scene.class_ids),
-        "notes": list(scene.notes),
+        **described(scene.findings),
     }
     if scene.train is not None and scene.test is not None:
         counts = {"training": scene.train, "test": scene.test}
         facts["split of the file"] = {name: int((m > 0).sum()) for name, m in counts.items()}
     return facts
-
-
-def _option(argument: str) -> str:
-    return f"--{argument.replace('_', '-')}"
 
 
 def _product(contents: "Contents") -> _Described:
@@ -228,7 +228,7 @@ def _candidates(contents: "Contents", given: Mapping[str, Any]) -> _Described:
     }
     words = {"cube_key": "could be the cube", "labels_key": "could be labels"}
     return {
-        words[name]: f"{', '.join(each.name for each in arrays)} (name one with {_option(name)})"
+        words[name]: f"{', '.join(each.name for each in arrays)} (name one with {option(name)})"
         for name, arrays in of_option.items()
         if len(arrays) > 1 and name not in given
     }
@@ -241,18 +241,19 @@ def _unlabelled(path: Path, reason: str, given: Mapping[str, Any]) -> _Described
     from hytas.data import empty_pixels, open_cube, open_file, parse_bands
     from hytas.data.cube import cubes_in
     from hytas.data.interpret.axes import map_axes
-    from hytas.data.no_data import check_nodata, undeclared_in_rows
+    from hytas.data.interpret.nodata import undeclared_in_rows
+    from hytas.data.no_data import check_nodata
 
     try:
         cube = open_cube(path, given.get("cube_key"), axes=given.get("axes"))
-        notes = [*cube.notes, *empty_pixels(cube)]
+        findings = [*cube.findings, *empty_pixels(cube)]
         sample, every = np.concatenate(cube.sampled), np.arange(cube.shape[2])
-        notes += undeclared_in_rows(sample[None], cube.nodata, every, "sampled pixels")
+        findings += undeclared_in_rows(sample[None], cube.nodata, every)
     except InputError as error:
         may_be_map = all(map_axes(each) is not None for each in cubes_in(open_file(path, "path")))
         if may_be_map and (labels := describe_labels(path)) is not None:
             return labels
-        more = [] if error.rule in reason else [error.render(_option)]
+        more = [] if error.rule in reason else [error.render(option)]
         return {"problems": [reason, *more]}
     if "bands" in given:
         parse_bands(given["bands"], cube.shape[2], cube.wavelengths, cube.bad_bands)
@@ -265,9 +266,13 @@ def _unlabelled(path: Path, reason: str, given: Mapping[str, Any]) -> _Described
         "wavelengths": _range(cube.wavelengths),
         "no data": _number(cube.nodata),
         "values": describe_range(sample, cube.nodata),
-        "notes": notes,
+        **described(findings),
         "problems": [reason],
     }
+
+
+def _groups(groups: Any) -> int | None:
+    return None if groups is None else int(groups.max())
 
 
 def _number(value: float | None) -> str | None:
@@ -289,7 +294,7 @@ def _lines(facts: Mapping[str, Any], indent: int = 0) -> list[str]:
     lines: list[str] = []
     for key, value in facts.items():
         head = f"{' ' * indent}{escaped(str(key)):<{widest}}"
-        if value is None or value == [] or value == {}:
+        if value in (None, [], {}) or key == "findings":  # `notes` has their messages
             continue
         if isinstance(value, dict):
             lines += [head.rstrip(), *_lines(value, indent + 2)]

@@ -59,7 +59,7 @@ def describe_shapes(path: Path, layer: str | None = None) -> dict[str, Any] | No
         "place": shapes.crs,
         "shapes": len(shapes.geometries),
         "fields": fields,
-        "notes": list(shapes.notes),
+        "findings": shapes.findings,
     }
 
 
@@ -67,7 +67,9 @@ def describe_labels(path: Path) -> dict[str, Any] | None:
     """Return size and classes of a file that holds a label map; None if it holds none."""
     import numpy as np
 
+    from hytas.cli.progress import described
     from hytas.data import open_file
+    from hytas.data.findings import warning
     from hytas.data.labels.options import LabelOptions
     from hytas.data.labels.read import of_rasters
 
@@ -75,7 +77,7 @@ def describe_labels(path: Path) -> dict[str, Any] | None:
         labels = of_rasters([open_file(path, "labels")], LabelOptions(), None, None)
     except InputError:
         return None
-    maps, notes = {}, list(labels.notes)
+    maps, findings = {}, list(labels.findings)
     for name, values in labels.maps:
         ids, counts = np.unique(values, return_counts=True)
         classes = {
@@ -84,13 +86,11 @@ def describe_labels(path: Path) -> dict[str, Any] | None:
             if number
         }
         if len(classes) > MOST_CLASSES:
-            notes.append(
-                f"{name} holds {len(classes)} different numbers, of which {MOST_CLASSES} are "
-                "listed: is it a band of an image?"
-            )
+            facts = {"count": len(classes), "most": MOST_CLASSES}
+            findings.append(warning("labels-of-many-classes", name, **facts))
             classes = dict(list(classes.items())[:MOST_CLASSES])
         size = f"{values.shape[0]} x {values.shape[1]} pixels"
         unlabelled = int(counts[ids == 0].sum())
         maps[name] = {"size": size, "classes": classes, "unlabelled": unlabelled}
     whole = next(iter(maps.values())) if len(maps) == 1 else {"maps": maps}
-    return {"what": "label map", **whole, "notes": notes}
+    return {"what": "label map", **whole, **described(findings)}

@@ -117,7 +117,7 @@ def _table(
     for name, column in zip(names, shown.T, strict=True):
         columns[name] = ["" if one != one else f"{one:.7g}" for one in column]
     write_columns(out, columns)
-    notes = [*rows.notes, *([] if doubt is None else [f"the table has {doubt}"])]
+    notes = [*map(str, rows.findings), *([] if doubt is None else [f"the table has {doubt}"])]
     seen = _Seen(model)
     seen.add(values)
     return seen.report(notes, out)
@@ -162,7 +162,7 @@ def _map(
                 advance(top + len(values), height)
 
     write_bands(out, blocks(), (height, width), _named(model, widths), source.grid)
-    notes = [*source.notes, *([] if doubt is None else [f"the scene has {doubt}"])]
+    notes = [*map(str, source.findings), *([] if doubt is None else [f"the scene has {doubt}"])]
     return seen.report(notes, out)
 
 

@@ -1,16 +1,34 @@
 """What a command prints: results on standard output, progress on standard error."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hytas.errors import escaped
 
+if TYPE_CHECKING:
+    from hytas.data.findings import Finding
+
 
 def echo(text: str) -> None:
     """Print a result, with control characters escaped: it may hold names from files."""
     click.echo("\n".join(map(escaped, text.split("\n"))))
+
+
+def option(argument: str) -> str:
+    """Return the option of an argument."""
+    return f"--{argument.replace('_', '-')}"
+
+
+def described(findings: Iterable["Finding"]) -> dict[str, Any]:
+    """Return findings for a report: "notes", which people read, and "findings", for programs."""
+    own = list(findings)
+    return {
+        "notes": [finding.render(option) for finding in own],
+        "findings": [finding.as_json for finding in own],
+    }
 
 
 def aligned_cells(cells: Sequence[Sequence[str]]) -> list[str]:

@@ -1,19 +1,20 @@
 """Read, check, split and scale scenes and images; cut scenes into patches. No torch here."""
 
 from hytas.data.bands import parse_bands
-from hytas.data.classes import number_notes, with_classes
+from hytas.data.classes import number_findings, with_classes
 from hytas.data.cube import empty_pixels, open_cube, valid_pixels
 from hytas.data.grid import Grid
 from hytas.data.images.image_set import ImageSet
 from hytas.data.images.load import holds_images, load_images
 from hytas.data.images.split import make_image_split
+from hytas.data.interpret.nodata import undeclared_in_rows
 from hytas.data.interpret.wavelengths import farthest_band
 from hytas.data.join import check_same_bands, join_scenes
 from hytas.data.labels.read import label_files, labels_on_grid
 from hytas.data.load import load_scene
 from hytas.data.location import Location, Lookup, Orthorectified
 from hytas.data.mapped import MappedCube, OwnScaling, Resampling
-from hytas.data.no_data import check_nodata, undeclared_in_rows, valid_mask
+from hytas.data.no_data import check_nodata, valid_mask
 from hytas.data.patches import PatchReader, check_patch_size, mirror
 from hytas.data.preprocessing import Preprocessing
 from hytas.data.read.table import is_scene_folder, open_file
@@ -83,7 +84,7 @@ __all__ = [
     "make_image_split",
     "make_split",
     "mirror",
-    "number_notes",
+    "number_findings",
     "open_cube",
     "open_file",
     "overlap_fraction",

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.findings import Finding
 from hytas.data.labels.names import by_number, from_0, is_unnamed
 from hytas.data.scene import Scene
 from hytas.errors import InputError
@@ -60,14 +61,14 @@ def union_of_classes(scenes: Sequence[Scene]) -> tuple[tuple[int, ...], tuple[st
     return tuple(sorted(names)), tuple(names[number] for number in sorted(names))
 
 
-def number_notes(
+def number_findings(
     scene: Scene, ids: Sequence[int], names: Sequence[str], owner: str
-) -> tuple[str, ...]:
-    """Return notes on a scene that does not name its classes: numbers match them."""
+) -> tuple[Finding, ...]:
+    """Return findings on a scene that does not name its classes: numbers match them."""
     if not has_no_names(scene):
         return ()
-    notes = by_number(f"{scene.name} names", owner, dict(zip(ids, names, strict=True)))
-    return (*notes, *from_0(scene.name, scene.class_ids, owner, ids))
+    matched = by_number(owner, dict(zip(ids, names, strict=True)), scene.name)
+    return (*matched, *from_0(scene.name, scene.class_ids, owner, ids))
 
 
 def with_classes(scene: Scene, ids: Sequence[int], names: Sequence[str], owner: str) -> Scene:

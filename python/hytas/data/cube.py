@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.bands import finite
+from hytas.data.findings import Finding, Noted, note
 from hytas.data.grid import Grid
 from hytas.data.interpret.axes import Axes, are_axes_of, cube_axes, find_axes, role_of
 from hytas.data.interpret.bands import band_facts, list_lengths
@@ -40,14 +41,14 @@ BLOCK_BYTES = 2**27
 
 
 @dataclass(eq=False)
-class FileCube:
+class FileCube(Noted):
     """A cube in a file."""
 
     contents: Contents
     variable: Variable
     axes: Axes
     facts: BandFacts
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     argument: str = "scene"
 
     @property
@@ -213,21 +214,21 @@ def cube_in(
     maps: Sequence[tuple[int, ...]] = (),
 ) -> FileCube:
     """Return a variable as a cube, its axes settled (`find_axes`) and its bands described."""
-    remarks = list(contents.notes)
+    findings = list(contents.findings)
     if variable.has_alpha:  # of a picture of labels it is needed
         with reading(argument, contents.path, f"{contents.format} file"):
             is_mask = is_opacity(variable)
         variable = without_alpha(variable) if is_mask else variable
-        remarks.append(OPACITY if is_mask else OPACITY_IS_A_BAND)
-    remarks += not_storable(variable.nodata, variable.dtype)
+        findings.append(OPACITY if is_mask else OPACITY_IS_A_BAND)
+    findings += not_storable(variable.nodata, variable.dtype)
     lengths = list_lengths(contents, variable)
     roles = find_axes(variable, given=axes, bands=bands, wavelengths=lengths, maps=maps)
     with reading(argument, contents.path, f"{contents.format} file"):
-        facts, notes = band_facts(contents, variable, roles.band)
-    remarks += [*notes, *([] if roles.note is None else [roles.note])]
+        facts, of_bands = band_facts(contents, variable, roles.band)
+    findings += [*of_bands, *([] if roles.finding is None else [roles.finding])]
     if len(cubes_in(contents)) > 1:
-        remarks.append(f"the cube is {variable}")
-    cube = FileCube(contents, variable, roles, facts, tuple(remarks), argument)
+        findings.append(note("cube-chosen", variable=str(variable)))
+    cube = FileCube(contents, variable, roles, facts, tuple(findings), argument)
     if cube.shape[2] < 2 or 0 in cube.shape:
         shape = " x ".join(map(str, cube.shape))
         rule = f"its cube is {shape}: pixels with at least 2 bands are needed"
@@ -236,16 +237,16 @@ def cube_in(
     return cube
 
 
-def empty_pixels(cube: FileCube) -> tuple[str, ...]:
-    """Return a note on pixels with NaN, infinite or no-data values; in a sample of a large cube."""
+def empty_pixels(cube: FileCube) -> tuple[Finding, ...]:
+    """Return a finding on NaN, infinite or no-data values; in a sample of a large cube."""
     is_small = bytes_of(cube.shape, cube.dtype.itemsize) <= SAMPLED_BYTES
     parts = [cube[:]] if is_small else [pixels[None] for pixels in cube.sampled]
     empty = sum(int((~valid_pixels(pixels, cube.nodata)).sum()) for pixels in parts)
     if not empty:
         return ()
     seen = sum(pixels.shape[1] for pixels in parts)
-    where = "pixels" if is_small else f"of {seen} sampled pixels"
-    return (f"{empty} {where} with NaN, infinite or no-data values masked",)
+    code = "pixels-masked" if is_small else "sampled-pixels-masked"
+    return (note(code, count=empty, of=seen),)
 
 
 def find_cube(

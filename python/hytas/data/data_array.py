@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from hytas.data.findings import Finding, Noted
 from hytas.data.grid import Grid, Transform
 from hytas.data.interpret.axes import BAND, COLUMN, ROW, role_of
 from hytas.data.interpret.bands import band_facts
@@ -29,7 +30,7 @@ _UNEVEN = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class ArrayCube:
+class ArrayCube(Noted):
     """A cube (H, W, B) in a `DataArray`. Rows are computed when they are read, also with dask.
 
     Attributes:
@@ -40,7 +41,7 @@ class ArrayCube:
     grid: Grid
     facts: BandFacts
     nodata: float | None
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def wavelengths(self) -> Floats | None:
@@ -117,8 +118,8 @@ def cube_of(array: Any, argument: str = "cube") -> ArrayCube:
     further = [_variable(*each) for each in lists.items()]
     further += _described(array, axes[2])
     contents = Contents(Path(argument), "DataArray", (variable, *further))
-    facts, notes = band_facts(contents, variable, 2)
-    return ArrayCube(cube, array_grid(cube, *axes[:2]), facts, nodata_of(array), tuple(notes))
+    facts, findings = band_facts(contents, variable, 2)
+    return ArrayCube(cube, array_grid(cube, *axes[:2]), facts, nodata_of(array), tuple(findings))
 
 
 def _described(array: Any, band: Any) -> list[Variable]:

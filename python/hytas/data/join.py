@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.bands import finite, measured_bands
-from hytas.data.classes import class_indices, has_no_names, number_notes, union_of_classes
+from hytas.data.classes import class_indices, has_no_names, number_findings, union_of_classes
 from hytas.data.cube import zeros
+from hytas.data.findings import Finding, note, warning
 from hytas.data.interpret.wavelengths import farthest_band
 from hytas.data.labels.names import from_0
 from hytas.data.no_data import as_stored
@@ -62,18 +63,18 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
     laid = partial(_laid, parts=parts, shape=shape)
     labels = [index[scene.labels] for index, scene in zip(indices, scenes, strict=True)]
     maps = [(scene.train, scene.test) for scene in training]
-    notes = [f"{scene.name}: {note}" for scene in scenes for note in scene.notes]
+    findings = [one.at(scene.name) for scene in scenes for one in scene.findings]
     train = [index[one] for index, (one, _) in zip(indices, maps, strict=False) if one is not None]
     test = [index[one] for index, (_, one) in zip(indices, maps, strict=False) if one is not None]
     fixed = len(train) == len(training)
     if train and not fixed:
-        notes.append("not every scene has training and test maps: they are not used as a split")
-    notes += _of_other_scale(scenes)
+        findings.append(note("maps-of-some-scenes"))
+    findings += _of_other_scale(scenes)
     labelled = [scene for scene in scenes if scene.classes]
     for scene in labelled[1:]:
-        notes += number_notes(scene, *classes)
+        findings += number_findings(scene, *classes)
         if has_no_names(scene) and has_no_names(labelled[0]):
-            notes += from_0(labelled[0].name, labelled[0].class_ids, scene.name, scene.class_ids)
+            findings += from_0(labelled[0].name, labelled[0].class_ids, scene.name, scene.class_ids)
     return replace(
         first,
         class_ids=ids,
@@ -87,7 +88,7 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
         valid=laid([scene.valid for scene in scenes]),
         sources=tuple(dict.fromkeys(source for scene in scenes for source in scene.sources)),
         fingerprint=_fingerprint(scenes, parts, indices, nodata),
-        notes=tuple(notes),
+        findings=tuple(findings),
         train_counts=None,
         bad_bands=_unusable(training, tested),
         nodata=nodata,
@@ -96,17 +97,14 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
     )
 
 
-def _of_other_scale(scenes: Sequence[Scene]) -> Iterator[str]:
-    """Yield a note on each scene whose values are far larger or smaller than those of the first."""
+def _of_other_scale(scenes: Sequence[Scene]) -> Iterator[Finding]:
+    """Yield a finding on each scene with far larger or smaller values than the first one."""
     first, level = scenes[0], _level(scenes[0])
     for scene in scenes[1:]:
         own = _level(scene)
         if level and own and not 1 / MOST_RATIO < own / level < MOST_RATIO:
-            yield (
-                f"{scene.name}: its values (95 % are below {own:.4g}) seem to be of another scale "
-                f"than those of {first.name} (95 % below {level:.4g}): bring them to one, or set "
-                "scale_by to scene"
-            )
+            facts = {"own": own, "first": first.name, "level": level}
+            yield warning("values-of-other-scale", scene.name, **facts)
 
 
 def _level(scene: Scene) -> float:

@@ -160,9 +160,10 @@ def _scene_by_name(name: str, labels: Any, options: SceneOptions) -> Scene:
     else:
         scene = synthetic_scene()
     own = dict(zip(scene.class_ids, scene.class_names, strict=True))
-    names, notes = renamed(scene.class_ids, own, options.labels.names)
+    names, findings = renamed(scene.class_ids, own, options.labels.names)
     class_names = tuple(names[number] for number in scene.class_ids)
-    return replace(scene, class_names=numbered(class_names), notes=(*scene.notes, *notes))
+    findings = (*scene.findings, *findings)
+    return replace(scene, class_names=numbered(class_names), findings=findings)
 
 
 def _downloaded(name: str, options: SceneOptions) -> Scene:
@@ -228,7 +229,7 @@ def _scene_of(
         wavelengths=cube.wavelengths,
         class_names=label_maps.names or None,
         sources=sources,
-        notes=[*cube.notes, *label_maps.notes],
+        findings=[*cube.findings, *label_maps.findings],
         class_colours=label_maps.colours,
         map_names=tuple(name for name, _ in maps),
         nodata=options.nodata_of(cube.nodata, pixels),
@@ -247,7 +248,7 @@ def _refuse_a_single_class(label_maps: LabelMaps, source: str) -> None:
     if label_maps.polygons is None or (there > 0).sum() != 1:
         return
     rule = f"only {label_maps.names[int(there[-1])]} has pixels in the scene; 2 classes are needed"
-    raise InputError("labels", source, rule, "; ".join(label_maps.notes))
+    raise InputError("labels", source, rule, "; ".join(map(str, label_maps.findings)))
 
 
 def _scene_of_array(data: Any, labels: Any, options: SceneOptions) -> Scene:

@@ -15,19 +15,17 @@ from typing import Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.findings import Finding, Noted, note, warning
 from hytas.data.grid import Grid
 from hytas.data.limits import bytes_of, listed, printable
 from hytas.errors import InputError
 from hytas.types import Array, Floats, Mask
 
-UNSCALED = "its scale of values (such as reflectance) is not applied: values are as stored"
-"""Note on a file whose values are used without the scale that it names."""
-OPACITY = "where its opacity (alpha band or mask) is 0 there is no data"
-"""Note on a picture with a mask, or a file whose last band is taken for one."""
-OPACITY_IS_A_BAND = (
-    "its last band is tagged as opacity (alpha), but has other values than 0 and 255: it is used "
-    "as a band"
-)
+UNSCALED = note("values-unscaled")
+"""Finding on a file whose values are used without the scale that it names."""
+OPACITY = note("opacity")
+"""Finding on a picture with a mask, or a file whose last band is taken for one."""
+OPACITY_IS_A_BAND = warning("opacity-is-a-band")
 OPAQUE = (0, 255, 65535)
 """Values of a mask; 65535 in 16 bits."""
 OPACITY_ROWS = 16
@@ -229,7 +227,7 @@ class Raw:
 
 
 @dataclass(frozen=True)
-class Contents:
+class Contents(Noted):
     """The arrays of one file, or of files that belong together, and their other facts.
 
     Attributes:
@@ -242,7 +240,7 @@ class Contents:
     path: Path
     format: str
     variables: tuple[Variable, ...]
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     class_names: Mapping[int, str] = field(default_factory=dict)
     class_colours: Mapping[int, tuple[int, int, int]] = field(default_factory=dict)
     attributes: Mapping[str, Any] = field(default_factory=dict)

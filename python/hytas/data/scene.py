@@ -12,9 +12,10 @@ import numpy.typing as npt
 from hytas.data.bands import Bands, finite, format_bands, measured_bands, select_bands
 from hytas.data.cube import valid_pixels
 from hytas.data.datasets import PUBLISHED_SCENES
+from hytas.data.findings import Finding, Noted, note, warning
+from hytas.data.interpret.nodata import undeclared
 from hytas.data.labels.maps import LabelMap, Labels, join
-from hytas.data.limits import printable
-from hytas.data.no_data import as_stored, undeclared, valid_mask
+from hytas.data.no_data import as_stored, valid_mask
 from hytas.data.palette import UNLABELLED_COLOUR
 from hytas.data.patches import Part, PatchReader, mask_of
 from hytas.data.samples import Samples
@@ -24,7 +25,7 @@ from hytas.types import Array, Floats, Mask
 
 
 @dataclass(frozen=True, eq=False)
-class Scene(Samples):
+class Scene(Noted, Samples):
     """A cube and its ground truth.
 
     Attributes:
@@ -40,7 +41,7 @@ class Scene(Samples):
             the same ground, whatever their labels and their no-data value.
         fingerprint: sha256 of cube, its type, labels, split, class ids, bad bands and no-data
             value, in hex.
-        notes: one-line remarks on masked pixels and on corrections.
+        findings: on masked pixels, guesses and corrections; `notes` are their messages.
         train_counts: published numbers of training pixels of each class, or None.
         bad_bands: indices of the bands that the file marks as bad.
         nodata: the no-data value, or None. A pixel with this value in all bands is not valid, and
@@ -65,7 +66,7 @@ class Scene(Samples):
     sources: tuple[str, ...]
     cube_digest: str
     fingerprint: str
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     train_counts: tuple[int, ...] | None = None
     bad_bands: tuple[int, ...] = ()
     nodata: float | None = None
@@ -174,7 +175,7 @@ def scene_from_arrays(
     wavelengths: Array | Sequence[float] | None = None,
     class_names: Mapping[int, str] | Sequence[str] | None = None,
     sources: Sequence[str] = (),
-    notes: Sequence[str] = (),
+    findings: Sequence[Finding] = (),
     map_names: Sequence[str] = (),
     nodata: float | None = None,
     class_colours: Mapping[int, tuple[int, int, int]] | None = None,
@@ -227,7 +228,7 @@ def scene_from_arrays(
         sources=tuple(sources),
         cube_digest=digest,
         fingerprint=fingerprint(digest, cube.dtype, joined, nodata, bad_bands),
-        notes=(*notes, *remarks, *_of_one_name(own_names, joined.ids)),
+        findings=(*findings, *remarks, *_of_one_name(own_names, joined.ids)),
         nodata=nodata,
         class_colours=distinct_colours(class_colours or {}, joined.ids),
         bad_bands=tuple(bad_bands),
@@ -243,8 +244,8 @@ def _masked(
     selection: tuple[str | None, Sequence[int]],
     wavelengths: Floats | None,
     least_classes: int,
-) -> tuple[Labels, Mask, tuple[str, ...]]:
-    """Return the joined maps without empty pixels, which pixels (H, W) hold data, and notes."""
+) -> tuple[Labels, Mask, tuple[Finding, ...]]:
+    """Return the joined maps without empty pixels, which pixels (H, W) hold data, and findings."""
     labelled = np.logical_or.reduce([values != 0 for _, values in maps])
     alive = measured_bands(cube, labelled if labelled.any() else ~labelled, nodata)
     used = np.intersect1d(select_bands(*selection, cube.shape[2], wavelengths), alive)
@@ -253,16 +254,14 @@ def _masked(
     joined = join(maps, least_classes)
     valid = valid_pixels(cube, bands=used)
     _refuse_labelled_nan(cube, valid | empty, joined.labels, used)
-    notes = [*emptied, *joined.notes]
+    findings = [*emptied, *joined.findings]
     dead = np.setdiff1d(np.arange(cube.shape[2]), alive)
     if dead.size:
-        notes.append(
-            f"bands {format_bands(dead)} hold no finite value in a labelled pixel: left out"
-        )
+        findings.append(note("bands-dead", bands=format_bands(dead)))
     if unmeasured := int((~(valid | labelled)).sum()):
-        notes.append(f"{unmeasured} unlabelled pixels with NaN or infinite values masked")
+        findings.append(note("unlabelled-pixels-masked", count=unmeasured))
     fills = undeclared(cube, valid & ~empty, joined.labels > 0, used, nodata)
-    return joined, valid & ~empty, (*notes, *fills)
+    return joined, valid & ~empty, (*findings, *fills)
 
 
 def check_cube(cube: Array, argument: str) -> None:
@@ -335,8 +334,8 @@ def _checked_maps(
 
 def _without(
     empty: Mask, maps: list[tuple[str, Array]]
-) -> tuple[list[tuple[str, Array]], tuple[str, ...]]:
-    """Return the maps with 0 where the cube holds no data, and a note if a label was lost."""
+) -> tuple[list[tuple[str, Array]], tuple[Finding, ...]]:
+    """Return the maps with 0 where the cube holds no data, and a finding if a label was lost."""
     lost = sum(int((values[empty] != 0).sum()) for _, values in maps)
     if not lost:
         return maps, ()
@@ -347,7 +346,7 @@ def _without(
             "value) in the bands in use, which `bands` selects",
         )
     kept = [(name, np.where(empty, 0, values).astype(values.dtype)) for name, values in maps]
-    return kept, (f"{lost} labelled pixels hold no data: left unlabelled",)
+    return kept, (warning("labelled-pixels-empty", count=lost),)
 
 
 def _refuse_labelled_nan(cube: Array, valid: Mask, labels: LabelMap, bands: Bands) -> None:
@@ -376,13 +375,10 @@ def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> t
     return tuple(names)
 
 
-def _of_one_name(names: Sequence[str], ids: Sequence[int]) -> Iterator[str]:
+def _of_one_name(names: Sequence[str], ids: Sequence[int]) -> Iterator[Finding]:
     for name in (name for name, count in Counter(names).items() if count > 1):
-        same = [str(number) for number, own in zip(ids, names, strict=True) if own == name]
-        yield (
-            f"classes {' and '.join(same)} are all named {printable(name)}, and stay several "
-            "classes: if they are one, give them one number"
-        )
+        same = [number for number, own in zip(ids, names, strict=True) if own == name]
+        yield warning("classes-of-one-name", ids=same, name=name)
 
 
 def numbered(names: Sequence[str]) -> tuple[str, ...]:

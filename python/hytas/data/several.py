@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hytas.data.findings import warning
 from hytas.data.join import join_scenes
 from hytas.data.load import load_scene
 from hytas.data.mapped import MappedCube, OwnScaling, Resampling
@@ -103,11 +104,12 @@ def resampled(scene: Scene, first: Scene) -> Scene:
         nodata=scene.nodata,
     )
     lacking = tuple(change.lacking.tolist())
-    note = f"{len(lacking)} bands of {first.name} lie outside its wavelengths" if lacking else None
+    facts = {"count": len(lacking), "first": first.name}
+    outside = (warning("bands-outside", scene.name, **facts),) if lacking else ()
     cube = MappedCube(scene.cube, change, first.bands)
     changed = _changed(scene, cube, f"resampled {first.wavelengths.tolist()}", bad_bands=lacking)
-    notes = changed.notes if note is None else (*changed.notes, note)
-    return replace(changed, wavelengths=first.wavelengths, fwhm=first.fwhm, notes=notes)
+    findings = (*changed.findings, *outside)
+    return replace(changed, wavelengths=first.wavelengths, fwhm=first.fwhm, findings=findings)
 
 
 def _changed(scene: Scene, cube: MappedCube, how: str, bad_bands: tuple[int, ...]) -> Scene:

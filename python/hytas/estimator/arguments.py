@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state, column_or_1d
 
 from hytas.data import CubePixels, SplitSettings
 from hytas.data.data_array import ArrayCube, cube_of, is_data_array, map_of
+from hytas.data.findings import Finding
 from hytas.data.labels.align import aligned
 from hytas.data.labels.names import GivenNames, read_class_names
 from hytas.data.scene import unmasked
@@ -198,18 +199,18 @@ def labels_of_rows(labels: Any, rows: int) -> Array:
     raise InputError("labels", rule=rule, hint=hint)
 
 
-def label_map(labels: Any, given: GivenCube) -> tuple[Array, str | None]:
-    """Return labels as an array, of pixels or (H, W), and a note if they lay on another grid."""
+def label_map(labels: Any, given: GivenCube) -> tuple[Array, tuple[Finding, ...]]:
+    """Return labels as an array, of pixels or (H, W), and findings if they lay on another grid."""
     if not is_data_array(labels):
-        return unmasked("labels", labels), None
+        return unmasked("labels", labels), ()
     values, own = map_of(labels)
     cube = None if given.array is None else given.array.grid
     if cube is None or values.dtype.kind not in "iu":
-        return values, None
+        return values, ()
     if own.is_placed and cube.is_placed and not cube.overlaps(own):
         raise InputError("labels", rule="no pixel of them lies in the cube")
     placed = aligned("labels", values.astype(np.int64), own, cube)
-    return placed.values.astype(values.dtype), placed.note
+    return placed.values.astype(values.dtype), placed.findings
 
 
 def by(shape: tuple[int, ...]) -> str:

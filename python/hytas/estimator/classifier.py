@@ -134,13 +134,13 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
             labels = np.zeros((len(is_labelled), 1), np.int32)
             labels[is_labelled, 0] = numbers + 1
         given = given_cube(cube) if is_data_array(cube) else GivenCube(unmasked("cube", cube))
-        labels, note = label_map(labels, given)
-        facts: dict[str, Any] = {"notes": [] if note is None else [note]}
+        labels, findings = label_map(labels, given)
+        facts: dict[str, Any] = {"findings": list(findings)}
         if given.array is not None:
             names = ("wavelengths", "fwhm", "bad_bands")
             facts |= {name: getattr(given.array.facts, name) for name in names}
             facts["nodata"] = given.array.nodata
-            facts["notes"] += given.array.notes
+            facts["findings"] += given.array.findings
         if self.nodata is not None:
             facts["nodata"] = self.nodata
         if spectra:

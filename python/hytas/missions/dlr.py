@@ -14,6 +14,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
+from hytas.data.findings import Finding, note, warning
 from hytas.data.record import BandFacts, Contents
 from hytas.data.xml_tree import read_xml
 from hytas.errors import InputError
@@ -50,7 +51,7 @@ def matches(contents: Contents) -> bool:
 def refine(contents: Contents) -> Contents:
     """Return the cube as reflectance (L2A) or radiance, with wavelengths and bad bands.
 
-    Without its metadata an image is a plain GeoTIFF; a note says so.
+    Without its metadata an image is a plain GeoTIFF; a finding says so.
     """
     name = _IMAGE.fullmatch(contents.path.name)
     assert name is not None
@@ -58,8 +59,8 @@ def refine(contents: Contents) -> Contents:
     candidates = (contents.path.with_name(each) for each in names)
     metadata = next((path for path in candidates if path.is_file()), None)
     if metadata is None:
-        note = f"its metadata ({names[0]}) are not next to it: values are as stored"
-        return replace(contents, notes=(*contents.notes, note))
+        missing = warning("metadata-missing", name=names[0])
+        return replace(contents, findings=(*contents.findings, missing))
     root = read_xml(metadata)
     bands = list(_bands(root))
     image = contents.variables[0]
@@ -70,7 +71,7 @@ def refine(contents: Contents) -> Contents:
             f"{sizes.get('band')}: are they of one product?"
         )
     size = [_integer(root.find(f".//merge/dimension/{axis}")) for axis in ("rows", "columns")]
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     rows, columns = (each or 0 for each in size)
     if sizes["y"] > rows > 0 or sizes["x"] > columns > 0:
         raise InputError(
@@ -78,7 +79,7 @@ def refine(contents: Contents) -> Contents:
             f"has {sizes['y']} x {sizes['x']}: are they of one product?"
         )
     if sizes["y"] < rows or sizes["x"] < columns:
-        notes = (f"a part of the {rows} x {columns} pixels that its metadata describe",)
+        findings = (note("part-of-product", rows=rows, columns=columns),)
     waves, gain, offset, fwhm = (np.array(column) for column in zip(*bands, strict=True))
     part = JoinedPart(image, waves, gain, offset)
     cube, order = join_parts(image.name, [part], image.grid, nodata=_nodata(image.nodata, root))
@@ -87,7 +88,7 @@ def refine(contents: Contents) -> Contents:
     facts = BandFacts(waves[order], fwhm[order] if np.isfinite(fwhm).all() else None, good)
     kind = f"{_MISSIONS[name[2].upper()]} ({contents.format})"
     cube, sidecars = replace(cube, bands=facts), (*contents.sidecars, metadata)
-    return replace(contents, format=kind, variables=(cube,), notes=notes, sidecars=sidecars)
+    return replace(contents, format=kind, variables=(cube,), findings=findings, sidecars=sidecars)
 
 
 def _bands(root: Element) -> Iterator[tuple[float, float, float, float]]:

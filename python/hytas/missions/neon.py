@@ -64,7 +64,7 @@ def refine(contents: Contents) -> Contents:
         format=f"NEON {quantity} ({contents.format})",
         variables=(replace(cube, bands=bands, grid=grid),),
         further=tuple(each for each in contents.variables if each not in (image, scaled)),
-        notes=tuple(note for note in contents.notes if note != UNSCALED),
+        findings=tuple(one for one in contents.findings if one != UNSCALED),
     )
 
 

@@ -15,7 +15,7 @@ from hytas.data import (
     Split,
     as_scene,
     check_same_bands,
-    number_notes,
+    number_findings,
     with_classes,
 )
 from hytas.decide.decisions import Decisions
@@ -158,7 +158,7 @@ class StartingModel:
             labelled,
             cube=cube,
             nodata=scene.nodata if card.nodata is None else card.nodata,
-            notes=(*scene.notes, *number_notes(scene, *classes)),
+            findings=(*scene.findings, *number_findings(scene, *classes)),
         )
 
     def begin(self, network: nn.Module, tuned: str, classes: tuple[str, ...]) -> None:

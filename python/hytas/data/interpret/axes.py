@@ -2,7 +2,7 @@
 
 What the user says comes first, then the names of dimensions, then the number of bands that are
 expected, the lists of wavelengths, and the shape of the label map. What is left open is read as
-rows, columns, bands, in this order, or with the pages of a file as bands, and a note says so.
+rows, columns, bands, in this order, or with the pages of a file as bands, and a finding says so.
 """
 
 import re
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
+from hytas.data.findings import Finding, note, warning
 from hytas.data.record import Variable
 from hytas.errors import InputError
 
@@ -46,14 +47,14 @@ class Axes:
     Attributes:
         row, column, band: of height, width and bands.
         is_settled: whether names, numbers of bands or the user determine the axis of the bands.
-        note: a remark if another fact does, or nothing.
+        finding: if another fact does, or nothing does.
     """
 
     row: int
     column: int
     band: int
     is_settled: bool = True
-    note: str | None = None
+    finding: Finding | None = None
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -128,15 +129,16 @@ def find_axes(
         orders = [order for order in orders if fits(order)] or orders
     best = max(orders, key=lambda order: (_names(variable)[order[2]] == PAGE, order[2]))
     is_settled = len({order[2] for order in orders}) == 1
-    note = None
+    finding = None
     if not is_settled:
         sizes = " x ".join(str(shape[axis]) for axis in kept)
         names = dict(zip(best, ("height", "width", "bands"), strict=True))
         order = ", ".join(names[axis] for axis in kept)
-        note = f"its axes {sizes} are read as {order}: nothing identifies them"
+        finding = warning("axes-guessed", sizes=sizes, order=order)
     elif best[2] != kept[-1]:
-        note = f"{variable} has its bands on axis {kept.index(best[2]) + 1}"
-    return Axes(best[0], best[1], best[2], is_settled, note)
+        axis = kept.index(best[2]) + 1
+        finding = note("bands-on-axis", variable=str(variable), axis=axis)
+    return Axes(best[0], best[1], best[2], is_settled, finding)
 
 
 def _fits_names(order: _Shape, kept: _Shape, roles: Sequence[str]) -> bool:

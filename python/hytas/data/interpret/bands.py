@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from hytas.data.findings import Finding, warning
 from hytas.data.interpret import wavelengths
 from hytas.data.interpret.axes import BAND, role_of
-from hytas.data.interpret.wavelengths import is_unit
+from hytas.data.interpret.units import unit_of
 from hytas.data.limits import MOST_WAVELENGTHS
 from hytas.data.record import BandFacts, Contents, Variable, text_of
 
 _WAVES, _WIDTHS = ("wavelengths", "wavelength"), ("fwhm", "bandwidths", "bandwidth")
+_STANDARD = ("radiation_wavelength", "sensor_band_central_radiation_wavelength")
+"""Names of the CF conventions; the variable may have any."""
 _GOOD = ("good_wavelengths", "good_bands", "bbl")
 _BAD = ("bad_bands", "badbands", "bad_band_list", "water_bands", "noisy_bands")
 
@@ -29,8 +32,10 @@ def list_lengths(contents: Contents, variable: Variable) -> tuple[int, ...]:
     return (*own, *(_length(each) for each in _lists(contents) if _is_wave(each)))
 
 
-def band_facts(contents: Contents, variable: Variable, axis: int) -> tuple[BandFacts, list[str]]:
-    """Return the facts of a cube's bands, and notes on lists that cannot be used.
+def band_facts(
+    contents: Contents, variable: Variable, axis: int
+) -> tuple[BandFacts, list[Finding]]:
+    """Return the facts of a cube's bands, and findings on lists that cannot be used.
 
     A list belongs to the cube if it shares the dimension of the bands; else if it has one item a
     band. Lists near the cube in the file come first, and attributes last.
@@ -52,7 +57,7 @@ def band_facts(contents: Contents, variable: Variable, axis: int) -> tuple[BandF
         return None, None
 
     waves = values(_is_wave, *_WAVES)
-    facts, notes = wavelengths.wavelength_facts(
+    facts, findings = wavelengths.wavelength_facts(
         bands,
         *waves,
         *values(lambda each: _last(each) in _WIDTHS),
@@ -61,12 +66,12 @@ def band_facts(contents: Contents, variable: Variable, axis: int) -> tuple[BandF
     named = [each for each in (*contents.variables, *contents.further) if _is_wave(each)]
     for each in named if waves[0] is None else ():
         if each in lists:
-            notes.append(f"{each} is not used: the cube has {bands} bands")
+            findings.append(warning("list-of-other-length", list=str(each), bands=bands))
         elif bands in each.shape and len(each.shape) < 3:
-            notes.append(f"{each} is not used: one number a band is needed")
+            findings.append(warning("list-of-several-axes", list=str(each)))
     bad = [each for each in lists if _last(each) in _BAD]
-    notes += [f"{each} is not used: set bands to the numbers to keep, from 1" for each in bad]
-    return facts, notes
+    findings += [warning("bad-bands-of-numbers", list=str(each)) for each in bad]
+    return facts, findings
 
 
 def _attributes(contents: Contents, cube: Variable) -> Iterator[Mapping[str, Any]]:
@@ -107,10 +112,12 @@ def _belonging(cube: Variable, axis: int, lists: Sequence[Variable]) -> Variable
 
 def _is_wave(variable: Variable) -> bool:
     name = _last(variable)
+    if variable.attributes.get("standard_name") in _STANDARD:
+        return True
     if any(word in name for word in ("width", "good", "flag", "fwhm", "unit")):
         return False
     own = variable.dims == (variable.name.rsplit("/", 1)[-1],) and role_of(name) == BAND
-    if own and is_unit(text_of(variable.attributes, "units", "unit")):
+    if own and unit_of(text_of(variable.attributes, "units", "unit") or "") is not None:
         return True
     return "wave" in name or name in ("wl", "lambda", "lambdas", "band_centers", "centers")
 

@@ -8,6 +8,7 @@ from itertools import combinations, product
 
 import numpy as np
 
+from hytas.data.findings import Finding, note
 from hytas.data.grid import Grid
 from hytas.data.interpret.axes import are_axes_of, map_axes
 from hytas.data.labels.align import is_placed
@@ -199,15 +200,12 @@ def split_pair(maps: Sequence[Variable]) -> list[Variable]:
     return []
 
 
-def unused_split(contents: Contents, raws: Sequence[RawMap]) -> list[str]:
-    """Return a note on arrays that are named like a split, if a single other map is used."""
+def unused_split(contents: Contents, raws: Sequence[RawMap]) -> list[Finding]:
+    """Return a finding on arrays that are named like a split, if a single other map is used."""
     others = [each for each in contents.variables if _OF_SPLIT.search(_last_name(each))]
     if len(raws) > 1 or not others or raws[0].name in [each.name for each in others]:
         return []
-    return [
-        f"not used: {listed(others)}; a split needs two maps of classes, whose names labels_key "
-        "gives, as TRAIN,TEST"
-    ]
+    return [note("split-not-used", names=[str(each) for each in others])]
 
 
 def _last_name(variable: Variable) -> str:

@@ -1,27 +1,17 @@
 """Wavelengths and other facts of bands: units, lists in headers, and comparison of two scenes."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from hytas.data.findings import Finding, note, warning
+from hytas.data.interpret.rules import Rule, first
+from hytas.data.interpret.units import NO_UNIT, UNITS, Unit, plain_unit, unit_of
 from hytas.data.record import BandFacts
 from hytas.types import Floats, Mask
 
-# Unit -> nanometres of one; wavenumbers are inverse centimetres.
-_UNITS = {
-    **dict.fromkeys(("nm", "nanometer", "nanometre", "nano"), 1.0),
-    **dict.fromkeys(("um", "µm", "μm", "micrometer", "micrometre", "micron", "micro"), 1e3),
-    **dict.fromkeys(("mm", "millimeter", "millimetre"), 1e6),
-    **dict.fromkeys(("cm", "centimeter", "centimetre"), 1e7),
-    **dict.fromkeys(("m", "meter", "metre"), 1e9),
-    **dict.fromkeys(("angstrom", "ångström", "ångstrom", "å", "a", "aa"), 0.1),
-}
-_WAVENUMBERS = {"1/cm", "cm-1", "cm^-1", "cm**-1", "wavenumber", "reciprocal centimeter"}
-_NO_UNIT = {"", "unknown", "index", "none", "1", "n/a"}
-SAFE_NM, _SAFE_UM, _SAFE_M = (200.0, 5500.0), (0.2, 20.0), (2e-7, 2e-5)
-"""Values in these ranges are wavelengths of optical sensors in that unit, and in no other."""
 WIDTHS_NM = (0.05, 2000.0)
 """Widths of bands of optical sensors; others are of another unit than the file says."""
 MOST_MIXED = 0.05
@@ -31,12 +21,70 @@ _DESCRIPTION = re.compile(
     rf"({_NUMBER.pattern})\s*(nanomet(?:er|re)s?|micromet(?:er|re)s?|microns?|nm|[uµμ]m)\b",
     re.IGNORECASE,
 )
-_BARE = re.compile(rf"\s*(?:X|WL_?)?({_NUMBER.pattern})\s*", re.IGNORECASE)
+_BARE = re.compile(rf"\s*(X|WL_?|Band[ _-]?)?({_NUMBER.pattern})\s*", re.IGNORECASE)
 _TRUE, _FALSE = {"true", "t", "yes", "y", "good"}, {"false", "f", "no", "n", "bad"}
 
 
-def nanometres(values: Any, unit: str | None = None) -> tuple[Floats | None, str]:
-    """Return wavelengths in nm and a note on a guess; or None and the reason for that.
+class Named(NamedTuple):
+    """Bare wavelengths, and the unit that their file names."""
+
+    text: str
+    values: Floats
+
+    @property
+    def unit(self) -> Unit | None:
+        """Return the unit, or None if it is unknown."""
+        return unit_of(self.text)
+
+    def misnamed(self) -> Unit | None:
+        """Return the unit that the values have, if they cannot have the one that is named."""
+        return None if self.unit is None else self.unit.other(self.values)
+
+    def counted(self) -> bool | None:
+        return (self._names_none and are_counted(self.values)) or None
+
+    def bare(self) -> Unit | None:
+        """Return the only unit in which the values are optical wavelengths, if none is named."""
+        if not self._names_none:
+            return None
+        low, high = self.values.min(), self.values.max()
+        fitting = (unit for unit in UNITS if unit.bare and unit.bare[0] <= low)
+        return next((unit for unit in fitting if unit.bare and high <= unit.bare[1]), None)
+
+    @property
+    def _names_none(self) -> bool:
+        return plain_unit(self.text) in NO_UNIT
+
+
+UNIT_RULES: tuple[Rule[Named, tuple[Unit | None, str | None]], ...] = (
+    Rule(
+        "the values contradict the unit",
+        lambda own: (unit, "wavelengths-misnamed") if (unit := own.misnamed()) else None,
+        "guess",
+    ),
+    Rule("the unit is named", lambda own: (own.unit, None) if own.unit else None),
+    Rule(
+        "numbers of bands",
+        lambda own: (None, "wavelengths-counted") if own.counted() else None,
+    ),
+    Rule(
+        "optical wavelengths in one unit only",
+        lambda own: (unit, None) if (unit := own.bare()) else None,
+    ),
+    Rule(
+        "an unknown unit",
+        lambda own: (
+            None,
+            "wavelengths-unknown-unit"
+            if plain_unit(own.text) not in NO_UNIT
+            else "wavelengths-several-units",
+        ),
+    ),
+)
+
+
+def nanometres(values: Any, unit: str | None = None) -> tuple[Floats | None, Finding | None]:
+    """Return wavelengths in nm and a finding on a guess; or None and why they are not used.
 
     Args:
         values: (B,) numbers, or their texts, which may name a unit each.
@@ -44,13 +92,19 @@ def nanometres(values: Any, unit: str | None = None) -> tuple[Floats | None, str
     """
     numbers, own = _numbers(values)
     if numbers is None or not np.isfinite(numbers).all() or numbers.min(initial=1.0) <= 0:
-        return None, "positive finite numbers are needed"
+        return None, warning("wavelengths-not-positive")
     if not numbers.size:
-        return None, "the list is empty"
+        return None, warning("wavelengths-empty")
     if numbers.size > 1 and numbers.min() == numbers.max():
-        return None, "they are all equal"
-    convert, reason = _conversion(own or unit or "", numbers)
-    return None if convert is None else convert(numbers), reason
+        return None, warning("wavelengths-equal")
+    text = own or unit or ""
+    matched = first(UNIT_RULES, Named(text, numbers))
+    assert matched is not None  # the last rule applies always
+    meant, code = matched[0]
+    named = None if meant is None else meant.name
+    ends: dict[str, Any] = {"low": float(numbers.min()), "high": float(numbers.max())}
+    finding = None if code is None else warning(code, unit=named, named=text, **ends)
+    return None if meant is None else meant.nanometres_of(numbers), finding
 
 
 def wavelength_facts(
@@ -60,39 +114,36 @@ def wavelength_facts(
     widths_listed: Any = None,
     widths_unit: str | None = None,
     flags: Any = None,
-) -> tuple[BandFacts, list[str]]:
-    """Return the facts that lists give about bands, and notes on lists that cannot be used.
+) -> tuple[BandFacts, list[Finding]]:
+    """Return the facts that lists give about bands, and findings on lists that cannot be used.
 
     Args:
         listed: wavelengths, as `nanometres` takes them; None without a list.
         widths_listed: as `widths` takes them, or None.
         flags: as `good_bands` takes them, or None.
     """
-    notes, wavelengths, fwhm, good = [], None, None, None
+    findings: list[Finding] = []
+    wavelengths, fwhm, good = None, None, None
     if listed is not None:
-        reason = f"{len(listed)} values for {bands} bands"
+        finding: Finding | None = warning("wavelengths-count", count=len(listed), bands=bands)
         if len(listed) == bands:
-            wavelengths, reason = nanometres(listed, unit)
-        if reason:
-            notes.append(f"its wavelengths {'are not used: ' * (wavelengths is None)}{reason}")
+            wavelengths, finding = nanometres(listed, unit)
+        findings += [] if finding is None else [finding]
         if wavelengths is not None and _are_mixed(wavelengths):
-            notes.append(
-                "its bands are not in the order of their wavelengths, and stay as they are"
-            )
+            findings.append(note("wavelengths-unordered"))
         if wavelengths is not None and widths_listed is not None:
             fwhm = widths(widths_listed, wavelengths, listed, widths_unit)
             if fwhm is None:
-                notes.append("its band widths (fwhm) are not used: one number a band is needed")
+                findings.append(warning("widths-count"))
             elif not WIDTHS_NM[0] <= (usual := float(np.median(fwhm))) <= WIDTHS_NM[1]:
-                notes.append(f"its band widths (fwhm) are not used: {usual:g} nm is none")
+                findings.append(warning("widths-impossible", width=usual))
                 fwhm = None
     if flags is not None:
-        good, reason = good_bands(flags, bands)
+        good, finding = good_bands(flags, bands)
         if good is not None and not good.any():
-            good, reason = None, "it marks all bands as bad"
-        if good is None:
-            notes.append(f"its list of bad bands is not used: {reason}")
-    return BandFacts(wavelengths, fwhm, good), notes
+            good, finding = None, warning("bad-bands-all")
+        findings += [] if finding is None else [finding]
+    return BandFacts(wavelengths, fwhm, good), findings
 
 
 def _are_mixed(wavelengths: Floats) -> bool:
@@ -116,13 +167,14 @@ def widths(values: Any, wavelengths: Floats, listed: Any, unit: str | None = Non
         return None
     if numbers.shape != wavelengths.shape or not np.isfinite(numbers).all() or numbers.min() <= 0:
         return None
-    if unit is not None and _plain(unit) in _UNITS:
-        return numbers * _UNITS[_plain(unit)]
+    named = None if unit is None else unit_of(unit)
+    if named is not None and not named.inverse:
+        return named.nanometres_of(numbers)
     # The factor of the unit; of wavenumbers it is |d lambda / d nu| = lambda / nu.
     return numbers * wavelengths / centres
 
 
-def good_bands(values: Any, bands: int) -> tuple[Mask | None, str]:
+def good_bands(values: Any, bands: int) -> tuple[Mask | None, Finding | None]:
     """Return which bands a list of flags calls good, or None and why the list cannot be used.
 
     Args:
@@ -130,27 +182,32 @@ def good_bands(values: Any, bands: int) -> tuple[Mask | None, str]:
     """
     flags = np.asarray(values).ravel()
     if flags.size != bands:
-        return None, f"{flags.size} values for {bands} bands"
+        return None, warning("bad-bands-count", count=int(flags.size), bands=bands)
     good = [_flag(flag) for flag in flags.tolist()]
     if None in good:
-        return None, "numbers or truth values are needed"
-    return np.array(good, np.bool_), ""
+        return None, warning("bad-bands-no-flags")
+    return np.array(good, np.bool_), None
 
 
 def in_descriptions(texts: Sequence[str | None]) -> tuple[list[str] | None, str | None]:
     """Return the wavelengths that descriptions of bands name, such as "410.0 Nanometers".
 
-    Numbers alone, such as those of R's terra, are wavelengths if their unit is sure.
+    Numbers alone, such as those of R's terra or in Band_503, are wavelengths if their unit is sure.
+    Numbers of bands follow each other.
 
     Returns:
         A text for each band and their unit; None and None if one band has no wavelength.
     """
     searched = [_DESCRIPTION.search(text or "") for text in texts]
     matches = [match for match in searched if match is not None]
-    bare = [match[1] for text in texts if (match := _BARE.fullmatch(text or ""))]
-    if bare and len(bare) == len(texts) and nanometres(bare)[0] is not None:
-        return bare, None
-    units = {_UNITS[_plain(match[2])]: match[2] for match in matches}
+    named = [match for text in texts if (match := _BARE.fullmatch(text or ""))]
+    if named and len(named) == len(texts):
+        bare = [match[2] for match in named]
+        are_numbers = all((match[1] or "").lower().startswith("band") for match in named)
+        steps = np.diff(np.array(bare, np.float64))
+        if not (are_numbers and (steps == 1).all()) and nanometres(bare)[0] is not None:
+            return bare, None
+    units = {unit_of(match[2]): match[2] for match in matches}
     if len(matches) < len(texts) or len(units) != 1:
         return None, None
     return [match[1] for match in matches], next(iter(units.values()))
@@ -198,47 +255,15 @@ def _numbers(values: Any) -> tuple[Floats | None, str]:
         if match is None:
             return None, ""
         numbers.append(float(match[0]))
-        units.add(_plain(str(text).strip()[match.end() :]))
-    if len(units) > 1 or (units and not units <= {"", *_UNITS}):
+        units.add(plain_unit(str(text).strip()[match.end() :]))
+    if len(units) > 1 or any(unit and unit_of(unit) is None for unit in units):
         return None, ""
     return np.array(numbers), units.pop() if units else ""
-
-
-def _conversion(unit: str, values: Floats) -> tuple[Callable[[Floats], Floats] | None, str]:
-    name = _plain(unit)
-    if name in _WAVENUMBERS:
-        return (lambda each: 1e7 / each), ""
-    low, high = float(values.min()), float(values.max())
-    factor = _UNITS.get(name)
-    # Headers often say nanometers of values in micrometers, and the other way round.
-    if (factor == 1.0 and high < 100) or (factor == 1e3 and low >= SAFE_NM[0]):
-        other, by = ("um", 1e3) if factor == 1.0 else ("nm", 1.0)
-        return (lambda each: each * by), f"are read as {other}, and not as {unit}"
-    if factor is not None:
-        return (lambda each: each * factor), ""
-    if name not in _NO_UNIT:
-        return None, f"their unit is {unit}: nm, um, mm, cm, m, Angstrom or 1/cm are known"
-    if are_counted(values):
-        return None, f"they name no unit, and {low:g} to {high:g} may be numbers of bands"
-    for (least, most), by in ((SAFE_NM, 1.0), (_SAFE_UM, 1e3), (_SAFE_M, 1e9)):
-        if least <= low and high <= most:
-            return (lambda each, by=by: each * by), ""
-    return None, f"they name no unit, and {low:g} to {high:g} may be several"
 
 
 def are_counted(values: Any) -> bool:
     """Return whether values count from 0 or 1, as numbers of bands do."""
     return np.array_equal(values, np.arange(len(values)) + (values[0] == 1))
-
-
-def is_unit(unit: str | None) -> bool:
-    """Return whether a text names a unit of wavelengths."""
-    return unit is not None and _plain(unit) in {*_UNITS, *_WAVENUMBERS}
-
-
-def _plain(unit: str) -> str:
-    name = " ".join(unit.strip().strip("[]()").lower().split())
-    return name[:-1] if name.endswith("s") and len(name) > 2 else name
 
 
 def _flag(value: Any) -> bool | None:

@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.findings import Finding, note, warning
 from hytas.data.grid import Coordinates, Grid, crs_of, in_system
-from hytas.data.limits import listed, printable
+from hytas.data.limits import printable
 from hytas.errors import InputError
 
 AT_ONCE = 2**18
@@ -15,10 +16,10 @@ AT_ONCE = 2**18
 
 
 class Aligned(NamedTuple):
-    """A label map on the grid of a cube, and a remark if it lay on another one."""
+    """A label map on the grid of a cube, and findings if it lay on another one."""
 
     values: npt.NDArray[np.int64]
-    note: str | None
+    findings: tuple[Finding, ...] = ()
 
 
 def is_placed(grid: Grid | None) -> bool:
@@ -47,29 +48,26 @@ def aligned(
         may_miss: whether the map may lie elsewhere, so that no pixel gets a label.
     """
     if own is None or own.transform is None or not own.is_placed or not is_placed(cube):
-        return Aligned(values, None)
+        return Aligned(values)
     if cube.transform is not None and cube.is_same(own):
-        return Aligned(values, None)
+        return Aligned(values)
     at_centres, inside = _at_centres(values, own, cube)
     if may_miss and not at_centres.any():
-        return Aligned(at_centres, f"{name}: no labelled pixel lies in the cube")
+        return Aligned(at_centres, (note("labels-all-outside", name),))
     if not inside:
         if None in (own.place_crs, cube.place_crs) and values.shape == (cube.height, cube.width):
-            note = "one of cube and labels names no coordinate system: taken pixel by pixel"
-            return Aligned(values, f"{name}: {note}")
+            return Aligned(values, (warning("labels-pixel-by-pixel", name),))
         rule = f"lies elsewhere: in {_where(own)}, the cube in {_where(cube)}"
         raise InputError("labels", name, rule)
     labelled = int((at_centres != 0).sum())
     if not labelled and values.any():
         rule = f"none of its {int((values != 0).sum())} labelled pixels lies in the cube"
         raise InputError("labels", name, rule)
-    note = (
-        f"{name}: brought onto the cube's grid by nearest neighbour ({_difference(own, cube)}): "
-        f"{labelled} pixels got a label"
-    )
+    findings = [note("labels-moved", name, count=labelled, difference=_difference(own, cube))]
     if lost := np.setdiff1d(values[values != 0], at_centres).tolist():
-        note += f"; no pixel got {listed([(names or {}).get(i, f'label {i}') for i in lost])}"
-    return Aligned(at_centres, note)
+        lost_names = [(names or {}).get(i, f"label {i}") for i in lost]
+        findings.append(warning("classes-lost", name, classes=lost_names))
+    return Aligned(at_centres, tuple(findings))
 
 
 def _at_centres(

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.findings import Finding, Noted, note, warning
 from hytas.data.labels.names import from_0
 from hytas.data.labels.shapes import Colour
 from hytas.errors import InputError
@@ -26,11 +27,11 @@ class Labels:
     train: LabelMap | None
     test: LabelMap | None
     ids: tuple[int, ...]
-    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class LabelMaps:
+class LabelMaps(Noted):
     """Labels on the pixels of a cube.
 
     Attributes:
@@ -44,7 +45,7 @@ class LabelMaps:
     maps: tuple[tuple[str, npt.NDArray[np.int64]], ...]
     names: Mapping[int, str] = field(default_factory=dict)
     colours: Mapping[int, Colour] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     polygons: LabelMap | None = None
     files: tuple[Path, ...] = ()
 
@@ -80,10 +81,10 @@ def _first(wrong: Mask, values: Array) -> str:
 def join(maps: Sequence[tuple[str, Array]], least_classes: int = 2) -> Labels:
     """Join one map, or a training and a test map, into labels of the classes 1..C."""
     checked = [(name, check_map(name, values)) for name, values in maps]
-    notes: list[str] = []
+    findings: list[Finding] = []
     union = checked[0][1]
     if len(checked) == 2:
-        union = _unite(checked, notes)
+        union = _unite(checked, findings)
     ids = np.unique(union[union > 0])
     names = " and ".join(name for name, _ in checked)
     if ids.size == 0 and least_classes:
@@ -93,16 +94,13 @@ def join(maps: Sequence[tuple[str, Array]], least_classes: int = 2) -> Labels:
         hint = "if 0 is a class, add 1 to all labels, or set `zero_is_a_class`"
         raise InputError("labels", names, rule, hint)
     if ids.size and ids[-1] in USUAL_MARKS and ids[-1] - 1 not in ids:
-        notes.append(
-            f"{ids[-1]} in {names} is read as a class: if it marks unlabelled pixels, set "
-            f"unlabelled to {ids[-1]}"
-        )
+        findings.append(warning("usual-mark-is-a-class", names, number=int(ids[-1])))
     whole = [np.where(m > 0, np.searchsorted(ids, m) + 1, 0).astype(np.int32) for _, m in checked]
     class_ids = tuple(int(i) for i in ids)
     if len(whole) == 1:
-        return Labels(whole[0], None, None, class_ids, tuple(notes))
+        return Labels(whole[0], None, None, class_ids, tuple(findings))
     train, test = whole
-    notes += _shifted(checked)
+    findings += _shifted(checked)
     train = np.where(test > 0, 0, train).astype(np.int32)
     missing = np.setdiff1d(test, train)
     if missing.size:
@@ -118,18 +116,18 @@ def join(maps: Sequence[tuple[str, Array]], least_classes: int = 2) -> Labels:
             f"class {number} is in {checked[1][0]} but has no pixel to train on in {first}: every "
             "class of the test map must be in the training map"
         )
-        raise InputError("labels", names, rule, "".join(_shifted(checked[::-1])))
-    return Labels(np.maximum(train, test), train, test, class_ids, tuple(notes))
+        raise InputError("labels", names, rule, "".join(map(str, _shifted(checked[::-1]))))
+    return Labels(np.maximum(train, test), train, test, class_ids, tuple(findings))
 
 
-def _shifted(maps: Sequence[tuple[str, npt.NDArray[np.int64]]]) -> tuple[str, ...]:
-    """Return a note if the second map may count from 0, where the first counts from 1."""
+def _shifted(maps: Sequence[tuple[str, npt.NDArray[np.int64]]]) -> tuple[Finding, ...]:
+    """Return a finding if the second map may count from 0, where the first counts from 1."""
     (first, ids), (second, own) = [(name, {*np.unique(m).tolist()} - {0}) for name, m in maps]
     return from_0(second, own, first, ids)
 
 
 def _unite(
-    maps: Sequence[tuple[str, npt.NDArray[np.int64]]], notes: list[str]
+    maps: Sequence[tuple[str, npt.NDArray[np.int64]]], findings: list[Finding]
 ) -> npt.NDArray[np.int64]:
     (train_name, train), (test_name, test) = maps
     names = f"{train_name} and {test_name}"
@@ -149,8 +147,6 @@ def _unite(
         )
         raise InputError("labels", names, rule)
     if both.any():
-        notes.append(
-            f"{int(both.sum())} pixels are in both {train_name} and {test_name}: "
-            "used for testing only"
-        )
+        count = int(both.sum())
+        findings.append(note("pixels-in-both", count=count, train=train_name, test=test_name))
     return np.maximum(train, test)

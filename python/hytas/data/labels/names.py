@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from hytas.data.findings import Finding, note, warning
 from hytas.data.labels.shapes import Colour
-from hytas.data.limits import listed
 from hytas.data.xml_tree import read_xml
 from hytas.errors import InputError
 from hytas.files import read_utf8
@@ -99,10 +99,10 @@ def _of_csv(path: Path) -> list[tuple[str, str]]:
 
 def renamed(
     ids: Sequence[int], names: Mapping[int, str], given: ClassNames, plus: int = 0
-) -> tuple[dict[int, str], tuple[str, ...]]:
-    """Return names of classes by id, with those that the user gives, and notes.
+) -> tuple[dict[int, str], tuple[Finding, ...]]:
+    """Return names of classes by id, with those that the user gives, and findings.
 
-    A table may name further classes, such as all of a legend; a note lists them.
+    A table may name further classes, such as all of a legend; a finding lists them.
 
     Args:
         names: that the file gives, by id.
@@ -115,34 +115,31 @@ def renamed(
     return new_names, unused(key for key in given if key not in place and (key != "0" or plus))
 
 
-def unused(keys: Iterable[str]) -> tuple[str, ...]:
-    """Return a note on given names of classes that are not there."""
+def unused(keys: Iterable[str]) -> tuple[Finding, ...]:
+    """Return a finding on given names of classes that are not there."""
     others = list(keys)
     if not others:
         return ()
-    return (f"names are given for classes that are not there: {listed(others)}",)
+    return (warning("names-unused", names=others),)
 
 
-def by_number(subject: str, owner: str, classes: Mapping[int, str]) -> tuple[str, ...]:
-    """Return a note on labels without names, whose numbers are those of classes with names."""
+def by_number(owner: str, classes: Mapping[int, str], where: str = "") -> tuple[Finding, ...]:
+    """Return a finding on labels without names, whose numbers are those of classes with names."""
     named = [f"{i} is {name}" for i, name in classes.items() if not is_unnamed(name, i)]
     if not named:
         return ()
-    return (f"{subject} no classes, so numbers are those of {owner}: {listed(named)}",)
+    return (note("classes-by-number", where, owner=owner, classes=named),)
 
 
-def from_0(subject: str, own: Iterable[int], owner: str, ids: Iterable[int]) -> tuple[str, ...]:
-    """Return a note if labels may count from 0.
+def from_0(where: str, own: Iterable[int], owner: str, ids: Iterable[int]) -> tuple[Finding, ...]:
+    """Return a finding if labels may count from 0.
 
     Their ids are then those of the other ones less 1, without 0, which is read as unlabelled.
     """
     given, others = set(own), set(ids)
     if given == others or given != {number - 1 for number in others} - {0}:
         return ()
-    return (
-        f"{subject} has no class {max(others)}, which {owner} has: if its labels count from 0, and "
-        "not from 1, add 1 to them",
-    )
+    return (warning("labels-from-0", where, number=max(others), owner=owner),)
 
 
 def is_unnamed(name: str, number: int) -> bool:
@@ -150,18 +147,15 @@ def is_unnamed(name: str, number: int) -> bool:
     return name in (f"class {number}", f"label {number - 1}")
 
 
-def alike(names: Iterable[str]) -> tuple[str, ...]:
-    """Return a note on names of classes that differ only in case or blanks."""
+def alike(names: Iterable[str]) -> tuple[Finding, ...]:
+    """Return a finding on names of classes that differ only in case or blanks."""
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(" ".join(name.casefold().split()), []).append(name)
     several = [name for group in groups.values() if len(group) > 1 for name in group]
     if not several:
         return ()
-    return (
-        f"names of classes differ only in case or blanks: {listed(several)}; if these are one "
-        "class, spell them alike",
-    )
+    return (warning("class-names-alike", names=several),)
 
 
 def is_no_class(name: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hytas.data.findings import Finding, note, warning
 from hytas.data.labels.options import LabelOptions
 from hytas.data.labels.shapes import (
     CLASS_FIELDS,
@@ -20,7 +21,7 @@ from hytas.data.labels.shapes import (
     check_amount,
     too_many,
 )
-from hytas.data.limits import listed, printable
+from hytas.data.limits import listed
 from hytas.data.read.untrusted import call
 from hytas.errors import InputError, library
 
@@ -46,7 +47,7 @@ def read_ogr_shapes(
         ValueError: the file is broken; the message says how.
     """
     chosen = options.key, options.class_field
-    crs, fields, geometries, texts = call(
+    crs, fields, geometries, findings = call(
         read_layer, name, path.absolute(), *chosen, dict(open_options or {}), encoding
     )
     return Shapes(
@@ -54,7 +55,7 @@ def read_ogr_shapes(
         geometries_of(geometries),
         fields,
         None if crs is None or _UNDEFINED.match(crs) else crs,
-        notes=tuple(f"GDAL: {printable(text)}" for text in texts),
+        findings=tuple(findings),
     )
 
 
@@ -101,8 +102,8 @@ def parts_of_shapefile(path: Path) -> dict[str, Path]:
     return files
 
 
-_Layer = tuple[str | None, dict[str, list[Any]], list[bytes | None], list[str]]
-"""Coordinate system, values of each field, geometries as well-known binary, and warnings."""
+_Layer = tuple[str | None, dict[str, list[Any]], list[bytes | None], list[Finding]]
+"""Coordinate system, values of each field, geometries as well-known binary, and findings."""
 
 
 def read_layer(
@@ -139,14 +140,11 @@ def read_layer(
             raise InputError(rule=rule, hint=hint if name == "GeoJSON" else "") from None
         raise
     try:
-        crs, fields, geometries, texts = _layer(str(path), layer, open_options, class_fields, None)
+        own = _layer(str(path), layer, open_options, class_fields, None)
     except UnicodeDecodeError:
         raise ValueError("its texts are not of the encoding that it names") from None
-    note = (
-        "its texts are no UTF-8: read as Latin-1, or as its .dbf says; a .cpg next to it with the "
-        "name of the encoding, such as GBK, decides"
-    )
-    return crs, fields, geometries, [*texts, note]
+    crs, fields, geometries, findings = own
+    return crs, fields, geometries, [*findings, warning("texts-no-utf-8")]
 
 
 def table_fields(path: Path) -> dict[str, list[Any]]:
@@ -208,7 +206,7 @@ def _layer(
         for name, column in zip(meta["fields"], columns, strict=True)
     }
     texts = list(dict.fromkeys(str(warning.message) for warning in caught))[:3]
-    return meta["crs"], fields, parts, texts
+    return meta["crs"], fields, parts, [note("gdal-warning", text=text) for text in texts]
 
 
 def _plain(value: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hytas.data.findings import note, warning
 from hytas.data.labels.options import LabelOptions
 from hytas.data.labels.shapes import Geometries, Points, Shapes, check_amount
 from hytas.data.limits import listed, printable
@@ -57,9 +58,9 @@ def read(path: Path, options: LabelOptions) -> Shapes:
     pixels = crs is None
     places = _places(rows, names) + (0.5 if pixels else 0.0)
     has_commas = any("," in row[name] for _, row in rows for name in names)
-    notes = ["commas in its positions are read as decimal points"] if has_commas else []
-    notes += [f"not used: {name}; {listed(names)} are" for name in unused]
-    return Shapes("CSV", shapely.points(places), fields, crs, pixels, notes=tuple(notes))
+    findings = [warning("positions-with-commas")] if has_commas else []
+    findings += [note("positions-not-used", name=name, used=list(names)) for name in unused]
+    return Shapes("CSV", shapely.points(places), fields, crs, pixels, findings=tuple(findings))
 
 
 def position_columns(path: Path) -> tuple[str, ...] | None:

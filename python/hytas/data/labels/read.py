@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.data_array import is_data_array, map_of
+from hytas.data.findings import Finding, note, warning
 from hytas.data.grid import Grid
 from hytas.data.interpret import labels as find
 from hytas.data.labels.align import aligned, is_placed
@@ -39,7 +40,7 @@ def labels_on_grid(
     """Read a label raster, a label picture, or polygons and points, on the pixels of a cube.
 
     A raster with a place on the earth is brought onto the grid of a cube with a place, by nearest
-    neighbour; a note says so. Without a place it must have the height and width of the cube.
+    neighbour; a finding says so. Without a place it must have the height and width of the cube.
 
     Args:
         grid: the pixels of the cube, and their place.
@@ -63,9 +64,9 @@ def labels_of(
         place = own if is_placed(own) else None
         placed = aligned("labels", values, place, grid, may_miss=may_miss)
         ids = [number for number in np.unique(placed.values).tolist() if number]
-        names, notes = renamed(ids, {}, options.names)
-        notes = notes if placed.note is None else (placed.note, *notes)
-        return LabelMaps((("labels", placed.values),), names, notes=notes)
+        names, findings = renamed(ids, {}, options.names)
+        findings = (*placed.findings, *findings)
+        return LabelMaps((("labels", placed.values),), names, findings=findings)
     path = Path(labels)
     if format_of(path) is not None:
         return of_shapes(path, options, grid, class_ids)
@@ -104,11 +105,11 @@ def of_rasters(
     if len(raws) > 2:
         rule = f"hold {len(raws)} maps: a training and a test map are needed"
         raise InputError(argument, " and ".join(raw.name for raw in raws), rule)
-    # Notes on the file of the cube are the cube's.
-    file_notes = [f"{each.path.name}: {note}" for each in sources for note in each.notes]
+    # Findings on the file of the cube are the cube's.
+    of_files = [one.at(each.path.name) for each in sources for one in each.findings]
     classes = _classes(raws, sources, options, argument)
-    classes.notes[:0] = file_notes if argument == "labels" else []
-    classes.notes.extend(find.unused_split(sources[0], raws))
+    classes.findings[:0] = of_files if argument == "labels" else []
+    classes.findings.extend(find.unused_split(sources[0], raws))
     if class_ids is not None:
         classes = _with_class_ids(classes, class_ids, raws[0])
     maps = classes.maps
@@ -117,43 +118,40 @@ def of_rasters(
             aligned(raw.name, values, raw.grid, grid, classes.names, not options.least_classes)
             for raw, values in zip(raws, classes.maps, strict=True)
         ]
-        classes.notes.extend(each.note for each in on_grid if each.note)
+        classes.findings.extend(one for each in on_grid for one in each.findings)
         maps = [each.values for each in on_grid]
         for raw, values in zip(raws, maps, strict=True):
             _check_size(raw.name, values, grid, argument)
     named = tuple((raw.name, values) for raw, values in zip(raws, maps, strict=True))
     files = tuple(file for each in sources for file in each.files)
-    return LabelMaps(named, classes.names, classes.colours, tuple(classes.notes), None, files)
+    return LabelMaps(named, classes.names, classes.colours, tuple(classes.findings), None, files)
 
 
 class _Classes(NamedTuple):
-    """Maps of class ids on their own grids; names and colours by id; notes."""
+    """Maps of class ids on their own grids; names and colours by id; findings."""
 
     maps: list[Map]
     ids: list[int]
     names: Mapping[int, str]
     colours: Mapping[int, Colour]
-    notes: list[str]
+    findings: list[Finding]
 
 
 def _classes(
     raws: Sequence[find.RawMap], sources: Sequence[Contents], options: LabelOptions, argument: str
 ) -> _Classes:
-    notes: list[str] = []
+    findings: list[Finding] = []
     plus = 0
     if any(raw.is_picture for raw in raws):
         maps, names, colours = _coloured(raws, options)
         if WHITE in colours.values() and all((each > 0).all() for each in maps):
-            notes.append(
-                "#ffffff is read as a class: if it marks unlabelled pixels, set unlabelled to "
-                "'#ffffff'"
-            )
+            findings.append(warning("white-is-a-class"))
     else:
         options.refuse_colour(sources[0].path)
-        plus = int(_zero_is_a_class(raws, options, notes))
+        plus = int(_zero_is_a_class(raws, options, findings))
         mark = options.unlabelled.number
         if mark and not any((raw.values == mark).any() for raw in raws):
-            notes.append(f"unlabelled is {mark}, which is not among the labels")
+            findings.append(warning("unlabelled-not-there", number=mark))
         maps = [_numbered(raw, options, bool(plus), argument) for raw in raws]
         labels = [i - plus for i in _ids(maps)]
         own_names, own_colours = _legend(raws[0], sources[0], labels)
@@ -163,21 +161,17 @@ def _classes(
         colours = {label + plus: colour for label, colour in own_colours.items()}
         name = names.get(0, "")
         if name and not is_no_class(name) and any((raw.values == 0).any() for raw in raws):
-            notes.append(
-                f"0 is named {printable(name)}, and is read as unlabelled: if it is a class, set "
-                "zero_is_a_class"
-            )
+            findings.append(warning("zero-is-named", name=name))
     ids = _ids(maps)
     if plus:
         names = {i: names.get(i) or f"label {i - 1}" for i in ids}
-    notes += [
-        f"{printable(names[i])} is read as a class: if it marks unlabelled pixels, set unlabelled "
-        f"to {i - plus}"
+    findings += [
+        warning("name-of-unlabelled", name=names[i], number=i - plus)
         for i in ids
         if i != plus and is_no_class(names.get(i, ""))
     ]
     names, others = renamed(ids, names, options.names, plus)
-    return _Classes(maps, ids, names, colours, [*notes, *others])
+    return _Classes(maps, ids, names, colours, [*findings, *others])
 
 
 def _legend(
@@ -232,12 +226,12 @@ def _coloured(
     return by_colour([raw.values for raw in raws], names, options.unlabelled.colour)
 
 
-def _zero_is_a_class(raws: Sequence[find.RawMap], options: LabelOptions, notes: list[str]) -> bool:
+def _zero_is_a_class(
+    raws: Sequence[find.RawMap], options: LabelOptions, findings: list[Finding]
+) -> bool:
     """Return whether 0 is a class: because the user says it, or the file declares -1 as no data."""
     if options.zero_is_a_class:
-        notes.append(
-            "0 is a class: ids in maps and tables are one more than the labels of the file"
-        )
+        findings.append(note("zero-is-a-class"))
         return True
     name, values, declared = raws[0].name, raws[0].values, raws[0].nodata
     nodata, given = declared, options.unlabelled.number
@@ -248,15 +242,9 @@ def _zero_is_a_class(raws: Sequence[find.RawMap], options: LabelOptions, notes: 
     if len(raws) != 1 or not (values == 0).any() or nodata in (None, 0):
         return False
     if declared == -1 and (not raws[0].names or 0 in raws[0].names):
-        notes.append(
-            f"{name} declares -1 for unlabelled pixels, so 0 is a class: ids in maps and tables "
-            "are one more than the labels of the file"
-        )
+        findings.append(warning("zero-is-a-class-by-nodata", name))
         return True
-    notes.append(
-        f"0 in {name} is read as unlabelled, in addition to {nodata:g}: if it is a class, set "
-        "zero_is_a_class"
-    )
+    findings.append(warning("zero-is-unlabelled", name, nodata=nodata))
     return False
 
 
@@ -280,18 +268,18 @@ def _with_class_ids(classes: _Classes, class_ids: Mapping[str, int], raw: find.R
         raise InputError("labels", raw.name, rule, hint)
     if others or not own:
         unknown = [name for name in others if name]
-        notes = [f"classes are compared by their numbers: the model has no {listed(unknown)}"]
+        findings = [warning("classes-unknown", names=unknown)]
         if not unknown:
             of_model = {number: name for name, number in class_ids.items()}
-            notes = [*by_number("the labels name", "the model", of_model)]
-            notes += from_0("the label map", classes.ids, "the model", of_model)
-        return classes._replace(notes=[*classes.notes, *notes])
+            findings = [*by_number("the model", of_model)]
+            findings += from_0("the label map", classes.ids, "the model", of_model)
+        return classes._replace(findings=[*classes.findings, *findings])
     old, new = np.array([0, *classes.ids]), np.array([0, *(class_ids[name] for name in own)])
     maps = [new[np.searchsorted(old, values)] for values in classes.maps]
     names = {class_ids[name]: name for name in own}
     pairs = zip(classes.ids, own, strict=True)
     colours = {class_ids[name]: classes.colours[i] for i, name in pairs if i in classes.colours}
-    return _Classes(maps, [*names], names, colours, classes.notes)
+    return _Classes(maps, [*names], names, colours, classes.findings)
 
 
 def label_files(path: str | Path) -> tuple[Path, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.findings import Finding
 from hytas.data.limits import listed
 from hytas.errors import InputError
 
@@ -48,7 +49,7 @@ class Shapes:
     crs: str | None = None
     in_pixels: bool = False
     size: tuple[int, int] | None = None
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.findings import Finding, note, warning
 from hytas.data.grid import Grid, crs_of, epsg_of, in_system
 from hytas.data.labels.align import system_name
 from hytas.data.labels.burn import Burner, check_rings
@@ -29,7 +30,7 @@ from hytas.data.labels.shapes import (
     naming,
     parts_of,
 )
-from hytas.data.limits import listed, printable
+from hytas.data.limits import printable
 from hytas.errors import InputError
 
 MOST_COORDINATE = 1e15
@@ -37,12 +38,12 @@ MOST_COORDINATE = 1e15
 
 
 class _Classes(NamedTuple):
-    """Class ids of the shapes, 0 where one labels nothing; names and colours by id; notes."""
+    """Class ids of the shapes, 0 where one labels nothing; names and colours by id; findings."""
 
     ids: npt.NDArray[np.int64]
     names: Mapping[int, str]
     colours: Mapping[int, Colour]
-    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
 
 
 def of_shapes(
@@ -57,8 +58,8 @@ def of_shapes(
     shapes = read_shapes(path, options)
     nothing = np.zeros((grid.height, grid.width), np.int32)
     if not len(shapes.geometries):
-        maps, note = (("classes", nothing.astype(np.int64)),), f"{path.name}: holds no shapes"
-        return LabelMaps(maps, notes=(note,), polygons=nothing, files=files_of(path))
+        maps, empty = (("classes", nothing.astype(np.int64)),), note("shapes-none", path.name)
+        return LabelMaps(maps, findings=(empty,), polygons=nothing, files=files_of(path))
     with naming(path):
         _check_coordinates(shapes.geometries)
         overruled = _overruled(shapes.crs, options.crs)
@@ -68,20 +69,23 @@ def of_shapes(
         burnt = _burn(placed, classes, grid)
         if burnt is None and options.least_classes:
             raise _nothing_inside(shapes, placed, options.crs, grid)
-        labels, polygons, notes = burnt or (nothing, nothing, ["no shape lies in the scene"])
-    remarks = (*shapes.notes, *overruled, *_from_1(shapes, grid), *classes.notes, *notes)
+        labels, polygons, burning = burnt or (nothing, nothing, [note("shapes-all-outside")])
+    findings = (
+        *(*shapes.findings, *overruled, *_from_1(shapes, grid)),
+        *(*classes.findings, *burning),
+    )
     return LabelMaps(
         (("classes", labels.astype(np.int64)),),
         classes.names,
         classes.colours,
-        tuple(f"{path.name}: {note}" for note in remarks),
+        tuple(finding.at(path.name) for finding in findings),
         polygons,
         files_of(path),
     )
 
 
-def _from_1(shapes: Shapes, grid: Grid) -> tuple[str, ...]:
-    """Return a note if rows and columns fit the scene only if they count from 1."""
+def _from_1(shapes: Shapes, grid: Grid) -> tuple[Finding, ...]:
+    """Return a finding if rows and columns fit the scene only if they count from 1."""
     if shapes.format != "CSV" or not shapes.in_pixels:
         return ()
     import shapely
@@ -90,7 +94,7 @@ def _from_1(shapes: Shapes, grid: Grid) -> tuple[str, ...]:
     size = np.array([grid.width, grid.height])
     if places.min() < 1 or (places > size).any() or not (places == size).any():
         return ()
-    return ("its rows and columns are read as counted from 0, and fit the scene if from 1",)
+    return (warning("positions-from-1"),)
 
 
 def _check_coordinates(geometries: Geometries) -> None:
@@ -173,10 +177,10 @@ def _reprojected(geometries: Geometries, source: str, target: str) -> Geometries
     return transformed
 
 
-def _overruled(own: str | None, crs: str | None) -> list[str]:
+def _overruled(own: str | None, crs: str | None) -> list[Finding]:
     if not own or crs is None or crs_of(own) == crs_of(crs):
         return []
-    return [f"read as {printable(crs)}, as given; the file says {printable(own)}"]
+    return [note("system-overruled", given=crs, own=own)]
 
 
 def _classes(
@@ -200,21 +204,21 @@ def _classes(
         plus = int(options.zero_is_a_class)
         ids = [0 if value == unlabelled else int(value) + plus for value in values]
         names = {i: f"label {i - 1}" if plus else f"class {i}" for i in set(ids)}
-        names, notes = renamed(sorted(set(ids) - {0}), names, options.names, plus)
+        names, findings = renamed(sorted(set(ids) - {0}), names, options.names, plus)
         if class_ids is not None:
             of_model = {number: name for name, number in class_ids.items()}
-            names, notes = {}, (*notes, *by_number("the shapes name", "the model", of_model))
+            names, findings = {}, (*findings, *by_number("the model", of_model))
     else:
         texts = [options.names.get(str(value), str(value)) for value in values]
-        notes = unused(options.names.keys() - {str(value) for value in values})
+        findings = unused(options.names.keys() - {str(value) for value in values})
         given_ids = class_ids or {}
         new = sorted(set(texts) - given_ids.keys())
         beyond = max(given_ids.values(), default=0) + 1
         numbers = {**given_ids, **{text: i for i, text in enumerate(new, start=beyond)}}
         ids = [numbers[text] for text in texts]
         names = {numbers[text]: text for text in texts}
-        notes = (*notes, *alike(sorted({*texts, *given_ids})))
-    return _Classes(np.array(ids, np.int64), names, _colours(fields, ids, name), notes)
+        findings = (*findings, *alike(sorted({*texts, *given_ids})))
+    return _Classes(np.array(ids, np.int64), names, _colours(fields, ids, name), findings)
 
 
 def _is_number(value: Any) -> bool:
@@ -256,8 +260,8 @@ def _colours(
 
 def _burn(
     shapes: Shapes, classes: _Classes, grid: Grid
-) -> tuple[LabelMap, LabelMap, list[str]] | None:
-    """Return classes, numbers of shapes and notes; None if no shape lies in the scene."""
+) -> tuple[LabelMap, LabelMap, list[Finding]] | None:
+    """Return classes, numbers of shapes and findings; None if no shape lies in the scene."""
     burner = Burner(shapes.geometries, grid, shapes.in_pixels)
     labels: LabelMap = np.zeros((grid.height, grid.width), np.int32)
     polygons: LabelMap = np.zeros_like(labels)
@@ -285,35 +289,29 @@ def _burn(
     if outside == len(shapes.geometries):
         return None
     labels[torn], polygons[torn] = 0, 0
-    return labels, polygons, _notes(classes, labels, outside, int(torn.sum()), first)
+    return labels, polygons, _findings(classes, labels, outside, int(torn.sum()), first)
 
 
-def _notes(
+def _findings(
     classes: _Classes,
     labels: LabelMap,
     outside: int,
     torn: int,
     first: tuple[int, int, int, int] | None,
-) -> list[str]:
+) -> list[Finding]:
     shapes = len(classes.ids)
-    notes = [f"{outside} of {shapes} shapes hold no pixel centre of the scene"] if outside else []
+    findings = [note("shapes-outside", count=outside, of=shapes)] if outside else []
     if first is not None:
-        names = [printable(classes.names.get(number, str(number))) for number in first[2:]]
-        notes.append(
-            f"{torn} pixels lie in shapes of several classes and are left unlabelled, the first "
-            f"at row {first[0]}, column {first[1]}: {names[0]} and {names[1]}"
-        )
+        both = [classes.names.get(number, str(number)) for number in first[2:]]
+        place: dict[str, Any] = {"row": first[0], "column": first[1], "classes": both}
+        findings.append(warning("shapes-of-several-classes", count=torn, **place))
     there = set(np.unique(labels).tolist())
-    missing = [
-        printable(name)
-        for number, name in sorted(classes.names.items())
-        if number not in {0, *there}
-    ]
+    missing = [name for number, name in sorted(classes.names.items()) if number not in {0, *there}]
     if missing:
-        notes.append(f"no pixel of {listed(missing)} in the scene")
+        findings.append(note("classes-without-pixels", classes=missing))
     if zeros := int((classes.ids == 0).sum()):
-        notes.append(f"{zeros} shapes of class 0 or the unlabelled class label nothing")
-    return notes
+        findings.append(note("shapes-unlabelled", count=zeros))
+    return findings
 
 
 def _nothing_inside(given: Shapes, shapes: Shapes, crs: str | None, grid: Grid) -> InputError:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hytas.data.findings import note
 from hytas.data.interpret.wavelengths import in_descriptions, nanometres
 from hytas.data.limits import bytes_of
 from hytas.data.read import envi, rasters
@@ -42,10 +43,8 @@ def read(*paths: Path) -> Contents:
     for number, each in zip(order, ordered, strict=True):
         _check_like(first, each, paths[number])
     names = [paths[number].name for number in order]
-    note = (
-        f"{len(paths)} files are its bands, in the order of their "
-        f"{'wavelengths' if by_wave else 'names'}: {names[0]} to {names[-1]}"
-    )
+    order_by = "wavelengths" if by_wave else "names"
+    joined = note("bands-of-files", count=len(paths), by=order_by, first=names[0], last=names[-1])
     dtype = np.result_type(*(each.dtype for each in ordered))
 
     def values(key: Key) -> Array:
@@ -63,8 +62,8 @@ def read(*paths: Path) -> Contents:
         is_colour=False,
     )
     variable = with_nan(variable, [each.nodata for each in ordered])
-    notes = (note, *dict.fromkeys(own for each in files for own in each.notes))
-    return Contents(paths[0].parent, "files of bands", (variable,), notes, sidecars=paths)
+    findings = (joined, *dict.fromkeys(own for each in files for own in each.findings))
+    return Contents(paths[0].parent, "files of bands", (variable,), findings, sidecars=paths)
 
 
 def files_in(folder: Path) -> list[Path]:

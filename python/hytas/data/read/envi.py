@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from hytas.data.findings import Finding, note, warning
 from hytas.data.interpret.wavelengths import items_of, wavelength_facts
-from hytas.data.limits import listed, printable
+from hytas.data.limits import printable
 from hytas.data.record import BandFacts, Raw
 from hytas.errors import InputError
 
@@ -47,7 +48,7 @@ class HeaderFacts:
     nodata: float | None = None
     class_names: Mapping[int, str] = field(default_factory=dict)
     class_colours: Mapping[int, tuple[int, int, int]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 def matches(path: Path) -> bool:
@@ -176,10 +177,10 @@ def is_reference(path: Path) -> bool:
     return _REFERENCE.match(path.name) is not None
 
 
-def reference_notes(header: Path) -> list[str]:
-    """Return a note if an image is a reference, or a raw capture with references next to it."""
+def reference_findings(header: Path) -> list[Finding]:
+    """Return a finding if an image is a reference, or a raw capture with references next to it."""
     if is_reference(header):
-        return ["its name is that of a white or dark reference, which is no scene"]
+        return [warning("is-a-reference")]
     fields = fields_of(header)
     is_map = _integer(fields, "bands", 1, 1) == 1
     if is_map or _dtype(fields).kind not in "iu" or "reflectance scale factor" in fields:
@@ -189,10 +190,7 @@ def reference_notes(header: Path) -> list[str]:
     own = [name for name in names if "_" not in name or name.partition("_")[2] == header.stem]
     if not own:
         return []
-    return [
-        f"{listed(own)} next to it: white and dark references are not applied; reflectance is "
-        "(scene - dark) / (white - dark), for each column and band"
-    ]
+    return [warning("references-not-applied", references=own)]
 
 
 def raw_of(header: Path, data: Path) -> Raw | None:
@@ -228,13 +226,13 @@ def raw_of(header: Path, data: Path) -> Raw | None:
 
 def header_facts(fields: Mapping[str, str], bands: int) -> HeaderFacts:
     """Return the facts of the fields about bands and classes."""
-    facts, notes = _band_facts(fields, bands)
-    names = _class_names(fields, notes)
+    facts, findings = _band_facts(fields, bands)
+    names = _class_names(fields, findings)
     colours = _class_colours(fields.get("class lookup", ""))
-    return HeaderFacts(facts, _nodata(fields, notes), names, colours, tuple(notes))
+    return HeaderFacts(facts, _nodata(fields, findings), names, colours, tuple(findings))
 
 
-def _band_facts(fields: Mapping[str, str], bands: int) -> tuple[BandFacts, list[str]]:
+def _band_facts(fields: Mapping[str, str], bands: int) -> tuple[BandFacts, list[Finding]]:
     def items(*names: str) -> list[str] | None:
         listed = items_of(_first(fields, *names) or "")
         # A map often has the list of the cube that it comes from.
@@ -255,12 +253,12 @@ def _first(fields: Mapping[str, str], *names: str) -> str | None:
     return next((fields[name] for name in names if fields.get(name, "").strip(" {}[]")), None)
 
 
-def _class_names(fields: Mapping[str, str], notes: list[str]) -> dict[int, str]:
+def _class_names(fields: Mapping[str, str], findings: list[Finding]) -> dict[int, str]:
     text = fields.get("class names", "")
     if not text.startswith("{"):
         return {}
     if _LATIN in fields and not text.isascii():
-        notes.append("its header is no UTF-8: names of classes are read as Latin-1")
+        findings.append(note("class-names-latin-1"))
     inner = text[1:-1].strip().rstrip(",")
     items = [" ".join(item.split()) for item in inner.split(",")]
     count = fields.get("classes", "").strip()
@@ -272,10 +270,7 @@ def _class_names(fields: Mapping[str, str], notes: list[str]) -> dict[int, str]:
     for names in (lines, _joined(items)):
         if len(names) == int(count):
             return dict(enumerate(names))
-    notes.append(
-        f"its class names are not used: {len(items)} names, by the commas between them, for "
-        f"{count} classes"
-    )
+    findings.append(warning("class-names-count", count=len(items), classes=int(count)))
     return {}
 
 
@@ -300,7 +295,7 @@ def _class_colours(text: str) -> dict[int, tuple[int, int, int]]:
     return dict(enumerate(zip(levels[::3], levels[1::3], levels[2::3], strict=True)))
 
 
-def _nodata(fields: Mapping[str, str], notes: list[str]) -> float | None:
+def _nodata(fields: Mapping[str, str], findings: list[Finding]) -> float | None:
     text = _first(fields, "data ignore value")
     if text is None:
         return None
@@ -310,7 +305,7 @@ def _nodata(fields: Mapping[str, str], notes: list[str]) -> float | None:
     try:
         return float(plain)
     except ValueError:
-        notes.append(f"'data ignore value' is {printable(text)}, no number: it is not used")
+        findings.append(warning("nodata-no-number", text=text))
         return None
 
 

@@ -38,9 +38,9 @@ def read(path: Path) -> Contents:
                 return netcdf.read_hdf5(path)
         variables = tuple(_variable(path, name, item) for name, item in datasets.items())
         is_scaled = any("scale_factor" in map(str.lower, each.attributes) for each in variables)
-        notes = (UNSCALED,) if is_scaled else ()
+        findings = (UNSCALED,) if is_scaled else ()
         attributes = {**_attributes(file), **_of_groups(file, datasets), **_texts(datasets)}
-        return Contents(path, "HDF5", variables, notes, attributes=attributes)
+        return Contents(path, "HDF5", variables, findings, attributes=attributes)
 
 
 def read_matlab(path: Path) -> Contents:

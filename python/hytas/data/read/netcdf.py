@@ -107,8 +107,8 @@ def _contents(path: Path, name: str, groups: Mapping[str, Any]) -> Contents:
     )
     root = groups.get("/")
     attributes = {} if root is None else _plain(root.attrs)
-    notes = (UNSCALED,) if any(map(_has_scales, variables)) else ()
-    return Contents(path, name, variables, notes, attributes=attributes)
+    findings = (UNSCALED,) if any(map(_has_scales, variables)) else ()
+    return Contents(path, name, variables, findings, attributes=attributes)
 
 
 def _has_scales(variable: Variable) -> bool:

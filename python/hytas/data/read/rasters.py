@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from hytas.data.findings import Finding, note, warning
 from hytas.data.grid import Grid, gdal
 from hytas.data.interpret.axes import PAGE
 from hytas.data.interpret.wavelengths import band_items, in_descriptions, wavelength_facts
@@ -73,15 +74,15 @@ def read(path: Path, driver: str, name: str) -> Contents:
             _check_files(dataset, path)
         values = partial(_values, str(path), driver)
         fields, indexes = _fields(dataset, header), dataset.indexes
-        of_opacity: tuple[str, ...] = ()
+        of_opacity: tuple[Finding, ...] = ()
         if _has_alpha(dataset) and not _is_colour(dataset):  # cube_in asks this of a picture
             whole = _variable(dataset, indexes, path.stem, values)
             of_opacity = (OPACITY if is_opacity(whole) else OPACITY_IS_A_BAND,)
             indexes = indexes[:-1] if OPACITY in of_opacity else indexes
         facts = envi.header_facts(fields, len(indexes))
         colours = dict(facts.class_colours) or _palette(dataset)
-        bands, notes = _with_items(dataset, indexes, facts.bands, "wavelength" in fields)
-        notes += (*_unused(dataset, fields), *of_opacity)
+        bands, findings = _with_items(dataset, indexes, facts.bands, "wavelength" in fields)
+        findings += (*_unused(dataset, fields), *of_opacity)
         unmarked = _variable(dataset, indexes, path.stem, values)
         nodata_values, has_alpha = dataset.nodatavals[: len(indexes)], len(indexes) < dataset.count
         has_mask = [flag.name for flag in dataset.mask_flag_enums[0]] == ["per_dataset"]
@@ -96,10 +97,10 @@ def read(path: Path, driver: str, name: str) -> Contents:
         variable = with_mask(variable, partial(_mask, str(path), driver))
     if driver == "GTiff" and variable.shape[0] == 1 and len(pages := like_pages(path)) > 1:
         variable = _stack(path, variable, pages)
-    notes = (*facts.notes, *notes)
+    findings = (*facts.findings, *findings)
     sidecars = () if header is None else (header,)
     names = facts.class_names
-    return Contents(path, name, (variable,), notes, names, colours, sidecars=sidecars)
+    return Contents(path, name, (variable,), findings, names, colours, sidecars=sidecars)
 
 
 def read_envi(path: Path) -> Contents:
@@ -115,7 +116,8 @@ def read_envi(path: Path) -> Contents:
         raise InputError(rule=rule, hint="save it as text in UTF-8 without BOM")
     raw = envi.raw_of(header, data)
     contents = read(data, "ENVI", "ENVI")
-    contents = replace(contents, notes=(*contents.notes, *envi.reference_notes(header)))
+    of_references = envi.reference_findings(header)
+    contents = replace(contents, findings=(*contents.findings, *of_references))
     if raw is None:
         return contents
     variable = contents.variables[0]
@@ -123,10 +125,11 @@ def read_envi(path: Path) -> Contents:
     names = {"y": "y", "x": "x", "b": "band"}
     dims = tuple(names[axis] for axis in envi.INTERLEAVES[layout])
     variable = replace(variable, read=raw.read, raw=raw, dims=dims, shape=raw.shape, block=())
-    notes = contents.notes
+    findings = contents.findings
     if "interleave" not in envi.fields_of(header) and raw.shape[0] > 1:
-        notes = (*notes, "its header names no interleave: it is read as bsq")
-    return replace(contents, format=f"ENVI {layout.upper()}", variables=(variable,), notes=notes)
+        findings = (*findings, warning("interleave-missing"))
+    kind = f"ENVI {layout.upper()}"
+    return replace(contents, format=kind, variables=(variable,), findings=findings)
 
 
 def is_esri(path: Path) -> bool:
@@ -319,7 +322,7 @@ def _tags(dataset: Any, band: int = 0, **domain: str) -> dict[str, str]:
 
 def _with_items(
     dataset: Any, indexes: Sequence[int], facts: BandFacts, has_list: bool
-) -> tuple[BandFacts, tuple[str, ...]]:
+) -> tuple[BandFacts, tuple[Finding, ...]]:
     """Return the facts, with those that each band has of its own where the header has none.
 
     Args:
@@ -332,23 +335,20 @@ def _with_items(
         listed, unit = _listed(dataset, items, imagery)
     fwhm = band_items(items, "fwhm") or band_items(imagery, "fwhm_um")
     flags = band_items(items, "bbl", "good", "bad_band_multiplier") if facts.good is None else None
-    own, notes = wavelength_facts(len(indexes), listed, unit, fwhm, flags=flags)
+    own, findings = wavelength_facts(len(indexes), listed, unit, fwhm, flags=flags)
     if listed is not None:
         facts = replace(facts, wavelengths=own.wavelengths, fwhm=own.fwhm)
-    return facts if own.good is None else replace(facts, good=own.good), tuple(notes)
+    return facts if own.good is None else replace(facts, good=own.good), tuple(findings)
 
 
-def _unused(dataset: Any, fields: Mapping[str, str]) -> Iterator[str]:
-    """Yield a note on each fact of a raster that changes neither its values nor its place."""
+def _unused(dataset: Any, fields: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield a finding on each fact of a raster that changes neither its values nor its place."""
     scales = {*zip(dataset.scales, dataset.offsets, strict=True)} - {(1.0, 0.0)}
     factor = fields.get("reflectance scale factor", "1").strip()
     if scales or not re.fullmatch(r"1(\.0*)?", factor):
         yield UNSCALED
     if dataset.gcps[0]:
-        yield (
-            "its ground control points are not used, so it has no place: gdalwarp makes a raster "
-            "on a map grid"
-        )
+        yield note("ground-control-points")
 
 
 def _listed(

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hytas.data.datasets import SCENES
-from hytas.data.limits import listed, printable
+from hytas.data.findings import note
+from hytas.data.limits import printable
 from hytas.data.products import image_of, refined
 from hytas.data.read import band_files, envi, hdf5, matlab, rasters
 from hytas.data.read.numpy_files import AS_CSV
@@ -195,8 +196,8 @@ def _folder(path: Path, argument: str) -> Contents:
     left = [each.name for each in band_files.rasters_in(path) if each not in files]
     if not left:
         return contents
-    note = f"other rasters in the folder are not used: {listed(left)}"
-    return replace(contents, notes=(*contents.notes, note))
+    more = note("rasters-not-used", names=left)
+    return replace(contents, findings=(*contents.findings, more))
 
 
 def _files(paths: tuple[Path, ...], argument: str) -> Contents:

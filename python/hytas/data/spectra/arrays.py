@@ -1,9 +1,11 @@
 """Tables in arrays: spectra (N, bands) or series (N, dates, bands), and lists of N labels."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from hytas.data.findings import note
 from hytas.data.options import SceneOptions
 from hytas.data.record import Contents, Variable, load
 from hytas.data.spectra.table import Parts
@@ -47,19 +49,20 @@ def read_arrays(contents: Contents, label_file: Contents, options: SceneOptions)
             if rows != _length(named) and _length(named) in counts:
                 continue
             label = _checked("label_column", named, [e for e in lists if _length(e) == rows])
-        note = f"understood as a table: {array} holds {rows} spectra, {label} labels"
+        facts: dict[str, Any] = {"array": str(array), "rows": rows, "labels": str(label)}
+        findings = [note("table-in-arrays", **facts)]
         groups = None
         if group is not None:
             groups = load(_checked("group_column", group, lists), label_file, "data").ravel()
-            note += f", {group} groups"
+            findings.append(note("groups-in-array", groups=str(group)))
         if is_series:
             steps, bands = array.shape[1:]
-            note += f"; the {steps} x {bands} values of a series are its bands"
+            findings.append(note("series-as-bands", steps=steps, bands=bands))
         if groups is not None and len(groups) != rows:
             raise InputError("group_column", group_name, f"{group} has not {rows} values")
         values = load(array, contents, "data").reshape(rows, -1)
         targets = load(label, label_file, "data").ravel()
-        return Parts(values, targets, groups, None, [note], label_file.files)
+        return Parts(values, targets, groups, None, findings, label_file.files)
     return None
 
 

@@ -10,7 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.interpret.wavelengths import SAFE_NM, are_counted, nanometres
+from hytas.data.findings import Finding, note, refusal
+from hytas.data.interpret.columns import (
+    bands_of,
+    by_stem,
+    is_transposed,
+    numeric_of,
+    texts_of,
+    waves_in,
+    without_codes,
+)
 from hytas.data.labels.points_csv import TEXT_SUFFIXES
 from hytas.data.options import SceneOptions
 from hytas.data.record import reading
@@ -20,21 +29,12 @@ from hytas.files import open_text
 from hytas.types import Array, Floats
 
 TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".pq")
-_NUMBERED = re.compile(
-    r"((?:.*?[^\d.,])??\.?)(\d+(?:[.,]\d+)?(?:e[-+]\d+)?)(?: ?nm| ?\(nm\)| ?\[nm\])?",
-    re.IGNORECASE,
-)
-_OF_MATLAB = re.compile(r"^(x\d+)_(\d+)$")
 _SEPARATOR = re.compile(r'"?sep=(.)"?\r?\n')
 """First line of tables that are written for Excel."""
-_WAVES = ("", "x", "wl")
-"""Stems of names that are wavelengths in any unit."""
 ROW_NAMES = "row names"
 """Column of the names of rows, which R and pandas write before the first column that has a name."""
 MOST_LINE = 2**20
 """Characters of the first line that are read."""
-_FEW_ROWS = 10
-"""So many whole numbers may be measurements, even if they count."""
 SHOWN = 12
 """Names of columns in a message, at most."""
 
@@ -45,8 +45,9 @@ def read_columns(path: Path, labels: Any, options: SceneOptions) -> Parts:
     if labels is not None:
         raise InputError("labels", labels, "a table has its labels", "name `label_column`")
     frame = frame_of(path)
+    refuse_transposed("data", path, frame)
     header = list(frame.columns)
-    named = waves_in(header)
+    named = waves_in(header).numbers
     column_names = some_of(sorted(header, key=lambda name: name in named))
     targets = list(options.target_column)
     if label is None and not targets:
@@ -57,7 +58,7 @@ def read_columns(path: Path, labels: Any, options: SceneOptions) -> Parts:
     for argument, name in (*chosen, *(("target_column", name) for name in targets)):
         if name is not None and name not in header:
             rule = f"no column of {path.name}, which has {column_names}"
-            is_headless = all(_NUMBERED.fullmatch(one) for one in header)
+            is_headless = sum(len(own.numbers) for own in by_stem(header).values()) == len(header)
             hint = "if these are values, write a line of names above them" if is_headless else ""
             raise InputError(argument, name, rule, hint)
     if group is not None and group in (label, *targets):
@@ -65,29 +66,27 @@ def read_columns(path: Path, labels: Any, options: SceneOptions) -> Parts:
     no_bands = (label, group, *targets)
     others = [name for name in header if name not in no_bands]
     numeric = without_codes(frame, numeric_of(frame, others), (label, group))
-    bands, wavelengths, notes = bands_of(numeric)
+    bands, wavelengths, findings = bands_of(numeric)
     refuse_text("data", path, frame[others])
     if left := [name for name in others if name not in bands]:
-        notes.append(f"columns that are no bands: {some_of(left)}")
+        findings.append(note("columns-no-bands", columns=left))
     if len(bands) < 2:
         rule = f"has {len(bands)} columns of numbers; a table needs 2 bands"
         raise InputError("data", path, rule)
     values = column_numbers(frame[bands])
     if values.dtype.kind not in "iu":
         values = values.astype(np.float32)
-    note = (
-        f"understood as a table: {f'labels in {label}' if label else f'targets {some_of(targets)}'}"
-        + (f", groups in {group}" if group else "")
-        + f", bands {bands[0]} to {bands[-1]}"
-        + ("" if wavelengths is None else ", whose names are wavelengths")
-    )
+    facts = {"labels": label or some_of(targets), "first": bands[0], "last": bands[-1]}
+    findings.insert(0, note("table" if wavelengths is None else "table-with-wavelengths", **facts))
+    if group is not None:
+        findings.insert(1, note("groups-in-column", column=group))
     groups = None if group is None else _values_of(frame[group])
     if targets:
-        notes += _may_group(frame, others) if group is None else []
+        findings += _may_group(frame, others) if group is None else []
         labels = np.stack([_target(frame[name]) for name in targets], axis=1)
     else:
         labels = _values_of(frame[label])
-    return Parts(values, labels, groups, wavelengths, [note, *notes], (path,))
+    return Parts(values, labels, groups, wavelengths, findings, (path,))
 
 
 def _target(column: Any) -> Floats:
@@ -104,8 +103,8 @@ def _target(column: Any) -> Floats:
     return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
 
 
-def _may_group(frame: Any, names: Iterable[str]) -> list[str]:
-    """Return a note on columns with several rows of each value, such as samples or days."""
+def _may_group(frame: Any, names: Iterable[str]) -> list[Finding]:
+    """Return a finding on columns with several rows of each value, such as samples or days."""
     found = [
         name
         for name in names
@@ -113,60 +112,30 @@ def _may_group(frame: Any, names: Iterable[str]) -> list[str]:
     ]
     if not found:
         return []
-    return [f"rows are drawn one by one; `group_column` keeps rows whole by {some_of(found)}"]
+    return [note("rows-may-group", columns=found)]
 
 
-def bands_of(numeric: Sequence[str]) -> tuple[list[str], Floats | None, list[str]]:
-    """Return which columns of numbers are bands, their wavelengths in nm or None, and notes."""
-    if waves := waves_in(numeric):
-        numbers = list(waves.values())
-        wavelengths, why = nanometres(numbers)
-        is_note = wavelengths is None and not are_counted(numbers)
-        note = (
-            f"names of bands are no wavelengths: {why}; if they are values, write names above them"
-        )
-        return list(waves), wavelengths, [note] * is_note
-    stems = by_stem(numeric)
-    numbered = {name for names in stems.values() for name in names}
-    note = f"numbered columns of {len(stems)} kinds are bands, and no number is a wavelength"
-    bands = [name for name in numeric if name in numbered] or [*numeric]
-    return bands, None, [note] if len(stems) > 1 else []
+def refuse_transposed(argument: str, path: Path, frame: Any) -> None:
+    """Refuse a table whose columns are spectra."""
+    if is_transposed(frame):
+        raise refusal("table-transposed", argument, path, column=frame.columns[0])
 
 
-def by_stem(names: Iterable[str]) -> dict[str, dict[str, float]]:
-    """Return two numbered names or more, and their numbers, by stem, such as "b" of b1 and b2."""
-    stems: dict[str, dict[str, float]] = {}
-    for name in names:
-        with_point = _OF_MATLAB.sub(r"\1.\2", name)
-        if (match := _NUMBERED.fullmatch(with_point)) is not None:
-            stem = match[1].lower().strip("_ ")
-            stems.setdefault(stem, {})[name] = float(match[2].replace(",", "."))
-    return {stem: numbers for stem, numbers in stems.items() if len(numbers) > 1}
+def describe_columns(path: Path, no_bands: Sequence[str] = ()) -> dict[str, Any]:
+    """Return a description of a file of columns.
 
-
-def waves_in(names: Iterable[str]) -> dict[str, float]:
-    """Return the names that are wavelengths, and these: 450.5, X450, 450 nm, or R450 and the like.
-
-    A stem of its own counts if it is the only one and all its numbers can be nanometres.
+    Args:
+        no_bands: columns of labels and groups.
     """
-    stems = by_stem(names)
-    only = len(stems) == 1
-    for stem in _WAVES:
-        if stem in stems and (only or nanometres(list(stems[stem].values()))[0] is not None):
-            return stems[stem]
-    numbers = next(iter(stems.values())) if only else {}
-    is_safe = all(SAFE_NM[0] <= number <= SAFE_NM[1] for number in numbers.values())
-    return numbers if is_safe else {}
-
-
-def describe_columns(path: Path) -> dict[str, Any]:
-    """Return a description of a file of columns, JSON-ready."""
     frame = frame_of(path)
-    numeric = numeric_of(frame, frame.columns)
-    kept = without_codes(frame, numeric, texts_of(frame))
-    bands, wavelengths, notes = bands_of(kept)
+    refuse_transposed("path", path, frame)
+    numeric = [name for name in numeric_of(frame, frame.columns) if name not in no_bands]
+    kept = without_codes(frame, numeric, [*texts_of(frame), *no_bands])
+    bands, wavelengths, findings = bands_of(kept)
     if codes := [name for name in numeric if name not in kept]:
-        notes.append(f"one whole number for each text of a column, so no bands: {some_of(codes)}")
+        findings.append(note("columns-of-codes", columns=codes))
+    if not no_bands:
+        findings.append(note("columns-unnamed"))
     others = {name: frame[name] for name in frame.columns if name not in bands}
     return {
         "what": "table",
@@ -177,7 +146,7 @@ def describe_columns(path: Path) -> dict[str, Any]:
         if wavelengths is None
         else f"{wavelengths.min():.1f} to {wavelengths.max():.1f} nm",
         "other columns": [f"{name}, {one.nunique()} values" for name, one in others.items()],
-        "notes": [*notes, "labels and groups are no bands, once their columns are named"],
+        "findings": findings,
     }
 
 
@@ -273,7 +242,7 @@ def _are_row_names(path: Path, index: Any) -> bool:
 def refuse_text(argument: str, path: Path, frame: Any) -> None:
     import pandas
 
-    named = frame[list(waves_in(frame.columns))]
+    named = frame[list(waves_in(frame.columns).numbers)]
     texts = [name for name in named.columns if named[name].dtype.kind not in "iufb"]
     numeric = len(named.columns) - len(texts)
     if texts and len(named.columns) > 1 and numeric < max(2, len(texts)):
@@ -295,47 +264,6 @@ def _values_of(column: Any) -> Array:
     if kind == "f" or column.hasnans:
         return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
     return np.asarray(column, f"{kind}8")
-
-
-def numeric_of(frame: Any, names: Iterable[str]) -> list[str]:
-    """Return the columns of numbers, except of those that number the rows."""
-    numeric = [name for name in names if frame[name].dtype.kind in "iufb"]
-    return [name for name in numeric if not _are_numbers_of_rows(frame[name])]
-
-
-def _are_numbers_of_rows(column: Any) -> bool:
-    if column.dtype.kind not in "iu" or column.hasnans or len(column) < _FEW_ROWS:
-        return False
-    return are_counted(np.sort(column.to_numpy()))
-
-
-def texts_of(frame: Any) -> list[str]:
-    """Return the columns that are not of numbers."""
-    return [name for name in frame.columns if frame[name].dtype.kind not in "iufb"]
-
-
-def without_codes(frame: Any, numeric: Sequence[str], by: Iterable[str | None]) -> list[str]:
-    """Return the columns of numbers without those that are codes of classes or groups.
-
-    Args:
-        by: the columns of classes and groups; those that the table lacks do not matter.
-    """
-    numbered = {name for names in by_stem(numeric).values() for name in names}
-    kinds = [frame[name] for name in by if name in frame.columns]
-    return [
-        name
-        for name in numeric
-        if name in numbered or not any(_are_codes(frame[name], kind) for kind in kinds)
-    ]
-
-
-def _are_codes(column: Any, labels: Any) -> bool:
-    """Return whether a column has one whole number for each class, and each number one class."""
-    if (column.dropna().astype(float) % 1 != 0).any():
-        return False
-    classes = labels.nunique()
-    pairs = len(column.to_frame("code").assign(label=labels).dropna().drop_duplicates())
-    return len(column) >= _FEW_ROWS and column.nunique() == classes == pairs > 1
 
 
 def column_numbers(columns: Any) -> Array:

@@ -6,7 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hytas.data.interpret.wavelengths import nanometres
+from hytas.data.findings import Finding, note
+from hytas.data.interpret.columns import (
+    bands_of,
+    by_stem,
+    numeric_of,
+    texts_of,
+    waves_in,
+    without_codes,
+)
 from hytas.data.labels.formats import format_of
 from hytas.data.options import OF_TABLES, SceneOptions
 from hytas.data.read.table import open_file
@@ -14,17 +22,12 @@ from hytas.data.record import reading
 from hytas.data.spectra import arrays
 from hytas.data.spectra.columns import (
     TABLE_SUFFIXES,
-    bands_of,
-    by_stem,
     column_numbers,
     frame_of,
-    numeric_of,
     read_columns,
     refuse_text,
+    refuse_transposed,
     some_of,
-    texts_of,
-    waves_in,
-    without_codes,
 )
 from hytas.data.spectra.table import Spectra, table_of
 from hytas.errors import InputError
@@ -85,7 +88,7 @@ class TableRows(NamedTuple):
 
     values: Array
     wavelengths: Floats | None
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 def read_rows(
@@ -110,11 +113,12 @@ def read_rows(
         with reading("scene", path, "array"):
             return TableRows(fitting[0].values().reshape(-1, card_bands), None)
     frame = frame_of(path)
+    refuse_transposed("scene", path, frame)
     numeric = numeric_of(frame, frame.columns)
     refuse_text("scene", path, frame[[one for one in frame.columns if one not in no_bands]])
     numbered = waves_in(numeric)
-    waves, numbers = list(numbered), list(numbered.values())
-    centres = nanometres(numbers)[0] if len(waves) >= 2 else None
+    waves, numbers = list(numbered.numbers), list(numbered.numbers.values())
+    centres = numbered.wavelengths if len(waves) >= 2 else None
     if centres is None and len(waves) > card_bands:  # one that is no band spoils their unit
         centres = np.array(numbers, np.float64)
     if centres is None or wavelengths is None:
@@ -128,10 +132,10 @@ def read_rows(
             raise InputError("scene", path, f"{rule}, such as {first:g} nm")
         bands, centres = [waves[index] for index in nearest], centres[nearest]
     left = [name for name in frame.columns if name not in bands]
-    notes = [f"columns that are no bands: {some_of(left)}"] if left else []
+    findings = [note("columns-no-bands", columns=left)] if left else []
     if centres is None:
-        notes.append(f"bands by their order: {some_of(bands)}")
-    return TableRows(column_numbers(frame[bands]), centres, tuple(notes))
+        findings.append(note("bands-by-order", columns=bands))
+    return TableRows(column_numbers(frame[bands]), centres, tuple(findings))
 
 
 def _counted(
@@ -147,7 +151,8 @@ def _counted(
     kept = without_codes(frame, kept, no_bands)
     # The columns of labels and groups are unknown if the model lies elsewhere than its run.
     by_text = [without_codes(frame, kept, [name]) for name in texts_of(frame)]
-    for columns in (bands_of(kept)[0], waves, kept, *by_stem(kept).values(), *by_text):
+    kinds = [list(own.numbers) for own in by_stem(kept).values()]
+    for columns in (bands_of(kept).names, waves, kept, *kinds, *by_text):
         if len(columns) == count:
             return list(columns)
     bands = waves if len(waves) >= 2 else kept

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.findings import Finding, note, warning
 from hytas.data.labels.maps import LabelMap
 from hytas.data.labels.names import alike
 from hytas.data.options import SceneOptions
@@ -56,7 +57,7 @@ class Parts(NamedTuple):
     targets: Array
     groups: Array | None
     wavelengths: Floats | None
-    notes: Sequence[str]
+    findings: Sequence[Finding]
     sources: Sequence[Path]
 
 
@@ -79,7 +80,7 @@ def table_of(path: Path, parts: Parts, options: SceneOptions) -> Spectra:
         wavelengths=parts.wavelengths,
         class_names={number: names.get(text, text) for number, text in enumerate(texts, start=1)},
         sources=[str(path), *(str(one) for one in parts.sources if one != path)],
-        notes=[*parts.notes, *remarks],
+        findings=[*parts.findings, *remarks],
         nodata=options.nodata_of(None, parts.values),
         bands=options.bands,
     )
@@ -96,7 +97,7 @@ def _with_values(path: Path, parts: Parts, options: SceneOptions) -> Spectra:
         fractions=options.fractions,
     )
     lost, groups = int((~labelled).sum()), parts.groups
-    remarks = [f"{lost} rows without a target are not used"] if lost else []
+    remarks = [note("rows-without-target", count=lost)] if lost else []
     remarks += _copies(parts.values[labelled], None if groups is None else groups[labelled])
     scene = scene_from_arrays(
         parts.values[:, None],
@@ -104,7 +105,7 @@ def _with_values(path: Path, parts: Parts, options: SceneOptions) -> Spectra:
         name=path.stem.removesuffix(".csv"),
         wavelengths=parts.wavelengths,
         sources=[str(path)],
-        notes=[*parts.notes, *remarks],
+        findings=[*parts.findings, *remarks],
         nodata=options.nodata_of(None, parts.values),
         bands=options.bands,
         targets=targets,
@@ -112,7 +113,7 @@ def _with_values(path: Path, parts: Parts, options: SceneOptions) -> Spectra:
     return as_spectra(scene, groups)
 
 
-def _copies(values: Array, groups: Array | None) -> list[str]:
+def _copies(values: Array, groups: Array | None) -> list[Finding]:
     owners: dict[int, set[Any]] = {}
     keys = [hash(row.tobytes()) for row in values]
     for key, group in zip(keys, range(len(keys)) if groups is None else groups, strict=True):
@@ -120,8 +121,8 @@ def _copies(values: Array, groups: Array | None) -> list[str]:
     copies = sum(len(owners[key]) > 1 for key in keys)
     if not copies:
         return []
-    of = "another row" if groups is None else "a row of another group"
-    return [f"{copies} rows hold the values of {of}: a split may test on what was trained on"]
+    code = "rows-repeated" if groups is None else "rows-repeated-across-groups"
+    return [warning(code, count=copies)]
 
 
 def as_spectra(scene: Scene, groups: Array | None = None) -> Spectra:
@@ -145,8 +146,8 @@ def as_spectra(scene: Scene, groups: Array | None = None) -> Spectra:
 
 def _classes(
     targets: Array, unlabelled: str | None = None
-) -> tuple[npt.NDArray[np.int32], list[str], list[str]]:
-    """Return the class number of each row, from 1, the classes as texts, and notes."""
+) -> tuple[npt.NDArray[np.int32], list[str], list[Finding]]:
+    """Return the class number of each row, from 1, the classes as texts, and findings."""
     texts: Array
     if targets.dtype.kind == "f":
         missing = ~np.isfinite(targets)
@@ -170,11 +171,11 @@ def _classes(
     ids = np.zeros(len(targets), np.int32)
     ids[~missing] = numbers + 1
     lost = int(missing.sum())
-    notes = [f"{lost} rows without a label are not used"] if lost else []
+    findings = [note("rows-unlabelled", count=lost)] if lost else []
     if "0" in classes.astype(str) and len(classes) > 2:
-        notes.append("0 is a class: if it marks rows without a label, set unlabelled to 0")
+        findings.append(warning("rows-of-class-0"))
     class_texts = [str(one) for one in classes]
-    return ids, class_texts, [*notes, *alike(class_texts)]
+    return ids, class_texts, [*findings, *alike(class_texts)]
 
 
 def metadata_texts(values: Array) -> Array:

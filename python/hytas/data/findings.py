@@ -1,0 +1,144 @@
+"""Findings on the input: a code, how severe it is, where, and facts.
+
+Rules and checks return findings. The words of each code are in `messages.toml`, and nowhere else.
+"""
+
+import string
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Self
+
+from hytas.data.limits import listed, printable
+from hytas.errors import InputError, arguments_named, escaped
+
+NOTE, WARNING, ERROR = "note", "warning", "error"
+"""A fact to know; a guess or a contradiction, which `strict` refuses; and what cannot be used."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something found in the input.
+
+    Attributes:
+        code: a table of `messages.toml`.
+        where: the file, the map or the scene; "" if it is clear.
+        facts: values of the placeholders of the message, JSON-ready.
+    """
+
+    code: str
+    severity: str = NOTE
+    where: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash((self.code, self.where))
+
+    @property
+    def rule(self) -> str:
+        """Return what was found, in words."""
+        return _filled(self.code, "rule", self.facts)
+
+    @property
+    def hint(self) -> str:
+        """Return what to do, or ""; arguments are in backticks."""
+        return _filled(self.code, "hint", self.facts)
+
+    def at(self, where: str) -> Self:
+        """Return the finding with a place before its own."""
+        return replace(self, where=f"{where}: {self.where}" if self.where else where)
+
+    def render(self, name: Callable[[str], str] = str) -> str:
+        """Return the message on one line, with `name(argument)` for the name of each argument."""
+        text = "; ".join(filter(None, (self.rule, self.hint)))
+        text = f"{self.where}: {text}" if self.where else text
+        return escaped(arguments_named(text, name))
+
+    def __str__(self) -> str:
+        return self.render()
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields and the message."""
+        facts = {name: _plain(value) for name, value in self.facts.items()}
+        own = {"code": self.code, "severity": self.severity, "where": self.where, "facts": facts}
+        return own | {"message": str(self)}
+
+    def error(self, argument: str, value: Any = None) -> InputError:
+        """Return the exception that refuses the input because of this finding."""
+        rule = f"{self.where}: {self.rule}" if self.where else self.rule
+        if value is None:
+            return InputError(argument, rule=rule, hint=self.hint)
+        return InputError(argument, value, rule, self.hint)
+
+
+class Noted:
+    """A value with findings."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return the messages of the findings."""
+        return tuple(map(str, self.findings))
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """Return the codes of the findings."""
+        return tuple(finding.code for finding in self.findings)
+
+
+def note(code: str, where: str = "", **facts: Any) -> Finding:
+    """Return a finding of severity `NOTE`."""
+    return Finding(code, NOTE, where, facts)
+
+
+def warning(code: str, where: str = "", **facts: Any) -> Finding:
+    """Return a finding of severity `WARNING`: a guess or a contradiction."""
+    return Finding(code, WARNING, where, facts)
+
+
+def refusal(code: str, argument: str, value: Any = None, **facts: Any) -> InputError:
+    """Return the exception of a finding of severity `ERROR`."""
+    return Finding(code, ERROR, "", facts).error(argument, value)
+
+
+def refuse_warnings(findings: Iterable[Finding], argument: str, value: Any = None) -> None:
+    """Refuse input with warnings, as `strict` demands; the error has the first one.
+
+    Raises:
+        InputError: there is a warning.
+    """
+    for finding in findings:
+        if finding.severity != NOTE:
+            raise finding.error(argument, value)
+
+
+@cache
+def messages() -> Mapping[str, Mapping[str, str]]:
+    """Return rule and hint of each code."""
+    text = Path(__file__).with_name("messages.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+class _Words(string.Formatter):
+    """Texts from files on one line and shortened; the first names of a list."""
+
+    def format_field(self, value: Any, spec: str) -> str:
+        if isinstance(value, list | tuple):
+            return listed([f"{one:.9g}" if isinstance(one, float) else one for one in value])
+        return printable(value) if isinstance(value, str) and not spec else format(value, spec)
+
+
+def _filled(code: str, part: str, facts: Mapping[str, Any]) -> str:
+    return _Words().vformat(messages()[code].get(part, ""), (), facts)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, float) and value != value:
+        return "nan"
+    return value.item() if hasattr(value, "item") else value

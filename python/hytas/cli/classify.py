@@ -13,7 +13,7 @@ import click
 
 from hytas.cli import options
 from hytas.cli.classify_input import ClassifyInput, Truth, open_source, read_truth, with_bands_of
-from hytas.cli.progress import bar, described, echo
+from hytas.cli.progress import bar, echo, finding_report
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _classify(
     report: dict[str, Any] = {"model": str(deployed.path), "scene": str(scene), "out": str(out)}
     findings = [*_findings(deployed, source), *(() if truth is None else truth.findings)]
     doubts = _doubts(deployed, source, findings, scene if chosen["strict"] else None)
-    report |= described(findings)
+    report |= finding_report(findings)
     report["notes"] += [*doubts, *_undrawn(inputs.outputs.values(), deployed)]
     read = [chosen["cube_key"], chosen["axes"]]
     identity = _identity(deployed, source, read, inputs.smooth, chosen["resample"])

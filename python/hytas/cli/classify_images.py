@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from hytas.cli.options import is_given, refuse_given
-from hytas.cli.progress import bar, described, echo
+from hytas.cli.progress import bar, echo, finding_report
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def classify_table(
     count = len(probabilities)
     write_predictions(out, card, list(map(str, range(1, count + 1))), probabilities, head="row")
     names = [card.class_names[number] for number in probabilities[valid].argmax(axis=1)]
-    own = described(rows.findings)
+    own = finding_report(rows.findings)
     notes = own["notes"] + ([] if doubt is None else [f"the table has {doubt}"])
     report = _report(model, "spectra", count, names, notes, out)
     report |= {"findings": own["findings"], "no_data": count - len(valid)}

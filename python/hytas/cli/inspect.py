@@ -10,7 +10,7 @@ import click
 from hytas.cli import options
 from hytas.cli.inspect_run import describe_run, file_digest, lines_of_run
 from hytas.cli.inspect_values import describe_labels, describe_range, describe_shapes
-from hytas.cli.progress import described, echo, option
+from hytas.cli.progress import echo, finding_report, option
 from hytas.errors import InputError, escaped
 
 if TYPE_CHECKING:
@@ -87,19 +87,19 @@ def _table(path: Path, given: Mapping[str, Any]) -> _Described:
         scene, named = load_scene(path, **given), [given[name] for name in given]
         table = describe_columns(path, named)
         table |= {"classes": scene.class_counts(), "groups": _groups(scene.groups)}
-        return table | described(scene.findings)
+        return table | finding_report(scene.findings)
     is_text = path.name.lower().endswith(TEXT_SUFFIXES)
     position = position_columns(path) if is_text else None
     if position is None:
         table = describe_columns(path, [given[name] for name in given])
-        return table | described(table["findings"])
+        return table | finding_report(table["findings"])
     names = " and ".join(position)
     if by_stem(frame_of(path).columns):
         table = describe_columns(path)
-        return table | described([*table["findings"], note("table-or-points", columns=names)])
+        return table | finding_report([*table["findings"], note("table-or-points", columns=names)])
     points = describe_shapes(path)
     assert points is not None  # the suffix is that of a format
-    return points | described([*points["findings"], note("points-or-table", columns=names)])
+    return points | finding_report([*points["findings"], note("points-or-table", columns=names)])
 
 
 def _model(path: Path) -> _Described:
@@ -163,7 +163,7 @@ def _scene(path: Path, given: Mapping[str, Any]) -> _Described:
 
     layer = given.get("labels_key")
     if given.keys() <= {"labels_key"} and (shapes := describe_shapes(path, layer)) is not None:
-        return shapes | described(shapes["findings"])
+        return shapes | finding_report(shapes["findings"])
     facts: _Described = {"what": "scene", "path": str(path)}
     if path.suffix.lower() == ".png" and (labels := describe_labels(path)) is not None:
         return facts | labels
@@ -188,7 +188,7 @@ def _scene(path: Path, given: Mapping[str, Any]) -> _Described:
         "labelled pixels": int((scene.labels > 0).sum()),
         "classes": scene.class_counts(),
         "class ids": list(scene.class_ids),
-        **described(scene.findings),
+        **finding_report(scene.findings),
     }
     if scene.train is not None and scene.test is not None:
         counts = {"training": scene.train, "test": scene.test}
@@ -266,7 +266,7 @@ def _unlabelled(path: Path, reason: str, given: Mapping[str, Any]) -> _Described
         "wavelengths": _range(cube.wavelengths),
         "no data": _number(cube.nodata),
         "values": describe_range(sample, cube.nodata),
-        **described(findings),
+        **finding_report(findings),
         "problems": [reason],
     }
 

@@ -67,7 +67,7 @@ def describe_labels(path: Path) -> dict[str, Any] | None:
     """Return size and classes of a file that holds a label map; None if it holds none."""
     import numpy as np
 
-    from hytas.cli.progress import described
+    from hytas.cli.progress import finding_report
     from hytas.data import open_file
     from hytas.data.findings import warning
     from hytas.data.labels.options import LabelOptions
@@ -93,4 +93,4 @@ def describe_labels(path: Path) -> dict[str, Any] | None:
         unlabelled = int(counts[ids == 0].sum())
         maps[name] = {"size": size, "classes": classes, "unlabelled": unlabelled}
     whole = next(iter(maps.values())) if len(maps) == 1 else {"maps": maps}
-    return {"what": "label map", **whole, **described(findings)}
+    return {"what": "label map", **whole, **finding_report(findings)}

@@ -22,7 +22,7 @@ def option(argument: str) -> str:
     return f"--{argument.replace('_', '-')}"
 
 
-def described(findings: Iterable["Finding"]) -> dict[str, Any]:
+def finding_report(findings: Iterable["Finding"]) -> dict[str, Any]:
     """Return findings for a report: "notes", which people read, and "findings", for programs."""
     own = list(findings)
     return {

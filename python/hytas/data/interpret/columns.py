@@ -8,7 +8,7 @@ import numpy as np
 
 from hytas.data.findings import Finding, note, warning
 from hytas.data.interpret.axes import BAND, role_of
-from hytas.data.interpret.rules import GUESS, Rule, first
+from hytas.data.interpret.rules import GUESS, MeaningRule, first
 from hytas.data.interpret.units import BY_NAME, UNITS, plain_unit
 from hytas.data.interpret.wavelengths import are_counted, nanometres
 from hytas.types import Floats
@@ -53,7 +53,7 @@ class Numbered(NamedTuple):
         return nanometres(list(self.numbers.values()), self.unit)[0]
 
 
-class Bands(NamedTuple):
+class TableBands(NamedTuple):
     """The columns of a table that are bands, and their wavelengths in nm or None."""
 
     names: list[str]
@@ -121,27 +121,29 @@ def _only_safe(stems: dict[str, Numbered]) -> Numbered | None:
     return own if all(low <= number <= high for number in own.numbers.values()) else None
 
 
-WAVE_RULES: tuple[Rule[dict[str, Numbered], Numbered], ...] = (
-    Rule("the names give a unit", _with_unit),
-    Rule("a usual stem", _usual),
-    Rule("the only stem, and all numbers are optical wavelengths in nm", _only_safe, GUESS),
+WAVE_RULES: tuple[MeaningRule[dict[str, Numbered], Numbered], ...] = (
+    MeaningRule("the names give a unit", _with_unit),
+    MeaningRule("a usual stem", _usual),
+    MeaningRule("the only stem, and all numbers are optical wavelengths in nm", _only_safe, GUESS),
 )
 
 
-def bands_of(numeric: Sequence[str]) -> Bands:
+def bands_of(numeric: Sequence[str]) -> TableBands:
     """Return which columns of numbers are bands."""
     matched = first(BAND_RULES, numeric)
     assert matched is not None  # the last rule applies always
     return matched[0]
 
 
-def _waves(numeric: Sequence[str]) -> Bands | None:
+def _waves(numeric: Sequence[str]) -> TableBands | None:
     own = waves_in(numeric)
     if not own.numbers:
         return None
     names, numbers = list(own.numbers), list(own.numbers.values())
     if min(numbers) <= 0 < max(numbers) and not are_counted(numbers):
-        return Bands(names, None, [note("columns-through-0", low=min(numbers), high=max(numbers))])
+        return TableBands(
+            names, None, [note("columns-through-0", low=min(numbers), high=max(numbers))]
+        )
     wavelengths, reason = nanometres(numbers, own.unit)
     findings: list[Finding] = []
     if wavelengths is None and not are_counted(numbers) and reason is not None:
@@ -149,30 +151,30 @@ def _waves(numeric: Sequence[str]) -> Bands | None:
     low, high = _WAVENUMBERS
     if wavelengths is not None and not own.unit and low <= min(numbers) <= max(numbers) <= high:
         findings.append(note("wavelengths-or-wavenumbers", low=min(numbers), high=max(numbers)))
-    return Bands(names, wavelengths, findings)
+    return TableBands(names, wavelengths, findings)
 
 
-def _numbered_bands(numeric: Sequence[str]) -> Bands | None:
+def _numbered_bands(numeric: Sequence[str]) -> TableBands | None:
     stems = by_stem(numeric)
     numbered = {name for own in stems.values() for name in own.numbers}
     bands = [name for name in numeric if name in numbered]
     findings = [warning("columns-of-several-kinds", kinds=len(stems))] if len(stems) > 1 else []
-    return Bands(bands, None, findings) if bands else None
+    return TableBands(bands, None, findings) if bands else None
 
 
-BAND_RULES: tuple[Rule[Sequence[str], Bands], ...] = (
-    Rule("wavelengths", _waves),
-    Rule("numbered names", _numbered_bands),
-    Rule(
+BAND_RULES: tuple[MeaningRule[Sequence[str], TableBands], ...] = (
+    MeaningRule("wavelengths", _waves),
+    MeaningRule("numbered names", _numbered_bands),
+    MeaningRule(
         "all but those of places and times",
         lambda numeric: (
-            Bands(bands, None, [])
+            TableBands(bands, None, [])
             if len(bands := [name for name in numeric if not is_of_sample(name)]) > 1
             else None
         ),
         GUESS,
     ),
-    Rule("all", lambda numeric: Bands([*numeric], None, []), GUESS),
+    MeaningRule("all", lambda numeric: TableBands([*numeric], None, []), GUESS),
 )
 
 

@@ -23,7 +23,7 @@ PICTURES = ("PNG", "BMP")
 """Formats in which the colours of a palette are the classes, unless its first one is black."""
 
 NO_MAP = "holds no label map"
-"""Rule that a file with a cube alone breaks, if labels are needed."""
+"""MeaningRule that a file with a cube alone breaks, if labels are needed."""
 
 # Pairs of names of a training and a test map, in lower case, besides those of "train" and "test".
 SPLIT_NAMES = (("tr", "te"), ("trlabel", "tslabel"))

@@ -7,7 +7,7 @@ import numpy as np
 
 from hytas.data.bands import Bands, finite
 from hytas.data.findings import Finding, warning
-from hytas.data.interpret.rules import GUESS, Rule, first
+from hytas.data.interpret.rules import GUESS, MeaningRule, first
 from hytas.data.record import Rows
 from hytas.types import Array, Mask
 
@@ -50,12 +50,14 @@ class Value(NamedTuple):
         return not self.low - width <= self.value <= self.high + width
 
 
-VALUE_RULES: tuple[Rule[Value, bool], ...] = (
-    Rule("zeros", lambda x: (x.value == 0 < x.median and x.share >= LEAST_ZEROS) or None, GUESS),
-    Rule("inside the range", lambda x: None if x.is_outside else False),
-    Rule("usual", lambda x: x.value in (*USUAL, x.most) or None, GUESS),
-    Rule("negative", lambda x: x.value < 0 <= x.low or None, GUESS),
-    Rule("far", lambda x: x.is_far or None, GUESS),
+VALUE_RULES: tuple[MeaningRule[Value, bool], ...] = (
+    MeaningRule(
+        "zeros", lambda x: (x.value == 0 < x.median and x.share >= LEAST_ZEROS) or None, GUESS
+    ),
+    MeaningRule("inside the range", lambda x: None if x.is_outside else False),
+    MeaningRule("usual", lambda x: x.value in (*USUAL, x.most) or None, GUESS),
+    MeaningRule("negative", lambda x: x.value < 0 <= x.low or None, GUESS),
+    MeaningRule("far", lambda x: x.is_far or None, GUESS),
 )
 """Whether a value looks like no data; if no rule applies, it does not."""
 

@@ -9,7 +9,7 @@ SURE, GUESS = "sure", "guess"
 """The file or the user says it; or something else makes it likely, and a finding says so."""
 
 
-class Rule(NamedTuple, Generic[Facts, Meaning]):
+class MeaningRule(NamedTuple, Generic[Facts, Meaning]):
     """A rule.
 
     Attributes:
@@ -24,8 +24,8 @@ class Rule(NamedTuple, Generic[Facts, Meaning]):
 
 
 def first(
-    rules: Sequence[Rule[Facts, Meaning]], facts: Facts
-) -> tuple[Meaning, Rule[Facts, Meaning]] | None:
+    rules: Sequence[MeaningRule[Facts, Meaning]], facts: Facts
+) -> tuple[Meaning, MeaningRule[Facts, Meaning]] | None:
     """Return the meaning by the first rule that applies, and this rule; None if none does."""
     for rule in rules:
         if (meaning := rule.test(facts)) is not None:

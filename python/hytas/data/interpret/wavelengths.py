@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hytas.data.findings import Finding, note, warning
-from hytas.data.interpret.rules import Rule, first
+from hytas.data.interpret.rules import MeaningRule, first
 from hytas.data.interpret.units import NO_UNIT, UNITS, Unit, plain_unit, unit_of
 from hytas.data.record import BandFacts
 from hytas.types import Floats, Mask
@@ -25,7 +25,7 @@ _BARE = re.compile(rf"\s*(X|WL_?|Band[ _-]?)?({_NUMBER.pattern})\s*", re.IGNOREC
 _TRUE, _FALSE = {"true", "t", "yes", "y", "good"}, {"false", "f", "no", "n", "bad"}
 
 
-class Named(NamedTuple):
+class BareWavelengths(NamedTuple):
     """Bare wavelengths, and the unit that their file names."""
 
     text: str
@@ -56,22 +56,22 @@ class Named(NamedTuple):
         return plain_unit(self.text) in NO_UNIT
 
 
-UNIT_RULES: tuple[Rule[Named, tuple[Unit | None, str | None]], ...] = (
-    Rule(
+UNIT_RULES: tuple[MeaningRule[BareWavelengths, tuple[Unit | None, str | None]], ...] = (
+    MeaningRule(
         "the values contradict the unit",
         lambda own: (unit, "wavelengths-misnamed") if (unit := own.misnamed()) else None,
         "guess",
     ),
-    Rule("the unit is named", lambda own: (own.unit, None) if own.unit else None),
-    Rule(
+    MeaningRule("the unit is named", lambda own: (own.unit, None) if own.unit else None),
+    MeaningRule(
         "numbers of bands",
         lambda own: (None, "wavelengths-counted") if own.counted() else None,
     ),
-    Rule(
+    MeaningRule(
         "optical wavelengths in one unit only",
         lambda own: (unit, None) if (unit := own.bare()) else None,
     ),
-    Rule(
+    MeaningRule(
         "an unknown unit",
         lambda own: (
             None,
@@ -98,7 +98,7 @@ def nanometres(values: Any, unit: str | None = None) -> tuple[Floats | None, Fin
     if numbers.size > 1 and numbers.min() == numbers.max():
         return None, warning("wavelengths-equal")
     text = own or unit or ""
-    matched = first(UNIT_RULES, Named(text, numbers))
+    matched = first(UNIT_RULES, BareWavelengths(text, numbers))
     assert matched is not None  # the last rule applies always
     meant, code = matched[0]
     named = None if meant is None else meant.name

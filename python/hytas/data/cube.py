@@ -14,8 +14,11 @@ from hytas.data.findings import Finding, Noted, note
 from hytas.data.grid import Grid
 from hytas.data.interpret.axes import Axes, are_axes_of, cube_axes, find_axes, role_of
 from hytas.data.interpret.bands import band_facts, list_lengths
+from hytas.data.interpret.nodata import declared
+from hytas.data.interpret.place import with_place
 from hytas.data.limits import IN_MEMORY_BYTES, bytes_of, listed
 from hytas.data.no_data import not_storable
+from hytas.data.read.rasters import FACTOR
 from hytas.data.read.table import Named, open_file
 from hytas.data.record import (
     OPACITY,
@@ -24,6 +27,7 @@ from hytas.data.record import (
     Contents,
     Variable,
     is_opacity,
+    numbers_of,
     reading,
     require_number,
     whole_key,
@@ -223,12 +227,18 @@ def cube_in(
     findings += not_storable(variable.nodata, variable.dtype)
     lengths = list_lengths(contents, variable)
     roles = find_axes(variable, given=axes, bands=bands, wavelengths=lengths, maps=maps)
+    variable, of_place = with_place(contents, variable, roles.order)
+    findings += of_place
     with reading(argument, contents.path, f"{contents.format} file"):
         facts, of_bands = band_facts(contents, variable, roles.band)
     findings += [*of_bands, *([] if roles.finding is None else [roles.finding])]
     if len(cubes_in(contents)) > 1:
         findings.append(note("cube-chosen", variable=str(variable)))
     cube = FileCube(contents, variable, roles, facts, tuple(findings), argument)
+    if (factor := numbers_of(variable.attributes, FACTOR, 1)) is not None:
+        nodata, of_nodata = declared(variable.nodata, factor[0], variable.dtype, cube.sampled)
+        changed = replace(variable, nodata=nodata)
+        cube = replace(cube, variable=changed, findings=(*cube.findings, *of_nodata))
     if cube.shape[2] < 2 or 0 in cube.shape:
         shape = " x ".join(map(str, cube.shape))
         rule = f"its cube is {shape}: pixels with at least 2 bands are needed"

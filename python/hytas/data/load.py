@@ -195,6 +195,7 @@ def _read(data: Named, labels: Sequence[Any], options: SceneOptions) -> Scene:
         others = [replace(contents, variables=rest)]
     shapes = map_shapes(others[0]) if others else ()
     cube = cube_in(contents, variable, "data", axes=options.axes, maps=shapes)
+    others = [_without_dark_frames(each, cube) for each in others]
     if others:
         kept = tuple(variable.shape[axis] for axis in cube_axes(variable))
         shape = cube.shape if cube.axes.is_settled else kept
@@ -208,6 +209,19 @@ def _read(data: Named, labels: Sequence[Any], options: SceneOptions) -> Scene:
         label_maps = labels_of(labels[0], options.labels, cube.grid)
     sources = [contents.path, *(Path(path) for path in labels if not is_data_array(path))]
     return _scene_of(cube, label_maps, options, cube.name, tuple(dict.fromkeys(map(str, sources))))
+
+
+def _without_dark_frames(contents: Contents, cube: FileCube) -> Contents:
+    """Return labels that may cover a capture with its dark frames without these."""
+    height, width = cube.shape[:2]
+    whole = (height + cube.variable.left_out, width)
+    if whole[0] == height:
+        return contents
+    variables = tuple(
+        replace(each, shape=(height, width)) if each.shape == whole else each
+        for each in contents.variables
+    )
+    return replace(contents, variables=variables)
 
 
 def _scene_of(

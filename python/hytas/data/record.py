@@ -93,6 +93,7 @@ class Variable:
         has_parts: whether a part can be read without the rest.
         block: shape of the parts that are decoded as a whole; () if values are read one by one.
         is_colour: whether its bands are red, green and blue of a picture.
+        left_out: lines behind the last one that the file holds and that show no scene.
         has_alpha: whether the last band of a picture is tagged as its opacity.
     """
 
@@ -112,6 +113,7 @@ class Variable:
     block: tuple[int, ...] = ()
     is_colour: bool = False
     has_alpha: bool = False
+    left_out: int = 0
 
     @classmethod
     def of_type(

@@ -32,6 +32,8 @@ _OF_SAMPLES = re.compile(
 """Names of columns that say where and when a sample was taken, in lower case."""
 _WAVENUMBERS = (400.0, 4500.0)
 """Numbers in this range may be 1/cm of the middle infrared, where no unit is named."""
+_SILICON = 1100.0
+"""Where cameras of silicon end, in nm; their wavelengths are in no doubt."""
 _FEW_ROWS = 10
 """So many whole numbers may be measurements, even if they count."""
 
@@ -149,7 +151,8 @@ def _waves(numeric: Sequence[str]) -> TableBands | None:
     if wavelengths is None and not are_counted(numbers) and reason is not None:
         findings = [warning("columns-no-wavelengths", reason=reason.code), reason]
     low, high = _WAVENUMBERS
-    if wavelengths is not None and not own.unit and low <= min(numbers) <= max(numbers) <= high:
+    is_doubtful = low <= min(numbers) and _SILICON < max(numbers) <= high
+    if wavelengths is not None and not own.unit and is_doubtful:
         findings.append(note("wavelengths-or-wavenumbers", low=min(numbers), high=max(numbers)))
     return TableBands(names, wavelengths, findings)
 

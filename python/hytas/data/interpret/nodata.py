@@ -1,6 +1,6 @@
 """Values of a cube that look like a no-data value which its file does not declare."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from hytas.data.bands import Bands, finite
 from hytas.data.findings import Finding, warning
 from hytas.data.interpret.rules import GUESS, MeaningRule, first
+from hytas.data.no_data import as_stored
 from hytas.data.record import Rows
 from hytas.types import Array, Mask
 
@@ -60,6 +61,56 @@ VALUE_RULES: tuple[MeaningRule[Value, bool], ...] = (
     MeaningRule("far", lambda x: x.is_far or None, GUESS),
 )
 """Whether a value looks like no data; if no rule applies, it does not."""
+
+
+class DeclaredNodata(NamedTuple):
+    """A no-data value that a file declares, and the factor of its values.
+
+    Attributes:
+        fill: the values that most bands of some sampled pixels hold.
+    """
+
+    nodata: float
+    factor: float
+    dtype: str
+    fill: frozenset[float]
+
+    def other(self) -> float | None:
+        """Return the declared value times or by the factor, if pixels hold it as no data."""
+        scaled = (self.nodata * self.factor, self.nodata / self.factor)
+        stored = (as_stored(round(one, 6), np.dtype(self.dtype)) for one in scaled)
+        return next((one for one in stored if one is not None and one in self.fill), None)
+
+
+DECLARED_RULES: tuple[MeaningRule[DeclaredNodata, float], ...] = (
+    MeaningRule("it occurs", lambda own: own.nodata if own.nodata in own.fill else None),
+    MeaningRule("it is scaled as the values are", lambda own: own.other(), GUESS),
+    MeaningRule("it does not occur", lambda own: own.nodata),
+)
+
+
+def declared(
+    nodata: float | None, factor: float, dtype: str, sampled: Sequence[Array]
+) -> tuple[float | None, tuple[Finding, ...]]:
+    """Return the no-data value of a cube as its values are stored, and a finding on a guess.
+
+    Args:
+        nodata: as the file declares it.
+        factor: of the values.
+        sampled: pixels (n, B) of some rows.
+    """
+    if nodata is None or factor in (0.0, 1.0) or not np.isfinite(nodata):
+        return nodata, ()
+    fill: set[float] = set()
+    for pixels in (pixels for pixels in sampled if pixels.size):
+        common = _common(pixels)
+        fill |= {*common[(pixels == common[:, None]).sum(axis=1) * 2 > pixels.shape[1]].tolist()}
+    matched = first(DECLARED_RULES, DeclaredNodata(nodata, factor, dtype, frozenset(fill)))
+    assert matched is not None  # the last rule applies always
+    value, rule = matched
+    if rule.sureness != GUESS:
+        return value, ()
+    return value, (warning("nodata-scaled", nodata=nodata, factor=factor, value=value),)
 
 
 def undeclared(

@@ -47,7 +47,7 @@ def read_ogr_shapes(
         ValueError: the file is broken; the message says how.
     """
     chosen = options.key, options.class_field
-    crs, fields, geometries, findings = call(
+    crs, fields, geometries, findings, text_fields = call(
         read_layer, name, path.absolute(), *chosen, dict(open_options or {}), encoding
     )
     return Shapes(
@@ -56,6 +56,7 @@ def read_ogr_shapes(
         fields,
         None if crs is None or _UNDEFINED.match(crs) else crs,
         findings=tuple(findings),
+        texts=tuple(text_fields),
     )
 
 
@@ -102,8 +103,8 @@ def parts_of_shapefile(path: Path) -> dict[str, Path]:
     return files
 
 
-_Layer = tuple[str | None, dict[str, list[Any]], list[bytes | None], list[Finding]]
-"""Coordinate system, values of each field, geometries as well-known binary, and findings."""
+_Layer = tuple[str | None, dict[str, list[Any]], list[bytes | None], list[Finding], list[str]]
+"""Coordinate system, values by field, geometries as well-known binary, findings, text fields."""
 
 
 def read_layer(
@@ -143,8 +144,8 @@ def read_layer(
         own = _layer(str(path), layer, open_options, class_fields, None)
     except UnicodeDecodeError:
         raise ValueError("its texts are not of the encoding that it names") from None
-    crs, fields, geometries, findings = own
-    return crs, fields, geometries, [*findings, warning("texts-no-utf-8")]
+    crs, fields, geometries, findings, named = own
+    return crs, fields, geometries, [*findings, warning("texts-no-utf-8")], named
 
 
 def table_fields(path: Path) -> dict[str, list[Any]]:
@@ -206,7 +207,9 @@ def _layer(
         for name, column in zip(meta["fields"], columns, strict=True)
     }
     texts = list(dict.fromkeys(str(warning.message) for warning in caught))[:3]
-    return meta["crs"], fields, parts, [note("gdal-warning", text=text) for text in texts]
+    findings = [note("gdal-warning", text=text) for text in texts]
+    kinds = zip(names, info["dtypes"], strict=True)
+    return meta["crs"], fields, parts, findings, [name for name, kind in kinds if kind == "object"]
 
 
 def _plain(value: Any) -> Any:

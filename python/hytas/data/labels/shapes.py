@@ -40,6 +40,7 @@ class Shapes:
         crs: the coordinate system of (x, y), as "EPSG:4326" or well-known text; "" for that of the
             scene; None if unknown.
         in_pixels: whether coordinates are (column, row) of the scene, pixel centres at .5.
+        texts: names of fields of texts, read or not.
         size: height and width of the scene that the shapes were drawn on, or None.
     """
 
@@ -50,6 +51,7 @@ class Shapes:
     in_pixels: bool = False
     size: tuple[int, int] | None = None
     findings: tuple[Finding, ...] = ()
+    texts: tuple[str, ...] = ()
 
 
 @contextmanager

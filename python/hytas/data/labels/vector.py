@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.findings import Finding, note, warning
+from hytas.data.findings import Finding, note, refusal, warning
 from hytas.data.grid import Grid, crs_of, epsg_of, in_system
 from hytas.data.labels.align import system_name
 from hytas.data.labels.burn import Burner, check_rings
@@ -60,6 +60,7 @@ def of_shapes(
     if not len(shapes.geometries):
         maps, empty = (("classes", nothing.astype(np.int64)),), note("shapes-none", path.name)
         return LabelMaps(maps, findings=(empty,), polygons=nothing, files=files_of(path))
+    shapes, of_fields = _with_class(shapes, options, path)
     with naming(path):
         _check_coordinates(shapes.geometries)
         overruled = _overruled(shapes.crs, options.crs)
@@ -71,7 +72,7 @@ def of_shapes(
             raise _nothing_inside(shapes, placed, options.crs, grid)
         labels, polygons, burning = burnt or (nothing, nothing, [note("shapes-all-outside")])
     findings = (
-        *(*shapes.findings, *overruled, *_from_1(shapes, grid)),
+        *(*shapes.findings, *of_fields, *overruled, *_from_1(shapes, grid)),
         *(*classes.findings, *burning),
     )
     return LabelMaps(
@@ -82,6 +83,31 @@ def of_shapes(
         polygons,
         files_of(path),
     )
+
+
+def _with_class(
+    shapes: Shapes, options: LabelOptions, path: Path
+) -> tuple[Shapes, tuple[Finding, ...]]:
+    """Return the shapes that have a class, and findings on the others and on long codes."""
+    with naming(path):
+        field = find_field(shapes.fields, options.class_field)
+    values = [one.strip() if isinstance(one, str) else one for one in shapes.fields[field]]
+    has_class = np.array([one not in (None, "") for one in values], np.bool_)
+    findings: list[Finding] = []
+    if any(isinstance(one, int | float) and one >= 2**31 - 1 for one in values):
+        findings.append(warning("classes-are-codes", field=field, fields=list(shapes.texts)))
+    if has_class.all():
+        return shapes, tuple(findings)
+    first, count = int((~has_class).argmax()) + 1, int((~has_class).sum())
+    if not has_class.any():
+        raise refusal("shapes-without-class", "labels", path, count=count, first=first, field=field)
+    findings.append(warning("shapes-without-class", count=count, first=first, field=field))
+    kept = {
+        name: [one for one, has in zip(column, has_class, strict=True) if has]
+        for name, column in shapes.fields.items()
+    }
+    shapes = replace(shapes, geometries=shapes.geometries[has_class], fields=kept)
+    return shapes, tuple(findings)
 
 
 def _from_1(shapes: Shapes, grid: Grid) -> tuple[Finding, ...]:
@@ -188,10 +214,6 @@ def _classes(
 ) -> _Classes:
     name = find_field(fields, options.class_field)
     given_values = [one.strip() if isinstance(one, str) else one for one in fields[name]]
-    if empty := [at for at, one in enumerate(given_values, start=1) if one in (None, "")]:
-        several = f" (and {len(empty) - 1} more)" if len(empty) > 1 else ""
-        rule = f"shape {empty[0]}{several} has no class in the field {printable(name)}"
-        raise InputError("labels", rule=rule, hint="give it one, or remove the shape")
     if not (class_ids or {}).keys() >= {*given_values} and all(map(_is_number, given_values)):
         # A table may hold ids as texts, also of floating-point numbers.
         given_values = [int(float(value)) for value in given_values]
@@ -235,12 +257,13 @@ def _class_of(value: Any, name: str, number: int) -> int | str:
             rule=f"shape {number}: {printable(name)} is {printable(repr(value))}: a class is "
             "a text or a whole number",
         )
-    if isinstance(value, int) and not 0 <= value < 2**31 - 1:
+    if isinstance(value, int) and value >= 2**31 - 1:  # a code, such as those of EuroCrops
+        return str(value)
+    if isinstance(value, int) and value < 0:
         raise InputError(
             "labels",
-            rule=f"shape {number}: {printable(name)} is {value}: a class is 0 (unlabelled) or "
-            "more, and below 2^31",
-            hint=f"if {value} marks shapes without a class, set `unlabelled`" if value < 0 else "",
+            rule=f"shape {number}: {printable(name)} is {value}: a class is 0 (unlabelled) or more",
+            hint=f"if {value} marks shapes without a class, set `unlabelled`",
         )
     return value
 

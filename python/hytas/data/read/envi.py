@@ -193,6 +193,13 @@ def reference_findings(header: Path) -> list[Finding]:
     return [warning("references-not-applied", references=own)]
 
 
+def dark_frames(header: Path) -> int:
+    """Return the number of lines at the end of a capture that its camera recorded in the dark."""
+    fields = fields_of(header)
+    start, lines = (_integer(fields, name, 0, 0) for name in ("autodarkstartline", "lines"))
+    return lines - start if 0 < start < lines else 0
+
+
 def raw_of(header: Path, data: Path) -> Raw | None:
     """Return where the values of an image lie; None if the file is compressed."""
     fields = fields_of(header)

@@ -105,8 +105,11 @@ def _contents(path: Path, name: str, groups: Mapping[str, Any]) -> Contents:
         for place, group in ((place, _with_parents(place, groups)) for place in own)
         for key in own[place]
     )
-    root = groups.get("/")
-    attributes = {} if root is None else _plain(root.attrs)
+    attributes = {
+        _name(place, key): value
+        for place, group in groups.items()
+        for key, value in _plain(group.attrs).items()
+    }
     findings = (UNSCALED,) if any(map(_has_scales, variables)) else ()
     return Contents(path, name, variables, findings, attributes=attributes)
 

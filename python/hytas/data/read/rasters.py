@@ -42,6 +42,8 @@ from hytas.data.record import (
 from hytas.errors import InputError, library
 from hytas.types import Array
 
+FACTOR = "reflectance scale factor"
+"""Header field: stored values are reflectance times this factor."""
 CACHE_BYTES = 64 * 2**20
 """Of decoded blocks that GDAL keeps."""
 OPEN_FILES = 300
@@ -88,7 +90,9 @@ def read(path: Path, driver: str, name: str) -> Contents:
         has_mask = [flag.name for flag in dataset.mask_flag_enums[0]] == ["per_dataset"]
     # GDAL reads any text of an ENVI header as 0.
     nodata_values = (facts.nodata,) if driver == "ENVI" else nodata_values
-    variable = with_nan(replace(unmarked, bands=bands), nodata_values)
+    attributes = {key: fields[key] for key in (FACTOR,) if key in fields}
+    unmarked = replace(unmarked, bands=bands, attributes=attributes)
+    variable = with_nan(unmarked, nodata_values)
     if has_alpha:
         behind = slice(len(indexes), len(indexes) + 1)
         variable = masked(variable, lambda key: values((behind, *key[1:]))[0])
@@ -123,9 +127,15 @@ def read_envi(path: Path) -> Contents:
     variable = contents.variables[0]
     layout = envi.fields_of(header).get("interleave", "bsq").lower()
     names = {"y": "y", "x": "x", "b": "band"}
+    dark = envi.dark_frames(header)
     dims = tuple(names[axis] for axis in envi.INTERLEAVES[layout])
     variable = replace(variable, read=raw.read, raw=raw, dims=dims, shape=raw.shape, block=())
     findings = contents.findings
+    if dark:
+        at = dims.index("y")
+        shape = tuple(size - dark * (axis == at) for axis, size in enumerate(raw.shape))
+        variable = replace(variable, shape=shape, raw=None, left_out=dark)
+        findings = (*findings, warning("dark-frames-left-out", count=dark, first=shape[at]))
     if "interleave" not in envi.fields_of(header) and raw.shape[0] > 1:
         findings = (*findings, warning("interleave-missing"))
     kind = f"ENVI {layout.upper()}"
@@ -328,7 +338,9 @@ def _with_items(
     Args:
         has_list: whether the header lists wavelengths, which GDAL then gives to each band as well.
     """
-    items = [_tags(dataset, band) for band in indexes]
+    of_envi = (_tags(dataset, band, ns="ENVI") for band in indexes)
+    named = [{key.replace(" ", "_"): text for key, text in own.items()} for own in of_envi]
+    items = [own | _tags(dataset, band) for own, band in zip(named, indexes, strict=True)]
     imagery = [_tags(dataset, band, ns="IMAGERY") for band in indexes]
     listed = unit = None
     if facts.wavelengths is None and not has_list:
@@ -344,7 +356,7 @@ def _with_items(
 def _unused(dataset: Any, fields: Mapping[str, str]) -> Iterator[Finding]:
     """Yield a finding on each fact of a raster that changes neither its values nor its place."""
     scales = {*zip(dataset.scales, dataset.offsets, strict=True)} - {(1.0, 0.0)}
-    factor = fields.get("reflectance scale factor", "1").strip()
+    factor = fields.get(FACTOR, "1").strip()
     if scales or not re.fullmatch(r"1(\.0*)?", factor):
         yield UNSCALED
     if dataset.gcps[0]:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from hytas.data.findings import note
 from hytas.data.spectra.table import Spectra
 from hytas.data.splits.settings import SplitSettings
 from hytas.data.splits.split import GROUPS, Split, group_folds
@@ -27,13 +28,13 @@ def split_spectra(table: Spectra, settings: SplitSettings, seed: int) -> Split:
         return Split(*_validation(table, chosen, share, seed), test, kind, seed, 0, 0.0)
     _check_kind(settings.kind, grouped)
     labels = table.labels.ravel()
-    chosen, test = _sides(table, settings, seed)
+    chosen, test, of_folds = _sides(table, settings, seed)
     both = np.intersect1d(labels[chosen], labels[test])
     if len(both) < table.least_classes:
         rule = "leaves fewer than 2 classes both to train and to test on"
         hint = "use other `folds`, or more groups of each class"
         raise InputError("split", settings.kind, rule, hint)
-    notes = tuple(
+    notes = of_folds + tuple(
         f"{name} has no {'test' if label in labels[chosen] else 'training'} spectra"
         for label, name in enumerate(table.class_names, start=1)
         if label not in both
@@ -53,16 +54,21 @@ def _check_kind(kind: str, grouped: bool) -> None:
         raise InputError("split", GROUPS, "needs groups", "name their column with `group_column`")
 
 
-def _sides(table: Spectra, settings: SplitSettings, seed: int) -> tuple[Pixels, Pixels]:
-    """Return the rows to train and validate on, and those to test on."""
+def _sides(
+    table: Spectra, settings: SplitSettings, seed: int
+) -> tuple[Pixels, Pixels, tuple[str, ...]]:
+    """Return the rows to train and validate on, those to test on, and notes."""
+    notes: tuple[str, ...] = ()
     labels, rows = table.labels.ravel(), np.flatnonzero(table.labels)
     grouped, in_folds = table.polygons is not None, settings.kind == "folds"
     candidates, test, fraction = rows, rows[:0], settings.train_fraction or USUAL_FRACTION
     if grouped or in_folds:
         parts = group_folds(table, rows, settings.folds, seed)
-        if len(parts) < settings.folds:
+        if not parts or settings.fold >= len(parts):
             rule = f"must be at most {len(parts)}, the groups that hold the classes"
             raise InputError("folds", settings.folds, rule)
+        if len(parts) < settings.folds:
+            notes = (str(note("fewer-folds", folds=len(parts), wanted=settings.folds)),)
         candidates, test = parts[settings.fold]
         fraction = settings.train_fraction or 1.0
     generator = np.random.default_rng(seed)
@@ -72,7 +78,7 @@ def _sides(table: Spectra, settings: SplitSettings, seed: int) -> tuple[Pixels, 
         count = settings.train_per_class or max(1, round(fraction * len(own)))
         kept.append(own[: count if grouped or len(own) < 2 else min(count, len(own) - 1)])
     chosen = np.sort(np.concatenate(kept))
-    return chosen, test if grouped or in_folds else np.setdiff1d(candidates, chosen)
+    return chosen, test if grouped or in_folds else np.setdiff1d(candidates, chosen), notes
 
 
 def _validation(table: Spectra, chosen: Pixels, share: float, seed: int) -> tuple[Pixels, Pixels]:

@@ -17,6 +17,7 @@ from hytas.race.size_classes import (
     smallest_as_good,
 )
 from hytas.race.task import ENOUGH_PIXELS, MANY_PIXELS, RaceTask
+from hytas.race.training import CandidateTrainer
 
 __all__ = [
     "DEFAULT_RANKING",
@@ -26,6 +27,7 @@ __all__ = [
     "PREFERENCES",
     "RANKINGS",
     "REDUCTION_FACTOR",
+    "CandidateTrainer",
     "RacePlan",
     "RaceProgress",
     "RaceScore",

@@ -1,6 +1,8 @@
 """The search: ask the engine for candidates, score them with proxies, and keep all of them."""
 
 from hytas.search.driver import (
+    TRAINED_ACCURACY,
+    TRAINED_STEPS,
     Scorer,
     SearchProgress,
     SearchResult,
@@ -21,6 +23,8 @@ from hytas.search.records import (
 from hytas.search.store import EvaluationStore
 
 __all__ = [
+    "TRAINED_ACCURACY",
+    "TRAINED_STEPS",
     "Evaluation",
     "EvaluationStore",
     "MethodVote",

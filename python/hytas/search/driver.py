@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,7 +13,7 @@ from hytas._engine import Evolution, Feasible, SearchSpace
 from hytas.errors import InputError
 from hytas.search.records import Evaluation
 from hytas.search.store import EvaluationStore
-from hytas.search.strategies import REPEATABLE, STRATEGIES, PluginStrategy, Strategy
+from hytas.search.strategies import REPEATABLE, STRATEGIES, Measure, PluginStrategy, Strategy
 from hytas.types import Architecture
 
 ENOUGH_FAILED = 20
@@ -124,6 +124,10 @@ class SearchResult:
     exhausted: bool
 
 
+TRAINED_STEPS, TRAINED_ACCURACY = "trained_steps", "trained_accuracy"
+"""Scores of a candidate that was trained during the search."""
+Train = Callable[[Sequence[tuple[Evaluation, int]]], Sequence[Mapping[str, float]]]
+"""Candidates with optimiser steps -> figures of each training."""
 _Values = npt.NDArray[np.float64]
 Fitness = Callable[[Sequence[Evaluation]], Iterable[float]]
 """All candidates so far -> the fitness of each; larger is better, NaN ranks last."""
@@ -140,6 +144,7 @@ def search(
     notify: Callable[[str], None] = lambda _: None,
     start_with: Sequence[Architecture] = (),
     until: Callable[[], bool] = lambda: False,
+    train: Train | None = None,
 ) -> SearchResult:
     """Search the architectures of `feasible`, and go on from the content of `store`.
 
@@ -148,15 +153,19 @@ def search(
     store. So the candidates equal those of a search that was never interrupted. The search ends
     when `until` returns True after a candidate was scored.
 
+    For a strategy that trains (`hytas.search.strategies`), `train` trains candidates. The longest
+    training of a candidate is in its scores: `TRAINED_STEPS` and `TRAINED_ACCURACY`.
+
     Raises:
         InputError: no candidate got a score, with the first reason; the store lacks a candidate
             that its state counts; or a plug-in's strategy asks for other candidates than before.
     """
-    evolution = _resume(feasible, settings, store, notify)
+    done = {item.id: item for item in store.evaluations()}
+    evolution = _resume(feasible, settings, store, notify, _Measured(done, store, train))
     latest = _Latest(fitness)
     # The fitness of the first candidates of `done`, as the strategy knows it.
     values_before = np.empty(0)
-    done = _known(store, evolution.evaluated)
+    _check_known(store, done, evolution.evaluated)
     given = [
         (-1 - number, dict(one)) for number, one in enumerate(start_with) if -1 - number not in done
     ]
@@ -188,18 +197,52 @@ def search(
             _tell(evolution, ids, done, values, values_before, settings)
             values_before = values
             store.save_state(evolution.state())
+    if isinstance(evolution, PluginStrategy):
+        evolution.finish()
     front = [done[number] for number in evolution.front()[0].tolist()]
     return _result(done, latest, front, exhausted)
 
 
-def _known(store: EvaluationStore, evaluated: int) -> dict[int, Evaluation]:
-    """Return the candidates of a store by number; refuse one that lost a scored candidate."""
-    known = {item.id: item for item in store.evaluations()}
+def _check_known(store: EvaluationStore, known: Collection[int], evaluated: int) -> None:
+    """Refuse a store that lost a scored candidate."""
     lost = next((number for number in range(evaluated) if number not in known), None)
     if lost is not None:
         rule = f"damaged: of the {evaluated} candidates that the search scored, number {lost} is "
         raise InputError(store.path, rule=f"{rule}missing", hint="choose another folder")
-    return known
+
+
+class _Measured:
+    """All figures of candidates, which are trained for the steps that are asked for."""
+
+    def __init__(
+        self, done: dict[int, Evaluation], store: EvaluationStore, train: Train | None
+    ) -> None:
+        self._done, self._store, self._train = done, store, train
+
+    def __call__(self, asked: Sequence[tuple[int, int]]) -> list[dict[str, float]]:
+        wanted = [(self._done[number], steps) for number, steps in asked if steps]
+        if wanted and self._train is None:
+            rule = "trains candidates, and nothing here trains them"
+            raise InputError("strategy", rule=rule, hint="`hytas search` does")
+        results = iter(self._train(wanted) if wanted and self._train is not None else ())
+        figures = [dict(next(results)) if steps else {} for _, steps in asked]
+        for (number, steps), reached in zip(asked, figures, strict=True):
+            item = self._done[number]
+            if steps >= item.scores.get(TRAINED_STEPS, 1) and "accuracy" in reached:
+                trained = {TRAINED_STEPS: float(steps), TRAINED_ACCURACY: reached["accuracy"]}
+                self._done[number] = replace(item, scores={**item.scores, **trained})
+        self._store.add(self._done[number] for number, _ in asked)
+        return [
+            {**_finite(self._done[number].scores), **self._done[number].costs, **reached}
+            for (number, _), reached in zip(asked, figures, strict=True)
+        ]
+
+
+def _finite(scores: Mapping[str, float]) -> dict[str, float]:
+    own = (TRAINED_STEPS, TRAINED_ACCURACY)
+    return {
+        name: value for name, value in scores.items() if math.isfinite(value) and name not in own
+    }
 
 
 class _Latest:
@@ -265,13 +308,14 @@ def _resume(
     settings: StrategySettings,
     store: EvaluationStore,
     notify: Callable[[str], None],
+    measure: Measure,
 ) -> Strategy:
     """Return the strategy of the engine or of a plug-in, at the beginning or where the store is."""
     state, name = store.load_state(), settings.strategy
     size, seed = settings.population, settings.seed
     try:
         if name in STRATEGIES:
-            return PluginStrategy(name, feasible, size, seed, state, notify)
+            return PluginStrategy(name, feasible, size, seed, state, notify, measure)
         if state is not None:
             return Evolution.restore(feasible, state)
         return Evolution(feasible, name, population=size, seed=seed, **settings.operators)

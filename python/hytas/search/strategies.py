@@ -7,6 +7,12 @@
 
 `ask` returns 1 to `count` architectures, and `tell` is given the same ones with their scores;
 larger is better, NaN is a failed score. All random numbers come from `seed`.
+
+A strategy that sets `trains = True` returns pairs from `ask`: an architecture, and the optimiser
+steps that it is to be trained for, in all; 0 trains nothing. `tell` is given the same pairs with a
+mapping each, of all scores, all costs and the figures of the training on validation pixels
+(`hytas.race.rankings.FIGURES`). What failed is missing. A longer training of an architecture
+continues the shorter one.
 """
 
 import hashlib
@@ -25,6 +31,8 @@ from hytas.plugins import fill
 _Ids = npt.NDArray[np.int64]
 Genomes = npt.NDArray[np.uint8]
 _Rows = npt.NDArray[np.float64]
+
+Measure = Callable[[Sequence[tuple[int, int]]], Sequence[Mapping[str, float]]]
 
 MOST_REPEATS = 20
 """Consecutive rounds in which a strategy may ask for known candidates only."""
@@ -69,6 +77,7 @@ class PluginStrategy:
         population: candidates that are asked for at a time.
         state: of an earlier process, or None.
         notify: receives a line when a candidate is replaced for the first time.
+        measure: ids of scored candidates with optimiser steps -> all figures of each.
     """
 
     def __init__(
@@ -79,17 +88,19 @@ class PluginStrategy:
         seed: int,
         state: bytes | None,
         notify: Callable[[str], None],
+        measure: Measure,
     ) -> None:
         self._name, self._feasible, self._population = name, feasible, population
-        self._seed, self._notify = seed, notify
+        self._seed, self._notify, self._measure = seed, notify, measure
         self._genomes: list[Genomes] = []
         self._ids: dict[bytes, int] = {}
         self._first: list[float] = []
         self._latest: list[float] = []
         self._asked: list[int] = []
-        self._round: list[int] = []
+        self._round: list[tuple[int, int]] = []  # candidates, with the steps of their training
         self._replaced = self._count = 0
         self._made = STRATEGIES[name](feasible, seed)
+        self._trains = bool(getattr(self._made, "trains", False))
         if state is not None:
             self._repeat(state)
 
@@ -109,17 +120,13 @@ class PluginStrategy:
         del self._genomes[first:]
         self._ids = {key: number for key, number in self._ids.items() if number < first}
         for _ in range(MOST_REPEATS):
-            proposals = self._made.ask(self._count)
-            if not isinstance(proposals, Sequence) or not 1 <= len(proposals) <= self._count:
-                rule = f"ask({self._count}) must return a list of 1 to {self._count} architectures"
-                raise self._wrong(rule)
-            self._round = [self._number(self._fitting(one)) for one in proposals]
+            self._propose()
             if len(self._genomes) > first:
                 break
             self._tell()
         else:
             fresh = self._unseen()
-            self._round = [] if fresh is None else [self._number(fresh)]
+            self._round = [] if fresh is None else [(self._number(fresh), 0)]
         return np.arange(first, len(self._genomes)), self._rows(self._genomes[first:])
 
     def tell(self, ids: _Ids, scores: _Rows) -> None:
@@ -129,6 +136,28 @@ class PluginStrategy:
         self._latest += fresh
         self._asked.append(self._count)
         self._tell()
+
+    def finish(self) -> None:
+        """Do the trainings of known candidates that the strategy still asks for."""
+        first = len(self._first)
+        for _ in range(MOST_REPEATS if self._trains and first else 0):
+            self._propose()
+            if len(self._genomes) > first:
+                return
+            self._tell()
+
+    def _propose(self) -> None:
+        """Ask the strategy for a round."""
+        proposals = self._made.ask(self._count)
+        if not isinstance(proposals, Sequence) or not 1 <= len(proposals) <= self._count:
+            rule = f"ask({self._count}) must return a list of 1 to {self._count} architectures"
+            raise self._wrong(rule)
+        pairs = proposals if self._trains else [(one, 0) for one in proposals]
+        if not all(isinstance(pair, Sequence) and len(pair) == 2 for pair in pairs):
+            raise self._wrong("trains, so ask must return pairs of an architecture and steps")
+        if not all(isinstance(steps, int) and steps >= 0 for _, steps in pairs):
+            raise self._wrong("asks for steps that are no whole number of 0 or more")
+        self._round = [(self._number(self._fitting(one)), steps) for one, steps in pairs]
 
     def rescore(self, ids: _Ids, scores: _Rows) -> None:
         """Update scores, which decide the best candidates; the strategy keeps its own."""
@@ -167,9 +196,13 @@ class PluginStrategy:
         return hashlib.sha256(b"".join(genome.tobytes() for genome in scored)).hexdigest()
 
     def _tell(self) -> None:
-        genomes = self._rows([self._genomes[number] for number in self._round])
-        scores = [self._first[number] for number in self._round]
-        self._made.tell(self._feasible.space.unpack(genomes), scores)
+        genomes = self._rows([self._genomes[number] for number, _ in self._round])
+        asked = self._feasible.space.unpack(genomes)
+        if self._trains:
+            pairs = [(one, steps) for one, (_, steps) in zip(asked, self._round, strict=True)]
+            self._made.tell(pairs, self._measure(self._round))
+        else:
+            self._made.tell(asked, [self._first[number] for number, _ in self._round])
 
     def _rows(self, genomes: Sequence[Genomes]) -> Genomes:
         return np.array(genomes, np.uint8).reshape(-1, self._feasible.space.genome_length)

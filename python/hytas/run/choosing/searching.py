@@ -1,7 +1,8 @@
 """The stages that choose an architecture: the search by proxies, and the race."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from hytas.proxies import (
 )
 from hytas.race import (
     MANY_PIXELS,
+    CandidateTrainer,
     Racer,
     RaceTask,
     RungEnd,
@@ -46,12 +48,21 @@ from hytas.run.pace import RACE_ENDS, SEARCH_ENDS
 from hytas.run.prepared import PreparedData
 from hytas.run.settings import EFFORTS, OWN_PROXY
 from hytas.run.supernet import inherited_score
-from hytas.search import Evaluation, EvaluationStore, StrategySettings, search
+from hytas.search import (
+    TRAINED_ACCURACY,
+    TRAINED_STEPS,
+    Evaluation,
+    EvaluationStore,
+    StrategySettings,
+    search,
+)
 from hytas.search.ranks import rank_in_kinds
+from hytas.search.strategies import STRATEGIES
 from hytas.spaces import parse_budget
 from hytas.spaces.architectures import read_architectures
 from hytas.spaces.names import linear_architecture
 from hytas.store import Store
+from hytas.workers import open_workers
 
 LINEAR_ID = -(10**6)
 """Number of the first linear network in a store; those of `start_with` are larger."""
@@ -130,6 +141,7 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
     )
     kept = read_plan(run)
     with (
+        _trainer(run) as train,
         with_workers(evaluator, run.workers, report.line) as scorer,
         EvaluationStore(run.folder.evaluations) as store,
     ):
@@ -143,6 +155,7 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
             notify=report.notice,
             start_with=known_architectures(context),
             until=lambda: "candidates" in kept or run.pace.is_over(SEARCH_ENDS),
+            train=train,
         )
         failed = store.evaluations() if result.failed else []
     if run.pace.limited and result.evaluated < settings.evaluations and not result.exhausted:
@@ -162,6 +175,25 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
             f"Pareto front of {_counted(len(result.front), 'architecture')}: {front.name}, "
             f"{picture.name}"
         )
+
+
+@contextmanager
+def _trainer(run: Run) -> Iterator[CandidateTrainer | None]:
+    """Train candidates of the search, if its strategy does and there are validation pixels."""
+    made = STRATEGIES.get(run.context.config.strategy)
+    if not getattr(made, "trains", False):
+        yield None
+        return
+    if not len(run.context.data.split.validation):
+        rule = "trains candidates, and the split has no validation pixels"
+        raise InputError("strategy", run.context.config.strategy, rule)
+    task = race_task(run.context, run.store)
+    device, sent = task.fits.source.device, task.fits.source.patch_bytes
+    on_cpu = device.type == "cpu"
+    with open_workers(
+        run.training_workers, on_cpu=on_cpu, sent_bytes=sent, shared_gpu=device
+    ) as pool:
+        yield CandidateTrainer(task, pool, run.report.line)
 
 
 def race_stage(run: Run) -> None:
@@ -388,12 +420,31 @@ def _fitness(context: RunContext) -> Ranks:
 
     def ranks(items: Sequence[Evaluation]) -> NDArray[np.float64]:
         values = np.asarray(fitness(leading, [item.scores for item in items]), dtype=np.float64)
+        if any(TRAINED_STEPS in item.scores for item in items):
+            return _by_training(items, values)
         if not races:
             return values
         sizes = size_classes([size_of(item) for item in items])
         kinds = [item.kind_of_any_depth if any_depth else item.kind for item in items]
         return rank_in_kinds(values, list(zip(kinds, sizes, strict=True)))
 
+    return ranks
+
+
+def _by_training(items: Sequence[Evaluation], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ranks (n,): those trained longest first, then by accuracy; others by `values`."""
+    order = sorted(
+        range(len(items)),
+        key=lambda at: (
+            items[at].scores.get(TRAINED_STEPS, 0),
+            items[at].scores.get(TRAINED_ACCURACY, 0),
+            np.nan_to_num(values[at], nan=-np.inf),
+        ),
+    )
+    ranks = np.empty(len(items))
+    ranks[order] = np.arange(len(items))
+    untrained = np.array([TRAINED_STEPS not in item.scores for item in items])
+    ranks[np.isnan(values) & untrained] = np.nan
     return ranks
 
 

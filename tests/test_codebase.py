@@ -50,6 +50,7 @@ RANK = {
     "run": 6,
     "job": 6.5,
     "estimator": 7,
+    "testing": 7,
     "lab": 7,  # the core does not import it: names of trackers and of methods do
     "cli": 8,
 }

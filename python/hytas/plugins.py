@@ -1,4 +1,4 @@
-"""Plug-ins: networks, spaces, proxies, rankings, strategies, readers and products of a user.
+"""Plug-ins: a user's own networks, scores, searches, trainings, readers and exporters.
 
 A plug-in is a Python file, or the module that an installed package names in the entry-point group
 `hytas.plugins`. Its decorators put its entries into the tables of hytas, which call `fill` when
@@ -176,6 +176,42 @@ def target(
             probabilities (n, C) that the target computes.
     """
     return _decorator("target", name, lambda made: (made, file, open_file))
+
+
+def objective(name: str) -> _Made[Callable[..., Any]]:
+    """Register an objective of a search: scores of proxies -> one number; larger is better.
+
+    It is a combination: `--proxy "NAME(snip,params)"` calls it with the columns (n,) of snip and
+    of params, for all candidates so far, and it returns an array (n,).
+    """
+    return _decorator("objective", name)
+
+
+def loss(name: str) -> _Made[Callable[..., Any]]:
+    """Register a loss of trainings, chosen by the recipe's `loss`.
+
+    It is a function of logits (N, C) and class distributions (N, C) -> a scalar tensor.
+    """
+    return _decorator("loss", name)
+
+
+def augmentation(name: str) -> _Made[Callable[..., Any]]:
+    """Register an augmentation, chosen by the recipe's `augmentation`; it follows all others.
+
+    It is a function of scaled patches (N, P, P, bands), which it leaves as they are, and a
+    `torch.Generator` of all its random numbers -> patches.
+    """
+    return _decorator("augmentation", name)
+
+
+def reference(name: str, title: str = "") -> _Made[Callable[..., Any]]:
+    """Register a reference method: a `hytas.references.Task` and a function that is told of its
+    progress -> `hytas.references.Predicted`.
+
+    Args:
+        title: in tables; "" is the name.
+    """
+    return _decorator("reference", name, lambda made: (made, title or name))
 
 
 def reader(name: str, matches: Callable[[bytes, Path], bool]) -> _Made[Callable[..., Any]]:

@@ -178,5 +178,6 @@ def rank_mean(columns: Sequence[Sequence[float] | NDArray[np.float64]]) -> NDArr
 
 COMBINATIONS: dict[str, Callable[..., Any]] = {"rank-mean": rank_mean}
 """Name -> function of the columns of several proxies; its docstring is the documentation."""
+fill("objective", COMBINATIONS)
 SYNONYMS = {"te-score": "rank-mean(ntk,regions)"}
 """Name -> combination."""

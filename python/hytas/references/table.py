@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from hytas.data import ImageSet, LabelledData, Spectra
 from hytas.errors import InputError
+from hytas.plugins import fill
 from hytas.references.task import FitProgress, Predicted, Task
 from hytas.tasks import task_of
 
@@ -15,15 +16,19 @@ class Method(NamedTuple):
 
     Attributes:
         device: whether it trains on `Task.device`.
+        own: the function of a plug-in, in place of module and function.
     """
 
     module: str
     function: str
     title: str
     device: bool = False
+    own: Callable[[Task, FitProgress], Predicted] | None = None
 
     def load(self) -> Callable[[Task, FitProgress], Predicted]:
         """Import and return the function."""
+        if self.own is not None:
+            return self.own
         function: Callable[[Task, FitProgress], Predicted] = getattr(
             importlib.import_module(self.module), self.function
         )
@@ -51,6 +56,7 @@ METHODS = {
     "gscvit": Method(PUBLISHED, "gscvit", "GSC-ViT, published recipe", device=True),
     "hytas": Method(PUBLISHED, "hytas", "HyTAS, published recipe", device=True),
 }
+fill("reference", METHODS, lambda name, entry: Method("", "", entry[1], own=entry[0]))
 
 
 def classical_methods(data: LabelledData) -> tuple[str, ...]:

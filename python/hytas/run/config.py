@@ -140,7 +140,9 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
             (kind, str(getattr(self, kind))) for kind in ("space", "strategy", "ranking", "target")
         ]
         proxies = base_proxies(parse_proxies(self.proxy))
-        return [*names, ("network", self.space), *(("proxy", spec.name) for spec in proxies)]
+        names += [("network", self.space), *(("proxy", spec.name) for spec in proxies)]
+        names += [("objective", spec.name) for spec in parse_proxies(self.proxy) if spec.members]
+        return [*names, ("loss", self.recipe.loss), ("augmentation", self.recipe.augmentation)]
 
     def _check_minutes(self) -> None:
         """Refuse settings that fix what `minutes` decides."""

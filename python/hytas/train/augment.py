@@ -6,9 +6,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from hytas.plugins import fill
 from hytas.train.image_augment import erase, rand_augment, random_crop
-from hytas.train.recipe import Recipe
+from hytas.train.recipe import NONE, Recipe
 
+AUGMENTATIONS: dict[str, Callable[[Tensor, torch.Generator], Tensor]] = {}
+"""Name -> augmentation of a plug-in."""
+fill("augmentation", AUGMENTATIONS, built_in=(NONE,))
 SMALL_SIDE, SMALL_SHIFT = 32, 1 / 8
 """Images of at most this side, which AutoFormer moves by up to 4 of 32 pixels instead of a crop."""
 
@@ -75,6 +79,8 @@ def augment(
         patches = patches * kept.to(patches.device)  # the mean of a standardised band is 0
     if recipe.erasing:
         patches = erase(patches, recipe.erasing, generator)
+    if recipe.augmentation != NONE:
+        patches = AUGMENTATIONS[recipe.augmentation](patches, generator)
     return patches
 
 

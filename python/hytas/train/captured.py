@@ -20,7 +20,7 @@ from hytas.train.evaluation import Figures, add_batches, figures_of
 from hytas.train.learner import Learner, OneNetwork
 from hytas.train.optimiser import Leaves, ema_decay
 from hytas.train.pixels import LabelledPixels
-from hytas.train.recipe import Recipe
+from hytas.train.recipe import NONE, Recipe
 from hytas.train.state import TrainingState
 from hytas.train.step import Course, backward, epoch_seed
 
@@ -67,6 +67,7 @@ def can_be_captured(learner: Learner, course: Course, validation: LabelledPixels
         and training.teacher is None
         and recipe.optimiser == "adamw"
         and not _augments_images(recipe)
+        and recipe.loss == recipe.augmentation == NONE  # code of plug-ins may decide by values
         # Of the whole training: one that resumes goes on with the draws that it began with.
         and course.epochs * recipe.steps_per_epoch(len(training)) >= LEAST_STEPS
         and training.is_small

@@ -2,11 +2,12 @@
 
 import difflib
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from hytas.errors import InputError
+from hytas.plugins import brings
 from hytas.settings import OneOf, check_settings, setting, settings_of, that
 from hytas.train.schedule import Schedule
 
@@ -18,6 +19,16 @@ SHARE = that(lambda share: 0 <= share < 1, "must be 0 or more and less than 1")
 PROBABILITY = that(lambda share: 0 <= share <= 1, "must be 0 to 1")
 AMOUNT = that(lambda amount: 0 <= amount <= MOST, f"must be 0 to {MOST:g}")
 COUNT = that(lambda count: count >= 1, "must be 1 or more")
+NONE = "none"
+"""Of settings that name a part of a plug-in."""
+
+
+def _brought(kind: str) -> Callable[[str], None]:
+    def check(name: str) -> None:
+        if not brings(kind, name):
+            raise InputError(kind, name, f"must be {NONE}, or the {kind} of a plug-in")
+
+    return check
 
 
 @dataclass(frozen=True)
@@ -172,6 +183,17 @@ class Recipe:
     )
     brightness: float = setting(
         0.2, "Deviation of a random factor and a random offset of its scaled values.", rule=AMOUNT
+    )
+    loss: str = setting(
+        NONE,
+        "Loss of a plug-in in place of cross-entropy; it takes neither `label_smoothing` nor class "
+        "weights.",
+        rule=OneOf((NONE,), _brought("loss")),
+    )
+    augmentation: str = setting(
+        NONE,
+        "Augmentation of a plug-in, after all others.",
+        rule=OneOf((NONE,), _brought("augmentation")),
     )
     patience: float = setting(
         0.3, "Stop if validation did not improve for this fraction of the epochs.", rule=PROBABILITY

@@ -1,6 +1,6 @@
 """One training step: the gradients of a batch, on any device."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,12 +10,17 @@ from torch import Tensor
 
 from hytas.models.blocks import part_of_batch
 from hytas.models.layers import wide_kernels_in_parts
+from hytas.plugins import fill
 from hytas.train.augment import augment, mix
 from hytas.train.learner import Subnet, Weights
 from hytas.train.pixels import LabelledPixels
 from hytas.train.processes import ALONE, Processes
-from hytas.train.recipe import Recipe
+from hytas.train.recipe import NONE, Recipe
 from hytas.train.schedule import Schedule
+
+LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {}
+"""Name -> loss of a plug-in."""
+fill("loss", LOSSES, built_in=(NONE,))
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,8 @@ def backward(
             logits = subnet(values, patches)
         task = course.training.task
         loss = task.loss(logits, targets, course.class_weights, recipe.label_smoothing)
+        if recipe.loss != NONE:
+            loss = LOSSES[recipe.loss](logits, targets)
         share = part * (loss if len(subnets) == 1 else loss / len(subnets))
         share.backward()  # type: ignore[no-untyped-call]
         total = total + share.detach()

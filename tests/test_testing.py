@@ -14,7 +14,7 @@ from refusals import refuses
 
 PAGE = Path(__file__).parent.parent / "docs" / "extending.md"
 TEXT = PAGE.read_text(encoding="utf-8")
-NETWORK, SCORES, ANNEALER, READER, PRODUCT = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+NETWORK, SCORES, ANNEALER, READER, PRODUCT, CHECKS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 EXAMPLES = PAGE.parent.parent / "examples"
 
 
@@ -34,12 +34,13 @@ def load(tmp_path: Path):
     plugins.unload(str(path))
 
 
-def test_parts_that_keep_the_rules(load) -> None:
+def test_parts_that_keep_the_rules(
+    load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     load(NETWORK, SCORES, ANNEALER)
-    check_network("my-mlp")
-    check_proxy("logit-spread", space="my-mlp")
+    monkeypatch.chdir(tmp_path)
+    exec(CHECKS, {})
     check_proxy("logit-spread")
-    check_strategy("annealer")
 
 
 @pytest.mark.parametrize("space", ["hytas", "hytas-wide", "linear", "autoformer-mini"])

@@ -71,6 +71,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "learning_rate": 3.1e-4,
         "weight_decay": 0.005,
         "warmup": 5 / 300,
+        "drop_path": 0.1,  # of the released network
     },
     # AutoFormer (ICCV 2021) and TF-TAS: a rate of 5e-4 for each 512 images of a batch.
     "autoformer-paper": _DEIT | {"epochs": 500, "warmup": 20 / 500},

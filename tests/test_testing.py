@@ -14,7 +14,9 @@ from refusals import refuses
 
 PAGE = Path(__file__).parent.parent / "docs" / "extending.md"
 TEXT = PAGE.read_text(encoding="utf-8")
-NETWORK, SCORES, ANNEALER, READER, PRODUCT, CHECKS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+NETWORK, SCORES, ANNEALER, READER, PRODUCT, CHECKS = re.findall(
+    r"```python\n(.*?)```", TEXT, re.DOTALL
+)
 EXAMPLES = PAGE.parent.parent / "examples"
 
 
@@ -34,9 +36,7 @@ def load(tmp_path: Path):
     plugins.unload(str(path))
 
 
-def test_parts_that_keep_the_rules(
-    load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_that_keep_the_rules(load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     load(NETWORK, SCORES, ANNEALER)
     monkeypatch.chdir(tmp_path)
     exec(CHECKS, {})

@@ -8,7 +8,7 @@ import pytest
 from hytas import plugins
 from hytas.data import synthetic_scene
 from hytas.job import export_run, run_pipeline
-from hytas.references import METHODS, ReferenceSettings, Results, run_references
+from hytas.references import METHODS, ReferenceResults, ReferenceSettings, run_references
 from hytas.run import RunConfig, read_run
 from hytas.train import Recipe
 from refusals import refuses
@@ -101,7 +101,7 @@ def test_a_run_uses_them_all(mine: Path, tmp_path: Path) -> None:
 def test_a_reference_method_is_compared(mine: Path) -> None:
     scene = synthetic_scene()
     settings = ReferenceSettings(split="random", train_per_class=10)
-    results = Results(None, settings.setting(scene))
+    results = ReferenceResults(None, settings.setting(scene))
     found = run_references(scene, settings, ["first-class"], [0], results)
     assert found["methods"]["first-class"]["title"] == "always the first class"
 

@@ -108,9 +108,9 @@ def _seed(name: str, value: int) -> int:
 
 
 def _strategy(name: str) -> None:
-    from hytas.search.strategies import check_strategy
+    from hytas.search.strategies import check_strategy_name
 
-    check_strategy(name, tuple(strategies()))
+    check_strategy_name(name, tuple(strategies()))
 
 
 def _ranking(name: str) -> None:

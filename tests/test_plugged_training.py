@@ -67,7 +67,7 @@ def own_script(model, path, card):
 def mine(tmp_path: Path):
     path = tmp_path / "mine.py"
     path.write_text(TEXT, encoding="utf-8")
-    plugins.load([str(path)])
+    plugins.load_plugins([str(path)])
     yield path
     plugins.unload(str(path))
 

@@ -30,7 +30,7 @@ def load(tmp_path: Path):
             assert before in text
             text = text.replace(before, after)
         path.write_text(text, encoding="utf-8")
-        plugins.load([str(path)])
+        plugins.load_plugins([str(path)])
 
     yield load
     plugins.unload(str(path))
@@ -56,7 +56,7 @@ def test_built_in_proxies_keep_the_rules(proxy: str) -> None:
 @pytest.mark.parametrize("name", ["asha", "two_objectives"])
 def test_examples_keep_the_rules(name: str) -> None:
     path = EXAMPLES / f"{name}.py"
-    plugins.load([str(path)])
+    plugins.load_plugins([str(path)])
     check_strategy(name.replace("_", "-"))
     plugins.unload(str(path))
 

@@ -47,7 +47,7 @@ def test_a_product_of_a_user_comes_before_those_of_hytas(tmp_path: Path) -> None
     code = "import dataclasses, hytas.plugins as p\ndef known(c): return c.find('reflectance')\n"
     code += "def own(c): 'Rename it.'; return dataclasses.replace(c, format='mine')\n"
     (tmp_path / "mine.py").write_text(f"{code}p.product(known, own)")
-    plugins.load([str(tmp_path / "mine.py")])
+    plugins.load_plugins([str(tmp_path / "mine.py")])
     assert open_file(tmp_path / "emit.nc").format == "mine"
     plugins.unload(str(tmp_path / "mine.py"))
     assert open_file(tmp_path / "emit.nc").format == "EMIT L2A (NetCDF-4)"

@@ -21,7 +21,7 @@ SHAPE = InputShape(bands=20, classes=4)
 @pytest.fixture(params=["asha", "two_objectives"])
 def strategy(request: pytest.FixtureRequest):
     path = EXAMPLES / f"{request.param}.py"
-    plugins.load([str(path)])
+    plugins.load_plugins([str(path)])
     yield request.param.replace("_", "-")
     plugins.unload(str(path))
 
@@ -86,7 +86,7 @@ def test_what_is_no_pair_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "wrong.py"
     text = (EXAMPLES / "two_objectives.py").read_text(encoding="utf-8")
     path.write_text(text.replace("(one, STEPS)", "one"), encoding="utf-8")
-    plugins.load([str(path)])
+    plugins.load_plugins([str(path)])
     with refuses("strategy", "two-objectives", "pairs of an architecture and steps"):
         searched(tmp_path / "a.sqlite", "two-objectives", Trainer(), 1)
     plugins.unload(str(path))

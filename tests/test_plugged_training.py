@@ -112,3 +112,7 @@ def test_a_loss_and_an_augmentation_change_the_training(mine: Path) -> None:
     with refuses("recipe", "augmentation=fog", "of a plug-in"):
         Recipe(augmentation="fog")
     assert METHODS["first-class"].load()
+
+
+def test_every_method_of_the_table_is_there() -> None:
+    assert all(callable(method.load()) for method in METHODS.values())

@@ -1,4 +1,4 @@
-"""Objectives, losses, augmentations, reference methods and exporters of a plug-in, in one run."""
+"""Objectives, losses, augmentations, reference methods and formats of a plug-in, in one run."""
 
 import json
 from pathlib import Path
@@ -54,7 +54,7 @@ def opened(path):
     return open_torchscript(path)
 
 
-@plugins.exporter("own-script", "model.own", opened)
+@plugins.target("own-script", "model.own.pt", opened)
 def own_script(model, path, card):
     """Write TorchScript under another name."""
     from hytas.export.torch_files import export_torchscript
@@ -95,7 +95,7 @@ def test_a_run_uses_them_all(mine: Path, tmp_path: Path) -> None:
     assert chosen["embed_dim"] == winner["embed_dim"]
     _, files = export_run(config, scene, tmp_path / "run", formats=["own-script"])
     assert files["own-script"]["max_difference"] < 1e-4
-    assert (tmp_path / "run" / "model.own").exists()
+    assert (tmp_path / "run" / "model.own.pt").exists()
 
 
 def test_a_reference_method_is_compared(mine: Path) -> None:

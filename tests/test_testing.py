@@ -14,7 +14,7 @@ from refusals import refuses
 
 PAGE = Path(__file__).parent.parent / "docs" / "extending.md"
 TEXT = PAGE.read_text(encoding="utf-8")
-NETWORK, SCORES, ANNEALER, READER, PRODUCT, CHECKS = re.findall(
+NETWORK, SCORES, ANNEALER, TARGET, READER, PRODUCT, CHECKS = re.findall(
     r"```python\n(.*?)```", TEXT, re.DOTALL
 )
 EXAMPLES = PAGE.parent.parent / "examples"

@@ -99,46 +99,77 @@ def test_a_score_that_no_architecture_has(scene: Path, tmp_path: Path, here: Run
     refused(here(*given, *options), "no architecture of 21", "logsynflow: ")
 
 
-def test_missing_file(tmp_path: Path, here: Run) -> None:
-    done = here("search", "--data", tmp_path / "none.mat", "--budget", "6K-params")
-    refused(done, "none.mat")
+GENES = {"depth": 4, "num_heads": [3] * 4, "mlp_ratio": [1] * 4}
+ARCHITECTURES = {
+    "wide": {"space": "hytas", "embed_dim": 33, **GENES},
+    "no-space": {"depth": 4},
+    "patch": wide_architecture("pixel", "class"),
+}
 
 
-def test_truncated_file(scene: Path, tmp_path: Path, here: Run) -> None:
-    broken = tmp_path / "broken.mat"
-    broken.write_bytes(scene.read_bytes()[:5000])
-    refused(here("search", "--data", broken, "--budget", "6K-params"), "broken.mat")
-
-
-def test_labels_of_another_size(tmp_path: Path, here: Run) -> None:
+@pytest.fixture
+def files(scene: Path, tmp_path: Path) -> Path:
+    """A folder of scenes and architectures with a fault each."""
+    folder = tmp_path / "files"
+    folder.mkdir()
     cube, labels = small_scene()
-    scipy.io.savemat(tmp_path / "cube.mat", {"cube": cube})
-    scipy.io.savemat(tmp_path / "gt.mat", {"gt": labels[:-1]})
-    done = here(
-        "search",
-        "--data",
-        tmp_path / "cube.mat",
-        "--labels",
-        tmp_path / "gt.mat",
-        "--budget",
-        "6K-params",
-    )
-    refused(done, "24", "23")
-
-
-def test_labelled_nan(tmp_path: Path, here: Run) -> None:
-    cube, labels = small_scene()
+    (folder / "broken.mat").write_bytes(scene.read_bytes()[:5000])
+    scipy.io.savemat(folder / "cube.mat", {"cube": cube})
+    scipy.io.savemat(folder / "gt.mat", {"gt": labels[:-1]})
     values = cube.astype(np.float32)
     values[2, 2, 3] = np.nan
-    scipy.io.savemat(tmp_path / "field.mat", {"cube": values, "gt": labels})
-    done = here("search", "--data", tmp_path / "field.mat", "--budget", "6K-params")
-    refused(done, "NaN")
+    scipy.io.savemat(folder / "nan.mat", {"cube": values, "gt": labels})
+    cube, labels = small_scene(seed=1)
+    scipy.io.savemat(folder / "other.mat", {"cube": cube, "gt": labels})
+    for name, architecture in ARCHITECTURES.items():
+        (folder / f"{name}.json").write_text(json.dumps(architecture))
+    (folder / "salinas").mkdir()
+    return folder
 
 
-def test_folder_of_another_configuration(finished: Path, scene: Path, here: Run) -> None:
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("search --data none.mat --budget 6K-params", ["none.mat"]),
+        ("search --data broken.mat --budget 6K-params", ["broken.mat"]),
+        ("search --data cube.mat --labels gt.mat --budget 6K-params", ["24", "23"]),
+        ("search --data nan.mat --budget 6K-params", ["NaN"]),
+        ("search --data other.mat --budget 6K-params --out .", [".", "empty folder"]),
+        ("search --data other.mat --budget 6K-params --out /proc/nowhere/run", ["/proc/nowhere"]),
+        ("train --out run", ["--arch"]),
+        ("train --arch wide.json --data other.mat --out run", ["embed_dim", "33"]),
+        ("train --arch no-space.json --data other.mat --out run", ['has no "space"']),
+        (
+            "train --arch patch.json --data other.mat --patch-size 3 --out run",
+            ["patch 5, patch_size 3: must satisfy 'patch <= patch_size or patch == 1'"],
+        ),
+        ("export .", ["config.json"]),
+        (  # a scene keeps its name next to a folder called so
+            "references --data salinas --data-dir salinas --methods svm",
+            ["does not hold salinas", "Salinas_gt.mat"],
+        ),
+    ],
+)
+def test_commands(command: str, words: list[str], files: Path, here: Run) -> None:
+    before = sorted(files.rglob("*"))
+    refused(here(*command.split(), cwd=files), *words)
+    assert sorted(files.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("data", "budget", "words"),
+    [
+        ("", "7K-params", ["another configuration", "7K-params", "6K-params"]),
+        ("other.mat", "6K-params", ["another scene"]),
+    ],
+)
+def test_a_folder_of_another_run(
+    data: str, budget: str, words: list[str], finished: Path, scene: Path, files: Path, here: Run
+) -> None:
     before = (finished / "config.json").read_bytes()
-    done = here("search", "--data", scene, "--budget", "7K-params", "--out", finished, *TINY_SEARCH)
-    refused(done, "another configuration", "7K-params", "6K-params")
+    given = files / data if data else scene
+    done = here("search", "--data", given, "--budget", budget, "--out", finished, *TINY_SEARCH)
+    refused(done, *words)
     assert (finished / "config.json").read_bytes() == before
 
 
@@ -160,29 +191,6 @@ def test_training_of_no_epoch(finished: Path, tmp_path: Path, here: Run) -> None
     refused(here("train", out, "--epochs", "0"), "epochs 0", "1 or more")
 
 
-def test_folder_of_another_scene(finished: Path, tmp_path: Path, here: Run) -> None:
-    cube, labels = small_scene(seed=1)
-    scipy.io.savemat(tmp_path / "other.mat", {"cube": cube, "gt": labels})
-    done = here(
-        "search",
-        "--data",
-        tmp_path / "other.mat",
-        "--budget",
-        "6K-params",
-        "--out",
-        finished,
-        *TINY_SEARCH,
-    )
-    refused(done, "another scene")
-
-
-def test_folder_with_files_of_ones_own(scene: Path, tmp_path: Path, here: Run) -> None:
-    (tmp_path / "thesis.txt").write_text("precious")
-    done = here("search", "--data", scene, "--budget", "6K-params", "--out", tmp_path, *TINY_SEARCH)
-    refused(done, str(tmp_path), "empty folder")
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_read_only_folder(scene: Path, tmp_path: Path, here: Run) -> None:
     tmp_path.chmod(0o500)
@@ -190,20 +198,6 @@ def test_read_only_folder(scene: Path, tmp_path: Path, here: Run) -> None:
         "search", "--data", scene, "--budget", "6K-params", "--out", tmp_path / "run", *TINY_SEARCH
     )
     refused(done, str(tmp_path))
-
-
-def test_folder_that_cannot_be_made(scene: Path, here: Run) -> None:
-    done = here(
-        "search",
-        "--data",
-        scene,
-        "--budget",
-        "6K-params",
-        "--out",
-        "/proc/nowhere/run",
-        *TINY_SEARCH,
-    )
-    refused(done, "/proc/nowhere")
 
 
 def test_a_full_disk_leaves_no_half_file_and_the_run_resumes(
@@ -221,35 +215,6 @@ def test_a_full_disk_leaves_no_half_file_and_the_run_resumes(
     assert done.returncode == 0, done.stderr
     for file in ("weights.safetensors", "model.onnx"):
         assert (out / file).read_bytes() == (finished / file).read_bytes()
-
-
-def test_train_needs_an_architecture(tmp_path: Path, here: Run) -> None:
-    refused(here("train", "--out", tmp_path / "run"), "--arch")
-
-
-def test_train_refuses_genes_that_the_space_lacks(scene: Path, tmp_path: Path, here: Run) -> None:
-    chosen = tmp_path / "arch.json"
-    chosen.write_text(
-        '{"space": "hytas", "depth": 4, "embed_dim": 33, "num_heads": [3, 3, 3, 3],'
-        ' "mlp_ratio": [1, 1, 1, 1]}'
-    )
-    done = here("train", "--arch", chosen, "--data", scene, "--out", tmp_path / "run")
-    refused(done, "embed_dim", "33")
-    assert not (tmp_path / "run").exists()
-    chosen.write_text('{"depth": 4}')
-    done = here("train", "--arch", chosen, "--data", scene, "--out", tmp_path / "run")
-    refused(done, 'has no "space"')
-    assert not (tmp_path / "run").exists()
-
-
-def test_export_of_an_untrained_run(tmp_path: Path, here: Run) -> None:
-    refused(here("export", tmp_path), "config.json")
-
-
-def test_a_scene_keeps_its_name_beside_a_folder_called_so(tmp_path: Path, here: Run) -> None:
-    (tmp_path / "salinas").mkdir()
-    command = ("references", "--data", "salinas", "--data-dir", "salinas", "--methods", "svm")
-    refused(here(*command, cwd=tmp_path), "does not hold salinas", "Salinas_gt.mat")
 
 
 class OutOfMemoryError(RuntimeError):
@@ -308,15 +273,3 @@ def test_other_errors_of_ours_are_not_hidden(
     monkeypatch.setattr(main.hytas, "main", fail)
     with pytest.raises(type(error), match="a bug"):
         main.run(["doctor"])
-
-
-def test_train_tells_which_rule_an_architecture_breaks(
-    scene: Path, tmp_path: Path, here: Run
-) -> None:
-    chosen = tmp_path / "arch.json"
-    chosen.write_text(json.dumps(wide_architecture("pixel", "class")))
-    command = ("train", "--arch", chosen, "--data", scene, "--patch-size", "3")
-    refused(
-        here(*command, "--out", tmp_path / "run"),
-        "architecture: patch 5, patch_size 3: must satisfy 'patch <= patch_size or patch == 1'",
-    )

@@ -37,6 +37,7 @@ _PUBLIC = {
     "DeployedModel": "hytas.deploy",
     "classify_scene": "hytas.deploy",
     "HSIClassifier": "hytas.estimator",
+    "HSIRegressor": "hytas.estimator",
     "Outcome": "hytas.run",
     "RunConfig": "hytas.run",
     "read_run": "hytas.run",

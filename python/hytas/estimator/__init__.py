@@ -1,5 +1,6 @@
-"""`HSIClassifier`: search, training and export with the conventions of scikit-learn."""
+"""`HSIClassifier` and `HSIRegressor`, with the conventions of scikit-learn."""
 
 from hytas.estimator.classifier import HSIClassifier
+from hytas.estimator.regressor import HSIRegressor
 
-__all__ = ["HSIClassifier"]
+__all__ = ["HSIClassifier", "HSIRegressor"]

@@ -156,7 +156,9 @@ def check_parity(
         predicted.append(task.chosen(first))
         confidence.append(first.max(1).astype(np.float32))
     joined = np.concatenate(predicted)
-    figures = {name: compared(name, len(joined), largest[name], changed[name]) for name in runs}
+    figures = {
+        name: compared(name, len(joined), largest[name] / task.unit, changed[name]) for name in runs
+    }
     sure, unsure = np.concatenate(confidence), np.concatenate(uncalibrated)
     return Parity(len(joined), figures, joined, sure, unsure)
 

@@ -30,8 +30,11 @@ ORDERS = (0, 1, 2)
 FOLDS = 5
 MOST_TO_CHOOSE_ON = 300
 """Samples on which inner folds choose, at most; the fit itself takes all."""
-STRENGTHS = 10.0 ** np.arange(-10.0, 3.1, 0.5)
+STRENGTHS = 10.0 ** np.arange(-8.0, 3.1, 0.5)
 """Of the ridge, as a share of the number of samples and of the mean squared spectrum."""
+FIRM = int(np.searchsorted(STRENGTHS, 0.9e-3))
+"""Place of the least strength of a kernel: with a weaker one the weights of its units are so large
+that float32 loses what they cancel."""
 MOST_COMPONENTS = 20
 WIDTHS = (0.03, 0.1, 0.3, 1.0)
 """Factors of the squared distance in standardised directions."""
@@ -448,8 +451,9 @@ def _chosen_kernel(
     for variate, order, values in _candidates(spectra):
         for width in WIDTHS:
             errors = _errors(values, targets, groups, True, partial(_kernel_curve, width))
+            errors = [each[FIRM:] for each in errors]
             means = [each.mean(axis=1) for each in errors]
-            strengths = STRENGTHS[[int(one.argmin()) for one in means]]
+            strengths = STRENGTHS[FIRM:][[int(one.argmin()) for one in means]]
             found.append((sum(one.min() for one in means), variate, order, width, strengths))
     _, variate, order, width, strengths = min(found, key=lambda one: float(one[0]))
     return variate, order, width, np.asarray(strengths)

@@ -43,6 +43,7 @@ class Classes:
     }
     has_probabilities = True
     figure = "OA"
+    unit = 1.0
     scaling: ClassVar[str | None] = None
     output_name = "probabilities"
 

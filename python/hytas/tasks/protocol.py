@@ -55,6 +55,10 @@ class PredictionTask(Protocol):
         """Name of the mean merit of predictions."""
 
     @property
+    def unit(self) -> float:
+        """How many tolerances of probabilities a difference of outputs may be (`gap`)."""
+
+    @property
     def scaling(self) -> str | None:
         """The scaling of spectra that suits it; None is that of the configuration."""
 

@@ -57,6 +57,7 @@ class Values:
     scaling: ClassVar[str | None] = "common"
     has_probabilities = False
     figure = "R2"
+    unit = 10.0
     output_name = "values"
 
     @classmethod

@@ -157,7 +157,7 @@ def _classes(
                 "label_column",
                 rule="holds numbers with decimals, or larger than 2^53; a class is a name or a "
                 "whole number",
-                hint="if each column is a spectrum, transpose the table",
+                hint="if these are values to predict, name their columns with `target_column`",
             )
         texts = whole.astype(np.int64)
     elif targets.dtype.kind in "iub":

@@ -5,6 +5,7 @@ import re
 import resource
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -60,11 +61,15 @@ def modules() -> list[Path]:
     return sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 
-def imported(path: Path) -> set[str]:
-    """Modules of hytas that a module imports, anywhere in it."""
+def imported(path: Path, *, types: bool = True) -> set[str]:
+    """Modules of hytas that a module imports, anywhere in it, or not for its types alone."""
     parts = ["hytas", *path.relative_to(PACKAGE).with_suffix("").parts]
     names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in [] if types else list(ast.walk(tree)):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -96,6 +101,26 @@ def test_the_core_does_not_import_the_missions() -> None:
         text = path.read_text(encoding="utf-8").replace("`hytas.missions`", "")
         allowed = path.parent.name == "missions" or path.name == "plugins.py"
         assert allowed or "hytas.missions" not in text, path
+
+
+ROOMS = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_parts_of_a_room_import_each_other_one_way(room: str) -> None:
+    """The modules and sub-packages of a package are layers, too."""
+    folder = PACKAGE / room
+    parts = {path.stem for path in folder.glob("[a-z]*") if path.suffix in ("", ".py")}
+    below: dict[str, set[str]] = {part: set() for part in parts}
+    for path in folder.rglob("*.py"):
+        own = path.relative_to(folder).parts[0].removesuffix(".py")
+        inside = [n for n in imported(path, types=False) if n.startswith(f"hytas.{room}.")]
+        named = {name.split(".")[2] for name in inside}
+        below.setdefault(own, set()).update(named & parts - {own})
+    try:
+        TopologicalSorter(below).prepare()
+    except CycleError as error:
+        pytest.fail(f"{room}: {' -> '.join(error.args[1])}")
 
 
 # What a machine without torch classifies with needs no network, proxy or search.

@@ -163,3 +163,18 @@ def test_ridge_is_that_of_scikit_learn() -> None:
     strength = STRENGTHS[16] * len(wanted) * SPECTRA.shape[1]
     expected = Ridge(strength, fit_intercept=False).fit(centred, wanted).coef_
     assert_allclose(own, expected, rtol=1e-5, atol=1e-8)
+
+
+def test_fractions_sum_to_one_in_networks_means_and_models() -> None:
+    shares = np.random.default_rng(0).dirichlet([1, 2, 3], 50)
+    task = Values(("soil", "green", "dry"), ("", "", ""), fractions=True).fitted(shares)
+    logits = [np.log(shares).astype(np.float32) + shift for shift in (0.0, 5.0)]
+    assert task.decoded(task.predicted(logits[1])) == pytest.approx(shares, abs=1e-6)
+    assert task.merits(task.predicted(logits[0]), task.coded(shares)) == pytest.approx(1.0)
+    mean = task.mean(logits)
+    read_out = task.read_out()
+    assert read_out is not None
+    assert read_out(torch.from_numpy(mean)).numpy() == pytest.approx(shares, abs=1e-5)
+    wanted = torch.from_numpy(task.coded(shares))
+    assert task.loss(torch.from_numpy(logits[0]), wanted, None, 0.0) == pytest.approx(0, abs=1e-9)
+    assert not task.fits  # closed forms give values, and a softmax wants logits

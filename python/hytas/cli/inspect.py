@@ -158,7 +158,7 @@ def _ends(card: "ModelCard") -> tuple[str, str]:
 
 def _scene(path: Path, given: Mapping[str, Any]) -> _Described:
     from hytas.data import load_scene, open_file
-    from hytas.data.interpret.labels import NO_MAP
+    from hytas.data.labels.find import NO_MAP
     from hytas.data.patches import sample_spectra
 
     layer = given.get("labels_key")
@@ -219,7 +219,7 @@ def _product(contents: "Contents") -> _Described:
 def _candidates(contents: "Contents", given: Mapping[str, Any]) -> _Described:
     """Return the arrays of a file that could be its cube and its labels, if there are several."""
     from hytas.data.cube import cubes_in
-    from hytas.data.interpret.labels import maps_in, split_pair
+    from hytas.data.labels.find import maps_in, split_pair
 
     maps = [] if "labels" in given else maps_in(contents)
     of_option = {

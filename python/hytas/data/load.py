@@ -11,8 +11,8 @@ from hytas.data.cube import FileCube, cube_in, find_cube
 from hytas.data.data_array import ArrayCube, cube_of, is_data_array
 from hytas.data.datasets import SCENES, locate
 from hytas.data.interpret.axes import cube_axes
-from hytas.data.interpret.labels import map_shapes
 from hytas.data.labels.align import is_placed
+from hytas.data.labels.find import map_shapes
 from hytas.data.labels.formats import format_of
 from hytas.data.labels.maps import LabelMaps
 from hytas.data.labels.names import GivenNames, renamed

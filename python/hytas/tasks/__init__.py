@@ -4,7 +4,8 @@ No other package asks which task it has. A third task is one file here, and one 
 """
 
 from hytas.tasks.classes import Classes
-from hytas.tasks.protocol import PredictionTask, task_of, task_of_card
+from hytas.tasks.protocol import PredictionTask
+from hytas.tasks.table import task_of, task_of_card
 from hytas.tasks.values import Values
 
 __all__ = ["Classes", "PredictionTask", "Values", "task_of", "task_of_card"]

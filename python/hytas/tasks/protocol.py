@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.typing import NDArray
 
-from hytas.data.samples import Samples
 from hytas.model_card import ModelCard
-from hytas.tasks.classes import Classes
-from hytas.tasks.values import Values
 from hytas.types import Array, Logits
 
 if TYPE_CHECKING:
@@ -147,15 +144,3 @@ class PredictionTask(Protocol):
         groups: NDArray[Any] | None = None,
     ) -> dict[str, Any]:
         """Return the figures of predictions of samples, JSON-ready."""
-
-
-def task_of(data: Samples) -> PredictionTask:
-    """Return what is predicted of labelled data."""
-    if data.continuous is not None:
-        return Values.of(data.continuous)
-    return Classes(data.classes)
-
-
-def task_of_card(card: ModelCard) -> PredictionTask:
-    """Return what a model predicts."""
-    return Classes(len(card.class_ids)) if card.targets is None else Values.from_card(card)

@@ -53,7 +53,6 @@ class Values:
     high: tuple[float, ...] = ()
     fractions: bool = False
 
-    fits = VALUE_FITS
     scaling: ClassVar[str | None] = "common"
     has_probabilities = False
     figure = "R2"
@@ -67,8 +66,6 @@ class Values:
 
     def fitted(self, targets: Array) -> Self:
         centre, scale = np.nanmean(targets, axis=0), np.nanstd(targets, axis=0)
-        if self.fractions:
-            centre, scale = np.zeros(len(centre)), np.ones(len(scale))
         scale = np.where(scale > 0, scale, 1.0)
         ends = np.nanmin(targets, axis=0), np.nanmax(targets, axis=0)
         moments = [tuple(map(float, each)) for each in (centre, scale, *ends)]
@@ -77,6 +74,10 @@ class Values:
     @property
     def outputs(self) -> int:
         return len(self.names)
+
+    @property
+    def fits(self) -> tuple[str, ...]:
+        return () if self.fractions else VALUE_FITS  # which give values, and a softmax wants logits
 
     def ranking(self, disjoint: bool) -> str:
         return "rmse"
@@ -171,7 +172,9 @@ class Values:
         return torch.stack([loss, merits, merits])
 
     def _read(self, logits: Tensor) -> Tensor:
-        return logits.softmax(1) if self.fractions else logits
+        if not self.fractions:
+            return logits
+        return (logits.softmax(1) - logits.new_tensor(self.centre)) / logits.new_tensor(self.scale)
 
     @staticmethod
     def _merits(values: Tensor, targets: Tensor) -> Tensor:
@@ -183,7 +186,8 @@ class Values:
     ) -> None:
         from hytas.models.regression import begin_ridge_skip
 
-        begin_ridge_skip(skip, head, spectra, targets)
+        if not self.fractions:
+            begin_ridge_skip(skip, head, spectra, targets)
 
     # Reading networks out, and judging them
 
@@ -192,7 +196,7 @@ class Values:
             return logits
         from scipy.special import softmax
 
-        return np.asarray(softmax(logits, axis=1), np.float32)
+        return self.coded(softmax(logits, axis=1))
 
     def merits(self, predicted: NDArray[Any], targets: NDArray[Any]) -> NDArray[Any]:
         squared = np.asarray(predicted, np.float64) - targets
@@ -205,8 +209,9 @@ class Values:
         return {"R2": epoch[0], "rmse": float(max(0.0, 1.0 - epoch[0]) ** 0.5)}
 
     def mean(self, logits: Sequence[Logits]) -> Logits:
-        mean = np.mean([self.predicted(one) for one in logits], axis=0, dtype=np.float32)
-        mean = np.log(np.maximum(mean, 1e-6)) if self.fractions else mean
+        each = [self.predicted(one) for one in logits]
+        mean = np.asarray(np.mean(each, axis=0, dtype=np.float32))
+        mean = np.log(np.maximum(self.decoded(mean), 1e-6)) if self.fractions else mean
         return np.asarray(mean, np.float32)
 
     def report(

@@ -1,1 +1,1 @@
-"""What the arrays of a file mean: rules for axes, bands, wavelengths, no data and labels."""
+"""What the arrays of a file mean: rules for axes, bands, wavelengths, no data and place."""

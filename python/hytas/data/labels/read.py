@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hytas.data.data_array import is_data_array, map_of
 from hytas.data.findings import Finding, note, warning
 from hytas.data.grid import Grid
-from hytas.data.interpret import labels as find
+from hytas.data.labels import find
 from hytas.data.labels.align import aligned, is_placed
 from hytas.data.labels.colours import WHITE, by_colour
 from hytas.data.labels.formats import NAMES, files_of, format_of

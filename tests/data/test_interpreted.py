@@ -167,10 +167,6 @@ def table(path: Path, columns: Iterable[str], **further: Any) -> Path:
             (899, 1802),
             ("wavelengths-or-wavenumbers",),
         ),
-            [f"{wave:.2f}" for wave in np.linspace(899, 1802, 60)],
-            (899, 1802),
-            ("wavelengths-or-wavenumbers",),
-        ),
     ],
 )
 def test_columns_of_tables(

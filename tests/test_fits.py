@@ -217,6 +217,7 @@ def test_every_input_is_part_of_the_key(source: RunSource) -> None:
         replace(plain, start=plain),
         replace(plain, self_trains=True),
         replace(plain, taught=True),
+        replace(plain, target="int8"),
         replace(plain, logits={}),
         replace(plain, logits=plain.logits | {"others": plain.trained}),
         replace(plain, logits={}, classes=plain.logits),

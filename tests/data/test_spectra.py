@@ -404,7 +404,7 @@ def test_a_scene_stays_a_scene(tmp_path: Path) -> None:
         ({"label_column": "crops"}, "label_column", "no column of"),
         ({"group_column": "plot"}, "group_column", "no column of"),
         ({"group_column": "crop"}, "group_column", "is the label column, too"),
-        ({"label_column": "moisture"}, "label_column", "numbers with decimals.*transpose"),
+        ({"label_column": "moisture"}, "label_column", "numbers with decimals.*target_column"),
         ({"group_column": "moisture"}, "group_column", "holds one group"),
     ],
 )

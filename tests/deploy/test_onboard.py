@@ -359,7 +359,9 @@ def test_units_are_read_as_in_python(
         elif np.abs(found - NM).max() < 26:
             read += 1
             assert done.returncode == 0, (unit, done.stderr)
-            assert ("are read as" in done.stderr) == any("are read as" in note for note in notes)
+            assert ("are read as" in done.stderr) == any(
+                "are read as" in str(note) for note in notes
+            )
         else:
             match = re.search(r"band (\d+) lies at ([\d.]+) nm", done.stderr)
             assert match is not None, (unit, done.stderr)

@@ -80,7 +80,9 @@ def test_spectralformer_closes_the_spectrum_to_a_ring() -> None:
     torch.testing.assert_close(seen[0].transpose(1, 2), expected)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "method", [name for name, one in METHODS.items() if one.module != "hytas.references.regression"]
+)
 def test_a_seed_repeats_a_fit_whatever_the_labels_of_the_test(method: str, scene: Scene) -> None:
     """Poison every test label: the predictions of a second fit stay as they were."""
     task = task_of(scene)

@@ -58,7 +58,7 @@ def test_the_mean_ships_where_no_member_leads_beyond_chance() -> None:
 def test_the_network_ships_alone_where_it_leads_beyond_chance() -> None:
     choice = chosen(record(600, 0.95, (0.4, 0.4)))
     assert choice.members == (NETWORK,)
-    assert choice.describe().startswith("network alone; negative log likelihood of 600")
+    assert choice.describe().startswith("network alone; loss of 600")
 
 
 def test_a_linear_network_that_spoils_the_mean_is_left_out() -> None:

@@ -38,7 +38,11 @@ def made(config: RunConfig, scene: Scene, out: Path) -> dict[str, Any]:
         "recipe": read_json(folder.recipe),
         "sizes": (facts.sizes, facts.smaller),
         "records": [
-            {name: value.tolist() for name, value in vars(one).items() if value is not None}
+            {
+                name: value.tolist()
+                for name, value in vars(one).items()
+                if isinstance(value, np.ndarray)
+            }
             for one in records
         ],
         "training": model.training,

@@ -20,7 +20,7 @@ GENERATED = "generated"
 """Table of a task whose scene is made, not read: the arguments of `synthetic_scene`."""
 FACTS = ("about", "sensor")
 GROUPS = ("data", "split", "search", "race", "final")
-"""Tables of a task, as in the file of `--config`."""
+"""Tables of a task, as in a file of settings."""
 FILES = ("data", "labels")
 """Settings whose files a task names from its own folder."""
 

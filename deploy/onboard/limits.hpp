@@ -52,8 +52,8 @@ constexpr std::array<std::pair<std::string_view, double>, 26> length_units{{
     {"angstrom", 0.1},   {"ångström", 0.1},   {"ångstrom", 0.1},  {"å", 0.1},
     {"a", 0.1},          {"aa", 0.1},
 }};  // hytas.data.interpret.units.UNITS
-constexpr std::array<std::string_view, 6> wavenumber_units{
-    "1/cm", "cm-1", "cm^-1", "cm**-1", "wavenumber", "reciprocal centimeter",
+constexpr std::array<std::string_view, 7> wavenumber_units{
+    "1/cm", "cm-1", "cm^-1", "cm**-1", "cm⁻¹", "wavenumber", "reciprocal centimeter",
 };  // hytas.data.interpret.units.UNITS
 constexpr std::array<std::string_view, 6> no_units{
     "", "unknown", "index", "none", "1", "n/a",

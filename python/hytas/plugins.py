@@ -181,7 +181,7 @@ def target(
 def objective(name: str) -> _Made[Callable[..., Any]]:
     """Register an objective of a search: scores of proxies -> one number; larger is better.
 
-    It is a combination: `--proxy "NAME(snip,params)"` calls it with the columns (n,) of snip and
+    It is a combination of proxies: `NAME(snip,params)` calls it with the columns (n,) of snip and
     of params, for all candidates so far, and it returns an array (n,).
     """
     return _decorator("objective", name)

@@ -279,7 +279,6 @@ def test_not_finite(mat, cube, labels, bad):
 def test_arguments_of_other_types(mat, cube, labels):
     path, gt = mat(c=cube), mat("gt.mat", gt=labels)
     for argument, given in (
-        ("labels", {"labels": labels}),
         ("labels", {"labels": [gt, gt, gt]}),
         ("bands", {"labels": gt, "bands": [1, 2]}),
         ("nodata", {"labels": gt, "nodata": "x"}),

@@ -56,7 +56,7 @@ OF_UNITS: dict[str, Any] = {
 def test_a_limit_is_that_of_python(name: str) -> None:
     text, path = ENTRIES[name]
     here, there = value_of(text), comparable(OF_UNITS.get(name) or python_value(path))
-    if isinstance(there, set):
+    if isinstance(there, set | frozenset):
         assert set(here) == there
     elif isinstance(there, dict):
         assert dict(here) == there

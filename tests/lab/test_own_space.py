@@ -79,7 +79,9 @@ def test_published_tables_by_name(
     shared: Path, tmp_path: Path, here: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = (shared / "hytas2000" / "indian.csv").read_bytes()
-    file = RemoteFile("indian.csv", (), f"sha256:{hashlib.sha256(content).hexdigest()}")
+    file = RemoteFile(
+        "indian.csv", ("https://none.invalid",), f"sha256:{hashlib.sha256(content).hexdigest()}"
+    )
     monkeypatch.setenv("HYTAS_CACHE", str(tmp_path))
     monkeypatch.setitem(HYTAS_TABLES, "hytas-indian", file)  # the released file is not there
     (tmp_path / "indian.csv").write_bytes(content)

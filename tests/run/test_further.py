@@ -155,7 +155,7 @@ def test_a_scene_without_some_classes_is_enough(
     found = StartingModel.open(run_of_three).adapted(scene)
     assert found.class_ids == (1, 2, 3)
     assert set(np.unique(found.labels)) == {0, 1, 2}
-    assert any(note.startswith("x has no class 3, which") for note in found.notes)
+    assert any(note.startswith("x: has no class 3, which") for note in found.notes)
     kept = np.asarray(StartingModel.open(run_of_three).card.kept_bands)
     scaled = StartingModel.open(run_of_three).preprocessing.apply(found.cube[0, :3])
     assert abs(scaled[:, : len(kept)]).max() < 0.1  # no data scales to about the mean

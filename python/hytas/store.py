@@ -210,7 +210,11 @@ def complete(fit: Fit, source: FitSource, folder: Path, watch: Watch = Watch()) 
     if fitted.reason:
         files.part.unlink(missing_ok=True)
     else:
-        move(files.part, files.weights)
+        try:
+            move(files.part, files.weights)
+        except FileNotFoundError:  # another process did the same fit, and was first
+            if not is_sound(files.weights):
+                raise
     return fitted
 
 

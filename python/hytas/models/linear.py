@@ -183,7 +183,17 @@ FUNCTIONS: dict[str, Callable[[_Values, NDArray[np.int64], int], tuple[_Values, 
 """Name of a fit (`hytas.spaces.names.FITS`), a value of the gene `fit` -> the function."""
 
 
-class LinearNetwork(Network):
+class ClosedFormNetwork(Network):
+    """A network of the centre of a patch, which `solve` fits without steps of training."""
+
+    closed_form = True
+
+    def seen(self, patches: Tensor) -> Tensor:
+        """Return the centre (N, 1, 1, bands) of patches."""
+        return centre_of(patches)[:, None, None]
+
+
+class LinearNetwork(ClosedFormNetwork):
     """A matrix from the bands of the centre of a patch to the classes.
 
     Args:
@@ -196,8 +206,6 @@ class LinearNetwork(Network):
         InputError: an unknown fit.
     """
 
-    closed_form = True
-
     def __init__(self, bands: int, classes: int, fit: str) -> None:
         super().__init__()
         if fit not in FITS:
@@ -209,10 +217,6 @@ class LinearNetwork(Network):
         """(N, P, P, bands) -> (N, classes)."""
         logits: Tensor = self.head(centre_of(patches))
         return logits
-
-    def seen(self, patches: Tensor) -> Tensor:
-        """Return the centre (N, 1, 1, bands) of patches."""
-        return centre_of(patches)[:, None, None]
 
     @torch.no_grad()
     def solve(

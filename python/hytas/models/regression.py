@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from torch import Tensor, nn
 
-from hytas.models.linear import RATE, LinearSkip, MeanNetwork, centre_of
+from hytas.models.linear import RATE, ClosedFormNetwork, LinearSkip, MeanNetwork, centre_of
 from hytas.models.network import Network
 from hytas.spaces.names import DIRECTIONS, UNITS
 from hytas.types import Floats
@@ -309,7 +309,7 @@ def _pls_matrix(spectra: Floats, targets: Floats, at: int) -> Floats:
     return np.asarray(_pls(spectra, targets, at + 1)[0][-1])
 
 
-class LinearValues(Network):
+class LinearValues(ClosedFormNetwork):
     """A matrix from the bands of the centre of a patch to the targets.
 
     Args:
@@ -318,8 +318,6 @@ class LinearValues(Network):
 
     Input: scaled patches (N, P, P, bands), float. Output: standardised values (N, targets).
     """
-
-    closed_form = True
 
     def __init__(self, bands: int, targets: int, fit: str) -> None:
         super().__init__()
@@ -331,10 +329,6 @@ class LinearValues(Network):
         """(N, P, P, bands) -> (N, targets)."""
         values: Tensor = self.head(as_variates(centre_of(patches), self.variate))
         return values
-
-    def seen(self, patches: Tensor) -> Tensor:
-        """Return the centre (N, 1, 1, bands) of patches."""
-        return centre_of(patches)[:, None, None]
 
     @torch.no_grad()
     def solve(
@@ -357,7 +351,7 @@ def _fill(layer: nn.Linear, weight: Floats, bias: Floats) -> None:
     layer.bias.copy_(torch.from_numpy(bias))
 
 
-class KernelValues(Network):
+class KernelValues(ClosedFormNetwork):
     """Kernel ridge regression with Gaussian units on principal directions of spectra.
 
     Args:
@@ -367,8 +361,6 @@ class KernelValues(Network):
     Source: Saunders et al., Ridge Regression Learning Algorithm in Dual Variables, ICML 1998; with
     more samples than units by the units that k-means finds (Zhang et al., ICML 2008).
     """
-
-    closed_form = True
 
     def __init__(self, bands: int, targets: int, fit: str = "kernel") -> None:
         super().__init__()
@@ -384,10 +376,6 @@ class KernelValues(Network):
         squared = (norms - 2.0 * along @ self.units.T).clamp(min=0.0)
         values: Tensor = self.head(torch.exp(-squared))
         return values
-
-    def seen(self, patches: Tensor) -> Tensor:
-        """Return the centre (N, 1, 1, bands) of patches."""
-        return centre_of(patches)[:, None, None]
 
     @torch.no_grad()
     def solve(

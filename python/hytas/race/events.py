@@ -40,7 +40,7 @@ class RungRow(NamedTuple):
 
     Attributes:
         racer: the finalist, with the recipe that suits it best.
-        accuracy: on validation pixels, None if its training failed.
+        accuracy: on validation pixels, or another figure of the task; None if its training failed.
         score: that it is ranked by, larger is better (`hytas.race.RaceScore.value`).
         kept: whether it is promoted to the next rung; in the last rung, whether it wins.
     """
@@ -60,6 +60,7 @@ class RungEnd(NamedTuple):
         steps: optimiser steps of a training up to here.
         folds: that each finalist is trained on.
         rows: finalists of the rung, the best first.
+        figure: name of what `RungRow.accuracy` is.
     """
 
     rung: int
@@ -67,6 +68,7 @@ class RungEnd(NamedTuple):
     steps: int
     folds: int
     rows: tuple[RungRow, ...]
+    figure: str = "accuracy"
 
 
 class RaceEvents:
@@ -116,7 +118,7 @@ class RaceEvents:
 
     def result(self, result: tuple[Racer, RungResult] | None) -> None:
         """Keep the best accuracy of the rung."""
-        accuracy = None if result is None else result[1].figures.get("accuracy")
+        accuracy = None if result is None else result[1].shown
         if accuracy is not None and (self._best is None or accuracy > self._best[1]):
             assert result is not None
             self._best = result[0], accuracy
@@ -132,7 +134,7 @@ class RaceEvents:
         rows = (
             RungRow(
                 racer,
-                results[racer.key][-1].figures.get("accuracy"),
+                results[racer.key][-1].shown,
                 scores[racer.key].value,
                 rank < kept,
             )
@@ -146,6 +148,7 @@ class RaceEvents:
                 rung.steps,
                 self._folds[self._number],
                 tuple(rows),
+                next((name for one in results.values() for name in one[-1].figures), "accuracy"),
             )
         )
 

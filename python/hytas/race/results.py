@@ -74,6 +74,11 @@ class RungResult:
     predictions: tuple[bytes, ...] = ()
     right: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.bool_), compare=False)
 
+    @property
+    def shown(self) -> float | None:
+        """The figure that people look at, the first one; None if a fold failed."""
+        return next(iter(self.figures.values()), None)
+
     def score(self, ranking: Ranking) -> float:
         """Return the score of the figures by `ranking`; -inf if a fold failed."""
         score = math.nan if self.reason else ranking(self.figures)

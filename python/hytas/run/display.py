@@ -282,7 +282,7 @@ def rung_table(rung: RungEnd, width: int) -> "RenderableType":
     table.add_column("finalist", no_wrap=True, overflow="ellipsis", max_width=room)
     table.add_column("recipe", no_wrap=True)
     table.add_column("params", justify="right")
-    table.add_column("OA", justify="right")
+    table.add_column("OA" if rung.figure == "accuracy" else rung.figure, justify="right")
     table.add_column("score", justify="right")
     table.add_column("")
     for row in rung.rows:

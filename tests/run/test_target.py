@@ -61,7 +61,7 @@ def to_chip(model, path, card):
 @pytest.fixture(autouse=True)
 def _as_found() -> Iterator[None]:
     yield
-    for name, _, _ in getattr(plugins.carried(len), "plugins", ()):
+    for name in plugins.loaded():
         plugins.unload(name)
 
 

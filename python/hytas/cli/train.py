@@ -99,7 +99,6 @@ def _further(settings: dict[str, Any], console: Any) -> tuple[Any, str]:
     usual, architecture = further_config(start)
     recipe, presets = _recipe(usual.recipe, usual.presets, {"recipe": changes, "epochs": epochs})
     given = {name: value for name, value in settings.items() if name not in _KEPT}
-    given["plugins"] = [*usual.plugins, *given["plugins"]]
     config = replace(usual, recipe=recipe, presets=presets, **options.absolute_paths(given))
     return _train(architecture, config, out, device, console)
 

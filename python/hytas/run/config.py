@@ -15,7 +15,7 @@ from hytas.data import (
 )
 from hytas.data.several import Files
 from hytas.errors import InputError
-from hytas.plugins import brings, load_plugins, with_owners
+from hytas.plugins import brings, load_plugins
 from hytas.proxies import base_proxies, parse_proxies
 from hytas.proxies.no_pass import needs_supernet
 from hytas.run.settings import (
@@ -87,7 +87,6 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
             object.__setattr__(self, name, declared.checked(getattr(self, name)))
         self._fill()
         check_settings(self)
-        object.__setattr__(self, "plugins", with_owners(self.plugins, self._used_names()))
         check_seed(self.seed, self.seeds)
         if not self.data:
             raise InputError("data", rule="names no scene to train on")
@@ -134,15 +133,6 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
             if self.target_column:
                 usual = USUAL_VALUE_PRESETS
             object.__setattr__(self, "presets", ",".join([*usual, *settings]))
-
-    def _used_names(self) -> list[tuple[str, str]]:
-        names = [
-            (kind, str(getattr(self, kind))) for kind in ("space", "strategy", "ranking", "target")
-        ]
-        proxies = base_proxies(parse_proxies(self.proxy))
-        names += [("network", self.space), *(("proxy", spec.name) for spec in proxies)]
-        names += [("objective", spec.name) for spec in parse_proxies(self.proxy) if spec.members]
-        return [*names, ("loss", self.recipe.loss), ("augmentation", self.recipe.augmentation)]
 
     def _check_minutes(self) -> None:
         """Refuse settings that fix what `minutes` decides."""

@@ -14,7 +14,7 @@ from hytas.data import LabelledData
 from hytas.errors import InputError, one_line
 from hytas.files import lock, parse_json, write_text
 from hytas.manifest import Manifest
-from hytas.plugins import check_loaded, name_and_digest
+from hytas.plugins import loaded_names
 from hytas.run.artefacts import FORGOTTEN, REFUSED, Artefact, artefacts_of
 from hytas.run.config import RunConfig
 from hytas.spaces import file_digests, with_files
@@ -236,12 +236,12 @@ class RunFolder:
         # A trained run needs its teacher no more, and remembers which one it was.
         gone = teacher is not None and self.weights.exists() and not Path(teacher).is_file()
         further = config.supernet, start, None if gone else teacher, *config.start_with
-        digests = file_digests(config.space, config.budget, *further)
+        code = (name for name in config.plugins if name.endswith(".py"))
+        digests = file_digests(config.space, config.budget, *further, *code)
         # Compared by name only, because files may move; the digests identify them.
         files = [[Path(path).name, digest] for path, digest in digests.items()]
         versions = {name: version(name) for name in ("hytas", "torch", "numpy", "scikit-learn")}
         if self.config.exists():
-            self._check_plugins(config)
             stored, fingerprint = self.read_config()
             held = read_json(self.config)
             versions = held.get("versions", versions)
@@ -285,26 +285,6 @@ class RunFolder:
                 hint = "repeat it, or choose another folder"
                 raise InputError("control", space, rule, hint)
 
-    def _check_plugins(self, config: RunConfig) -> None:
-        """Refuse a plug-in that is another version of one that the run began with."""
-        before = [name_and_digest(one) for one in self._plugins_of(self._whole_config())]
-        for name, digest in map(name_and_digest, config.plugins):
-            digests = [held for other, held in before if Path(other).name == Path(name).name]
-            if digests and digest not in digests:
-                rule = f"has changed since the run in {self.path} began"
-                hint = "put it back, or choose another folder"
-                raise InputError("plugins", name, rule, hint)
-
-    def _plugins_of(self, values: Any) -> list[str]:
-        try:
-            named = values["config"]["search"].get("plugins", [])
-            if isinstance(named, list) and all(isinstance(one, str) for one in named):
-                return named
-            fault = "plugins are no list of texts"
-        except (AttributeError, KeyError, TypeError) as error:
-            fault = one_line(error)
-        raise InputError(self.config, rule=f"not a run's configuration ({fault})")
-
     def record_all(self) -> None:
         """Put files into the manifest whose stage was stopped before it could do so."""
         self.manifest.record(
@@ -324,20 +304,18 @@ class RunFolder:
             raise InputError("run", self.path, "no such folder")
         if self.path.is_dir() and not self.config.exists():
             raise InputError(self.path, rule="is not a run folder: it holds no config.json")
-        values = self._whole_config()
-        try:
-            check_loaded(self._plugins_of(values))
-            return RunConfig.from_dict(values["config"]), str(values["scene"])
-        except (KeyError, TypeError) as error:
-            rule = f"not a run's configuration ({one_line(error)})"
-            raise InputError(self.config, rule=rule) from None
-
-    def _whole_config(self) -> dict[str, Any]:
         if fault := self.manifest.fault(self.config):
             rule = f"{fault}; it cannot be made again from other files"
             hint = "put a copy back, or choose another folder"
             raise InputError(self.config, rule=rule, hint=hint)
-        return read_json(self.config)
+        values = read_json(self.config)
+        try:
+            search = values["config"]["search"]
+            search["plugins"] = loaded_names(search.get("plugins", ()))
+            return RunConfig.from_dict(values["config"]), str(values["scene"])
+        except (AttributeError, KeyError, TypeError) as error:
+            rule = f"not a run's configuration ({one_line(error)})"
+            raise InputError(self.config, rule=rule) from None
 
 
 ARTEFACTS = artefacts_of(RunFolder)
@@ -360,9 +338,7 @@ def _moved(config: RunConfig) -> RunConfig:
     paths = replace(config, supernet=supernet, start=start, teacher=teacher)
     moved = replace(paths, space=space, budget=budget)
     object.__setattr__(moved, "start_with", [Path(one).name for one in config.start_with])
-    # Names of plug-ins may differ; their digests identify them.
-    digests = sorted({name_and_digest(one)[1] for one in config.plugins})
-    object.__setattr__(moved, "plugins", digests)
+    object.__setattr__(moved, "plugins", sorted({Path(one).name for one in config.plugins}))
     return moved
 
 

@@ -15,7 +15,7 @@ from torch import nn
 from hytas.data import Scene
 from hytas.export.target import converted
 from hytas.models import build_network
-from hytas.plugins import name_and_digest
+from hytas.plugins import loaded
 from hytas.run.config import RunConfig
 from hytas.run.prepared import PreparedData
 from hytas.run.soft_labels import with_soft_labels
@@ -74,7 +74,7 @@ class RunSource:
             "origin": origin.digest,
             "tune": config.tune,
             "teacher": None if teacher is None else teacher.digest,
-            "plugins": sorted(name_and_digest(one)[1] for one in config.plugins),
+            "plugins": sorted(loaded().values()),
         }
         return cls(
             hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest(),

@@ -5,7 +5,6 @@ import pytest
 from numpy.typing import NDArray
 
 from hytas.class_prior import distance, estimate_prior, label_shares
-from refusals import refuses
 
 
 def mixture(shares: list[float], count: int, seed: int) -> tuple[NDArray[np.float64], ...]:
@@ -55,12 +54,6 @@ def test_a_drawn_part_stands_for_all_samples() -> None:
 
 def test_a_class_without_a_label_counts_as_half_of_one() -> None:
     assert label_shares([2, 0]) == pytest.approx([0.8, 0.2])
-
-
-def test_shapes_must_fit() -> None:
-    for values in (np.ones((4, 2)), np.ones((0, 3)), np.ones(3)):
-        with refuses("probabilities", None, "must be rows of 3 columns"):
-            estimate_prior(values, [0.4, 0.4, 0.2])
 
 
 def test_distance_of_shares() -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hytas.errors import InputError
-from hytas.files import atomic_write, check_folder, read_csv, write_text
+from hytas.files import atomic_write, write_text
 
 
 def stop_halfway(file: Path) -> None:
@@ -25,16 +24,6 @@ def test_an_error_leaves_what_was_there(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_a_missing_folder_and_a_folder_are_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"nowhere/a\.txt: the folder .*nowhere does not"):
-        write_text(tmp_path / "nowhere" / "a.txt", "text")
-    with pytest.raises(IsADirectoryError, match="is a folder; the name of a file is needed"):
-        write_text(tmp_path, "text")
-    with pytest.raises(InputError, match=r"out=.*: is a folder; the name of a file is needed"):
-        check_folder(tmp_path, "out")
-    check_folder(tmp_path / "a.txt", "out")
-
-
 def test_an_error_names_the_file_and_not_the_temporary_one(tmp_path: Path) -> None:
     def write(error: OSError) -> None:
         with atomic_write(tmp_path / "a.txt") as temporary:
@@ -46,14 +35,3 @@ def test_an_error_names_the_file_and_not_the_temporary_one(tmp_path: Path) -> No
             write(error)
         assert raised.value.filename == str(tmp_path / "a.txt")
     assert not list(tmp_path.iterdir())
-
-
-def test_a_csv_that_cannot_be_parsed_is_told(tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    assert read_csv(path, "a,b\n1,2\n\n3\n") == (
-        ["a", "b"],
-        [(2, {"a": "1", "b": "2"}), (4, {"a": "3", "b": None})],
-    )
-    for text in ('a,b\n1,"' + "x" * 200_000, '"' + "x" * 200_000):
-        with pytest.raises(InputError, match=r"table\.csv, line \d: field larger than field limit"):
-            read_csv(path, text)

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from hytas.errors import InputError
 from hytas.metrics import accuracy_report, calibration, mean_and_deviation, summarise
 
 NAMES = ("corn", "woods", "wheat")
@@ -83,15 +82,3 @@ def test_mean_and_deviation_over_seeds() -> None:
     assert summary["per_class"]["wheat"] == {"mean": None, "std": None, "values": [None, None]}
     assert "ECE" not in summary
     assert mean_and_deviation([0.5])["std"] is None
-
-
-def test_refusals() -> None:
-    with pytest.raises(InputError, match="one row for each of 2 pixels"):
-        calibration([0, 1], [0, 1], [0.5])
-    with pytest.raises(InputError, match=r"must all lie in 0\.\.1"):
-        calibration([0, 1], [0, 1], [0.5, np.nan])
-    with pytest.raises(InputError, match="there are none"):
-        summarise([])
-    other = accuracy_report([0, 1], [0, 1], ("x", "y"))
-    with pytest.raises(InputError, match="same classes"):
-        summarise([other, accuracy_report([0, 1], [0, 1], NAMES)])

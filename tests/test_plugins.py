@@ -1,13 +1,8 @@
 """Plug-ins: the examples of the documentation, run as they stand there, and what may go wrong."""
 
 import json
-import os
 import re
-import signal
-import subprocess
-import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import h5py
@@ -18,17 +13,15 @@ from sklearn.base import clone
 from hytas import HSIClassifier, plugins
 from hytas._engine import Budget, Feasible
 from hytas.data import load_scene, open_cube, open_file, synthetic_scene
-from hytas.errors import InputError
 from hytas.estimator.arguments import checked
 from hytas.job import run_pipeline
-from hytas.proxies import Evaluator, with_workers
-from hytas.run import RunConfig, RunFolder, read_run
+from hytas.proxies import Evaluator
+from hytas.run import RunConfig, read_run
 from hytas.search import EvaluationStore, StrategySettings, search
 from hytas.search.strategies import STRATEGIES
 from hytas.spaces import InputShape, open_space
-from hytas.workers import open_workers
 
-from commands import Run, command, run_copy  # isort: skip
+from commands import Run, run_copy  # isort: skip
 from refusals import refuses  # isort: skip
 
 PAGE = Path(__file__).parent.parent / "docs" / "extending.md"
@@ -50,10 +43,6 @@ def written(folder: Path, *texts: str, name: str = "mine.py") -> Path:
     path = folder / name
     path.write_text("\n".join(texts), encoding="utf-8")
     return path
-
-
-def test_examples_are_short() -> None:
-    assert [len(text.splitlines()) <= 25 for text in EXAMPLES] == [True] * 7
 
 
 def test_a_scene_of_a_plug_ins_format_is_read(tmp_path: Path) -> None:
@@ -122,11 +111,6 @@ def test_a_strategy_gets_only_new_candidates_that_fit(tmp_path: Path) -> None:
     assert "do not fit the budget 1500-params" in notes[0]
 
 
-def test_a_search_whose_time_ends_within_the_first_round_has_a_winner(tmp_path: Path) -> None:
-    plugins.load_plugins([str(written(tmp_path, NETWORK, SCORES, ANNEALER))])
-    assert len(searched(tmp_path / "a.sqlite", fits("4K-params"), [], until=lambda: True)) == 1
-
-
 def test_an_interrupted_strategy_goes_on_as_if_it_was_not(tmp_path: Path) -> None:
     plugins.load_plugins([str(written(tmp_path, NETWORK, SCORES, ANNEALER))])
     feasible = fits("4K-params")
@@ -183,39 +167,6 @@ def test_lists_of_layers_follow_the_depth(tmp_path: Path) -> None:
     assert len({one["depth"] for one in found}) > 1
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # submitit leaves its logs open
-@pytest.mark.parametrize(
-    ("workers", "package"),
-    [
-        ("2", "hytas"),
-        pytest.param("ray", "ray", marks=pytest.mark.slow),
-        pytest.param("slurm:cluster=local,folder=calls", "submitit", marks=pytest.mark.slow),
-    ],
-)
-def test_workers_need_no_file(workers: str, package: str, tmp_path: Path, monkeypatch) -> None:
-    pytest.importorskip(package)
-    monkeypatch.chdir(tmp_path)
-    path = written(tmp_path, NETWORK, SCORES)
-    plugins.load_plugins([str(path)])
-    path.unlink()
-    architectures = [{"space": "my-mlp", "hidden": width} for width in (8, 16, 24)]
-    expected = scorer().score(architectures)
-    with open_workers(workers) as opened, with_workers(scorer(), opened) as spread:
-        found = spread.score(architectures)
-    assert [one["scores"] for one in found] == [one["scores"] for one in expected]
-    assert not any(one["reasons"] for one in found)
-
-
-def test_a_new_version_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
-    name = plugins.load_plugins([str(written(tmp_path, NETWORK))])
-    first = plugins.loaded()
-    assert plugins.load_plugins(name) == name
-    assert plugins.loaded() == first
-    plugins.load_plugins([str(written(tmp_path, NETWORK.replace("8, 16, 24", "8, 24")))])
-    assert plugins.loaded() != first
-    assert open_space("my-mlp", offered=SHAPE.variables())[0].size() == 7
-
-
 @pytest.mark.parametrize(
     ("text", "argument", "rule"),
     [
@@ -242,22 +193,6 @@ def test_bad_plug_ins_are_refused(text: str, argument: str, rule: str, tmp_path:
         plugins.load_plugins([str(written(tmp_path, text))])
 
 
-def test_a_table_that_is_made_later_refuses_built_in_names(tmp_path: Path) -> None:
-    text = "from hytas import plugins\n@plugins.strategy('later')\nclass A:\n    'Text.'\n"
-    text += "    def ask(self, count): ...\n    def tell(self, evaluations): ...\n"
-    plugins.load_plugins([str(written(tmp_path, text))])
-    with refuses("strategy", "later", "is built in"):
-        plugins.fill("strategy", {"later": object})
-    plugins.load_plugins([str(written(tmp_path, text.replace("later", "last"), name="last.py"))])
-    assert "last" in STRATEGIES
-
-
-@pytest.mark.parametrize("named", [None, 5, [5], Path("mine.py"), "mine.py"])
-def test_what_is_no_list_of_plug_ins_is_refused(named: object) -> None:
-    with refuses("plugins", named, "must be a list"):
-        RunConfig(plugins=named)
-
-
 def test_a_ranking_that_fails_is_refused_before_any_work(tmp_path: Path) -> None:
     text = SCORES.replace('figures["accuracy"]', 'figures["acuracy"]')
     with refuses("ranking", "worse-of-two", "KeyError: 'acuracy'"):
@@ -271,19 +206,6 @@ def test_an_estimator_takes_plug_ins(tmp_path: Path) -> None:
     checked(clone(HSIClassifier("500K-params", **settings)))
     with refuses("plugins", 5, "must be a list"):
         checked(HSIClassifier("500K-params", plugins=5))
-
-
-def test_a_missing_plug_in_is_refused(tmp_path: Path) -> None:
-    with refuses("plugins", tmp_path / "gone.py", "no such file"):
-        plugins.load_plugins([str(tmp_path / "gone.py")])
-    with refuses("plugins", "gone", "no installed plug-in"):
-        plugins.load_plugins(["gone"])
-
-
-def test_two_plug_ins_with_one_name_are_refused(tmp_path: Path) -> None:
-    plugins.load_plugins([str(written(tmp_path, SCORES))])
-    with refuses("proxy", rule="mine.py brings it, too"):
-        plugins.load_plugins([str(written(tmp_path, SCORES, "", name="other.py"))])
 
 
 def test_an_installed_plug_in_is_named_by_its_entry_point(tmp_path: Path, monkeypatch) -> None:
@@ -348,50 +270,3 @@ def test_a_file_of_options_brings_no_code(tmp_path: Path) -> None:
     assert "read it, then name it with --plugin" in " ".join(refused.stderr.split())
     assert not (tmp_path / "ran").exists()
     assert run_copy("search", *options, "--plugin", path).returncode == 0
-
-
-@pytest.mark.parametrize(
-    "content", ['{"config": null}', "[]", '{"config": {"search": {"plugins": [5]}}}', "{}"]
-)
-def test_a_damaged_configuration_is_refused(content: str, tmp_path: Path) -> None:
-    config, scene = RunConfig(effort="quick"), synthetic_scene()
-    with RunFolder(tmp_path / "run") as folder:
-        folder.claim(config, scene)
-        folder.config.write_text(content)
-        folder.manifest.record([folder.config])
-        with refuses(str(folder.config)):
-            folder.claim(config, scene)
-
-
-@pytest.mark.slow
-def test_a_killed_search_ends_as_one_that_was_not(tmp_path: Path) -> None:
-    widths = ", ".join(map(str, range(1, 200)))
-    network = NETWORK.replace("8, 16, 24, 32, 40, 48, 64, 96", widths)
-    path = written(tmp_path, network, SCORES, ANNEALER)
-    arguments = ["search", "--plugin", path, "--space", "my-mlp", "--proxy", "logit-spread"]
-    arguments += ["--strategy", "annealer", "--budget", "20K-params", "--population", 8]
-    arguments += ["--generations", 12, "--epochs", 0, "--finalists", 2, "--workers", 2]
-
-    def candidates(out: Path) -> list[tuple[object, ...]]:
-        with EvaluationStore(out / "evaluations.sqlite", read_only=True) as store:
-            return [(e.id, e.architecture, e.scores) for e in store.evaluations()]
-
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    subprocess.run(command(*arguments, "--out", whole), check=True, capture_output=True)
-    process = subprocess.Popen(
-        command(*arguments, "--out", killed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    store = killed / "evaluations.sqlite"
-    scored = 0
-    while scored < 20:
-        assert process.poll() is None
-        time.sleep(0.1)
-        with suppress(InputError):  # it is being made
-            scored = len(candidates(killed)) if store.exists() else 0
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    assert len(candidates(killed)) < len(candidates(whole)) == 96
-    subprocess.run(command(*arguments, "--out", killed), check=True, capture_output=True)
-    assert candidates(killed) == candidates(whole)
-    winners = [json.loads((out / "architecture.json").read_text()) for out in (whole, killed)]
-    assert winners[0] == winners[1]

@@ -2,7 +2,6 @@
 
 import ast
 import json
-import os
 import pickle
 import subprocess
 import sys
@@ -78,12 +77,6 @@ def test_no_pickle_runs(tmp_path: Path, name: str, read: Callable[[Path], object
         read(path)
     assert "\n" not in str(caught.value)
     assert not mark.exists()
-
-
-def test_the_payload_would_run(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.npy", Payload(tmp_path / "it ran"))
-    np.load(path, allow_pickle=True)
-    assert (tmp_path / "it ran").exists()
 
 
 def test_nothing_in_the_package_runs_code_from_a_file() -> None:
@@ -163,13 +156,3 @@ def test_commands_write_only_where_they_are_told(tmp_path: Path) -> None:
     assert elsewhere == []
     assert any(path.endswith("model.onnx") for path in paths)
     assert [item.name for item in here.iterdir()] == ["scene.npz"]
-
-
-@pytest.mark.parametrize("given", [{}, {"RAY_USAGE_STATS_ENABLED": "1"}])
-def test_libraries_do_not_report_their_use_unless_the_user_lets_them(given: dict[str, str]) -> None:
-    names = ("ORT_DISABLE_TELEMETRY", "RAY_USAGE_STATS_ENABLED")
-    others = {name: value for name, value in os.environ.items() if name not in names}
-    code = f"import os, hytas; print(*map(os.environ.get, {names}))"
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=others | given, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["1", given.get("RAY_USAGE_STATS_ENABLED", "0")]

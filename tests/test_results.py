@@ -3,9 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
-from hytas.errors import InputError
 from hytas.results import RESULTS, Calibration, RunResults
 
 REPORT = {"OA": 0.9, "AA": 0.8, "kappa": 0.7, "ECE": 0.1, "pixels": 40}
@@ -64,17 +61,7 @@ def test_the_winner_leads_the_comparison() -> None:
     assert (comparison.reason, comparison.rows) == ("of one class only", ())
 
 
-def test_a_run_without_reference_methods_has_no_comparison() -> None:
-    assert RunResults.of(metrics()).comparison is None
-
-
 def test_the_json_form_repeats_what_metrics_say() -> None:
     found = RunResults.of(metrics()).to_dict()
     assert tuple(found) == RESULTS
     assert (found["test"], found["seeds"]) == (REPORT, None)
-
-
-@pytest.mark.parametrize("broken", [{}, {"test": {}}, metrics(smoothing={"colour": 1})])
-def test_what_are_no_results_is_refused(broken: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="not the metrics of a run"):
-        RunResults.of(broken)

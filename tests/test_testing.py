@@ -117,12 +117,6 @@ def test_broken_strategies(load, before: str, after: str, rule: str) -> None:
         check_strategy("annealer", budget="100M-params")
 
 
-def test_what_nobody_registered() -> None:
-    for check in (check_network, check_proxy, check_strategy):
-        with pytest.raises(InputError, match="registered by no plug-in"):
-            check("nothing")
-
-
 def test_a_product(load, tmp_path: Path) -> None:
     path = tmp_path / "night.h5"
     with h5py.File(path, "w") as file:

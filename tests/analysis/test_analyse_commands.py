@@ -64,13 +64,3 @@ def test_every_section_has_a_command() -> None:
 def test_bad_input_is_refused_in_one_line(table: Path, arguments: list[str], said: str) -> None:
     with pytest.raises(InputError, match=said):
         run(*arguments, "--tables", table)
-
-
-def test_charts_need_a_folder(table: Path) -> None:
-    with pytest.raises(InputError, match=r"figures=.*: is a file; a folder is needed"):
-        run("correlations", "--tables", table, "--figures", table, *LITTLE)
-
-
-def test_tables_of_no_networks_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"the folder holds no \.csv file"):
-        run("searches", "--tables", tmp_path)

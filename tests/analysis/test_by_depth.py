@@ -1,12 +1,8 @@
 """What the best networks prefer in each layer."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from random_table import write_random_table
 
-from commands import Run
 from hytas.lab.analysis.by_depth import by_depth
 
 
@@ -37,22 +33,3 @@ def test_a_planted_preference_is_found_in_its_layer() -> None:
         else:
             assert low < one["all"] + 0.4
             assert abs(one["spearman"]) < 0.3
-
-
-def test_layers_of_few_networks_are_left_out() -> None:
-    depths = [3] * 12 + [2] * 10 + [1] * 20
-    architectures = [{"num_heads": [at % 3 + 1] * depth} for at, depth in enumerate(depths)]
-    layers = by_depth(architectures, np.arange(42.0), 20, 0)["num_heads"]
-    assert [(one["networks"], one["compared"]) for one in layers] == [(42, 5), (22, 5)]
-    assert not by_depth(architectures[:10], np.arange(10.0), 20, 0)
-
-
-def test_the_command_shows_it(here: Run, tmp_path: Path) -> None:
-    table = write_random_table(tmp_path / "noise.csv", networks=60)
-    figures = tmp_path / "figures"
-    given = ("--tables", table, "--by-depth", "--resamples", "20", "--figures", figures)
-    done = here("analyse", "genes", *given)
-    assert done.returncode == 0, done.stderr
-    assert "num_heads by depth, accuracy" in done.stdout
-    assert "in the best networks by accuracy, compared with all networks," in done.stdout
-    assert [path for path in figures.iterdir() if "preference-by-depth" in path.name]

@@ -27,7 +27,6 @@ from hytas.lab.analysis.scores import (
 from hytas.lab.analysis.size import find_size
 from hytas.models import InputShape, build_network, count_parameters
 from hytas.proxies.table import rank_mean
-from hytas.spaces.architectures import read_architectures
 from refusals import refuses
 
 Row = dict[str, Any]
@@ -136,17 +135,6 @@ def test_accuracies_in_percent_and_rows_that_repeat(write: Write) -> None:
         read_table(write(rows[:1] * 3))
     combined = [{**row, "rank-mean(snip,dss)": row["OA"]} for row in rows]
     assert "rank-mean(snip,dss)" in read_table(write(combined)).scores
-
-
-def test_sizes_that_leave_nothing_to_test_on_are_told(write: Write) -> None:
-    said: list[str] = []
-    analyse_table(read_table(write(networks())), predictor_sizes=(5000,), progress=said.append)
-    assert any("no predictor with 5000 of" in text for text in said)
-
-
-def test_an_empty_column_of_parameters_counts_for_nothing(write: Write) -> None:
-    rows = [{**row, "params": "", "params_with_caf": 10} for row in networks()]
-    assert read_table(write(rows)).size is None
 
 
 def test_rank_means(write: Write) -> None:
@@ -266,13 +254,6 @@ def test_the_output_of_hytas_score_with_an_accuracy(write: Write) -> None:
     assert "dss:layers=all" in read_table(write(rows)).scores
 
 
-def test_columns_of_text_and_numbers_of_rows_are_left_out(write: Write) -> None:
-    rows = [{"Unnamed: 0": i, "scene": "mine", **row} for i, row in enumerate(networks(12))]
-    table = read_table(write(rows))
-    assert "columns of text left out: scene" in table.notes
-    assert not {"scene", "unnamed: 0"} & set(table.scores)
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -367,27 +348,6 @@ def test_command_prints_tables_and_json(write: Write, here: Run) -> None:
     assert found["mean"]["snip"]["all"]["spearman"] == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--seeds", 0), "seeds 0"),
-        (("--predictor-sizes", "1,x"), "--predictor-sizes 1,x: each"),
-        (("--shape", "200"), "--shape 200: must"),
-        (("--rank-mean", "snip"), "--rank-mean snip"),
-        (("--rank-mean", "snip,zico"), "no table has zico"),
-        (("--score-column", "mine"), "no column 'mine'"),
-    ],
-)
-def test_bad_input_is_one_line_and_status_2(
-    arguments: tuple[object, ...], words: str, write: Write, here: Run
-) -> None:
-    done = here("analyse", "ranking", "--tables", write(networks(12)), *arguments)
-    assert done.returncode == 2, (done.stdout, done.stderr)
-    lines = [line for line in done.stderr.splitlines() if line.startswith("error:")]
-    assert len(lines) == 1, done.stderr
-    assert words in lines[0]
-
-
 def test_published_figures(shared: Path) -> None:
     """What the study's own tables say, worked out before with other code."""
     tables = read_tables([shared / "hytas2000"])
@@ -440,10 +400,3 @@ def test_a_score_table_of_the_wide_space_is_ranked(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace(",mean,", ",sideways,", 1))
     with pytest.raises(InputError, match=r"line 2: .*sideways"):
         read_table(path)
-
-
-def test_json_lines_are_told_of_json(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text('depth: 3\n{"depth": 3}\n')
-    with pytest.raises(InputError, match=r"a\.jsonl, line 1: Expecting value"):
-        read_architectures(path)

@@ -1,6 +1,5 @@
 """Learning curves of a suite, and races that are replayed on them."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from hytas.run.context import open_run
 from hytas.run.folder import read_json
 from hytas.run.progress import SILENT
 from hytas.train import Recipe
-from refusals import refuses
 from tiny import SPACE
 
 SUITE = sorted((Path(__file__).parents[2] / "benchmarks" / "suite").glob("*.toml"))
@@ -84,28 +82,3 @@ def test_the_tasks_of_the_suite_are_read() -> None:
     generated = [one for one in tasks if one.generated is not None]
     assert generated
     assert not any(one.lacks for one in generated)
-
-
-TASK = """
-about = "Crops"
-sensor = "AVIRIS"
-"""
-
-
-@pytest.mark.parametrize(
-    ("text", "rule"),
-    [
-        ("about =", "is no TOML"),
-        ('about = "Crops"', "sensor: a text is needed"),
-        (TASK + "[spilt]", "spilt: no table of a task"),
-        (TASK + "[search]\nbudgets = 3", "budgets"),
-        (TASK + "[split]\nsides = 3", "sides"),
-        (TASK + "[generated]\nnoises = 3", "noises"),
-        (TASK + "data = 3", "data: a table is needed"),
-    ],
-)
-def test_a_file_that_is_no_task_is_refused(text: str, rule: str, tmp_path: Path) -> None:
-    path = tmp_path / "task.toml"
-    path.write_text(text)
-    with refuses("tasks", path, re.escape(rule)):
-        SuiteTask.read(path).load(tmp_path)

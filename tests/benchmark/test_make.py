@@ -2,16 +2,11 @@
 
 import csv
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from small_benchmark import PROXIES, config, make, small_scene
+from small_benchmark import PROXIES, make, small_scene
 
 from hytas._engine import Budget, Feasible, SearchSpace
 from hytas.data.images.arrays import textures
@@ -92,12 +87,6 @@ def test_other_settings_are_refused(table: Path, changed: dict[str, Any], said: 
         make(table.parent, **changed)
 
 
-def test_two_recipes_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="a benchmark trains all networks by one recipe"):
-        make(tmp_path / "b", presets="full,plain")
-    assert not (tmp_path / "b").exists()
-
-
 def test_a_class_without_test_pixels_counts_in_no_mean(tmp_path: Path) -> None:
     table = make(tmp_path / "b", networks=1, seeds=1, scene=small_scene(missing=True))
     (row,) = rows(table)
@@ -113,39 +102,6 @@ def test_draws_are_distinct_and_a_beginning_of_more() -> None:
     assert many[:20] == few
     assert len({json.dumps(item, sort_keys=True) for item in many}) == 60
     assert feasible.contains(feasible.space.pack(many)).all()
-
-
-def test_more_networks_than_there_are_is_refused() -> None:
-    space = SearchSpace.builtin("hytas-wide", {})
-    smallest = min(space.costs(Feasible(space, Budget.parse("5K-params")).sample(50, 0), "params"))
-    feasible = Feasible(space, Budget.parse(f"{smallest}..{smallest}-params"))
-    with pytest.raises(InputError, match=r"has no more than about \d+ architectures"):
-        draw_architectures(feasible, 10**4, 0, "architectures")
-
-
-KILLED = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from pathlib import Path
-from small_benchmark import make
-make(Path(sys.argv[2]))
-"""
-
-
-def test_a_kill_loses_nothing_that_was_trained(tmp_path: Path, table: Path) -> None:
-    out = tmp_path / "b"
-    code = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(out)]
-    with subprocess.Popen(code, stderr=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 120
-        while process.poll() is None and time.monotonic() < deadline and trained(out) < 2:
-            time.sleep(0.02)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    done = trained(out)
-    assert 2 <= done < 8, "killed while it trained"
-    before = times(out)
-    assert without_seconds(make(out)) == without_seconds(table)
-    assert before.items() <= times(out).items(), "what was trained is not trained again"
 
 
 def times(out: Path) -> dict[tuple[int, str], float]:
@@ -169,7 +125,3 @@ def test_a_training_that_fails_leaves_its_reason(tmp_path: Path) -> None:
     (row,) = rows(table)
     assert row["OA"] == ""
     assert "plain:seed=0" in json.loads(row["reasons"])
-
-
-def test_the_recipe_is_that_of_the_preset() -> None:
-    assert config().recipes["plain"].flips is False

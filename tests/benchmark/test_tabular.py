@@ -11,7 +11,6 @@ from small_benchmark import make
 import hytas
 from hytas.errors import InputError
 from hytas.lab.analysis.scores import expected_best
-from hytas.lab.analysis.simulation import Simulation
 from hytas.lab.analysis.tables import HYTAS_TABLES
 from refusals import refuses
 
@@ -85,12 +84,6 @@ def test_random_search_finds_the_best_of_so_many(indian: hytas.Benchmark) -> Non
 
 def test_a_search_of_all_networks_finds_the_best(indian: hytas.Benchmark) -> None:
     assert indian.simulate("random", 10**6, seeds=2).regret[:, -1].tolist() == [0, 0]
-
-
-def test_no_regret_is_below_zero() -> None:
-    found = Simulation(np.array([[0.5], [0.9]]), best=0.9)
-    error = np.std([0.4, 0.0], ddof=1) / 2**0.5
-    assert found.at(1) == pytest.approx((0.2, 0.0, 0.2 + 1.96 * error))
 
 
 def test_evolution_beats_chance(indian: hytas.Benchmark) -> None:

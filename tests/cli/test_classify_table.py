@@ -70,20 +70,6 @@ def test_a_table_gets_the_classes_of_a_scene(scale_by, table: pd.DataFrame, tmp_
     assert "moisture" in report["notes"][0]
 
 
-def test_columns_without_wavelengths(table: pd.DataFrame, tmp_path: Path) -> None:
-    wanted = classify(export(table, tmp_path), table)[1]
-    bands = [name for name in table if name.endswith("nm")]
-    plain = table.drop(columns="7").rename(columns={name: f"b{n}" for n, name in enumerate(bands)})
-    path = export(plain, tmp_path)
-    report, rows = classify(path, plain)
-    assert [row["class"] for row in rows] == [row["class"] for row in wanted]
-    assert "bands by their order: b0, b1" in report["notes"][-1]
-    plain.drop(columns="b7").to_csv(tmp_path / "table.csv", index=False)
-    done = run_here("classify", path, tmp_path / "table.csv", "--out", tmp_path / "out.csv")
-    assert done.returncode != 0
-    assert "and the model takes 24" in done.stderr
-
-
 def test_what_is_refused(table: pd.DataFrame, tmp_path: Path) -> None:
     path = export(table, tmp_path)
     source = tmp_path / "predictions.csv"

@@ -1,7 +1,6 @@
 """--config and --write-config of `hytas search`."""
 
 import json
-import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -73,19 +72,6 @@ def test_what_is_written_runs_the_same(tmp_path: Path, configured: Any) -> None:
         assert written[name] == {key: value for key, value in table.items() if value is not None}
 
 
-def test_an_effort_takes_the_place_of_the_files_with_its_lengths(
-    tmp_path: Path, configured: Any
-) -> None:
-    path = tmp_path / "run.toml"
-    given = ("--budget", "500K-params", "--data", "synthetic")
-    assert configured(*given, "--effort", "quick", "--write-config", path).exit_code == 0
-    expected = configured(*given, "--effort", "thorough")[0]
-    assert configured("--config", path, "--effort", "thorough")[0] == expected
-    path.write_text(path.read_text().replace("population = 20", "population = 11"))
-    mixed = configured("--config", path, "--effort", "thorough")[0]
-    assert (mixed.population, mixed.generations) == (11, expected.generations)
-
-
 def test_numbers_and_switches_have_their_types(tmp_path: Path, configured: Any) -> None:
     path = tmp_path / "run.toml"
     path.write_text('budget = "500K-params"\nepochs = 30\nworkers = 3\nresample = true\n')
@@ -97,14 +83,6 @@ def test_numbers_and_switches_have_their_types(tmp_path: Path, configured: Any) 
     path.write_text('budget = "500K-params"\ntune = "small"\n')
     with refuses("tune", "small", "begins with a model"):
         configured("--config", path)
-
-
-def test_paths_are_texts_and_numbers_are_no_files() -> None:
-    config = RunConfig(data=[Path("a.mat"), Path("b.mat")], data_dir=Path("scenes"))
-    assert (config.data, config.data_dir) == (("a.mat", "b.mat"), "scenes")
-    for name in ("data", "effort", "presets"):
-        with refuses(name, 5, "must be text"):
-            RunConfig(**{name: 5})
 
 
 def test_how_labels_are_read_is_kept(tmp_path: Path, configured: Any) -> None:
@@ -128,15 +106,6 @@ def test_how_labels_are_read_is_kept(tmp_path: Path, configured: Any) -> None:
         scene = config.load_scene()
         np.testing.assert_array_equal(scene.labels > 0, truth > 0)
         assert "a field" in scene.class_names
-
-
-def test_settings_without_an_option_are_keys_too(tmp_path: Path, configured: Any) -> None:
-    path = tmp_path / "run.toml"
-    path.write_text('budget = "500K-params"\nusual_finalists = 7\n')
-    assert configured("--config", path)[0].usual_finalists == 7
-    path.write_text('budget = "500K-params"\n[recipe]\npresets = "gentle"\n')
-    with refuses("recipe", "gentle", "must be one of plain"):
-        configured("--config", path)
 
 
 def test_the_configuration_of_a_run_is_a_file_of_options(tmp_path: Path, configured: Any) -> None:
@@ -195,50 +164,6 @@ def test_what_is_wrong_is_named(tmp_path: Path, configured: Any, text: str, word
     with pytest.raises(InputError, match=words) as caught:
         configured("--config", path)
     assert "\n" not in str(caught.value)
-
-
-def test_values_are_checked_as_options_are(tmp_path: Path, configured: Any) -> None:
-    path = tmp_path / "run.toml"
-    path.write_text('budget = "1M-params"\nsmooth = "much"\n')
-    result = configured("--config", path)
-    assert result.exit_code == 2
-    assert "Invalid value for '--smooth'" in result.output
-    path.write_text("seed = 1\n")
-    assert "Missing option '--budget'" in configured("--config", path).output
-    with pytest.raises(InputError, match="no such file"):
-        configured("--config", tmp_path / "none.toml")
-    with pytest.raises(InputError, match=r"write_config=.*: the folder .* does not exist"):
-        configured("--budget", "1M-params", "--write-config", tmp_path / "a" / "b.toml")
-    table = tmp_path / "none.json"
-    with pytest.raises(InputError, match=rf"budget=.*: no such file: {table}"):
-        configured("--budget", f"3ms-latency@{table}", "--write-config", tmp_path / "run.toml")
-    scene = tmp_path / "scene.mat"
-    scene.write_bytes(b"a cube")
-    with refuses("write_config", scene, "must end in .toml"):
-        configured("--budget", "1M-params", "--write-config", scene)
-    assert scene.read_bytes() == b"a cube"
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("budget = 5", "budget 5: must be text"),
-        ('budget = ["5K-params", 4]', "budget 4: must be text"),
-        ("resample = 1", "resample 1: must be true or false"),
-        ("seed = 1.5", "seed 1.5: must be a whole number"),
-        ("finalists = true", "finalists True: must be a whole number"),
-        ("nodata = true", "nodata True: must be a number"),
-        ("data = 5", "data 5: must be text"),
-        ("labels = [5]", "labels 5: must be text"),
-    ],
-)
-def test_a_value_of_another_type_is_not_turned_into_one(
-    tmp_path: Path, configured: Any, line: str, message: str
-) -> None:
-    path = tmp_path / "run.toml"
-    path.write_text(f"{line}\n")
-    with refuses("config", path, re.escape(message)):
-        configured("--config", path)
 
 
 def test_completion_is_offered() -> None:

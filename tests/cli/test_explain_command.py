@@ -25,12 +25,3 @@ def test_a_run_is_explained(hytas: Run, finished: Path, tmp_path: Path) -> None:
     assert found["bands"][found["order"][0]]["label"] in text
     shown = hytas("explain", run, "--groups", "4", "--samples", "40", "--json")
     assert json.loads(shown.stdout) == found
-
-
-def test_refusals(hytas: Run, finished: Path, tmp_path: Path) -> None:
-    done = hytas("explain", finished, "--groups", "0")
-    assert done.returncode == 2
-    assert "--groups 0: must be 1 or more" in done.stderr
-    done = hytas("explain", tmp_path)
-    assert done.returncode == 2
-    assert "is not a run folder" in done.stderr

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +10,7 @@ from click.testing import CliRunner, Result
 from scipy.io import savemat
 
 from hytas.cli.inspect import inspect
-from hytas.data.read.untrusted import VARIABLE
 from hytas.errors import InputError
-from hytas.manifest import Manifest
-
-from refusals import refuses  # isort: skip
 
 
 def looked_at(path: Path, *options: str) -> Result:
@@ -39,45 +34,6 @@ def test_json_that_is_none(tmp_path: Path, name: str, content: bytes, message: s
     assert isinstance(error, InputError)
     assert message in str(error)
     assert "\n" not in str(error)
-
-
-def test_files_that_are_not_what_was_written(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text("{}")
-    (tmp_path / "model.onnx").write_bytes(b"1234")
-    (tmp_path / "map.png").write_bytes(b"1234")
-    Manifest(tmp_path).record(tmp_path.glob("*.*"))
-    assert "problems" not in json.loads(looked_at(tmp_path).stdout)
-    (tmp_path / "model.onnx").write_bytes(b"")
-    (tmp_path / "map.png").unlink()
-    assert json.loads(looked_at(tmp_path).stdout)["problems"] == [
-        "map.png: missing",
-        "model.onnx: damaged (0 bytes; 4 were written)",
-    ]
-    (tmp_path / "manifest.json").write_text('{"files": {"a": [[]]}, "sha256": 1}')
-    assert json.loads(looked_at(tmp_path).stdout)["problems"] == ["manifest.json: damaged"]
-    (tmp_path / "seed-1").mkdir()
-    (tmp_path / "seed-1" / "model.onnx").write_bytes(b"1234")
-    Manifest(tmp_path / "seed-1").record(tmp_path.glob("seed-1/*.*"))
-    (tmp_path / "seed-1" / "model.onnx").unlink()
-    problems = json.loads(looked_at(tmp_path).stdout)["problems"]
-    assert problems == ["manifest.json: damaged", "seed-1/model.onnx: missing"]
-
-
-@pytest.mark.parametrize(
-    "files", [{"a": 5}, {"a": {"bytes": 1}}, {"../a": {"bytes": 1, "sha256": ""}}, [1]]
-)
-def test_a_forged_manifest_with_a_right_digest(tmp_path: Path, files: object) -> None:
-    (tmp_path / "config.json").write_text("{}")
-    digest = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
-    (tmp_path / "manifest.json").write_text(json.dumps({"sha256": digest, "files": files}))
-    assert json.loads(looked_at(tmp_path).stdout)["problems"] == ["manifest.json: damaged"]
-
-
-def test_json_that_is_no_map_of_labels_is_named_by_its_path(tmp_path: Path) -> None:
-    path = tmp_path / "architecture.json"
-    path.write_text('{"space": "hytas"}')
-    with refuses("path", path, "its content is not GeoJSON"):
-        CliRunner().invoke(inspect, [str(path)], catch_exceptions=False)
 
 
 ACCURACY = {"OA": 0.9, "AA": 0.8, "kappa": 0.7, "pixels": 40}
@@ -115,16 +71,6 @@ def test_a_run_is_told_in_ten_lines(tmp_path: Path) -> None:
     assert "unfinished" in CliRunner().invoke(inspect, [str(tmp_path)]).stdout
 
 
-@pytest.mark.parametrize("name", FINISHED)
-@pytest.mark.parametrize("values", [[], 5, {"test": 1, "config": 3}, "x"])
-def test_files_of_another_form_are_no_run(tmp_path: Path, name: str, values: object) -> None:
-    for other, own in FINISHED.items():
-        (tmp_path / f"{other}.json").write_text(json.dumps(own))
-    (tmp_path / f"{name}.json").write_text(json.dumps(values))
-    done = CliRunner().invoke(inspect, [str(tmp_path)])
-    assert done.exit_code == 0 or isinstance(done.exception, InputError), done.exception
-
-
 def test_arrays_that_could_be_cube_and_labels_are_listed(tmp_path: Path) -> None:
     values = np.random.default_rng(0).integers(1, 99, (6, 5, 4)).astype(np.uint8)
     classes = np.tile(np.arange(5) // 2, (6, 1)).astype(np.uint8)
@@ -138,14 +84,6 @@ def test_arrays_that_could_be_cube_and_labels_are_listed(tmp_path: Path) -> None
     chosen = json.loads(looked_at(path, "--cube-key", "raw", "--labels-key", "gt").stdout)
     assert chosen["labelled pixels"] == 18
     assert not {"could be the cube", "could be labels", "problems"} & chosen.keys()
-
-
-def test_an_untrusted_file_is_described_alike(tmp_path: Path) -> None:
-    savemat(tmp_path / "a.mat", {"c": np.arange(60).reshape(3, 4, 5), "gt": np.eye(3, 4)})
-    assert (
-        looked_at(tmp_path / "a.mat", "--untrusted").stdout == looked_at(tmp_path / "a.mat").stdout
-    )
-    assert VARIABLE not in os.environ
 
 
 def test_files_without_labels_are_described(tmp_path: Path) -> None:

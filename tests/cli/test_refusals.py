@@ -1,8 +1,6 @@
 """Bad input at the command line: one clear line, exit status 2, no traceback, nothing touched."""
 
 import json
-import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +13,6 @@ from small_run import TINY_SEARCH, small_scene
 
 from commands import Run
 from hytas.cli import main
-from tiny import SPACE
 
 
 def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -93,12 +90,6 @@ def test_settings(
     refused_search(options, *words)
 
 
-def test_a_score_that_no_architecture_has(scene: Path, tmp_path: Path, here: Run) -> None:
-    options = ("--space", SPACE, "--proxy", "logsynflow", "--population", "3")
-    given = ("search", "--data", scene, "--budget", "6K-params", "--out", tmp_path / "run")
-    refused(here(*given, *options), "no architecture of 21", "logsynflow: ")
-
-
 GENES = {"depth": 4, "num_heads": [3] * 4, "mlp_ratio": [1] * 4}
 ARCHITECTURES = {
     "wide": {"space": "hytas", "embed_dim": 33, **GENES},
@@ -173,33 +164,6 @@ def test_a_folder_of_another_run(
     assert (finished / "config.json").read_bytes() == before
 
 
-def test_recipe_of_another_race(finished: Path, scene: Path, tmp_path: Path, here: Run) -> None:
-    """While the architecture is not chosen, finalists may wait that trained by the old recipe."""
-    out = tmp_path / "run"
-    shutil.copytree(finished, out)
-    for name in ("architecture.json", "weights.safetensors", "model.onnx"):
-        (out / name).unlink()
-    arguments = ["search", "--data", scene, "--budget", "6K-params", "--out", out, *TINY_SEARCH]
-    refused(here(*arguments, "--recipe", "mixup=0.9"), "another configuration", "recipe mixup 0.9")
-    assert not (out / "model.onnx").exists()
-
-
-def test_training_of_no_epoch(finished: Path, tmp_path: Path, here: Run) -> None:
-    out = tmp_path / "run"
-    shutil.copytree(finished, out)
-    refused(here("train", out, "--recipe", "epochs=0"), "epochs 0", "1 or more")
-    refused(here("train", out, "--epochs", "0"), "epochs 0", "1 or more")
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_read_only_folder(scene: Path, tmp_path: Path, here: Run) -> None:
-    tmp_path.chmod(0o500)
-    done = here(
-        "search", "--data", scene, "--budget", "6K-params", "--out", tmp_path / "run", *TINY_SEARCH
-    )
-    refused(done, str(tmp_path))
-
-
 def test_a_full_disk_leaves_no_half_file_and_the_run_resumes(
     finished: Path, scene: Path, tmp_path: Path, hytas: Run
 ) -> None:
@@ -245,20 +209,6 @@ def test_memory_that_runs_out_is_one_line(
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert said.startswith("error: out of memory (")
-
-
-def test_a_package_that_is_missing_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise ModuleNotFoundError("No module named 'pandas'", name="pandas")
-
-    monkeypatch.setattr(main.hytas, "main", fail)
-    with pytest.raises(SystemExit) as stopped:
-        main.run(["doctor"])
-    assert stopped.value.code == 2
-    said = capsys.readouterr().err
-    assert said == "error: this command needs the Python module pandas, which is not installed\n"
 
 
 @pytest.mark.parametrize(

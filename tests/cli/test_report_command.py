@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -37,23 +36,6 @@ def test_the_command_writes_the_same_page(hytas: Run, finished: Path, tmp_path: 
     assert out.read_bytes() == (finished / "report.html").read_bytes()
 
 
-def test_a_run_of_an_older_version_is_classified_again(
-    hytas: Run, finished: Path, tmp_path: Path
-) -> None:
-    old = Path(shutil.copytree(finished, tmp_path / finished.name))
-    for name in ("pixels.npz", "report.html", "times.json", "manifest.json"):
-        (old / name).unlink()
-    before = {path.name: path.read_bytes() for path in old.iterdir() if path.is_file()}
-    done = hytas("report", old, finished, "--out", tmp_path / "page.html")
-    assert done.returncode == 0, done.stderr
-    assert {path.name: path.read_bytes() for path in old.iterdir() if path.is_file()} == before
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "All runs train, validate and test on the same pixels of the same scene." in page
-    assert page.count('class="maps"') == 2
-    for word in ("planes", "spectra"):  # both runs name the same values
-        assert len(set(re.findall(rf'"{word}": (\{{[^}}]*\}})', page))) == 1, word
-
-
 def test_a_scene_that_is_gone_leaves_no_map(hytas: Run, finished: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(finished, tmp_path / "run"))
     (run / "pixels.npz").unlink()
@@ -69,22 +51,6 @@ def test_a_scene_that_is_gone_leaves_no_map(hytas: Run, finished: Path, tmp_path
     assert 'class="maps"' not in page
 
 
-def test_genes_and_a_store_of_another_version_leave_the_rest(
-    finished: Path, tmp_path: Path
-) -> None:
-    run = Path(shutil.copytree(finished, tmp_path / "run"))
-    (run / "architecture.json").write_text('{"space": "hytas", "width": 3}')
-    with sqlite3.connect(run / "evaluations.sqlite") as connection:
-        connection.execute("PRAGMA user_version=6")
-    connection.close()
-    report_runs([run], tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "The layers are not shown: this version builds no network of such genes" in page
-    assert "The candidates are not shown:" in page
-    assert "evaluation store of version 6" in page
-    assert 'class="maps"' in page
-
-
 def test_a_run_that_was_stopped_is_shown(hytas: Run, finished: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
@@ -95,16 +61,6 @@ def test_a_run_that_was_stopped_is_shown(hytas: Run, finished: Path, tmp_path: P
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "The run is not finished." in page
     assert "12 candidates were scored" in page
-
-
-def test_the_report_in_the_folder_is_known_to_it(
-    hytas: Run, finished: Path, tmp_path: Path
-) -> None:
-    run = Path(shutil.copytree(finished, tmp_path / "run"))
-    done = hytas("report", run, finished, "--out", run / "report.html")
-    assert done.returncode == 0, done.stderr
-    assert Manifest(run).faults() == {}
-    assert (run / "report.html").read_bytes() != (finished / "report.html").read_bytes()
 
 
 def test_without_a_file_a_run_gets_its_own_page(hytas: Run, finished: Path, tmp_path: Path) -> None:
@@ -137,24 +93,6 @@ def test_values_that_no_run_has_are_one_line(
         report_runs([run], tmp_path / "page.html")
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "page.html").exists()
-
-
-@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"bands": [], "order": [0]}'])
-def test_a_damaged_explanation_leaves_the_rest(finished: Path, tmp_path: Path, text: str) -> None:
-    run = Path(shutil.copytree(finished, tmp_path / "run"))
-    (run / "explanation.json").write_text(text)
-    report_runs([run], tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "explanation.json is damaged; `hytas explain` writes it again" in page
-    assert "What the network looks at" not in page
-    assert 'class="maps"' in page
-
-
-def test_a_scene_that_no_run_needs_is_refused(hytas: Run, finished: Path, tmp_path: Path) -> None:
-    done = hytas("report", finished, "--data", "nope.mat", "--out", tmp_path / "page.html")
-    assert done.returncode == 2
-    assert "--data nope.mat: no run here needs its scene" in done.stderr
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """The main command, end to end, on a scene that it has to read, search, learn and map."""
 
 import json
-import os
 import random
 import signal
 import sqlite3
@@ -20,7 +19,6 @@ from small_run import TINY_SEARCH, small_scene
 from commands import Run, start_copy
 from hytas._engine import builtin_space_text
 from hytas.cli.options import absolute_paths
-from tiny import SPACE
 
 FILES = [
     "architecture.json",
@@ -56,14 +54,6 @@ def test_folder_holds_everything(finished: Path) -> None:
     assert [name for name in FILES if not (finished / name).is_file()] == []
     left = {path.name for path in finished.iterdir()} - {*FILES, ".lock", "stdout.log"}
     assert left == {"fits"}
-
-
-def test_the_summary_compares_with_the_reference_methods(finished: Path) -> None:
-    found = json.loads((finished / "metrics.json").read_text())["references"]
-    assert set(found["methods"]) == {"svm", "rf", "lda", "logistic"}
-    shown = (finished / "stdout.log").read_text()
-    assert "LDA" in shown
-    assert (found["validation"]["verdict"] in shown) == bool(found["validation"]["below"])
 
 
 def test_a_class_of_one_pixel_is_trained_and_named(tmp_path: Path, hytas: Run) -> None:
@@ -102,11 +92,6 @@ def test_winner_and_all_evaluated_fit_the_budget(finished: Path) -> None:
     )
 
 
-def test_winner_has_the_best_score(finished: Path) -> None:
-    best = max(evaluations(finished), key=lambda row: json.loads(row[4])["dss"])
-    assert json.loads(best[2]) == json.loads((finished / "architecture.json").read_text())
-
-
 def test_accuracy_is_that_of_the_onnx_file(finished: Path) -> None:
     cube, labels = small_scene()
     session = onnxruntime.InferenceSession(finished / "model.onnx")
@@ -125,22 +110,6 @@ def test_accuracy_is_that_of_the_onnx_file(finished: Path) -> None:
     metrics = json.loads((finished / "metrics.json").read_text())
     assert metrics["test"]["OA"] == pytest.approx(hits)
     assert metrics["parity"]["formats"]["onnx"]["max_difference"] < 1e-4
-
-
-def test_split_never_shares_a_pixel(finished: Path) -> None:
-    split = np.load(finished / "split.npz")
-    parts = [set(split[name].tolist()) for name in ("train", "validation", "test")]
-    assert all(parts)
-    assert len(set.union(*parts)) == sum(map(len, parts))
-
-
-def test_block_tells_what_a_user_needs(finished: Path) -> None:
-    text = (finished / "stdout.log").read_text()
-    assert len(text.splitlines()) <= 10
-    for word in ("accuracy", "AA", "params", "model.onnx", "report.html"):
-        assert word in text
-    assert "next: hytas classify" in text
-    assert "% of the budget)" in text
 
 
 def test_same_command_again_shows_the_finished_run(finished: Path, scene: Path, hytas: Run) -> None:
@@ -188,23 +157,6 @@ def test_files_are_named_from_the_root(tmp_path: Path, monkeypatch: pytest.Monke
     assert absolute_paths({**settings, "space": "hytas", "budget": budget})["budget"] == budget
 
 
-def test_interrupt_is_one_line(scene: Path, tmp_path: Path) -> None:
-    out, errors = tmp_path / "interrupted", tmp_path / "errors"
-    long = ("--space", SPACE, "--population", "4", "--generations", "2000", "--epochs", "0")
-    given = ("search", "--data", scene, "--budget", "2K-params", "--out", out, *long)
-    child = start_copy(*given, out=tmp_path / "output", err=errors)
-    deadline = time.monotonic() + 60
-    while not (out / "evaluations.sqlite").exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    time.sleep(0.5)
-    assert child.pid is not None
-    os.kill(child.pid, signal.SIGINT)
-    child.join()
-    assert child.exitcode == 130
-    assert "interrupted: run the same command again" in errors.read_text()
-    assert "Traceback" not in errors.read_text()
-
-
 @pytest.mark.slow
 def test_stop_after_the_search_then_train(scene: Path, tmp_path: Path, hytas: Run) -> None:
     out = tmp_path / "two-steps"
@@ -239,34 +191,6 @@ def test_stop_after_the_search_then_train(scene: Path, tmp_path: Path, hytas: Ru
     assert further["onnx-fp16"]["agreement"] >= 0.99
     assert "onnx-w8" in further
     assert all(Path(figures["file"]).is_file() for figures in further.values())
-
-
-def test_export_finds_a_scene_that_was_moved(tmp_path: Path, hytas: Run, here: Run) -> None:
-    cube, labels = small_scene()
-    for folder in ("first", "there"):
-        (tmp_path / folder).mkdir()
-        np.save(tmp_path / folder / "cube.npy", cube)
-        np.save(tmp_path / folder / "gt.npy", labels)
-    first, there, out = tmp_path / "first", tmp_path / "there", tmp_path / "a run"
-    data = ["--data", first / "cube.npy", "--labels", first / "gt.npy"]
-    done = hytas("search", *data, "--budget", "6K-params", "--out", out, *TINY_SEARCH)
-    assert done.returncode == 0, done.stderr
-    np.save(first / "other.npy", np.where(labels == 2, 0, labels))
-    done = here("export", out, "--labels", first / "other.npy")
-    assert done.returncode == 2
-    assert f"error: RUN {out}: belongs to another scene" in done.stderr
-    (first / "gt.npy").unlink()
-    done = here("export", out)
-    assert done.returncode == 2
-    assert "no such file" in done.stderr
-    done = here("export", first)
-    assert f"error: {first}: is not a run folder: it holds no config.json" in done.stderr
-    (first / "cube.npy").unlink()
-    done = here("export", out, "--data", "cube.npy", "--labels", "gt.npy", cwd=there)
-    assert done.returncode == 0, done.stderr
-    done = here("export", out)  # from anywhere
-    assert done.returncode == 0, done.stderr
-    assert f"next: hytas classify '{out / 'model.onnx'}' SCENE --out map.tif" in done.stdout
 
 
 def test_train_takes_an_architecture_of_ones_own(scene: Path, tmp_path: Path, hytas: Run) -> None:

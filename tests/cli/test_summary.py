@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from hytas.cli.export import print_written
 from hytas.cli.summary import print_outcome
 from hytas.run import Outcome
 
@@ -88,29 +87,6 @@ def test_a_run_ends_in_at_most_ten_lines(capsys: pytest.CaptureFixture[str]) -> 
     assert lines[8] == "next: hytas classify 'runs/a b/model.onnx' scene.mat --out map.png"
 
 
-def test_the_samples_of_a_table_are_spectra(capsys: pytest.CaptureFixture[str]) -> None:
-    table = metrics() | {"unit": "spectra", "smoothing": None, "self_training": None}
-    lines = printed(capsys, ended("100K-params", [], table, params=50_000))
-    assert lines[3].endswith("before, 0.020 after (60 validation spectra)")
-
-
-def test_a_winner_below_a_reference_is_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = printed(capsys, ended("100K-params", [], metrics(("svm",)), params=50_000))
-    assert lines[1] == "warning: the winner is below SVM; try --effort normal"
-
-
-def test_a_map_that_is_not_smoothed_has_its_own_accuracy(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    raw = metrics() | {"smoothing": {"method": "none", "pixels": 60}}
-    lines = printed(capsys, ended("100K-params", [], raw, params=50_000))
-    assert lines[0].startswith("accuracy of the map 0.9500 on 900 test pixels")
-    assert lines[1].startswith("1.0 points above the better of SVM 0.9200, forest 0.9400, smoothed")
-    raw["references"]["methods"]["svm"]["smoothed"] = report(0.7)
-    lines = printed(capsys, ended("100K-params", [], raw, params=50_000))
-    assert lines[1] == "1.0 points above the better of SVM 0.8000, forest 0.9400 smoothed"
-
-
 @pytest.mark.parametrize(
     ("budget", "bounds", "text"),
     [
@@ -129,17 +105,3 @@ def test_a_latency_has_its_unit(
     assert "band_mlp 4-2" in lines[0]
     assert f"986,630 params, {text} {name} (79% of the budget)" in lines[1]
     assert lines[2] == "next: hytas train 'runs/a b'"
-
-
-def test_an_export_says_what_it_wrote(capsys: pytest.CaptureFixture[str]) -> None:
-    exact = {"file": "run/model.onnx", "bytes": 143835, "pixels": 90, "max_difference": 2.4e-7}
-    small = {"file": "run/model.w8.onnx", "bytes": 41000, "pixels": 90}
-    small |= {"agreement": 0.99234, "OA_torch": 0.95, "OA": 0.9487}
-    print_written({"onnx": exact, "onnx-w8": small})
-    assert capsys.readouterr().out.splitlines()[1:] == [
-        "written to run/",
-        "  model.onnx        143,835 bytes  torch's labels on 90 pixels, "
-        "largest difference 2.4e-07",
-        "  model.w8.onnx      41,000 bytes  99.23 % of torch's labels on 90 pixels, "
-        "OA 0.9500 -> 0.9487",
-    ]

@@ -1,14 +1,12 @@
 """What reaches the terminal: names of files move no cursor, and a full disk is one plain line."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from commands import Run, command
-from hytas.cli import main
 from hytas.errors import InputError, escaped
 
 EVIL = "a\x1b[2J\nerror: no\r\x07\x9b31m\u202e\u2028b"
@@ -53,18 +51,6 @@ def test_arguments_move_no_cursor(hytas: Run) -> None:
     clean(hytas("search", f"--{EVIL}").stderr)
 
 
-def test_a_message_is_not_endless(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise InputError("x" * 100_000)
-
-    monkeypatch.setattr(main.hytas, "main", fail)
-    with pytest.raises(SystemExit):
-        main.run(["doctor"])
-    assert len(capsys.readouterr().err) < 4100
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("arguments", [("proxies",), ("space", "list"), ("--help",), ("doctor",)])
 def test_a_full_disk_under_standard_output_is_one_line(arguments: tuple[str, ...]) -> None:
@@ -74,11 +60,3 @@ def test_a_full_disk_under_standard_output_is_one_line(arguments: tuple[str, ...
         )
     assert done.stderr == "error: standard output: No space left on device\n"
     assert done.returncode == 2
-
-
-def test_standard_output_that_is_closed() -> None:
-    code = "from hytas.cli.main import run; run(['proxies'])"
-    done = subprocess.run(
-        f'{sys.executable} -c "{code}" >&-', shell=True, capture_output=True, text=True
-    )
-    assert "Traceback" not in done.stderr

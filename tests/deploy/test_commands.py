@@ -6,18 +6,14 @@ import json
 import shutil
 import subprocess
 import sys
-import warnings
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 import onnx
 import pytest
 import rasterio
 from click.testing import CliRunner
-from matplotlib.font_manager import fontManager
 from PIL import Image
 from rasterio.warp import reproject
 from scipy.io import savemat
@@ -78,26 +74,6 @@ def test_classify_needs_few_packages(exported: Exported, tmp_path: Path) -> None
         assert set(np.unique(file.read(1))) <= {3, 4, 9, 200}
 
 
-def test_classify_says_how_right_and_how_fast(
-    exported: Exported, scene: Path, tmp_path: Path, here: Run
-) -> None:
-    out = tmp_path / "map.png"
-    truth = scene.with_name("gt.mat")
-    done = here("classify", exported.onnx, scene, "--out", out, "--labels", truth, "--json")
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
-    expected = exported.probabilities(exported.patches()).argmax(1)
-    accuracy = float((expected == exported.scene.labels.ravel() - 1).mean())
-    assert report["accuracy"]["OA"] == pytest.approx(accuracy)
-    assert sum(report["classes"].values()) == report["classified"] == 17 * 23
-    assert report["pixels_per_second"] > 0
-    assert report["provider"] == "CPUExecutionProvider"
-    assert out.read_bytes()[:4] == b"\x89PNG"
-    plain = here("classify", exported.onnx, scene, "--out", out, "--labels", truth)
-    assert f"OA {accuracy:.4f}" in plain.stdout
-    assert "17 x 23 pixels, 24 bands" in plain.stdout
-
-
 def test_classify_lists_the_files_that_it_wrote(
     exported: Exported, scene: Path, tmp_path: Path, here: Run
 ) -> None:
@@ -111,41 +87,6 @@ def test_classify_lists_the_files_that_it_wrote(
     assert lines[-4:] == [f"written   {tmp_path / written[0]}"] + [
         f"          {tmp_path / name}" for name in written[1:]
     ]
-
-
-def test_classify_names_fill_that_nobody_declared(
-    exported: Exported, tmp_path: Path, here: Run
-) -> None:
-    cube = exported.scene.cube.copy()
-    cube[:, :2] = 65535
-    savemat(tmp_path / "filled.mat", {"cube": cube})
-    command = ("classify", exported.onnx, tmp_path / "filled.mat", "--out", tmp_path / "map.npy")
-    done = here(*command)
-    assert done.returncode == 0, done.stderr
-    assert "note      32 sampled pixels hold 65535 in most bands" in done.stdout
-    assert "note" not in here(*command, "--nodata", 65535).stdout
-
-
-def test_classify_refuses_in_one_line(
-    exported: Exported, scene: Path, tmp_path: Path, here: Run
-) -> None:
-    other = tmp_path / "other.mat"
-    savemat(other, {"cube": np.zeros((8, 9, 30), np.uint16) + 1})
-    out = tmp_path / "map.png"
-    for arguments, message in (
-        ((exported.onnx, other), "has 30 bands, and"),
-        ((exported.onnx, tmp_path / "none.mat"), "no such file"),
-        ((tmp_path / "none.onnx", scene), "none.onnx: no such file"),
-        ((scene, scene), "not an ONNX"),
-        ((exported.onnx, scene, "--provider", "npu"), "--provider npu: must be one of"),
-        ((exported.onnx, scene, "--resample"), "makes floating-point values, and "),
-    ):
-        done = here("classify", *arguments, "--out", out)
-        assert (done.returncode, done.stdout) == (2, ""), done
-        assert done.stderr.startswith("error: ")
-        assert message in done.stderr
-        assert done.stderr.count("\n") == 1
-        assert not out.exists()
 
 
 @pytest.mark.parametrize(
@@ -246,49 +187,6 @@ def test_doctor_always_answers(here: Run) -> None:
     assert here("doctor").returncode == 0
 
 
-def test_doctor_asks_for_one_runtime_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    from click.testing import CliRunner
-
-    from hytas.cli import doctor
-
-    def version(name: str) -> str:
-        if name == "onnxruntime-gpu":
-            raise PackageNotFoundError
-        return "1.0"
-
-    monkeypatch.setattr(doctor, "version", version)
-    absent = next(
-        line for line in CliRunner().invoke(doctor.doctor).stdout.splitlines() if "absent" in line
-    )
-    assert absent.split() == ["absent", "none"]
-
-
-def test_doctor_tells_of_workers_that_do_not_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    from click.testing import CliRunner
-
-    from hytas import workers
-    from hytas.cli import doctor
-
-    found = {"local": "works, 2 cores", "ray": "pip install 'hytas[ray]'", "slurm": "no sbatch"}
-    installed = {"local": "2 cores", "ray": "pip install 'hytas[ray]'", "slurm": "installed"}
-    monkeypatch.setattr(workers, "probe_backends", lambda: found)
-    monkeypatch.setattr(workers, "available_backends", lambda: installed)
-    told = CliRunner().invoke(doctor.doctor, ["--probe-workers"]).stdout
-    assert "problem      workers slurm do not work: no sbatch" in told
-    assert "workers ray do not" not in told
-    assert "all is well" not in told
-
-
-def test_doctor_tells_of_two_runtimes(monkeypatch: pytest.MonkeyPatch) -> None:
-    from click.testing import CliRunner
-
-    from hytas.cli import doctor
-
-    monkeypatch.setattr(doctor, "version", lambda name: "1.28.0")
-    found = json.loads(CliRunner().invoke(doctor.doctor, ["--json"]).stdout)
-    assert any("overwrite each other" in problem for problem in found["problems"])
-
-
 def test_a_picture_is_a_ground_truth(
     exported: Exported, scene: Path, tmp_path: Path, here: Run
 ) -> None:
@@ -313,44 +211,6 @@ def test_a_picture_is_a_ground_truth(
     assert "name the class of each colour with --class-names" in done.stderr
 
 
-def test_classify_draws_what_it_confuses(
-    exported: Exported, scene: Path, tmp_path: Path, here: Run
-) -> None:
-    picture, truth = tmp_path / "confusion.svg", scene.with_name("gt.mat")
-    arguments = ["classify", exported.onnx, scene, "--out", tmp_path / "map.npy"]
-    done = here(*arguments, "--labels", truth, "--confusion", picture)
-    assert done.returncode == 0, done.stderr
-    assert "gravel" in picture.read_text()
-    for wrong, message in (
-        (["--confusion", tmp_path / "c.png"], "needs the ground truth; name it with --labels"),
-        (["--labels", truth, "--confusion", tmp_path / "c.tif"], "must end in one of .png, .svg"),
-    ):
-        done = here(*arguments, *wrong)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert message in done.stderr
-
-
-def test_classify_tells_once_what_no_font_has(
-    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = matplotlib.get_data_path()
-    fonts = [font for font in fontManager.ttflist if font.fname.startswith(folder)]
-    monkeypatch.setattr(fontManager, "ttflist", fonts)  # as if nothing else were installed
-    graph = onnx.load(exported.onnx)
-    names = ("水田", "grass", "roof", "water")
-    set_card(graph, dataclasses.replace(exported.card, class_names=names))
-    model, scene = tmp_path / "model.onnx", tmp_path / "scene.mat"
-    onnx.save(graph, model)
-    savemat(scene, {"cube": exported.scene.cube})
-    for out, told in (("map.png", 1), ("map.npy", 0)):
-        arguments = [str(model), str(scene), "--out", str(tmp_path / out)]
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", UserWarning)
-            done = CliRunner().invoke(classify, arguments)
-        assert done.exit_code == 0, done.output
-        assert done.output.count("note      no font here has all characters of 水田:") == told
-
-
 def emit_like(exported: Exported, path: Path) -> tuple[np.ndarray, np.ndarray]:
     """The scene as an EMIT product whose table turns it by a quarter; the table."""
     import h5py
@@ -364,24 +224,6 @@ def emit_like(exported: Exported, path: Path) -> tuple[np.ndarray, np.ndarray]:
         file["location/glt_x"], file["location/glt_y"] = columns.T + 1, rows.T + 1
         file.attrs["geotransform"] = np.array([20.0, 0.1, 0.0, 40.0, 0.0, -0.1])
     return rows.T, columns.T
-
-
-def test_a_model_says_which_class_shares_it_assumes(
-    exported: Exported, scene: Path, tmp_path: Path, here: Run
-) -> None:
-    graph = onnx.load(exported.onnx)
-    shares = {"labels": (0.25,) * 4, "assumed": (0.1, 0.2, 0.3, 0.4)}
-    set_card(graph, dataclasses.replace(exported.card, class_shares=shares))
-    model = tmp_path / "model.onnx"
-    onnx.save(graph, model)
-    told = "assumes the class shares around its labels; `hytas inspect` lists them"
-    done = here("classify", model, scene, "--out", tmp_path / "map.npy")
-    assert told in done.stdout
-    other = here("classify", exported.onnx, scene, "--out", tmp_path / "other.npy")
-    assert (other.returncode, told in other.stdout) == (0, False)
-    found = json.loads(here("inspect", model, "--json").stdout)
-    assert list(found["class shares assumed"].values()) == [0.1, 0.2, 0.3, 0.4]
-    assert "class shares assumed" not in here("inspect", exported.onnx).stdout
 
 
 def test_classify_on_the_map_grid_of_a_product(exported: Exported, tmp_path: Path) -> None:
@@ -477,28 +319,6 @@ def test_labels_are_compared_where_they_lie(exported: Exported, tmp_path: Path) 
     done = CliRunner().invoke(classify, [*given, "--labels", str(far)])
     assert isinstance(done.exception, InputError)
     assert (done.exception.argument, "lies elsewhere" in done.exception.rule) == ("labels", True)
-
-
-def test_bad_bands_that_the_model_uses_are_named(
-    exported: Exported, tmp_path: Path, here: Run
-) -> None:
-    header = write_cube(tmp_path / "scene", exported.scene.cube, "bil", "<")
-    flags = np.ones(24, int)
-    flags[[2, 5, 6]] = 0  # the model does not use band 6, which is dead
-    listed = ", ".join(map(str, flags))
-    header.write_text(f"{header.read_text()}bbl = {{{listed}}}\n")
-    done = here("classify", exported.onnx, header, "--out", tmp_path / "map.npy")
-    assert "note      the model uses bands 3,7, which the scene marks as bad" in done.stdout
-
-
-def test_labels_with_shifted_ids_are_named(
-    exported: Exported, scene: Path, tmp_path: Path, here: Run
-) -> None:
-    out, labels = tmp_path / "map.npy", tmp_path / "gt.npy"
-    here("classify", exported.onnx, scene, "--out", out)
-    np.save(labels, np.load(out) + 1)  # of these the model knows one
-    done = here("classify", exported.onnx, scene, "--out", out, "--labels", labels)
-    assert "right in 100% of the labelled pixels if their ids were 1 less" in done.stdout
 
 
 def test_a_run_s_folder_is_a_model(exported: Exported, scene: Path, tmp_path: Path) -> None:

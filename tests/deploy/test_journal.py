@@ -59,9 +59,3 @@ def test_the_last_row_is_written_again(tmp_path: Path, change: object, rows: int
     assert callable(change)
     journal.write_bytes(change(journal.read_bytes()))
     assert finished(tmp_path / "map.npy") == rows
-
-
-def test_a_map_that_was_not_written_lacks_one_row(tmp_path: Path) -> None:
-    """The run was stopped after its last row."""
-    stopped(tmp_path / "map.npy", 12)
-    assert finished(tmp_path / "map.npy") == 11

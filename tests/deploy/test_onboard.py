@@ -124,28 +124,6 @@ def test_smoothed_lines_are_those_of_classify(
         assert found["guided"].count(0) == found["none"].count(0)
 
 
-def test_onnxruntime_keeps_no_figures_of_its_use(
-    onboard: Run, models: dict[str, Exported], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(home := tmp_path / "home"))
-    for name in ("XDG_CACHE_HOME", "ORT_DISABLE_TELEMETRY"):
-        monkeypatch.delenv(name, raising=False)
-    home.mkdir()
-    exported = models["uint16"]
-    scene = write_cube(tmp_path / "scene", exported.scene.cube, "bil", "<")
-    done = onboard(exported.files["onnx-scene"], scene, tmp_path / "map.hdr")
-    assert done.returncode == 0, done.stderr
-    assert not list(home.rglob("*"))
-
-
-def test_it_helps_who_asks(onboard: Run) -> None:
-    for word in ("--help", "-h"):
-        done = onboard(word)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.startswith("usage: hytas-onboard MODEL.onnx CUBE.hdr MAP.hdr")
-        assert all(len(line) < 100 for line in done.stdout.splitlines())
-
-
 def test_little_memory(onboard: Run, models: dict[str, Exported], tmp_path: Path) -> None:
     scene = write_cube(tmp_path / "scene", small_scene("uint16", 40, 200).cube, "bil", "<")
     done = onboard(models["uint16"].files["onnx-scene"], scene, tmp_path / "map.hdr", measured=True)

@@ -131,15 +131,6 @@ def test_json_is_one_line(onboard: Run, models: dict[str, Exported], tmp_path: P
     assert line["memory"] > 17 * 23
 
 
-def test_the_page_lists_the_status_codes() -> None:
-    header = (SOURCE / "include" / "hytas" / "onboard_status.h").read_text(encoding="utf-8")
-    codes = re.findall(r'STATUS\((\d+), (\w+), "([^"]*)"\)', header)
-    page = (ROOT / "docs" / "board.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (\d+) \| `(\w+)` \| (.*) \|$", page, re.MULTILINE)
-    assert rows == codes
-    assert len({number for number, _, _ in codes}) == len(codes)
-
-
 @pytest.fixture(scope="module")
 def example(onboard_build: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example, built with the installed library."""

@@ -106,23 +106,6 @@ def test_lines_of_another_run_or_damaged_ones_are_not_kept(
     assert out.with_suffix(".img").read_bytes() == maps["none"]
 
 
-def test_a_second_run_to_the_same_map_is_refused(
-    onboard: Run, start: Start, models: dict[str, Exported], long: Path, tmp_path: Path
-) -> None:
-    model, out = models["aware"].files["onnx-scene"], tmp_path / "map.hdr"
-    process = start(model, long, out)
-    wait_for(tmp_path / "map.img.part", 1, process)
-    process.send_signal(signal.SIGSTOP)
-    done = onboard(model, long, out)
-    process.send_signal(signal.SIGCONT)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "map.img is being written by another run" in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert process.communicate()[1] == ""
-    assert process.returncode == 0
-    assert out.with_suffix(".img").stat().st_size == LINES * SAMPLES
-
-
 def flip_bit_30(process: subprocess.Popen[str], weights: bytes) -> int:
     """Flip bit 30 of the first weight wherever the memory of a process holds `weights`."""
     count, facts = 0, Path("/proc") / str(process.pid)
@@ -262,37 +245,3 @@ def test_what_is_finished_survives_a_power_cut(
     for name in ("map.hdr", "map.img", "sure.hdr", "sure.img"):
         assert files[name] == (folder / name).read_bytes() != b""
     assert not [name for name in files if name.endswith(".part")]
-
-
-def test_a_power_cut_leaves_old_or_new_files(
-    onboard: Run, start: Start, models: dict[str, Exported], disk: tuple[Path, Path], tmp_path: Path
-) -> None:
-    """At 20 moments while a model and a map are replaced by others, again and again."""
-    image, folder = disk
-    one, other = (models[name].files["onnx-scene"].read_bytes() for name in ("float32", "aware"))
-    model = models["aware"].files["onnx-scene"]
-    scene = write_cube(tmp_path / "scene", models["aware"].scene.cube, "bil", "<")
-    work: list[list[object]] = []
-    for name, base, result in (("forth", one, other), ("back", other, one)):
-        old, delta = tmp_path / f"{name}.onnx", tmp_path / f"{name}.delta"
-        old.write_bytes(base)
-        delta.write_bytes(make_delta(base, result))
-        work.append(["--update", delta, old, folder / "model.onnx"])
-    work += [[model, scene, folder / "map.hdr", "--smooth", kind] for kind in ("none", "guided")]
-    whole: dict[str, set[bytes]] = {"model.onnx": {one, other}}
-    for command in work:
-        assert onboard(*command).returncode == 0
-        for path in folder.glob("map.*"):
-            whole.setdefault(path.name, set()).add(path.read_bytes())
-    assert len(whole["map.img"]) == 2
-    rng = np.random.default_rng(1)
-    for moment in range(20):
-        process = start(*work[moment % 4])
-        time.sleep(rng.uniform(0, 0.1))
-        process.send_signal(signal.SIGSTOP)  # so that the copy shows one moment
-        files = after_power_cut(image)
-        process.send_signal(signal.SIGCONT)
-        assert process.communicate()[1] == ""
-        # Without its header a map is no map: it is away while the data are replaced.
-        for name, contents in whole.items():
-            assert (name == "map.hdr" and name not in files) or files[name] in contents

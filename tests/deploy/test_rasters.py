@@ -1,17 +1,12 @@
 """Scenes in files of every layout, georeferenced maps out, kill and resume."""
 
-import errno
 import json
 import re
 import signal
 import subprocess
 import sys
 import time
-import tracemalloc
 import warnings
-from collections.abc import Iterator
-from dataclasses import replace
-from io import FileIO
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -25,12 +20,10 @@ from small_model import Exported, small_scene
 from commands import Run
 from hytas.cli.classify import classify
 from hytas.data.grid import Grid, wkt_of_epsg
-from hytas.data.labels.names import gdal_classes
-from hytas.deploy import ClassMap, DeployedModel, classify_scene
+from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.journal import open_journal
 from hytas.deploy.outputs import Extras, check_place, write_confidence, write_map
-from hytas.deploy.rasters import category_names, write_envi
-from hytas.deploy.scene import Strip, row_blocks
+from hytas.deploy.scene import Strip
 from hytas.errors import InputError
 
 RUN = "from hytas.cli.main import run; run()"
@@ -122,16 +115,6 @@ def test_a_map_lies_where_its_scene_lies_or_is_refused(
             assert np.array_equal(file.read(1), values)
 
 
-@pytest.mark.parametrize("suffix", [".tif", ".hdr"])
-def test_a_map_of_no_known_place(
-    exported: Exported, expected: Any, tmp_path: Path, suffix: str
-) -> None:
-    write_map(tmp_path / f"map{suffix}", expected, exported.card)
-    with opened(tmp_path / f"map{'.img' if suffix == '.hdr' else suffix}") as file:
-        assert (file.crs, file.transform) == (None, rasterio.Affine.identity())
-        assert np.array_equal(file.read(1), expected.labels)
-
-
 def opened(path: Path) -> Any:
     """Open a raster that has no place."""
     with warnings.catch_warnings():
@@ -163,23 +146,6 @@ def test_geotiff_has_names_and_colours(exported: Exported, expected: Any, tmp_pa
     assert shown[200] == ("water", "#" + bytes(card.palette[3]).hex())
 
 
-def test_ids_beyond_a_byte_keep_their_colours(exported: Exported, tmp_path: Path) -> None:
-    card = replace(exported.card, class_ids=(3, 4, 9, 700), class_names=("a", "b", "c<&>", '"d"'))
-    labels = np.full((17, 23), 700, np.int32)
-    write_map(tmp_path / "map.tif", ClassMap(labels, labels.astype(np.float32)), card)
-    entries = list(ElementTree.parse(tmp_path / "map.tif.aux.xml").iter("Entry"))
-    assert [int(entries[700].attrib[f"c{n}"]) for n in (1, 2, 3)] == list(card.palette[3])
-    assert style(tmp_path / "map.qml")[9][0] == "c<&>"
-    with opened(tmp_path / "map.tif") as file:
-        assert file.colormap(1)[700][:3] == card.palette[3]
-    # Without the category names, the attribute table gives the same.
-    beside = tmp_path / "map.tif.aux.xml"
-    beside.write_text(re.sub("<Category>.*</Category>|<Entry .*/>", "", beside.read_text()))
-    names, colours = gdal_classes(tmp_path / "map.tif")
-    assert names == dict(zip(card.class_ids, card.class_names, strict=True))
-    assert colours == dict(zip(card.class_ids, card.palette, strict=True))
-
-
 def test_envi_classification_as_spectral_reads_it(
     exported: Exported, expected: Any, tmp_path: Path
 ) -> None:
@@ -197,46 +163,6 @@ def test_envi_classification_as_spectral_reads_it(
     assert lookup[9].tolist() == list(exported.card.palette[2])
     assert image.metadata["map info"][:5] == ["UTM", "1", "1", "500000", "4100000"]
     assert str(tmp_path) not in (tmp_path / "map.hdr").read_text()
-
-
-def test_from_envi_to_geotiff_on_the_command_line(
-    exported: Exported, expected: Any, tmp_path: Path, hytas: Run
-) -> None:
-    scene = write_cube(tmp_path / "scene", holed(exported.scene.cube), "bil", "<")
-    sure = tmp_path / "sure.hdr"
-    out = tmp_path / "map.tif"
-    done = hytas("classify", exported.onnx, scene, "--out", out, "--confidence", sure, "--json")
-    report = json.loads(done.stdout)
-    assert report["no_data"] == 4
-    assert report["confidence"] == str(sure)
-    with rasterio.open(scene.with_suffix(".img")) as cube, rasterio.open(out) as file:
-        assert (file.crs, file.transform) == (cube.crs, cube.transform)
-    found = np.fromfile(tmp_path / "sure.img", "<f4").reshape(17, 23)
-    assert np.array_equal(found, expected.confidence)
-
-
-@pytest.mark.parametrize(
-    ("name", "package"), [("map.tif", "rasterio"), ("map.img", "rasterio"), ("a.png", "matplotlib")]
-)
-def test_files_name_the_package_that_they_lack_and_arrays_lack_none(
-    exported: Exported,
-    expected: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    package: str,
-) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(InputError) as error:
-        write_map(tmp_path / name, expected, exported.card)
-    assert error.value.argument == "out"
-    assert f"package {package}" in error.value.rule
-    write_map(tmp_path / "map.npy", expected, exported.card)
-
-
-def test_unused_numbers_get_names_of_their_own(exported: Exported) -> None:
-    names = category_names(exported.card)
-    assert names[:6] == ["none", "unused 1", "unused 2", "grass", "gravel", "unused 5"]
 
 
 @pytest.mark.parametrize("ended", [signal.SIGKILL, signal.SIGTERM])
@@ -302,21 +228,6 @@ def test_a_journal_of_other_work_is_not_continued(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_processes_never_share_a_journal(tmp_path: Path) -> None:
-    out = tmp_path / "map.npy"
-    with open_journal(out, {"model": 1}, (5, 3)) as journal:
-        journal.append(strip(0, 2, 7))
-        for identity in ({"model": 1}, {"model": 2}):
-            with (
-                pytest.raises(InputError, match=r"map\.npy.: another hytas is at work on it"),
-                open_journal(out, identity, (5, 3)),
-            ):
-                raise AssertionError("two have it")
-        journal.append(strip(2, 3, 8))
-        assert journal.class_map().labels[:][:, 0].tolist() == [7, 7, 8, 8, 8]
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_two_runs_never_write_one_map(exported: Exported, tmp_path: Path) -> None:
     """Also under the two names of an ENVI raster."""
     scene = write_cube(tmp_path / "scene", exported.scene.cube, "bil", "<")
@@ -328,64 +239,6 @@ def test_two_runs_never_write_one_map(exported: Exported, tmp_path: Path) -> Non
             assert done.exception.argument == "out"
             assert done.exception.rule == "another hytas is at work on it"
     assert not list(tmp_path.glob("map*"))
-
-
-def test_a_journal_that_was_finished_meanwhile_is_begun_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another process ends and removes its journal between our opening and our lock."""
-    out = tmp_path / "map.npy"
-    assert interrupted(out, {}) == 0
-    removed: list[Path] = []
-
-    def lock(file: FileIO) -> bool:
-        if not removed:
-            removed.append(Path(file.name))
-            removed[0].unlink()
-        return True
-
-    monkeypatch.setattr("hytas.deploy.journal.lock", lock)
-    with open_journal(out, {}, (5, 3)) as journal:
-        assert journal.done == 0
-        journal.append(strip(0, 5, 4))
-        assert (journal.class_map().labels[:] == 4).all()
-
-
-def test_an_earlier_map_s_header_never_speaks_of_new_data(
-    exported: Exported, expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = write_map(tmp_path / "map.hdr", expected, exported.card)
-    before = (tmp_path / "map.img").read_bytes()
-
-    rename = Path.replace
-
-    def stop(self: Path, target: Path) -> Path:
-        if target.suffix == ".hdr":
-            raise OSError(28, "No space left on device")
-        return rename(self, target)
-
-    monkeypatch.setattr(Path, "replace", stop)
-    small = ClassMap(expected.labels[:6] * 0, expected.confidence[:6])
-    with pytest.raises(OSError, match="No space"):
-        write_map(out, small, exported.card)
-    assert not out.exists()
-    assert (tmp_path / "map.img").read_bytes() == bytes(6 * 23) != before
-
-
-def test_labels_of_other_classes_are_refused_before_the_work(
-    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def work(*_: Any, **__: Any) -> Any:
-        raise AssertionError("hours of it")
-
-    monkeypatch.setattr("hytas.deploy.classify_strips", work)
-    scene = write_cube(tmp_path / "s", exported.scene.cube, "bil", "<")
-    labels = tmp_path / "gt.npy"
-    np.save(labels, np.full((17, 23), 77, np.uint8))
-    arguments = [exported.onnx, scene, "--out", tmp_path / "m.npy", "--labels", labels]
-    done = CliRunner().invoke(classify, list(map(str, arguments)))
-    assert isinstance(done.exception, InputError), done.exception
-    assert "labels: classes 77 in the map; the model knows 3, 4, 9, 200" in str(done.exception)
 
 
 def test_a_truncated_cube_is_refused(exported: Exported, tmp_path: Path, hytas: Run) -> None:
@@ -444,72 +297,3 @@ def test_a_changed_data_file_is_not_continued(
     CliRunner().invoke(classify, arguments)
     assert len(seen) == 2
     assert seen[0] != seen[1]
-
-
-def test_a_refused_run_leaves_no_journal(tmp_path: Path) -> None:
-    out = tmp_path / "map.npy"
-
-    def refused() -> None:
-        with open_journal(out, {}, (5, 3)) as journal:
-            journal.append(strip(0, 2, 7))
-            raise InputError("refused")
-
-    with pytest.raises(InputError, match="refused"):
-        refused()
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_map_in_its_journal_is_read_by_rows(tmp_path: Path) -> None:
-    with open_journal(tmp_path / "m.npy", {}, (6, 3)) as journal:
-        for row in range(6):
-            journal.append(strip(row, 1, row))
-        stored = journal.class_map()
-        assert not any(isinstance(part, np.ndarray) for part in stored)
-        assert stored.labels[2:4][:, 1].tolist() == [2, 3]
-        assert stored.labels[::4][:, 0].tolist() == [0, 4]
-        assert stored.labels.dtype == np.int32
-        assert (stored.confidence[:] == 0.5).all()
-
-
-def test_the_names_come_before_the_image(
-    exported: Exported, expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(path: Path, text: str) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("hytas.deploy.rasters.write_text", full)
-    with pytest.raises(OSError, match="No space"):
-        write_map(tmp_path / "map.tif", expected, exported.card)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_finished_map_takes_little_memory(exported: Exported, tmp_path: Path) -> None:
-    with open_journal(tmp_path / "m.tif", {}, (4096, 512)) as journal:
-        for top in range(0, 4096, 256):
-            full = np.full((256, 512), 3, np.int32)
-            journal.append(Strip(top, full, full.astype(np.float32)))
-        tracemalloc.start()
-        write_map(tmp_path / "m.tif", journal.class_map(), exported.card)
-        write_confidence(tmp_path / "c.hdr", journal.class_map(), exported.card)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-    assert peak < 6 * 2**20  # a whole map of 32 bits takes 8 MiB
-
-
-def test_a_failed_map_leaves_the_one_before(
-    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    card, path = exported.card, tmp_path / "map.hdr"
-    write_envi(path, np.ones((9, 7), np.int32), np.dtype("u1"), card, None, True)
-    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
-    whole = row_blocks
-
-    def full(values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        yield from whole(values)
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("hytas.deploy.rasters.row_blocks", full)
-    with pytest.raises(OSError, match="No space left") as raised:
-        write_envi(path, np.zeros((9, 7), np.int32), np.dtype("u1"), card, None, True)
-    assert raised.value.filename == str(tmp_path / "map.img")
-    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray
-from small_model import Exported, small_scene
+from small_model import Exported
 
 from hytas.data import PatchReader, Scene
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.accuracy import check_truth, map_accuracy, shift_note
-from hytas.deploy.outputs import Extras, smallest, write_map
+from hytas.deploy.outputs import Extras, write_map
 from hytas.deploy.tiles import read_tile
 from hytas.errors import InputError
 from hytas.metrics import accuracy_report
@@ -72,30 +72,6 @@ def test_pixels_without_data_are_zero(exported: Exported, deployed: DeployedMode
     assert np.array_equal(found.labels == 0, empty)
     assert np.array_equal(found.confidence == 0, empty)
     assert (classify_scene(deployed, cube).labels > 0).all()
-
-
-def test_scenes_that_do_not_fit(deployed: DeployedModel) -> None:
-    with pytest.raises(InputError, match=r"has 23 bands, and .* takes 24"):
-        classify_scene(deployed, np.zeros((9, 9, 23), np.uint16))
-    with pytest.raises(InputError, match=r"9 x 4 pixels, and .* classifies patches of 5 x 5"):
-        classify_scene(deployed, np.zeros((9, 4, 24), np.uint16))
-
-
-def test_what_is_no_cube(exported: Exported, deployed: DeployedModel) -> None:
-    for wrong in ("scene.tif", None, exported.scene.cube[0], exported.scene.cube.tolist()):
-        with pytest.raises(InputError, match=r"must be an array \(H, W, bands\)"):
-            classify_scene(deployed, wrong)
-    masked = np.ma.masked_less(exported.scene.cube, 1000)
-    with pytest.raises(InputError, match="cube: is a masked array; fill it"):
-        classify_scene(deployed, masked)
-    patches = exported.scene.reader(5)(np.arange(2))
-    of_lists = deployed.predict_patches(patches.tolist())
-    np.testing.assert_array_equal(of_lists, deployed.predict_patches(patches))
-    with pytest.raises(InputError, match="patches: is a masked array"):
-        deployed.predict_patches(np.ma.masked_less(patches, 1000))
-    whole = classify_scene(deployed, np.ma.array(exported.scene.cube))  # nothing is masked
-    expected = classify_scene(deployed, exported.scene.cube)
-    np.testing.assert_array_equal(whole.labels[:], expected.labels[:])
 
 
 def test_accuracy_counts_only_classes_that_the_model_knows(exported: Exported) -> None:
@@ -173,31 +149,6 @@ def test_outputs_keep_the_class_ids(
         assert path.stat().st_size > 2000
 
 
-def test_class_ids_in_the_smallest_type(exported: Exported) -> None:
-    labels = np.array([[200, 0]], np.int32)
-    assert smallest(labels, exported.card).dtype == np.uint8
-
-
-def test_a_scene_of_other_size_needs_no_other_file(deployed: DeployedModel) -> None:
-    found = classify_scene(deployed, small_scene(height=6, width=41).cube)
-    assert found.labels.shape == (6, 41)
-    assert set(np.unique(found.labels)) <= {3, 4, 9, 200}
-
-
-def test_tiles_of_no_row_are_refused(exported: Exported, deployed: DeployedModel) -> None:
-    with pytest.raises(InputError, match="tile_rows=-1: must be 1 or more, or None"):
-        classify_scene(deployed, exported.scene.cube, tile_rows=-1)
-
-
-def test_an_unknown_output_is_refused_before_the_work(tmp_path: Path) -> None:
-    from hytas.deploy.outputs import check_output
-
-    with pytest.raises(InputError, match=r"map\.xyz': must end in one of \.png"):
-        check_output(tmp_path / "map.xyz")
-    with pytest.raises(InputError, match=r"the folder .*absent does not exist"):
-        check_output(tmp_path / "absent" / "map.png")
-
-
 def as_data_array(scene: Scene) -> Any:
     """The scene on a grid of 10 m, with wavelengths in micrometres, bands first."""
     height, width, _ = scene.cube.shape
@@ -224,18 +175,6 @@ def test_a_data_array_gives_a_map_on_its_grid(exported: Exported, deployed: Depl
         assert values.attrs["_FillValue"] == 0
         assert np.array_equal(values.values, expected)
     assert found.labels.attrs["flag_meanings"] == "grass gravel roof water"
-
-
-def test_a_data_array_keeps_its_no_data_value_and_wavelengths(
-    exported: Exported, deployed: DeployedModel
-) -> None:
-    array = as_data_array(exported.scene).copy()
-    array[:, 3, 4] = 9999
-    array.attrs["_FillValue"] = 9999
-    assert np.argwhere(classify_scene(deployed, array).labels.values == 0).tolist() == [[3, 4]]
-    array = array.assign_coords(wavelength=array.wavelength + 0.1)
-    with pytest.raises(InputError, match=r"lies at .* nm"):
-        classify_scene(deployed, array)
 
 
 def test_values_unlike_the_training_s_warn_and_are_refused_if_strict(

@@ -151,21 +151,6 @@ def test_a_full_disk_leaves_no_half_file(
     assert (out / name).exists()
 
 
-def test_a_full_disk_while_the_map_is_written(exported: Exported, tmp_path: Path) -> None:
-    """Every row is classified, and then the map itself does not fit: the name stays free."""
-    scene = write_cube(tmp_path / "scene", exported.scene.cube, "bil", "<")
-    out = tmp_path / "out"
-    out.mkdir()
-    size = 64 + 17 * 23 * 8  # of the journal
-    done = limited(size, "classify", exported.onnx, scene, "--out", out / "map.png")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1
-    assert "map.png" in done.stderr
-    assert not (out / "map.png").exists()
-    assert not list(out.glob(".map.[0-9]*"))
-
-
 def test_a_scene_without_any_data(exported: Exported) -> None:
     model = DeployedModel.load(exported.onnx, "cpu")
     empty = np.full((12, 14, 24), 9999, np.uint16)
@@ -208,37 +193,6 @@ def test_a_mark_that_the_model_does_not_know_is_masked_in_neighbours(typed: Type
     beside = classify_scene(whole, np.where(holes, centres, counts))
     assert np.array_equal(found.labels == 0, holes.all(axis=2))
     assert np.array_equal(found.labels, np.where(holes.all(axis=2), 0, beside.labels))
-
-
-def test_a_band_that_is_not_read_makes_no_pixel_hold_data(typed: Typed) -> None:
-    model, cube, _ = typed["float32"]
-    kept = set(model.card.kept_bands)
-    unread = [band for band in range(model.card.bands) if band not in kept]
-    assert unread
-    cube = cube.copy()
-    cube[3, 4] = -9999.0
-    cube[3, 4, unread] = 1.0
-    assert classify_scene(model, cube, nodata=-9999.0).labels[3, 4] == 0
-
-
-def test_headers_that_disagree_with_their_file(exported: Exported, tmp_path: Path) -> None:
-    scene = write_cube(tmp_path / "scene", exported.scene.cube, "bil", "<")
-    text = scene.read_text()
-    for change, message in (
-        (("lines = 17", "lines = 18"), "truncated"),
-        (("samples = 23", "samples = 0"), "samples"),
-        (("bands = 24", "bands = 23"), "is too long"),
-        (("interleave = bil", "interleave = bxl"), "interleave"),
-        (("data type = 12", "data type = 77"), "data type"),
-    ):
-        assert change[0] in text
-        scene.write_text(text.replace(*change))
-        out = tmp_path / "map.npy"
-        done = run_copy("classify", exported.onnx, scene, "--out", out)
-        assert (done.returncode, done.stdout) == (2, ""), (change, done.stdout, done.stderr)
-        assert message in done.stderr, (change, done.stderr)
-        assert done.stderr.count("\n") == 1
-        assert not out.exists()
 
 
 def test_a_scene_of_other_wavelengths(exported: Exported, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from test_rasters import write_cube
 
 from commands import Run
 from hytas.data import Preprocessing
-from hytas.deploy import DeployedModel, classify_scene, classify_strips
+from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.smoothing import LineState, guided_rows
 from hytas.errors import InputError
 from hytas.export import export_formats
@@ -72,40 +72,6 @@ def test_the_smoothed_map_is_the_same_to_the_bit_for_every_tile(
     assert np.array_equal(whole.confidence, tiled.confidence)
 
 
-@pytest.mark.parametrize("first", [1, 7, 12, 16])
-def test_a_map_that_was_begun_goes_on_to_the_same_bits(
-    deployed: DeployedModel, holed: np.ndarray, first: int
-) -> None:
-    whole = classify_scene(deployed, holed, nodata=65535, smooth="guided")
-    strips = classify_strips(
-        deployed, holed, nodata=65535, smooth="guided", tile_rows=3, first_row=first
-    )
-    parts = list(strips)
-    assert parts[0].top == first
-    assert np.array_equal(np.concatenate([one.labels for one in parts]), whole.labels[first:])
-    assert np.array_equal(
-        np.concatenate([one.confidence for one in parts]), whole.confidence[first:]
-    )
-
-
-@pytest.mark.slow
-def test_a_scene_of_one_column(exported: Exported, tmp_path: Path) -> None:
-    """With a patch of one pixel, which such a scene needs."""
-    from small_model import small_model
-
-    scene = dataclasses.replace(exported.scene, cube=exported.scene.cube)
-    model, card = small_model(scene, side=1)
-    files = export_formats(model, tmp_path, card, ["onnx", "onnx-scene", "onnx-scene-smooth"])
-    found = [
-        classify_scene(DeployedModel.load(path, "cpu"), cube, smooth="guided")
-        for cube in (scene.cube[:, :1], scene.cube[:1])
-        for path in files.values()
-    ]
-    for one, other in ((0, 1), (0, 2), (3, 4), (3, 5)):
-        assert np.abs(found[one].confidence - found[other].confidence).max() < 1e-5
-        assert np.array_equal(found[one].labels, found[other].labels)
-
-
 @pytest.mark.slow
 def test_scene_graphs_smooth_alike(models: dict[str, Exported], tmp_path: Path) -> None:
     """By the filter beside the graph, and by the one inside it, in strips."""
@@ -156,26 +122,3 @@ def test_the_card_decides_unless_asked(exported: Exported, tmp_path: Path, here:
     assert [maps[name][0] for name in ("raw", "card")] == ["none", "guided"]
     assert maps["raw"][1] != maps["card"][1]
     assert maps["raw"][2] != maps["card"][2]
-
-
-def test_a_model_without_a_guide_is_not_smoothed(exported: Exported, tmp_path: Path) -> None:
-    model = DeployedModel.load(with_choice(exported, tmp_path / "plain.onnx", None), "cpu")
-    raw = classify_scene(model, exported.scene.cube)
-    assert np.array_equal(
-        raw.labels, classify_scene(model, exported.scene.cube, smooth="none").labels
-    )
-    with pytest.raises(InputError, match=r"plain\.onnx holds no guide to smooth by"):
-        classify_scene(model, exported.scene.cube, smooth="guided")
-    with pytest.raises(InputError, match="smooth='median': must be one of guided, none"):
-        classify_scene(model, exported.scene.cube, smooth="median")
-
-
-def test_what_a_card_says_of_the_guide_is_checked(exported: Exported, tmp_path: Path) -> None:
-    broken = dataclasses.replace(
-        exported.card, smoothing={**(exported.card.smoothing or {}), "radius": 0}
-    )
-    graph = onnx.load(exported.onnx)
-    set_card(graph, broken)
-    onnx.save(graph, tmp_path / "broken.onnx")
-    with pytest.raises(InputError, match=r"broken metadata: smoothing: radius 0 must be 1 to 64"):
-        DeployedModel.load(tmp_path / "broken.onnx", "cpu")

@@ -5,7 +5,6 @@ import pytest
 
 from hytas.data import Preprocessing
 from hytas.deploy.smoothing import LineState, Smoothing, guided_rows
-from hytas.errors import InputError
 
 
 def slow(p: np.ndarray, guide: np.ndarray, valid: np.ndarray, r: int, eps: float) -> np.ndarray:
@@ -150,27 +149,3 @@ def test_the_guide_is_the_principal_components_by_one_scale() -> None:
     assert np.array_equal(again.directions, smoothing.directions)
     assert np.array_equal(again.offset, smoothing.offset)
     assert again.to_dict() == smoothing.to_dict()
-
-
-@pytest.mark.parametrize("value", [1.0, -9.0])
-def test_a_scene_without_contrast_has_a_constant_guide(value: float) -> None:
-    smoothing = Smoothing.fit(np.full((4, 5, 2), value, np.float32), scaling(2), -9.0)
-    assert not smoothing.guide(np.ones((5, 2), np.float32)).any()
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"method": "median"}, "smoothing='median': is not one of guided, none"),
-        ({"radius": 0}, "radius 0 must be 1 to 64"),
-        ({"eps": 0.0}, "eps positive"),
-        ({"offset": [0, 0]}, "directions must be 3 x 2, offset 3"),
-        ({"directions": None}, "directions must be 3 x 2"),
-        ({"eps": None}, "not readable"),
-        ({"temperature": 0.0}, "temperature 0.0 must be finite and at least 0.01"),
-    ],
-)
-def test_broken_metadata_are_refused(change: dict[str, object], words: str) -> None:
-    good = Smoothing("none", np.ones((3, 2), "f4"), np.zeros(3, "f4")).to_dict()
-    with pytest.raises(InputError, match=words):
-        Smoothing.from_dict({**good, **change}, 2)

@@ -14,8 +14,7 @@ from test_rasters import holed, write_cube
 
 from commands import run_here
 from hytas.deploy import DeployedModel, classify_scene
-from hytas.deploy.unknown import SHARES, UnknownGround
-from hytas.errors import InputError
+from hytas.deploy.unknown import UnknownGround
 from hytas.export import export_formats
 from hytas.export.c_source import FLAGS, c_prefix, c_source
 
@@ -120,23 +119,3 @@ def test_the_same_pixels_in_c(told: Exported, tmp_path: Path) -> None:
     done = subprocess.run([program], input=patches.tobytes(), capture_output=True, check=True)
     found = np.array([letter == "1" for letter in done.stdout.decode()])
     assert np.array_equal(found, expected.ravel())
-
-
-def test_what_is_refused(exported: Exported, told: Exported, onboard: Run, tmp_path: Path) -> None:
-    cube = told.scene.cube
-    for model, share, rule in (
-        (exported.onnx, 0.05, "holds no score for unknown ground"),
-        (told.onnx, 0.7, f"must be {SHARES[0]} to {SHARES[-1]}"),
-    ):
-        with pytest.raises(InputError) as refusal:
-            classify_scene(DeployedModel.load(model, "cpu"), cube, unknown=share)
-        assert (refusal.value.argument, refusal.value.value) == ("unknown", share)
-        assert rule in refusal.value.rule
-    scene = write_cube(tmp_path / "scene", cube, "bil", "<")
-    for text in ("0.7", "much"):
-        done = onboard(told.files["onnx-scene"], scene, tmp_path / "map.hdr", "--unknown", text)
-        assert done.returncode == 2
-        assert "--unknown: " in done.stderr
-        assert "0.001 to 0.5" in done.stderr
-    with pytest.raises(InputError, match="centres must be finite"):
-        UnknownGround.from_dict({**(told.card.unknown or {}), "centres": [[1.0]]}, 4)

@@ -5,7 +5,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -43,16 +42,6 @@ def test_values_that_no_architecture_can_hold_are_refused() -> None:
         space.pack([{"depth": "\udc80"}])
     with pytest.raises(ValueError, match=r"text '\\udc80': must be Unicode"):
         space.cost({"\udc80": 4})
-
-
-def test_nothing_is_no_space_and_no_feasible_set() -> None:
-    nothing: Any = None
-    with pytest.raises(TypeError):
-        Feasible(nothing)
-    with pytest.raises(TypeError):
-        Evolution(nothing)
-    with pytest.raises(TypeError):
-        Evolution.restore(nothing, b"")
 
 
 @pytest.mark.parametrize("scene", SCENES)
@@ -93,17 +82,6 @@ def test_genomes_and_costs_cross_the_edge() -> None:
     assert len(feasible.enumerate(feasible.count() - 2, 5)) == 2
 
 
-def test_numpy_numbers_are_numbers() -> None:
-    space = hytas_space()
-    architecture = {
-        "depth": np.int64(4),
-        "embed_dim": np.int32(64),
-        "num_heads": np.array([3, 4, 5, 6]),
-        "mlp_ratio": (1, 2.0, np.float32(3), 4),
-    }
-    assert space.key(architecture) == "hytas:d4-e64-h3.4.5.6-m1.2.3.4"
-
-
 @pytest.mark.parametrize(
     ("genomes", "why"),
     [
@@ -116,20 +94,6 @@ def test_numpy_numbers_are_numbers() -> None:
 def test_wrong_genomes_are_refused(genomes: np.ndarray, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         hytas_space().costs(genomes, "params")
-
-
-def test_infeasible_budget_names_the_smallest() -> None:
-    with pytest.raises(ValueError, match=r"no architecture of hytas fits; the smallest has [\d,]+"):
-        Feasible(hytas_space(), Budget.parse("10-params"))
-
-
-def test_budget_is_a_value() -> None:
-    budget = Budget.parse(["2M-params", "1500K..3M-params,500M-macs"])
-    assert str(budget) == "1.5M..2M-params,500M-macs"
-    assert budget == Budget.parse(str(budget))
-    assert hash(budget) == hash(Budget.parse(str(budget)))
-    assert budget != "2M-params"
-    assert budget.bounds == [("params", 1_500_000, 2_000_000), ("macs", 0, 500_000_000)]
 
 
 def search(evolution: Evolution, evaluations: int, interrupted: bool) -> Evolution:
@@ -179,19 +143,3 @@ def test_exhaustion_is_an_empty_batch() -> None:
     evolution.tell(ids, np.zeros(12))
     assert evolution.exhausted
     assert len(evolution.ask()[0]) == 0
-
-
-def test_whole_numbers_may_be_those_of_numpy_and_must_not_be_negative() -> None:
-    feasible = Feasible(SearchSpace.builtin("autoformer-tiny"), Budget.parse("5.40M..5.41M-params"))
-    assert feasible.unrank(np.int64(3)) == feasible.unrank(3)
-    with pytest.raises(ValueError, match="index -1: must be 0 or more"):
-        feasible.unrank(-1)
-    with pytest.raises(ValueError, match="start -2: must be 0 or more"):
-        feasible.enumerate(-2, 1)
-    evolution = Evolution(feasible, population=4)
-    evolution.ask()
-    with pytest.raises(ValueError, match="ids: -1 was never asked for"):
-        evolution.tell([-1], [1.0])
-    with pytest.raises(TypeError):
-        evolution.tell(np.array([0.5]), [1.0])
-    assert evolution.evaluated == 0

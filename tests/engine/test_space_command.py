@@ -3,8 +3,6 @@
 import json
 import tomllib
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -161,44 +159,6 @@ def test_a_space_file_may_be_toml(
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "why"),
-    [
-        ("version = 1", "version = 2", 'mine.toml: space file: "version" 2 is not known'),
-        ("per = ", "par = ", "mine.toml: space file 'mine': a gene has no entry 'par'"),
-        ("values = [1, 2]", "values = [1, 2", "mine.toml: space file: not valid TOML: "),
-        ("3.5", "nan", "mine.toml: space file: number nan: must be finite"),
-        ("3.5", "3.50000000000000000001", "of at most 15 digits"),
-        ("3.5", "1979-05-27", "mine.toml: space file: 1979-05-27: a space has no dates"),
-    ],
-)
-def test_a_wrong_toml_file_is_refused_as_json_is(
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    old: str,
-    new: str,
-    why: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("mine.toml").write_text(TOML.replace(old, new, 1), encoding="utf-8")
-    code, out, err = hytas(capsys, "count", "--space", "mine.toml")
-    assert (code, out) == (2, "")
-    assert why in err
-    assert err.count("\n") == 1
-
-
-@pytest.mark.parametrize("name", ["mine.toml", "mine.json"])
-def test_a_space_file_must_be_text(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path(name).write_bytes(b"\xff\xfe")
-    code, _, err = hytas(capsys, "count", "--space", name)
-    assert (code, err) == (2, f"error: {name}: is not a text file: it is not UTF-8\n")
-    assert hytas(capsys, "count", "--space", "none.toml")[0] == 2
-
-
-@pytest.mark.parametrize(
     ("arguments", "why"),
     [
         (("count", "--budget", "2M"), "error: --budget 2M: has no unit"),
@@ -229,14 +189,6 @@ def test_bad_input_is_one_line(
     assert (code, out) == (2, "")
     assert why in err
     assert err.count("\n") == 1
-
-
-def test_a_gene_that_is_there_twice(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    file = tmp_path / "arch.json"
-    file.write_text('{"depth": 4, "depth": 5}', encoding="utf-8")
-    code, _, err = hytas(capsys, "cost", str(file))
-    assert code == 2
-    assert '"depth" occurs twice' in err
 
 
 @pytest.mark.parametrize(
@@ -274,38 +226,3 @@ def test_a_space_of_more_than_128_bits(capsys: pytest.CaptureFixture[str], tmp_p
         "24 of more than 2^128 architectures of deep fit 2500-params\n"
     )
     assert json.loads(hytas(capsys, *arguments, "--json")[1])["size"] is None
-
-
-def test_a_published_network_is_printed_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, err = hytas(capsys, "show", "autoformer-tiny", "--network", "TF-TAS-Ti")
-    assert json.loads(out)["depth"] == 13
-    assert "6,200,776 parameters" in err
-    code, _, err = hytas(capsys, "show", "autoformer-tiny", "--network", "s3-t")
-    assert code == 2
-    assert "--network s3-t: is of the space s3, not of autoformer-tiny" in err
-    assert (
-        "--network vit: must be one of autoformer-t, "
-        in hytas(capsys, "show", "s3", "--network", "vit")[2]
-    )
-
-
-def test_evolve_passes_its_options_on_and_prints_errors(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[tuple[Any, ...]] = []
-
-    def evolve(config: Any, scene: Any, out: str, **given: Any) -> SimpleNamespace:
-        calls.append((config, out, given))
-        errors = [SimpleNamespace(E=error, T=0.5) for error in (0.25, 0.125)]
-        return SimpleNamespace(before=errors[0], after=errors[1], at_random=None)
-
-    monkeypatch.setattr("hytas.run.evolve_space", evolve)
-    out = str(tmp_path / "evolved.json")
-    given = ("--budget", "20K..200K-params", "--out", out, "--steps", "2", "--subnets", "17")
-    code, text, _ = hytas(capsys, "evolve", *given, "--training-steps", "9", "--device", "cpu")
-    assert code == 0
-    ((config, written, passed),) = calls
-    assert (config.budget, config.recipe.steps, written) == ("20K..200K-params", 9, out)
-    assert (passed["rounds"], passed["settings"].subnets, passed["device"]) == (2, 17, "cpu")
-    assert "0.2500  0.5000" in text
-    assert f"hytas search --space {out} --control hytas-wide" in text

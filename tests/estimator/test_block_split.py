@@ -65,20 +65,3 @@ def test_a_cube_is_refused_with_what_to_do() -> None:
         cross_val_score(small(), cube, labels, cv=hytas.BlockSplit())
     with pytest.raises(ValueError, match="a cube cannot be cut into rows"):
         GridSearchCV(small(), {"patch_size": [25]}).fit(cube, labels)
-
-
-def test_messages_name_arguments_of_the_estimator() -> None:
-    cube, labels = fields()
-    with pytest.raises(InputError, match=r"finalists=4: .*use 1"):
-        small().set_params(finalists=4).fit(cube, labels)
-    cube[3, 3, 0] = np.inf
-    with pytest.raises(InputError, match="which bands selects"):
-        small().fit(cube, labels)
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"folds": 1}, {"block": 0}, {"patch_size": 2.5}, {"patch_size": 4}, {"seed": -1}]
-)
-def test_numbers_out_of_range_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(InputError, match=next(iter(wrong))):
-        hytas.BlockSplit(**wrong)

@@ -1,10 +1,7 @@
 """`HSIClassifier` by the conventions of scikit-learn, and beside the command's own road."""
 
-import gc
 import json
 import pickle
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -91,15 +88,6 @@ def test_probabilities_belong_to_the_classes(
     assert probabilities.shape == (24, 30, 3)
     assert np.allclose(probabilities.sum(2), 1, atol=1e-5)
     assert np.array_equal(fitted.classes_[probabilities.argmax(2)], fitted.predict(cube))
-
-
-def test_fitted_attributes(fitted: HSIClassifier) -> None:
-    assert fitted.classes_.tolist() == [2, 5, 9]
-    assert fitted.classes_.dtype == np.uint8
-    assert fitted.n_features_in_ == 20
-    assert 40_000 <= fitted.outcome_.costs["params"] <= 60_000
-    assert fitted.architecture_["space"] == "hytas"
-    assert fitted.seed_ == 0
 
 
 def test_it_is_the_road_of_the_command(
@@ -207,30 +195,6 @@ def test_columns_of_a_table_are_those_of_fit() -> None:
     assert model.classes_.tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("method", ["predict", "predict_proba", "export"])
-def test_every_method_names_its_arguments(
-    method: str, fitted: HSIClassifier, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise InputError("scene", rule="has no bands", hint="give `provider` or `force`")
-
-    model = pickle.loads(pickle.dumps(fitted))  # it opens its model anew
-    monkeypatch.setattr(DeployedModel, "from_bytes", fail)
-    monkeypatch.setattr("hytas.estimator.classifier.write_onnx", fail)
-    arguments = ["m.onnx"] if method == "export" else [[[[1, 2]]]]
-    with refuses("cube", rule="has no bands; give `device` or `force`"):
-        getattr(model, method)(*arguments)
-
-
-def test_a_cube_is_read_in_any_type_that_holds_its_values(
-    fitted: HSIClassifier, halves: tuple[np.ndarray, ...]
-) -> None:
-    cube = halves[0].astype(np.float64)
-    with pytest.raises(InputError, match="its values are float64"):
-        fitted.predict(cube + 0.5)
-    assert np.array_equal(fitted.predict(cube), fitted.predict(halves[0]))
-
-
 def test_a_mark_for_no_data_gets_no_class_and_names_reach_the_model(
     halves: tuple[np.ndarray, ...], tmp_path: Path
 ) -> None:
@@ -267,23 +231,6 @@ def test_a_work_folder_is_gone_on_with(
     # Other class ids are another run.
     with pytest.raises(TypeError, match="not callable"):
         HSIClassifier(**SMALL, work_dir=tmp_path).fit(cube, train * 10)
-
-
-def test_a_temporary_folder_goes_with_the_estimator(
-    halves: tuple[np.ndarray, ...], tmp_path: Path
-) -> None:
-    model = HSIClassifier(**SMALL).fit(halves[0], halves[1])
-    first = model.run_dir_
-    second = model.fit(halves[0], halves[2]).run_dir_
-    assert not first.exists()
-    assert second.exists()
-    with pytest.raises(InputError, match="1-params"):
-        model.set_params(budget="1-params").fit(halves[0], halves[1])
-    assert model.export(tmp_path / "kept.pt")["bytes"] > 1000
-    assert list(second.parent.parent.glob("hytas-*")).count(second.parent) == 1
-    del model
-    gc.collect()
-    assert not second.parent.exists()
 
 
 def test_random_states() -> None:
@@ -350,23 +297,6 @@ def test_arrays_that_are_no_scene(fitted: HSIClassifier, halves: tuple[np.ndarra
             call()
 
 
-def test_the_package_does_not_load_it() -> None:
-    code = "import hytas, sys; dir(hytas); print('sklearn' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
-
-
-def test_progress_goes_to_standard_error(
-    halves: tuple[np.ndarray, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = {**SMALL, "verbose": True}
-    HSIClassifier(**settings).fit(halves[0], halves[1])
-    written = capsys.readouterr()
-    assert written.out == ""
-    assert "final training" in written.err
-    assert ", export ..." in written.err
-
-
 @pytest.mark.parametrize(
     ("setting", "rule"),
     [
@@ -387,14 +317,6 @@ def test_wrong_settings_are_named(
     cube, train, _ = halves
     with pytest.raises(InputError, match=rule):
         HSIClassifier(**{"budget": "40K..60K-params", **SETTINGS, **setting}).fit(cube, train)
-
-
-def test_score_takes_weights(fitted: HSIClassifier, halves: tuple[np.ndarray, ...]) -> None:
-    cube, _, test = halves
-    right = fitted.predict(cube) == test
-    assert fitted.score(cube, test, sample_weight=right.astype(float)) == 1.0
-    with pytest.raises(InputError, match="sample_weight: 3, and the labels 24 x 30"):
-        fitted.score(cube, test, sample_weight=np.ones(3))
 
 
 def test_data_arrays_in_and_out(halves: tuple[np.ndarray, ...]) -> None:

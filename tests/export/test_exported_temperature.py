@@ -1,6 +1,5 @@
 """The temperature inside every file: the same labels, another confidence."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,8 @@ from small_model import SHALLOW, small_model, small_scene
 
 from hytas.data import PatchReader
 from hytas.deploy import DeployedModel
-from hytas.errors import InputError
-from hytas.export import check_parity, export_formats
+from hytas.export import export_formats
 from hytas.export.parity import open_exported
-from hytas.model_card import ModelCard
 
 SCENE = small_scene()
 PATCHES = PatchReader(SCENE.cube, 5)(np.arange(0, SCENE.labels.size, 5))
@@ -74,26 +71,3 @@ def test_the_scene_graph_divides_its_logits(tmp_path: Path) -> None:
     np.testing.assert_array_equal(labels.ravel(), ids)
     assert np.abs(confidence.ravel() - expected.max(1)).max() < 1e-4
     assert confidence.mean() > plain.max(1).mean() + 0.05
-
-
-def test_parity_knows_the_confidence_before(tmp_path: Path) -> None:
-    model, card = small_model(SCENE, SHALLOW)
-    before = model(torch.from_numpy(PATCHES)).amax(1).detach().numpy()
-    model.temperature = COOLED
-    files = export_formats(model, tmp_path, replace(card, temperature=COOLED), ["onnx"])
-    parity = check_parity(model, files, [PATCHES])
-    assert np.abs(parity.uncalibrated - before).max() < 1e-5
-    assert (parity.confidence >= parity.uncalibrated - 1e-5).all()
-
-
-def test_the_card_keeps_the_temperature() -> None:
-    card = replace(small_model(SCENE, SHALLOW)[1], temperature=0.7)
-    assert ModelCard.from_properties(card.to_properties()) == card
-
-
-@pytest.mark.parametrize("value", [0, -1, "x", None, True, [1], float("inf"), float("nan")])
-def test_a_temperature_that_is_none_is_refused(value: Any) -> None:
-    properties = small_model(SCENE, SHALLOW)[1].to_properties()
-    properties["hytas.temperature"] = json.dumps(value)
-    with pytest.raises(InputError, match="broken metadata"):
-        ModelCard.from_properties(properties)

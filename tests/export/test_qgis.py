@@ -12,8 +12,7 @@ import pytest
 from small_model import CONVOLVED, small_model, small_scene, wide_architecture
 
 from hytas.data import PatchReader
-from hytas.errors import InputError
-from hytas.export import Evidence, ExportError, export_checked, qgis
+from hytas.export import Evidence, export_checked, qgis
 from hytas.export.qgis import as_deepness
 
 TILE = 48
@@ -104,29 +103,3 @@ def test_deepness_reads_and_runs_the_file(exported: tuple[Any, ...]) -> None:
     )
     assert len(np.unique(expected)) == 4
     assert (labels.ravel()[pixels] == expected).mean() > 0.999
-
-
-@pytest.mark.parametrize("exported", ["uint16"], indirect=True)
-def test_a_file_of_another_model_is_refused(
-    exported: tuple[Any, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, card, evidence, _, _ = exported
-    from hytas.export import formats
-
-    def drift(model: Any, path: Path, card: Any) -> Path:
-        other, _ = small_model(small_scene("uint16", height=9), wide_architecture(*CONVOLVED))
-        return qgis.export_qgis(other, path, card)
-
-    changed = formats.FORMATS["qgis"]._replace(write=drift)
-    monkeypatch.setitem(formats.FORMATS, "qgis", changed)
-    with pytest.raises(ExportError, match="must give what torch gives"):
-        export_checked(tmp_path, card, ["qgis"], evidence)
-
-
-def test_images_have_no_tiles(tmp_path: Path) -> None:
-    from hytas.export.qgis import export_qgis
-    from hytas.model_card import IMAGE
-
-    model, card = small_model(small_scene())
-    with pytest.raises(InputError, match="needs a model of scenes"):
-        export_qgis(model, tmp_path / "m.onnx", dataclasses.replace(card, graph=IMAGE))

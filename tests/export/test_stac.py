@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 from small_model import Exported
 
-from hytas.errors import InputError
 from hytas.export import export_formats
-from hytas.export.stac import export_stac
 
 SCHEMAS = Path(__file__).parent / "schemas"
 
@@ -74,9 +72,3 @@ def test_the_item_says_what_the_model_takes_and_gives(
     assert "mlm:model" in asset["roles"]
     assert asset["file:checksum"] == "1220" + hashlib.sha256(exported.onnx.read_bytes()).hexdigest()
     assert asset["file:size"] == exported.onnx.stat().st_size
-
-
-def test_an_item_needs_a_model_beside_it(exported: Exported, tmp_path: Path) -> None:
-    with pytest.raises(InputError) as refusal:
-        export_stac(exported.model, tmp_path / "model.stac.json", exported.card)
-    assert refusal.value.hint == "export onnx as well"

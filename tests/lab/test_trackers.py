@@ -1,6 +1,5 @@
 """Events of a run in the files of TensorBoard and MLflow."""
 
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,6 @@ from hytas.job import run_pipeline
 from hytas.lab.numbers import Numbers
 from hytas.run import RunConfig
 from hytas.train import Epoch, Recipe
-from refusals import refuses
 from small import strips
 from tiny import SPACE
 from told import Told
@@ -77,17 +75,6 @@ def test_mlflow_reads_the_events_and_a_run_goes_on_in_its_run(
     assert found.data.params["budget"] == "2K..8K-params"
     assert found.info.status == "FINISHED"
     assert found.info.run_name == "run"
-
-
-def test_a_tracker_that_is_not_there_is_refused(
-    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "mlflow", None)
-    with refuses("track", rule=r"hytas\[track\]"):
-        run_pipeline(replace(CONFIG, track="mlflow"), scene, tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-    with refuses("track", "wandb", "must be one of tensorboard, mlflow"):
-        replace(CONFIG, track=["wandb"])
 
 
 class Broken(Numbers):

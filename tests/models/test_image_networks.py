@@ -10,16 +10,13 @@ from torch.func import functional_call
 from torch.utils.flop_counter import FlopCounterMode
 
 from hytas._engine import Feasible, SearchSpace
-from hytas.errors import InputError
-from hytas.models import InputShape, as_network, build_network, count_parameters
+from hytas.models import as_network, build_network, count_parameters
 from hytas.models.counting import counted_cost
-from hytas.models.positions import RelativePositions, WindowAttention
-from hytas.models.table import NETWORKS
+from hytas.models.positions import WindowAttention
 from hytas.models.weight_sharing import full_sizes, slice_of
 from hytas.spaces import open_space
 from hytas.spaces.published import PUBLISHED_NETWORKS
 from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape
-from refusals import refuses
 
 SPACES = [name for name, data in DATA_OF.items() if data == IMAGES]
 IMAGENET = 224, 3, 1000
@@ -219,16 +216,6 @@ def test_vit_gives_the_logits_of_plain_code(pooling: str, relative: str) -> None
     torch.testing.assert_close(network(image[None])[0], expected, rtol=1e-4, atol=1e-5)
 
 
-def test_relative_positions_end_at_their_reach() -> None:
-    places = RelativePositions(side=5, reach=2, head_dim=1)
-    with torch.no_grad():
-        places.key_columns.copy_(torch.arange(6.0)[:, None])
-    keys = places(None).keys[:, :, 0]
-    assert keys[0].tolist() == keys[:, 0].tolist() == [0.0] * 26
-    assert keys[1, 1:6].tolist() == [3.0, 4.0, 5.0, 5.0, 5.0]
-    assert keys[5, 1:6].tolist() == [1.0, 1.0, 1.0, 2.0, 3.0]
-
-
 def test_pit_gives_the_logits_of_plain_code() -> None:
     shape = ImageShape(1, 3, 8, 4, 2)
     genes = {"space": "pit-tiny", "base_dim": 4, "depth": [1, 1, 2], "num_heads": [4, 2, 4]}
@@ -316,23 +303,3 @@ def test_swin_gives_the_logits_of_plain_code() -> None:
     read = plain_norm(network.norm, tokens).mean(0)
     expected = F.linear(read, network.head.weight, network.head.bias)
     torch.testing.assert_close(network(image[None])[0], expected, rtol=1e-4, atol=1e-4)
-
-
-def test_patches_follow_the_size_of_images() -> None:
-    sides = {224: 16, 128: 16, 64: 8, 37: 4, 32: 4, 16: 2, 8: 2}
-    for side, patch in sides.items():
-        assert shape_of("autoformer-tiny", side, 3, 10).patch_size == patch
-        assert shape_of("pit-xs", side, 3, 10).stride == patch // 2
-        assert shape_of("s3", side, 3, 10).patch_size == max(1, patch // 4)
-
-
-def test_networks_take_the_data_that_they_are_for() -> None:
-    assert DATA_OF.keys() == NETWORKS.keys()
-    images = vit("autoformer-mini", 48, "2 2", "1 1")
-    with refuses("space", "autoformer-mini", "its networks take images, and the data"):
-        build_network(images, InputShape(bands=12, classes=4))
-    genes = {"space": "hytas", "embed_dim": 32, "num_heads": [2], "mlp_ratio": [2]}
-    with refuses("space", "hytas", "its networks take scenes, and the data are"):
-        build_network(genes, shape_of("hytas", 32, 3, 10))
-    with pytest.raises(InputError, match="images of 3 x 3 pixels: must be at least as large as"):
-        ImageShape(3, 10, 3, 4)

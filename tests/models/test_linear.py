@@ -1,8 +1,5 @@
 """Networks without a hidden layer, the linear skip, and the mean of several networks."""
 
-import os
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -226,20 +223,3 @@ def test_exported_files_give_what_torch_gives(architecture: dict[str, Any], tmp_
     np.testing.assert_allclose(chances, expected, atol=1e-5)
     mapped = classify_scene(DeployedModel.load(files["onnx-scene"], "cpu"), cube)
     np.testing.assert_allclose(mapped.confidence.ravel(), expected.max(1), atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    "architecture", [MEAN, *map(linear_architecture, FITS)], ids=["mean", *FITS]
-)
-def test_c_source_compiles_alone(architecture: dict[str, Any], tmp_path: Path) -> None:
-    pytest.importorskip("emx_onnx_cgen", reason="needs emx-onnx-cgen")
-    if (compiler := shutil.which("cc")) is None:
-        pytest.skip("needs a C compiler")
-    cube = np.random.default_rng(3).integers(0, 4000, (9, 21, BANDS)).astype(np.int16)
-    scene = scene_from_arrays(cube, np.arange(9 * 21).reshape(9, 21) % 4)
-    scaling = Preprocessing.fit(cube.reshape(-1, BANDS))
-    model = SensorModel(build_network(architecture, SHAPE).eval(), scaling, 1.0).eval()
-    card = describe(scene, scaling, architecture, SHAPE)
-    source = export_formats(model, tmp_path, card, ["c"])["c"]
-    options = ("-std=c11", "-Werror=implicit-function-declaration", "-c", "-o", os.devnull)
-    subprocess.run([compiler, *options, source], check=True)

@@ -60,23 +60,6 @@ def test_published_networks_learn(kind: type[Network]) -> None:
     assert min(losses[-3:]) < 0.7 * losses[0]
 
 
-@pytest.mark.parametrize("kind", [S2Mamba, GSCViT])
-@pytest.mark.parametrize("patch_size", [1, 5, 9])
-def test_published_networks_take_patches_of_every_size(
-    kind: type[Network], patch_size: int
-) -> None:
-    network = kind(InputShape(12, 3, patch_size, 3))
-    assert network(torch.randn(2, patch_size, patch_size, 12)).shape == (2, 3)
-
-
-def test_a_scan_starts_with_its_published_steps_and_rates() -> None:
-    scan = Scan(2, 500)
-    first_steps = nn.functional.softplus(scan.bias)
-    assert 1e-3 <= first_steps.min() < 2e-3
-    assert 5e-2 < first_steps.max() <= 0.1 + 1e-6
-    torch.testing.assert_close(scan.log_rates[1, 7].exp(), torch.arange(1.0, 17.0))
-
-
 def changed(module: nn.Module) -> nn.Module:
     """The module with parameters unlike those that it starts with, in double precision."""
     torch.manual_seed(0)
@@ -177,15 +160,3 @@ def test_windowed_attention_is_that_of_plain_loops() -> None:
             mixed = shares[0] * windows[0][head] + shares[1] * windows[1][head]
             expected[:, left : left + 4, head] = mixed.reshape(4, 4, 16)
     torch.testing.assert_close(module(pixels)[0], module.out(expected.flatten(2)))
-
-
-@torch.no_grad()
-def test_gscvit_repeats_the_last_row_and_column() -> None:
-    """A patch of 3 x 3 becomes one of 4 x 4."""
-    network = GSCViT(InputShape(12, 3, 3, 3)).eval()
-    patches = torch.randn(2, 3, 3, 12)
-    whole = torch.cat([patches, patches[:, -1:]], dim=1)
-    whole = torch.cat([whole, whole[:, :, -1:]], dim=2)
-    other = GSCViT(InputShape(12, 3, 4, 3)).eval()
-    other.load_state_dict(network.state_dict())
-    torch.testing.assert_close(network(patches), other(whole))

@@ -125,10 +125,6 @@ def test_a_network_built_alone_computes_the_same_from_its_slices(space) -> None:
     assert torch.stack(logits).std() > 0.1  # not all the same, nor all zero
 
 
-def test_a_space_that_is_not_built_in_has_no_sizes() -> None:
-    assert full_sizes("mine", SHAPE) == {}
-
-
 def test_genes_whose_layers_have_values_of_their_own_are_at_their_largest(monkeypatch) -> None:
     def stages(genes, _shape, _drop):
         wide, (depth, heads) = genes["base_dim"], (genes["depth"], genes["num_heads"])

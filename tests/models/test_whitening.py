@@ -2,10 +2,9 @@
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from hytas.errors import InputError
-from hytas.models import InputShape, Network, SpectralTransformer, whiten_embedding
+from hytas.models import InputShape, SpectralTransformer, whiten_embedding
 from hytas.models.spectral import NONE, Layers
 
 ONE = Layers((2,), (2,))
@@ -79,26 +78,3 @@ def test_few_or_equal_patches_leave_finite_weights(seen: Tensor) -> None:
     whiten_embedding(made, seen, seed=0)
     assert all(bool(torch.isfinite(value).all()) for value in made.state_dict().values())
     assert bool(torch.isfinite(made(patches(2))).all())
-
-
-class Silent(Network):
-    """A network that overrides nothing of what it could do."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.map = nn.Linear(20, 2)
-
-
-@pytest.mark.parametrize(
-    ("made", "seen"),
-    [(Silent(), patches()), (network("band"), patches()), (network("pixel"), patches(0))],
-)
-def test_other_networks_and_no_patches_change_nothing(made: nn.Module, seen: Tensor) -> None:
-    before = {name: value.clone() for name, value in made.state_dict().items()}
-    whiten_embedding(made, seen, seed=0)
-    assert all(torch.equal(value, before[name]) for name, value in made.state_dict().items())
-
-
-def test_a_module_that_does_not_say_what_it_can_do_is_refused() -> None:
-    with pytest.raises(InputError, match="recipe whitened: a Linear does not say what it can do"):
-        whiten_embedding(nn.Linear(20, 2), patches(), seed=0)

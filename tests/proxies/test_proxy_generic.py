@@ -129,22 +129,3 @@ def test_overflow_and_faults_are_recorded_there_too(wide_shape, wide_batch) -> N
     assert "embed_dim" in results[0]["reasons"]["snip"]
     assert "not one of hytas" in results[1]["reasons"]["snip"]
     assert not results[2]["reasons"]
-
-
-def test_a_network_without_the_layers_that_a_proxy_reads_is_told(shape, batch, monkeypatch) -> None:
-    def plain(_architecture, shape, _drop):
-        return nn.Sequential(
-            nn.Flatten(1, 2),
-            nn.Conv1d(shape.patch_size**2, 2, 1),
-            nn.Flatten(),
-            nn.Linear(2 * shape.bands, shape.classes),
-        )
-
-    monkeypatch.setitem(NETWORKS, "plain", plain)
-    names = "dss,dss:layers=all,naswot,t_cet,snip:parts=log,snip,params"
-    (result,) = Evaluator(names, shape, batch=batch).score([{"space": "plain"}])
-    assert result["reasons"]["dss"].endswith(
-        "reads layers of the kinds qkv, proj, fc1, fc2; the network has none"
-    )
-    assert result["reasons"].keys() == {"dss", "naswot", "t_cet", "snip:parts=log"}
-    assert result["scores"]["snip"] > 0

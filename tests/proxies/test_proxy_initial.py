@@ -8,10 +8,8 @@ import torch
 from small_networks import SMALL, WIDE
 from torch import nn
 
-from hytas.models import Network, build_network, skeletons
-from hytas.models.layers import Initializer
-from hytas.models.table import NETWORKS
-from hytas.proxies import PROXIES, Evaluator, initial, passes
+from hytas.models import build_network
+from hytas.proxies import PROXIES, Evaluator
 from hytas.proxies.initial import NOISE, DrawnPool, start_of
 
 ALL = "snip,grasp,jacob_cov,naswot,dss,dss:sign=weights,zico,croze,t_cet,synflow"
@@ -121,94 +119,6 @@ def test_the_sign_step_leaves_what_it_is_told_to(wide_shape) -> None:
     assert torch.equal(released["head.weight"], start.values["head.weight"])
     for name in ("band_stream.fusions.0.weight", "pixel_embed.near.weight", "band_stream.position"):
         assert torch.equal(released[name], start.values[name].abs())
-
-
-@pytest.mark.parametrize("proxy", ["dss", "dss:sign=weights", "dss:sign=released"])
-def test_norms_of_shared_weights_are_taken_once(proxy, shape, monkeypatch) -> None:
-    taken = []
-    nuclear_norms = passes.nuclear_norms
-
-    def counting(matrices):
-        taken.append(len(matrices))
-        return nuclear_norms(matrices)
-
-    monkeypatch.setattr(passes, "nuclear_norms", counting)
-    scorer = Evaluator([proxy, "dss:parts=msa"], shape, seed=5)
-    first = scorer.score(SMALL)
-    layers = len(SMALL[0]["num_heads"])
-    taken.clear()
-    again = scorer.score(SMALL[:1])[0]
-    turns = 2 if "sign" in proxy else 1
-    assert sum(taken) == turns * 2 * layers  # of the gradients of qkv and proj alone
-    # The last bits of eigenvalues may depend on where a matrix lies in memory.
-    assert again["scores"] == pytest.approx(first[0]["scores"], rel=1e-10)
-    # The sign steps and the other architectures have norms of their own.
-    for architecture, one in zip(SMALL, first, strict=True):
-        (alone,) = Evaluator([proxy, "dss:parts=msa"], shape, seed=5).score([architecture])
-        assert alone["scores"] == one["scores"]
-
-
-class Stamped(Network):
-    """Attention of a space that is built in, whose weights depend on more than their shape."""
-
-    def __init__(self, shape, depth: int, initializers: bool) -> None:
-        super().__init__()
-        self.qkv = nn.Linear(shape.bands, shape.bands)
-        self.head = nn.Linear(shape.bands, shape.classes)
-        self.depth, self.has_initializers = depth, initializers
-        nn.init.normal_(self.qkv.weight, std=1.0 / depth)
-
-    def initializers(self):
-        named = {name: Initializer("uniform", 0.1) for name, _ in self.named_parameters()}
-        return (
-            named | {"qkv.weight": Initializer("normal", 1.0 / self.depth)}
-            if self.has_initializers
-            else {}
-        )
-
-    def forward(self, patches):
-        return self.head(self.qkv(patches.mean((1, 2))).square())
-
-
-@pytest.mark.parametrize("initializers", [True, False])
-def test_weights_that_only_look_alike_have_norms_of_their_own(
-    initializers, shape, monkeypatch
-) -> None:
-    made = lambda genes, shape, drop: Stamped(shape, genes["depth"], initializers)  # noqa: E731
-    monkeypatch.setitem(NETWORKS, "hytas", made)
-    together = Evaluator("dss:parts=msa", shape).score(SMALL[:2])
-    for architecture, one in zip(SMALL, together, strict=False):
-        (alone,) = Evaluator("dss:parts=msa", shape).score([architecture])
-        assert not alone["reasons"]
-        assert alone["scores"] == one["scores"]
-
-
-def test_a_network_that_reads_its_numbers_when_it_is_built_is_scored(
-    shape, batch, monkeypatch
-) -> None:
-    class Reads(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.rate = torch.linspace(0.0, 0.1, 3)[1].item()  # as drop paths are often given
-            self.register_buffer("mean", torch.ones(2))
-            self.head = nn.Linear(shape.bands, shape.classes)
-
-        def forward(self, patches):
-            return self.head(patches.mean((1, 2)) * self.mean.sum()) * self.rate
-
-    monkeypatch.setitem(NETWORKS, "reads", lambda *_: Reads())
-    (result,) = Evaluator("snip,croze", shape, batch=batch).score([{"space": "reads"}])
-    assert not result["reasons"]
-    assert result["scores"]["snip"] > 0
-
-
-def test_modules_and_cuts_that_are_forgotten_are_made_again(wide_shape, monkeypatch) -> None:
-    names = ["dss", "synflow:terms=absolute"]
-    expected = [each["scores"] for each in Evaluator(names, wide_shape).score(WIDE)]
-    monkeypatch.setattr(skeletons, "MOST_KNOWN", 1)
-    monkeypatch.setattr(initial, "CUT_BYTES", 1)
-    found = Evaluator(names, wide_shape).score([*WIDE, *WIDE[::-1]])
-    assert [each["scores"] for each in found] == [*expected, *expected[::-1]]
 
 
 @pytest.mark.parametrize("sign", ["none", "released"])

@@ -10,11 +10,9 @@ from hytas._engine import builtin_space_text
 from hytas.cli.main import run
 from hytas.errors import InputError
 from hytas.models import InputShape, build_network, count_parameters
-from hytas.proxies import PROXIES, parse_proxies, rank_mean
+from hytas.proxies import PROXIES, rank_mean
 from hytas.proxies.score_table import ScoreTable
-from hytas.proxies.spec import canonical
 from hytas.spaces.architectures import read_architectures, read_other_columns
-from hytas.spaces.costs import cost
 
 TABLE = """depth,embed_dim,num_heads,mlp_ratio,OA
 4,32,"[3, 4, 5, 3]","[1, 2, 3, 1]",0.5
@@ -162,36 +160,6 @@ def test_scores_a_file_and_resumes_after_a_kill(archs, tmp_path, capsys) -> None
     assert "holds scores of other device" in error
 
 
-def test_a_table_that_was_changed_is_not_gone_on_with(archs, tmp_path, capsys) -> None:
-    out = tmp_path / "scores.csv"
-    command = ("score", "--archs", archs, "--proxy", "params", "--out", out)
-    assert hytas(capsys, *command)[0] == 0
-    whole = out.read_text()
-    lines = whole.splitlines(keepends=True)
-    for text, message in (
-        ("".join([lines[0], lines[2]]), "row 1 is not of architecture 1"),
-        (whole + lines[1], "is not the table that was begun"),
-        ("".join(lines[1:]), "is not the table that was begun"),
-        ("foo,bar\n", "is not the table that was begun"),
-        (whole.replace("\n", ",more\n").replace(",more", "", 1), "is not the table that was begun"),
-    ):
-        out.write_text(text)
-        status, _, error = hytas(capsys, *command)
-        assert (status, message in error) == (2, True), error
-        assert out.read_text() == text
-    out.write_text("")  # as a kill can leave it
-    assert hytas(capsys, *command)[0] == 0
-    assert [line.rsplit(",", 2)[0] for line in out.read_text().splitlines()] == [
-        line.rsplit(",", 2)[0] for line in whole.splitlines()
-    ]
-
-
-def test_failures_are_counted_over_the_whole_table(archs, tmp_path, capsys) -> None:
-    command = ("score", "--archs", archs, "--proxy", "logsynflow", "--out", tmp_path / "s.csv")
-    for _ in range(2):  # scored, and found scored
-        assert "3 architectures scored, 3 with a failed score" in hytas(capsys, *command)[1]
-
-
 def test_a_combination_ranks_the_architectures_of_the_table(archs, tmp_path, capsys) -> None:
     out, name = tmp_path / "scores.csv", "rank-mean(params,depth-embed)"
     command = ("score", "--archs", archs, "--proxy", name, "--out", out)
@@ -206,38 +174,6 @@ def test_a_combination_ranks_the_architectures_of_the_table(archs, tmp_path, cap
     assert hytas(capsys, *command)[0] == 0
     again = list(csv.DictReader(out.read_text().splitlines()))
     assert [row[name] for row in again] == [row[name] for row in rows]
-
-
-def test_a_score_that_is_no_number_cannot_be_ranked(archs, tmp_path, capsys) -> None:
-    out = tmp_path / "scores.csv"
-    name = "rank-mean(params,depth-embed)"
-    command = ("score", "--archs", archs, "--proxy", name, "--out", out)
-    assert hytas(capsys, *command)[0] == 0
-    written = next(csv.DictReader(out.read_text().splitlines()))["params"]
-    out.write_text(out.read_text().replace(written, "oops"))
-    status, _, error = hytas(capsys, *command)
-    assert status == 2
-    assert "'oops'; a score must be a number, or empty where it failed" in error
-    assert "Traceback" not in error
-
-
-def test_a_failed_member_leaves_the_combination_empty(tmp_path) -> None:
-    (spec,) = parse_proxies("rank-mean(snip,dss)")
-    architectures = [
-        {"depth": 1, "embed_dim": width, "num_heads": [3], "mlp_ratio": [1]} for width in (32, 48)
-    ]
-    failed = {
-        "scores": {"snip": float("nan"), "dss": 1.0},
-        "seconds": 1.0,
-        "reasons": {"snip": "?"},
-    }
-    whole = {"scores": {"snip": 3.0, "dss": 0.5}, "seconds": 1.0, "reasons": {}}
-    with ScoreTable(tmp_path / "s.csv", ["snip", "dss"], architectures, {}, [spec]) as table:
-        table.append(architectures, [failed, whole])
-        table.finish()
-    rows = list(csv.DictReader((tmp_path / "s.csv").read_text().splitlines()))
-    assert [row[str(spec)] for row in rows] == ["", "0.75"]
-    assert json.loads(rows[0]["reasons"]) == {"snip": "?"}
 
 
 def test_any_space_is_scored_from_json_lines(tmp_path, capsys) -> None:
@@ -288,41 +224,6 @@ def test_architectures_of_a_space_file_are_scored(tmp_path, capsys) -> None:
     assert "of the space hytas-wide: must be of hytas" in error
 
 
-def test_blank_lines_and_spaces_around_names_are_read(tmp_path) -> None:
-    path = tmp_path / "archs.csv"
-    path.write_text('\n \nembed_dim , num_heads,mlp_ratio \n\n32,"[3]","[1]"\n   \n32,"[4]",x\n')
-    with pytest.raises(InputError, match="line 7: mlp_ratio x"):
-        read_architectures(path)
-    path.write_text(path.read_text().replace(",x\n", ",[2]\n"))
-    assert [one["num_heads"] for one in read_architectures(path)] == [[3], [4]]
-
-
-def test_what_a_space_samples_is_scored(tmp_path, capsys) -> None:
-    path, out = tmp_path / "drawn.jsonl", tmp_path / "scores.csv"
-    drawn = ("space", "sample", "--space", "hytas-wide", "--budget", "100K-params", "-n", 2)
-    variables = ("--variable", "bands=72", "--variable", "classes=6")
-    status, printed, _ = hytas(capsys, *drawn, *variables)
-    assert status == 0
-    drawn_ones = [json.loads(line) for line in printed.splitlines()]
-    assert "costs" in drawn_ones[0]
-    path.write_text("".join(json.dumps({**one, "OA": 0.5}) + "\n" for one in drawn_ones))
-    read = read_architectures(path)
-    for one, drawn in zip(read, drawn_ones, strict=True):
-        assert {**one, "costs": drawn["costs"]} == drawn
-    status, printed, _ = hytas(capsys, "score", "--archs", path, "--proxy", "params", "--out", out)
-    assert status == 0
-    assert "2 architectures scored, 0 with a failed score" in printed
-
-
-def test_a_file_that_is_no_table_is_left_alone(tmp_path) -> None:
-    path = tmp_path / "mine.csv"
-    path.write_text("dear diary")
-    with pytest.raises(InputError, match="exists and is no score table"):
-        ScoreTable(path, ["snip"], [], {})
-    assert path.read_text() == "dear diary"
-    assert [one.name for one in tmp_path.iterdir()] == ["mine.csv"]
-
-
 @pytest.mark.parametrize(
     "mine", [b"dear diary", b'{"precious": 1}', b"[1, 2]", b"\xff\xfe", b"[" * 100_000]
 )
@@ -335,18 +236,6 @@ def test_a_file_where_the_card_goes_is_left_alone(mine, tmp_path) -> None:
     assert not (tmp_path / "mine").exists()
 
 
-def test_half_a_card_that_a_full_disk_left_is_written_again(archs, tmp_path) -> None:
-    architectures, card = read_architectures(archs), tmp_path / "s.csv.json"
-    with ScoreTable(tmp_path / "s.csv", ["snip"], architectures, {"seed": 0}):
-        whole = card.read_text()
-    (tmp_path / "s.csv").unlink()
-    for size in (0, 1, 20, len(whole) - 1):
-        card.write_text(whole[:size])
-        with ScoreTable(tmp_path / "s.csv", ["snip"], architectures, {"seed": 0}):
-            assert card.read_text() == whole
-        (tmp_path / "s.csv").unlink()
-
-
 def test_two_at_once_do_not_write_one_table(archs, tmp_path, capsys) -> None:
     out, architectures = tmp_path / "s.csv", read_architectures(archs)
     with ScoreTable(out, ["snip"], architectures, {}):
@@ -355,25 +244,6 @@ def test_two_at_once_do_not_write_one_table(archs, tmp_path, capsys) -> None:
         assert "another hytas is at work on it" in error
     with ScoreTable(out, ["snip"], architectures, {}) as table:
         assert table.done == 0
-
-
-def test_whole_numbers_are_the_same_however_they_are_written(archs, tmp_path, capsys) -> None:
-    command = ("score", "--archs", archs, "--proxy", "params", "--out", tmp_path / "s.csv")
-    assert hytas(capsys, *command)[0] == 0
-    archs.write_text(TABLE.replace("4,32", "4.0,32.0").replace("[1, 2, 3, 1]", "[1.0, 2, 3, 1]"))
-    status, _, log = hytas(capsys, *command)
-    assert status == 0
-    assert "resuming: 3 of 3 are scored already" in log
-
-
-def test_failed_score_is_an_empty_field_with_its_reason(tmp_path) -> None:
-    architecture = {"depth": 1, "embed_dim": 32, "num_heads": [3], "mlp_ratio": [1]}
-    score = {"scores": {"snip": float("nan")}, "seconds": 1.0, "reasons": {"snip": "why"}}
-    with ScoreTable(tmp_path / "s.csv", ["snip"], [architecture], {}) as table:
-        table.append([architecture], [score])
-    (row,) = csv.DictReader((tmp_path / "s.csv").read_text().splitlines())
-    assert row["snip"] == ""
-    assert json.loads(row["reasons"]) == {"snip": "why"}
 
 
 def test_proxies_are_listed(capsys) -> None:
@@ -393,53 +263,6 @@ def test_proxies_are_listed(capsys) -> None:
     assert "did you mean dss?" in error
 
 
-def test_scores_on_other_patches_are_not_gone_on_with(archs, tmp_path, capsys) -> None:
-    arguments = ["score", "--archs", archs, "--proxy", "snip", "--out", tmp_path / "s.csv"]
-    split = ["--split", "blocks", "--train-per-class", "8"]
-    assert hytas(capsys, *arguments, *split)[0] == 0
-    code, _, err = hytas(capsys, *arguments, *split, "--block", "5")
-    assert code == 2
-    assert "holds scores of other labelled patches" in err
-    assert hytas(capsys, *arguments, *split)[0] == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "rule"),
-    [
-        (["--workers", "-1"], "workers"),
-        (["--proxy", "rank-mean(snip)"], "combine two or more"),
-        (["--seed", str(2**32)], "must be 0 to 4294967295"),
-        (["--out", "."], "names no file"),
-    ],
-)
-def test_wrong_settings(archs, tmp_path, capsys, arguments, rule) -> None:
-    code, _, err = hytas(capsys, "score", "--archs", archs, "--out", tmp_path / "s.csv", *arguments)
-    assert code == 2
-    assert rule in err
-    assert not (tmp_path / "s.csv").exists()
-
-
-def test_a_combination_is_explained(capsys) -> None:
-    code, out, _ = hytas(capsys, "proxies", "rank-mean")
-    assert code == 0
-    assert out.startswith("rank-mean")
-
-
-def test_a_space_without_a_network_is_refused_by_name(tmp_path, capsys) -> None:
-    path = tmp_path / "archs.jsonl"
-    path.write_text(json.dumps({"space": "own", "depth": 3}))
-    status, _, error = hytas(capsys, "score", "--archs", path, "--out", tmp_path / "scores.csv")
-    assert status == 2
-    assert f"{path}, architecture 1: architecture space own: not one of" in error
-
-
-def test_a_space_without_formulas_needs_a_counter() -> None:
-    shape = InputShape(4, 2, 3, 1)
-    with pytest.raises(InputError, match="space='own': must be built in"):
-        cost({"space": "own"}, shape, "params")
-    assert cost({"space": "own"}, shape, "params", lambda *_: 7.0) == 7.0
-
-
 def test_other_columns_of_a_table_are_kept(tmp_path, capsys) -> None:
     archs, out = tmp_path / "archs.csv", tmp_path / "scores.csv"
     archs.write_text(
@@ -455,8 +278,3 @@ def test_other_columns_of_a_table_are_kept(tmp_path, capsys) -> None:
     status, _, error = hytas(capsys, *command)
     assert status == 2
     assert "holds scores of other columns" in error
-
-
-def test_proxy_texts_are_compared_by_meaning() -> None:
-    assert canonical("synflow:terms=absolute:parts=msa") == "synflow:parts=msa:terms=absolute"
-    assert canonical("OA") == "OA"

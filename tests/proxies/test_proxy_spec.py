@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hytas.errors import InputError
-from hytas.proxies import PROXIES, base_proxies, fitness, parse_proxies, rank_mean
+from hytas.proxies import base_proxies, fitness, parse_proxies, rank_mean
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,3 @@ def test_rank_mean_depends_on_the_set_alone() -> None:
     shuffled = fitness(spec, [scores[place] for place in order])
     np.testing.assert_array_equal(shuffled, fitness(spec, scores)[order])
     assert np.isnan(fitness(spec, [*scores, {"snip": 1.0, "dss": float("nan")}])[-1])
-
-
-def test_every_proxy_is_documented() -> None:
-    for name, proxy in PROXIES.items():
-        text = proxy.function.__doc__
-        for fact in ("Source:", "Direction:", "Data:", "Shape:", "Cost:"):
-            assert fact in text, (name, fact)

@@ -10,15 +10,13 @@ from hytas.race import (
     DEFAULT_RANKING,
     RANKINGS,
     Racer,
-    RaceScore,
     RaceTask,
     RungResult,
     best_first,
-    consensus,
     joined_late,
     race_scores,
 )
-from hytas.race.consensus import agreements, count_votes, is_behind, weights_of
+from hytas.race.consensus import agreements, count_votes, is_behind
 from hytas.race.rungs import Rung
 from hytas.race.task import FEW_FINALISTS
 from hytas.search import (
@@ -50,13 +48,6 @@ def test_each_racer_votes_with_its_weight_whatever_its_folds() -> None:
     assert votes == pytest.approx(np.array([[0.75, 0.125, 0.125], [0.125, 0.875, 0.0]]))
 
 
-def test_weights_are_ranks_and_only_the_best_vote(monkeypatch: pytest.MonkeyPatch) -> None:
-    scores = {A: 0.2, B: 0.9, C: 0.5, D: 0.7}
-    assert weights_of(scores) == {B: 4.0, D: 3.0, C: 2.0, A: 1.0}
-    monkeypatch.setattr(consensus, "VOTERS", 2)
-    assert weights_of(scores) == {B: 2.0, D: 1.0}
-
-
 def result(number: int, score: float, *classes: int, steps: int = 10) -> RungResult:
     """What a racer reached on one fold."""
     predictions = (packed(*classes),) if classes else ()
@@ -83,13 +74,6 @@ def test_agreement_counts_as_much_as_the_score_and_losers_of_early_rungs_vote_to
     rungs[B].append(result(1, 0.80, 0, 0, 0, 0, steps=20))
     placed = race_scores(rungs, USUAL)
     assert best_first(racers[1:3], placed)[0].finalist.id == 1
-
-
-def test_who_failed_neither_votes_nor_is_placed() -> None:
-    failed = RungResult(B, 10, 1, {}, 1.0, "too wild")
-    placed = race_scores({A: [result(0, 0.5, 0, 1)], B: [failed]}, USUAL)
-    score = USUAL(figures(0.5))
-    assert placed == {A: RaceScore((score + 1) / 2, score, 1.0)}
 
 
 def test_without_predictions_the_validation_score_decides() -> None:
@@ -120,13 +104,6 @@ def test_those_that_ran_fewer_folds_do_not_vote() -> None:
     one, two = packed(1, 1), packed(0, 0)
     last = {A: of_folds(0, one), B: of_folds(1, one), C: of_folds(2, two, two)}
     assert agreements(last, {A: 0.9, B: 0.8, C: 0.1}) == {A: 0.0, B: 0.0, C: 1.0}
-
-
-def test_where_one_has_no_answers_there_is_no_vote() -> None:
-    scores = {A: 1.0, B: 0.5}
-    assert agreements({A: result(0, 0.5, 0), B: result(1, 0.5)}, scores) == {}
-    assert agreements({A: result(0, 0.5, 0), B: result(1, 0.5, 0, 1)}, scores) == {}
-    assert agreements({}, {}) == {}
 
 
 def vote(method: str, right: int, *classes: int, fold: int = 0, pixels: int = 20) -> MethodVote:

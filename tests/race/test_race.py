@@ -12,7 +12,6 @@ import torch
 from small_race import (
     Counting,
     Small,
-    build,
     figures,
     race,
     race_task,
@@ -23,7 +22,6 @@ from small_race import (
 )
 from torch import Tensor, nn
 
-from hytas.errors import InputError
 from hytas.models import Network
 from hytas.race import (
     DEFAULT_RANKING,
@@ -122,18 +120,6 @@ def keep_sized(
     return finalists
 
 
-def test_a_ranking_is_a_function_and_a_line(
-    store: EvaluationStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(RANKINGS, "wildest", lambda figures: -figures["accuracy"])
-    keep(store, {3: (0.5, 0.9, 0.8, 0.2, 0.1), 6: (0.5, 0.9, 0.8, 0.2, 0.1)})
-    assert replay(race_task(), ranked(5), store)[0].finalist == ranked(5)[1]
-    by_wildest = replace(race_task(), ranking="wildest")
-    assert replay(by_wildest, ranked(5), store)[0].finalist == ranked(5)[4]
-    with pytest.raises(InputError, match=r"ranking=.best.: must be one of .*, wild"):
-        race(replace(race_task(), ranking="best"), ranked(5), store, **FIVE)
-
-
 def test_rungs_of_many_finalists_take_as_few_folds_as_they_need(
     store: EvaluationStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -165,26 +151,6 @@ def test_rungs_of_many_finalists_take_as_few_folds_as_they_need(
         assert item.figures == whole[item.id, item.steps, item.fold]
 
 
-@pytest.mark.parametrize(("folds", "stop"), [(1, 3), (3, 4)])  # the second between two folds
-def test_a_race_that_was_stopped_trains_nothing_twice(
-    folds: int, stop: int, store: EvaluationStore, tmp_path: Path
-) -> None:
-    def stopping(built: Counting, _: int) -> None:
-        if len(built.widths) == stop + 1:
-            raise KeyboardInterrupt
-
-    counted = Counting(stopping)
-    with pytest.raises(KeyboardInterrupt):
-        race(race_task(folds, counted), ranked(5), store, **FIVE)
-    assert len(store.trainings()) == stop
-    resumed = race(race_task(folds, counted), ranked(5), store, **FIVE)
-    assert len(counted.widths) == 1 + 7 * folds  # the one that was stopped is built twice
-    with EvaluationStore(tmp_path / "whole.sqlite") as other:
-        assert race(race_task(folds), ranked(5), other, **FIVE) == resumed
-        assert without_time(other) == without_time(store)
-    assert replay(race_task(folds), ranked(5), store)[0] == resumed
-
-
 class Diverging(Small):
     """Its logits are no numbers."""
 
@@ -197,13 +163,6 @@ class ShortOfMemory(Small):
 
     def forward(self, patches: Tensor) -> Tensor:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
-
-
-class Wrong(Small):
-    """A mistake in the code."""
-
-    def forward(self, patches: Tensor) -> Tensor:
-        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 
 
 def by_id(finalists: list[Evaluation]) -> dict[int, int]:
@@ -271,26 +230,6 @@ def test_what_lacks_memory_beside_others_is_trained_again_alone(
     with EvaluationStore(tmp_path / "roomy.sqlite") as other:
         assert race(race_task(), ranked(5), other, **FIVE) == winner
         assert sorted(without_time(other), key=str) == sorted(without_time(store), key=str)
-
-
-def test_any_other_error_ends_the_race(store: EvaluationStore) -> None:
-    with pytest.raises(RuntimeError, match="mat1"):
-        race(race_task(build=lambda *_: Wrong(4)), ranked(5), store, **FIVE)
-    assert not store.trainings()
-
-
-def test_a_race_in_which_all_fail_says_why(store: EvaluationStore) -> None:
-    with pytest.raises(InputError, match=r"every finalist failed; the first: .*diverged"):
-        race(race_task(build=lambda *_: Diverging(4)), ranked(5), store, **FIVE)
-
-
-def test_the_caller_is_left_as_it_was(store: EvaluationStore) -> None:
-    threads = torch.get_num_threads()
-    task = race_task()
-    first = build({"embed_dim": 4})
-    race(task, ranked(2), store, finalists=2, steps=1, workers=1)
-    torch.testing.assert_close(first.state_dict(), build({"embed_dim": 4}).state_dict())
-    assert torch.get_num_threads() == threads
 
 
 def test_each_finalist_keeps_the_recipe_that_does_best(store: EvaluationStore) -> None:

@@ -1,16 +1,10 @@
 """The recipes of published networks: what the released code does to pixels and learning rates."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
-import scipy.io
 import torch
-from click.testing import CliRunner
 from torch import nn
 
-from hytas.cli.main import hytas
 from hytas.data import Scene, SplitSettings, scene_from_arrays
 from hytas.lab.published import networks
 from hytas.lab.published.s2mamba import S2Mamba
@@ -119,17 +113,3 @@ def test_the_rest_of_a_pass_is_a_step_if_the_plan_says_so(
     assert [len(batch) for batch in seen] == sizes
     passed = torch.cat(seen[:3] if rest else seen[:2])
     assert len(np.unique(passed.numpy(), axis=0)) == len(passed)
-
-
-def test_the_command_offers_both(tmp_path: Path) -> None:
-    scene = small_scene()
-    scipy.io.savemat(tmp_path / "s.mat", {"cube": scene.cube, "labels": scene.labels})
-    options = ["--split", "random", "--train-per-class", 5, "--patch-size", 3, "--json"]
-    asked = ["--methods", "s2mamba,gscvit", "--network-steps", 1]
-    done = CliRunner().invoke(
-        hytas, ["references", "--data", *map(str, [tmp_path / "s.mat", *options, *asked])]
-    )
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)["methods"]
-    assert list(found) == ["s2mamba", "gscvit"]
-    assert [one["runs"][0]["details"]["steps"] for one in found.values()] == [1, 1]

@@ -2,11 +2,6 @@
 
 import dataclasses
 import json
-import multiprocessing
-import os
-import signal
-import time
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +10,10 @@ import pytest
 import scipy.io
 import torch
 
-from commands import LOADED, run_here, start_copy
+from commands import run_here
 from hytas.data import Scene, load_scene, scene_from_arrays
 from hytas.deploy.smoothing import Smoothing, smooth_pixels
-from hytas.errors import InputError, SlowerWarning
-from hytas.lab.published import checkpoint
+from hytas.errors import InputError
 from hytas.lab.published.spectralformer import SpectralFormer
 from hytas.models import InputShape, count_parameters
 from hytas.references import (
@@ -27,11 +21,9 @@ from hytas.references import (
     ReferenceResults,
     ReferenceSettings,
     Task,
-    parse_methods,
     run_references,
 )
 from hytas.references.classical import thinned
-from refusals import refuses
 
 SETTINGS = ReferenceSettings(split="random", train_per_class=12, patch_size=3, steps=3)
 
@@ -191,24 +183,6 @@ def test_svm_chooses_on_every_class_of_many_pixels() -> None:
     assert np.bincount(targets[kept]).tolist() == [1816, 182, 5, 2]
 
 
-@pytest.mark.parametrize("method", ["svm", "rf"])
-def test_many_classes_of_few_pixels_make_no_warnings(method: str) -> None:
-    generator = np.random.default_rng(0)
-    labels = np.zeros((20, 24), np.uint8)
-    labels[:, ::4] = np.arange(1, 21)[:, None]
-    cube = labels[..., None] + generator.normal(0, 0.1, (20, 24, 5))
-    few = dataclasses.replace(SETTINGS, train_per_class=2)
-    fit = METHODS[method].load()(task_of(scene_from_arrays(cube, labels), few), lambda *_: None)
-    assert len(np.unique(fit.predicted)) > 10
-
-
-def test_networks_refuse_a_group_of_more_bands_than_there_are(scene: Scene) -> None:
-    wide = dataclasses.replace(SETTINGS, band_group=5, bands="1-4")
-    for method in ("spectralformer", "hytas"):
-        with refuses("band_group", 5, "must be odd and at most 4"):
-            METHODS[method].load()(task_of(scene, wide), lambda *_: None)
-
-
 def test_probabilities_of_a_class_without_training_pixels_are_zero() -> None:
     cube, labels = arrays()
     labels[labels == 2] = 0
@@ -239,77 +213,6 @@ def test_results_resume_and_refuse_other_settings(scene: Scene, tmp_path: Path) 
     path.write_text('{"a": 1}')
     with pytest.raises(InputError, match="holds no results of reference methods"):
         ReferenceResults(path, setting)
-
-
-@pytest.mark.parametrize("damage", [False, True])
-def test_a_stopped_training_resumes_within_its_fit(
-    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bool
-) -> None:
-    """Dropout, the order of the pixels and the moments of the optimizer go on as if never stopped;
-    a damaged file is named, and left alone."""
-    monkeypatch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0.0)
-    settings = dataclasses.replace(SETTINGS, steps=9, patch_size=7)
-    setting = settings.setting(scene)
-    whole = run_references(scene, settings, ["s2mamba"], [0], ReferenceResults(None, setting))
-    results = ReferenceResults(tmp_path / "fits.json", setting)
-    seen: list[int] = []
-
-    def stop_at_six(method: str, seed: int, work: str, done: int, total: int) -> None:
-        seen.append(done)
-        if (work, done) == ("train", 6) and seen.count(6) == 1:
-            raise KeyboardInterrupt
-
-    def run() -> dict[str, Any]:
-        return run_references(scene, settings, ["s2mamba"], [0], results, progress=stop_at_six)
-
-    with pytest.raises(KeyboardInterrupt):
-        run()
-    kept = results.checkpoint("s2mamba", 0)
-    assert kept is not None
-    assert kept.exists()
-    if damage:
-        content = bytearray(kept.read_bytes())
-        content[-5] ^= 1
-        kept.write_bytes(content)
-    torch.manual_seed(5)
-    words = "is damaged: this fit begins anew"
-    with pytest.warns(SlowerWarning, match=words) if damage else nullcontext():
-        again = run()
-    assert seen[7] == (0 if damage else 6)
-    (one,), (other,) = (found["methods"]["s2mamba"]["runs"] for found in (whole, again))
-    assert one["test"] == other["test"]
-    assert one["smoothed"] == other["smoothed"]
-    assert [path.name for path in tmp_path.iterdir() if "checkpoint" in path.name] == []
-
-
-def _keep(path: Path, first: int, start: Any) -> None:
-    results = ReferenceResults(path, {"scene": "one"})
-    start.wait()
-    for seed in range(first, first + 20):
-        results.add({"method": "rf", "seed": seed, "test": {"OA": 1.0}})
-
-
-def test_two_processes_keep_their_fits_in_one_file(tmp_path: Path) -> None:
-    path = tmp_path / "fits.json"
-    multiprocessing.set_forkserver_preload(list(LOADED))
-    context = multiprocessing.get_context("forkserver")
-    start = context.Barrier(2)
-    workers = [context.Process(target=_keep, args=(path, first, start)) for first in (0, 20)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(timeout=1800)
-        assert worker.exitcode == 0
-    kept = ReferenceResults(path, {"scene": "one"})
-    assert sorted(run["seed"] for run in kept.runs) == list(range(40))
-
-
-def test_unknown_methods_are_named() -> None:
-    assert parse_methods(" rf, svm,rf") == ["rf", "svm"]
-    with refuses("methods", "knn", "choose from svm, rf"):
-        parse_methods("svm,knn")
-    with refuses("methods", ","):
-        parse_methods(",")
 
 
 # The command, as a user runs it.
@@ -354,89 +257,3 @@ def test_spectra_are_compared_without_a_map(tmp_path: Path) -> None:
     assert "random forest on spectra" in done.stdout
     assert "kappa" in done.stderr
     assert "smoothed map" not in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--methods", "svm,knn"), "--methods knn"),
-        (("--seeds", 0), "--seeds 0: must be 1 or more"),
-        (("--network-steps", 0), "--network-steps 0"),
-        (("--split", "fixed"), "needs a training and a test map"),
-        (("--train-per-class", 0), "--train-per-class 0"),
-        (("--split", "blocks", "--block", 0), "--block 0"),
-        (("--out", "/no/such/folder/fits.json"), "--out /no/such/folder/fits.json: the folder"),
-        (("--patch-size", 4), "--patch-size 4: must be odd"),
-    ],
-)
-def test_bad_input_is_one_line_and_status_2(
-    arguments: tuple[object, ...], words: str, file: Path
-) -> None:
-    done = run_here("references", "--data", file, "--methods", "rf", *arguments)
-    assert done.returncode == 2, (done.stdout, done.stderr)
-    lines = [line for line in done.stderr.splitlines() if line.startswith("error:")]
-    assert len(lines) == 1, done.stderr
-    assert words in lines[0]
-    assert "Traceback" not in done.stderr
-
-
-def test_an_interrupt_says_whether_anything_is_kept(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: Any, **__: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("hytas.references.run_references", interrupted)
-    command = ("references", "--data", file, *QUICK, "--methods", "rf")
-    for out, words in (((), "nothing is kept"), (("--out", tmp_path / "a.json"), "to go on")):
-        done = run_here(*command, *out)
-        assert done.returncode == 130
-        assert words in done.stderr
-
-
-@pytest.mark.filterwarnings("default::hytas.errors.SlowerWarning")
-def test_a_damaged_checkpoint_is_named_on_the_screen(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    damaged = tmp_path / "fits.checkpoint"
-    damaged.write_bytes(b"damaged")
-    monkeypatch.setattr(ReferenceResults, "checkpoint", lambda *_: damaged)
-    command = ("references", "--data", file, *QUICK, "--methods", "hytas", "--network-steps", 1)
-    done = run_here(*command, "--out", tmp_path / "fits.json")
-    assert done.returncode == 0, done.stderr
-    assert "fits.checkpoint is damaged: this fit begins anew\n" in done.stderr
-
-
-FOUR = (*QUICK, "--methods", "rf", "--seeds", 4, "--json")
-
-
-@pytest.fixture(scope="module")
-def never_killed(file: Path) -> dict[str, Any]:
-    """What four fits of a forest give."""
-    found: dict[str, Any] = json.loads(run_here("references", "--data", file, *FOUR).stdout)
-    return found["methods"]["rf"]
-
-
-@pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT])
-def test_a_killed_run_loses_at_most_its_fit(
-    file: Path, never_killed: dict[str, Any], tmp_path: Path, kill: int
-) -> None:
-    out = tmp_path / "fits.json"
-    arguments = ("--data", file, *FOUR, "--out", out)
-    child = start_copy("references", *arguments, out=tmp_path / "out", err=tmp_path / "err")
-    deadline = time.monotonic() + 120
-    while not (out.exists() and json.loads(out.read_text())["runs"]):
-        assert time.monotonic() < deadline, "no fit within two minutes"
-        time.sleep(0.01)
-    os.kill(child.pid, kill)
-    child.join()
-    kept = json.loads(out.read_text())["runs"]
-    assert 1 <= len(kept) < 4
-    if kill == signal.SIGINT:
-        assert child.exitcode == 130
-        assert "run the same command again to go on" in (tmp_path / "err").read_text()
-    done = run_here("references", *arguments)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)["methods"]["rf"]
-    assert found["runs"][: len(kept)] == kept
-    assert found["OA"] == never_killed["OA"]

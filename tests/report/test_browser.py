@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from made_up import HEIGHT, HOSTILE, NAMES, WIDTH, candidates, facts
 
-from hytas.report import FactTable, Figure, RunFacts, Section, write_report, write_sections
+from hytas.report import RunFacts, write_report
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium: extra `test` has it")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -217,25 +217,6 @@ def test_figures_stay_without_the_script(show: Open) -> None:
     assert all(name in one(page, "table").text for name in NAMES)
 
 
-def test_a_phone_does_not_scroll_sideways(show: Open) -> None:
-    page = show(facts(), facts(name="b"), width=360)
-    assert page.execute_script("return document.documentElement.scrollWidth") <= 360
-    assert complaints(page) == []
-
-
-def test_the_ground_is_dark_where_that_is_preferred_and_white_on_paper(show: Open) -> None:
-    page = show()
-    ground = "return getComputedStyle(document.body).backgroundColor"
-    assert page.execute_script(ground) == "rgb(255, 255, 255)"
-    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
-    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "screen", "features": dark})
-    assert page.execute_script(ground) == "rgb(20, 23, 28)"
-    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": dark})
-    assert page.execute_script(ground) == "rgb(255, 255, 255)"
-    assert not one(page, "nav").is_displayed()
-    assert one(page, ".plane.truth figcaption").is_displayed()
-
-
 def test_ten_thousand_candidates_open_within_two_seconds(show: Open, browser: Any) -> None:
     """Processor time of the page's own thread: a busy machine must not fail a claim on the page."""
     browser.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
@@ -246,28 +227,3 @@ def test_ten_thousand_candidates_open_within_two_seconds(show: Open, browser: An
     assert 0 < spent["TaskDuration"] < 2
     assert "10,000 candidates were scored" in one(page, "main").text
     assert complaints(page) == []
-
-
-def test_a_page_of_sections_opens_without_a_complaint(browser: Any, tmp_path: Path) -> None:
-    svg = "<svg xmlns='http://www.w3.org/2000/svg' width='40' height='20'></svg>"
-    section = Section(
-        "one",
-        "First section",
-        ["A verdict."],
-        [FactTable("A table", ("score", "rho"), [("snip", "0.70"), (HOSTILE[0], "-")])],
-        [Figure("A chart", svg, "what it shows")],
-        ["A note."],
-    )
-    path = tmp_path / "analysis.html"
-    write_sections(path, "An analysis", ["About."], [section])
-    for log in ("browser", "performance"):
-        browser.get_log(log)
-    browser.get(path.as_uri())
-    assert one(browser, "h1").text == "An analysis"
-    assert HOSTILE[0] in one(browser, "table").text
-    drawing = one(browser, "img.drawing")
-    assert browser.execute_script("return arguments[0].naturalWidth", drawing) == 40
-    one(browser, "nav a").click()
-    assert browser.current_url.endswith("#one")
-    assert requests(browser) <= {path.as_uri(), f"{path.as_uri()}#one"}
-    assert complaints(browser) == []

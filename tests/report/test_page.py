@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import re
-import zlib
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
@@ -14,14 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_up import HOSTILE, NAMES, candidates, facts, metrics, with_references, with_seeds
+from made_up import HOSTILE, NAMES, facts, metrics, with_references, with_seeds
 
-from hytas.data.splits.settings import KINDS
-from hytas.errors import InputError
 from hytas.report import render, write_report
-from hytas.report.charts import MOST_POINTS
 from hytas.report.layers import LAYERS
-from hytas.report.words import about_split, next_steps
+from hytas.report.words import next_steps
 
 LINKS = ("src", "href", "action", "data", "srcset", "poster", "xlink:href")
 
@@ -151,26 +147,12 @@ def test_what_the_page_says() -> None:
     assert "more labels" not in text
 
 
-def test_an_overlap_is_called_optimistic() -> None:
-    found = metrics()
-    found["split"] |= {"kind": "random", "overlap_of_model": 0.914}
-    text = text_of(found)
-    assert "274 of the 300 test pixels (91.4 %) lie within the model's patch" in text
-    assert "the accuracy is optimistic" in text
-    assert "--split blocks" in text
-
-
 def test_seeds_have_mean_and_deviation() -> None:
     found = with_seeds(metrics())
     text = text_of(found)
     values = np.array(found["seeds"]["OA"]["values"])
     assert f"{values.mean():.4f} ± {values.std(ddof=1):.4f}" in text
     assert "seeds 0, 1, 2" in text
-
-
-def test_a_class_without_test_pixels_has_no_accuracy() -> None:
-    text = text_of(metrics(tested=2))
-    assert re.search(r"3 water - 0", text)
 
 
 def test_reference_methods_stand_beside_the_model() -> None:
@@ -183,27 +165,6 @@ def test_reference_methods_stand_beside_the_model() -> None:
     smoothed = found["smoothed"]["OA"]
     assert f"this model 0.8500 {found['test']['OA']:.4f} {smoothed:.4f}" in text
     assert "90 of 110 pixels" in text
-
-
-def test_what_smoothing_does_is_said() -> None:
-    found = with_references(metrics())
-    text = text_of(found)
-    assert "The map is smoothed." in text
-    assert "Of 40 validation pixels, 85.0 % are right without smoothing and 95.0 % with it" in text
-    for name in NAMES:
-        assert f"{found['smoothed']['per_class'][name]:.4f}" in text
-    found["smoothing"] |= {"method": "none", "reason": "too few pixels"}
-    text = text_of(found)
-    assert "The map is not smoothed: too few pixels." in text
-
-
-def test_held_out_accuracies_of_smoothed_maps_are_a_column_of_their_own() -> None:
-    found = with_references(metrics())
-    found["references"]["validation"]["smoothed"] = {"winner": 0.95, "svm": 0.925, "rf": 0.75}
-    text = text_of(found)
-    assert "OA, 40 held-out pixels with smoothing OA, test with smoothing" in text
-    for row in ("this model 0.8500 0.9500", "SVM 0.8750 0.9250", "random forest 0.7000 0.7500"):
-        assert f"{row} 0." in text
 
 
 @pytest.mark.parametrize(
@@ -221,34 +182,6 @@ def test_the_class_shares_that_the_model_assumes_are_said(strength: float, share
     assert f"class shares than those of the labels: {shares}." in text
     kept = prior | {"used": False, "reason": "the estimate is not sure enough"}
     assert "class shares" not in text_of(metrics() | {"class_prior": kept})
-
-
-def test_each_calibration_error_says_which_map_it_is_of() -> None:
-    found = with_references(metrics())
-    found["test"]["ECE"], found["smoothed"]["ECE"] = 0.01, 0.3
-    page = render([facts(metrics=found)])
-    text = Reader(page).text
-    assert "calibration error 0.3000 of the smoothed map" in text
-    assert "0.0100 without smoothing, as drawn; that of the smoothed map is 0.3000." in text
-    assert "it is 30.0 % off on average" in text
-    found["test"]["ECE"], found["smoothed"]["ECE"] = 0.3, 0.01
-    assert "Do not take the confidence" not in text_of(found)
-
-
-def test_each_kind_of_split_is_explained() -> None:
-    for kind in KINDS[1:]:  # `auto` becomes another one
-        assert "of kind" not in " ".join(about_split({"kind": kind}))
-    assert "guard band" in about_split({"kind": "polygons"})[0]
-
-
-def test_a_model_below_a_reference_method_is_warned_of() -> None:
-    page = render([facts(metrics=with_references(metrics(), below=True))])
-    assert '<p class="warn">warning: below SVM</p>' in page
-
-
-def test_without_reference_methods_the_page_says_why() -> None:
-    found = metrics() | {"references": {"reason": "one class", "validation": None, "methods": {}}}
-    assert "No reference methods: one class." in text_of(found)
 
 
 def test_runs_of_one_split_have_a_mean() -> None:
@@ -276,12 +209,6 @@ def test_runs_that_cannot_be_compared_have_none(changed: dict[str, str], said: s
     assert "budget 1M-params (there 10K-params)" in text
 
 
-def test_equal_pixels_are_held_once() -> None:
-    alone, both = len(usual_page()), len(render([facts(), facts(name="b")]))
-    blobs = len(re.findall(r'id="blobs">(.*?)</script>', usual_page(), re.S)[0])
-    assert both < 2 * alone - blobs / 2
-
-
 def test_a_run_that_is_not_finished_is_shown() -> None:
     text = Reader(
         render([facts(metrics=None, pixels=None, layers=[], model=None, finalists=[], split="")])
@@ -291,11 +218,6 @@ def test_a_run_that_is_not_finished_is_shown() -> None:
     assert "Nothing was trained to the end yet" in text
 
 
-def test_a_training_without_a_search_is_shown() -> None:
-    text = Reader(render([facts(candidates=None, finalists=[], config={"data": "a.mat"})])).text
-    assert "No search: the architecture was given." in text
-
-
 def test_the_same_facts_give_the_same_file(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     assert write_report(path, [facts()]) is True
@@ -303,37 +225,6 @@ def test_the_same_facts_give_the_same_file(tmp_path: Path) -> None:
     assert write_report(path, [facts()]) is False
     assert path.stat().st_mtime_ns == before
     assert write_report(path, [facts(path="b")]) is True
-
-
-def test_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="runs: none given"):
-        write_report(tmp_path / "report.html", [])
-
-
-def test_very_many_candidates_are_drawn_in_part_and_said() -> None:
-    many = candidates(MOST_POINTS + 5000)
-    page = render([facts(candidates=many)])
-    reader = Reader(page)
-    assert "15,000 candidates were scored" in reader.text
-    drawn = int(re.findall(r"([\d,]+) of them are drawn", reader.text)[0].replace(",", ""))
-    assert 0.9 * MOST_POINTS < drawn < 1.1 * MOST_POINTS
-    (panel, *_) = re.findall(r'<g class="points"><path d="([^"]*)"', page)
-    assert panel.count("h0") == drawn - 1  # the score of one failed
-    assert len(page) < 1_000_000
-
-
-def test_the_columns_of_candidates_are_those_of_the_search() -> None:
-    page = usual_page()
-    (blobs,) = re.findall(r'id="blobs">(.*?)</script>', page, re.S)
-    held = json.loads(blobs)
-    data = json.loads(re.findall(r'class="data">(.*?)</script>', page, re.S)[0])
-    columns = json.loads(zlib.decompress(base64.b64decode(held[data["points"]["columns"]])))
-    known = candidates()
-    assert columns["id"] == list(known.ids)
-    depth = columns["genes"]["depth"]
-    assert [depth["texts"][at] for at in depth["of"]] == list(known.genes["depth"])
-    assert columns["costs"]["params"] == known.costs["params"].tolist()
-    assert columns["scores"]["dss"][3] is None
 
 
 def test_folds_are_shown_where_finalists_were_validated_on_several_numbers() -> None:
@@ -357,51 +248,10 @@ def test_agreement_with_a_vote_is_shown_where_there_was_one() -> None:
     assert "vote" not in text
 
 
-def test_the_headline_is_about_the_map_that_is_shown() -> None:
-    found = with_references(metrics())
-    text = text_of(found)
-    assert f"The smoothed map classifies {100 * found['smoothed']['OA']:.1f} %" in text
-    best = max(one["smoothed"]["OA"] for one in found["references"]["methods"].values())
-    points = 100 * (found["smoothed"]["OA"] - best)
-    assert f"points above the better reference {points:+.1f}" in text
-    assert "20.0 % of the budget" in text
-
-
-def test_classes_have_the_ids_of_the_label_file() -> None:
-    names = ("class 4", "corn", "9")
-    page = render([facts(names, class_ids=(4, 7, 9))])
-    text = Reader(page).text
-    for label in ("class 4", "7 corn", "9"):
-        assert re.search(rf"<th scope=\"row\">(<i[^>]*></i>)?<bdi>{label}</bdi>", page)
-    assert "1 class 4" not in text
-
-
-def test_the_title_names_scene_and_budget() -> None:
-    page = usual_page()
-    assert "<title>field, 10K-params - report of hytas</title>" in page
-    assert "Run runs/ip" in Reader(page).text
-
-
 def test_every_layer_of_the_map_is_there_without_the_script() -> None:
     page = usual_page()
     for key, *_ in LAYERS:
         assert page.count(f'data-layer="{key}"') == 1
-
-
-def test_commands_name_the_scene_as_the_run_did() -> None:
-    config = {
-        **facts().config,
-        "labels": "fields.gpkg",
-        "class_field": "crop type",
-        "zero_is_a_class": True,
-        "resample": False,
-        "split": {"kind": "auto", "train_per_class": 20},
-    }
-    commands = [command for _, command in next_steps(facts(config=config))]
-    assert (
-        "hytas references --data /scenes/field.mat --labels fields.gpkg "
-        "--class-field 'crop type' --zero-is-a-class --train-per-class 20"
-    ) in commands
 
 
 def test_commands_split_the_scene_as_the_run_did() -> None:
@@ -417,18 +267,6 @@ def test_commands_split_the_scene_as_the_run_did() -> None:
         f"hytas search --data /scenes/field.mat {options} --split blocks --seed 3 "
         "--budget 10K-params --out NEW"
     ) in commands
-
-
-def test_a_warning_of_the_comparison_is_the_first_next_step() -> None:
-    for below, first in ((True, "more held-out pixels are right with SVM"), (False, "Make the")):
-        steps = next_steps(facts(metrics=with_references(metrics(), below=below)))
-        assert first in steps[0][0]
-
-
-def test_the_number_of_classes_with_few_test_pixels_is_named() -> None:
-    names = tuple(f"class {number}" for number in range(1, 41))
-    steps = [text for text, _ in next_steps(facts(names, metrics=metrics(names, tested=40)))]
-    assert any("class 5 and 35 more: a few" in text for text in steps)
 
 
 def test_the_page_compares_sizes_with_the_winner() -> None:

@@ -9,7 +9,7 @@ from made_up import BANDS, HEIGHT, WIDTH, pixels
 from hytas.errors import InputError
 from hytas.report import ReportPixels
 from hytas.report.pixels import class_means, false_colours, label_spots, usual_stride
-from hytas.report.spectra import CODE_BYTES, MOST_BANDS, reduce_spectra
+from hytas.report.spectra import CODE_BYTES, reduce_spectra
 
 
 def smooth_cube(height: int, width: int, bands: int) -> np.ndarray:
@@ -54,16 +54,6 @@ def test_a_large_scene_keeps_fewer_spectra_and_says_so() -> None:
     assert "of every second row and column" in spectra.describe()
     assert usual_stride(400, 300) == 1
     assert usual_stride(10_000, 9_000) == 13
-
-
-def test_very_many_bands_are_averaged_and_said() -> None:
-    cube = smooth_cube(12, 12, 2 * MOST_BANDS)
-    waves = np.linspace(400, 2500, cube.shape[2])
-    spectra = reduce_spectra(cube, np.ones((12, 12), np.bool_), np.arange(cube.shape[2]), waves)
-    assert spectra is not None
-    assert len(spectra.bands) == MOST_BANDS
-    assert spectra.bands[0] == pytest.approx(waves[:2].mean())
-    assert "the mean of 2 neighbouring bands" in spectra.describe()
 
 
 def test_pixels_without_data_have_no_spectrum() -> None:
@@ -116,37 +106,6 @@ def test_a_broken_file_is_named(tmp_path: Path, content: bytes) -> None:
         ReportPixels.load(path)
 
 
-def test_planes_of_several_shapes_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "pixels.npz"
-    pixels().save(path)
-    with np.load(path) as file:
-        held = {name: file[name] for name in file.files}
-    for name in ("truth", "palette", "spectra_basis"):
-        np.savez(path, **{**held, name: held[name][1:]})
-        with pytest.raises(InputError, match="of no one shape"):
-            ReportPixels.load(path)
-    for name, value, message in (
-        ("predicted", np.full((HEIGHT, WIDTH), 9, np.uint16), "classes without a colour"),
-        ("roles", np.full((HEIGHT, WIDTH), 9, np.uint8), "parts that a split does not have"),
-        ("confidence", np.zeros((HEIGHT, WIDTH)), "planes of other types"),
-        ("more", np.zeros(9_000_000), "at most 67108864 are read"),
-    ):
-        np.savez_compressed(path, **{**held, name: value})
-        with pytest.raises(InputError, match=message):
-            ReportPixels.load(path)
-
-
-@pytest.mark.parametrize("name", ["means", "palette", "spectra_basis", "spectra_step"])
-def test_arrays_that_are_no_numbers_are_refused(tmp_path: Path, name: str) -> None:
-    path = tmp_path / "pixels.npz"
-    pixels().save(path)
-    with np.load(path) as file:
-        arrays = {key: file[key] for key in file.files}
-    np.savez(path, **{**arrays, name: arrays[name].astype("S9")})
-    with pytest.raises(InputError, match="of no numbers"):
-        ReportPixels.load(path)
-
-
 def test_false_colours_show_near_infrared_red_and_green() -> None:
     cube = np.zeros((2, 3, 5))
     cube[0, 0, 3], cube[0, 1, 2], cube[0, 2, 1] = 1.0, 1.0, 1.0
@@ -156,13 +115,3 @@ def test_false_colours_show_near_infrared_red_and_green() -> None:
     picture = false_colours(cube, valid, np.arange(5), nm)
     assert (picture[0].argmax(axis=1) == [0, 1, 2]).all()
     assert (picture[1, 2] == 0).all()
-
-
-def test_bands_without_a_place_are_refused(tmp_path: Path) -> None:
-    pixels().save(tmp_path / "pixels.npz")
-    with np.load(tmp_path / "pixels.npz") as file:
-        arrays = dict(file)
-    arrays["spectra_bands"][3] = np.nan
-    np.savez(tmp_path / "pixels.npz", **arrays)
-    with pytest.raises(InputError, match="bands of no place"):
-        ReportPixels.load(tmp_path / "pixels.npz")

@@ -100,41 +100,6 @@ def test_short_numbers(value: float, text: str) -> None:
     assert short(value) == text
 
 
-def test_a_panel_has_a_point_for_each_candidate_with_a_score() -> None:
-    known = candidates()
-    drawn = range(len(known.ids))
-    svg = parse(charts.score_panel(known, finalists(), drawn, ("params", "dss"), "params"))
-    spots = points(svg)
-    assert svg.get("data-places") == ",".join(
-        str(at) for at in drawn if at != 3
-    )  # its score failed
-    assert len(spots) == len(known.ids) - 1
-    costs, scores = np.delete(known.costs["params"], 3), np.delete(known.scores["dss"], 3)
-    across, up = np.array(spots).T
-    assert np.corrcoef(across, costs)[0, 1] == pytest.approx(1, abs=1e-4)
-    assert np.corrcoef(up, scores)[0, 1] == pytest.approx(-1, abs=1e-4)
-    assert mark(svg, "winner") == pytest.approx(spots[6], abs=0.1)
-    assert titles(svg, "winner") == [
-        f"winner: params {known.costs['params'][7]:,.0f}, dss {known.scores['dss'][7]:.6g}"
-    ]
-    assert sorted(title.split(":")[0] for title in titles(svg, "finalist")) == [
-        "finalist 2",
-        "finalist 3",
-    ]
-    assert {"params", "dss, larger is better", "winner", "2", "3", "4000"} <= set(texts(svg))
-
-
-def test_costs_that_are_far_apart_have_a_logarithmic_axis() -> None:
-    known = candidates()
-    costs = np.geomspace(1e3, 1e6, len(known.ids))
-    wide = replace(known, costs={"params": costs}, scores={"dss": np.log(costs)})
-    svg = parse(charts.score_panel(wide, [], range(len(costs)), ("params", "dss"), "params"))
-    assert {"1000", "10K", "100K", "1M"} <= set(texts(svg))
-    steps = np.diff(np.array(points(svg)), axis=0)
-    assert np.abs(steps - steps.mean(axis=0)).max() <= 0.2
-    assert "data-places" not in svg.attrib
-
-
 def test_measured_accuracy_is_that_of_the_longest_rung() -> None:
     known = candidates()
     svg = parse(charts.accuracy_panel(known, finalists(), range(len(known.ids)), "params"))
@@ -191,13 +156,6 @@ def test_labels_of_marks_do_not_overlap() -> None:
     assert_apart(svg)
 
 
-def test_labels_of_a_race_do_not_overlap() -> None:
-    same = [replace(item, rungs={100: {"score": 0.8}}) for item in finalists()[:2]]
-    svg = parse(charts.race_chart(same, "score"))
-    assert len(label_boxes(svg)) == 2
-    assert_apart(svg)
-
-
 def test_a_network_has_a_bar_for_each_layer() -> None:
     genes = {
         "tokens": "parallel",
@@ -229,20 +187,3 @@ def test_a_confusion_matrix_has_shares_of_the_true_class() -> None:
         "a: 1 of 4 are predicted as b",
     ]
     assert sorted(texts(svg)) == ["25", "4", "4", "7", "7", "75"]
-
-
-def test_learning_curves_leave_out_what_was_not_measured() -> None:
-    history = [{"loss": 2.0, "validation_loss": None}, {"loss": 1.0, "validation_loss": None}]
-    (loss,) = charts.learning_curves({"history": history, "best_epoch": 2})
-    assert {"training", "epoch", "loss"} <= set(texts(parse(loss)))
-    assert "validation" not in texts(parse(loss))
-    assert charts.learning_curves({}) == []
-
-
-def test_charts_take_the_colours_and_fonts_of_the_page() -> None:
-    """So that they can be read on a dark ground, and change nothing outside themselves."""
-    (loss, *_) = charts.learning_curves({"history": [{"loss": 2.0}, {"loss": 1.0}]})
-    for name in ("accent", "ink", "soft", "line"):
-        assert f"var(--{name})" in loss.svg
-    for text in ("<style", "font-family", "http", "#000000", "#ffffff"):
-        assert text not in loss.svg

@@ -3,7 +3,6 @@
 import json
 import shutil
 from dataclasses import replace
-from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,9 @@ import numpy as np
 import one_candidate
 import pytest
 
-from hytas.cli.inspect_run import describe_run, lines_of_run
-from hytas.cli.summary import print_outcome
 from hytas.data import Scene, make_split, scene_from_arrays
-from hytas.errors import InputError
-from hytas.job import export_run, run_pipeline
+from hytas.job import run_pipeline
 from hytas.references import (
-    METHODS,
     ReferenceResults,
     ReferenceSettings,
     bounded_split,
@@ -105,99 +100,6 @@ def test_no_method_is_fitted_on_pixels_that_it_is_compared_on(
     assert held(out) == held(finished)  # and a seed repeats all figures
 
 
-def test_fits_ahead_of_their_stage_give_the_same(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    split = make_split(scene, CONFIG.split, patch_size=3)
-    wanted = [fits.Wanted(name, split, to) for name in ("svm", "rf") for to in (None, split.test)]
-    settings = ReferenceSettings.of(CONFIG)
-    with fits.ReferenceFits(scene, settings, 2, True) as later:
-        expected = list(later.results(wanted))
-    with fits.ReferenceFits(scene, settings, 2, True) as ahead:
-        ahead.begin(wanted[:3])
-        ahead.begin(wanted[:3])  # not twice
-        with monkeypatch.context() as patch:
-            patch.setattr(fits, "open_workers", None)  # no fit is begun now
-            begun = list(ahead.results(wanted[:3]))
-        assert not active_children()  # no one waits for them any more
-        for one, other in zip([*begun, *ahead.results(wanted[3:])], expected, strict=True):
-            assert np.array_equal(one.predicted, other.predicted)
-            assert (one.smoothed is None) == (other.smoothed is None)
-            assert one.smoothed is None or np.array_equal(one.smoothed, other.smoothed)
-
-
-def test_fits_of_a_process_that_is_killed_are_done_again(scene: Scene) -> None:
-    split = make_split(scene, CONFIG.split, patch_size=3)
-    wanted = [fits.Wanted(name, split) for name in ("svm", "rf")]
-    with fits.ReferenceFits(scene, ReferenceSettings.of(CONFIG), 2, True) as ahead:
-        assert ahead.begin(wanted)
-        (process,) = active_children()
-        process.kill()
-        assert [len(fit.predicted) for fit in ahead.results(wanted, here=True)] == [
-            len(split.test)
-        ] * 2
-
-
-def test_a_run_fits_ahead_what_its_stages_need(
-    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun: list[object] = []
-    needed: list[object] = []
-
-    def noting(self: fits.ReferenceFits, wanted: list[fits.Wanted]) -> bool:
-        begun.extend(each.key for each in wanted)
-        return True
-
-    results = fits.ReferenceFits.results
-
-    def reading(self: fits.ReferenceFits, wanted: list[fits.Wanted], **named: bool) -> object:
-        needed.extend(each.key for each in wanted)
-        return results(self, wanted, **named)
-
-    monkeypatch.setattr(fits.ReferenceFits, "begin", noting)
-    monkeypatch.setattr(fits.ReferenceFits, "results", reading)
-    config = replace(CONFIG, population=4, finalists=2, race_steps=2)
-    run_pipeline(config, scene, tmp_path / "run", device="cpu")
-    held_out = len(one_candidate.records_of(config, scene, tmp_path / "run"))
-    assert len(begun) > 2 < held_out
-    assert set(begun) <= set(needed)
-    assert begun[-len(NAMES) :] == needed[-len(NAMES) :]  # of the test
-
-
-def test_the_winner_below_is_said_before_the_test(finished: Path, told: Told) -> None:
-    found = held(finished)["validation"]
-    assert found["below"] == ["svm", "rf"]  # one epoch is no training, and no matrix helps
-    (warning,) = (line for line in told.lines if line.startswith("warning: the winner is below"))
-    assert warning == found["verdict"]
-    assert warning in told.notices  # which a terminal shows at once
-    assert warning.endswith("try again in another folder, with finalists 24")
-    assert told.lines.index(warning) > max(
-        number for number, line in enumerate(told.lines) if "confidence" in line
-    )
-
-
-@pytest.mark.parametrize(
-    ("changed", "side", "tried"),
-    [
-        ({"finalists": 1}, 3, "finalists 24"),
-        ({"finalists": None}, 3, "patch size 1"),
-        ({"finalists": 8}, 1, "finalists 16"),
-        ({"budget": None}, 3, "try a search under a budget"),
-    ],
-)
-def test_what_to_try_depends_on_the_run(changed: dict[str, Any], side: int, tried: str) -> None:
-    facts = {"pixels": 40, "OA": {"winner": 0.5, "svm": 0.75, "rf": 0.5}, "below": ["svm"]}
-    titles = {name: METHODS[name].title for name in ("svm", "rf")}
-    line = comparing.verdict_of(facts, replace(CONFIG, **changed), side, titles)
-    assert line.startswith("warning: the winner is below SVM (RBF) on spectra: OA on 40 held-out")
-    assert tried in line
-    line = comparing.verdict_of({**facts, "below": []}, CONFIG, side, titles)
-    assert line.startswith("OA on 40 held-out pixels (each is 2.5 points): winner 0.5000")
-    assert line.endswith("none is ahead of the winner by more than chance")
-    line = comparing.verdict_of({**facts, "pixels": 1000}, CONFIG, side, titles)
-    assert "held-out pixels: winner" in line
-
-
 @pytest.mark.parametrize(("lead", "below"), [(1, []), (2, ["svm"])])
 def test_a_lead_by_chance_is_no_lead(lead: int, below: list[str]) -> None:
     svm = np.arange(86) < 80
@@ -262,44 +164,6 @@ def test_labels_of_test_pixels_change_only_their_figures(
         assert clean["methods"][name]["test"]["OA"] != other["methods"][name]["test"]["OA"]
 
 
-def test_metrics_keep_the_figures(
-    scene: Scene, finished: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def in_metrics() -> Any:
-        return json.loads((finished / "metrics.json").read_text())["references"]
-
-    assert in_metrics() == held(finished)
-    outcome, _ = export_run(CONFIG, scene, finished)
-    assert in_metrics() == held(finished)
-    print_outcome(outcome, "stripes.mat")
-    shown = capsys.readouterr().out
-    assert held(finished)["validation"]["below"]  # so the end of the run has the warning
-    assert held(finished)["validation"]["verdict"] in shown
-    inspected = lines_of_run(describe_run(finished))
-    assert any(held(finished)["validation"]["verdict"] in line for line in inspected)
-    before = (finished / "references.json").read_bytes()
-    (finished / "references.json").unlink()
-    run_pipeline(CONFIG, scene, finished, device="cpu")
-    assert (finished / "references.json").read_bytes() == before
-    assert in_metrics() == held(finished)
-
-
-def test_a_stop_in_a_fit_leaves_nothing_and_the_fit_is_done_again(
-    scene: Scene, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stopping(*_: Any, **__: Any) -> Any:
-        raise KeyboardInterrupt
-
-    out = uncompared(finished, tmp_path)
-    with monkeypatch.context() as patch:
-        patch.setattr(comparing, "figures_of_test", stopping)
-        with pytest.raises(KeyboardInterrupt):
-            run_pipeline(CONFIG, scene, out, device="cpu")
-    assert not (out / "references.json").exists()
-    run_pipeline(CONFIG, scene, out, device="cpu")
-    assert (out / "references.json").read_bytes() == (finished / "references.json").read_bytes()
-
-
 @pytest.mark.parametrize("content", [None, b"PK"])
 def test_without_all_records_of_the_winner_only_the_test_compares(
     content: bytes | None, scene: Scene, finished: Path, tmp_path: Path
@@ -328,22 +192,6 @@ def test_validation_pixels_kept_apart_compare_the_network_itself(
     run_pipeline(config, scene, tmp_path / "run", device="cpu")
     found = held(tmp_path / "run")["validation"]
     assert (found["pixels"], found["folds"]) == (15, 1)
-
-
-def test_a_refused_fit_does_not_end_a_run(
-    scene: Scene, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refusing(*_: Any, **__: Any) -> Any:
-        raise InputError("training pixels: of one class only")
-
-    monkeypatch.setattr(fits, "fit_method", refusing)
-    outcome = run_pipeline(CONFIG, scene, uncompared(finished, tmp_path), device="cpu")
-    assert outcome.metrics is not None
-    assert outcome.metrics["references"] == {
-        "reason": "training pixels: of one class only",
-        "validation": None,
-        "methods": {},
-    }
 
 
 def test_large_splits_are_bounded_and_keep_small_classes(scene: Scene) -> None:

@@ -69,17 +69,3 @@ def test_control_is_reported_next_to_the_run(scene: Scene, tmp_path: Path) -> No
     with refuses("control", str(third), f"has the control {re.escape(CONFIG.space)}"):
         run_pipeline(replace(config, control=str(third)), scene, tmp_path / "run", device="cpu")
     assert (tmp_path / "run" / "config.json").read_bytes() == before
-
-
-def test_a_control_that_cannot_be_done_is_refused(scene: Scene, tmp_path: Path) -> None:
-    for values, rule in (
-        ({"control": CONFIG.space}, "is the space of the run"),
-        ({"control": "nowhere.json"}, "the same search is refused"),
-        (
-            {"control": "hytas", "recipe": replace(CONFIG.recipe, epochs=0)},
-            "compares trained networks",
-        ),
-    ):
-        with refuses("control", str(values["control"]), rule):
-            run_pipeline(replace(CONFIG, **values), scene, tmp_path / "run", device="cpu")
-    assert not (tmp_path / "run").exists()

@@ -1,16 +1,12 @@
 """What people see while a run works: on a terminal, in a log, and in run.log."""
 
 import io
-import warnings
-from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from hytas.errors import SlowerWarning
 from hytas.race import RaceProgress, Racer, RungEnd, RungRow
 from hytas.run.display import Display, TimeLeft, about, duration
-from hytas.run.progress import SILENT, logged
 from hytas.search import Evaluation, SearchProgress
 
 GENES = {
@@ -90,34 +86,3 @@ def test_a_log_has_plain_lines() -> None:
     assert "stage 1 of 3, search ...\n" in text
     assert "stage 2 of 3, race ...\n" in text
     assert "rung 1 of 2: 60 steps each, on 3 folds" in text
-
-
-def test_a_stage_that_fails_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hytas.run.display.LEAST_SECONDS", 0.0)
-    text = io.StringIO()
-    display = Display(Console(file=text, width=80))
-    display.stage("search")
-    display.stage("race")
-    display.__exit__(OSError)
-    assert "search done in 0 s\nrace" in text.getvalue()
-    assert text.getvalue().endswith("race stopped after 0 s\n")
-
-
-def test_details_and_warnings_of_libraries_are_in_the_log_of_a_run(tmp_path: Path) -> None:
-    usual = warnings.showwarning
-    with logged(SILENT, tmp_path / "run.log") as report:
-        report.stage("race")
-        report.line("a detail\x1b[2J")
-        with warnings.catch_warnings():
-            warnings.simplefilter("always")
-            warnings.warn("a worker stopped", UserWarning, stacklevel=1)
-            for reason in ("this", "that"):  # a person sees it once
-                warnings.warn(f"slow by {reason}", SlowerWarning, stacklevel=1)
-    assert warnings.showwarning is usual
-    lines = (tmp_path / "run.log").read_text().splitlines()
-    assert [line.partition("  ")[2] for line in lines] == [
-        "stage: race",
-        "a detail\\x1b[2J",
-        "UserWarning: a worker stopped",
-        "slow by this",
-    ]

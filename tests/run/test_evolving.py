@@ -98,32 +98,6 @@ def test_a_space_evolves_the_same_after_an_interruption(
         evolve_space(config, scene, tmp_path / "whole.json", rounds=1, settings=other, device="cpu")
 
 
-@pytest.mark.parametrize(
-    ("name", "rounds", "message"),
-    [("space.toml", 1, r"its name must end in \.json"), ("space.json", 0, "steps=0: must be 1")],
-)
-def test_bad_requests_are_refused(
-    name: str, rounds: int, message: str, config: RunConfig, scene: Scene, tmp_path: Path
-) -> None:
-    with pytest.raises(InputError, match=message):
-        evolve_space(config, scene, tmp_path / name, rounds=rounds, settings=THRESHOLDS)
-    assert not (tmp_path / "space.rounds").exists()
-
-
-def test_the_space_that_evolves_is_not_overwritten(
-    config: RunConfig, scene: Scene, tmp_path: Path
-) -> None:
-    own = tmp_path / "own.json"
-    own.write_bytes(Path(config.space).read_bytes())
-    before = own.read_bytes()
-    itself = tmp_path / "link.json"
-    itself.symlink_to(own)
-    for out in (own, itself):
-        with pytest.raises(InputError, match="is the space that evolves; choose another name"):
-            evolve_space(replace(config, space=str(own)), scene, out, rounds=1, settings=THRESHOLDS)
-    assert own.read_bytes() == before
-
-
 def test_a_narrowed_space_has_the_values_that_were_asked_for(tmp_path: Path) -> None:
     text = with_values("hytas-wide", {"tokens": ["pixel", "band"], "patch": [3]}, "mine")
     (tmp_path / "space.json").write_text(text)

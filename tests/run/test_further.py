@@ -101,19 +101,6 @@ def test_both_scenes_are_compared_before_and_after(
     assert found["scenes"][0]["after"]["pixels"] == (scene.labels > 0).sum() - 3 * 8
 
 
-def test_the_same_call_goes_on_and_another_model_is_refused(
-    run_of_three: Path, small: Path, new_scene: Path, tmp_path: Path
-) -> None:
-    before = (small / "model.onnx").read_bytes()
-    further(run_of_three, new_scene, small, tune="small")
-    assert (small / "model.onnx").read_bytes() == before
-    with pytest.raises(InputError, match=r"tune all \(there small\)"):
-        further(run_of_three, new_scene, small, tune="all")
-    saved(tmp_path / "d.npz", 8, 1.4, 15)
-    with pytest.raises(InputError, match="has changed since the run"):
-        further(small, tmp_path / "d.npz", small, tune="small")
-
-
 def test_scenes_that_do_not_fit_the_model_are_refused(
     run_of_three: Path, three_scenes: Path, tmp_path: Path
 ) -> None:

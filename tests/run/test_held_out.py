@@ -14,7 +14,6 @@ from hytas.data import Scene, make_split, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.run.context import open_run, prepare
 from hytas.run.final import stage
-from hytas.run.prepared import prepare_scene
 from hytas.run.progress import Report
 from hytas.run.weights import load_weights
 
@@ -54,16 +53,6 @@ def test_the_neighbours_are_those_that_the_filter_reads(scene: Scene, finished: 
     assert set(record.compared) == set(record.pixels) <= set(record.neighbours)
 
 
-def test_with_many_neighbours_fewer_pixels_are_compared(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hytas.run.prepared.MOST_NEIGHBOURS", 200)
-    data = prepare_scene(CONFIG, scene)
-    compared, neighbours = data.with_neighbours(data.split.test)
-    assert 0 < len(compared) <= 20
-    assert set(compared) <= set(neighbours)
-
-
 def test_the_temperature_that_ships_is_that_of_the_records(scene: Scene, finished: Path) -> None:
     with open_run(finished, SEEDS, scene, "cpu", Report()) as run:
         _, _, found = stage.decide_for(run)
@@ -97,18 +86,6 @@ def test_validation_pixels_that_the_winner_leaves_out_are_its_record(
         assert np.array_equal(record.pixels, split["validation"])
         found = load_weights(folder / "weights.safetensors").training["calibration"]
         assert (found["folds"], found["pixels"]) == (0, 15)
-
-
-def test_without_validation_pixels_it_says_so(scene: Scene, tmp_path: Path) -> None:
-    config = replace(CONFIG, validation_fraction=0)
-    outcome = run_pipeline(config, scene, tmp_path / "run", device="cpu")
-    assert outcome.metrics is not None
-    found = outcome.metrics["calibration"]
-    assert (found["temperature"], found["pixels"]) == (1.0, 0)
-    assert found["reason"] == "the split has no validation pixels; at least 10 are needed"
-    assert outcome.metrics["test"]["ECE"] == pytest.approx(
-        outcome.metrics["test"]["ECE_before"], abs=1e-4
-    )
 
 
 def test_folds_of_a_split_by_blocks_lie_apart() -> None:

@@ -2,14 +2,10 @@
 
 import csv
 import json
-import os
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
-import tifffile
-from onnx import numpy_helper
 from PIL import Image
 
 from hytas.cli.main import run
@@ -20,9 +16,6 @@ from hytas.errors import InputError
 from hytas.export import FORMATS
 from hytas.job import export_run, run_pipeline
 from hytas.run import Outcome, RunConfig
-from hytas.run.context import open_run
-from hytas.run.delivering.comparing import references_stage
-from hytas.run.folder import read_json
 from hytas.run.weights import load_weights
 from hytas.supernet import Supernet
 from hytas.train import Recipe
@@ -98,16 +91,6 @@ def test_the_file_takes_raw_images_and_gives_what_torch_gives(
     assert np.abs(deployed.predict_patches(raw) - expected).max() < 1e-5
 
 
-def test_relative_positions_are_not_written_out(finished: Outcome) -> None:
-    weights = (finished.folder / "weights.safetensors").stat().st_size
-    for name in ("model.onnx", "model.pt"):
-        assert (finished.folder / name).stat().st_size < 1.5 * weights + 120_000, name
-    graph = onnx.load(finished.folder / "model.onnx").graph
-    parameters = load_weights(finished.folder / "weights.safetensors").network.parameters()
-    most = max(each.numel() for each in parameters)
-    assert max(numpy_helper.to_array(each).size for each in graph.initializer) <= most
-
-
 @pytest.mark.parametrize("name", ["onnx-fp16", "onnx-int8"])
 def test_smaller_formats_take_images_too(finished: Outcome, images: ImageSet, name: str) -> None:
     told = Told()
@@ -150,15 +133,6 @@ def test_an_svm_and_a_forest_stand_beside_the_winner(finished: Outcome, images: 
     assert methods["svm"]["test"]["OA"] == pytest.approx(right.mean(), abs=0.06)
 
 
-def test_large_images_have_no_svm_and_the_run_says_so(tmp_path: Path) -> None:
-    large, told = textures(each=4, side=40), Told()
-    with open_run(tmp_path / "run", CONFIG, large, "cpu", told) as run:
-        references_stage(run)
-        found = read_json(run.folder.references)
-    assert found["reason"].startswith("images of 40 x 40 pixels have 4800 values")
-    assert told.lines[-1].startswith("no reference methods: images of 40 x 40 pixels")
-
-
 def test_the_report_shows_images_and_the_worst_errors(finished: Outcome) -> None:
     page = (finished.folder / "report.html").read_text()
     with (finished.folder / "predictions.csv").open(newline="") as file:
@@ -171,13 +145,6 @@ def test_the_report_shows_images_and_the_worst_errors(finished: Outcome) -> None
     assert "Classify a folder of images." in page
     assert "test images correctly" in page
     assert "There is no map" not in page
-
-
-def test_a_finished_run_is_shown_again(finished: Outcome, images: ImageSet) -> None:
-    before = (finished.folder / "model.onnx").read_bytes()
-    again = run_pipeline(CONFIG, images, finished.folder, device="cpu")
-    assert again.metrics == finished.metrics
-    assert (finished.folder / "model.onnx").read_bytes() == before
 
 
 def test_a_folder_is_classified_to_a_table(
@@ -197,72 +164,6 @@ def test_a_folder_is_classified_to_a_table(
     assert [row["class"] for row in rows] == names
     right = np.mean([row["class"] == row["label"] for row in rows])
     assert json.loads(text)["accuracy"] == pytest.approx(right)
-
-
-def test_what_does_not_fit_a_model_of_images_is_refused(
-    finished: Outcome, folder: Path, tmp_path, capsys
-) -> None:
-    model = finished.folder / "model.onnx"
-
-    def told(*arguments: object) -> str:
-        code, _, error = hytas(capsys, "classify", model, *arguments)
-        assert code == 2
-        assert error.count("\n") == 1
-        return error
-
-    assert "synthetic: holds no images, and" in told("synthetic", "--out", tmp_path / "a.csv")
-    assert "must end in .csv" in told(folder, "--out", tmp_path / "map.png")
-    assert "smooth none: is for scenes" in told(folder, "--smooth", "none")
-    other = tmp_path / "other" / "1.png"
-    other.parent.mkdir()
-    Image.fromarray(np.zeros((9, 9, 3), np.uint8)).save(other)
-    out = tmp_path / "a.csv"
-    assert "1.png: has 9 x 9 pixels, and" in told(other.parent, "--out", out)
-    assert not out.exists()
-    code, _, _ = hytas(capsys, "classify", model, other.parent, "--resize", 8, "--out", out)
-    assert (code, len(out.read_text().splitlines())) == (0, 2)
-    for side in (0, -1, 4097):
-        assert f"resize {side}: must be 1 to 4096" in told(other.parent, "--resize", side)
-    other.write_bytes(b"\x89PNG broken")
-    other.with_name("2.png").write_bytes(b"")
-    assert "2 of 2 images cannot be read" in (error := told(other.parent, "--out", out))
-    assert "1.png is truncated" in error
-    assert "; also 2.png; --skip" in error
-
-
-def test_any_name_of_a_file_can_be_classified(
-    finished: Outcome, folder: Path, tmp_path, capsys
-) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    one = next(folder.glob("rows/*.png")).read_bytes()
-    for name in (b"a\nb\x1b[31m.png", b"\xff.png"):  # the second is no UTF-8
-        (other / os.fsdecode(name)).write_bytes(one)
-    (other / "c\n.png").write_bytes(b"")
-    out = tmp_path / "classes.csv"
-    model = finished.folder / "model.onnx"
-    code, text, _ = hytas(capsys, "classify", model, other, "--skip-unreadable", "--out", out)
-    assert code == 0
-    assert "1 of 3 images cannot be read and are left out: c" in text
-    with out.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["file"] for row in rows] == ["a\nb\x1b[31m.png", "\\udcff.png"]
-    assert rows[0]["class"] == rows[1]["class"]
-
-
-def test_images_of_another_type_are_noted(
-    finished: Outcome, folder: Path, tmp_path, capsys
-) -> None:
-    for number, path in enumerate(sorted(folder.glob("*/*.png"))[:3]):
-        with Image.open(path) as image:
-            values = np.asarray(image).astype(np.uint16 if number else np.uint8)
-        tifffile.imwrite(tmp_path / f"{number}.tif", values)
-    model, out = finished.folder / "model.onnx", tmp_path / "classes.csv"
-    code, text, _ = hytas(capsys, "classify", model, tmp_path, "--out", out)
-    assert code == 0
-    assert "2 of 3 images hold uint16 values, and the model was trained on uint8" in text
-    code, text, _ = hytas(capsys, "classify", model, folder, "--out", out)
-    assert (code, "trained on" in text) == (0, False)
 
 
 @pytest.mark.parametrize("method", ["uniform", "sandwich"])

@@ -16,7 +16,6 @@ from hytas.run.start import further_config
 from hytas.run.teacher import open_teacher
 from hytas.run.weights import load_weights
 from hytas.train import Recipe
-from refusals import refuses
 
 GENES = {
     "space": "autoformer-mini",
@@ -94,12 +93,3 @@ def test_a_teacher_reads_images_that_are_scaled_otherwise(small: Path, tmp_path:
     train_architecture(GENES, taught, taught.load_scene(), tmp_path / "run", device="cpu")
     kept = json.loads((tmp_path / "run" / "config.json").read_text())
     assert kept["config"]["final"]["teacher"] == str(small)
-
-
-def test_a_teacher_of_other_images_is_refused(small: Path, tmp_path: Path) -> None:
-    for side, channels, classes in ((16, 1, 4), (8, 3, 4), (8, 1, 5)):
-        path = images(tmp_path / f"{side}-{channels}-{classes}.npz", side, channels, classes)
-        settings = config(path)
-        data = prepare_scene(settings, settings.load_scene())
-        with refuses("teacher", rule="its model has other"):
-            open_teacher(str(small), data, "training")

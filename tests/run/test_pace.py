@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from hytas.cli.train import train
 from hytas.data import Scene
 from hytas.job import run_pipeline
-from hytas.race import RungEnd, plan_rungs
-from hytas.run import Report, RunConfig, read_run
+from hytas.race import plan_rungs
+from hytas.run import Report, RunConfig
 from hytas.run.pace import (
     LEAST_STEPS,
     Lengths,
@@ -27,7 +27,6 @@ from hytas.run.pace import (
     race_seconds,
 )
 from hytas.train import Recipe
-from refusals import refuses
 
 MOST = Lengths(48, 60, 3000)
 CONFIG = RunConfig(
@@ -148,38 +147,3 @@ def test_a_training_after_a_search_fits_its_minutes_unless_its_epochs_are_given(
             run_pipeline(config, scene, folder, device="cpu", report=StoppedBefore())
         assert json.loads((folder / "recipe.json").read_text()).get("steps") == steps
         assert (folder / "minutes.json").exists() == (steps is not None)
-
-
-class Stopped(Report):
-    """Stops the run as the first rung ends."""
-
-    def rung(self, rung: RungEnd) -> None:
-        raise KeyboardInterrupt
-
-
-def test_a_run_that_goes_on_has_the_time_that_remains(scene: Scene, tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        run_pipeline(CONFIG, scene, tmp_path, device="cpu", report=Stopped())
-    before, trained = (tmp_path / "minutes.json").read_bytes(), read_run(tmp_path).trainings()
-    times = json.loads((tmp_path / "times.json").read_text())
-    times["race"]["seconds"] += 60.0
-    (tmp_path / "times.json").write_text(json.dumps(times))
-    outcome = run_pipeline(CONFIG, scene, tmp_path, device="cpu")
-    assert outcome.metrics is not None
-    assert json.loads((tmp_path / "minutes.json").read_text())["steps"][0] <= LEAST_STEPS
-    assert (
-        json.loads((tmp_path / "minutes.json").read_bytes())["finalists"]
-        == (json.loads(before)["finalists"])
-    )
-    assert read_run(tmp_path).trainings() == trained  # no rung was begun
-
-
-def test_what_minutes_decide_is_not_given() -> None:
-    for changes, name in (
-        ({"recipe": Recipe(epochs=3)}, "epochs"),
-        ({"race_epochs": 3}, "race_epochs"),
-        ({"minutes": 0.5}, "minutes"),
-        ({"minutes": float("nan")}, "minutes"),
-    ):
-        with refuses(name):
-            replace(CONFIG, **changes)

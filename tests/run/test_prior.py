@@ -25,7 +25,6 @@ from hytas.run.start import StartingModel
 from hytas.run.weights import load_weights
 from hytas.train import Recipe, logits_of
 from hytas.types import Pixels
-from refusals import refuses
 
 CPU = torch.device("cpu")
 DRAWN = replace(CONFIG, class_prior="auto", train_per_class=40, patch_size=1)
@@ -157,16 +156,6 @@ def test_a_class_without_a_training_pixel_keeps_a_finite_bias() -> None:
     assert torch.isfinite(network.head.bias).all()
 
 
-def test_factors_that_lose_held_out_pixels_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prior, "STRENGTHS", (1.0,))
-    asked = replace(DRAWN, train_per_class=80)
-    choice, before, after, records, same = adapted(strips((0.9, 0.05, 0.05), 0.7), asked)
-    assert not choice.used
-    assert choice.reason == "held-out pixels were lost by all factors"
-    assert np.array_equal(before, after)
-    assert np.array_equal(same[0].logits, records[0].logits)
-
-
 @pytest.mark.parametrize(
     ("config", "biased", "reason", "why"),
     [
@@ -293,8 +282,3 @@ def test_a_run_ships_the_adapted_network_and_says_so(
         is_adapted = name in ("head.bias", "shift.bias")
         assert torch.equal(value, states[0][name]) != is_adapted, name
     assert kept.training["class_prior"]["reason"] == "class_prior is labels"
-
-
-def test_class_prior_is_one_of_two_words() -> None:
-    with refuses("class_prior", "test", "must be one of labels, auto"):
-        replace(CONFIG, class_prior="test")

@@ -3,12 +3,9 @@
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
 import hytas
 from hytas.search import Evaluation, EvaluationStore, Training
-
-from refusals import refuses  # isort: skip
 
 
 def test_candidates_and_trainings_are_rows(tmp_path: Path) -> None:
@@ -23,10 +20,3 @@ def test_candidates_and_trainings_are_rows(tmp_path: Path) -> None:
     (training,) = run.trainings()
     expected = {"id": 0, "recipe": "full", "steps": 30, "fold": 1, "accuracy": 0.75}
     assert expected.items() <= training.items()
-
-
-def test_a_folder_without_a_search_is_refused(tmp_path: Path) -> None:
-    with refuses("run", tmp_path, "no folder of a search"):
-        hytas.read_run(tmp_path)
-    with pytest.raises(hytas.InputError):
-        hytas.read_run(tmp_path / "gone")

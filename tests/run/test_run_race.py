@@ -13,7 +13,6 @@ from without_references import run_pipeline
 
 from hytas.data import Scene, scene_from_arrays
 from hytas.decide.decisions import Conditions, decide
-from hytas.errors import InputError
 from hytas.job import choose, train_winner
 from hytas.models import build_network
 from hytas.race import (
@@ -30,8 +29,6 @@ from hytas.race import (
 from hytas.run import SILENT, RunConfig, RunFolder, prepared
 from hytas.run.choosing.searching import (
     check_search,
-    finalist_count,
-    first_steps,
     race_task,
     ranked_evaluations,
 )
@@ -253,24 +250,6 @@ def test_racers_vote_on_pixels_whose_labels_nobody_reads(monkeypatch: pytest.Mon
     assert task_in(prepare(asked, scene, CPU)).unlabelled is None
 
 
-def test_how_long_a_race_is() -> None:
-    scene, cpu = fixed_scene(), CPU
-    assert first_steps(prepare(FEW, scene, cpu)) == 3
-    # 144 training pixels, a fifth of each class kept to choose on; batches of 16.
-    assert first_steps(prepare(replace(FEW, race_epochs=2), scene, cpu)) == 2 * 8
-    assert task_in(prepare(FEW.with_epochs(2), scene, cpu)).final_steps == 2 * 8
-    assert finalist_count(prepare(FEW, scene, cpu)) == 5
-    usual = replace(FEW, finalists=None, usual_finalists=7)
-    assert finalist_count(prepare(usual, scene, cpu)) == 7
-
-
-def test_a_race_needs_validation_pixels(tmp_path: Path) -> None:
-    config = replace(RACE, validation_fraction=0.0)
-    with pytest.raises(InputError, match="finalists=5: a race ranks on validation pixels"):
-        run_pipeline(config, fixed_scene(), tmp_path / "run", device="cpu")
-    assert not (tmp_path / "run").exists()  # the folder is free for the command put right
-
-
 def test_a_small_network_is_preferred_among_those_that_race() -> None:
     scene = fixed_scene()
     for changed in ({"finalists": 1}, {"finalists": None, "validation_fraction": 0.0}):
@@ -278,23 +257,6 @@ def test_a_small_network_is_preferred_among_those_that_race() -> None:
         with refuses("prefer", "small", "chooses among finalists whose sizes a race compares"):
             check_search(context)
     check_search(prepare(replace(RACE, prefer="small"), scene, CPU))
-
-
-def test_bad_settings_are_refused() -> None:
-    with pytest.raises(InputError, match="'dsss': unknown; did you mean dss"):
-        replace(RACE, proxy="dsss")
-    with refuses("strategy", "foo", "must be one of evolution, "):
-        replace(RACE, strategy="foo")
-    with refuses("finalists", 0, "must be 1 or more"):
-        replace(RACE, finalists=0)
-    with refuses("race_steps", 0, "must be 1 or more"):
-        replace(RACE, race_steps=0)
-    with refuses("race_epochs", 0, "must be 1 or more"):
-        replace(RACE, race_epochs=0)
-    with refuses("seeds", 3, "from `seed` 4294967295 on, the last one must be at most 4294967295"):
-        replace(RACE, seed=2**32 - 1, seeds=3)
-    with refuses("population", 10**20, "must be at most 1000000000"):
-        replace(RACE, population=10**20)
 
 
 def test_in_the_last_rung_every_labelled_pixel_validates_once() -> None:

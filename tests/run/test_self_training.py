@@ -10,12 +10,12 @@ import torch
 from one_candidate import CONFIG, records_of, trained
 from three_scenes import config as of_three
 
-from hytas.data import Scene, scene_from_arrays
+from hytas.data import Scene
 from hytas.decide import decisions
 from hytas.job import run_pipeline
 from hytas.models import build_network
 from hytas.results import SelfTraining
-from hytas.run import RunConfig, RunFolder, soft_labels
+from hytas.run import RunFolder
 from hytas.run.context import RunContext, prepare
 from hytas.run.delivering.findings import run_facts
 from hytas.run.prepared import PreparedScene, prepare_scene
@@ -23,8 +23,7 @@ from hytas.run.soft_labels import round_recipe, with_soft_labels
 from hytas.run.start import StartingModel
 from hytas.run.weights import load_weights
 from hytas.temperature import fit_temperature
-from hytas.train import DivergedError, LabelledPixels, Recipe, loop, train
-from refusals import refuses
+from hytas.train import Recipe, train
 
 CPU = torch.device("cpu")
 MOST = 10**6
@@ -90,25 +89,6 @@ def test_scenes_that_only_test_are_not_learnt_from(three_scenes: Path) -> None:
     assert len(pixels) > len(data.split.train)
 
 
-def test_of_a_large_scene_tiles_are_read(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(soft_labels, "MOST_READ", 100)
-    monkeypatch.setattr(soft_labels, "TILE", 6)
-    data, network = prepared(scene, train_per_class=2)
-    asked: list[int] = []
-
-    def logits(network: object, pixels: LabelledPixels, device: object) -> np.ndarray:
-        asked.extend(pixels.pixels)
-        return np.zeros((len(pixels), 3), np.float32)
-
-    monkeypatch.setattr(soft_labels, "logits_of", logits)
-    pixels = with_soft_labels(network, data, data.split.train, MOST, 0, CPU)
-    rows, columns = np.divmod(np.array(asked), 24)
-    tiles, counts = np.unique(rows // 6 * 4 + columns // 6, return_counts=True)
-    assert len(tiles) == 2
-    assert (counts == 36).all()
-    assert len(pixels) == 4 * len(data.split.train)
-
-
 def test_a_round_is_a_quarter_as_long_and_keeps_the_embedding() -> None:
     first = Recipe(batch_size=8, epochs=16)
     second = round_recipe(first, 20)
@@ -160,34 +140,6 @@ def whole(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
         return trained(CONFIG, scene, tmp_path_factory.mktemp("runs") / "whole")
 
 
-@pytest.mark.usefixtures("apart")
-@pytest.mark.parametrize(
-    "at", [*(pytest.param(at, marks=pytest.mark.slow) for at in (3, 4)), 13, 24]
-)
-def test_a_kill_leaves_the_same_weights_and_repeats_no_epoch(
-    at: int, scene: Scene, whole: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each of five folds has two epochs and two rounds of one epoch; so has the final training."""
-    monkeypatch.setattr(decisions, "choose_self_training", always)
-    begun: list[int] = []
-    epoch = loop.train_epoch
-
-    def stopping(*positional: object) -> float:
-        begun.append(1)
-        if len(begun) == at:
-            raise KeyboardInterrupt
-        return epoch(*positional)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(loop, "train_epoch", stopping)
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", -1.0)
-    with pytest.raises(KeyboardInterrupt):
-        trained(CONFIG, scene, tmp_path / "run")
-    run = trained(CONFIG, scene, tmp_path / "run")
-    assert len(begun) == 24 + 1
-    assert run.weights.read_bytes() == whole.weights.read_bytes()
-    assert not list(run.path.rglob("*.part"))
-
-
 def test_of_many_labelled_pixels_a_round_takes_some(scene: Scene) -> None:
     data, network = prepared(scene)
     pixels = with_soft_labels(network, data, data.split.train, 16, 0, CPU)
@@ -213,21 +165,6 @@ def test_what_forbids_it(scene: Scene, run_of_three: Path) -> None:
     everything = replace(context.data.split, train=np.arange(scene.labels.size))
     labelled = replace(context, data=replace(context.data, split=everything))
     assert labelled.no_self_training == "every pixel of the scene is a training pixel"
-
-
-@pytest.mark.usefixtures("apart")
-def test_a_training_that_diverges_is_not_used(
-    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def diverging(*_: object) -> None:
-        raise DivergedError("the training diverged")
-
-    monkeypatch.setattr("hytas.run.source.with_soft_labels", diverging)
-    found = load_weights(trained(CONFIG, scene, tmp_path / "run").weights)
-    choice = found.training["self_training"]
-    assert not choice["used"]
-    assert choice["reason"] == "the self-training of a fold diverged"
-    assert found.training["calibration"]["folds"] == 5
 
 
 @pytest.mark.usefixtures("apart")
@@ -273,33 +210,3 @@ def test_what_is_decided_is_done_and_written(
     page = (tmp_path / "run" / "report.html").read_text()
     assert "The model was trained further with unlabelled pixels." in page
     assert "are right before such a training and 80.0 % after it." in page
-
-
-def test_what_is_asked_is_checked() -> None:
-    with refuses("self_training", "yes", "must be one of auto, none"):
-        replace(CONFIG, self_training="yes")
-    with refuses("self_training", "none", "is for scenes"):
-        RunConfig(data="digits", self_training="none").load_scene()
-
-
-@pytest.mark.usefixtures("apart")
-@pytest.mark.slow
-def test_neighbours_help_a_scene_with_noise(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Fields of two spectra under noise: few labels do not tell them apart, neighbours do."""
-    monkeypatch.setattr(decisions, "choose_self_training", always)
-    generator = np.random.default_rng(0)
-    fields = generator.integers(1, 3, (6, 8)).repeat(8, 0).repeat(8, 1)
-    noise = np.random.default_rng(1).normal(0, 1.5, (*fields.shape, 8))
-    noisy = scene_from_arrays((fields[..., None] + noise).astype(np.float32), fields, name="fields")
-    config = replace(
-        CONFIG, patch_size=1, train_per_class=16, recipe=Recipe(steps=150), smooth="none"
-    )
-    accuracies = {}
-    for asked in ("none", "auto"):
-        out = tmp_path / asked
-        outcome = run_pipeline(replace(config, self_training=asked), noisy, out, device="cpu")
-        assert outcome.metrics is not None
-        accuracies[asked] = outcome.metrics["test"]["OA"]
-    assert accuracies["auto"] > accuracies["none"] + 0.01

@@ -9,14 +9,12 @@ from three_scenes import config
 
 from hytas.data import Scene, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
-from hytas.errors import InputError
 from hytas.export.evidence import Evidence
 from hytas.export.formats import export_file
 from hytas.job import run_pipeline
 from hytas.references import ReferenceResults, ReferenceSettings, run_references
-from hytas.run import RunConfig, RunFolder
+from hytas.run import RunConfig
 from hytas.run.weights import load_weights
-from refusals import refuses
 
 
 @pytest.mark.filterwarnings("ignore:the cube has values")  # of a scene that was not trained on
@@ -48,23 +46,6 @@ def test_the_card_names_what_the_model_learnt_from(run_of_three: Path) -> None:
     assert "c</bdi>" in (run_of_three / "report.html").read_text()
 
 
-def test_the_same_scenes_go_on_and_others_are_refused(
-    run_of_three: Path, three_scenes: Path
-) -> None:
-    settings = RunFolder(run_of_three).read_config()[0]
-    assert settings == config(three_scenes)
-    before = (run_of_three / "model.onnx").read_bytes()
-    run_pipeline(settings, settings.load_scene(), run_of_three, device="cpu")
-    assert (run_of_three / "model.onnx").read_bytes() == before
-    for changed in ({"test_data": ()}, {"data": list(reversed(list(settings.data)))}):
-        other = config(three_scenes, **changed)
-        with pytest.raises(InputError, match="belongs to another scene"):
-            run_pipeline(other, other.load_scene(), run_of_three, device="cpu")
-    other = config(three_scenes, scale_by="scene")
-    with pytest.raises(InputError, match="belongs to another scene"):
-        run_pipeline(other, other.load_scene(), run_of_three, device="cpu")
-
-
 def test_a_model_of_scenes_scaled_by_themselves_scales_the_next(
     three_scenes: Path, tmp_path: Path
 ) -> None:
@@ -81,20 +62,6 @@ def test_a_model_of_scenes_scaled_by_themselves_scales_the_next(
     right = (found[0] == labels)[labels > 0].mean()
     assert metrics["scenes"][2]["test"]["OA"] == pytest.approx(right)
     assert (found[0] == found[1]).mean() > 0.99
-
-
-def test_lists_of_files_must_fit() -> None:
-    with refuses("labels", None, "1 given for 2 scenes; give one for each `data`"):
-        RunConfig(data=["a", "b"], labels=["a"])
-    with refuses("test_labels", None, "2 given for 1 scene; give one for each `test_data`"):
-        RunConfig(test_data=["a"], test_labels=["a", "b"])
-    with refuses("labels", None, "3 given for 1 scene; .*, a training and a test map"):
-        RunConfig(data="a", labels=["b", "c", "d"])
-    with refuses("scale_by", "sun", "must be one of training, scene"):
-        RunConfig(scale_by="sun")
-    assert RunConfig(data=["a"], labels=["b"]) == RunConfig(data="a", labels="b")
-    listed = RunConfig(data=["a", "b"], test_data=["c"])
-    assert RunConfig.from_dict(json.loads(json.dumps(listed.to_dict()))) == listed
 
 
 def test_two_label_files_of_a_scene_are_its_training_and_test_map(tmp_path: Path) -> None:

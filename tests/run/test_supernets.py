@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 import torch
 
-from hytas._engine import SearchSpace, builtin_space_text
-from hytas.data import Scene, scene_from_arrays
+from hytas._engine import builtin_space_text
+from hytas.data import Scene
 from hytas.errors import InputError
 from hytas.job import run_pipeline
 from hytas.run import (
     Member,
     Rank,
     RunConfig,
-    RunFolder,
     export_family,
     rank_subnets,
     train_supernet,
@@ -32,7 +31,6 @@ from hytas.search.ranks import spearman
 from hytas.spaces import open_space
 from hytas.supernet import InheritedScore, Supernet, SupernetSettings
 from hytas.train import Recipe
-from refusals import refuses
 
 SMALL = {"embed_dim": [32, 48, 64], "band_depth": [0], "pixel_depth": [1, 2, 3]}
 KIND = {"tokens": ["pixel"], "band_width": [3], "band_stride": [2], "patch": [1, 3]}
@@ -97,22 +95,6 @@ def test_each_budget_gets_an_ordinary_model(family: list[Member], trained: Path)
     assert (trained / "family.svg").read_text().rstrip().endswith("</svg>")
 
 
-def test_the_same_export_again_does_nothing_twice(
-    config: RunConfig, scene: Scene, trained: Path, family: list[Member]
-) -> None:
-    before = {path: path.stat().st_mtime_ns for path in trained.rglob("*.onnx")}
-    assert len(before) == 2
-    (again,) = export_family(config, scene, trained, ["20K-params"], alone=True, device="cpu")
-    alone = read_json(again.folder / "alone" / "metrics.json")
-    assert alone["test"]["OA"] == again.alone
-    assert read_json(again.folder / "alone" / "architecture.json") == again.architecture
-    assert replace(again, alone=None) == family[0]
-    assert {path: path.stat().st_mtime_ns for path in before} == before
-    # The files of the family keep the subnet that was not asked for again.
-    table = (trained / "family.csv").read_text().splitlines()
-    assert [line.split(",")[0] for line in table[1:]] == ["20K-params", "60K-params"]
-
-
 def test_a_search_scores_by_inherited_weights(
     config: RunConfig, scene: Scene, trained: Path, tmp_path: Path
 ) -> None:
@@ -160,44 +142,6 @@ def test_architectures_of_a_space_file_are_scored_by_its_supernet(
         inherited(family[0].architecture["space"])
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"budget": "5K..60K-params"}, "trained inside 10K..120K-params; the budget 5K..60K"),
-        ({"budget": "20K..900K-params"}, "the budget 20K..900K-params reaches beyond it"),
-        ({"seed": 1}, "was trained with another split"),
-        ({"scaling": "minmax"}, "was trained with another scaling"),
-        ({"patch_size": 5}, "with bands 6, classes 3, patch_size 3, .* patch_size 5"),
-        ({"space": "hytas"}, "is of space hytas-wide with .*; the run's is hytas with"),
-        ({"space": "hytas-wide"}, "was trained in another space: tokens had not all of"),
-    ],
-)
-def test_a_supernet_of_something_else_is_refused(
-    changed: dict[str, Any],
-    message: str,
-    config: RunConfig,
-    scene: Scene,
-    trained: Path,
-    tmp_path: Path,
-) -> None:
-    file = str(trained / "supernet.safetensors")
-    usual = {"budget": "20K..60K-params", "supernet": file, "supernet_settings": None}
-    other = replace(config, **{**usual, **changed})
-    with refuses("supernet", file, message):
-        run_pipeline(other, scene, tmp_path / "run", device="cpu")
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_supernet_of_another_scene_is_refused(
-    config: RunConfig, scene: Scene, trained: Path, tmp_path: Path
-) -> None:
-    file = str(trained / "supernet.safetensors")
-    other = scene_from_arrays(scene.cube[:] + 1.0, scene.labels, name="stripes")
-    searching = replace(config, supernet=file, supernet_settings=None)
-    with pytest.raises(InputError, match="was trained with another scene"):
-        run_pipeline(searching, other, tmp_path / "run", device="cpu")
-
-
 def test_folders_of_subnets_name_latency_tables_without_their_place() -> None:
     assert folder_names(["3ms-latency@/tmp/a/t.json", "50K-params,2M-macs"]) == [
         "3ms-latency@t.json",
@@ -205,58 +149,6 @@ def test_folders_of_subnets_name_latency_tables_without_their_place() -> None:
     ]
     same = folder_names(["3ms-latency@/a/t.json", "3ms-latency@/b/t.json"])
     assert same == ["3ms-latency@-a-t.json", "3ms-latency@-b-t.json"]
-
-
-def test_what_no_subnet_meets_and_what_is_damaged_is_refused(
-    config: RunConfig, scene: Scene, trained: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(InputError, match=r"budget='5K-params': inside 10K\.\.120K-params of the"):
-        export_family(config, scene, trained, ["5K-params"], device="cpu")
-    with pytest.raises(InputError, match=r"10-macs.*the smallest"):
-        export_family(config, scene, trained, ["10-macs"], device="cpu")
-    copy = tmp_path / "sup"
-    copy.mkdir()
-    for name in ("config.json", "manifest.json", "split.npz", "supernet.safetensors"):
-        (copy / name).write_bytes((trained / name).read_bytes())
-    content = (copy / "supernet.safetensors").read_bytes()
-    (copy / "supernet.safetensors").write_bytes(content[:-7])
-    with pytest.raises(InputError, match=r"damaged \(.* bytes; .* were written\); `hytas supernet"):
-        export_family(config, scene, copy, ["20K-params"], device="cpu")
-    train_supernet(config, scene, copy, device="cpu")
-    assert (copy / "supernet.safetensors").read_bytes() == content  # to the last bit
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"supernet_settings": None}, "proxy='inherited': scores with the weights of a super"),
-        ({"proxy": "dss", "supernet": "a.st"}, "supernet='a.st': only the proxy inherited scores"),
-    ],
-)
-def test_settings_that_do_not_go_together_are_refused(changed: dict[str, Any], message) -> None:
-    with pytest.raises(InputError, match=message):
-        replace(CONFIG, **changed)
-
-
-def test_without_validation_pixels_nothing_is_trained(
-    config: RunConfig, scene: Scene, tmp_path: Path
-) -> None:
-    none = replace(config, validation_fraction=0.0)
-    with refuses("validation_fraction", 0.0, "subnets are chosen on validation pixels"):
-        train_supernet(none, scene, tmp_path / "sup", device="cpu")
-    assert not (tmp_path / "sup").exists()
-
-
-def test_a_folder_of_another_training_is_refused(
-    config: RunConfig, scene: Scene, trained: Path
-) -> None:
-    other = replace(config, supernet_settings=SupernetSettings("sandwich"))
-    with pytest.raises(InputError, match=r"supernet method sandwich \(there uniform\)"):
-        train_supernet(other, scene, trained, device="cpu")
-    again = RunFolder(trained).read_config()[0]
-    assert again == config
-    space = SearchSpace.parse(Path(config.space).read_text(), {"bands": 6})
-    assert space.name == "hytas-wide"
 
 
 def test_rankers_stand_beside_each_other(config: RunConfig, scene: Scene, trained: Path) -> None:

@@ -106,12 +106,6 @@ def test_a_candidate_is_timed_once(runs: Any) -> None:
     assert again.asked == []
 
 
-def test_other_budgets_time_nothing(runs: Any) -> None:
-    given = runs("", [9.0])
-    assert ids(latency.within_latency(given.run, [candidate(0)], first(1))) == [0]
-    assert given.asked == []
-
-
 @pytest.mark.parametrize("count", [9, 6])
 def test_if_none_is_fast_enough_all_race(count: int, runs: Any) -> None:
     given = runs("1.0", [2.0] * count)

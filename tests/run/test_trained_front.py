@@ -1,7 +1,6 @@
 """A run that races for a Pareto front of trained networks."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ from hytas.run import RunConfig
 from hytas.run.choosing.front import write_trained_front
 from hytas.search import Evaluation, EvaluationStore, Training
 from hytas.train import Recipe
-from refusals import refuses
 from tiny import SPACE
 
 CONFIG = RunConfig(
@@ -75,16 +73,3 @@ def test_the_front_is_of_the_last_rung_that_ended(tmp_path: Path) -> None:
     found = [(one["params"], one["accuracy"], one["recipe"]) for one in facts["networks"]]
     assert found == [(200, 0.8, "full"), (500, 0.95, "plain")]
     assert facts["hypervolume"] == pytest.approx(0.3 * 0.8 + 0.5 * 0.95)
-
-
-def test_a_front_of_accuracy_needs_a_race(scene: Scene, tmp_path: Path) -> None:
-    config = replace(CONFIG, finalists=1)
-    with refuses("pareto", "params,accuracy", "there is no race"):
-        run_pipeline(config, scene, tmp_path, device="cpu")
-    with refuses("pareto", "accuracy", "must name a cost"):
-        replace(CONFIG, pareto="accuracy")
-
-
-@pytest.mark.parametrize("pareto", ["params,score", None])
-def test_other_runs_have_no_trained_front(pareto: str | None) -> None:
-    assert replace(CONFIG, pareto=pareto).trained_front == ()

@@ -1,6 +1,5 @@
 """Votes of an SVM and a random forest in the race of a run."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,8 +8,7 @@ import numpy as np
 import pytest
 
 from hytas.data import Scene
-from hytas.errors import InputError
-from hytas.job import choose, run_pipeline
+from hytas.job import choose
 from hytas.race import RaceTask
 from hytas.references import ReferenceSettings, fit_method
 from hytas.run import RunConfig
@@ -19,7 +17,6 @@ from hytas.run.choosing.votes import record_votes
 from hytas.run.context import Run, open_run
 from hytas.run.delivering.findings import run_facts
 from hytas.run.fits import ReferenceFits
-from hytas.run.folder import RunFolder
 from hytas.run.progress import Report
 from hytas.search import EvaluationStore, MethodVote, unpack_classes
 from hytas.train import Recipe
@@ -121,44 +118,6 @@ def test_a_ballot_reads_the_labels_of_its_fold_alone(
             assert other.right < vote.right / 2  # the labels that count have changed
 
 
-def test_what_was_asked_once_is_not_asked_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run, task, votes = polled(tmp_path / "run", fields())
-    run = replace(run, report=Report())  # the log of the run is closed
-
-    def refusing(*_: object) -> None:
-        raise AssertionError
-
-    with EvaluationStore(run.folder.evaluations) as store:
-        with monkeypatch.context() as patch:
-            patch.setattr("hytas.run.fits.fit_method", refusing)
-            record_votes(run, task, store)
-        assert store.votes() == votes
-        others = [
-            [replace(votes[0], pixels=votes[0].pixels + 1), *votes[1:]],
-            [*votes, replace(votes[0], fold=len(task.folds))],
-            votes[1:],
-        ]
-        for held in others:  # of another hytas, or damaged
-            store.replace_votes(held)
-            record_votes(run, task, store)
-            assert store.votes() == votes
-
-
-def test_methods_that_cannot_be_fitted_do_not_end_the_race(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refusing(*_: object, **__: object) -> None:
-        raise InputError("training pixels: of one class only")
-
-    monkeypatch.setattr("hytas.run.fits.fit_method", refusing)
-    told = References()
-    _, _, votes = polled(tmp_path / "run", fields(), told)
-    assert votes == []
-    assert told.lines[-1].startswith("no SVM and random forest: training pixels: of one")
-
-
 def test_the_votes_are_part_of_the_agreement_that_a_report_shows(tmp_path: Path) -> None:
     with open_run(tmp_path / "run", ASKED, fields(), "cpu", Report()) as run:
         choose(run)
@@ -191,42 +150,3 @@ def test_methods_without_a_vote_are_compared_with(tmp_path: Path) -> None:
     assert len(votes) == 2 * len(task.folds)
     assert all(task.accepts(one) and one.predictions == b"" for one in votes)
     assert len(told.references) == 2
-
-
-def test_a_run_fits_the_methods_before_its_search(tmp_path: Path) -> None:
-    told = References()
-    with open_run(tmp_path / "run", ASKED, fields(), "cpu", told) as run:
-        choose(run)
-        with EvaluationStore(run.folder.evaluations, read_only=True) as store:
-            assert {one.method for one in store.votes()} == {"svm", "rf"}
-    fitted, raced = (
-        next(at for at, line in enumerate(told.lines) if text in line)
-        for text in ("reference SVM", "race: 3 finalists")
-    )
-    assert fitted < raced
-
-
-def test_fits_before_the_search_are_compared_with_the_winner_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fitted: list[str] = []
-
-    def counting(given: Any, split: Any, settings: Any, name: str, **named: Any) -> Any:
-        fitted.append(name)
-        return fit_method(given, split, settings, name, **named)
-
-    monkeypatch.setattr("hytas.run.fits.fit_method", counting)
-    asked, folder = replace(ASKED, self_training="none"), tmp_path / "run"
-    run_pipeline(asked, fields(), folder, device="cpu")
-    first = json.loads((folder / "references.json").read_text())
-    files = RunFolder(folder)
-    with EvaluationStore(files.evaluations) as store:
-        votes = store.votes()
-        assert len(fitted) == 2 * len(votes) + 4  # four for the test, two on held-out pixels
-        store.replace_votes(replace(one, held_out=one.held_out[:-2]) for one in votes)
-    files.manifest.record([files.evaluations])
-    (folder / "references.json").unlink()
-    run_pipeline(asked, fields(), folder, device="cpu")
-    again = json.loads((folder / "references.json").read_text())
-    assert len(fitted) == 4 * len(votes) + 8
-    assert again["validation"] == first["validation"]

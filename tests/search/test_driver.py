@@ -1,7 +1,6 @@
 """The loop of ask, score and tell: right winner, exact resume, failures ranked last."""
 
 import math
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +12,8 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from hytas._engine import Budget, Evolution, Feasible, SearchSpace
-from hytas.errors import InputError
 from hytas.run import RunConfig
-from hytas.search import Evaluation, EvaluationStore, StrategySettings, driver, search
+from hytas.search import Evaluation, EvaluationStore, StrategySettings, search
 
 VARIABLES = {"bands": 20, "classes": 4, "patch_size": 3, "band_group": 1}
 SETTINGS = StrategySettings(population=12, generations=4, seed=3, chunk=5)
@@ -153,19 +151,6 @@ def test_finished_search_is_not_searched_again(tmp_path: Path) -> None:
     assert second == first
 
 
-def test_a_store_that_lost_an_evaluation_or_its_state_is_told(tmp_path: Path) -> None:
-    with EvaluationStore(tmp_path / "store.sqlite") as store:
-        search(feasible(), Scorer(), fitness, SETTINGS, store)
-        with sqlite3.connect(store.path) as connection:
-            connection.execute("DELETE FROM evaluations WHERE id = 7")
-        message = "damaged: of the 48 candidates that the search scored, number 7 is missing"
-        with pytest.raises(InputError, match=message):
-            search(feasible(), Scorer(), fitness, SETTINGS, store)
-        store.save_state(b"junk")
-        with pytest.raises(InputError, match=r"store\.sqlite: state: is not a hytas state$"):
-            search(feasible(), Scorer(), fitness, SETTINGS, store)
-
-
 def test_exhausted_budget_ends_the_search(tmp_path: Path) -> None:
     # The smallest network: with E = 32, heads of 3, 5 and 6 all have an inner width of 30.
     tight = feasible("27474-params")
@@ -175,60 +160,6 @@ def test_exhausted_budget_ends_the_search(tmp_path: Path) -> None:
         result = search(tight, Scorer(), fitness, settings, store)
         assert len(store.evaluations()) == result.evaluated == 3**4
     assert result.exhausted
-
-
-def test_no_score_at_all_is_refused_with_the_reason(tmp_path: Path) -> None:
-    with (
-        EvaluationStore(tmp_path / "store.sqlite") as store,
-        pytest.raises(InputError, match=r"no architecture of 24 got a score.*depth 7"),
-    ):
-        search(feasible(), Scorer(fails_always=True), fitness, SETTINGS, store)
-
-
-def test_progress_counts_up(tmp_path: Path) -> None:
-    seen = []
-    with EvaluationStore(tmp_path / "store.sqlite") as store:
-        search(feasible(), Scorer(), fitness, SETTINGS, store, progress=seen.append)
-    assert [item.evaluated for item in seen] == sorted(item.evaluated for item in seen)
-    assert seen[-1].evaluated == seen[-1].evaluations == 48
-    assert seen[-1].remaining == 0
-    assert all(item.rate > 0 for item in seen)
-
-
-def test_a_fitness_is_not_computed_for_every_chunk(tmp_path: Path) -> None:
-    sizes: list[int] = []
-
-    def counting(items: Sequence[Evaluation]) -> list[float]:
-        sizes.append(len(items))
-        return fitness(items)
-
-    settings = StrategySettings(population=48, generations=1, chunk=1)
-    with EvaluationStore(tmp_path / "store.sqlite") as store:
-        search(feasible(), Scorer(), counting, settings, store)
-    assert sizes == [1, 2, 4, 8, 16, 32, 48]  # the last one is told to the engine, too
-
-
-def test_a_candidate_that_failed_is_not_told_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told_again: list[int] = []
-
-    class Watched:
-        def __init__(self, *positional: Any, **named: Any) -> None:
-            self.inner = Evolution(*positional, **named)
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self.inner, name)
-
-        def rescore(self, ids: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
-            told_again.extend(ids.tolist())
-            self.inner.rescore(ids, scores)
-
-    monkeypatch.setattr(driver, "Evolution", Watched)
-    with EvaluationStore(tmp_path / "store.sqlite") as store:
-        result = search(feasible(), Scorer(), fitness, SETTINGS, store)
-    assert result.failed > 0
-    assert told_again == []  # no fitness here depends on other candidates
 
 
 def test_operators_are_those_of_the_engine(tmp_path: Path) -> None:

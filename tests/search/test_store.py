@@ -40,88 +40,12 @@ def test_failed_score_comes_back_as_nan(failed: float, tmp_path: Path) -> None:
         assert math.isnan(store.evaluations()[0].scores["dss"])
 
 
-def test_other_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "store.sqlite"
-    path.write_bytes(b"no database at all, but long enough to be looked at as one" * 40)
-    with pytest.raises(InputError, match=r"store\.sqlite: damaged, or not an evaluation store"):
-        EvaluationStore(path)
-    assert path.read_bytes().startswith(b"no database")
-
-
-@pytest.mark.parametrize("version", [4, 99])
-def test_a_store_of_another_version_is_refused(version: int, tmp_path: Path) -> None:
-    path = tmp_path / "store.sqlite"
-    with sqlite3.connect(path) as connection:
-        connection.execute(f"PRAGMA user_version={version}")
-    with pytest.raises(InputError, match=f"version {version}; this hytas reads version"):
-        EvaluationStore(path)
-
-
-def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "birds.sqlite"
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE birds (name TEXT)")
-    before = path.read_bytes()
-    with pytest.raises(InputError, match=r"birds\.sqlite: not an evaluation store"):
-        EvaluationStore(path)
-    assert path.read_bytes() == before
-
-
-def test_reading_alone_leaves_the_file_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "store.sqlite"
-    with EvaluationStore(path) as store:
-        store.add([evaluation(0)])
-        with EvaluationStore(path, read_only=True) as reader:  # while it is written
-            assert reader.evaluations() == [evaluation(0)]
-    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
-    with EvaluationStore(path, read_only=True) as reader:
-        assert reader.evaluations() == [evaluation(0)]
-        with pytest.raises(OSError, match="readonly"):
-            reader.add([evaluation(1)])
-    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
-    with pytest.raises(OSError, match="none"):
-        EvaluationStore(tmp_path / "none.sqlite", read_only=True)
-
-
-def test_a_failed_training_comes_back_with_its_reason(tmp_path: Path) -> None:
-    failed = Training(0, "plain", 100, 0, 30, {}, 2.0, "too wild")
-    with EvaluationStore(tmp_path / "store.sqlite") as store:
-        store.add_training(failed)
-        assert store.trainings() == [failed]
-
-
-def test_a_training_keeps_whatever_figures_it_has(tmp_path: Path) -> None:
-    whole = Training(
-        0, "plain", 100, 0, 30, {"accuracy": 0.1 + 0.2, "of a ranking to come": -3.0}, 2.0
-    )
-    with EvaluationStore(tmp_path / "store.sqlite") as store:
-        store.add_training(whole)
-        assert store.trainings() == [whole]
-        store.add_training(replace(whole, figures={"accuracy": math.nan}))
-        (found,) = store.trainings()
-    assert math.isnan(found.figures["accuracy"])
-
-
 def test_predicted_classes_come_back(tmp_path: Path) -> None:
     training = Training(0, "plain", 100, 0, 9, {"accuracy": 0.5}, 1.0, predictions=b"\1\0\2\0")
     with EvaluationStore(tmp_path / "store.sqlite") as store:
         store.add_training(training)
         store.add_training(replace(training, fold=1, predictions=b""))
         assert store.trainings() == [training, replace(training, fold=1, predictions=b"")]
-
-
-def test_sqlite_checks_its_file(tmp_path: Path) -> None:
-    path = tmp_path / "store.sqlite"
-    with EvaluationStore(path) as store:
-        store.add(map(evaluation, range(200)))
-        assert store.fault() is None
-    content = bytearray(path.read_bytes())
-    content[-3000:-1000] = bytes(2000)
-    path.write_bytes(content)
-    with EvaluationStore(path) as store:
-        fault = store.fault()
-    assert fault is not None
-    assert fault.startswith("damaged (")
 
 
 def test_ballots_come_back_and_others_take_their_place(tmp_path: Path) -> None:
@@ -139,11 +63,6 @@ def test_ballots_come_back_and_others_take_their_place(tmp_path: Path) -> None:
         assert store.votes() == [replace(first, right=3)]
         store.replace_votes([])
         assert store.votes() == []
-
-
-def test_missing_folder_is_an_os_error(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="none"):
-        EvaluationStore(tmp_path / "none" / "store.sqlite")
 
 
 def _write_until_killed(path: Path, written: "multiprocessing.Queue[int]") -> None:

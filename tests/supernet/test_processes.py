@@ -4,7 +4,6 @@ import multiprocessing
 import os
 import signal
 import socket
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 import torch
 from small_supernet import RECIPE, feasible, trained
 
-from hytas.errors import InputError
 from hytas.supernet import SupernetSettings
 from hytas.tensors import read_tensors, write_tensors
 from hytas.train import ALONE, Epoch, Processes, Weights, open_processes
@@ -23,10 +21,6 @@ SHARED = replace(
     RECIPE, epochs=3, batch_size=23, dropout=0.1, drop_path=0.2, class_weights=0.5, patience=1.0
 )
 SANDWICH = SupernetSettings("sandwich")
-
-
-class KillError(Exception):
-    """Stands for the end of the process."""
 
 
 def free_port() -> int:
@@ -94,30 +88,6 @@ def assert_near(found: Weights, expected: Weights) -> None:
     assert float(gaps.max()) < 1e-4
 
 
-def test_all_end_if_one_is_killed_and_the_same_again_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hytas.train.loop.CHECKPOINT_SECONDS", 0.0)
-    with pytest.raises(KillError):
-        trained(feasible(), None, SHARED, tmp_path / "checkpoint.safetensors", progress=_kill)
-    assert (tmp_path / "checkpoint.safetensors").exists()
-    begun = time.monotonic()
-    assert ended(started(tmp_path, SupernetSettings(), 2)) == [-signal.SIGKILL, 2]
-    assert time.monotonic() - begun < 30
-    text = (tmp_path / "1.txt").read_text()
-    assert text == "process 2 of 2: another one has ended; run the same command again to go on"
-    assert ended(started(tmp_path, SupernetSettings(), 0)) == [0, 0]
-    whole, _ = trained(feasible(), None, SHARED)
-    for rank in range(2):
-        facts, weights = read_tensors(tmp_path / f"{rank}.safetensors")
-        assert [epoch["epoch"] for epoch in facts["history"]] == [1, 2, 3]
-        assert_near(weights, whole.weights)
-
-
-def _kill(epoch: Epoch) -> None:
-    raise KillError
-
-
 def test_rows_are_shared_out() -> None:
     for samples in range(9):
         parts = [Processes(rank, 3) for rank in range(3)]
@@ -126,14 +96,3 @@ def test_rows_are_shared_out() -> None:
         if samples:
             assert sum(each.part(samples)[1] for each in parts) == pytest.approx(1.0)
     assert ALONE.part(7) == (slice(0, 7), 1.0)
-
-
-def test_an_environment_that_is_not_whole_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with (
-        pytest.raises(InputError, match="WORLD_SIZE 2: torchrun sets it, and more"),
-        open_processes("cpu"),
-    ):
-        pass

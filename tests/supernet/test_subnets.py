@@ -4,11 +4,9 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
 
 from hytas._engine import Feasible
-from hytas.errors import InputError
-from hytas.models import NETWORKS, InputShape, build_network, count_parameters
+from hytas.models import InputShape, build_network, count_parameters
 from hytas.models.weight_sharing import full_sizes
 from hytas.spaces import open_space
 from hytas.spaces.shape import ImageShape
@@ -96,18 +94,3 @@ def test_a_slice_is_written_where_it_was_cut(name, full, part) -> None:
     put(name, written, values)
     assert torch.equal(written, expected)
     assert (written != whole).sum() == values.numel()
-
-
-def test_what_is_no_subnet_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    supernet = Supernet.new("hytas", SHAPE, seed=0)
-    with pytest.raises(InputError, match=r"of the space hytas-wide; the supernet is of hytas$"):
-        supernet.subnet(sampled("hytas-wide", 1)[0])
-    (architecture,) = sampled("hytas", 1)
-
-    def unruled(*_: Any) -> nn.Module:
-        return nn.Sequential(nn.Linear(2, 2))
-
-    monkeypatch.setitem(NETWORKS, "hytas", unruled)
-    rule = r"its network cannot be sliced: `Network.initializers` lacks parameter 0\.weight"
-    with pytest.raises(InputError, match=rule):
-        supernet.subnet(architecture)

@@ -2,9 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
-import pytest
 import torch
 import torch.nn.functional as F
 from small_supernet import RECIPE, SHAPE, feasible, trained
@@ -13,38 +11,13 @@ from torch import Tensor
 from hytas.models.blocks import Drop
 from hytas.models.weight_sharing import slice_of
 from hytas.supernet import InheritedScore, Supernet, SupernetLearner, SupernetSettings
-from hytas.train import Epoch, Subnet, train
+from hytas.train import Subnet, train
 from hytas.train.optimiser import Leaves
 from hytas.train.state import TrainingState
 from hytas.train.step import Course, backward
-from refusals import refuses
 from small import pixels
 
 SANDWICH = SupernetSettings("sandwich")
-
-
-class KillError(Exception):
-    """Stands for the end of the process."""
-
-
-@pytest.mark.parametrize("settings", [SupernetSettings(), SANDWICH])
-def test_interrupted_equals_uninterrupted(
-    settings: SupernetSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hytas.train.loop.CHECKPOINT_SECONDS", 0.0)
-    whole, expected = trained(feasible(), settings)
-    assert len(expected.history) == 4
-
-    def kill(epoch: Epoch) -> None:
-        raise KillError
-
-    for _ in range(2):
-        with pytest.raises(KillError):
-            trained(feasible(), settings, checkpoint=tmp_path / "c.safetensors", progress=kill)
-    resumed, result = trained(feasible(), settings, checkpoint=tmp_path / "c.safetensors")
-    assert result.to_dict() == expected.to_dict()
-    assert resumed.weights.keys() == whole.weights.keys()
-    assert all(torch.equal(whole.weights[name], resumed.weights[name]) for name in whole.weights)
 
 
 def test_a_supernet_of_one_architecture_trains_as_a_network_alone() -> None:
@@ -171,15 +144,3 @@ def test_every_step_draws_inside_the_budget() -> None:
     assert len(sizes) == 60
     assert all(20_000 <= size <= 40_000 for size in sizes)
     assert any(a != b for a, b in pairwise(sizes))
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "rule"),
-    [
-        ("method", "progressive", "must be one of uniform, sandwich"),
-        ("uniform", "params", "must be one of choices, architectures"),
-    ],
-)
-def test_bad_settings_are_refused(name, value, rule) -> None:
-    with refuses(name, value, rule):
-        SupernetSettings(**{name: value})

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,8 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hytas.models import InputShape, Network, build_network
-from hytas.train import Epoch, LabelledPixels, Recipe, TrainingResult, Watch, captured, loop, train
+from hytas.models import InputShape, build_network
+from hytas.train import LabelledPixels, Recipe, TrainingResult, captured, loop, train
 from hytas.train.captured import ResidentSteps, captured_steps
 from hytas.train.learner import OneNetwork
 from hytas.train.state import TrainingState
@@ -80,26 +79,6 @@ def test_the_weights_are_those_of_the_usual_steps(
         assert one.validation_oa == other.validation_oa
 
 
-def test_interrupted_equals_uninterrupted(
-    resident: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    resident()
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
-    expected, whole = trained(CONV, RECIPE, pixels(27, 0))
-    checkpoint = tmp_path / "checkpoint.safetensors"
-
-    def kill(epoch: Epoch) -> None:
-        if epoch.epoch == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        trained(CONV, RECIPE, pixels(27, 0), checkpoint=checkpoint, watch=Watch(kill))
-    weights, resumed = trained(CONV, RECIPE, pixels(27, 0), checkpoint=checkpoint)
-    assert resumed.to_dict() == whole.to_dict()
-    for name, value in expected.items():
-        assert torch.equal(weights[name], value), name
-
-
 def steps_of(architecture: dict[str, Any], recipe: Recipe) -> ResidentSteps:
     """The steps of a training on the CPU before its first epoch."""
     learner = OneNetwork(build_network(architecture, SHAPE, drop_path=0.3, seed=3))
@@ -163,43 +142,6 @@ def test_a_failed_capture_trains_by_the_usual_steps(
     assert len(warned) == 1
     for name, value in expected.items():
         assert torch.equal(weights[name], value), name
-
-
-def test_a_capture_leaves_all_values_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = steps_of(CONV, RECIPE)
-    other = steps_of(CONV, RECIPE)
-    captures = 0
-
-    def warmed(self: ResidentSteps, work: Callable[[], None]) -> Callable[[], None]:
-        nonlocal captures
-        captures += 1
-        self.step_in_epoch.zero_()
-        work()
-        return work
-
-    monkeypatch.setattr(ResidentSteps, "graph", warmed)
-    steps.capture()
-    assert captures == 3  # batches of 8 and of 3, and the evaluation
-    assert all(weight.grad is None for weight in steps.state.weights.values())
-    for _ in range(2):  # before the first epoch, and after it
-        for name in ("weights", "average"):
-            for key, value in getattr(other.state, name).items():
-                assert torch.equal(getattr(steps.state, name)[key], value)
-        for key, expected in other.state.moments.items():
-            assert torch.equal(steps.state.moments[key].mean, expected.mean)
-            assert torch.equal(steps.state.moments[key].square, expected.square)
-            assert torch.equal(steps.state.moments[key].steps, expected.steps)
-        assert steps.epoch() == other.epoch()
-    assert steps.evaluate() == other.evaluate()
-
-
-def test_a_class_of_another_package_must_say_that_it_is_repeatable() -> None:
-    network = build_network(CONV, SHAPE)
-    assert isinstance(network, Network)
-    assert network.repeatable
-    silent = type("Silent", (type(network),), {"__module__": "mine"})
-    assert not silent.repeatable
-    assert type("Said", (silent,), {"__module__": "mine", "repeatable": True}).repeatable
 
 
 def test_a_cpu_takes_the_usual_steps() -> None:

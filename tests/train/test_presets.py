@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from hytas.errors import InputError
-from hytas.train import PRESETS, USUAL_PRESETS, Recipe, read_presets, recipes_of
+from hytas.train import PRESETS, USUAL_PRESETS, Recipe, recipes_of
 
 
 def test_a_preset_changes_what_was_not_asked_for() -> None:
@@ -35,18 +34,6 @@ def test_a_setting_among_the_presets_holds_in_all_though_it_is_the_usual_one() -
     recipes = recipes_of(asked, "full,plain,mixup=0.2")
     assert [recipe.mixup for recipe in recipes.values()] == [0.2, 0.2]
     assert not recipes["plain"].flips
-
-
-def test_names() -> None:
-    assert read_presets(",".join(USUAL_PRESETS)) == (list(USUAL_PRESETS), [])
-    assert read_presets(" light , full, band-noise=0.1") == (["light", "full"], ["band-noise=0.1"])
-    for text, rule in (
-        ("plane", "must be one of plain, unwhitened, light, full"),
-        ("full,full", "twice"),
-        ("full,gentleness=1", "gentleness"),
-    ):
-        with pytest.raises(InputError, match=rule):
-            read_presets(text)
 
 
 @pytest.mark.parametrize("steps", [40, Recipe.steps])

@@ -20,15 +20,6 @@ def test_a_number_of_steps_takes_the_place_of_epochs() -> None:
     assert Recipe().changed(["epochs=7"]).epochs == 7
 
 
-def test_few_pixels_are_not_passed_over_for_ever() -> None:
-    recipe = Recipe(steps=1500, most_epochs=200, batch_size=64)
-    assert recipe.epochs_for(30) == 200
-    assert recipe.epochs_for(160) == 200  # 600 steps
-    assert recipe.epochs_for(695) == 137  # 11 steps each
-    assert recipe.changed(["steps=500"]).epochs_for(30) == 500
-    assert recipe.changed(["epochs=900"]).epochs_for(30) == 900
-
-
 @pytest.mark.parametrize(
     ("change", "value", "rule"),
     [

@@ -1,7 +1,6 @@
 """The training loop: it learns, watches, stops, and resumes to the same bit."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ import torch
 
 from hytas.errors import InputError
 from hytas.models import InputShape, build_network
-from hytas.train import DivergedError, Epoch, LabelledPixels, Recipe, Watch, loop, train
+from hytas.train import DivergedError, LabelledPixels, Recipe, train
 from small import NARROW, pixels
 
 SHAPE = InputShape(bands=6, classes=3, patch_size=3)
@@ -26,10 +25,6 @@ NOTHING = LabelledPixels(
 
 def network() -> torch.nn.Module:
     return build_network(NARROW, SHAPE, drop_path=0.1, seed=3)
-
-
-class KillError(Exception):
-    """Stands for the end of the process."""
 
 
 def test_it_learns() -> None:
@@ -69,31 +64,6 @@ def test_the_order_of_patches_in_memory_changes_nothing() -> None:
         assert one.stride() == other.stride()
 
 
-@pytest.mark.parametrize("killed_after", [1, 3, 5])
-def test_interrupted_equals_uninterrupted(
-    killed_after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = pixels(24, 0), pixels(8, 1)
-    whole = network()
-    expected = train(whole, *data, RECIPE, seed=7)
-    monkeypatch.setattr("hytas.train.loop.CHECKPOINT_SECONDS", 0.0)
-
-    def kill(epoch: Epoch) -> None:
-        if epoch.epoch == killed_after:
-            raise KillError
-
-    checkpoint = tmp_path / "checkpoint.safetensors"
-    with pytest.raises(KillError):
-        train(network(), *data, RECIPE, seed=7, checkpoint=checkpoint, watch=Watch(kill))
-    resumed = network()
-    seen = []
-    result = train(resumed, *data, RECIPE, seed=7, checkpoint=checkpoint, watch=Watch(seen.append))
-    assert [epoch.epoch for epoch in seen] == list(range(killed_after + 1, 7))
-    assert result.to_dict() == expected.to_dict()
-    for name, value in whole.state_dict().items():
-        assert torch.equal(value, resumed.state_dict()[name]), name
-
-
 def test_stops_when_validation_no_longer_improves() -> None:
     """Random labels in the validation pixels cannot be learned."""
     watched = pixels(30, 1)
@@ -108,23 +78,6 @@ def test_without_validation_pixels_the_last_epoch_counts() -> None:
     result = train(network(), pixels(24, 0), NOTHING, replace(RECIPE, patience=0.1), seed=0)
     assert result.best_epoch == len(result.history) == 6
     assert result.history[-1].validation_oa is None
-
-
-def test_what_is_no_checkpoint_of_the_network_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    checkpoint = tmp_path / "checkpoint.safetensors"
-    checkpoint.write_bytes(b"not safetensors")
-    with pytest.raises(InputError, match=r"checkpoint\.safetensors: not a complete safetensors"):
-        train(network(), pixels(8, 0), NOTHING, RECIPE, seed=0, checkpoint=checkpoint)
-    checkpoint.unlink()
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
-    train(network(), pixels(8, 0), NOTHING, RECIPE, seed=0, checkpoint=checkpoint)
-    other = build_network({**NARROW, "embed_dim": 48}, SHAPE, drop_path=0.1, seed=3)
-    with pytest.raises(
-        InputError, match=r"not a checkpoint of this network .*size mismatch.{1,250}$"
-    ):
-        train(other, pixels(8, 0), NOTHING, RECIPE, seed=0, checkpoint=checkpoint)
 
 
 def test_a_training_that_diverges_says_so() -> None:

@@ -1,9 +1,7 @@
 """A Ray cluster of several machines, all on this one, that join and leave during the work."""
 
-import os
 import socket
 import sys
-import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +10,6 @@ from typing import Any
 import pytest
 
 from hytas._engine import Budget, Feasible, SearchSpace
-from hytas.errors import InputError
 from hytas.proxies import Evaluator, with_workers
 from hytas.search import Evaluation, EvaluationStore, SearchProgress, StrategySettings, search
 from hytas.spaces.shape import InputShape
@@ -130,25 +127,6 @@ def without_time(item: Evaluation) -> dict[str, Any]:
     return {name: value for name, value in vars(item).items() if name != "seconds"}
 
 
-def test_a_machine_of_another_version_is_refused_by_name_also_if_it_joins_later(
-    cluster: Any, machines: Machines, tmp_path: Path
-) -> None:
-    card = tmp_path / "hytas-9.9.dist-info" / "METADATA"
-    card.parent.mkdir()
-    card.write_text("Metadata-Version: 2.1\nName: hytas\nVersion: 9.9\n")
-    other = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{PATHS}"}
-    refusal = r"\S+ has hytas 9\.9, and the machine of the command has "
-    machines.join()
-    with opened(cluster) as workers:
-        assert run(workers) == [0, 1]
-        machines.join(env_vars=other)
-        machines.first_leaves()
-        with pytest.raises(InputError, match=refusal):
-            run(workers)
-    with pytest.raises(InputError, match=refusal), opened(cluster):
-        pass
-
-
 def run(workers: Workers) -> list[int]:
     return list(workers.run(slow_first, ((n,) for n in range(2)), 2))
 
@@ -163,23 +141,3 @@ def test_workers_are_reached_through_the_client_of_ray(
         shared = workers.share([1, 2, 3])
         assert list(workers.run(length_of, [(shared, 1)], 1)) == [4]
         assert not workers.sees_files
-
-
-def test_a_cluster_without_a_processor_is_refused(cluster: Any) -> None:
-    with pytest.raises(InputError, match="workers='ray': the cluster has no CPU"), opened(cluster):
-        pass
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "no-such-host.invalid"])
-def test_an_address_without_a_cluster_is_refused_at_once(host: str) -> None:
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        port = closed.getsockname()[1]
-    for name in (f"ray:{host}:{port}", f"ray://{host}:{port}"):
-        started = time.monotonic()
-        with (
-            pytest.raises(InputError, match=rf"workers='ray': no cluster answers at \S*{host}:"),
-            open_workers(name),
-        ):
-            pass
-        assert time.monotonic() - started < 30

@@ -6,7 +6,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from hytas.proxies import Evaluator, with_workers
 from hytas.proxies.parallel import ParallelEvaluator
 from hytas.spaces import open_space
 from hytas.spaces.shape import InputShape
-from hytas.workers import ExecutorWorkers, Workers, base, open_workers, probe_backends
+from hytas.workers import ExecutorWorkers, Workers, base, open_workers
 
 from tasks import fails, length_of, slow_first, speaks  # isort: skip
 
@@ -89,14 +89,6 @@ def test_a_line_of_a_worker_is_told_with_where_it_comes_from(
     assert re.search(rf"^{origin} number 7 is told$", plain, re.MULTILINE)
 
 
-def test_values_that_jobs_of_slurm_share_are_removed(tmp_path: Path) -> None:
-    pytest.importorskip("submitit", reason="needs submitit: pip install 'hytas[slurm]'")
-    with open_workers(f"slurm:cluster=debug,folder={tmp_path}") as found:
-        shared = found.share([1, 2])
-        assert list(found.run(length_of, [(shared, 1)], 1)) == [3]
-    assert not list(tmp_path.glob("shared-*"))
-
-
 def test_scores_are_the_same_to_the_last_bit_on_any_engine(workers: Workers) -> None:
     if workers.name in ("Slurm (local)", "Ray"):
         pytest.skip("its workers import torch: of `make test-slow`")
@@ -123,79 +115,10 @@ def assert_same_scores(workers: Workers) -> None:
         assert [one["scores"] for one in scorer.score(asked)] == expected
 
 
-class Counting(Executor):
-    """Runs a call when its result is asked for, and counts calls that wait."""
-
-    def __init__(self) -> None:
-        self.most = self.waiting = 0
-
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        self.waiting += 1
-        self.most = max(self.most, self.waiting)
-        done: Future[Any] = Future()
-        result = done.result
-
-        def ask(timeout: float | None = None) -> Any:
-            self.waiting -= 1
-            done.set_result(fn(*args))
-            return result(timeout)
-
-        done.result = ask  # type: ignore[method-assign]
-        return done
-
-
-def test_few_jobs_wait_at_a_time() -> None:
-    executor = Counting()
-    workers = ExecutorWorkers(executor, 3)
-    assert list(workers.run(abs, ((-n,) for n in range(50)), 50)) == list(range(50))
-    assert executor.most == 6
-
-
-def test_jobs_that_wait_are_taken_back() -> None:
-    with ThreadPoolExecutor(1) as executor:
-        workers = ExecutorWorkers(executor, 4)
-        started = time.monotonic()
-        found = workers.run(time.sleep, ((0.1,) for _ in range(100)), 100)
-        next(found)
-        found.close()
-    assert time.monotonic() - started < 1
-
-
 def test_a_worker_of_another_version_is_refused_by_name() -> None:
     other = {**base.facts_here(), "host": "node-7", "torch": "1.0"}
     with pytest.raises(InputError, match=r"node-7 has torch 1\.0, and the machine"):
         base.check_facts([base.facts_here(), other], "ray")
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ("partition", "must be NAME=VALUE"),
-        ("nodes=3", "the name one of folder, jobs, cluster, partition"),
-        ("cpus=many", "must be a number"),
-        ("cluster=cloud", "cluster must be one of slurm, local, debug"),
-    ],
-)
-def test_settings_of_slurm_are_checked_before_anything_starts(settings: str, words: str) -> None:
-    with pytest.raises(InputError, match=words), open_workers(f"slurm:{settings}"):
-        pass
-
-
-def test_what_is_not_installed_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    for package in ("ray", "submitit"):
-        monkeypatch.setitem(sys.modules, package, None)
-    for name in ("ray", "slurm"):
-        with pytest.raises(InputError, match=rf"pip install 'hytas\[{name}\]'"), open_workers(name):
-            pass
-
-
-def test_engines_are_probed(monkeypatch: pytest.MonkeyPatch) -> None:
-    for package in ("ray", "submitit"):
-        monkeypatch.setitem(sys.modules, package, None)
-    found = probe_backends()
-    assert found["local"].startswith("works, ")
-    assert found["ray"].endswith("pip install 'hytas[ray]'")
-    assert found["slurm"].endswith("pip install 'hytas[slurm]'")
 
 
 def test_a_small_search_starts_no_process_and_a_large_one_does(
@@ -238,21 +161,6 @@ def test_processes_start_where_they_save_more_than_they_take(
         scorer.expect(2)
         scorer.score(architectures(1))
         assert scorer.workers > 1
-
-
-def test_a_supernet_that_is_too_large_to_be_sent_scores_here(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    weights = bytes(1000)
-    evaluator = Evaluator("inherited", SHAPE, inherited=lambda architecture: float(len(weights)))
-    for most, alone in ((500, True), (10**6, False)):
-        monkeypatch.setattr(
-            "hytas.workers.backends.worker_count",
-            lambda _, sent, __, most=most: 1 if sent > most else 2,
-        )
-        with with_workers(evaluator, None) as scorer:
-            assert (scorer is evaluator) == alone
-            assert scorer.score(architectures(1))[0]["scores"] == {"inherited": 1000.0}
 
 
 def test_what_travels_of_an_evaluator_is_small() -> None:

@@ -22,7 +22,6 @@ from hytas.run.final.seeds import seeds_of
 from hytas.run.final.stage import are_done, folds_stage, train_stage
 from hytas.run.folder import read_json, write_json
 from hytas.run.outcome import Outcome, check_given, describe_architecture, outcome_of
-from hytas.run.prepared import PreparedScene
 from hytas.run.progress import SILENT, Report
 from hytas.run.stages import begin, check_trained, do, is_done
 from hytas.search import EvaluationStore
@@ -165,7 +164,7 @@ def _finishing(run: Run, references: bool) -> list[str]:
     return [
         *("training on folds", "final training"),
         *(["reference methods"] if references else []),
-        *("export", "map" if isinstance(data, PreparedScene) else "predictions"),
+        *("export", "map" if data.has_class_map else "predictions"),
         *(["seeds"] if config.seeds > 1 else []),
         *(["control"] if config.control is not None else []),
         "report",
@@ -215,7 +214,7 @@ def train_winner(run: Run) -> None:
 def deliver(run: Run, *, again: bool = False) -> None:
     """Write the files that ship, check them against torch, and classify all there is."""
     do(run, "export", export_stage, again=again)
-    if isinstance(run.context.data, PreparedScene):
+    if run.context.data.has_class_map:
         do(run, "map", map_stage, again=again)
     else:
         do(run, "predictions", predictions_stage, again=again)

@@ -54,7 +54,7 @@ def classify_folder(
     images = _images(model, source, *(chosen[name] for name in OF_IMAGES))
     with bar("classifying", as_json) as advance:
         probabilities = classify_images(model, images.read, len(images.files), advance)
-    write_predictions(out, model.card, images.files, probabilities, images.labels)
+    write_predictions(out, model.card, {"file": images.files}, probabilities, images.labels)
     names = [model.card.class_names[number] for number in probabilities.argmax(axis=1)]
     report = _report(model, "images", len(names), names, images.notes, out)
     if images.labels is not None:
@@ -91,7 +91,7 @@ def classify_table(
         best = np.argmax(line.labels[0][:, None] == card.class_ids, axis=1)
         probabilities[valid, best] = line.confidence[0]
     count = len(probabilities)
-    write_predictions(out, card, list(map(str, range(1, count + 1))), probabilities, head="row")
+    write_predictions(out, card, {"row": [*map(str, range(1, count + 1))]}, probabilities)
     names = [card.class_names[number] for number in probabilities[valid].argmax(axis=1)]
     own = finding_report(rows.findings)
     notes = own["notes"] + ([] if doubt is None else [f"the table has {doubt}"])

@@ -52,10 +52,11 @@ def _lines(outcome: Outcome, data: str) -> Iterator[str]:
         longest = sorted(seconds.items(), key=lambda stage: -stage[1])[:2]
         parts = ", ".join(f"{name} {duration(value)}" for name, value in longest)
         yield f"time {duration(sum(seconds.values()))}: {parts}{_cost(outcome)}"
-    out = "map.png" if results.unit == "pixels" else "predictions.csv"
+    verb = "predict" if "per_target" in results.test else "classify"
+    out = {"predict": "map.tif", "classify": "map.png"}[verb]
+    out = out if results.unit == "pixels" else "predictions.csv"
     model = _shell(outcome.folder / "model.onnx")
     yield f"open {outcome.folder / 'report.html'}"
-    verb = "predict" if "per_target" in results.test else "classify"
     yield f"next: hytas {verb} {model} {_shell(data)} --out {out}"
 
 

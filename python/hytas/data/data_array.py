@@ -160,6 +160,31 @@ def map_of(array: Any) -> tuple[Array, Grid]:
     return np.where(empty, 0, values), array_grid(flat, rows, columns)
 
 
+def planes_of(array: Any) -> tuple[Array, Grid, Sequence[str]]:
+    """Return values (H, W, T) of a `DataArray`, where its pixels lie, and names of the planes."""
+    rows, columns = (_dims(array).get(role) for role in (ROW, COLUMN))
+    rest = [dim for dim in array.dims if array.sizes[dim] > 1 and dim not in (rows, columns)]
+    if rows is None or columns is None or len(rest) > 1:
+        rule = f"values with the dimensions {_listed(array.dims)}: must be y, x and perhaps another"
+        raise InputError("labels", rule=rule, hint="rename them with `array.rename`")
+    flat = array.isel({dim: 0 for dim in array.dims if dim not in (rows, columns, *rest)})
+    flat = flat.transpose(rows, columns, *rest)
+    if flat.dtype.kind not in "iufb":
+        raise InputError("labels", rule=f"is of type {flat.dtype}; numbers are needed")
+    names = [str(array.name or "value")]
+    if rest:
+        texts = flat.coords[rest[0]].values.tolist() if rest[0] in flat.coords else []
+        are_texts = bool(texts) and all(isinstance(one, str) for one in texts)
+        names = texts if are_texts else numbered_names(names[0], array.sizes[rest[0]])
+    values = np.asarray(flat.values)
+    return values.reshape(*values.shape[:2], -1), array_grid(flat, rows, columns), names
+
+
+def numbered_names(name: str, count: int) -> list[str]:
+    """Return a name for each plane of an array."""
+    return [name] if count == 1 else [f"{name} {number}" for number in range(1, count + 1)]
+
+
 def array_grid(array: Any, rows: str, columns: str) -> Grid:
     """Return where the pixels of a `DataArray` lie, by its coordinates and `spatial_ref`."""
     reference = array.coords.get(_reference(array))

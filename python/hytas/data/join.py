@@ -18,6 +18,7 @@ from hytas.data.labels.names import from_0
 from hytas.data.no_data import as_stored
 from hytas.data.patches import Part, sample_spectra
 from hytas.data.scene import Scene, distinct_colours, numbered
+from hytas.data.targets import Targets
 from hytas.errors import InputError
 from hytas.types import Array, Floats
 
@@ -54,7 +55,7 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
     )
     shape = (parts[-1].top + parts[-1].height, max(part.width for part in parts))
     ids, class_names = union_of_classes(training)
-    if len(ids) < 2:
+    if len(ids) < first.least_classes:
         rule = f"hold the single class {''.join(class_names) or 'none'}: 2 classes are needed"
         raise InputError("labels", " and ".join(scene.name for scene in training), rule)
     classes = ids, class_names, "+".join(scene.name for scene in training)
@@ -94,7 +95,25 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
         nodata=nodata,
         polygons=_polygons(training, parts, shape),
         joined=parts,
+        continuous=_targets(scenes, parts, shape[1]),
     )
+
+
+def _targets(scenes: Sequence[Scene], parts: Sequence[Part], width: int) -> Targets | None:
+    """Return the continuous targets of all scenes by pixels of the joined one; or None."""
+    kinds = {(one.names, one.units) if (one := scene.continuous) else ((), ()) for scene in scenes}
+    if len(kinds) > 1:
+        rule = f"have other targets: {' and '.join(scene.told for scene in scenes)}"
+        raise InputError("labels", rule=rule)
+    all_targets = [scene.continuous for scene in scenes if scene.continuous is not None]
+    if not all_targets:
+        return None
+    pixels = []
+    for targets, scene, part in zip(all_targets, scenes, parts, strict=True):
+        rows, columns = np.divmod(targets.pixels, scene.width)
+        pixels.append((rows + part.top) * width + columns)
+    values = np.concatenate([targets.values for targets in all_targets])
+    return replace(all_targets[0], pixels=np.concatenate(pixels), values=values)
 
 
 def _of_other_scale(scenes: Sequence[Scene]) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ import numpy as np
 from hytas.data.cube import FileCube, cube_in, find_cube
 from hytas.data.data_array import ArrayCube, cube_of, is_data_array
 from hytas.data.datasets import SCENES, locate
+from hytas.data.findings import warning
 from hytas.data.interpret.axes import cube_axes
 from hytas.data.labels.align import is_placed
 from hytas.data.labels.find import map_shapes
@@ -18,12 +19,14 @@ from hytas.data.labels.maps import LabelMaps
 from hytas.data.labels.names import GivenNames, renamed
 from hytas.data.labels.options import Given, LabelOptions
 from hytas.data.labels.read import labels_of, of_rasters, refuse_options_of_shapes
+from hytas.data.labels.values import values_in
 from hytas.data.options import OF_SCENES, OF_TABLES, SceneOptions
 from hytas.data.read.table import Named, open_file
 from hytas.data.record import Contents
 from hytas.data.scene import Scene, numbered, scene_from_arrays, unmasked
 from hytas.data.spectra.load import load_spectra
 from hytas.data.synthetic import synthetic_scene
+from hytas.data.targets import checked_targets
 from hytas.errors import InputError
 
 
@@ -48,6 +51,8 @@ def load_scene(
     target_column: Sequence[str] = (),
     units: Sequence[str] = (),
     fractions: bool = False,
+    value_field: Sequence[str] = (),
+    task: str = "auto",
 ) -> Scene:
     """Read a scene: one file with cube and labels, two files, or one by name.
 
@@ -57,7 +62,7 @@ def load_scene(
             order. "synthetic" is the embedded demonstration scene, and "indian_pines", "salinas",
             "houston2013", "pavia_u" and "ksc" are downloaded.
         labels: the file with the label map (or maps), if it is not `data`; two files, with the
-            training and the test map; an array (H, W); or a `DataArray`.
+            training and the test map; an array (H, W), of values also (H, W, T); or a `DataArray`.
         cube_key: the cube's name in its file; not needed if there is one cube.
         labels_key: the map's name, or two names "training,test".
         data_dir: a folder with the files of a scene known by name, which is then not downloaded.
@@ -81,6 +86,8 @@ def load_scene(
         target_column: columns of continuous targets, in place of labels.
         units: of these, in their order.
         fractions: whether the targets are shares of a sample that sum to one.
+        value_field: fields of continuous targets, if `labels` is a file of polygons or points.
+        task: "values" if labels are continuous targets, "classes", or "auto".
 
     Raises:
         InputError: the input is not a scene; the message is one line.
@@ -88,20 +95,24 @@ def load_scene(
     if isinstance(labels, np.ndarray):
         from xarray import DataArray
 
-        if labels.ndim != 2:
+        if labels.ndim != 2 and not (task == "values" and labels.ndim == 3):
             shape = " x ".join(map(str, labels.shape))
             raise InputError("labels", rule=f"an array of {shape} given: must have two axes (H, W)")
-        labels = DataArray(unmasked("labels", labels), dims=("y", "x"))
+        labels = DataArray(unmasked("labels", labels), dims=("y", "x", "band")[: labels.ndim])
+    if task == "values" and label_column is not None and not target_column:
+        target_column, label_column = (label_column,), None
+    of_labels = LabelOptions.of(
+        labels_key,
+        unlabelled,
+        zero_is_a_class,
+        class_field,
+        labels_crs,
+        class_names,
+        least_classes,
+    )
+    are_values = task == "values" or bool(value_field)
     options = SceneOptions(
-        LabelOptions.of(
-            labels_key,
-            unlabelled,
-            zero_is_a_class,
-            class_field,
-            labels_crs,
-            class_names,
-            least_classes,
-        ),
+        replace(of_labels, are_values=are_values, value_fields=tuple(value_field)),
         cube_key,
         axes,
         bands,
@@ -118,15 +129,32 @@ def load_scene(
         table = load_spectra(data, labels, options)
         if table is not None:
             options.refuse(OF_SCENES, f"is for scenes, and {data} is a table")
-            return table
+            return _asked(table, task)
     what = "a DataArray" if is_data_array(data) else str(data)
     options.refuse(OF_TABLES, f"is for tables of spectra, and {what} is a scene")
     if is_data_array(data):
-        return _scene_of_array(data, labels, options)
+        return _asked(_scene_of_array(data, labels, options), task)
     if is_by_name:
         return _scene_by_name(str(data), labels, options)
     options.refuse(("data_dir",), f"is only for the scenes {', '.join(SCENES)}, not {data}")
-    return _read(data, _label_files(labels), options)
+    return _asked(_read(data, _label_files(labels), options), task)
+
+
+MOST_NUMBERS, FEW_NUMBERS = 50, 5
+"""More numbers without names may be values; in a table also from 5 on, if 0 and 1 are missing."""
+
+
+def _asked(scene: Scene, task: str) -> Scene:
+    """Return the scene, with a finding if its classes are numbers that may be values."""
+    texts = [name.removeprefix("class ") for name in scene.class_names]
+    if task != "auto" or scene.continuous is not None or not all(map(str.isdecimal, texts)):
+        return scene
+    numbers = sorted(map(int, texts))
+    few = scene.has_map or len(numbers) < FEW_NUMBERS or numbers[0] < 2
+    if few and len(numbers) <= MOST_NUMBERS:
+        return scene
+    found = warning("classes-may-be-values", count=len(numbers), low=numbers[0], high=numbers[-1])
+    return replace(scene, findings=(*scene.findings, found))
 
 
 def _label_files(labels: Any) -> Sequence[Any]:
@@ -185,6 +213,9 @@ def _read(data: Named, labels: Sequence[Any], options: SceneOptions) -> Scene:
     """Read a scene from one file, or from a file of the cube and one or two files of labels."""
     contents = open_file(data, "data")
     others: list[Contents] = []
+    is_one_file = len(labels) == 1 and not is_data_array(labels[0])
+    if options.labels.are_values and not (is_one_file and format_of(Path(labels[0]))):
+        return _with_values(contents, labels, options)
     if len(labels) != 1 or not (is_data_array(labels[0]) or format_of(Path(labels[0]))):
         refuse_options_of_shapes(options.labels, str(labels[0]) if labels else None)
         others = [open_file(path, "labels") for path in labels] or [contents]
@@ -211,6 +242,20 @@ def _read(data: Named, labels: Sequence[Any], options: SceneOptions) -> Scene:
     return _scene_of(cube, label_maps, options, cube.name, tuple(dict.fromkeys(map(str, sources))))
 
 
+def _with_values(contents: Contents, labels: Sequence[Any], options: SceneOptions) -> Scene:
+    """Read a scene with a raster of continuous targets, which may lie in the cube's file."""
+    variable = find_cube(contents, options.cube_key, "data")
+    cube = cube_in(contents, variable, "data", axes=options.axes)
+    if len(labels) > 1:
+        raise InputError("labels", str(labels[1]), "values take one file, which a split divides")
+    if labels:
+        maps = labels_of(labels[0], options.labels, cube.grid)
+    else:
+        maps = values_in(contents, options.labels, cube.grid, variable)
+    sources = [contents.path, *(Path(path) for path in labels if not is_data_array(path))]
+    return _scene_of(cube, maps, options, cube.name, tuple(map(str, sources)))
+
+
 def _without_dark_frames(contents: Contents, cube: FileCube) -> Contents:
     """Return labels that may cover a capture with its dark frames without these."""
     height, width = cube.shape[:2]
@@ -231,7 +276,16 @@ def _scene_of(
     name: str,
     sources: tuple[str, ...],
 ) -> Scene:
-    if options.labels.least_classes > 1:
+    targets = None
+    if label_maps.values is not None:
+        flat = label_maps.values.reshape(-1, label_maps.values.shape[2])
+        given = options.units or label_maps.value_units, options.fractions
+        targets, labelled = checked_targets("labels", label_maps.value_names, flat, *given)
+        size = label_maps.maps[0][1].shape
+        label_maps = replace(
+            label_maps, maps=(("labels", labelled.astype(np.int64).reshape(size)),)
+        )
+    elif options.labels.least_classes > 1:
         _refuse_a_single_class(label_maps, sources[-1] if sources else name)
     pixels, maps = cube.whole(), label_maps.maps
     scene = scene_from_arrays(
@@ -251,6 +305,7 @@ def _scene_of(
         bands=options.bands,
         fwhm=cube.facts.fwhm,
         least_classes=options.labels.least_classes,
+        targets=targets,
     )
     scene = replace(scene, pixel_metres=cube.grid.pixel_metres)
     return scene if label_maps.polygons is None else scene.with_polygons(label_maps.polygons)

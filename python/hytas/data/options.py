@@ -11,7 +11,8 @@ from hytas.errors import InputError
 from hytas.types import Array
 
 OF_TABLES = ("label_column", "group_column", "target_column")
-OF_SCENES = ("axes", "labels_key", "class_field", "labels_crs", "zero_is_a_class", "data_dir")
+OF_SHAPES = ("class_field", "value_field", "labels_crs")
+OF_SCENES = ("axes", "labels_key", *OF_SHAPES, "zero_is_a_class", "data_dir")
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class SceneOptions:
         of_labels = {
             "labels_key": self.labels.key,
             "class_field": self.labels.class_field,
+            "value_field": self.labels.value_fields,
             "labels_crs": self.labels.crs,
             "unlabelled": self.labels.unlabelled.given,
             "zero_is_a_class": self.labels.zero_is_a_class or None,

@@ -46,7 +46,6 @@ def checked_targets(
     names: Sequence[str],
     values: Array,
     units: Sequence[str] = (),
-    *,
     fractions: bool = False,
 ) -> tuple[Targets, Array]:
     """Return the targets of samples (N, T), and which samples (N,) have one.

@@ -69,22 +69,21 @@ def _table(path: Path) -> TextIO:
 def write_predictions(
     path: Path,
     card: ModelCard,
-    files: Sequence[str],
+    samples: Mapping[str, Sequence[str]],
     outputs: Array,
     labels: Sequence[Any] | None = None,
-    head: str = "file",
 ) -> None:
     """Write a CSV file with a line for each sample: its name, what is predicted, and its label.
 
     Args:
         path: replaced as a whole.
-        files: names of the images, or rows of a table.
+        samples: first columns, which name a sample: an image, or a row of a table.
         outputs: (n, C) of the model; where probabilities are all 0, or values NaN, there is no
             data, and the line is left empty.
         labels: true class, or values, of each; None if they are not known.
     """
     columns = task_of_card(card).table(card.class_names, outputs, labels)
-    write_columns(path, {head: files, **columns})
+    write_columns(path, {**samples, **columns})
 
 
 def write_columns(path: Path, columns: Mapping[str, Sequence[str]]) -> None:

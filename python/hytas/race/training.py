@@ -57,8 +57,8 @@ class CandidateTrainer:
         ):
             trial = wanted[place][0]
             trained[trial.key] = training = training_of(task, trial, fitted)
-            accuracy = training.figures.get("accuracy")
-            reached = f"accuracy {accuracy:.3f}" if accuracy is not None else training.reason
+            figures = [f"{name} {value:.3f}" for name, value in training.figures.items()]
+            reached = figures[0] if figures else training.reason
             self._notify(f"candidate {training.id}: {training.steps} steps: {reached}")
         return [
             {

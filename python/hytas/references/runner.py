@@ -212,7 +212,8 @@ def fit_method(
         InputError: the training pixels have fewer than two classes, or the settings do not fit.
     """
     task = replace(Task.of(scene, split, settings, device), checkpoint=checkpoint)
-    if smoothed is None or not (isinstance(scene, Scene) and scene.has_map):
+    has_map = scene.has_map and task_of(scene).has_probabilities
+    if smoothed is None or not (isinstance(scene, Scene) and has_map):
         return METHODS[method].load()(task, progress)
     valid = scene.valid_mask(task.fit_scaling(None).bands)
     valid.flat[smoothed] = True

@@ -80,7 +80,8 @@ class RunFacts:
         split: digest of the training, validation and test pixels, or "".
         differences: to the first run of the report, in settings.
         explanation: what the network looks at, if it was measured.
-        pairs: name of a continuous target -> observed and predicted values of test samples.
+        pairs: name of a continuous target -> observed and predicted values of test samples, and
+            their columns and rows (2, n) in a scene.
     """
 
     name: str

@@ -14,8 +14,8 @@ from hytas.types import Floats
 
 FIGURES = ("R2", "RMSE", "bias", "RPD", "RPIQ", "CCC")
 MOST_POINTS = 2000
-Pairs = Mapping[str, tuple[Floats, Floats]]
-"""Name of a target -> observed and predicted values of test samples."""
+Pairs = Mapping[str, tuple[Floats, Floats, Floats]]
+"""Name of a target -> observed and predicted values of test samples; columns and rows (2, n)."""
 
 
 def values_section(results: RunResults, pairs: Pairs) -> Section:
@@ -91,7 +91,7 @@ def _coverage(test: Mapping[str, Any]) -> Iterator[str]:
 
 def _figures(pairs: Pairs, test: Mapping[str, Any]) -> Iterator[Figure]:
     """Draw predicted against observed values with the 1:1 line, and residuals along the target."""
-    for name, (observed, predicted) in pairs.items():
+    for name, (observed, predicted, places) in pairs.items():
         known = np.isfinite(observed) & np.isfinite(predicted)
         true, given = observed[known][:MOST_POINTS], predicted[known][:MOST_POINTS]
         if not len(true):
@@ -106,3 +106,14 @@ def _figures(pairs: Pairs, test: Mapping[str, Any]) -> Iterator[Figure]:
                 axes.plot(true, values, "o", color=ACCENT, alpha=0.6, markersize=4)
                 about = f"{what} over observed {title}; dashed: a perfect prediction"
                 yield Figure(f"{title}: {what}", inline_svg(drawing, what, about), about)
+        across, down = places[:, known][:, :MOST_POINTS]
+        if not np.isfinite(across).all():
+            continue
+        with charted("column", "row") as (drawing, axes):
+            most = float(np.abs(given - true).max())
+            colours: dict[str, Any] = {"vmin": -most, "vmax": most, "cmap": "coolwarm"}
+            drawn = axes.scatter(across, down, s=9, c=given - true, **colours)
+            drawing.colorbar(drawn, ax=axes)
+            axes.invert_yaxis()
+            about = f"residuals of {title}, predicted less observed, at their pixels"
+            yield Figure(f"{title}: residual map", inline_svg(drawing, "map", about), about)

@@ -130,9 +130,14 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         presets, settings = read_presets(self.presets)
         if not presets:
             usual = USUAL_IMAGE_PRESETS if images else USUAL_PRESETS
-            if self.target_column:
+            if self.predicts_values:
                 usual = USUAL_VALUE_PRESETS
             object.__setattr__(self, "presets", ",".join([*usual, *settings]))
+
+    @property
+    def predicts_values(self) -> bool:
+        """Whether the labels are continuous targets."""
+        return self.task == "values" or bool(self.target_column) or bool(self.value_field)
 
     def _check_minutes(self) -> None:
         """Refuse settings that fix what `minutes` decides."""
@@ -292,7 +297,7 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
             *("resample", "scale_by", "cube_key", "axes", "labels_key", "data_dir", "bands"),
             *("nodata", "unlabelled", "zero_is_a_class", "class_field", "labels_crs"),
             *("class_names", "label_column", "group_column", "target_column", "units"),
-            "fractions",
+            *("fractions", "value_field", "task"),
         )
         return load_scenes(*self.files, **{name: getattr(self, name) for name in names})
 

@@ -75,7 +75,7 @@ class RunFolder:
     map = Artefact("map.png", "the classified scene next to the ground truth", "map", ("onnx",))
     predictions = Artefact(
         "predictions.csv",
-        "for images and tables: the class of each test sample",
+        "for images, tables and scenes of values: the prediction for each test sample",
         "predictions",
         ("onnx",),
     )

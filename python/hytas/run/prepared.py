@@ -73,6 +73,11 @@ class PreparedData:
     trains_in_parallel: ClassVar[bool]
 
     @property
+    def has_class_map(self) -> bool:
+        """Whether all of it is drawn as a map of classes."""
+        return self.scene.has_map and self.task.has_probabilities
+
+    @property
     def votes(self) -> bool:
         """Whether reference methods vote in the race."""
         return self.polls and self.task.has_probabilities

@@ -198,6 +198,18 @@ class DataSettings:
         rule=_SEVERAL,
         example="carbon",
     )
+    value_field: Sequence[str] = _labels(
+        (),
+        "Fields of continuous targets, if `labels` names polygons or points.",
+        rule=_SEVERAL,
+        example="carbon",
+    )
+    task: str = _labels(
+        "auto",
+        "Whether labels are classes, or values to predict, such as a raster of carbon; auto takes "
+        "them for classes unless columns or fields of values are named.",
+        rule=OneOf(("auto", "classes", "values")),
+    )
     units: Sequence[str] = _labels((), "Units of the targets, in their order.", rule=_SEVERAL)
     fractions: bool = _labels(
         False, "The targets are shares of a sample that sum to one, such as cover fractions."

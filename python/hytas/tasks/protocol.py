@@ -115,6 +115,9 @@ class PredictionTask(Protocol):
     ) -> Tensor:
         """Return the mean loss of logits (n, C)."""
 
+    def terms(self, logits: Tensor, aims: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what another loss compares, both (n, C); an unknown aim is what is predicted."""
+
     def sums(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Return sums (3,) over samples: loss, figure of an epoch, and what chooses the epoch."""
 

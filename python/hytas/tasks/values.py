@@ -164,6 +164,10 @@ class Values:
         )
         return (losses * known).sum() / known.sum().clamp_min(1)
 
+    def terms(self, logits: Tensor, aims: Tensor) -> tuple[Tensor, Tensor]:
+        values = self._read(logits)
+        return values, values.detach().where(aims.isnan(), aims)
+
     def sums(self, logits: Tensor, targets: Tensor) -> Tensor:
         import torch
 

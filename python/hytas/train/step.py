@@ -87,9 +87,10 @@ def backward(
         with part_of_batch(rows, count), wide_kernels_in_parts():
             logits = subnet(values, patches)
         task = course.training.task
-        loss = task.loss(logits, targets, course.class_weights, recipe.label_smoothing)
-        if recipe.loss != NONE:
-            loss = LOSSES[recipe.loss](logits, targets)
+        if recipe.loss == NONE:
+            loss = task.loss(logits, targets, course.class_weights, recipe.label_smoothing)
+        else:
+            loss = LOSSES[recipe.loss](*task.terms(logits, targets))
         share = part * (loss if len(subnets) == 1 else loss / len(subnets))
         share.backward()  # type: ignore[no-untyped-call]
         total = total + share.detach()

@@ -11,7 +11,7 @@ from hytas.data.findings import Finding, Noted, note, warning
 from hytas.data.labels.names import from_0
 from hytas.data.labels.shapes import Colour
 from hytas.errors import InputError
-from hytas.types import Array, Mask
+from hytas.types import Array, Floats, Mask
 
 USUAL_MARKS = (255, 65535)
 """Ids that other programs often use for unlabelled pixels."""
@@ -40,6 +40,8 @@ class LabelMaps(Noted):
         names: of classes, by id; those that the file names.
         polygons: (H, W) the number of the polygon or point that labels a pixel, from 1; None if
             the labels are a raster.
+        values: (H, W, T) continuous targets in place of classes, NaN without one; or None.
+        value_names, value_units: of the targets.
     """
 
     maps: tuple[tuple[str, npt.NDArray[np.int64]], ...]
@@ -48,6 +50,9 @@ class LabelMaps(Noted):
     findings: tuple[Finding, ...] = ()
     polygons: LabelMap | None = None
     files: tuple[Path, ...] = ()
+    values: Floats | None = None
+    value_names: tuple[str, ...] = ()
+    value_units: tuple[str, ...] = ()
 
 
 def check_map(name: str, values: Array, argument: str = "labels") -> npt.NDArray[np.int64]:
@@ -57,7 +62,8 @@ def check_map(name: str, values: Array, argument: str = "labels") -> npt.NDArray
         wrong = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
         if wrong.any():
             rule = f"{_first(wrong, values)}: labels must be whole numbers"
-            raise InputError(argument, name, rule)
+            hint = "if these are values to predict, set `task` to values"
+            raise InputError(argument, name, rule, hint)
     elif values.dtype.kind not in "iub":
         raise InputError(argument, name, f"is of type {values.dtype}; whole numbers are needed")
     if values.max(initial=0) >= 2**31:  # maps hold 32 bits

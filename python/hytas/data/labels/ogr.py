@@ -46,7 +46,7 @@ def read_ogr_shapes(
     Raises:
         ValueError: the file is broken; the message says how.
     """
-    chosen = options.key, options.class_field
+    chosen = options.key, tuple(name.lower() for name in options.fields or CLASS_FIELDS)
     crs, fields, geometries, findings, text_fields = call(
         read_layer, name, path.absolute(), *chosen, dict(open_options or {}), encoding
     )
@@ -111,7 +111,7 @@ def read_layer(
     name: str,
     path: Path,
     layer: str | None,
-    class_field: str | None,
+    class_fields: Sequence[str],
     open_options: Mapping[str, str],
     encoding: str | None,
 ) -> _Layer:
@@ -119,7 +119,7 @@ def read_layer(
 
     Args:
         layer: its name; None for the only one.
-        class_field: name of the field of classes; None for the usual names.
+        class_fields: names of the fields of classes or values, in lower case.
 
     Raises:
         ValueError: the file is broken.
@@ -127,7 +127,6 @@ def read_layer(
     pyogrio = library("pyogrio", "labels", "a file of polygons")
     has_no_index = name == "Shapefile" and not path.with_suffix(".shx").exists()
     pyogrio.set_gdal_config_options({"SHAPE_RESTORE_SHX": has_no_index or None})
-    class_fields = CLASS_FIELDS if class_field is None else (class_field.lower(),)
     try:
         return _layer(str(path), layer, open_options, class_fields, encoding)
     except UnicodeDecodeError:

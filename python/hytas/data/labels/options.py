@@ -63,6 +63,8 @@ class LabelOptions:
         crs: their coordinate system, if the file does not say it.
         names: of classes, by number in the file or by name; see `read_class_names`.
         least_classes: that must have pixels; fewer than 2 for one of several scenes.
+        are_values: whether labels are continuous targets.
+        value_fields: their fields in vector labels.
     """
 
     key: str | None = None
@@ -72,6 +74,8 @@ class LabelOptions:
     crs: str | None = None
     names: Mapping[str, str] = field(default_factory=dict)
     least_classes: int = 2
+    are_values: bool = False
+    value_fields: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -87,6 +91,11 @@ class LabelOptions:
         """Return the options that the arguments of `load_scene` mean."""
         mark, names = parse_unlabelled(unlabelled), read_class_names(class_names)
         return cls(labels_key, mark, zero_is_a_class, class_field, labels_crs, names, least_classes)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Return the fields of vector labels that the user names."""
+        return self.value_fields or (() if self.class_field is None else (self.class_field,))
 
     def refuse_colour(self, path: Path) -> None:
         """Refuse a colour of unlabelled pixels for a file that holds no picture."""

@@ -25,6 +25,7 @@ from hytas.data.labels.names import (
 )
 from hytas.data.labels.options import LabelOptions
 from hytas.data.labels.shapes import Colour
+from hytas.data.labels.values import continuous_labels
 from hytas.data.labels.vector import of_shapes
 from hytas.data.limits import listed, printable
 from hytas.data.read.table import open_file
@@ -58,6 +59,8 @@ def labels_of(
     labels: Any, options: LabelOptions, grid: Grid, class_ids: Mapping[str, int] | None = None
 ) -> LabelMaps:
     """Return the labels of a file, or of a `DataArray`, on the pixels of a cube."""
+    if options.are_values and (is_data_array(labels) or format_of(Path(labels)) is None):
+        return continuous_labels(labels, options, grid)
     if is_data_array(labels):
         values, own = map_of(labels)
         may_miss = not options.least_classes

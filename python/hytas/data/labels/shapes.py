@@ -91,13 +91,15 @@ def too_many() -> InputError:
     )
 
 
-def find_field(fields: Mapping[str, Sequence[Any]], wanted: str | None) -> str:
-    """Return the name of the field that holds the classes."""
+def find_field(
+    fields: Mapping[str, Sequence[Any]], wanted: str | None, argument: str = "class_field"
+) -> str:
+    """Return the name of the field that holds the classes, or values, which `argument` names."""
     names = list(fields)
     if wanted is not None:
         alike = [name for name in names if name.lower() == wanted.lower()]
         if wanted not in names and len(alike) != 1:
-            raise InputError("class_field", wanted, "no such field", _holds(names))
+            raise InputError(argument, wanted, "no such field", _holds(names))
         return wanted if wanted in names else alike[0]
     usual = [name for name in names if name.lower() in CLASS_FIELDS]
     others = [name for name in names if name.lower() not in COLOUR_FIELDS]
@@ -108,7 +110,7 @@ def find_field(fields: Mapping[str, Sequence[Any]], wanted: str | None) -> str:
         ]
     if len(candidates) != 1:
         rule = _holds(names)
-        raise InputError("labels", rule=rule, hint="name the one of classes with `class_field`")
+        raise InputError("labels", rule=rule, hint=f"name the one of classes with `{argument}`")
     return candidates[0]
 
 

@@ -32,6 +32,7 @@ from hytas.data.labels.shapes import (
 )
 from hytas.data.limits import printable
 from hytas.errors import InputError
+from hytas.types import Floats
 
 MOST_COORDINATE = 1e15
 """Larger coordinates lose whole pixels, and become infinite when they are transformed."""
@@ -60,13 +61,17 @@ def of_shapes(
     if not len(shapes.geometries):
         maps, empty = (("classes", nothing.astype(np.int64)),), note("shapes-none", path.name)
         return LabelMaps(maps, findings=(empty,), polygons=nothing, files=files_of(path))
-    shapes, of_fields = _with_class(shapes, options, path)
+    with naming(path):
+        argument = "value_field" if options.are_values else "class_field"
+        names = [find_field(shapes.fields, one, argument) for one in options.fields or (None,)]
+    shapes, of_fields = _with_class(shapes, names, options, path)
     with naming(path):
         _check_coordinates(shapes.geometries)
         overruled = _overruled(shapes.crs, options.crs)
         placed = _in_the_scene(shapes, options.crs, grid)
         check_rings(placed.geometries)
-        classes = _classes(shapes.fields, options, class_ids)
+        values = _values(shapes.fields, names) if options.are_values else None
+        classes = _classes(shapes.fields, options, class_ids, values)
         burnt = _burn(placed, classes, grid)
         if burnt is None and options.least_classes:
             raise _nothing_inside(shapes, placed, options.crs, grid)
@@ -82,19 +87,42 @@ def of_shapes(
         tuple(finding.at(path.name) for finding in findings),
         polygons,
         files_of(path),
+        None if values is None else np.where(polygons[..., None] > 0, values[polygons - 1], np.nan),
+        () if values is None else tuple(names),
     )
 
 
+def _values(fields: Mapping[str, Sequence[Any]], names: Sequence[str]) -> Floats:
+    """Return the continuous targets (n, T) of shapes, NaN where one is missing."""
+    values = np.full((len(fields[names[0]]), len(names)), np.nan)
+    for at, name in enumerate(names):
+        for row, value in enumerate(fields[name]):
+            if value in (None, ""):
+                continue
+            try:
+                values[row, at] = float(value)
+            except (TypeError, ValueError):
+                rule = f"shape {row + 1} has {printable(repr(value))}, which is no number"
+                raise InputError("value_field", name, rule) from None
+    return values
+
+
 def _with_class(
-    shapes: Shapes, options: LabelOptions, path: Path
+    shapes: Shapes, names: Sequence[str], options: LabelOptions, path: Path
 ) -> tuple[Shapes, tuple[Finding, ...]]:
     """Return the shapes that have a class, and findings on the others and on long codes."""
-    with naming(path):
-        field = find_field(shapes.fields, options.class_field)
-    values = [one.strip() if isinstance(one, str) else one for one in shapes.fields[field]]
-    has_class = np.array([one not in (None, "") for one in values], np.bool_)
+    field = ", ".join(names)
+    values = [
+        one.strip() if isinstance(one, str) else one
+        for name in names
+        for one in shapes.fields[name]
+    ]
+    there = np.array([one not in (None, "") for one in values], np.bool_)
+    has_class = np.asarray(there.reshape(len(names), -1).any(axis=0))
     findings: list[Finding] = []
-    if any(isinstance(one, int | float) and one >= 2**31 - 1 for one in values):
+    if not options.are_values and any(
+        isinstance(one, int | float) and one >= 2**31 - 1 for one in values
+    ):
         findings.append(warning("classes-are-codes", field=field, fields=list(shapes.texts)))
     if has_class.all():
         return shapes, tuple(findings)
@@ -210,8 +238,13 @@ def _overruled(own: str | None, crs: str | None) -> list[Finding]:
 
 
 def _classes(
-    fields: Mapping[str, Sequence[Any]], options: LabelOptions, class_ids: Mapping[str, int] | None
+    fields: Mapping[str, Sequence[Any]],
+    options: LabelOptions,
+    class_ids: Mapping[str, int] | None,
+    targets: Floats | None,
 ) -> _Classes:
+    if targets is not None:
+        return _Classes(np.ones(len(targets), np.int64), {}, {}, ())
     name = find_field(fields, options.class_field)
     given_values = [one.strip() if isinstance(one, str) else one for one in fields[name]]
     if not (class_ids or {}).keys() >= {*given_values} and all(map(_is_number, given_values)):

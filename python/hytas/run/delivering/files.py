@@ -192,7 +192,7 @@ def predictions_stage(run: Run) -> None:
     data = run.context.data
     samples, test = data.scene, data.split.test
     deployed = DeployedModel.load(run.folder.onnx)
-    reader = samples.reader(data.shape.side)
+    reader = samples.reader(deployed.card.patch_size)
 
     def read(numbers: NDArray[np.int64]) -> NDArray[Any]:
         return reader(test[numbers])
@@ -204,13 +204,15 @@ def predictions_stage(run: Run) -> None:
     labels = list(targets)
     if task.has_probabilities:
         labels = [samples.class_names[target] for target in targets]
-    images = isinstance(samples, ImageSet)
-    files = samples.files if isinstance(samples, ImageSet) else ()
-    names = [files[number] if images else str(number + 1) for number in test]
-    head = "file" if images else "row"
-    write_predictions(run.folder.predictions, deployed.card, names, outputs, labels, head)
-    if images:
-        choose_samples(read, targets, outputs, names).save(run.folder.samples)
+    rows, columns = np.divmod(test, samples.width)
+    named = {"row": [str(number + 1) for number in rows]}
+    if isinstance(samples, ImageSet):
+        named = {"file": [samples.files[number] for number in test]}
+    elif samples.has_map:  # as in a CSV of points
+        named = {"row": [*map(str, rows)], "column": [*map(str, columns)]}
+    write_predictions(run.folder.predictions, deployed.card, named, outputs, labels)
+    if isinstance(samples, ImageSet):
+        choose_samples(read, targets, outputs, named["file"]).save(run.folder.samples)
 
 
 def further_formats(

@@ -116,7 +116,7 @@ def run_facts(
 
 
 def _pairs(folder: RunFolder, card: ModelCard) -> dict[str, Any]:
-    """Return observed and predicted values of each target in the table of test samples."""
+    """Return observed and predicted values, and places, of the table of test samples."""
     if card.targets is None or not folder.predictions.exists():
         return {}
     with folder.predictions.open(newline="", encoding="utf-8") as file:
@@ -125,7 +125,8 @@ def _pairs(folder: RunFolder, card: ModelCard) -> dict[str, Any]:
     def column(name: str) -> Any:
         return np.array([float(row.get(name) or "nan") for row in rows])
 
-    return {name: (column(f"{name} observed"), column(name)) for name in card.class_names}
+    places = np.stack([column("column"), column("row")])
+    return {name: (column(f"{name} observed"), column(name), places) for name in card.class_names}
 
 
 def _settings(config: RunConfig, preset: str) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def test_the_command_line_names_options_of_the_command_only(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        run(["analyse", "correlations", "--tables", "none.csv", "--resamples", "0"])
+        run(["analyse", "ranking", "--tables", "none.csv", "--resamples", "0"])
     assert ended.value.code == 2
     assert capsys.readouterr().err.strip() == "error: --resamples 0: must be 1 or more"
 

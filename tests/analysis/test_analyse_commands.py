@@ -25,37 +25,37 @@ def run(*arguments: object) -> Result:
 
 def test_the_report_is_one_page_with_all_figures_beside_it(table: Path, tmp_path: Path) -> None:
     out, figures = tmp_path / "a.html", tmp_path / "a.json"
-    chosen = ["--section", "correlations", "--section", "searches"]
+    chosen = ["--section", "ranking", "--section", "searches"]
     done = run("report", "--tables", table, "--out", out, "--json", figures, *chosen, *LITTLE)
     assert done.exit_code == 0
     assert "written" in done.output
-    assert list(json.loads(figures.read_text())) == ["correlations", "searches"]
+    assert list(json.loads(figures.read_text())) == ["ranking", "searches"]
     page = out.read_text()
-    for name in ("correlations", "searches"):
+    for name in ("ranking", "searches"):
         assert f'<section id="{name}">' in page
     assert 'id="genes"' not in page
     assert page.count("data:image/svg+xml") == 2
 
 
 def test_a_section_prints_its_tables_and_writes_its_charts(table: Path, tmp_path: Path) -> None:
-    done = run("correlations", "--tables", table, "--figures", tmp_path / "charts", *LITTLE)
+    done = run("ranking", "--tables", table, "--figures", tmp_path / "charts", *LITTLE)
     assert "Spearman's rho" in done.output
     assert "zico_pp" in done.output
     (chart,) = (tmp_path / "charts").glob("*.svg")
-    assert chart.name.startswith("correlations-1-noise")
-    found = run("correlations", "--tables", table, "--json", *LITTLE)
+    assert chart.name.startswith("ranking-1-noise")
+    found = run("ranking", "--tables", table, "--json", *LITTLE)
     assert json.loads(found.stdout)["noise"]["networks"] == 60
 
 
 def test_every_section_has_a_command() -> None:
-    assert {*SECTIONS, "ranking", "report"} == set(analyse.commands)
+    assert {*SECTIONS, "report"} == set(analyse.commands)
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["correlations", "--resamples", "0"], "resamples=0: must be 1 or more"),
-        (["correlations", "--seed", "-1"], "seed=-1: must be 0 or more"),
+        (["ranking", "--resamples", "0"], "resamples=0: must be 1 or more"),
+        (["ranking", "--seed", "-1"], "seed=-1: must be 0 or more"),
         (["predictors", "--sizes", "a"], "sizes='a': must be whole numbers"),
         (["predictors", "--sizes", "1"], "each must be 2 or more"),
         (["report", "--out", "page.txt"], "must end in .html"),

@@ -4,7 +4,6 @@ import csv
 import itertools
 import json
 import math
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,22 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from commands import Run
 from hytas._engine import Feasible, SearchSpace
 from hytas.errors import InputError
-from hytas.lab.analysis import analyse_table, analyse_tables, read_table, read_tables
-from hytas.lab.analysis.ranking import BANDS
-from hytas.lab.analysis.scores import (
-    expected_best,
-    parse_rank_means,
-    rank_last_if_failed,
-    top_accuracies,
-    training_free_scores,
-)
+from hytas.lab.analysis import RankingTable, read_table, read_tables
+from hytas.lab.analysis.scores import expected_best, rank_last_if_failed, scores_of
+from hytas.lab.analysis.sections import measure_section
+from hytas.lab.analysis.sections.ranking import BANDS, size_bands
+from hytas.lab.analysis.settings import AnalysisSettings
 from hytas.lab.analysis.size import find_size
 from hytas.models import InputShape, build_network, count_parameters
-from hytas.proxies.table import rank_mean
-from refusals import refuses
 
 Row = dict[str, Any]
 Write = Callable[..., Path]
@@ -69,16 +61,28 @@ def write(tmp_path: Path) -> Write:
     return make
 
 
+def ranked(*tables: RankingTable) -> dict[str, Any]:
+    """Return the groups of networks of the first table, with the figures of its scores."""
+    found = measure_section("ranking", tables, AnalysisSettings(resamples=5), lambda _: None)
+    groups: dict[str, Any] = found[tables[0].name]["groups"]
+    return groups
+
+
+def rho(groups: dict[str, Any], score: str, group: str = "all") -> float:
+    value: float = groups[group]["scores"][score]["spearman"][0]
+    return value
+
+
 def test_perfect_and_opposite_scores(write: Write) -> None:
-    report = analyse_table(read_table(write(networks())), predictor_sizes=())
-    assert report["scores"]["snip"]["all"]["spearman"] == pytest.approx(1.0)
-    assert report["scores"]["dss"]["all"]["kendall"] == pytest.approx(-1.0)
-    # The best network is the first favourite of a perfect score, so it gains.
-    assert report["scores"]["snip"]["all"]["top1_gain"] > 0
-    assert report["scores"]["dss"]["all"]["top10_gain"] < 0
-    assert report["size"] is None
-    assert "no ranges of size" in report["notes"][0]
-    json.dumps(report, allow_nan=False)
+    groups = ranked(read_table(write(networks())))
+    perfect, opposite = (groups["all"]["scores"][name] for name in ("snip", "dss"))
+    assert perfect["spearman"][0] == pytest.approx(1.0)
+    assert opposite["kendall"][0] == pytest.approx(-1.0)
+    # The best network is the first choice of a perfect score, so it gains.
+    assert perfect["gain of the first choice"] > 0
+    assert opposite["of the first ten"] < 0
+    assert list(groups) == ["all"]
+    json.dumps(groups, allow_nan=False)
 
 
 def test_expected_best_against_all_draws() -> None:
@@ -87,13 +91,6 @@ def test_expected_best_against_all_draws() -> None:
         draws = [max(draw) for draw in itertools.combinations(values, count)]
         assert expected_best(values, count) == pytest.approx(np.mean(draws))
     assert expected_best(values, 7) is None
-
-
-def test_favourites_among_equals_are_drawn_at_random() -> None:
-    accuracy = np.arange(100.0)
-    assert top_accuracies(np.arange(100.0), accuracy, 1, 3) == 99.0
-    constant = top_accuracies(np.ones(100), accuracy, 1, 400)
-    assert constant == pytest.approx(49.5, abs=6)
 
 
 def test_failed_scores_rank_last(write: Write) -> None:
@@ -107,11 +104,9 @@ def test_failed_scores_rank_last(write: Write) -> None:
     rows[5]["snip"] = "nan"
     for row in rows:
         row["naswot"] = ""
-    report = analyse_table(read_table(write(rows)), predictor_sizes=(20,), seeds=2)
-    assert report["scores"]["snip"]["failed"] == 6
-    assert report["scores"]["snip"]["all"]["spearman"] < 1.0
-    assert report["scores"]["naswot"]["all"]["spearman"] is None
-    assert report["predictors"]["extra-trees 20"]["all"]["spearman"] > 0.8
+    groups = ranked(read_table(write(rows)))
+    assert rho(groups, "snip") < 1.0
+    assert "naswot" not in groups["all"]["scores"]
 
 
 def test_accuracies_in_percent_and_rows_that_repeat(write: Write) -> None:
@@ -137,34 +132,6 @@ def test_accuracies_in_percent_and_rows_that_repeat(write: Write) -> None:
     assert "rank-mean(snip,dss)" in read_table(write(combined)).scores
 
 
-def test_rank_means(write: Write) -> None:
-    table = read_table(write(networks()))
-    report = analyse_table(
-        table, rank_means=[("snip", "dss"), ("snip", "zico")], predictor_sizes=()
-    )
-    # Opposite ranks cancel out: every network gets the same mean.
-    assert report["scores"]["rank-mean(snip,dss)"]["all"]["spearman"] is None
-    assert "rank-mean(snip,zico)" not in report["scores"]
-    assert parse_rank_means(["a,b", "rank-mean(c, d)"]) == [("a", "b"), ("c", "d")]
-    with refuses("rank_mean", "a"):
-        parse_rank_means(["a"])
-
-
-def test_a_rank_mean_is_that_of_a_search(write: Write) -> None:
-    """Where a member failed it has failed, too, and equal sums of ranks are equal."""
-    rows = networks(40)
-    for row in sorted(rows, key=lambda row: -float(row["OA"]))[:8]:
-        row["snip"] = ""
-    table = read_table(write(rows))
-    _, values = training_free_scores(table, [("snip", "depth-embed")])[
-        "rank-mean(snip,depth-embed)"
-    ]
-    depth = [len(item["num_heads"]) * item["embed_dim"] for item in table.architectures]
-    np.testing.assert_array_equal(values, rank_mean([table.scores["snip"], depth]))
-    report = analyse_table(table, rank_means=[("snip", "depth-embed")], predictor_sizes=())
-    assert report["scores"]["rank-mean(snip,depth-embed)"]["failed"] == 8
-
-
 def test_true_sizes_are_those_of_the_networks_built(write: Write) -> None:
     rows = networks(5)
     shape = InputShape(30, 4, 7, 3)
@@ -176,7 +143,7 @@ def test_true_sizes_are_those_of_the_networks_built(write: Write) -> None:
     space = SearchSpace.builtin("hytas", shape.variables())
     costs = [space.cost(dict(architecture)) for architecture in table.architectures]
     assert [cost["macs"] for cost in costs] == table.size.macs.tolist()
-    assert "macs" in training_free_scores(table)
+    assert "macs" in scores_of(table)
 
 
 def test_true_sizes_from_published_columns_and_names(write: Write) -> None:
@@ -196,22 +163,12 @@ def test_true_sizes_from_published_columns_and_names(write: Write) -> None:
 
 def test_bands_hold_every_network_once(write: Write) -> None:
     table = read_table(write(networks(120), "indian.csv"))
-    report = analyse_table(table, predictor_sizes=())
-    counts = [report["groups"][name]["networks"] for name in BANDS]
+    bands = size_bands(table)
+    counts = [int(bands[name].sum()) for name in BANDS]
     assert sum(counts) == 120
     assert {19, 20} <= set(counts)  # on either side of what a correlation needs
-    for name, count in zip(BANDS, counts, strict=True):
-        rho = report["scores"]["snip"][name]["spearman"]
-        assert (rho is None) == (count < 20)
-
-
-def test_predictors_are_tested_on_the_rest_alone(write: Write) -> None:
-    """Accuracy without any pattern: rho would be high if the trained networks were tested on."""
-    generator = np.random.default_rng(3)
-    rows = [{**row, "OA": generator.random(), "snip": generator.random()} for row in networks(120)]
-    report = analyse_table(read_table(write(rows)), predictor_sizes=(60, 115), seeds=3)
-    assert set(report["predictors"]) == {"extra-trees 60", "random-forest 60"}
-    assert abs(report["predictors"]["extra-trees 60"]["all"]["spearman"]) < 0.35
+    groups = ranked(table)
+    assert [name in groups for name in BANDS] == [count >= 20 for count in counts]
 
 
 def test_suspect_rows_and_untrained_ones_are_left_out(write: Write) -> None:
@@ -242,16 +199,7 @@ def test_the_authors_own_files(write: Write) -> None:
     table = read_table(write(rows, "indian_2000_new_all.csv"))
     assert set(table.scores) == {"naswot", "-grasp", "zico_w_decay"}
     assert table.size is not None
-    report = analyse_table(table, predictor_sizes=())
-    assert report["scores"]["-grasp"]["all"]["spearman"] == pytest.approx(1.0)
-
-
-def test_the_output_of_hytas_score_with_an_accuracy(write: Write) -> None:
-    rows = [
-        {**row, "dss:layers=all": row["OA"], "macs": 5, "seconds": 1.0, "reasons": ""}
-        for row in networks(12)
-    ]
-    assert "dss:layers=all" in read_table(write(rows)).scores
+    assert rho(ranked(table), "-grasp") == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
@@ -299,65 +247,15 @@ def test_columns_of_other_names_on_request(write: Write) -> None:
         read_tables([path, plain], score_columns=["mine", "yours"], ignored_columns=["remark"])
 
 
-def test_files_that_are_no_tables(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no \.csv"):
-        read_tables([tmp_path])
-    with pytest.raises(InputError, match="no such file"):
-        read_tables([tmp_path / "none.csv"])
-    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00\x80")
-    with pytest.raises(InputError, match="not UTF-8"):
-        read_tables([tmp_path])
-    (tmp_path / "binary.csv").write_text("")
-    with pytest.raises(InputError, match="the column OA is missing"):
-        read_tables([tmp_path])
-
-
-def test_means_and_the_choice_made_on_other_tables(write: Write) -> None:
-    """`snip` is best on two tables and opposed on the third: chosen for it, and shown to fail."""
-    tables = [read_table(write(networks(60, seed), f"t{seed}.csv")) for seed in range(3)]
-    third = [{**row, "snip": -row["snip"]} for row in networks(60, 2)]
-    tables[2] = read_table(write(third, "t2.csv"))
-    found = analyse_tables(tables, rank_means=(), predictor_sizes=())
-    assert found["mean"]["snip"]["all"]["spearman"] == pytest.approx(1 / 3)
-    assert found["mean"]["snip"]["tables"] == 3
-    last = found["transfer"][2]
-    assert (last["table"], last["chosen"]) == ("t2", "snip")
-    assert last["all"]["snip"] == pytest.approx(-1.0)
-    alike = [
-        read_table(write([{**row, "OA": 0.5} for row in networks(30)], f"{n}.csv")) for n in "ab"
-    ]
-    assert analyse_tables(alike, rank_means=(), predictor_sizes=())["transfer"] == []
-
-
-# The command, as a user runs it.
-
-
-def test_command_prints_tables_and_json(write: Write, here: Run) -> None:
-    one, two = write(networks(60), "indian.csv"), write(networks(60, 1), "pavia.csv")
-    quick = ("--predictor-sizes", "20", "--seeds", 2, "--rank-mean", "snip,depth")
-    done = here("analyse", "ranking", "--tables", one, two, *quick)
-    assert done.returncode == 0, done.stderr
-    assert "mean of indian, pavia" in done.stdout
-    assert "rank-mean(snip,depth)" in done.stdout
-    assert "extra-trees 20" in done.stdout
-    assert re.search(r"^snip +1\.000/1\.000", done.stdout, re.MULTILINE)
-    assert re.search(r"^random +-?\.[0-9]{3}/-?\.[0-9]{3}", done.stdout, re.MULTILINE)
-    done = here("analyse", "ranking", "--tables", one.parent, *quick, "--json")
-    found = json.loads(done.stdout)
-    assert [table["name"] for table in found["tables"]] == ["indian", "pavia"]
-    assert found["mean"]["snip"]["all"]["spearman"] == pytest.approx(1.0)
-
-
 def test_published_figures(shared: Path) -> None:
     """What the study's own tables say, worked out before with other code."""
     tables = read_tables([shared / "hytas2000"])
-    mean = analyse_tables(tables, predictor_sizes=(), seeds=1)
-    rho = {name: entry["all"]["spearman"] for name, entry in mean["mean"].items()}
+    each = {table.name: ranked(table) for table in tables}
     expected = {"depth-embed": 0.700, "zico_pp": 0.697, "snip": 0.686, "params": 0.684}
-    assert {name: round(rho[name], 3) for name in expected} == expected
-    indian = next(report for report in mean["tables"] if report["name"] == "indian")
+    means = {name: np.mean([rho(groups, name) for groups in each.values()]) for name in expected}
+    assert {name: round(float(mean), 3) for name, mean in means.items()} == expected
     bands = {
-        name: [round(indian["scores"][name][band]["spearman"], 2) for band in ("1-2M", "2-4M")]
+        name: [round(rho(each["indian"], name, band), 2) for band in ("1-2M", "2-4M")]
         for name in ("dss", "snip", "params", "zico_pp")
     }
     assert bands == {
@@ -396,7 +294,7 @@ def test_a_score_table_of_the_wide_space_is_ranked(tmp_path: Path) -> None:
     path.write_text("\n".join([head + ",OA", *(f"{row},0.{n}" for n, row in enumerate(rows, 5))]))
     table = read_table(path)
     assert [one["embed_dim"] for one in table.architectures] == [32, 48, 64]
-    assert analyse_table(table, predictor_sizes=())["scores"]["dss"]["all"]["spearman"] == 1.0
+    assert rho(ranked(table), "dss") == 1.0
     path.write_text(path.read_text().replace(",mean,", ",sideways,", 1))
     with pytest.raises(InputError, match=r"line 2: .*sideways"):
         read_table(path)

@@ -12,9 +12,8 @@ from scipy.stats import kendalltau, spearmanr
 from hytas.lab.analysis import RankingTable, read_tables
 from hytas.lab.analysis.factors import Factors
 from hytas.lab.analysis.importance import at_equal_size, dependence, fitted, importances
-from hytas.lab.analysis.ranking import BANDS
 from hytas.lab.analysis.sections import SECTIONS, measure_section, show_section
-from hytas.lab.analysis.sections.correlations import holds_zero, size_bands
+from hytas.lab.analysis.sections.ranking import BANDS, holds_zero, size_bands
 from hytas.lab.analysis.settings import AnalysisSettings
 from hytas.report import render_sections
 from refusals import refuses
@@ -42,7 +41,7 @@ def published(shared: Path) -> list[RankingTable]:
 
 
 def test_scores_of_random_numbers_rank_nothing(found: dict[str, Any]) -> None:
-    scores = found["correlations"]["noise"]["groups"]["all"]["scores"]
+    scores = found["ranking"]["noise"]["groups"]["all"]["scores"]
     assert len(scores) > 12
     wrong = [name for name, each in scores.items() if not holds_zero(each["spearman"])]
     assert len(wrong) <= 3, "one in twenty by chance"
@@ -91,18 +90,6 @@ def test_any_score_can_lead(noise: RankingTable) -> None:
         measure_section("searches", [noise], replace(few, leads=("speed",)), quiet)
 
 
-def test_sign_changes_nothing_of_random_numbers(found: dict[str, Any]) -> None:
-    assert holds_zero(found["sign"]["tables"]["noise"]["dss"]["difference"])
-    assert "higher for 0 of 1 pairs" in show_section("sign", found["sign"]).sentences[0]
-
-
-def test_layers_vanish_with_sign_and_not_without(found: dict[str, Any]) -> None:
-    for layers in found["sign"]["layers"].values():
-        signed, plain = (np.log10(np.abs(layers[key])) for key in ("with", "without"))
-        assert signed[0] - signed[-1] > 4
-        assert abs(plain[0] - plain[-1]) < 1.5
-
-
 def test_random_scores_are_not_alike(found: dict[str, Any]) -> None:
     for cluster in found["alike"]["clusters"]:
         assert set(cluster) <= {*("params", "true params", "depth-embed", "embed_dim", "macs")}
@@ -126,7 +113,7 @@ def test_the_page_has_every_section_and_asks_nobody(found: dict[str, Any]) -> No
 
 def test_correlations_are_those_of_scipy(published: list[RankingTable]) -> None:
     (table,) = [each for each in published if each.name == "pavia"]
-    found = measure_section("correlations", [table], AnalysisSettings(resamples=5), quiet)
+    found = measure_section("ranking", [table], AnalysisSettings(resamples=5), quiet)
     groups = found["pavia"]["groups"]
     assert table.size is not None
     inside = (table.size.params >= 1e6) & (table.size.params < 2e6)
@@ -157,19 +144,12 @@ def test_published_figures_come_out_to_two_digits(published: list[RankingTable])
     assert all(row["alike"] for row in rows), [row for row in rows if not row["alike"]]
 
 
-def test_too_few_networks_are_said_so(tmp_path: Path) -> None:
-    small = random_table(tmp_path, networks=12)
-    for name in ("correlations", "genes", "predictors", "searches"):
-        section = show_section(name, measure_section(name, [small], QUICK, quiet))
-        assert section.sentences, name
-
-
 def test_networks_of_one_accuracy_are_not_ranked(tmp_path: Path) -> None:
     table = random_table(tmp_path, networks=60)
     same = replace(table, accuracy=np.full(60, 0.9))
     few = replace(QUICK, searches=1, budget=5, sizes=(20,))
     for name, sentence in (
-        ("correlations", "no score has a rank correlation"),
+        ("ranking", "no score has a rank correlation"),
         ("predictors", "no predictor has a rank correlation"),
     ):
         section = show_section(name, measure_section(name, [same], few, quiet))
@@ -177,11 +157,6 @@ def test_networks_of_one_accuracy_are_not_ranked(tmp_path: Path) -> None:
     both = [measure_section("alike", [one], few, quiet) for one in (table, same)]
     words = [show_section("alike", one).sentences[0] for one in both]
     assert words[0] == words[1]
-
-
-def test_an_unknown_section_is_refused(noise: RankingTable) -> None:
-    with refuses("section", "depth", "must be one of correlations"):
-        measure_section("depth", [noise], QUICK, quiet)
 
 
 def made_of_depth(networks: int = 300) -> tuple[list[dict[str, Any]], np.ndarray]:

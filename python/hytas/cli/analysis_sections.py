@@ -200,7 +200,7 @@ def report(out: Path, chosen: tuple[str, ...], json_path: Path | None, **options
 
     \b
     hytas analyse report --tables results/ --out analysis.html
-    hytas analyse report --tables bench/ip --section correlations --section genes
+    hytas analyse report --tables bench/ip --section ranking --section genes
     """
     from hytas.files import check_folder
     from hytas.lab.analysis.page import write_analysis

@@ -159,7 +159,7 @@ def fetch(name: str, accuracy: str | None, out: Path) -> None:
     hytas benchmark fetch hytas-indian --out indian.csv
     hytas benchmark fetch vit-bench-101-autoformer --accuracy c100_kd_acc --out vit.csv
     hytas score --archs vit.csv --proxy dss,params --data digits --out scores.csv
-    hytas analyse ranking --tables scores.csv --predictor-sizes 0
+    hytas analyse ranking --tables scores.csv
     """
     from hytas.files import atomic_write, check_folder
     from hytas.lab.analysis.tables import HYTAS_TABLES, table_file

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import kendalltau, rankdata
+from scipy.stats import rankdata
 
 from hytas.spaces.genes import active, is_depth
 
@@ -61,12 +61,6 @@ def spearman(first: ArrayLike, second: ArrayLike) -> float | None:
     a, b = (rankdata(column) for column in pairs)
     a, b = a - a.mean(), b - b.mean()
     return float(np.clip(a @ b / np.sqrt((a @ a) * (b @ b)), -1.0, 1.0))
-
-
-def kendall(first: ArrayLike, second: ArrayLike) -> float | None:
-    """Return Kendall's tau-b of two columns (n,); None as for `spearman`."""
-    pairs = _finite_pairs(first, second)
-    return None if pairs is None else float(kendalltau(*pairs).statistic)
 
 
 def _finite_pairs(

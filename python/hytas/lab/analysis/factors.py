@@ -12,6 +12,8 @@ from hytas.spaces.genes import active
 from hytas.types import Architecture, Floats
 
 _Value = float | str | None
+MOST = 1e30  # sums of many such numbers are float32 still
+"""Trees of scikit-learn compare in float32; of scores beyond it they learn that these are large."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,23 @@ class Factors:
                 elif value is not None and not texts:
                     row[columns] = value
         return factors
+
+    def with_scores(
+        self, architectures: Sequence[Architecture], scores: Mapping[str, Floats]
+    ) -> Floats:
+        """Return `rows` and a column for each score (n,), finite in float32.
+
+        The median of a score stands for one that failed, 0 if all did.
+        """
+        columns = [_without_failures(scores[name]) for name in sorted(scores)]
+        rows: Floats = np.column_stack([self.rows(architectures), *columns])
+        return np.clip(rows, -MOST, MOST)
+
+
+def _without_failures(scores: Floats) -> Floats:
+    finite = np.isfinite(scores)
+    median = np.median(np.clip(scores[finite], -MOST, MOST)) if finite.any() else 0.0
+    return np.where(finite, scores, median)
 
 
 def _values(architecture: Architecture) -> dict[str, _Value]:

@@ -1,54 +1,41 @@
-"""Training-free scores of a table's networks: columns, functions of genes, and rank means."""
-
-from collections.abc import Sequence
+"""Training-free scores of a table's networks: columns, and functions of genes."""
 
 import numpy as np
 
 from hytas.errors import InputError
 from hytas.lab.analysis.tables import RankingTable
 from hytas.proxies.no_pass import depth_and_width, draw_of
-from hytas.proxies.table import rank_mean
-from hytas.search.ranks import kendall, spearman
-from hytas.types import Floats, Mask
+from hytas.types import Floats
 
-RANK_FIGURES = ("spearman", "kendall", "top1_gain", "top10_gain")
 LEAST = 20
 """Networks that a range must hold for a rank correlation to have a meaning."""
 
 
-def training_free_scores(
-    table: RankingTable, rank_means: Sequence[Sequence[str]] = ()
-) -> dict[str, tuple[str, Floats]]:
-    """Return name -> kind ("baseline", "proxy", "rank-mean") and score (n,); larger is better.
+def scores_of(table: RankingTable) -> dict[str, Floats]:
+    """Return name -> score (n,) of all training-free scores; larger is better."""
+    return {**sizes_of(table), **proxies_of(table)}
 
-    A rank mean is left out if the table lacks one of its members.
-    """
-    free = {
-        **_depths_and_widths(table),
-        **{
-            name: np.array([float(np.mean(item[name])) for item in table.architectures])
-            for name in ("mlp_ratio", "num_heads")
-            if all(name in item for item in table.architectures)
-        },
-        "random": np.array([draw_of(item, seed=0) for item in table.architectures]),
-    }
+
+def proxies_of(table: RankingTable) -> dict[str, Floats]:
+    """Return the table's own scores, but for those of size."""
+    return {name: values for name, values in table.scores.items() if name not in ("params", "macs")}
+
+
+def sizes_of(table: RankingTable) -> dict[str, Floats]:
+    """Return name -> score (n,) of what needs no network: costs, genes, and random numbers."""
+    sizes = {name: table.scores[name] for name in ("params", "macs") if name in table.scores}
     if table.size is not None:
-        free["true params"] = table.size.params
-    baselines = {name: table.scores[name] for name in ("params", "macs") if name in table.scores}
-    if table.size is not None:
-        baselines.setdefault("params", table.size.params)
+        sizes.setdefault("params", table.size.params)
         if table.size.macs is not None:
-            baselines.setdefault("macs", table.size.macs)
-    scores = {name: ("baseline", values) for name, values in {**baselines, **free}.items()}
-    for name, values in table.scores.items():
-        scores.setdefault(name, ("proxy", values))
-    for members in rank_means:
-        if all(name in scores for name in members):
-            mean = rank_mean(
-                [np.where(np.isfinite(v := scores[name][1]), v, np.nan) for name in members]
-            )
-            scores[f"rank-mean({','.join(members)})"] = ("rank-mean", mean)
-    return scores
+            sizes.setdefault("macs", table.size.macs)
+    sizes |= _depths_and_widths(table)
+    for name in ("mlp_ratio", "num_heads"):
+        if all(name in item for item in table.architectures):
+            sizes[name] = np.array([float(np.mean(item[name])) for item in table.architectures])
+    sizes["random"] = np.array([draw_of(item, seed=0) for item in table.architectures])
+    if table.size is not None:
+        sizes["true params"] = table.size.params
+    return sizes
 
 
 def _depths_and_widths(table: RankingTable) -> dict[str, Floats]:
@@ -59,23 +46,6 @@ def _depths_and_widths(table: RankingTable) -> dict[str, Floats]:
         return {}
     depth, width = np.array(sizes).T
     return {"depth": depth, "embed_dim": width, "depth-embed": depth * width}
-
-
-def scores_of(table: RankingTable) -> dict[str, Floats]:
-    """Return name -> score (n,) of all training-free scores, without means of ranks."""
-    return {name: values for name, (_, values) in training_free_scores(table, ()).items()}
-
-
-def parse_rank_means(texts: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the names in texts such as `a,b` or `rank-mean(a,b)`."""
-    parsed = []
-    for text in texts:
-        inside = text.strip().removeprefix("rank-mean(").removesuffix(")")
-        names = tuple(part.strip() for part in inside.split(",") if part.strip())
-        if len(names) < 2:
-            raise InputError("rank_mean", text, "must name two scores or more, such as snip,dss")
-        parsed.append(names)
-    return parsed
 
 
 def rank_last_if_failed(values: Floats) -> Floats:
@@ -108,25 +78,3 @@ def top_accuracies(ranks: Floats, accuracy: Floats, count: int, seeds: int) -> f
         luck = np.random.default_rng(seed).permutation(len(ranks))
         best.append(accuracy[np.lexsort((luck, -ranks))[:count]].max())
     return float(np.mean(best))
-
-
-def rank_figures(
-    values: Floats, accuracy: Floats, mask: Mask, of_all: bool, seeds: int
-) -> dict[str, float | None]:
-    """Return `RANK_FIGURES` of a score (n,) among the networks of a mask; None where these are few.
-
-    Args:
-        of_all: whether the mask is that of all networks, not of a range of sizes.
-        seeds: random orders of equals.
-    """
-    if mask.sum() < (2 if of_all else LEAST) or not np.isfinite(values[mask]).any():
-        return dict.fromkeys(RANK_FIGURES)
-    ranks, reached = rank_last_if_failed(values[mask]), accuracy[mask]
-    random = expected_best(reached, 10)
-    top1, top10 = (top_accuracies(ranks, reached, count, seeds) for count in (1, 10))
-    return {
-        "spearman": spearman(ranks, reached),
-        "kendall": kendall(ranks, reached),
-        "top1_gain": None if random is None else top1 - random,
-        "top10_gain": None if random is None else top10 - random,
-    }

@@ -13,11 +13,9 @@ if TYPE_CHECKING:
 
 # Name -> what it measures. Each is a module with `TITLE`, `measure` and `show`.
 SECTIONS = {
-    "correlations": "How well each score ranks networks: rho, tau, precision, with intervals.",
+    "ranking": "How well each score ranks networks: rho, tau, precision, gain, with intervals.",
     "alike": "Which scores rank alike: correlations between scores, clustered.",
     "genes": "Which genes decide accuracy and scores, also at equal parameters.",
-    "sign": "What the sign step does to a score, and layers whose scores vanish.",
-    "parts": "Attention and MLP parts of scores, before and after the logarithm.",
     "predictors": "Predictors with and without proxy scores, over training sizes.",
     "searches": "Simulated searches: regret over evaluations, by strategy and lead.",
     "published": "The published figures next to ours, to two digits.",

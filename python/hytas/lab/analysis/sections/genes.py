@@ -9,7 +9,7 @@ from hytas.lab.analysis.bootstrap import cell, rounded
 from hytas.lab.analysis.by_depth import BEST, LEAST_BEST, LEAST_NETWORKS, by_depth
 from hytas.lab.analysis.factors import Factors
 from hytas.lab.analysis.importance import at_equal_size, dependence, fitted, importances
-from hytas.lab.analysis.scores import rank_last_if_failed, training_free_scores
+from hytas.lab.analysis.scores import proxies_of, rank_last_if_failed
 from hytas.lab.analysis.settings import AnalysisSettings, Log
 from hytas.lab.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_heat_map, draw_intervals, draw_lines
@@ -45,11 +45,7 @@ def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log
         figures = {ACCURACY: table.accuracy}
         if table.size is not None:
             figures[EQUAL] = at_equal_size(table.accuracy, table.size.params)
-        scores = {
-            name: values
-            for name, (kind, values) in training_free_scores(table, ()).items()
-            if kind == "proxy"
-        }
+        scores = proxies_of(table)
         entry: dict[str, Any] = {
             "networks": len(table),
             "spearman": _by_gene(factors, rows, {**figures, **scores}),

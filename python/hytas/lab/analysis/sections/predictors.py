@@ -1,4 +1,8 @@
-"""Predictors of accuracy with and without proxy scores, over numbers of trained networks."""
+"""Predictors of accuracy with and without proxy scores, over numbers of trained networks.
+
+Sources: few-shot predictors of White et al. (How powerful are performance predictors in NAS?,
+NeurIPS 2021), on genes and proxies together; extremely randomised trees of Geurts et al. (2006).
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from hytas.lab.analysis.bootstrap import rounded
-from hytas.lab.analysis.predictors import LEAST_TESTED, MODELS, make_regressor
+from hytas.lab.analysis.factors import Factors
 from hytas.lab.analysis.settings import AnalysisSettings, Log
 from hytas.lab.analysis.tables import RankingTable
 from hytas.metrics import mean_and_deviation
 from hytas.pictures.plots import draw_lines
 from hytas.report import FactTable, Figure, Section
 from hytas.search.ranks import spearman
-from hytas.spaces.features import feature_rows
 from hytas.types import Floats
 
 TITLE = "Predictors with and without proxy scores"
@@ -23,6 +26,10 @@ SCORES = ("snip", "grad_norm", "synflow", "dss", "zico", "fisher")
 """Scores that HyTAS gave its predictor; of a table without any, all scores are given."""
 WITH, WITHOUT = "genes and scores", "genes alone"
 TREES = 100
+MODELS = {"extra-trees": "ExtraTreesRegressor", "random-forest": "RandomForestRegressor"}
+"""Name -> class of scikit-learn."""
+LEAST_TESTED = 10
+"""Least number of networks to test a predictor on."""
 
 
 def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log) -> dict[str, Any]:
@@ -60,7 +67,8 @@ def _inputs(table: RankingTable) -> dict[str, Floats]:
     chosen = [name for name in SCORES if name in table.scores] or list(table.scores)
     with_scores = {WITH: {name: table.scores[name] for name in chosen}} if chosen else {}
     inputs = {**with_scores, WITHOUT: {}}
-    return {name: feature_rows(table.architectures, scores) for name, scores in inputs.items()}
+    factors, drawn = Factors.of(table.architectures), table.architectures
+    return {name: factors.with_scores(drawn, scores) for name, scores in inputs.items()}
 
 
 def _fit(rows: Floats, accuracy: Floats, model: str, size: int, seed: int) -> float | None:
@@ -76,6 +84,16 @@ def _regressor(model: str, seed: int) -> Any:
 
         return RandomForestRegressor(random_state=seed)
     return make_regressor(model, seed, TREES)
+
+
+def make_regressor(model: str, seed: int, trees: int) -> Any:
+    """Return a seeded scikit-learn regressor, one of `MODELS`, which runs on one thread."""
+    from sklearn import ensemble
+
+    # Each split of a tree sees a third of the columns. Most columns depend on the network's size,
+    # so with all columns the trees would be too similar.
+    kind = getattr(ensemble, MODELS[model])
+    return kind(n_estimators=trees, max_features=1 / 3, random_state=seed)
 
 
 def show(measured: Mapping[str, Any]) -> Section:
@@ -106,8 +124,8 @@ def show(measured: Mapping[str, Any]) -> Section:
         sentences.append(_verdict(table, lines, sizes))
     notes = (
         f"{PUBLISHED}: 100 trees that see all columns at each split, as in HyTAS's supplementary "
-        "7.5. The others see a third of the columns. Genes are numbers: of a list the sum, mean, "
-        "least, largest, first and last. Mean and deviation are over draws of the networks to fit "
+        "7.5. The others see a third of the columns. Genes are numbers: of a list the mean over "
+        "layers. Mean and deviation are over draws of the networks to fit "
         "on; all others test.",
     )
     return Section("predictors", TITLE, sentences, grids, figures, notes)

@@ -7,8 +7,9 @@ import numpy as np
 
 from hytas.errors import InputError
 from hytas.lab.analysis.bootstrap import cell
-from hytas.lab.analysis.predictors import make_regressor
+from hytas.lab.analysis.factors import Factors
 from hytas.lab.analysis.scores import scores_of
+from hytas.lab.analysis.sections.predictors import make_regressor
 from hytas.lab.analysis.settings import AnalysisSettings, Log
 from hytas.lab.analysis.simulation import (
     RANDOM,
@@ -22,7 +23,6 @@ from hytas.lab.analysis.simulation import (
 from hytas.lab.analysis.tables import RankingTable
 from hytas.pictures.plots import draw_lines
 from hytas.report import FactTable, Figure, Section
-from hytas.spaces.features import feature_rows
 from hytas.types import Floats
 
 TITLE = "What searches would find"
@@ -99,7 +99,7 @@ def _always(values: Floats) -> Callable[[int], Floats]:
 
 
 def _predictions(table: RankingTable) -> Callable[[int], Floats]:
-    features = feature_rows(table.architectures, table.scores)
+    features = Factors.of(table.architectures).with_scores(table.architectures, table.scores)
     kept: dict[int, Floats] = {}
 
     def predict(seed: int) -> Floats:

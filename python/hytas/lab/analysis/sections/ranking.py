@@ -13,13 +13,20 @@ from hytas.lab.analysis.bootstrap import (
     kendall_of,
     precision_of,
     resamples,
+    rounded,
     spearman_of,
     with_interval,
 )
-from hytas.lab.analysis.ranking import ALL, groups_of
-from hytas.lab.analysis.scores import LEAST, scores_of
+from hytas.lab.analysis.scores import (
+    LEAST,
+    expected_best,
+    rank_last_if_failed,
+    scores_of,
+    top_accuracies,
+)
 from hytas.lab.analysis.settings import AnalysisSettings, Log
 from hytas.lab.analysis.tables import RankingTable
+from hytas.metrics import mean_of_known
 from hytas.pictures.plots import draw_intervals
 from hytas.report import FactTable, Figure, Section
 from hytas.types import Floats
@@ -27,6 +34,18 @@ from hytas.types import Floats
 SHARES = (0.01, 0.05, 0.10)
 TITLE = "How well scores rank networks"
 REFERENCE = "depth-embed"
+# Ranges of true parameter counts in millions; the lower end is included, the upper end is not.
+BANDS = {
+    "0-0.5M": (0.0, 0.5),
+    "0.5-1M": (0.5, 1.0),
+    "1-2M": (1.0, 2.0),
+    "2-4M": (2.0, 4.0),
+    "4M+": (4.0, float("inf")),
+}
+ALL = "all"
+GAINS = {1: "gain of the first choice", 10: "of the first ten"}
+ORDERS = 5
+"""Random orders of networks with equal scores, whose gains are averaged."""
 
 
 def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log) -> dict[str, Any]:
@@ -35,7 +54,9 @@ def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log
     Returns:
         JSON-ready: table -> "networks", "between_seeds" (rho of two trainings of the same network,
         or None) and "groups": group -> "networks" and "scores": score -> "spearman", "kendall" and
-        "top 1 %", "top 5 %", "top 10 %", each a figure with the ends of its interval, or None.
+        "top 1 %", "top 5 %", "top 10 %", each a figure with the ends of its interval, or None; and
+        the gains: the accuracy of the score's first choice, or of the best of its first ten, minus
+        the expected accuracy of the best of ten random networks.
     """
     figures = {}
     for table in tables:
@@ -54,11 +75,16 @@ def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log
 
 
 def size_bands(table: RankingTable) -> dict[str, NDArray[np.bool_]]:
-    """Return masks of all networks and of bands of size: `groups_of`, or else thirds.
+    """Return masks of all networks and, if true sizes are known, of `BANDS`, or else thirds.
 
     Thirds are taken where the usual bands do not divide the networks, as under a small budget.
     """
-    groups = groups_of(table)
+    groups: dict[str, NDArray[np.bool_]] = {ALL: np.ones(len(table), dtype=np.bool_)}
+    if table.size is not None:
+        millions = table.size.params / 1e6
+        groups |= {
+            name: (millions >= low) & (millions < high) for name, (low, high) in BANDS.items()
+        }
     filled = [name for name, mask in groups.items() if name != ALL and mask.sum() >= LEAST]
     if len(filled) != 1 or table.size is None:
         return groups
@@ -74,15 +100,22 @@ def _group(
 ) -> dict[str, Any]:
     copies = resamples(len(accuracy), settings.resamples, settings.seed)
     reached = Column.of(accuracy, copies)
-    figures = {}
+    random = expected_best(accuracy, 10)
+    figures: dict[str, dict[str, Any]] = {}
     for name, values in scores.items():
         if not np.isfinite(values).any():
             continue
-        own = Column.of(values, copies)
+        own, ranks = Column.of(values, copies), rank_last_if_failed(values)
         figures[name] = {
             "spearman": with_interval(spearman_of(own, reached)),
             "kendall": with_interval(kendall_of(own, reached)),
             **{_top(share): with_interval(precision_of(own, reached, share)) for share in SHARES},
+            **{
+                label: None
+                if random is None
+                else top_accuracies(ranks, accuracy, count, ORDERS) - random
+                for count, label in GAINS.items()
+            },
         }
     return {"networks": len(accuracy), "scores": figures}
 
@@ -113,8 +146,15 @@ def show(measured: Mapping[str, Any]) -> Section:
         order = sorted(overall, key=lambda name: -(overall[name]["spearman"] or [-2])[0])
         sentences.append(_verdict(table, entry, order))
         columns = ("spearman", "kendall", *map(_top, SHARES))
-        rows = [[name, *(cell(overall[name][key]) for key in columns)] for name in order]
-        labels = ("score", "Spearman's rho", "Kendall's tau", *map(_top, SHARES))
+        rows = [
+            [
+                name,
+                *(cell(overall[name][key]) for key in columns),
+                *(rounded(overall[name][key], 3) for key in GAINS.values()),
+            ]
+            for name in order
+        ]
+        labels = ("score", "Spearman's rho", "Kendall's tau", *map(_top, SHARES), *GAINS.values())
         grids.append(FactTable(f"{table}: all {entry['networks']} networks", labels, rows))
         bands = [group for group in groups if group != ALL]
         if bands:
@@ -138,13 +178,29 @@ def show(measured: Mapping[str, Any]) -> Section:
         about = f"Spearman's rho of {len(order)} scores on {table}; the table has the numbers"
         svg = draw_intervals(series, "Spearman's rho with accuracy")
         figures.append(Figure(f"{table}: rho with 95 % intervals", svg, about))
+    if len(measured) > 1:
+        grids.append(_mean(measured))
     notes = (
         "Intervals hold 95 % of bootstrap resamples of the networks. Precision at the top is the "
         "part of the networks that a score puts first that are also first by accuracy; chance "
-        "gives 0.01, 0.05 and 0.10. A score that failed ranks last. Of many scores that say "
-        "nothing, one in twenty has an interval without zero by chance.",
+        "gives 0.01, 0.05 and 0.10. Gain is the accuracy of the best of the score's first choices "
+        "minus the expected best of ten random networks. A score that failed ranks last. Of many "
+        "scores that say nothing, one in twenty has an interval without zero by chance.",
     )
-    return Section("correlations", TITLE, sentences, grids, figures, notes)
+    return Section("ranking", TITLE, sentences, grids, figures, notes)
+
+
+def _mean(measured: Mapping[str, Any]) -> FactTable:
+    """Return the mean of Spearman's rho over tables, of scores that all tables have."""
+    scores = [entry["groups"][ALL]["scores"] for entry in measured.values()]
+    shared = [name for name in scores[0] if all(name in each for each in scores)]
+    means = {
+        name: mean_of_known([(each[name]["spearman"] or [None])[0] for each in scores])
+        for name in shared
+    }
+    order = sorted(shared, key=lambda name: -2 if means[name] is None else -(means[name] or 0.0))
+    rows = [[name, rounded(means[name], 3)] for name in order]
+    return FactTable(f"Mean of {', '.join(measured)}", ("score", "Spearman's rho"), rows)
 
 
 def _verdict(table: str, entry: Mapping[str, Any], order: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ LEAST = 20
 
 def scores_of(table: RankingTable) -> dict[str, Floats]:
     """Return name -> score (n,) of all training-free scores; larger is better."""
-    return {**sizes_of(table), **proxies_of(table)}
+    return {**free_scores(table), **proxies_of(table)}
 
 
 def proxies_of(table: RankingTable) -> dict[str, Floats]:
@@ -21,7 +21,7 @@ def proxies_of(table: RankingTable) -> dict[str, Floats]:
     return {name: values for name, values in table.scores.items() if name not in ("params", "macs")}
 
 
-def sizes_of(table: RankingTable) -> dict[str, Floats]:
+def free_scores(table: RankingTable) -> dict[str, Floats]:
     """Return name -> score (n,) of what needs no network: costs, genes, and random numbers."""
     sizes = {name: table.scores[name] for name in ("params", "macs") if name in table.scores}
     if table.size is not None:

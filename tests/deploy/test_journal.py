@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from hytas.deploy.journal import Journal, open_journal
-from hytas.deploy.scene import Strip
 
 SHAPE = (12, 5)
 MAP = np.arange(60, dtype=np.int32).reshape(SHAPE)
@@ -19,7 +18,7 @@ def fill(journal: Journal, until: int) -> None:
     """Append rows of `MAP`, three at a time."""
     for top in range(journal.done, until, 3):
         part = MAP[top : min(top + 3, until)]
-        journal.append(Strip(top, part, part.astype(np.float32)))
+        journal.append(top, part, part.astype(np.float32))
 
 
 def stopped(out: Path, rows: int, model: int = 1) -> Path:

@@ -23,7 +23,6 @@ from hytas.data.grid import Grid, wkt_of_epsg
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.journal import open_journal
 from hytas.deploy.outputs import Extras, check_place, write_confidence, write_map
-from hytas.deploy.scene import Strip
 from hytas.errors import InputError
 
 RUN = "from hytas.cli.main import run; run()"
@@ -196,8 +195,8 @@ def test_a_killed_run_goes_on_and_ends_the_same(
         assert np.array_equal(np.load(out)[name], np.load(whole)[name])
 
 
-def strip(top: int, rows: int, value: int) -> Strip:
-    return Strip(top, np.full((rows, 3), value, np.int32), np.full((rows, 3), 0.5, np.float32))
+def strip(top: int, rows: int, value: int) -> tuple[Any, ...]:
+    return (top, np.full((rows, 3), value, np.int32), np.full((rows, 3), 0.5, np.float32))
 
 
 def interrupted(out: Path, identity: dict[str, Any]) -> int:
@@ -206,7 +205,7 @@ def interrupted(out: Path, identity: dict[str, Any]) -> int:
     try:
         with open_journal(out, identity, (5, 3)) as journal:
             begun = journal.done
-            journal.append(strip(begun, 2, 7))
+            journal.append(*strip(begun, 2, 7))
             raise KeyboardInterrupt
     except KeyboardInterrupt:
         return begun
@@ -220,10 +219,10 @@ def test_a_journal_of_other_work_is_not_continued(tmp_path: Path) -> None:
     assert interrupted(out, {"model": 2}) == 1
     with open_journal(out, {"model": 2}, (5, 3)) as journal:
         with pytest.raises(ValueError, match="starts at row 1, 2 rows are done"):
-            journal.append(strip(1, 1, 1))
+            journal.append(*strip(1, 1, 1))
         with pytest.raises(ValueError, match="2 of 5 rows are done"):
             journal.class_map()
-        journal.append(strip(2, 3, 9))
+        journal.append(*strip(2, 3, 9))
         assert journal.class_map().labels[:][:, 0].tolist() == [7, 7, 9, 9, 9]
     assert list(tmp_path.iterdir()) == []
 

@@ -47,6 +47,11 @@ MARKS = ("unlabelled", "zero_is_a_class", "class_names", "class_field", "labels_
     help="Also write the confidence, as .tif or .hdr.",
 )
 @click.option(
+    "--probabilities",
+    type=click.Path(path_type=Path),
+    help="Also write the probability of each class as a band, as .tif or .hdr; classifies again.",
+)
+@click.option(
     "--labels", type=click.Path(path_type=Path), help="Ground truth, to measure the map's accuracy."
 )
 @click.option(
@@ -122,7 +127,7 @@ def classify(
     options.refuse_given(OF_IMAGES, "is for images, not for scenes")
     if deployed.card.patch_size == 1 and is_table(scene, deployed.card.bands):
         return classify_table(deployed, scene, as_json, chosen)
-    with _stopped_by_sigterm():
+    with stopped_by_sigterm():
         report = _classify(deployed, scene, as_json, chosen)
     echo(json.dumps(report, indent=2) if as_json else _text(report))
 
@@ -146,7 +151,7 @@ def _opened(deployed: "DeployedModel", scene: Path, chosen: Mapping[str, Any]) -
     marks = {name: chosen[name] for name in MARKS}
     labels, labels_key, nodata = chosen["labels"], chosen["labels_key"], chosen["nodata"]
     outputs = _checked_outputs(
-        {name: chosen[name] for name in ("out", "confidence", "confusion")},
+        {name: chosen[name] for name in ("out", "confidence", "probabilities", "confusion")},
         labels,
         {"labels_key": labels_key, **marks},
     )
@@ -176,6 +181,8 @@ def _classify(
     from hytas.deploy.accuracy import shift_note
     from hytas.deploy.journal import open_journal
     from hytas.deploy.outputs import output_files, write_confidence
+    from hytas.deploy.rasters import write_bands
+    from hytas.deploy.values import output_bands, probability_blocks
 
     inputs = _opened(deployed, scene, chosen)
     source, truth, out, unknown = inputs.source, inputs.truth, chosen["out"], chosen["unknown"]
@@ -185,7 +192,7 @@ def _classify(
     report |= finding_report(findings)
     report["notes"] += [*doubts, *_undrawn(inputs.outputs.values(), deployed)]
     read = [chosen["cube_key"], chosen["axes"]]
-    identity = _identity(deployed, source, read, inputs.smooth, chosen["resample"])
+    identity = identity_of(deployed, source, read, inputs.smooth, chosen["resample"])
     identity["unknown"] = unknown
     height, width, _ = source.cube.shape
     with open_journal(output_files(out)[0], identity, (height, width)) as journal:
@@ -202,6 +209,10 @@ def _classify(
         if (confidence := chosen["confidence"]) is not None:
             write_confidence(confidence, result, deployed.card, inputs.extras)
             report["confidence"] = str(confidence)
+        if (probabilities := chosen["probabilities"]) is not None:
+            blocks = probability_blocks(deployed, source.cube, source.nodata, inputs.smooth)
+            bands = output_bands(deployed)
+            write_bands(probabilities, blocks, (height, width), bands, source.grid)
     report["written"] = [
         str(file)
         for argument, path in inputs.outputs.items()
@@ -212,7 +223,7 @@ def _classify(
 
 
 @contextmanager
-def _stopped_by_sigterm() -> Iterator[None]:
+def stopped_by_sigterm() -> Iterator[None]:
     """Let SIGTERM stop the work as Ctrl-C does: the journal stays, unfinished files go."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -250,7 +261,7 @@ def _doubts(
     return [] if doubt is None else [f"the scene has {doubt}"]
 
 
-def _identity(
+def identity_of(
     deployed: "DeployedModel",
     source: ClassifyInput,
     read: list[str | None],
@@ -361,7 +372,7 @@ def _run(
     )
     with bar("classifying", hidden, resumed) as advance:
         for strip in strips:
-            journal.append(strip)
+            journal.append(strip.top, strip.labels, strip.confidence)
             advance(journal.done, height)
     seconds = time.perf_counter() - start
     return {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hytas.cli import options
+from hytas.cli.classify import identity_of, stopped_by_sigterm
 from hytas.cli.progress import bar, echo
 from hytas.errors import InputError
 
@@ -68,7 +69,8 @@ def predict(
     if deployed.card.patch_size == 1 and is_table(scene, deployed.card.bands):
         report = _table(deployed, scene, out or Path("values.csv"), widths, chosen["nodata"])
     else:
-        report = _map(deployed, scene, out or Path("values.tif"), widths, as_json, chosen)
+        with stopped_by_sigterm():
+            report = _map(deployed, scene, out or Path("values.tif"), widths, as_json, chosen)
     report |= {"model": str(deployed.path), "scene": str(scene)}
     echo(json.dumps(report, indent=2) if as_json else _text(report))
 
@@ -133,8 +135,10 @@ def _map(
 ) -> dict[str, Any]:
     from hytas.cli.classify_input import open_source, with_bands_of
     from hytas.data import check_nodata
-    from hytas.deploy.outputs import check_apart
+    from hytas.deploy.journal import open_journal
+    from hytas.deploy.outputs import check_apart, output_files
     from hytas.deploy.rasters import write_bands
+    from hytas.deploy.scene import row_blocks
     from hytas.deploy.value_range import range_doubt
     from hytas.deploy.values import scene_values
     from hytas.files import check_folder
@@ -153,15 +157,23 @@ def _map(
     nodata = source.nodata if nodata is None else check_nodata(nodata, source.cube.dtype)
     doubt = range_doubt(model, source.cube, nodata)
     seen = _Seen(model)
+    read = [chosen["cube_key"], chosen["axes"]]
+    given = source._replace(nodata=nodata)
+    identity = identity_of(model, given, read, "none", chosen["resample"])
+    outputs = len(model.card.class_ids)
+    with open_journal(output_files(out)[0], identity, (height, width), outputs) as journal:
+        with bar("predicting", hidden, journal.done) as advance:
+            for block in scene_values(model, source.cube, nodata, journal.done):
+                journal.append(*block)
+                advance(journal.done, height)
+        stored = journal.stored("values")
 
-    def blocks() -> Iterator[tuple[int, Any]]:
-        with bar("predicting", hidden) as advance:
-            for top, values in scene_values(model, source.cube, nodata):
+        def blocks() -> Iterator[tuple[int, Any]]:
+            for top, values in row_blocks(stored):
                 seen.add(values)
                 yield top, _with_ends(values, widths)
-                advance(top + len(values), height)
 
-    write_bands(out, blocks(), (height, width), _named(model, widths), source.grid)
+        write_bands(out, blocks(), (height, width), _named(model, widths), source.grid)
     notes = [*map(str, source.findings), *([] if doubt is None else [f"the scene has {doubt}"])]
     return seen.report(notes, out)
 

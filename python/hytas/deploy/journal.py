@@ -1,4 +1,4 @@
-"""Write rows of a class map to disk as they are done, so that a killed run can go on."""
+"""Write rows of a map to disk as they are done, so that a killed run can go on."""
 
 import hashlib
 import json
@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hytas.deploy.scene import Strip
 from hytas.errors import InputError
 from hytas.files import lock
 
@@ -22,45 +21,52 @@ _HEADER_BYTES = 64
 
 
 class Journal:
-    """The finished rows of one class map: a header that identifies the map, then row after row.
+    """The finished rows of one map: a header that identifies the map, then row after row.
 
-    A row is `labels` (W int32) and `confidence` (W float32). The length of the file counts the
+    A row has the fields of its type: of a class map `labels` (W int32) and `confidence` (W
+    float32), of a map of values `values` (W x C float32). The length of the file counts the
     rows. The next run writes the last one again, because a stop may have left it incomplete.
 
     Attributes:
         done: the number of finished rows.
     """
 
-    def __init__(self, file: FileIO, shape: tuple[int, int], done: int) -> None:
-        self._file, self._shape, self._row = file, shape, _row_type(shape)
+    def __init__(self, file: FileIO, shape: tuple[int, int], row: np.dtype[Any], done: int) -> None:
+        self._file, self._shape, self._row = file, shape, row
         self.done = done
 
-    def append(self, strip: Strip) -> None:
+    def append(self, top: int, *fields: npt.NDArray[Any]) -> None:
         """Write the next rows; from now on they survive a kill.
 
+        Args:
+            top: number of the first row.
+            fields: values (h, ...) of each field of a row.
+
         Raises:
-            ValueError: the strip does not follow the rows done.
+            ValueError: the rows do not follow the rows done.
         """
-        if strip.top != self.done:
-            raise ValueError(f"strip: starts at row {strip.top}, {self.done} rows are done")
-        rows = np.empty(len(strip.labels), self._row)
-        rows["labels"], rows["confidence"] = strip.labels, strip.confidence
+        if top != self.done:
+            raise ValueError(f"strip: starts at row {top}, {self.done} rows are done")
+        rows = np.empty(len(fields[0]), self._row)
+        for name, values in zip(self._row.names or (), fields, strict=True):
+            rows[name] = values
         write_all(self._file, rows.tobytes())
         self.done += len(rows)
 
     def class_map(self) -> "StoredMap":
         """Return the whole map, which stays on disk. All rows must be done."""
+        return StoredMap(self.stored("labels"), self.stored("confidence"))
+
+    def stored(self, field: str) -> "StoredRows":
+        """Return all rows of a field, which stay on disk. All rows must be done."""
         if self.done != self._shape[0]:
             raise ValueError(f"{self.done} of {self._shape[0]} rows are done")
-        path = Path(self._file.name)
-        return StoredMap(
-            *(StoredRows(path, name, self._row, self._shape) for name in ("labels", "confidence"))
-        )
+        return StoredRows(Path(self._file.name), field, self._row, self._shape)
 
 
 @dataclass(frozen=True)
 class StoredRows:
-    """One field of a journal's rows, (H, W), which is read on demand.
+    """One field of a journal's rows, (H, W) or (H, W, C), which is read on demand.
 
     It uses plain reads, because pages of a memory map count as memory of the process.
     """
@@ -76,7 +82,7 @@ class StoredRows:
         return self.row[self.field].base
 
     def __getitem__(self, rows: slice, /) -> npt.NDArray[Any]:
-        """Return rows (h, W)."""
+        """Return rows (h, W) or (h, W, C)."""
         wanted = range(self.shape[0])[rows]
         if wanted.step == 1:
             return self._read(wanted.start, len(wanted))
@@ -98,7 +104,7 @@ class StoredMap(NamedTuple):
 
 @contextmanager
 def open_journal(
-    out: str | Path, identity: Mapping[str, Any], shape: tuple[int, int]
+    out: str | Path, identity: Mapping[str, Any], shape: tuple[int, int], values: int = 0
 ) -> Iterator[Journal]:
     """Open the journal of the map `out`, and keep its rows if it has the same identity.
 
@@ -108,21 +114,24 @@ def open_journal(
     Args:
         out: the final file; the journal is `.<name>.partial` next to it.
         identity: all that the map depends on, as JSON.
+        values: C of a map of values; 0 for a class map.
     """
     path = Path(out).with_name(f".{Path(out).name}.partial")
-    text = json.dumps({**identity, "shape": list(shape)}, sort_keys=True)
+    text = json.dumps({**identity, "shape": [*shape, *([values] * bool(values))]}, sort_keys=True)
     header = hashlib.sha256(text.encode()).hexdigest().encode()
-    row_bytes = _row_type(shape).itemsize
+    width = shape[1]
+    fields: list[Any] = [("labels", "<i4", (width,)), ("confidence", "<f4", (width,))]
+    row = np.dtype([("values", "<f4", (width, values))] if values else fields)
     with _open_alone(path, out) as file:
-        complete = (path.stat().st_size - _HEADER_BYTES) // row_bytes
+        complete = (path.stat().st_size - _HEADER_BYTES) // row.itemsize
         done = max(0, min(complete, shape[0]) - 1)
         with path.open("rb") as earlier:
             done = done if earlier.read(_HEADER_BYTES) == header else 0
-        file.truncate(_HEADER_BYTES + done * row_bytes if done else 0)
+        file.truncate(_HEADER_BYTES + done * row.itemsize if done else 0)
         if not done:
             write_all(file, header)
         try:
-            yield Journal(file, shape, done)
+            yield Journal(file, shape, row, done)
         except InputError:
             path.unlink(missing_ok=True)
             raise
@@ -164,8 +173,3 @@ def file_identity(path: str | Path) -> dict[str, Any]:
         return {"path": str(path)}
     state = path.stat()
     return {"path": str(path.resolve()), "bytes": state.st_size, "changed": state.st_mtime_ns}
-
-
-def _row_type(shape: tuple[int, int]) -> np.dtype[Any]:
-    width = (shape[1],)
-    return np.dtype([("labels", "<i4", width), ("confidence", "<f4", width)])

@@ -99,7 +99,11 @@ WRITERS: dict[str, Callable[[Path, MapRows, ModelCard, Extras], None]] = {
 }
 
 
-SUFFIXES = {"out": tuple(WRITERS), "confidence": tuple(RASTERS), "confusion": PICTURES}
+SUFFIXES = {
+    "out": tuple(WRITERS),
+    **dict.fromkeys(("confidence", "probabilities"), tuple(RASTERS)),
+    "confusion": PICTURES,
+}
 
 
 def check_output(path: Path, argument: str = "out") -> None:

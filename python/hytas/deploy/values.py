@@ -8,7 +8,7 @@ import numpy.typing as npt
 from hytas.data import Rows, valid_mask
 from hytas.deploy.model import DeployedModel
 from hytas.deploy.rasters import RasterBand
-from hytas.deploy.scene import TILE_PIXELS
+from hytas.deploy.scene import TILE_PIXELS, probability_rows
 from hytas.deploy.tiles import read_tile, tile_probabilities
 from hytas.errors import InputError
 from hytas.types import Array, Floats
@@ -55,13 +55,23 @@ def row_values(
     return outputs
 
 
+def probability_blocks(
+    model: DeployedModel, cube: Rows, nodata: float | None, smooth: str | None = None
+) -> Iterator[tuple[int, npt.NDArray[np.float32]]]:
+    """Yield number and probabilities (1, W, C) of each row of a scene; NaN without data."""
+    rows = probability_rows(model, cube, nodata=nodata, smooth=smooth)
+    for top, chances in enumerate(rows):
+        chances[~chances.any(axis=1)] = np.nan
+        yield top, chances[None]
+
+
 def scene_values(
-    model: DeployedModel, cube: Rows, nodata: float | None
+    model: DeployedModel, cube: Rows, nodata: float | None, first_row: int = 0
 ) -> Iterator[tuple[int, npt.NDArray[np.float32]]]:
     """Yield the first row and the outputs (h, W, C) of blocks of a scene; NaN without data."""
     height, width = cube.shape[:2]
     rows = max(1, TILE_PIXELS // width)
-    for top in range(0, height, rows):
+    for top in range(first_row, height, rows):
         tile = read_tile(cube, top, min(top + rows, height), model.card.margin)
         outputs, valid, _ = tile_probabilities(model, tile, top, nodata)
         outputs[~valid] = np.nan

@@ -63,5 +63,5 @@ def test_the_winner_leads_the_comparison() -> None:
 
 def test_the_json_form_repeats_what_metrics_say() -> None:
     found = RunResults.of(metrics()).to_dict()
-    assert tuple(found) == RESULTS
+    assert tuple(found) == (*RESULTS, "decisions")
     assert (found["test"], found["seeds"]) == (REPORT, None)

@@ -7,7 +7,7 @@ looks for keys of its own.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from hytas.errors import InputError, one_line
 
@@ -21,12 +21,22 @@ RESULTS = (
 """Parts of `metrics.json` that the JSON form of an outcome repeats."""
 
 
+def _both(pixels: int, without: float | None, with_it: float | None, words: str) -> list[str]:
+    if without is None or with_it is None:
+        return []
+    figures = words.format(f"{without:.4f}", f"{with_it:.4f}")
+    return [f"OA on {pixels:,} validation pixels {figures}"]
+
+
 class Decision:
     """A dataclass of facts on a decision."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+
+D = TypeVar("D", bound=Decision)
 
 
 @dataclass(frozen=True)
@@ -56,8 +66,8 @@ class Calibration(Decision):
 
     def describe(self) -> str:
         """Return one line for the user."""
-        if self.reason:
-            return f"the confidence is not calibrated: {self.reason}"
+        if self.reason or self.ECE_before is None or self.ECE_after is None:
+            return "the confidence is not calibrated" + (f": {self.reason}" if self.reason else "")
         on = f"on {self.pixels} validation pixels"
         where = f"{on}: temperature {self.temperature:g}, ECE there"
         if self.agreement is not None:
@@ -102,13 +112,8 @@ class SmoothingChoice(Decision):
 
     def describe(self) -> str:
         """Return one line for the user."""
-        accuracies = ""
-        if self.OA_raw is not None and self.OA_smoothed is not None:
-            accuracies = (
-                f"OA on {self.pixels} validation pixels {self.OA_raw:.4f} raw and "
-                f"{self.OA_smoothed:.4f} smoothed"
-            )
-        why = "; ".join(part for part in (self.reason, accuracies) if part)
+        figures = _both(self.pixels, self.OA_raw, self.OA_smoothed, "{} raw and {} smoothed")
+        why = "; ".join([*([self.reason] if self.reason else []), *figures])
         return f"maps are {'smoothed' if self.method == 'guided' else 'not smoothed'}: {why}"
 
 
@@ -161,13 +166,8 @@ class SelfTraining(Decision):
 
     def describe(self) -> str:
         """Return one line for the user."""
-        accuracies = ""
-        if self.OA_before is not None and self.OA_after is not None:
-            accuracies = (
-                f"OA on {self.pixels} validation pixels {self.OA_before:.4f} without and "
-                f"{self.OA_after:.4f} with it"
-            )
-        why = "; ".join(part for part in (accuracies, self.reason) if part)
+        figures = _both(self.pixels, self.OA_before, self.OA_after, "{} without and {} with it")
+        why = "; ".join([*figures, *([self.reason] if self.reason else [])])
         return f"self-training is {'used' if self.used else 'not used'}: {why}"
 
 
@@ -326,8 +326,11 @@ class RunResults:
             InputError: it is not the metrics of a run.
         """
         try:
-            smoothing, self_training = metrics.get("smoothing"), metrics.get("self_training")
-            class_prior, mean = metrics.get("class_prior"), metrics.get("mean")
+
+            def decision(kind: type[D], name: str) -> D | None:
+                facts = metrics.get(name)
+                return None if facts is None else kind(**facts)
+
             return cls(
                 metrics.get("unit", "pixels"),
                 metrics["test"],
@@ -336,10 +339,10 @@ class RunResults:
                 metrics.get("scenes_smoothed") or [],
                 metrics.get("seeds") or {},
                 Calibration(**metrics.get("calibration", {})),
-                None if smoothing is None else SmoothingChoice(**smoothing),
-                None if self_training is None else SelfTraining(**self_training),
-                None if class_prior is None else ClassPrior(**class_prior),
-                None if mean is None else MeanChoice(**mean),
+                decision(SmoothingChoice, "smoothing"),
+                decision(SelfTraining, "self_training"),
+                decision(ClassPrior, "class_prior"),
+                decision(MeanChoice, "mean"),
                 metrics.get("further"),
                 _comparison(metrics),
                 metrics.get("split", {}),
@@ -372,9 +375,39 @@ class RunResults:
             lines.append(self.class_prior.describe())
         return [*lines, self.calibration.describe()]
 
+    @property
+    def headline(self) -> str:
+        """Return the accuracy of the map that the run makes, or the mean R2 of its targets."""
+        test = self.of_map
+        if "per_target" in test:
+            count = len(test["per_target"])
+            what = "R2" if count == 1 else f"mean R2 of {count} targets"
+            shown = "-" if test["R2"] is None else f"{test['R2']:.3f}"
+            return f"{what} {shown} on {test['pixels']:,} test {self.unit}"
+        what = f"accuracy of the {'smoothed map' if self.is_smoothed else 'map'}"
+        if self.unit != "pixels":
+            what = "accuracy"
+        spread = ""
+        if self.seeds:
+            over = self.seeds.get("smoothed", self.seeds) if self.is_smoothed else self.seeds
+            figures = f"{over['OA']['mean']:.4f} +- {over['OA']['std']:.4f}"
+            spread = f"; {len(self.seeds['of'])} seeds {figures}"
+        mean = f"(AA {test['AA']:.4f}{spread})"
+        return f"{what} {test['OA']:.4f} on {test['pixels']:,} test {self.unit} {mean}"
+
+    @property
+    def lead(self) -> tuple[float, str] | None:
+        """Return the points above the best map of the reference methods and its title, or None."""
+        rows = self.comparison.rows[1:] if self.comparison else ()
+        if not rows or "OA" not in self.of_map:
+            return None
+        best = max(rows, key=lambda row: float(row.best_map["OA"]))
+        smoothed = "" if best.best_map is best.test else ", smoothed"
+        return 100 * (self.of_map["OA"] - best.best_map["OA"]), best.title + smoothed
+
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON form of an outcome tells of the results."""
-        return {name: self.values.get(name) for name in RESULTS}
+        return {name: self.values.get(name) for name in RESULTS} | {"decisions": self.decisions()}
 
 
 def short_title(title: str) -> str:

@@ -167,23 +167,6 @@ def test_reference_methods_stand_beside_the_model() -> None:
     assert "90 of 110 pixels" in text
 
 
-@pytest.mark.parametrize(
-    ("strength", "shares"),
-    [
-        (1.0, "grass 80.0 % in place of 40.0 %, water 5.0 % in place of 20.0 %"),
-        (0.5, "grass 62.1 % in place of 40.0 %, water 11.0 % in place of 20.0 %"),
-    ],
-)
-def test_the_class_shares_that_the_model_assumes_are_said(strength: float, shares: str) -> None:
-    prior = {"used": True, "pixels": 40, "unlabelled": 1200, "strength": strength}
-    prior |= {"labels": [0.4, 0.4, 0.2], "scene": [0.8, 0.15, 0.05]}
-    text = text_of(metrics() | {"class_prior": prior})
-    assert "By 1,200 unlabelled pixels around the labels, the model assumes other" in text
-    assert f"class shares than those of the labels: {shares}." in text
-    kept = prior | {"used": False, "reason": "the estimate is not sure enough"}
-    assert "class shares" not in text_of(metrics() | {"class_prior": kept})
-
-
 def test_runs_of_one_split_have_a_mean() -> None:
     runs = [facts(), facts(name="b", metrics=metrics(seed=4), differences=["seed 4 (there 0)"])]
     text = Reader(render(runs)).text

@@ -1,4 +1,4 @@
-"""The end of a run in at most ten lines; the page of the run says the rest."""
+"""The end of a run in a few lines; the page of the run says the rest."""
 
 import re
 import shlex
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from hytas.cli.progress import echo
-from hytas.results import RunResults, short_title
+from hytas.results import RunResults
 from hytas.run import Outcome, describe_architecture
 from hytas.run.display import duration
 from hytas.spaces.genes import describe_kind
@@ -47,7 +47,7 @@ def _lines(outcome: Outcome, data: str) -> Iterator[str]:
         return
     yield from _accuracy(results)
     yield _size(outcome)
-    yield from _decisions(results)
+    yield from results.decisions()
     if seconds := outcome.seconds:
         longest = sorted(seconds.items(), key=lambda stage: -stage[1])[:2]
         parts = ", ".join(f"{name} {duration(value)}" for name, value in longest)
@@ -69,53 +69,12 @@ def _cost(outcome: Outcome) -> str:
     return "; " + ", ".join(parts) if parts else ""
 
 
-def _decisions(results: RunResults) -> Iterator[str]:
-    """Yield one short line for each decision of the final training; `run.log` says why."""
-    smoothing, further, calibration = results.smoothing, results.self_training, results.calibration
-    if smoothing is not None:
-        was = "are smoothed" if results.is_smoothed else "are not smoothed"
-        both = _both(smoothing.pixels, smoothing.OA_raw, smoothing.OA_smoothed)
-        yield f"maps {was}{both or f': {smoothing.reason}'}"
-    if further is not None and further.pixels:
-        was = "is used" if further.used else "is not used"
-        both = _both(further.pixels, further.OA_before, further.OA_after)
-        yield f"self-training {was}{both}"
-    prior = results.class_prior
-    if prior is not None and prior.used:
-        # Validation pixels have the shares of the labels, so their accuracy would mislead.
-        around = f"{prior.unlabelled:,} pixels around the labels"
-        yield f"classes are weighted by their shares of {around}"
-    if calibration.reason:
-        yield f"the confidence is not calibrated: {calibration.reason}"
-    elif calibration.ECE_before is not None and calibration.ECE_after is not None:
-        yield (
-            f"confidence: calibration error {calibration.ECE_before:.3f} before, "
-            f"{calibration.ECE_after:.3f} after ({calibration.pixels:,} validation {results.unit})"
-            f"{calibration.why_larger}"
-        )
-
-
-def _both(pixels: int, without: float | None, with_it: float | None) -> str:
-    if without is None or with_it is None:
-        return ""
-    return f": {without:.4f} without, {with_it:.4f} with ({pixels:,} validation pixels)"
-
-
 def _accuracy(results: RunResults) -> Iterator[str]:
     """Yield the accuracy of the map that the run makes, and how far it is above the references."""
-    test = results.of_map
-    if "per_target" in test:
+    if "per_target" in results.test:
         yield from _values(results)
         return
-    what = f"accuracy of the {'smoothed map' if results.is_smoothed else 'map'}"
-    if results.unit != "pixels":
-        what = "accuracy"
-    spread = ""
-    if seeds := results.seeds:
-        over = seeds.get("smoothed", seeds) if results.is_smoothed else seeds
-        spread = f"; {len(seeds['of'])} seeds {over['OA']['mean']:.4f} +- {over['OA']['std']:.4f}"
-    mean = f"(AA {test['AA']:.4f}{spread})"
-    yield f"{what} {test['OA']:.4f} on {test['pixels']:,} test {results.unit} {mean}"
+    yield results.headline
     if results.update is not None:
         yield _update(results.update)
     elif len(results.scenes) > 1:
@@ -171,18 +130,9 @@ def _comparison(results: RunResults) -> Iterator[str]:
         return
     if comparison.below:
         yield comparison.verdict
-        return
-    methods = comparison.rows[1:]  # after the winner
-    points = 100 * (results.of_map["OA"] - max(one.best_map["OA"] for one in methods))
-    side = "above" if points >= 0 else "below"
-    marks = [" smoothed" * (one.best_map is not one.test) for one in methods]
-    if all(marks):  # one word for both
-        marks = [*[""] * (len(marks) - 1), ", smoothed"]
-    others = ", ".join(
-        f"{short_title(one.title)} {one.best_map['OA']:.4f}{mark}"
-        for one, mark in zip(methods, marks, strict=True)
-    )
-    yield f"{abs(points):.1f} points {side} the better of {others}"
+    elif results.lead is not None:
+        points, title = results.lead
+        yield f"{abs(points):.1f} points {'above' if points >= 0 else 'below'} {title}"
 
 
 def _size(outcome: Outcome) -> str:

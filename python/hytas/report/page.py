@@ -18,7 +18,7 @@ from hytas.report.facts import RunFacts
 from hytas.report.html import four_digits, page_templates, resource
 from hytas.report.layers import SHOWN_COSTS, Blobs, map_layers, pixel_data, point_data
 from hytas.report.networks import HEIGHT, draw_network
-from hytas.report.values import mean_r2, values_section
+from hytas.report.values import values_section
 
 
 def write_report(path: str | Path, runs: Sequence[RunFacts]) -> bool:
@@ -85,16 +85,8 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> dict[str, Any]:
         "split": words.about_split(metrics["split"], run.words)
         if metrics and "split" in metrics
         else (),
-        "verdict": _verdict(run),
-        "map_notes": (
-            [
-                *words.about_smoothing(results),
-                *words.about_self_training(results),
-                *words.about_class_prior(results),
-            ]
-            if results
-            else ()
-        ),
+        "verdict": results.headline if results else "The run is not finished.",
+        "map_notes": results.decisions() if results else (),
         "section": values_section(results, run.pairs) if results and run.of_values else None,
         "references": results.comparison.rows if results and results.comparison else (),
         "classes": classes,
@@ -131,12 +123,6 @@ def _view(run: RunFacts, key: str, blobs: Blobs) -> dict[str, Any]:
             "classes": [row["label"] for row in classes],
         },
     }
-
-
-def _verdict(run: RunFacts) -> str:
-    if run.results is None:
-        return "The run is not finished."
-    return mean_r2(run.results) if run.of_values else words.verdict(run.results)
 
 
 def _ids(run: RunFacts) -> Sequence[int]:
@@ -183,7 +169,7 @@ def _tiles(run: RunFacts) -> list[tuple[str, str, str]]:
             remark = f"{len(seeds['of'])} seeds: {_spread(spread)}" if spread else ""
             tiles.append((title, four_digits(of_map[name]), remark))
         tiles.append(("kappa", four_digits(of_map["kappa"]), ""))
-        if (lead := words.lead(results)) is not None:
+        if (lead := results.lead) is not None:
             points, title = lead
             tiles.append(("points above the better reference", f"{points:+.1f}", title))
         if "ECE" in of_map:

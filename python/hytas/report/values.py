@@ -37,18 +37,10 @@ def values_section(results: RunResults, pairs: Pairs) -> Section:
     return Section(
         "values",
         "Predicted values",
-        [mean_r2(results), *_coverage(test)],
+        [results.headline, *_coverage(test)],
         [grid, *_references(results)],
         list(_figures(pairs, test)),
     )
-
-
-def mean_r2(results: RunResults) -> str:
-    """Say in one sentence how good the predictions are."""
-    test, targets = results.test, len(results.test["per_target"])
-    what = "R2" if targets == 1 else f"The mean R2 of {targets} targets"
-    shown = "-" if test["R2"] is None else f"{test['R2']:.3f}"
-    return f"{what} is {shown} on {test['pixels']:,} test {results.unit}."
 
 
 def _references(results: RunResults) -> Iterator[FactTable]:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hytas.report.facts import RunFacts
-from hytas.results import RunResults
 from hytas.settings import as_tuple
 
 _WEAK = 0.8
@@ -64,80 +63,6 @@ def title(run: RunFacts) -> str:
 def class_label(number: int, name: str) -> str:
     """Return id and name of a class; the id alone where the name repeats it."""
     return name if str(number) in name.split() else f"{number} {name}"
-
-
-def verdict(results: RunResults) -> str:
-    """Say in one sentence how good the map is that the run makes."""
-    of_map = results.of_map
-    what = "The smoothed map" if results.is_smoothed else "The model"
-    return (
-        f"{what} classifies {share(of_map['OA'])} of {of_map['pixels']:,} test {results.unit} "
-        "correctly."
-    )
-
-
-def lead(results: RunResults) -> tuple[float, str] | None:
-    """Return the points above the best map of the reference methods and its title, or None."""
-    rows = results.comparison.rows[1:] if results.comparison else ()
-    if not rows:
-        return None
-    best = max(rows, key=lambda row: float(row.best_map["OA"]))
-    smoothed = "" if best.best_map is best.test else ", smoothed"
-    return 100 * (results.of_map["OA"] - best.best_map["OA"]), best.title + smoothed
-
-
-def about_smoothing(results: RunResults) -> list[str]:
-    """Say whether the map is smoothed, why, and what smoothing does to the accuracy."""
-    choice = results.smoothing
-    if choice is None:
-        return []
-    first = "The map is smoothed" if results.is_smoothed else "The map is not smoothed"
-    sentences = [f"{first}: {choice.reason}." if choice.reason else f"{first}."]
-    if choice.OA_raw is not None and choice.OA_smoothed is not None:
-        sentences.append(
-            f"Of {choice.pixels:,} validation pixels, {share(choice.OA_raw)} are right without "
-            f"smoothing and {share(choice.OA_smoothed)} with it."
-        )
-    if results.smoothed is not None:
-        sentences.append(
-            f"Of the test pixels, {share(results.test['OA'])} are right without smoothing and "
-            f"{share(results.smoothed['OA'])} with it."
-        )
-    return sentences
-
-
-def about_self_training(results: RunResults) -> list[str]:
-    """Say whether the model was trained further with unlabelled pixels, and why."""
-    choice = results.self_training
-    if choice is None or not choice.pixels:
-        return []
-    was = "was" if choice.used else "was not"
-    sentences = [f"The model {was} trained further with unlabelled pixels."]
-    if choice.OA_before is not None and choice.OA_after is not None:
-        sentences.append(
-            f"Of {choice.pixels:,} validation pixels, {share(choice.OA_before)} are right before "
-            f"such a training and {share(choice.OA_after)} after it."
-        )
-    return sentences
-
-
-def about_class_prior(results: RunResults) -> list[str]:
-    """Say that the model assumes other class shares than its labels have, and which."""
-    choice = results.class_prior
-    if choice is None or not choice.used:
-        return []
-    rows = sorted(
-        zip(choice.labels, choice.assumed, results.test["per_class"], strict=True),
-        key=lambda row: row[0] / row[1],
-    )
-    first, last = (
-        f"{name} {share(after)} in place of {share(before)}"
-        for before, after, name in (rows[0], rows[-1])
-    )
-    return [
-        f"By {choice.unlabelled:,} unlabelled pixels around the labels, the model assumes other "
-        f"class shares than those of the labels: {first}, {last}."
-    ]
 
 
 def weakest(metrics: Mapping[str, Any]) -> list[tuple[str, float, int]]:

@@ -106,13 +106,10 @@ def train_stage(run: Run) -> None:
         MEAN: mean.to_dict(),
         "self_training_rounds": [each.to_dict() for each in rounds],
     }
-    run.report.line(mean.describe())
-    if decisions.smoothing is not None:
-        run.report.line(decisions.self_training.describe())
-    run.report.line(decisions.calibration.describe())
-    if decisions.smoothing is not None:
-        run.report.line(decisions.smoothing.describe())
-        run.report.line(prior.describe())
+    of_maps = (decisions.self_training, decisions.smoothing, prior)
+    for each in (mean, decisions.calibration, *(of_maps if decisions.smoothing else ())):
+        assert each is not None
+        run.report.line(each.describe())
     card = card_of(context, architecture, winner.trained, decisions)
     card = data.task.with_intervals(card, records)
     if prior.used:

@@ -21,7 +21,7 @@ HEAD = """# Reference
 ## Options of a search
 
 Every option is also a key of the TOML file of `--config`: `--race-steps 60` is `race_steps = 60`.
-`--write-config run.toml` writes all settings of a command, in the tables of a run's `config.json`.
+The `config.json` of a run has the same keys.
 `hytas COMMAND --help` shows the options of other commands.
 """
 RECIPE = """## Recipe
@@ -43,12 +43,12 @@ ESTIMATOR = """## Parameters of HSIClassifier
 FILES = """## Files of a run
 
 `--out` names the folder of a run. `manifest.json` has the size and the SHA-256 of its files. The
-command of the run makes a deleted or damaged file again, with all that is made from it, if the last
-column does not say otherwise. `fits/` holds what each training gave, under the digest of all that
+command of the run makes a deleted or damaged file again, with all that is made from it;
+`config.json` and `evaluations.sqlite` cannot be made again. `fits/` holds what each training gave, under the digest of all that
 decides it: a damaged or missing result is trained again. `seed-1/` and `control/` hold further models
 of `--seeds` and the run of `--control`.
 
-| file | what it holds | stage | made from | if damaged |
+| file | what it holds | stage | made from | checked |
 |---|---|---|---|---|
 """
 
@@ -72,7 +72,7 @@ def page() -> str:
     files = (
         f"| `{artefact.file}` | {artefact.holds} | {artefact.stage} | "
         f"{', '.join(f'`{ARTEFACTS[name].file}`' for name in artefact.made_from)} | "
-        f"{artefact.repair if artefact.recorded else 'not checked'} |"
+        f"{'yes' if artefact.recorded else 'no'} |"
         for artefact in ARTEFACTS.values()
     )
     estimator = ESTIMATOR.format(shared=", ".join(f"`{name}`" for name in SHARED))

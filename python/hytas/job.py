@@ -105,10 +105,11 @@ def train_architecture(
     with open_run(out, config, scene, device, report, check, command) as run:
         folder = run.folder
         begin(run, _finishing(run, True))
-        if not folder.architecture.exists() or folder.manifest.fault(folder.architecture):
-            write_json(folder.architecture, chosen)
-            folder.manifest.record([folder.architecture])
-        elif (held := read_json(folder.architecture)) != chosen:
+        whole = folder.manifest.fault(folder.architecture) is None
+        held = read_json(folder.architecture, chosen) if whole else chosen
+        write_json(folder.architecture, held)
+        folder.manifest.record([folder.architecture])
+        if held != chosen:
             rule = f"holds another architecture ({describe_architecture(held)})"
             raise InputError("out", folder.path, rule, "choose another folder")
         begin_tests(run)
@@ -151,7 +152,6 @@ def export_run(
         if formats:
             report.stage("further formats")
         further = further_formats(run, formats, force, taken)
-        run.folder.record_all()
         return outcome_of(run, architecture), further
 
 
@@ -194,12 +194,10 @@ def finish(run: Run, *, references: bool = True) -> None:
         train_winner(inner)
         do(inner, "export", export_stage)
         do(inner, "figures", write_metrics)
-        inner.folder.record_all()
     if (control := control_of(run)) is not None:
         begin(control, [])
         choose(control)
         finish(control, references=False)
-        control.folder.record_all()
     end(run)
     run.store.keep_weights()
 

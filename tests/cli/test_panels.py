@@ -26,7 +26,7 @@ def test_every_setting_with_an_option_is_an_option_of_a_search() -> None:
     offered = {str(one.name) for one in search.params}
     own = {"budgets", "out", "epochs", "recipe", "device", "workers", "plugins", "as_json"}
     own |= {"untrusted"}
-    assert offered == wanted | own | {"config", "write_config"}
+    assert offered == wanted | own | {"config"}
     for one in search.params:
         if one.name in wanted:
             assert SETTINGS[one.name].facts.panel in PANELS

@@ -98,7 +98,7 @@ def test_values_that_no_run_has_are_one_line(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nowhere"], "run nowhere: no such folder"),
+        (["nowhere"], "nowhere: is not a run folder"),
         (["."], "is not a run folder: it holds no config.json"),
         ([".", "--out", "page.pdf"], "--out page.pdf: must end in .html"),
         ([".", "--out", "none/page.html"], "--out none/page.html: the folder none does not exist"),

@@ -90,14 +90,7 @@ def look_at_text(path: Path) -> None:
     elif path.name == "budget.txt":
         open_space("hytas", path.read_bytes().decode(errors="surrogateescape"))
     elif path.name == "run.toml":
-        options = [
-            "--data",
-            "none.mat",
-            "--config",
-            path,
-            "--write-config",
-            path.with_name("new.toml"),
-        ]
+        options = ["--data", "none.mat", "--config", path]
         done = CliRunner().invoke(search, list(map(str, options)))
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception

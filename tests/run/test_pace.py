@@ -60,9 +60,8 @@ def test_parts_end_after_their_share_and_earlier_parts_count() -> None:
     assert pace.left() == 600 - 60 - 90
     assert pace.left(0.2) == pytest.approx(0.2 * 510 - 60)
     now[0] += 450
-    assert pace.is_over()
+    assert pace.left() == 0
     assert pace.left_of_all() == 90
-    assert not Pace().is_over()
     assert Pace().left() > 1e9
 
 

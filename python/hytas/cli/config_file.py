@@ -1,7 +1,6 @@
-"""--config and --write-config: the options of a command in a file, by the keys of config.json."""
+"""--config: the options of a command in a file, by the keys of config.json."""
 
 import difflib
-import json
 import math
 import tomllib
 from collections.abc import Mapping
@@ -11,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from hytas.cli.options import SETTINGS, Option, PanelCommand, together
+from hytas.cli.options import SETTINGS, Option, PanelCommand
 from hytas.data.splits.settings import OPTIONS
 from hytas.errors import InputError
-from hytas.files import check_folder, parse_json, write_text
-from hytas.run.config import SETTING_GROUPS, RunConfig
-from hytas.run.settings import EFFORTS
+from hytas.files import parse_json
+from hytas.run.config import SETTING_GROUPS
 from hytas.settings import Setting, settings_of
-from hytas.spaces.budgets import is_space_file, parse_budget
 
 if TYPE_CHECKING:
     from hytas.train import Recipe
@@ -26,14 +23,14 @@ if TYPE_CHECKING:
 MOST_BYTES = 2**20
 _META = "hytas.config_file"
 # Options of which one takes the place of the other.
-_EXCLUSIVE = (("race_steps", "race_epochs"), ("train_per_class", "train_fraction"))
+_EXCLUSIVE = (("train_per_class", "train_fraction"),)
 _TYPES: dict[type, tuple[tuple[type, ...], str]] = {
     click.types.BoolParamType: ((bool,), "true or false"),
     click.types.IntParamType: ((int,), "a whole number"),
     click.types.FloatParamType: ((int, float), "a number"),
     click.types.StringParamType: ((str, int), "text"),  # such as a number of workers
 }
-_NO_KEYS = ("config", "write_config", "as_json", "budgets")
+_NO_KEYS = ("config", "as_json", "budgets")
 
 
 class ConfiguredCommand(PanelCommand):
@@ -47,8 +44,6 @@ class ConfiguredCommand(PanelCommand):
         dropped |= {a for a, b in _EXCLUSIVE if b in given}
         if "split" in given:  # another kind begins a split afresh
             dropped |= set(OPTIONS)
-        if "effort" in given:
-            dropped |= _forget_effort(ctx)
         for parameter in self.params:
             name = parameter.name
             if name in dropped and _source(ctx, name) is ParameterSource.DEFAULT_MAP:
@@ -58,28 +53,6 @@ class ConfiguredCommand(PanelCommand):
                 # Some versions of click have a value of their own for "no default".
                 ctx.params[name] = usual if isinstance(usual, bool | int | float | str) else None
         return rest
-
-
-def _forget_effort(ctx: click.Context) -> set[str]:
-    """Return the options of the file with the values of its effort; forget its other such values.
-
-    Values that differ from those of the file's effort were chosen one by one, and stay.
-    """
-    file, meta = ctx.default_map or {}, ctx.meta.get(_META, {})
-    effort = EFFORTS.get(file.get("effort", RunConfig.effort))
-    if effort is None:
-        return set()
-    if f"steps={effort.steps}" in meta.get("recipe", ()):
-        meta["recipe"].remove(f"steps={effort.steps}")
-    without_option = {
-        "usual_finalists": (effort.finalists, effort.image_finalists),
-        "held_out_folds": (effort.held_out_folds,),
-    }
-    for name, lengths in without_option.items():
-        if meta and meta["settings"].get(name) in lengths:
-            del meta["settings"][name]
-    names = ("population", "generations", "race_steps", "self_training")
-    return {name for name in names if file.get(name) == getattr(effort, name)}
 
 
 def _source(ctx: click.Context, name: str) -> ParameterSource | None:
@@ -109,32 +82,21 @@ def _read(ctx: click.Context, param: click.Parameter, path: Path | None) -> None
         defaults[name] = value if isinstance(value, list) else [value]
     if "budget" in defaults:
         defaults["budgets"] = defaults.pop("budget")
-    if "race_epochs" in defaults:
-        defaults.pop("race_steps", None)
     ctx.default_map = {**(ctx.default_map or {}), **defaults}
     ctx.meta[_META] = meta
 
 
-config_options = together(
-    click.option(
-        "--config",
-        cls=Option,
-        panel="Most used",
-        type=click.Path(path_type=Path),
-        is_eager=True,
-        expose_value=False,
-        callback=_read,
-        help="TOML file of options, with the keys of a run's config.json; options on the "
-        "command line win.",
-    ),
-    click.option(
-        "--write-config",
-        cls=Option,
-        type=click.Path(path_type=Path),
-        help="Write all settings into this TOML file, and stop.",
-    ),
+config_option = click.option(
+    "--config",
+    cls=Option,
+    panel="Most used",
+    type=click.Path(path_type=Path),
+    is_eager=True,
+    expose_value=False,
+    callback=_read,
+    help="TOML file of options, or the config.json of a run, which has the same keys; options on "
+    "the command line win.",
 )
-"""--config, which sets defaults, and --write-config, which the command gets."""
 
 
 def _check_value(name: str, parameter: click.Parameter | None, value: Any, path: Path) -> None:
@@ -222,41 +184,3 @@ def further_settings() -> dict[str, Any]:
     """Return the settings of a run that the file names and that are no options."""
     settings: dict[str, Any] = click.get_current_context().meta.get(_META, {}).get("settings", {})
     return settings
-
-
-def write_config(path: Path, config: RunConfig, **further: str | None) -> None:
-    """Write a configuration as a TOML file that --config reads.
-
-    Args:
-        further: other options of the command; None leaves one out.
-    """
-    if path.suffix.lower() != ".toml":
-        raise InputError("write_config", path, "must end in .toml")
-    check_folder(path, "write_config")
-    latencies = parse_budget(config.budget).tables if config.budget else []
-    for latency in latencies:
-        if not Path(latency).is_file():
-            raise InputError("budget", config.budget, f"no such file: {latency}")
-    if is_space_file(config.space) and not Path(config.space).is_file():
-        raise InputError("space", config.space, "no such file")
-    tables = config.to_dict()
-    if tables["race"]["race_epochs"] is not None:
-        del tables["race"]["race_steps"]
-    lines = _lines(further)
-    for name, table in tables.items():
-        lines += ["", f"[{name}]", *_lines(table)]
-    write_text(path, "\n".join(lines).lstrip() + "\n")
-
-
-def _lines(values: Mapping[str, Any]) -> list[str]:
-    return [f"{name} = {_toml(value)}" for name, value in values.items() if value is not None]
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
-    return repr(value)

@@ -65,7 +65,7 @@ def export(
     config, _ = folder.read_config()
     config = config.moved(**options.absolute_paths(moved))
     scene = config.load_scene()
-    if not folder.weights.exists():
+    if not folder.is_trained:
         raise InputError("run", run, "must hold trained weights", f"run `hytas train {run}` first")
     try:
         with DetailedDisplay() as console, options.run_argument():

@@ -128,13 +128,15 @@ def _inherited(config: Any, data: Any, device: Any, space: str) -> Any | None:
 
 def _decisive(config: Any, data: Any, batch: Any, inherited: Any) -> dict[str, Any]:
     """Return what of the scene and of the settings decides the scores."""
+    from hytas.plugins import loaded
+
     return {
         "seed": config.seed,
         "scene": data.scene.fingerprint,
         "shape": data.shape.variables(),
         "labelled patches": None if batch is None else _fingerprint(batch),
         "scaling": [config.scaling, config.bands],
-        **({"plugins": config.plugins} if config.plugins else {}),
+        **({"plugins": sorted(loaded().values())} if loaded() else {}),
         **({} if inherited is None else {"supernet": inherited.supernet.digest}),
     }
 

@@ -1,8 +1,6 @@
 """`hytas search`, also `hytas-search`: from a scene to a checked model in one command."""
 
 import json
-import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,12 +8,10 @@ import click
 from hytas.cli import options
 from hytas.cli.config_file import (
     ConfiguredCommand,
-    config_options,
+    config_option,
     configured_recipe,
     further_settings,
 )
-from hytas.cli.config_file import write_config as save_config
-from hytas.errors import InputError
 
 if TYPE_CHECKING:
     from hytas.run import RunConfig
@@ -43,7 +39,7 @@ if TYPE_CHECKING:
 @options.untrusted_option
 @options.plugin_option()
 @options.json_option
-@config_options
+@config_option
 def search(
     budgets: tuple[str, ...],
     out: str | None,
@@ -52,7 +48,6 @@ def search(
     device: str,
     workers: str | None,
     as_json: bool,
-    write_config: Path | None,
     **settings: Any,
 ) -> None:
     """Find, train and export the best transformer for a scene under a budget.
@@ -66,7 +61,6 @@ def search(
     hytas-search --config run.toml --seed 1
     """
     budget = ",".join(budgets)
-    _check_race_length(settings)
     from hytas.run import EFFORTS, RunConfig
     from hytas.run.display import Display
     from hytas.train import Recipe
@@ -83,13 +77,6 @@ def search(
     presets = settings.pop("presets", RunConfig.presets)
     chosen, presets = options.recipe_of(usual, presets, recipe, epochs)
     config = RunConfig(recipe=chosen, presets=presets, **options.absolute_paths(settings))
-    if write_config is not None:
-        save_config(write_config, config, out=out, device=device)
-        name = shlex.quote(str(write_config))
-        click.echo(
-            f"{write_config}: written, no scene was read; hytas search --config {name} runs it"
-        )
-        return
     _run(config, out, device, workers, console, as_json)
 
 
@@ -123,13 +110,3 @@ def _run(
         click.echo(json.dumps(outcome.to_dict(), indent=1))
     else:
         print_outcome(outcome, config.first_data)
-
-
-def _check_race_length(settings: dict[str, Any]) -> None:
-    if settings["race_steps"] is not None and settings["race_epochs"] is not None:
-        raise InputError(
-            "race_epochs",
-            settings["race_epochs"],
-            "`race_steps` also sets the length of the first rung",
-            "give one of them",
-        )

@@ -110,7 +110,7 @@ def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, st
 
     folder = RunFolder(run)
     config, _ = folder.read_config()
-    if not folder.architecture.exists():
+    if not folder.architecture.is_file():
         hint = "run `hytas search` on it again"
         raise InputError("run", run, "its search is not finished", hint)
     usual = config.recipe.with_epochs(None) if config.recipe.epochs == 0 else config.recipe

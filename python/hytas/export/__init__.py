@@ -10,7 +10,6 @@ from hytas.export.formats import (
     export_file,
     export_formats,
     file_of,
-    files_of_formats,
 )
 from hytas.export.onnx_file import export_onnx
 from hytas.export.parity import ExportError, Parity, check_parity
@@ -30,6 +29,5 @@ __all__ = [
     "export_formats",
     "export_onnx",
     "file_of",
-    "files_of_formats",
     "target_format",
 ]

@@ -118,11 +118,6 @@ def file_of(name: str, taken: str = INPUTS[0]) -> str:
     return f"{stem}.{suffix}" if taken == INPUTS[0] else f"{stem}.f32.{suffix}"
 
 
-def files_of_formats() -> dict[str, tuple[str, str]]:
-    """Return the name of each file in a run folder -> its format, and the values that it takes."""
-    return {file_of(name, taken): (name, taken) for name in FORMATS for taken in INPUTS}
-
-
 def check_formats(formats: Sequence[str], taken: str = INPUTS[0]) -> list[str]:
     """Return the names of formats in the order of the table, without repeats.
 

@@ -143,11 +143,9 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         """Refuse settings that fix what `minutes` decides."""
         if self.minutes is None:
             return
-        fixed = {"race_epochs": self.race_epochs, "epochs": self.recipe.epochs}
-        for name, value in fixed.items():
-            if value:
-                rule = "`minutes` decides how long is trained"
-                raise InputError(name, value, rule, "give one of them")
+        if self.recipe.epochs:
+            rule = "`minutes` decides how long is trained"
+            raise InputError("epochs", self.recipe.epochs, rule, "give one of them")
 
     def _check_recipe(self) -> None:
         """Refuse settings of the recipe that another setting leaves without effect."""
@@ -269,6 +267,7 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
             values: dict[str, Any] = {"presets": recipe.pop("presets", "")}
             for group in ("data", "search", "race", "final"):
                 values |= tables[group]
+            values.pop("race_epochs", None)  # of version 0.2.0
             if isinstance(supernet := values.get("supernet_settings"), Mapping):
                 named = {name: supernet[name] for name in supernet if name != "soft_labels"}
                 values["supernet_settings"] = SupernetSettings(**named)

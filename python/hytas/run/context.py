@@ -168,7 +168,7 @@ class Run:
     def recipe(self) -> tuple[str, Recipe]:
         """The preset that the race chose, and its recipe; the first one without a race."""
         recipes, path = self.context.config.recipes, self.choice.recipe
-        kept = read_json(path) if path.exists() else {"preset": next(iter(recipes))}
+        kept = read_json(path, {"preset": next(iter(recipes))})
         name, steps = kept.get("preset"), kept.get("steps")
         if name not in list(recipes):  # a list, because the name in a file may be no text
             raise InputError(path, rule=f"preset {name!r}: must be one of {', '.join(recipes)}")
@@ -180,22 +180,11 @@ class Run:
         return self.trainers or self.workers
 
     @property
-    def most_folds(self) -> int | None:
-        """The number of folds that `minutes` leaves to decide on; None for all."""
-        path = self.choice.recipe
-        folds = read_json(path).get("folds") if path.exists() else None
-        return None if folds is None else int(folds)
-
-    @property
     def no_self_training(self) -> str:
         """Return why the run trains without unlabelled pixels, whatever they would gain; or ""."""
-        if self.most_folds is not None:
-            short = "the minutes do not allow it"
-        elif space_of(read_json(self.choice.architecture)) == LINEAR_SPACE:
-            short = "a linear network is fitted, not trained"
-        else:
-            short = ""
-        return self.context.no_self_training or short
+        if space_of(read_json(self.choice.architecture)) == LINEAR_SPACE:
+            return self.context.no_self_training or "a linear network is fitted, not trained"
+        return self.context.no_self_training
 
     def timed(self, stage: str) -> AbstractContextManager[None]:
         """Return what adds the time of a stage to the folder's times."""
@@ -216,9 +205,7 @@ class Run:
         context = replace(self.context, config=config, space=space, feasible=feasible)
         folder = self.folder.inside(name)
         folder.claim(config, data.scene)
-        if not folder.split.exists():
-            data.split.save(folder.split)
-            folder.manifest.record([folder.split])
+        _keep_split(folder, data.split, self.report)
         return replace(self, context=context, folder=folder, first=None)
 
 
@@ -276,9 +263,8 @@ def prepare(
 
 def _kept_split(folder: RunFolder, scene: LabelledData) -> Split | None:
     """Return the split in the folder, if it is of this scene and not damaged."""
-    if not (folder.config.exists() and folder.split.exists()):
-        return None
-    if folder.manifest.fault(folder.split) is not None:
+    there = folder.config.is_file() and folder.split.is_file()
+    if not there or folder.manifest.fault(folder.split) is not None:
         return None
     return Split.load(folder.split) if folder.read_config()[1] == scene.fingerprint else None
 
@@ -295,19 +281,16 @@ def pace_of(config: RunConfig, folder: RunFolder, began: float | None = None) ->
 def _keep_split(folder: RunFolder, split: Split, report: Report) -> None:
     """Write the split of a new run, or write it again if its file is damaged."""
     fault = folder.manifest.fault(folder.split)
-    if folder.split.exists() and fault is None:
-        folder.manifest.record([folder.split])
-        return
-    split.save(folder.split)
-    if fault is None:
-        folder.manifest.record([folder.split])
-        return
-    if folder.manifest.fault(folder.split) is not None:
-        folder.split.unlink()
-        rule = f"{fault}; it cannot be made again, because this version draws another split"
-        hint = "put a copy back, or choose another folder"
-        raise InputError(folder.split, rule=rule, hint=hint)
-    report.line(f"{folder.split.name}: {fault}: made again")
+    if fault is not None or not folder.split.is_file():
+        split.save(folder.split)
+    if fault is not None:
+        if folder.manifest.fault(folder.split) is not None:
+            folder.split.unlink()
+            rule = f"{fault}; it cannot be made again, because this version draws another split"
+            hint = "put a copy back, or choose another folder"
+            raise InputError(folder.split, rule=rule, hint=hint)
+        report.line(f"{folder.split.name}: {fault}: made again")
+    folder.manifest.record([folder.split])
 
 
 @contextmanager
@@ -343,7 +326,7 @@ def open_run(
     check(context)
     for name in config.track:
         library(name, "track", name, "'hytas[track]'")
-    if not RunFolder(out).weights.exists():
+    if not RunFolder(out).is_trained:
         _ = context.teacher  # opened now, to refuse one that does not fit
     settings, parallel = ReferenceSettings.of(config), context.data.trains_in_parallel
     with RunFolder(out) as folder, shared_workers(workers, context.device) as trainers:

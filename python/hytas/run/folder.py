@@ -3,27 +3,62 @@
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Self, TextIO, TypeVar, overload
 
 from hytas.data import LabelledData
 from hytas.errors import InputError, one_line
 from hytas.files import lock, parse_json, write_text
 from hytas.manifest import Manifest
 from hytas.plugins import loaded_names
-from hytas.run.artefacts import FORGOTTEN, REFUSED, Artefact, artefacts_of
 from hytas.run.config import RunConfig
 from hytas.spaces import file_digests, with_files
 
+T = TypeVar("T")
 # The temporary names of `hytas.files.atomic_write` for the files of a run.
 LEFTOVER = re.compile(r"\.[\w.-]+\.\d+\.\w+")
 # Paths may change; the fingerprint identifies the data.
 WHERE = ("data", "labels", "test_data", "test_labels", "cube_key", "labels_key", "data_dir")
 REPORTED = (*WHERE, "track")  # these do not change what a run does
+
+
+class Artefact:
+    """A file of a run's folder; as an attribute of a folder it is the file's path.
+
+    Attributes:
+        stage: the stage that writes it; "" if the run writes it when it opens the folder.
+        made_from: names of the files that it is made from; it is made again when they are.
+        listed: whether the summary of a run lists it for the user.
+        recorded: whether the manifest has its digest, and a stage whose file differs runs again.
+        optional: whether the stage writes it only where the run asks for it.
+    """
+
+    def __init__(
+        self, file: str, holds: str, stage: str = "", made_from: tuple[str, ...] = (), **facts: bool
+    ) -> None:
+        self.file, self.holds, self.stage, self.made_from = file, holds, stage, made_from
+        self.listed, self.recorded = facts.get("listed", True), facts.get("recorded", True)
+        self.optional = facts.get("optional", False)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, folder: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, folder: Any, owner: type) -> Path: ...
+
+    def __get__(self, folder: Any, owner: type) -> Self | Path:
+        return self if folder is None else self.path(folder.path)
+
+    def path(self, folder: Path) -> Path:
+        """Return its path in a folder."""
+        return folder / self.file
 
 
 # A file that the summary of a run does not list.
@@ -90,7 +125,6 @@ class RunFolder:
         "every candidate with genes, costs, scores and failures; every training; the votes of a "
         "race",
         "search",
-        repair=REFUSED,
     )
     front = Artefact(
         "pareto.csv",
@@ -101,10 +135,10 @@ class RunFolder:
     front_picture = Artefact("pareto.svg", "the same as a chart", "search", optional=True)
     pace = _internal(
         "minutes.json",
-        "of a run with `minutes`: candidates, finalists, steps and folds, each with what it would "
+        "of a run with `minutes`: candidates, finalists and steps, each with what it would "
         "be without",
         "search",
-        repair=FORGOTTEN,
+        recorded=False,
         optional=True,
     )
     trained_front = Artefact(
@@ -128,7 +162,6 @@ class RunFolder:
     config = Artefact(
         "config.json",
         "settings, seed, versions, fingerprints of the scene and of other input files",
-        repair=REFUSED,
     )
     split = Artefact("split.npz", "training, validation and test pixels")
     pixels = _internal(
@@ -151,7 +184,7 @@ class RunFolder:
         "times.json",
         "which command did which stage, and what it took: time, CPU seconds, GPU seconds; all "
         "parts of a run that was stopped",
-        repair=FORGOTTEN,
+        recorded=False,
     )
     supernet = _internal(
         "supernet.safetensors", "of `hytas supernet train`: the shared weights", "supernet"
@@ -176,11 +209,16 @@ class RunFolder:
         self.manifest = Manifest(self.path)
         self._lock: TextIO | None = None
 
+    @property
+    def is_trained(self) -> bool:
+        """Whether it holds the weights of a final training."""
+        return self.weights.is_file()
+
     def __enter__(self) -> "RunFolder":
-        if self.path.exists() and not self.path.is_dir():
+        if self.path.is_file():
             raise InputError("out", self.path, "is a file", "name a folder")
-        inside = self.path.iterdir() if self.path.exists() else ()
-        if not self.config.exists() and any(not item.name.startswith(".") for item in inside):
+        inside = self.path.iterdir() if self.path.is_dir() else ()
+        if not self.config.is_file() and any(not item.name.startswith(".") for item in inside):
             rule = "holds files but no run (no config.json)"
             raise InputError("out", self.path, rule, "name a new or an empty folder")
         self.path.mkdir(parents=True, exist_ok=True)
@@ -234,16 +272,16 @@ class RunFolder:
             for one in (config.start, config.teacher)
         )
         # A trained run needs its teacher no more, and remembers which one it was.
-        gone = teacher is not None and self.weights.exists() and not Path(teacher).is_file()
+        gone = teacher is not None and self.is_trained and not Path(teacher).is_file()
         further = config.supernet, start, None if gone else teacher, *config.start_with
         code = (name for name in config.plugins if name.endswith(".py"))
         digests = file_digests(config.space, config.budget, *further, *code)
         # Compared by name only, because files may move; the digests identify them.
         files = [[Path(path).name, digest] for path, digest in digests.items()]
         versions = {name: version(name) for name in ("hytas", "torch", "numpy", "scikit-learn")}
-        if self.config.exists():
+        held = read_json(self.config, {})
+        if held:
             stored, fingerprint = self.read_config()
-            held = read_json(self.config)
             versions = held.get("versions", versions)
             for path, now, before in zip(digests, files, held.get("files", []), strict=False):
                 if now[0] == before[0] and now != before:
@@ -255,44 +293,25 @@ class RunFolder:
             if fingerprint != scene.fingerprint:
                 rule = f"belongs to another scene ({stored.data})"
                 raise InputError("out", self.path, rule, "choose another folder")
-            trained = self.weights.exists()
+            trained = self.is_trained
             compared = stored if trained else stored.with_length_of(config)
             free = ["effort", "minutes", "control"]
             free += [] if trained else ["smooth", "self_training", "class_prior"]
-            free += ["recipe"] if self.architecture.exists() and not trained else []
+            free += ["recipe"] if self.architecture.is_file() and not trained else []
             if lines := _moved(config).differences(_moved(compared), (*REPORTED, "seeds", *free)):
                 rule = f"belongs to another configuration: {'; '.join(lines)}"
                 hint = "choose another folder or repeat its settings"
                 raise InputError("out", self.path, rule, hint)
-            self._check_control(config.control)
         card = {
             "scene": scene.fingerprint,
-            "files": read_json(self.config).get("files", []) if gone else files,
+            "files": held.get("files", []) if gone else files,
             "versions": versions,
             "config": config.to_dict(),
         }
-        if not self.config.exists() or read_json(self.config) != json.loads(json.dumps(card)):
+        if held != json.loads(json.dumps(card)):
             self.manifest.forget([self.config])
             write_json(self.config, card)
         self.manifest.record([self.config])
-
-    def _check_control(self, space: str | None) -> None:
-        """Refuse the space of another control than the one that the folder holds."""
-        if space is not None and (held := RunFolder(self.control)).config.exists():
-            before = held.read_config()[0].space
-            if Path(space).name != Path(before).name:
-                rule = f"{self.path} has the control {before}, and a run has one control"
-                hint = "repeat it, or choose another folder"
-                raise InputError("control", space, rule, hint)
-
-    def record_all(self) -> None:
-        """Put files into the manifest whose stage was stopped before it could do so."""
-        self.manifest.record(
-            path
-            for artefact in ARTEFACTS.values()
-            for path in [artefact.path(self.path)]
-            if artefact.recorded and path not in self.manifest
-        )
 
     def read_config(self) -> tuple[RunConfig, str]:
         """Return the folder's configuration and the fingerprint of its scene.
@@ -300,9 +319,7 @@ class RunFolder:
         Raises:
             InputError: it is missing or not readable.
         """
-        if not self.path.exists():
-            raise InputError("run", self.path, "no such folder")
-        if self.path.is_dir() and not self.config.exists():
+        if not self.config.is_file():
             raise InputError(self.path, rule="is not a run folder: it holds no config.json")
         if fault := self.manifest.fault(self.config):
             rule = f"{fault}; it cannot be made again from other files"
@@ -318,14 +335,14 @@ class RunFolder:
             raise InputError(self.config, rule=rule) from None
 
 
-ARTEFACTS = artefacts_of(RunFolder)
+ARTEFACTS = {name: each for name, each in vars(RunFolder).items() if isinstance(each, Artefact)}
 """The table of a run's files: attribute of `RunFolder` -> artefact."""
 
 
 def trained_folder(path: str | Path) -> RunFolder | None:
     """Return the folder of a trained run: `path`, or the folder that it lies in; None for none."""
     places = (RunFolder(place) for place in (Path(path), Path(path).parent))
-    return next((folder for folder in places if folder.weights.is_file()), None)
+    return next((folder for folder in places if folder.is_trained), None)
 
 
 def _moved(config: RunConfig) -> RunConfig:
@@ -342,16 +359,27 @@ def _moved(config: RunConfig) -> RunConfig:
     return moved
 
 
+def if_there(path: Path, read: Callable[[Path], T]) -> T | None:
+    """Return what `read` gives of a file; None if there is none."""
+    return read(path) if path.is_file() else None
+
+
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
     """Write strict JSON, completely or not at all."""
     write_text(path, json.dumps(values, indent=1, allow_nan=False) + "\n")
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object."""
+def read_json(path: Path, absent: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Read a JSON object; return `absent` where there is no such file.
+
+    Raises:
+        InputError: the file holds no JSON object, or is missing and `absent` is None.
+    """
     try:
         values = parse_json(path.read_bytes(), path)
     except FileNotFoundError:
+        if absent is not None:
+            return dict(absent)
         raise InputError(path, rule="no such file") from None
     if not isinstance(values, dict):
         raise InputError(path, rule="must hold a JSON object")

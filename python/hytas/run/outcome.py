@@ -11,7 +11,7 @@ from hytas.errors import InputError
 from hytas.metrics import FIGURES
 from hytas.results import RESULTS, RunResults
 from hytas.run.context import Run, RunContext
-from hytas.run.folder import ARTEFACTS, read_json
+from hytas.run.folder import ARTEFACTS, if_there, read_json
 from hytas.run.times import run_cost
 from hytas.spaces import parse_budget
 from hytas.spaces.genes import gene_text
@@ -66,9 +66,8 @@ class Outcome:
 def outcome_of(run: Run, architecture: dict[str, Any]) -> Outcome:
     """Return the outcome of a run that has ended."""
     context, folder = run.context, run.folder
-    folder.record_all()
     files = [each.path(folder.path) for each in ARTEFACTS.values() if each.listed]
-    metrics = read_json(folder.metrics) if folder.metrics.exists() else None
+    metrics = if_there(folder.metrics, read_json)
     if metrics is not None and (mean := metrics.get("mean")):
         architecture = with_members(architecture, mean["members"])
     cost = run_cost(folder)
@@ -83,7 +82,7 @@ def outcome_of(run: Run, architecture: dict[str, Any]) -> Outcome:
         list(parse_budget(context.config.budget or ()).bounds),
         context.config.budget,
         metrics,
-        {file.name: file.stat().st_size for file in files if file.exists()},
+        {file.name: file.stat().st_size for file in files if file.is_file()},
         folder.path,
         cost,
     )

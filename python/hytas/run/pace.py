@@ -21,8 +21,6 @@ SLACK = 1.2
 """Work takes so many times longer than measured: other work comes and goes on a machine."""
 SHRINK = 0.9
 LEAST_FINALISTS, LEAST_FIRST, LEAST_STEPS = 2, 10, 50
-FINAL = ("steps", "folds", "self_training")
-"""Lengths that are decided after the race."""
 
 
 class Pace:
@@ -42,6 +40,7 @@ class Pace:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.minutes, self._clock, self._began = minutes, clock, began
+        self._seconds = math.inf if minutes is None else 60.0 * minutes
         self._begin = (clock() if began is None else began) - before
 
     def take_began(self) -> float | None:
@@ -50,35 +49,19 @@ class Pace:
         return began
 
     @property
-    def limited(self) -> bool:
-        """Whether the run has a limit."""
-        return self.minutes is not None
-
-    @property
     def ending(self) -> float:
         """Return the seconds that are kept for what follows the trainings."""
-        seconds = 60.0 * (self.minutes or 0.0)
-        return min(max(ENDING_SHARE * seconds, LEAST_ENDING), MOST_ENDING, seconds / 2)
-
-    def ends(self, share: float = 1.0) -> float:
-        """Return when a share of the time until the end of the trainings is over, by the clock."""
-        if self.minutes is None:
-            return math.inf
-        return self._begin + share * (60.0 * self.minutes - self.ending)
+        whole = self._seconds
+        return min(max(ENDING_SHARE * whole, LEAST_ENDING), MOST_ENDING, whole / 2)
 
     def left(self, share: float = 1.0) -> float:
-        """Return the seconds until then; 0 or more."""
-        return max(0.0, self.ends(share) - self._clock())
-
-    def is_over(self, share: float = 1.0) -> bool:
-        """Return whether that time is over."""
-        return self._clock() >= self.ends(share)
+        """Return the seconds, 0 or more, until a share of the time for search and training ends."""
+        ends = self._begin + share * (self._seconds - self.ending)
+        return max(0.0, ends - self._clock())
 
     def left_of_all(self) -> float:
         """Return the seconds until the end of the run; 0 or more."""
-        if self.minutes is None:
-            return math.inf
-        return max(0.0, self._begin + 60.0 * self.minutes - self._clock())
+        return max(0.0, self._begin + self._seconds - self._clock())
 
 
 class Lengths(NamedTuple):
@@ -171,24 +154,14 @@ def fitting_steps(most: int, rate: TrainingRate, load: Load, seconds: float) -> 
     return min(most, max(LEAST_STEPS, steps))
 
 
-_NAMES = {
-    "candidates": "candidates of the search",
-    "finalists": "finalists",
-    "race_steps": "steps of the first rung",
-    "steps": "steps of the final training",
-    "folds": "folds to decide on smoothing and confidence",
-    "self_training": "rounds of self-training",
-}
-
-
 def shortened(plan: Mapping[str, Any]) -> str:
-    """Return what a run did less of for its minutes: "480 of 2,000 candidates of the search, ..."
+    """Return what a run did less of for its minutes: "480 of 2,000 candidates, ..."
 
     Args:
         plan: content of `minutes.json`: name -> what is done, and what would be without minutes.
     """
     return ", ".join(
-        f"{done:,} of {most:,} {_NAMES[name]}"
+        f"{done:,} of {most:,} {name.replace('_', ' ')}"
         for name, (done, most) in plan.items()
-        if name in _NAMES and done < most
+        if done < most
     )

@@ -406,12 +406,6 @@ class RaceSettings:
         usual="by `effort`",
         estimator=True,
     )
-    race_epochs: int | None = _race(
-        None,
-        "Epochs of the race's first rung, instead of steps.",
-        rule=checked_count,
-        estimator=True,
-    )
     held_out_folds: int = setting(
         OF_EFFORT,
         "Folds that hold out pixels in turn, to rank finalists and to decide on smoothing and "

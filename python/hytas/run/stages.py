@@ -9,12 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hytas.errors import InputError
-from hytas.export import files_of_formats, target_format
-from hytas.run.artefacts import AGAIN, Artefact
 from hytas.run.context import Run
-from hytas.run.delivering.control import note_of_evolved
-from hytas.run.delivering.files import further_formats
-from hytas.run.folder import ARTEFACTS, RunFolder
+from hytas.run.folder import ARTEFACTS, Artefact, RunFolder
 from hytas.run.weights import load_weights
 from hytas.search import EvaluationStore
 
@@ -32,7 +28,6 @@ def do(
     done: Done | None = None,
     again: bool = False,
     changes: Iterable[Path] = (),
-    shown: str = "",
 ) -> None:
     """Do a stage, if it has not been done.
 
@@ -43,12 +38,13 @@ def do(
             files are made again all the same.
         again: do it in any case.
         changes: files of earlier stages that it changes.
-        shown: what the user reads in place of the name.
     """
     folder = run.folder
     damaged = _damaged(folder, name)
     complete = is_done(run, name) if done is None else done(run)
+    files = [*_recorded(folder, name), *changes]
     if complete and not damaged and not (again or name in ALWAYS):
+        folder.manifest.record(path for path in files if path not in folder.manifest)
         return
     for path, fault in damaged.items():
         run.report.notice(f"{path.name}: {fault}: made again")
@@ -56,9 +52,7 @@ def do(
     if damaged or not complete:
         _remove_made_from(folder, name)
     if name != FIGURES:
-        run.report.stage(shown or name)
-    files = [*(each.path(folder.path) for each in _files(name)), *changes]
-    files += [] if name in ALWAYS else [folder.times]
+        run.report.stage(name)
     folder.manifest.forget(files)
     with nullcontext() if name in ALWAYS else run.timed(name):
         work(run)
@@ -67,64 +61,44 @@ def do(
 
 def is_done(run: Run, name: str) -> bool:
     """Return whether the folder holds the files of a stage, undamaged."""
-    needed = [each for each in _files(name) if not each.optional]
-    exist = all(each.path(run.folder.path).exists() for each in needed)
-    return bool(needed) and exist and not _damaged(run.folder, name)
+    needed = [each.path(run.folder.path) for each in _files(name) if not each.optional]
+    whole = all(path.is_file() for path in needed)
+    return bool(needed) and whole and not _damaged(run.folder, name)
 
 
 def begin(run: Run, names: Sequence[str], *, needs_store: bool = True) -> None:
-    """Tell scene, split, settings, what was done before, and what is damaged.
+    """Tell scene, split, settings and what was done before.
 
     Args:
         names: of the stages of the run; without any, nothing is told of it.
         needs_store: whether a damaged store of candidates is refused.
     """
-    folder, report = run.folder, run.report
-    try:
-        _check_store(folder, run)
-    except InputError as error:
-        if needs_store:
-            raise
-        report.notice(str(error))
-    if folder.manifest.damaged:
-        file = folder.manifest.path.name
-        report.notice(f"{file}: damaged: made again from the files as they are")
-    if fault := folder.manifest.fault(folder.times):
-        file = folder.times.name
-        report.notice(f"{file}: {fault}: how long the stages took is not known any more")
-        folder.times.unlink(missing_ok=True)
-        folder.manifest.forget([folder.times])
-    if folder.weights.exists():
-        _repair_further_formats(run)
-    if names:
-        _introduce(run, names)
-
-
-def _introduce(run: Run, names: Sequence[str]) -> None:
+    if needs_store:
+        _check_store(run.folder)
+    if not names:
+        return
     config, data, report = run.context.config, run.context.data, run.report
-    report.notice(data.scene.describe(data.shape.bands))
-    for note in data.scene.notes:
-        report.notice(f"note: {note}")
-    report.notice(data.split.describe())
-    for note in data.split.notes:
-        report.notice(f"note: {note}")
+    for what, notes in (
+        (data.scene.describe(data.shape.bands), data.scene.notes),
+        (data.split.describe(), data.split.notes),
+    ):
+        report.notice(what)
+        for note in notes:
+            report.notice(f"note: {note}")
     report.line(
         f"space {config.space}, budget {config.budget or 'none'}, "
         f"proxy {config.proxy}, seed {config.seed}, device {run.context.device}"
     )
-    if note := note_of_evolved(run.context.space.about, config.control):
-        report.notice(f"note: {note}")
     report.plan(list(names))
     done = [name for name in names if name != "report" and is_done(run, name)]
     if done:
         report.notice(f"goes on in {run.folder.path}; done before: {', '.join(done)}")
-    elif run.folder.evaluations.exists():
-        report.notice(f"goes on in {run.folder.path}, which has no winner yet")
 
 
 def check_trained(folder: RunFolder) -> dict[str, Any]:
     """Return the architecture of the trained weights of a run; refuse damaged ones."""
-    if folder.weights.exists() and (fault := folder.manifest.fault(folder.weights)):
+    fault = folder.manifest.fault(folder.weights)
+    if fault not in (None, "missing"):
         hint = "run the command of this run again to train them again"
         raise InputError(folder.weights, rule=fault, hint=hint)
     return dict(load_weights(folder.weights).card.architecture)
@@ -134,10 +108,13 @@ def _files(stage: str) -> list[Artefact]:
     return [each for each in ARTEFACTS.values() if each.stage == stage]
 
 
+def _recorded(folder: RunFolder, stage: str) -> list[Path]:
+    return [each.path(folder.path) for each in _files(stage) if each.recorded]
+
+
 def _damaged(folder: RunFolder, stage: str) -> dict[Path, str]:
     """Return path -> fault of each recorded file of a stage that differs or is missing."""
-    paths = [each.path(folder.path) for each in _files(stage) if each.repair == AGAIN]
-    faults = ((path, folder.manifest.fault(path)) for path in paths)
+    faults = ((path, folder.manifest.fault(path)) for path in _recorded(folder, stage))
     return {path: fault for path, fault in faults if fault is not None}
 
 
@@ -150,49 +127,20 @@ def _remove_made_from(folder: RunFolder, stage: str) -> None:
         gone |= following
         waiting += following
     paths = [ARTEFACTS[name].path(folder.path) for name in gone]
-    if "weights" in gone or stage == ARTEFACTS["weights"].stage:
-        paths += _further_files(folder)
     folder.manifest.forget(paths)
     for path in paths:
         path.unlink(missing_ok=True)
 
 
-def _check_store(folder: RunFolder, run: Run) -> None:
+def _check_store(folder: RunFolder) -> None:
     """Refuse a damaged store, which cannot be made again from other files."""
     store, fault = folder.evaluations, folder.manifest.fault(folder.evaluations)
     if fault == "missing":
-        run.report.notice(f"{store.name}: missing: the scores of the search are lost")
         folder.manifest.forget([store])
-        return
-    if fault is None and store.is_file() and store not in folder.manifest:
+    elif fault is None and store.is_file() and store not in folder.manifest:
         with EvaluationStore(store) as opened:  # of a stage that was stopped
             fault = opened.fault()
-    if fault is not None:
+    if fault not in (None, "missing"):
         rule = f"{fault}; it cannot be made again from other files"
         hint = "put a copy back, or delete it to go on without the scores of the search"
         raise InputError(store, rule=rule, hint=hint)
-
-
-def _further_files(folder: RunFolder) -> list[Path]:
-    """Return the files of further export formats that the manifest knows."""
-    own = {each.file for each in ARTEFACTS.values()}
-    formats = files_of_formats()
-    named = [name for name in folder.manifest.names() if name in formats and name not in own]
-    return [folder.path / name for name in named]
-
-
-def _repair_further_formats(run: Run) -> None:
-    """Write damaged files of further export formats again, from undamaged weights."""
-    for path in _further_files(run.folder):
-        fault = run.folder.manifest.fault(path)
-        if fault is None or run.folder.manifest.fault(run.folder.weights) is not None:
-            continue
-        name, taken = files_of_formats()[path.name]
-        target = run.context.config.target
-        forced = target is not None and name == target_format(target)
-        try:
-            further_formats(run, [name], force=forced, taken=taken)
-        except InputError as error:
-            run.report.notice(f"{path.name}: {fault}, and could not be made again: {error}")
-            continue
-        run.report.notice(f"{path.name}: {fault}: made again")

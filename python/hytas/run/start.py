@@ -118,8 +118,8 @@ class StartingModel:
             return np.array([], np.int64)
         folder = self.folder
         if (
-            folder.config.exists()
-            and folder.split.exists()
+            folder.config.is_file()
+            and folder.split.is_file()
             and all(sources.count(print_) == 1 for print_, _ in shared)
             and folder.read_config()[1] == data.fingerprint
         ):
@@ -255,7 +255,7 @@ def further_config(start: str | Path) -> tuple[RunConfig, dict[str, Any]]:
     card, folder = begun.card, begun.folder
     before, _ = folder.read_config()
     architecture = dict(card.architecture)
-    preset = read_json(folder.recipe).get("preset") if folder.recipe.exists() else None
+    preset = read_json(folder.recipe, {}).get("preset")
     config = RunConfig(
         space=before.space,
         recipe=IMAGES if card.of_images else RECIPE,

@@ -50,9 +50,11 @@ def save_weights(path: Path, model: TrainedModel) -> None:
 
 def load_weights(path: Path) -> TrainedModel:
     """Rebuild the network of a file that `save_weights` wrote."""
-    if not path.exists():
-        raise InputError(path, rule="no such file", hint="`hytas train` writes it")
-    facts, tensors = read_tensors(path)
+    try:
+        facts, tensors = read_tensors(path)
+    except FileNotFoundError:
+        hint = "`hytas train` writes it"
+        raise InputError(path, rule="no such file", hint=hint) from None
     card = ModelCard.from_properties(facts, source=str(path))
     try:
         shape = input_shape(card)

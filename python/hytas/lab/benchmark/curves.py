@@ -35,7 +35,6 @@ from hytas.references.table import classical_methods
 from hytas.results import NETWORK
 from hytas.run.choosing.searching import (
     finalist_count,
-    first_steps,
     race_task,
     ranked_evaluations,
     search_stage,
@@ -171,7 +170,7 @@ class _Curves:
         context = self.run.context
         self.data, self.task = context.data, race_task(context, self.run.store)
         self.ranked = ranked_evaluations(context, self.store)
-        finalists, first = finalist_count(context), first_steps(context)
+        finalists, first = finalist_count(context), context.config.race_steps
         seed = context.config.seed
         self.networks = choose_networks(self.task, self.ranked, finalists, self.count, seed)
         share = len(self.task.folds) / len(self.task.all_folds)
@@ -408,7 +407,7 @@ class _Curves:
             "ranking": task.ranking,
             "seed": task.seed,
             "finalists": finalist_count(context),
-            "steps": first_steps(context),
+            "steps": context.config.race_steps,
             "final_steps": task.final_steps,
             "complete": len(done) == len(self.networks),
         }

@@ -77,7 +77,7 @@ def _limits(run: Run) -> list[_Limit]:
 def _over(run: Run, group: Sequence[Evaluation], limit: _Limit) -> list[bool]:
     """Return which candidates take longer than a limit; each is timed once in a run's life."""
     path = run.folder.latency  # a resumed race has the same finalists
-    stored = read_json(path) if path.exists() else {}
+    stored = read_json(path, {})
     measured = stored.setdefault(limit.name, {})
     new = [one for one in group if str(one.id) not in measured]
     if new:

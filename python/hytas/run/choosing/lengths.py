@@ -6,9 +6,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-
-from hytas.decide.decisions import LEAST_PIXELS
 from hytas.errors import InputError
 from hytas.race import Racer, RaceTask, Rung, size_of
 from hytas.race.plan import Trial
@@ -16,7 +13,6 @@ from hytas.race.race import fit_of
 from hytas.run.context import Run, shorter
 from hytas.run.folder import read_json, write_json
 from hytas.run.pace import (
-    FINAL,
     RACE_ENDS,
     Lengths,
     Load,
@@ -39,18 +35,16 @@ MEASURED_AMONG = 20
 def read_plan(run: Run) -> dict[str, Any]:
     """Return what was shortened so far: name -> what is done, and of how much."""
     try:
-        return read_json(run.folder.pace) if run.folder.pace.exists() else {}
-    except InputError:  # it is measured again
+        return read_json(run.folder.pace)
+    except InputError:  # none was, or the file is damaged: it is measured again
         return {}
 
 
 def keep_plan(run: Run, **lengths: tuple[int, int]) -> None:
     """Keep lengths, so that a run that goes on keeps them, and notify of shorter ones."""
-    before = read_plan(run)
-    new = {name: list(each) for name, each in lengths.items() if name not in before}
-    write_json(run.folder.pace, {**before, **new})
+    write_json(run.folder.pace, {**read_plan(run), **lengths})
     run.folder.manifest.record([run.folder.pace])
-    if text := shortened(new):
+    if text := shortened(lengths):
         run.report.notice(f"for {run.pace.minutes:g} minutes: {text}")
 
 
@@ -73,8 +67,7 @@ def within_minutes(
         rate = measured_rate(task, ranked)
         own = len(task.recipes_for(ranked[0].architecture))
         left, training = run.pace.left(RACE_ENDS), run.pace.left() - run.pace.left(RACE_ENDS)
-        load, _ = load_of(run, task, own, most.steps, rate, training)
-        chosen = fitting_lengths(task, most, rate, load, left, training)
+        chosen = fitting_lengths(task, most, rate, load_of(run, task, own), left, training)
         pairs = zip(Lengths._fields, zip(chosen, most, strict=True), strict=True)
         keep_plan(run, **dict(pairs))
     recipes = dict(task.recipes)
@@ -100,14 +93,8 @@ def measured_rate(task: RaceTask, candidates: Sequence[Evaluation]) -> TrainingR
     return TrainingRate(step, max(0.0, sums[0] - FEW_STEPS * step))
 
 
-def load_of(
-    run: Run, task: RaceTask, recipes: int, most: int, rate: TrainingRate, seconds: float
-) -> tuple[Load, int | None]:
-    """Return what the lengths of a run are multiplied by, and how many folds are trained on.
-
-    None are all folds, and self-training. If the final training would then have less than half of
-    its steps, fewer folds are trained on, and there is no self-training.
-    """
+def load_of(run: Run, task: RaceTask, recipes: int) -> Load:
+    """Return what the lengths of a run are multiplied by."""
     context, source = run.context, run.context.source
     device = source.device
     with open_workers(
@@ -117,29 +104,21 @@ def load_of(
         shared_gpu=device,
     ) as pool:
         count = pool.count
-    sizes = [] if context.holds_out_validation else [len(held) for _, held in task.folds]
-    few = min(len(sizes), int(np.searchsorted(np.cumsum(sizes), LEAST_PIXELS)) + 1)
-    further = context.config.seeds - 1
     at_once = count if context.data.trains_in_parallel and device.type == "cpu" else 1
-
-    def load(folds: int, after: float) -> Load:
-        trainings = -(-(folds + 1) // at_once) + -(-further // at_once)
-        return Load(recipes, count, trainings + after * (folds + 1 + further))
-
-    whole = load(len(sizes), 0.0 if context.no_self_training else ROUNDS * SHARE)
-    if 2 * fitting_steps(most, rate, whole, seconds) >= most:
-        return whole, None
-    return load(few, 0.0), few
+    folds = 0 if context.holds_out_validation else len(task.folds)
+    further = context.config.seeds - 1
+    after = 0.0 if context.no_self_training else ROUNDS * SHARE
+    trainings = -(-(folds + 1) // at_once) + -(-further // at_once)
+    return Load(recipes, count, trainings + after * (folds + 1 + further))
 
 
-def shorter_training(
-    run: Run, task: RaceTask, store: EvaluationStore, winner: Racer
-) -> dict[str, int]:
-    """Return "steps" and "folds" of the final training in the time that is left.
+def shorter_training(run: Run, task: RaceTask, store: EvaluationStore, winner: Racer) -> int | None:
+    """Return the steps of the final training in the time that is left; None as usual.
 
-    What is as usual is left out. The race has trained the winner, so its rate is known.
+    The race has trained the winner, so its rate is known.
     """
-    most = usual_steps(run, winner)
+    recipe = run.context.config.recipes[winner.recipe]
+    most = recipe.steps_for(len(run.context.final_pixels[0]))
     own = [
         one for one in store.trainings() if (one.id, one.recipe) == winner.key and not one.reason
     ]
@@ -149,21 +128,6 @@ def shorter_training(
         rate = TrainingRate(seconds / (last - max(before, default=0)))
     else:
         rate = measured_rate(task, [winner.finalist])
-    load, folds = load_of(run, task, 1, most, rate, run.pace.left())
-    steps = fitting_steps(most, rate, load, run.pace.left())
-    plan = read_plan(run) | {"steps": [steps, most]}
-    if folds is not None:
-        plan |= {"folds": [folds, len(task.folds)]}
-        if not run.context.no_self_training:
-            plan |= {"self_training": [0, ROUNDS]}
-    write_json(run.folder.pace, plan)
-    run.folder.manifest.record([run.folder.pace])
-    if text := shortened({name: plan[name] for name in plan if name in FINAL}):
-        run.report.notice(f"for {run.pace.minutes:g} minutes: {text}")
-    return ({} if steps == most else {"steps": steps}) | ({} if folds is None else {"folds": folds})
-
-
-def usual_steps(run: Run, winner: Racer) -> int:
-    """Return the optimiser steps of the winner's recipe without minutes."""
-    recipe = run.context.config.recipes[winner.recipe]
-    return recipe.steps_for(len(run.context.final_pixels[0]))
+    steps = fitting_steps(most, rate, load_of(run, task, 1), run.pace.left())
+    keep_plan(run, steps=(steps, most))
+    return None if steps == most else steps

@@ -154,11 +154,11 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
             progress=report.search,
             notify=report.notice,
             start_with=known_architectures(context),
-            until=lambda: "candidates" in kept or run.pace.is_over(SEARCH_ENDS),
+            until=lambda: "candidates" in kept or not run.pace.left(SEARCH_ENDS),
             train=train,
         )
         failed = store.evaluations() if result.failed else []
-    if run.pace.limited and result.evaluated < settings.evaluations and not result.exhausted:
+    if run.pace.minutes and result.evaluated < settings.evaluations and not result.exhausted:
         keep_plan(run, candidates=(result.evaluated, settings.evaluations))
     if result.exhausted:
         report.line(f"every architecture that fits was scored: {result.evaluated}")
@@ -208,8 +208,8 @@ def race_stage(run: Run) -> None:
             "no race: the split has no validation pixels; the proxy's first choice wins"
         )
     with EvaluationStore(run.folder.evaluations) as store:
-        task, steps = race_task(context, run.store), first_steps(context)
-        if run.pace.limited and finalists > 1:
+        task, steps = race_task(context, run.store), config.race_steps
+        if run.pace.minutes and finalists > 1:
             ranked = ranked_evaluations(context, store)
             task, finalists, steps = within_minutes(run, task, ranked, finalists, steps)
         if finalists > 1:
@@ -267,8 +267,9 @@ def shorten_training(run: Run) -> None:
         same = [one for one in store.evaluations() if one.architecture == architecture]
         trained = {one.id for one in store.trainings()}
         winner = Racer(max(same, key=lambda one: one.id in trained), preset)
-        shorter = shorter_training(run, race_task(context, run.store), store, winner)
-    write_json(folder.recipe, {"preset": preset, "minutes": minutes, **shorter})
+        steps = shorter_training(run, race_task(context, run.store), store, winner)
+    chosen = {"preset": preset, "minutes": minutes}
+    write_json(folder.recipe, chosen | ({} if steps is None else {"steps": steps}))
     folder.manifest.record([folder.recipe])
 
 
@@ -325,7 +326,7 @@ def hold_race(
         notify=run.report.line,
         on_training=run.report.training,
         on_rung=tell,
-        until=(lambda: run.pace.is_over(RACE_ENDS)) if run.pace.limited else None,
+        until=(lambda: not run.pace.left(RACE_ENDS)) if run.pace.minutes else None,
     )
 
 
@@ -398,14 +399,6 @@ def finalist_count(context: RunContext) -> int:
         rule = "a race ranks on validation pixels, and the split has none"
         raise InputError("finalists", config.finalists, rule, "use 1")
     return 1
-
-
-def first_steps(context: RunContext) -> int:
-    """Return the optimiser steps of the race's first rung."""
-    config = context.config
-    if config.race_epochs is None:
-        return config.race_steps
-    return config.race_epochs * config.recipe.steps_per_epoch(len(context.data.split.train))
 
 
 def _fitness(context: RunContext) -> Ranks:

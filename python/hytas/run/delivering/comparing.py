@@ -147,7 +147,7 @@ def _voted(
     and number of the record are the key.
     """
     context, store = run.context, run.folder.evaluations
-    if not context.data.votes or not store.exists():
+    if not context.data.votes or not store.is_file():
         return {}
     folds = context.folds()
     with EvaluationStore(store, read_only=True) as opened:
@@ -231,7 +231,7 @@ def begin_tests(run: Run) -> None:
 
     They read no label of a test pixel, and nothing of the winner.
     """
-    if not (run.pace.limited or run.folder.references.exists()):
+    if not (run.pace.minutes or run.folder.references.is_file()):
         run.fits.begin(_tests(run))
 
 

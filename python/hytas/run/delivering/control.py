@@ -13,30 +13,6 @@ from hytas.run.folder import RunFolder, read_json
 from hytas.run.progress import Report
 from hytas.search import EvaluationStore
 
-EVOLVED = "Evolved from "
-"""The first words of what the file of an evolved space says of itself."""
-
-
-def note_of_evolved(about: str, control: str | None) -> str:
-    """Return what a user should know of an evolved space; "" for another space.
-
-    Args:
-        control: the space of the control, if the run does it.
-    """
-    if not about.startswith(EVOLVED):
-        return ""
-    origin = about.removeprefix(EVOLVED).partition(" for ")[0]
-    note = (
-        f"The space was evolved from {origin}. By its own measure it is better; whole searches in "
-        "evolved spaces gained nothing in our measurements (docs/research.md)."
-    )
-    if control is not None:
-        return note
-    return (
-        f"{note} The fair control is the same search in {origin}, with as many trainings of the "
-        "same length: `control` does it in the same run, and reports both."
-    )
-
 
 class _Lines(Report):
     """Passes lines on; the events of a run are those of the run itself."""
@@ -78,8 +54,6 @@ def control_of(run: Run) -> Run | None:
     run.report.stage("control")
     own = _of_control(config)
     inner = run.inside(run.folder.control.name, own)
-    if not inner.folder.metrics.exists():
-        run.report.notice(f"control: the same search in {config.control}")
     return replace(inner, report=_Lines(run.report), pace=pace_of(own, inner.folder))
 
 

@@ -22,7 +22,6 @@ from hytas.export import (
     check_parity,
     export_checked,
     export_formats,
-    file_of,
     target_format,
 )
 from hytas.files import move
@@ -237,14 +236,7 @@ def further_formats(
         data.split.test,
         data.targets(data.split.test),
     )
-    files = [run.folder.path / file_of(name, taken) for name in names]
-    run.folder.manifest.forget(files)
-    try:
-        return export_checked(
-            run.folder.path, model.card, names, evidence, force=force, taken=taken
-        )
-    finally:
-        run.folder.manifest.record([path for path in files if path.exists()])
+    return export_checked(run.folder.path, model.card, names, evidence, force=force, taken=taken)
 
 
 def _batches(data: PreparedData, patch_size: int, report: Report) -> Iterator[NDArray[Any]]:

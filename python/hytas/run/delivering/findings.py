@@ -34,9 +34,8 @@ from hytas.references import METHODS
 from hytas.report import Candidates, Finalist, ReportImages, ReportPixels, RunFacts, Section
 from hytas.report.explained import explained_section
 from hytas.run.config import RunConfig
-from hytas.run.delivering.control import note_of_evolved
-from hytas.run.folder import WHERE, RunFolder, read_json
-from hytas.run.pace import FINAL, shortened
+from hytas.run.folder import WHERE, RunFolder, if_there, read_json
+from hytas.run.pace import shortened
 from hytas.run.times import all_times, run_cost
 from hytas.search import Evaluation, EvaluationStore, MethodVote, Training
 from hytas.spaces import open_space
@@ -59,22 +58,23 @@ def run_facts(
         shape: of a network's input; None asks the exported model.
     """
     config, fingerprint = folder.read_config()
-    architecture = read_json(folder.architecture) if folder.architecture.exists() else None
-    metrics = read_json(folder.metrics) if folder.metrics.exists() else None
+    architecture = if_there(folder.architecture, read_json)
+    metrics = if_there(folder.metrics, read_json)
     stored = _stored(folder)
     candidates = _candidates(stored.evaluations, config, architecture)
     winner = None if candidates is None else candidates.winner
     costs = stored.evaluations[winner].costs if winner is not None else {}
     card = None
-    if folder.onnx.exists() and architecture:
+    model = if_there(folder.onnx, _model)
+    if model and architecture:
         card = DeployedModel.load(folder.onnx, "cpu", threads=1).card
     shape = shape or (None if card is None else input_shape(card))
     shipped = architecture
     if architecture is not None and metrics is not None and (mean := metrics.get("mean")):
         shipped = with_members(architecture, mean["members"])
     layers, unknown = _layers(shipped, shape)
-    preset = str(read_json(folder.recipe).get("preset", "")) if folder.recipe.exists() else ""
-    split = Split.load(folder.split) if folder.split.exists() else None
+    preset = str(read_json(folder.recipe, {}).get("preset", ""))
+    split = if_there(folder.split, Split.load)
     task = Classes(1) if card is None else task_of_card(card)
     ranking = config.ranking_of(task, split is not None and split.spatially_disjoint)
     explanation, damaged = _explanation(folder)
@@ -95,29 +95,26 @@ def run_facts(
         candidates=candidates,
         **_race_facts(stored, winner, preset, ranking, (metrics or {}).get("unit", "pixels")),
         layers=layers,
-        pixels=ReportPixels.load(folder.pixels) if folder.pixels.exists() else None,
-        samples=ReportImages.load(folder.samples) if folder.samples.exists() else None,
+        pixels=if_there(folder.pixels, ReportPixels.load),
+        samples=if_there(folder.samples, ReportImages.load),
         curves={
             seed: read_json(RunFolder(folder.path / f"seed-{seed}").metrics)["training"]
             for seed in seeds[:MOST_CURVES]
         },
         times=all_times(folder),
         cost=run_cost(folder),
-        model=_model(folder.onnx) if folder.onnx.exists() else None,
+        model=model,
         split="" if split is None else _split_digest(split),
         differences=[] if first is None else config.differences(first, WHERE),
         explanation=explanation,
         pairs={} if card is None else _pairs(folder, card),
-        notes=[
-            *(*stored.notes, *unknown, *damaged),
-            *(*_shortened(folder, config), *_of_evolved(config)),
-        ],
+        notes=[*stored.notes, *unknown, *damaged, *_shortened(folder, config)],
     )
 
 
 def _pairs(folder: RunFolder, card: ModelCard) -> dict[str, Any]:
     """Return observed and predicted values, and places, of the table of test samples."""
-    if card.targets is None or not folder.predictions.exists():
+    if card.targets is None or not folder.predictions.is_file():
         return {}
     with folder.predictions.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -155,14 +152,6 @@ def _race_facts(
     }
 
 
-def _of_evolved(config: RunConfig) -> list[str]:
-    try:
-        note = note_of_evolved(open_space(config.space)[0].about, config.control)
-    except (InputError, OSError):
-        return []
-    return [note] if note else []
-
-
 class _Stored(NamedTuple):
     """What the store of a run holds, and notes for the reader."""
 
@@ -173,7 +162,7 @@ class _Stored(NamedTuple):
 
 
 def _stored(folder: RunFolder) -> _Stored:
-    if not folder.evaluations.exists():
+    if not folder.evaluations.is_file():
         return _Stored()
     try:
         with EvaluationStore(folder.evaluations, read_only=True) as store:
@@ -269,10 +258,9 @@ def _layers(
 
 def _explanation(folder: RunFolder) -> tuple[Section | None, list[str]]:
     """The section on what the network looks at, if its file is there; or a note, if it is bad."""
-    if not folder.explanation.exists():
-        return None, []
     try:
-        return explained_section(read_json(folder.explanation)), []
+        found = if_there(folder.explanation, read_json)
+        return (None if found is None else explained_section(found)), []
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return None, [f"{folder.explanation.name} is damaged; `hytas explain` writes it again"]
 
@@ -290,9 +278,9 @@ def _units(config: RunConfig) -> Mapping[str, str]:
 
 
 def _shortened(folder: RunFolder, config: RunConfig) -> list[str]:
-    plan = read_json(folder.pace) if folder.pace.exists() else {}
+    plan = read_json(folder.pace, {})
     if config.minutes is None:  # the final training had no limit
-        plan = {name: plan[name] for name in plan if name not in FINAL}
+        plan.pop("steps", None)
     text = shortened(plan)
     limit = "its time limit" if config.minutes is None else f"{config.minutes:g} minutes"
     return [f"For {limit} the run did {text}."] if text else []

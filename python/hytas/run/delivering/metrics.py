@@ -11,15 +11,15 @@ from hytas.run.folder import read_json, write_json
 def write_metrics(run: Run) -> None:
     """Write `metrics.json` from what the stages left; it is left alone if it would not change."""
     folder = run.folder
-    before = read_json(folder.metrics) if folder.metrics.exists() else {}
+    before = read_json(folder.metrics, {})
     metrics: dict[str, Any] = read_json(folder.tested)
     if "device" in before:  # where it was trained; it may be exported elsewhere
         metrics["device"] = before["device"]
     for name, path in (("references", folder.references), ("front", folder.trained_front)):
-        if path.exists():
-            metrics[name] = read_json(path)
-    if folder.converted.exists() and "target" in metrics:
-        metrics["target"] |= {"finalists": read_json(folder.converted)["finalists"]}
+        if found := read_json(path, {}):
+            metrics[name] = found
+    if "target" in metrics and (converted := read_json(folder.converted, {})):
+        metrics["target"] |= {"finalists": converted["finalists"]}
     if (seeds := summary_of(run, metrics)) is not None:
         metrics["seeds"] = seeds
     if (rows := rows_of(run, metrics)) is not None:

@@ -13,7 +13,7 @@ from hytas.run.config import RunConfig
 from hytas.run.context import Run
 from hytas.run.delivering.findings import run_facts
 from hytas.run.delivering.report_pixels import classify_parts, report_pixels
-from hytas.run.folder import RunFolder
+from hytas.run.folder import RunFolder, if_there
 from hytas.run.progress import SILENT, Report
 
 
@@ -109,5 +109,5 @@ def _with_pixels(facts: RunFacts, folder: RunFolder, config: RunConfig, report: 
 def _classify(folder: RunFolder, scene: Scene, report: Report) -> ReportPixels:
     deployed = DeployedModel.load(folder.onnx, "cpu")
     result = classify_parts(deployed, scene, report)
-    split = Split.load(folder.split) if folder.split.exists() else None
+    split = if_there(folder.split, Split.load)
     return report_pixels(scene, result, deployed.card, split)

@@ -108,7 +108,7 @@ def folds_of(run: Run) -> tuple[list[Fold], int]:
         trained, watched = context.final_pixels
         return [_fold(run, trained, watched, watched)], len(watched)
     run = run.decides
-    pairs = context.folds()[: run.most_folds]
+    pairs = context.folds()
     pixels = sum(len(held_out) for _, held_out in pairs)
     if pixels < LEAST_PIXELS:
         return [], pixels

@@ -23,7 +23,7 @@ def seeds_of(run: Run) -> Iterator[Run]:
         return
     run.report.stage("seeds")
     further = [run.of_seed(seed) for seed in seeds]
-    missing = [inner for inner in further if not inner.folder.weights.exists()]
+    missing = [inner for inner in further if not inner.folder.is_trained]
     if missing and (run.workers is not None or run.context.data.trains_in_parallel):
         named = ", ".join(str(inner.context.config.seed) for inner in missing)
         # A network that leaves out validation pixels decides for itself, by these.
@@ -33,10 +33,7 @@ def seeds_of(run: Run) -> Iterator[Run]:
         with run.timed("further seeds"):
             fit_all(run, fits, run.training_workers, f"final training with seeds {named}")
     for inner in further:
-        if not inner.folder.metrics.exists():
-            run.report.line(f"final training with seed {inner.context.config.seed}")
-        if inner.folder.manifest.damaged or inner.folder.manifest.faults():
-            run.report.notice(f"in {inner.folder.path.name}:")
+        run.report.line(f"final training with seed {inner.context.config.seed}")
         yield inner
 
 

@@ -50,7 +50,7 @@ def folds_stage(run: Run) -> None:
     folds, data = folds_of(run)[0], run.context.data
     of_winner = run.context.holds_out_validation
     beside: list[Fit] = []
-    if data.trains_in_parallel and not (of_winner or run.folder.weights.exists()):
+    if data.trains_in_parallel and not (of_winner or run.folder.is_trained):
         # It trains while others do. Its self-training is for nothing if the records speak against.
         beside.append(winner_fit(run, not run.no_self_training))
         beside += [linear_fit(fit, beside[0].trained) for fit in run.context.fits]
@@ -63,8 +63,8 @@ def folds_stage(run: Run) -> None:
 
 def are_done(run: Run) -> bool:
     """Return whether the results of all folds are there, or a model for which they decided."""
-    if run.folder.weights.exists() or not run.choice.architecture.exists():
-        return run.folder.weights.exists()
+    if run.folder.is_trained or not run.choice.architecture.is_file():
+        return run.folder.is_trained
     fits = [fit for fold in folds_of(run)[0] for fit in (*fold.last.chain, *fold.linear)]
     return all(run.store.get(fit) is not None for fit in fits)
 

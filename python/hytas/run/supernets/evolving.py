@@ -16,7 +16,6 @@ from hytas.errors import InputError
 from hytas.files import is_same_file, write_text
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, open_run
-from hytas.run.delivering.control import EVOLVED
 from hytas.run.folder import read_json, write_json
 from hytas.run.progress import SILENT, Report
 from hytas.run.supernet import check_supernet, load_supernet, score_with, supernet_stage
@@ -116,7 +115,7 @@ def evolve_space(
 def _same_settings(run: Run, rounds: int, settings: EvolutionSettings) -> None:
     path = run.folder.path / "evolution.json"
     wanted = settings.to_dict()
-    if path.exists() and read_json(path) != wanted:
+    if read_json(path, wanted) != wanted:
         raise InputError(path, rule="belongs to other thresholds", hint="choose another `out`")
     write_json(path, wanted)
     most = "one round" if rounds == 1 else f"at most {rounds} rounds"
@@ -134,7 +133,7 @@ class _Estimate(NamedTuple):
 
 def _estimate(run: Run, space: str, name: str, settings: EvolutionSettings) -> _Estimate:
     inner = run.inside(name, replace(run.context.config, space=space))
-    if not inner.folder.supernet.exists():
+    if not inner.folder.supernet.is_file():
         supernet_stage(inner)
     supernet = load_supernet(inner.context, inner.folder.supernet)
     score, feasible = score_with(inner.context, supernet), inner.context.feasible
@@ -249,7 +248,7 @@ def _history(
     lines = [f"round {n}: {'; '.join(map(_said, taken))}" for n, taken in enumerate(steps, start=1)]
     pruned = "" if at_random is None else f"; pruned at random {json.dumps(at_random._asdict())}"
     return (
-        f"{EVOLVED}{Path(config.space).name} for scene {scene.name} and budget "
+        f"Evolved from {Path(config.space).name} for scene {scene.name} and budget "
         f"{config.budget}. Error before {json.dumps(before._asdict())}, after "
         f"{json.dumps(after._asdict())}{pruned}. " + (". ".join(lines) or "Nothing changed")
     )

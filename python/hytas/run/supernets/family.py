@@ -93,7 +93,6 @@ def train_supernet(
         with open_run(out, config, scene, device, report, check_supernet) as run:
             report.line(run.context.data.split.describe())
             do(run, "supernet", partial(_lead, processes=processes))
-            run.folder.record_all()
             return run.folder.supernet
 
 
@@ -142,7 +141,7 @@ def export_family(
         ExportError: an exported file computes something else than torch.
         OSError: `out` cannot be written.
     """
-    if config.proxy != "inherited" and not RunFolder(Path(out)).supernet.exists():
+    if config.proxy != "inherited" and not RunFolder(Path(out)).supernet.is_file():
         raise InputError(
             "folder", out, "holds no supernet", hint="`hytas supernet train` makes one"
         )
@@ -165,7 +164,7 @@ def export_family(
 
 def _whole_supernet(run: Run) -> Supernet:
     path = run.folder.supernet
-    if path.exists() and (fault := run.folder.manifest.fault(path)):
+    if fault := run.folder.manifest.fault(path):
         raise InputError(path, rule=fault, hint="`hytas supernet train` makes it again")
     return load_supernet(run.context, path)
 
@@ -202,11 +201,10 @@ def _member(run: Run, supernet: Supernet, score: InheritedScore, alone: bool) ->
     run.report.line(f"subnet of {run.context.config.budget}")
     begin(run, [])
     do(run, "search", search, done=lambda _: is_done(run, "race"))
-    do(run, "race", race_stage, changes=[run.folder.evaluations], shown="choice of the subnet")
+    do(run, "race", race_stage, changes=[run.folder.evaluations])
     do(run, "final training", inherit)
     _delivered(run)
     do(run, "map", map_stage)
-    run.folder.record_all()
     architecture = read_json(run.folder.architecture)
     figures = score.figures(architecture)
     return Member(
@@ -231,11 +229,9 @@ def _trained_alone(run: Run, architecture: dict[str, Any]) -> float:
     """Train the architecture alone, by the supernet's recipe; its accuracy on test pixels."""
     inner = run.inside(ALONE, run.context.config)
     begin(inner, [])
-    if not inner.folder.architecture.exists():
-        write_json(inner.folder.architecture, architecture)
+    write_json(inner.folder.architecture, architecture)
     do(inner, "final training", _train_alone)
     _delivered(inner)
-    inner.folder.record_all()
     accuracy: float = read_json(inner.folder.metrics)["test"]["OA"]
     return accuracy
 
@@ -251,7 +247,7 @@ def _train_alone(run: Run) -> None:
 def _earlier(run: Run, members: Sequence[Member]) -> list[Member]:
     """Return the members of earlier calls, without those that are members anew."""
     path = run.folder.family
-    if not path.exists() or run.folder.manifest.fault(path):
+    if not path.is_file() or run.folder.manifest.fault(path):
         return []
     names = {each.name for each in members}
     try:

@@ -87,7 +87,7 @@ def _rows(run: Run, supernet: Supernet, drawn: list[dict[str, Any]]) -> list[dic
     """The scores and accuracies of each architecture; those in the folder are not made again."""
     context, data = run.context, run.context.data
     path = run.folder.path / "ranks.json"
-    stored = read_json(path) if path.exists() else {}
+    stored = read_json(path, {})
     kept = stored.get("rows", []) if stored.get("supernet") == supernet.digest else []
     score = score_with(context, supernet)
     test = data.labelled(data.split.test)

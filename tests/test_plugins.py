@@ -135,22 +135,6 @@ def test_a_strategy_that_does_not_repeat_itself_is_refused(tmp_path: Path) -> No
         searched(tmp_path / "a.sqlite", feasible, [], generations=3)
 
 
-@pytest.mark.parametrize(
-    ("asked", "rule"),
-    [
-        ([], "must return a list of 1 to 2"),
-        ([{"hidden": 8}] * 3, "must return a list of 1 to 2"),
-        ([{"hidden": 9}], "no architecture of my-mlp"),
-        ([{}], "no architecture of my-mlp"),
-    ],
-)
-def test_what_is_no_architecture_is_refused(asked: list, rule: str, tmp_path: Path) -> None:
-    plugins.load_plugins([str(written(tmp_path, NETWORK, SCORES, ANNEALER))])
-    STRATEGIES["annealer"].ask = lambda self, count: asked
-    with refuses("strategy", "annealer", rule):
-        searched(tmp_path / "a.sqlite", fits("4K-params"), [])
-
-
 def test_lists_of_layers_follow_the_depth(tmp_path: Path) -> None:
     plugins.load_plugins([str(written(tmp_path, ANNEALER))])
     space, _ = open_space("hytas", "1M-params", offered=SHAPE.variables())
@@ -191,13 +175,6 @@ def test_bad_plug_ins_are_refused(text: str, argument: str, rule: str, tmp_path:
 
     with refuses(argument, rule=rule):
         plugins.load_plugins([str(written(tmp_path, text))])
-
-
-def test_a_ranking_that_fails_is_refused_before_any_work(tmp_path: Path) -> None:
-    text = SCORES.replace('figures["accuracy"]', 'figures["acuracy"]')
-    with refuses("ranking", "worse-of-two", "KeyError: 'acuracy'"):
-        plugins.load_plugins([str(written(tmp_path, text))])
-        RunConfig(ranking="worse-of-two")
 
 
 def test_an_estimator_takes_plug_ins(tmp_path: Path) -> None:
@@ -257,14 +234,3 @@ def test_a_run_goes_on_with_its_plug_in_and_with_no_other(tmp_path: Path) -> Non
     assert exported.returncode == 0, exported.stderr
     classified = run_copy("classify", out / "model.onnx", "synthetic", "--out", tmp_path / "m.png")
     assert classified.returncode == 0, classified.stderr
-
-
-def test_a_file_of_options_brings_no_code(tmp_path: Path) -> None:
-    ran = f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()\n"
-    path = written(tmp_path, ran, NETWORK, SCORES, ANNEALER)
-    toml = tmp_path / "run.toml"
-    toml.write_text(f'budget = "8K-params"\nspace = "my-mlp"\nplugins = ["{path}"]\n')
-    refused = run_copy("search", "--config", toml)
-    assert refused.returncode == 2
-    assert "read it, then name it with --plugin" in " ".join(refused.stderr.split())
-    assert not (tmp_path / "ran").exists()

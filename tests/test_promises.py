@@ -1,11 +1,7 @@
 """What SECURITY.md promises of files that others made, where no other test does."""
 
 import ast
-import json
 import pickle
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -98,61 +94,3 @@ def test_nothing_in_the_package_runs_code_from_a_file() -> None:
             if (ast.unparse(node.func) in RUNS_CODE and not safe) or allows:
                 found.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
     assert found == []
-
-
-WATCHED = """
-import json, os, sys
-
-WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
-seen = set()
-
-
-def watch(event, arguments):
-    if event == "open" and isinstance(arguments[0], (str, bytes)) and arguments[2] & WRITES:
-        seen.add(os.fsdecode(arguments[0]))
-    elif event == "sqlite3.connect" and "mode=ro" not in str(arguments[0]):
-        seen.add(os.fsdecode(arguments[0]))
-    elif event in ("os.mkdir", "os.remove", "os.rename", "os.rmdir", "shutil.rmtree"):
-        seen.update(os.fsdecode(each) for each in arguments[:2] if isinstance(each, (str, bytes)))
-
-
-sys.addaudithook(watch)
-from hytas.cli.main import hytas
-
-for command in json.loads(sys.argv[1]):
-    hytas.main(command, standalone_mode=False, obj="hytas")
-print("wrote:" + json.dumps(sorted(os.path.abspath(path) for path in seen)))
-"""
-
-
-@pytest.mark.slow
-def test_commands_write_only_where_they_are_told(tmp_path: Path) -> None:
-    here, out = tmp_path / "here", tmp_path / "out"
-    here.mkdir()
-    out.mkdir()
-    run, cube = out / "run", np.arange(24 * 20 * 8, dtype=np.int16).reshape(24, 20, 8)
-    labels = np.repeat(np.uint8([1, 2, 3]), 8)[:, None] * np.ones((1, 20), np.uint8)
-    np.savez(here / "scene.npz", cube=cube % 97 + 50 * labels[:, :, None], labels=labels)
-    search = ["search", "--data", "scene.npz", "--space", "hytas", "--budget", "60K-params"]
-    search += ["--population", "6", "--generations", "2", "--finalists", "1", "--epochs", "1"]
-    commands = [
-        [*search, "--workers", "1", "--out", str(run)],
-        ["export", str(run), "--formats", "torchscript,onnx-scene"],
-        ["classify", str(run / "model.onnx"), "scene.npz", "--out", str(out / "map.png")],
-        ["report", str(run), "--out", str(out / "report.html")],
-    ]
-    arguments = [sys.executable, "-c", WATCHED, json.dumps(commands)]
-    done = subprocess.run(arguments, cwd=here, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    paths = json.loads(done.stdout.rpartition("wrote:")[2])
-    home = Path.home()
-    caches = (tempfile.gettempdir(), f"{home}/.cache", f"{home}/.config/matplotlib", "/dev")
-    elsewhere = [
-        path
-        for path in paths
-        if not path.startswith(str(out))
-        and (path.startswith(str(tmp_path)) or not path.startswith(caches))
-    ]
-    assert elsewhere == []
-    assert any(path.endswith("model.onnx") for path in paths)
-    assert [item.name for item in here.iterdir()] == ["scene.npz"]

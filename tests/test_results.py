@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from hytas.results import RESULTS, Calibration, RunResults
+from hytas.results import Calibration, RunResults
 
 REPORT = {"OA": 0.9, "AA": 0.8, "kappa": 0.7, "ECE": 0.1, "pixels": 40}
 
@@ -59,9 +59,3 @@ def test_the_winner_leads_the_comparison() -> None:
     comparison = RunResults.of(metrics(references=refused)).comparison
     assert comparison is not None
     assert (comparison.reason, comparison.rows) == ("of one class only", ())
-
-
-def test_the_json_form_repeats_what_metrics_say() -> None:
-    found = RunResults.of(metrics()).to_dict()
-    assert tuple(found) == (*RESULTS, "decisions")
-    assert (found["test"], found["seeds"]) == (REPORT, None)

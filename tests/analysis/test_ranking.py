@@ -232,21 +232,6 @@ def test_refusals(change: Callable[[Row], Row], words: str, write: Write) -> Non
     assert "\n" not in str(refusal.value)
 
 
-def test_columns_of_other_names_on_request(write: Write) -> None:
-    path = write([{**row, "mine": row["OA"], "remark": "x"} for row in networks(12)])
-    table = read_table(path, score_columns=["mine"], ignored_columns=["remark"])
-    assert "mine" in table.scores
-    assert "remark" not in table.scores
-    with pytest.raises(InputError, match="no column 'yours'"):
-        read_table(path, score_columns=["mine", "yours"], ignored_columns=["remark"])
-    plain = write(networks(12), "plain.csv")
-    own, other = read_tables([path, plain], score_columns=["mine"], ignored_columns=["remark"])
-    assert "mine" in own.scores
-    assert "mine" not in other.scores
-    with pytest.raises(InputError, match="no column 'yours'"):
-        read_tables([path, plain], score_columns=["mine", "yours"], ignored_columns=["remark"])
-
-
 def test_published_figures(shared: Path) -> None:
     """What the study's own tables say, worked out before with other code."""
     tables = read_tables([shared / "hytas2000"])

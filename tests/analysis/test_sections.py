@@ -144,21 +144,6 @@ def test_published_figures_come_out_to_two_digits(published: list[RankingTable])
     assert all(row["alike"] for row in rows), [row for row in rows if not row["alike"]]
 
 
-def test_networks_of_one_accuracy_are_not_ranked(tmp_path: Path) -> None:
-    table = random_table(tmp_path, networks=60)
-    same = replace(table, accuracy=np.full(60, 0.9))
-    few = replace(QUICK, searches=1, budget=5, sizes=(20,))
-    for name, sentence in (
-        ("ranking", "no score has a rank correlation"),
-        ("predictors", "no predictor has a rank correlation"),
-    ):
-        section = show_section(name, measure_section(name, [same], few, quiet))
-        assert sentence in section.sentences[0]
-    both = [measure_section("alike", [one], few, quiet) for one in (table, same)]
-    words = [show_section("alike", one).sentences[0] for one in both]
-    assert words[0] == words[1]
-
-
 def made_of_depth(networks: int = 300) -> tuple[list[dict[str, Any]], np.ndarray]:
     """Architectures with three genes, and a figure that depends on one of them."""
     generator = np.random.default_rng(0)
@@ -173,18 +158,6 @@ def made_of_depth(networks: int = 300) -> tuple[list[dict[str, Any]], np.ndarray
     ]
     figure = np.array([item["depth"] for item in drawn]) + generator.normal(0, 0.5, networks)
     return drawn, figure
-
-
-def test_labels_have_a_table_and_numbers_have_curves() -> None:
-    drawn, figure = made_of_depth(60)
-    table = RankingTable("made", tuple(drawn), figure / 20, {}, None, ())
-    section = show_section("genes", measure_section("genes", [table], QUICK, quiet))
-    assert section.sentences[0].startswith("made: accuracy depends most on depth.")
-    labels = next(grid for grid in section.grids if "labels" in grid.title)
-    assert [row[0] for row in labels.rows] == ["kind a", "kind b", "kind c"]
-    curves = next(figure for figure in section.figures if "dependence" in figure.title)
-    assert "depth" in curves.about
-    assert "kind" not in curves.about
 
 
 def test_the_gene_that_decides_is_found() -> None:

@@ -3,7 +3,6 @@
 import csv
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from small_benchmark import PROXIES, make, small_scene
@@ -72,19 +71,6 @@ def test_more_networks_and_seeds_extend_a_table(tmp_path: Path, table: Path) -> 
     extended = without_seconds(make(tmp_path / "b"))
     assert extended == without_seconds(table)
     assert [row["OA:seed=0"] for row in small] == [row["OA:seed=0"] for row in extended[:2]]
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"proxy": "snip"}, "belongs to another configuration"),
-        ({"presets": "light"}, "belongs to another"),
-        ({"budget": "20K-params"}, "belongs to another configuration"),
-    ],
-)
-def test_other_settings_are_refused(table: Path, changed: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        make(table.parent, **changed)
 
 
 def test_a_class_without_test_pixels_counts_in_no_mean(tmp_path: Path) -> None:

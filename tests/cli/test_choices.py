@@ -5,9 +5,7 @@ from collections.abc import Collection
 import click
 import pytest
 
-from hytas._engine import strategies
 from hytas.cli.score import score
-from hytas.cli.search import search
 from hytas.cli.space import space
 from hytas.machine import PRECISIONS
 from hytas.proxies.initial import INITS
@@ -28,13 +26,6 @@ def test_choices_are_the_tables(
     (found,) = [each for each in command.params if each.name == option]
     assert isinstance(found.type, click.Choice)
     assert set(found.type.choices) == set(table)
-
-
-def test_the_help_says_what_each_strategy_does() -> None:
-    (option,) = [each for each in search.params if each.name == "strategy"]
-    assert isinstance(option, click.Option)
-    for name, facts in strategies().items():
-        assert f"{name}: {facts['about']}." in str(option.help)
 
 
 def test_commands_and_runs_share_the_default_space() -> None:

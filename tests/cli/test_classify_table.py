@@ -70,25 +70,6 @@ def test_a_table_gets_the_classes_of_a_scene(scale_by, table: pd.DataFrame, tmp_
     assert "moisture" in report["notes"][0]
 
 
-def test_what_is_refused(table: pd.DataFrame, tmp_path: Path) -> None:
-    path = export(table, tmp_path)
-    source = tmp_path / "predictions.csv"
-    table.to_csv(source, index=False)
-    before = source.read_bytes()
-    for more in ([], ["--out", source]):
-        done = run_here("classify", path, source, *more, cwd=tmp_path)
-        assert done.returncode != 0
-        assert "is also a file of the scene" in done.stderr
-    assert source.read_bytes() == before
-    far = table.copy()
-    far[[name for name in table if name.endswith("nm")]] *= 50
-    report, _ = classify(path, far)
-    assert "another unit" in report["notes"][-1]
-    done = run_here("classify", path, tmp_path / "table.csv", "--strict", "--out", "o.csv")
-    assert done.returncode != 0
-    assert "another unit" in done.stderr
-
-
 def test_a_table_is_inspected(table: pd.DataFrame, tmp_path: Path) -> None:
     table.drop(columns="7").assign(plot="a").to_csv(tmp_path / "table.csv", index=False)
     done = run_here("inspect", tmp_path / "table.csv", "--json")

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from click.testing import CliRunner
 
@@ -12,7 +11,6 @@ import hytas.job
 from hytas.cli.search import search
 from hytas.errors import InputError
 from hytas.run import RunConfig
-from refusals import refuses
 
 
 class StoppedError(Exception):
@@ -39,19 +37,6 @@ def configured(monkeypatch: pytest.MonkeyPatch) -> Any:
         return result
 
     return configure
-
-
-def test_numbers_and_switches_have_their_types(tmp_path: Path, configured: Any) -> None:
-    path = tmp_path / "run.toml"
-    path.write_text('budget = "500K-params"\nepochs = 30\nworkers = 3\nresample = true\n')
-    config = configured("--config", path, "--no-resample")[0]
-    assert (config.recipe.epochs, config.resample) == (30, False)
-    path.write_text('budget = "500K-params"\nepochs = 30.5\n')
-    with refuses("config", path, "epochs 30.5: must be a whole number"):
-        configured("--config", path)
-    path.write_text('budget = "500K-params"\ntune = "small"\n')
-    with refuses("tune", "small", "begins with a model"):
-        configured("--config", path)
 
 
 def test_the_configuration_of_a_run_is_a_file_of_options(tmp_path: Path, configured: Any) -> None:
@@ -109,16 +94,3 @@ def test_what_is_wrong_is_named(tmp_path: Path, configured: Any, text: str, word
     with pytest.raises(InputError, match=words) as caught:
         configured("--config", path)
     assert "\n" not in str(caught.value)
-
-
-def test_completion_is_offered() -> None:
-    from click.shell_completion import BashComplete
-
-    from hytas.cli.main import hytas as group
-
-    complete = BashComplete(group, {}, "hytas", "_HYTAS_COMPLETE")
-    assert "complete" in complete.source()
-    found = [item.value for item in complete.get_completions(["search"], "--class")]
-    assert found == ["--class-field", "--class-names", "--class-prior"]
-    assert [item.value for item in complete.get_completions([], "cla")] == ["classify"]
-    assert isinstance(group, click.Group)

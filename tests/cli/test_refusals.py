@@ -146,23 +146,6 @@ def test_commands(command: str, words: list[str], files: Path, here: Run) -> Non
     assert sorted(files.rglob("*")) == before
 
 
-@pytest.mark.parametrize(
-    ("data", "budget", "words"),
-    [
-        ("", "7K-params", ["another configuration", "7K-params", "6K-params"]),
-        ("other.mat", "6K-params", ["another scene"]),
-    ],
-)
-def test_a_folder_of_another_run(
-    data: str, budget: str, words: list[str], finished: Path, scene: Path, files: Path, here: Run
-) -> None:
-    before = (finished / "config.json").read_bytes()
-    given = files / data if data else scene
-    done = here("search", "--data", given, "--budget", budget, "--out", finished, *TINY_SEARCH)
-    refused(done, *words)
-    assert (finished / "config.json").read_bytes() == before
-
-
 def test_a_full_disk_leaves_no_half_file_and_the_run_resumes(
     finished: Path, scene: Path, tmp_path: Path, hytas: Run
 ) -> None:
@@ -208,17 +191,3 @@ def test_memory_that_runs_out_is_one_line(
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert said.startswith("error: out of memory (")
-
-
-@pytest.mark.parametrize(
-    "error", [RuntimeError("a bug"), ModuleNotFoundError("a bug", name="hytas.none")]
-)
-def test_other_errors_of_ours_are_not_hidden(
-    error: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise error
-
-    monkeypatch.setattr(main.hytas, "main", fail)
-    with pytest.raises(type(error), match="a bug"):
-        main.run(["doctor"])

@@ -5,12 +5,8 @@ import re
 import shutil
 from pathlib import Path
 
-import pytest
-
 from commands import Run
-from hytas.errors import InputError
 from hytas.manifest import Manifest
-from hytas.run.delivering.reporting import report_runs
 
 
 def test_a_run_ends_with_its_report(finished: Path) -> None:
@@ -71,44 +67,3 @@ def test_without_a_file_a_run_gets_its_own_page(hytas: Run, finished: Path, tmp_
     page = (run / "report.html").read_text(encoding="utf-8")
     assert "hytas classify run/model.onnx" in page  # works where the command was given
     assert Manifest(run).faults() == {}
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"test": {}},
-        {"test": {"OA": "good", "per_class": []}},
-        {"split": 3},
-        {"parity": {"pixels": 9}},
-        {"costs": {"params": None}},
-    ],
-)
-def test_values_that_no_run_has_are_one_line(
-    finished: Path, tmp_path: Path, changed: dict[str, object]
-) -> None:
-    run = Path(shutil.copytree(finished, tmp_path / "run"))
-    metrics = json.loads((run / "metrics.json").read_text())
-    (run / "metrics.json").write_text(json.dumps({**metrics, **changed}))
-    with pytest.raises(InputError) as caught:
-        report_runs([run], tmp_path / "page.html")
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "page.html").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["nowhere"], "nowhere: is not a run folder"),
-        (["."], "is not a run folder: it holds no config.json"),
-        ([".", "--out", "page.pdf"], "--out page.pdf: must end in .html"),
-        ([".", "--out", "none/page.html"], "--out none/page.html: the folder none does not exist"),
-    ],
-)
-def test_what_cannot_be_is_refused(
-    hytas: Run, tmp_path: Path, arguments: list[str], message: str
-) -> None:
-    done = hytas("report", *arguments, cwd=tmp_path)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert list(tmp_path.iterdir()) == []

@@ -1,24 +1,19 @@
 """The main command, end to end, on a scene that it has to read, search, learn and map."""
 
 import json
-import random
-import signal
 import sqlite3
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime
 import pytest
-import scipy.io
 import torch
 from safetensors import safe_open
 from small_run import TINY_SEARCH, small_scene
 
-from commands import Run, start_copy
+from commands import Run
 from hytas._engine import builtin_space_text
-from hytas.cli.options import absolute_paths
 
 FILES = [
     "architecture.json",
@@ -54,21 +49,6 @@ def test_folder_holds_everything(finished: Path) -> None:
     assert [name for name in FILES if not (finished / name).is_file()] == []
     left = {path.name for path in finished.iterdir()} - {*FILES, ".lock", "stdout.log"}
     assert left == {"fits"}
-
-
-def test_a_class_of_one_pixel_is_trained_and_named(tmp_path: Path, hytas: Run) -> None:
-    cube, labels = small_scene()
-    labels[0, 0] = 7
-    scipy.io.savemat(tmp_path / "field.mat", {"cube": cube, "gt": labels})
-    scene = ("--data", tmp_path / "field.mat", "--budget", "6K-params", "--split", "random")
-    done = hytas("search", *scene, *TINY_SEARCH, "--out", tmp_path / "run")
-    assert done.returncode == 0, done.stderr
-    assert "class 7 has one labelled pixel, which is a training pixel" in (
-        done.stdout + done.stderr
-    )
-    text = (tmp_path / "run" / "metrics.json").read_text()
-    assert "NaN" not in text
-    assert json.loads(text)["test"]["OA"] >= 0
 
 
 def test_the_embedded_scene_without_validation_pixels(tmp_path: Path, hytas: Run) -> None:
@@ -120,41 +100,6 @@ def test_same_command_again_shows_the_finished_run(finished: Path, scene: Path, 
     assert again.returncode == 0, again.stderr
     assert again.stdout == (finished / "stdout.log").read_text()
     assert {path.name: path.stat().st_mtime_ns for path in finished.glob("model.*")} == before
-
-
-@pytest.mark.slow
-def test_killed_at_random_moments_it_resumes_to_the_same_result(
-    finished: Path, scene: Path, tmp_path: Path, hytas: Run
-) -> None:
-    out = tmp_path / "killed"
-    arguments = ["search", "--data", scene, "--budget", "6K-params", "--out", out, *TINY_SEARCH]
-    moments = random.Random(0)
-    kills = 0
-    for delay in [moments.uniform(0.1, 1.5) for _ in range(4)]:
-        child = start_copy(*arguments, out=tmp_path / "out", err=tmp_path / "err")
-        time.sleep(delay)
-        child.kill()
-        child.join()
-        kills += child.exitcode == -signal.SIGKILL
-    assert kills > 0
-    done = hytas(*arguments)
-    assert done.returncode == 0, done.stderr
-    assert evaluations(out) == evaluations(finished)
-    for name in ("architecture.json", "metrics.json", "model.onnx", "weights.safetensors"):
-        assert (out / name).read_bytes() == (finished / name).read_bytes(), name
-
-
-def test_files_are_named_from_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "my.json").write_text("{}")
-    settings = {"data": "synthetic", "labels": None, "data_dir": None, "space": "my.json"}
-    budget = "3ms-latency@t.json,2M-params"
-    found = absolute_paths({**settings, "budget": budget})
-    assert found["space"] == str(tmp_path / "my.json")
-    assert found["budget"] == f"3ms-latency@{tmp_path}/t.json,2M-params"
-    (tmp_path / "w,x").mkdir()
-    monkeypatch.chdir(tmp_path / "w,x")
-    assert absolute_paths({**settings, "space": "hytas", "budget": budget})["budget"] == budget
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from small_model import CONVOLVED, Exported, small_model, small_scene, wide_architecture
 
-from hytas._engine import Feasible, SearchSpace
+from hytas._engine import Feasible
 from hytas.cli.bench import bench as command
 from hytas.data import Preprocessing
 from hytas.deploy.bench import BenchSetting, bench, bench_settings, repeat
@@ -98,22 +98,6 @@ def with_architecture(exported: Exported, architecture: dict[str, object]) -> Mo
     return dataclasses.replace(exported.card, architecture=architecture)
 
 
-def test_formulas_find_what_the_parts_of_a_network_cost(
-    exported: Exported, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def microseconds(one: Any) -> float:
-        return 40.0 + 7 * one["depth"] + 3 * sum(one["num_heads"]) + 2 * sum(one["mlp_ratio"])
-
-    made_up(monkeypatch, microseconds)
-    architecture: dict[str, Any] = {"space": "hytas", "depth": 4, "embed_dim": 32}
-    architecture |= {"num_heads": [3, 4, 5, 6], "mlp_ratio": [1, 2, 3, 4]}
-    card = with_architecture(exported, architecture)
-    table = profile(card)
-    assert predict(table, card) == pytest.approx((40 + 28 + 54 + 20) / 1000, abs=3e-3)
-    space = SearchSpace.builtin("hytas", table["variables"]).with_table("t", json.dumps(table))
-    assert "latency@t" in space.cost_names
-
-
 @pytest.fixture(scope="module")
 def wide_table(exported: Exported) -> dict[str, object]:
     with pytest.MonkeyPatch.context() as patch:
@@ -155,28 +139,3 @@ def test_a_budget_of_the_wide_space_holds_exactly(
     assert (costs >= 50_000).all()
     assert (costs <= 100_000).all()
     assert len(np.unique(costs)) > 3
-
-
-def test_a_table_of_any_space(exported: Exported, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of AutoFormer, whose patches are images."""
-    made_up(monkeypatch, lambda one: 50.0 + 9 * one["depth"] + 4 * sum(one["num_heads"]))
-    architecture = {"space": "autoformer-mini", "depth": 2, "embed_dim": 48}
-    architecture |= {"num_heads": [2, 3], "mlp_ratio": [1, 2]}
-    card = with_architecture(exported, architecture)
-    assert predict(profile(card), card) == pytest.approx((50 + 18 + 20) / 1000, abs=3e-3)
-
-
-def test_the_folder_of_a_run_names_its_model(
-    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "model.onnx").write_bytes(exported.onnx.read_bytes())
-    measured: list[str] = []
-
-    def watching(settings: Any, advance: Any) -> list[Any]:
-        measured.extend(setting.model for setting in settings)
-        return []
-
-    monkeypatch.setattr("hytas.deploy.bench.bench", watching)
-    done = CliRunner().invoke(command, [str(tmp_path), "--json"])
-    assert done.exit_code == 0, done.output
-    assert set(map(str, measured)) == {str(tmp_path / "model.onnx")}

@@ -7,14 +7,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 import rasterio
 from click.testing import CliRunner
-from PIL import Image
 from rasterio.warp import reproject
 from scipy.io import savemat
 from small_model import Exported
@@ -74,62 +72,6 @@ def test_classify_needs_few_packages(exported: Exported, tmp_path: Path) -> None
         assert set(np.unique(file.read(1))) <= {3, 4, 9, 200}
 
 
-def test_classify_lists_the_files_that_it_wrote(
-    exported: Exported, scene: Path, tmp_path: Path, here: Run
-) -> None:
-    outputs = ("--out", tmp_path / "map.tif", "--confidence", tmp_path / "sure.tif")
-    done = here("classify", exported.onnx, scene, *outputs, "--json")
-    assert done.returncode == 0, done.stderr
-    written = [Path(name).name for name in json.loads(done.stdout)["written"]]
-    assert written == ["map.tif", "map.tif.aux.xml", "map.qml", "sure.tif"]
-    assert {path.name for path in tmp_path.iterdir()} == set(written)
-    lines = here("classify", exported.onnx, scene, *outputs).stdout.splitlines()
-    assert lines[-4:] == [f"written   {tmp_path / written[0]}"] + [
-        f"          {tmp_path / name}" for name in written[1:]
-    ]
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--resize", 5), "resize 5: is for images, not for scenes"),
-        (("--skip-unreadable",), "--skip-unreadable True: is for images"),
-        (
-            ("--class-field", "crop"),
-            "--class-field crop: needs the ground truth; name it with --labels",
-        ),
-        (("--unlabelled", 5), "--unlabelled 5: needs the ground truth"),
-        (("--zero-is-a-class",), "--zero-is-a-class: needs the ground truth"),
-        (("--class-names", "1=a"), "--class-names 1=a: needs the ground truth"),
-    ],
-)
-def test_options_that_cannot_apply_are_refused(
-    options: tuple[object, ...], words: str, exported: Exported, scene: Path, tmp_path, here: Run
-) -> None:
-    out = tmp_path / "map.npy"
-    done = here("classify", exported.onnx, scene, "--out", out, *options)
-    assert (done.returncode, out.exists()) == (2, False)
-    assert words in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-
-
-def test_labels_without_data_cost_only_the_accuracy(
-    exported: Exported, tmp_path: Path, here: Run
-) -> None:
-    cube = exported.scene.cube.copy()
-    cube[:5] = 65535
-    savemat(tmp_path / "partly.mat", {"cube": cube})
-    labels = np.zeros(cube.shape[:2], np.uint8)
-    labels[2, 3] = exported.card.class_ids[0]
-    savemat(tmp_path / "gt.mat", {"gt": labels})
-    out = tmp_path / "map.npy"
-    where = ["--out", out, "--labels", tmp_path / "gt.mat", "--nodata", 65535]
-    done = here("classify", exported.onnx, tmp_path / "partly.mat", *where)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: --labels: none of the 1 labelled pixels holds data\n"
-    assert set(np.unique(np.load(out)[5:])) <= set(exported.card.class_ids)
-
-
 def test_inspect_a_model_a_scene_and_a_folder(
     exported: Exported, scene: Path, tmp_path: Path, here: Run
 ) -> None:
@@ -185,30 +127,6 @@ def test_doctor_always_answers(here: Run) -> None:
     assert "cpu" in found["onnxruntime"]["working"]
     assert found["packages"]["torch"]
     assert here("doctor").returncode == 0
-
-
-def test_a_picture_is_a_ground_truth(
-    exported: Exported, scene: Path, tmp_path: Path, here: Run
-) -> None:
-    names = exported.scene.class_names
-    levels = [0, *(40 * (len(names) - i) for i in range(len(names)))]
-    picture = np.repeat(np.array(levels, np.uint8)[exported.scene.labels][..., None], 3, axis=2)
-    Image.fromarray(picture).save(tmp_path / "gt.png")
-    right, turned = (
-        ",".join(f"#{level:02x}{level:02x}{level:02x}={name}" for level, name in pairs)
-        for pairs in (zip(levels[1:], order, strict=True) for order in (names, names[::-1]))
-    )
-    arguments = ["classify", exported.onnx, scene, "--out", tmp_path / "map.npy", "--json"]
-    expected = json.loads(here(*arguments, "--labels", scene.with_name("gt.mat")).stdout)
-    truth = ["--labels", tmp_path / "gt.png", "--class-names"]
-    found = json.loads(here(*arguments, *truth, right).stdout)
-    assert found["accuracy"] == expected["accuracy"]
-    wrong = json.loads(here(*arguments, *truth, turned).stdout)
-    assert wrong["accuracy"]["OA"] < found["accuracy"]["OA"]
-    done = here(*arguments, *truth[:2])
-    assert done.returncode == 2
-    assert "are not among the classes" in done.stderr
-    assert "name the class of each colour with --class-names" in done.stderr
 
 
 def emit_like(exported: Exported, path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -286,41 +204,6 @@ def test_values_unlike_the_training_s_are_told_and_refused_if_strict(
         assert words in strict.exception.rule
 
 
-def label_raster(exported: Exported, path: Path, east: int, south: int, far: float = 0) -> Path:
-    """The truth as a GeoTIFF that lies some pixels to the east and south of the scene."""
-    values = np.array((0, *exported.card.class_ids), np.uint8)[exported.scene.labels]
-    moved = rasterio.Affine(30, 0, 500000 + 30 * east + far, 0, -30, 4100000 - 30 * south)
-    with rasterio.open(
-        path, "w", "GTiff", 23, 17, 1, "EPSG:32633", moved, "uint8", nodata=0
-    ) as file:
-        file.write(np.roll(values, (-south, -east), (0, 1)), 1)
-    return path
-
-
-def test_labels_are_compared_where_they_lie(exported: Exported, tmp_path: Path) -> None:
-    scene = write_cube(tmp_path / "scene", exported.scene.cube, "bil", "<")
-    given = [str(exported.onnx), str(scene), "--out", str(tmp_path / "map.npy"), "--json"]
-
-    def told(*place: int) -> dict[str, Any]:
-        labels = label_raster(exported, tmp_path / "gt.tif", *place)
-        done = CliRunner().invoke(classify, [*given, "--labels", str(labels)])
-        assert done.exit_code == 0, done.exception
-        return json.loads(done.output)
-
-    right, moved = told(0, 0), told(2, 3)
-    assert not any("no better than chance" in note for note in right["notes"])
-    assert not any("nearest neighbour" in note for note in right["notes"])
-    assert any("nearest neighbour" in note for note in moved["notes"])
-    labels = exported.scene.labels[3:, 2:] - 1  # what both have
-    expected = exported.probabilities(exported.patches()).argmax(1).reshape(17, 23)[3:, 2:]
-    assert moved["accuracy"]["pixels"] == labels.size
-    assert moved["accuracy"]["OA"] == pytest.approx(float((labels == expected).mean()))
-    far = label_raster(exported, tmp_path / "far.tif", 0, 0, far=300_000.0)
-    done = CliRunner().invoke(classify, [*given, "--labels", str(far)])
-    assert isinstance(done.exception, InputError)
-    assert (done.exception.argument, "lies elsewhere" in done.exception.rule) == ("labels", True)
-
-
 def test_a_run_s_folder_is_a_model(exported: Exported, scene: Path, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     given = [str(tmp_path / "run"), str(scene), "--out", str(tmp_path / "map.npy")]
@@ -329,15 +212,3 @@ def test_a_run_s_folder_is_a_model(exported: Exported, scene: Path, tmp_path: Pa
     shutil.copy(exported.onnx, tmp_path / "run" / "model.onnx")
     done = CliRunner().invoke(classify, [*given, "--json"])
     assert json.loads(done.output)["model"] == str(tmp_path / "run" / "model.onnx")
-
-
-@pytest.mark.parametrize(
-    ("out", "words"), [("map.png", "must end in .tif"), ("map.tif", "has no lookup table")]
-)
-def test_classify_refuses_a_grid_that_is_not_there(
-    exported: Exported, scene: Path, tmp_path: Path, out: str, words: str, here: Run
-) -> None:
-    done = here("classify", exported.onnx, scene, "--ortho", "--out", tmp_path / out)
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert not (tmp_path / out).exists()

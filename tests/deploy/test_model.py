@@ -2,10 +2,8 @@
 
 import dataclasses
 import warnings
-from pathlib import Path
 
 import numpy as np
-import onnx
 import onnxruntime
 import pytest
 from small_model import Exported
@@ -13,7 +11,6 @@ from small_model import Exported
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.providers import check_chosen
 from hytas.errors import InputError
-from hytas.export.onnx_file import seal
 
 
 def test_patches_in_any_number(exported: Exported) -> None:
@@ -33,18 +30,6 @@ def test_parallel_calls_give_the_same_as_one_after_another(exported: Exported) -
     patches = exported.patches(71)
     expected = single.predict_patches(patches)
     np.testing.assert_array_equal(parallel.predict_patches(patches), expected)
-
-
-def test_weights_outside_the_file_are_refused(exported: Exported, tmp_path: Path) -> None:
-    (tmp_path / "inner").mkdir()
-    graph = onnx.load(exported.onnx)
-    path = tmp_path / "inner" / "model.onnx"
-    onnx.save(graph, path, save_as_external_data=True, location="weights.bin", size_threshold=64)
-    apart = onnx.load(path, load_external_data=False)
-    seal(apart)
-    path.write_bytes(apart.SerializeToString())
-    with pytest.raises(InputError, match="is not an ONNX model that runs here"):
-        DeployedModel.load(path)
 
 
 def test_values_of_another_type(exported: Exported) -> None:

@@ -9,11 +9,10 @@ import numpy as np
 import onnx
 import pytest
 from onboard_program import SOURCE, Run
-from small_model import Exported, small_scene
+from small_model import Exported
 from test_rasters import holed, write_cube
 
 from commands import run_here
-from hytas.data import open_file
 from hytas.data.interpret.wavelengths import items_of, wavelength_facts
 from hytas.data.read.envi import fields_of
 from hytas.export.onnx_file import seal
@@ -72,28 +71,6 @@ def test_the_same_map_to_the_byte(
     assert described(tmp_path / "here.hdr") == described(tmp_path / "there.hdr")
 
 
-def test_the_same_map_where_the_scene_has_another_mark_for_no_data(
-    onboard: Run, models: dict[str, Exported], tmp_path: Path
-) -> None:
-    exported = models["aware"]
-    cube = holed(exported.scene.cube)
-    cube[5, 7, 3] = 9999  # one band of a pixel alone
-    model = exported.files["onnx-scene"]
-    maps = []
-    for name, mark in (("other", 9999), ("own", -1)):
-        scene = write_cube(
-            tmp_path / name, np.where(cube == 9999, np.float32(mark), cube), "bil", "<"
-        )
-        header = scene.read_text().replace("value = 9999", f"value = {mark}")
-        scene.write_text(header)
-        there = run_here("classify", model, scene, "--out", tmp_path / "there.hdr", "--threads", 1)
-        assert there.returncode == 0, there.stderr
-        here = onboard(model, scene, tmp_path / "here.hdr")
-        assert here.returncode == 0, here.stderr
-        maps += [(tmp_path / "here.img").read_bytes(), (tmp_path / "there.img").read_bytes()]
-    assert len(set(maps)) == 1
-
-
 def test_smoothed_lines_are_those_of_classify(
     onboard: Run, models: dict[str, Exported], tmp_path: Path
 ) -> None:
@@ -122,13 +99,6 @@ def test_smoothed_lines_are_those_of_classify(
             found[smooth] = images[0]
         assert found["guided"] != found["none"]
         assert found["guided"].count(0) == found["none"].count(0)
-
-
-def test_little_memory(onboard: Run, models: dict[str, Exported], tmp_path: Path) -> None:
-    scene = write_cube(tmp_path / "scene", small_scene("uint16", 40, 200).cube, "bil", "<")
-    done = onboard(models["uint16"].files["onnx-scene"], scene, tmp_path / "map.hdr", measured=True)
-    assert done.returncode == 0
-    assert 5 < int(done.stdout.splitlines()[-1]) / 1024 < 150
 
 
 def test_what_it_refuses(
@@ -220,41 +190,6 @@ def with_properties(exported: Exported, path: Path, **properties: object) -> Pat
     return path
 
 
-def test_metadata_that_lie_are_refused(
-    onboard: Run, models: dict[str, Exported], tmp_path: Path
-) -> None:
-    """Sizes that the tile and the ring of lines are made by, and outputs of another type."""
-    scene = write_cube(tmp_path / "scene", models["uint16"].scene.cube, "bil", "<")
-    model = tmp_path / "model.onnx"
-
-    def refused(message: str) -> None:
-        done = onboard(model, scene, tmp_path / "map.hdr")
-        assert done.returncode == 2, (message, done.stderr)
-        assert message in done.stderr
-        assert done.stderr.count("\n") == 1
-
-    for side in (4, 6, 0, -1):
-        with_properties(models["uint16"], model, patch_size=side)
-        refused(f"patch_size is {side}, must be a positive odd number")
-    with_properties(models["uint16"], model, patch_size=7)
-    refused("error: onnxruntime: ")  # of the shape of the output
-    for mark in (-9999, 65536, 0.5, 1e300):
-        with_properties(models["uint16"], model, nodata=mark)
-        refused("nodata is a number that no uint16 can be")
-    with_properties(models["uint16"], model, bands=0)
-    refused("bands is 0, must be at least 1")
-    graph = onnx.load(models["uint16"].files["onnx-scene"])
-    (node,) = (node for node in graph.graph.node if "classes" in node.output)
-    node.output[list(node.output).index("classes")] = "wide"
-    narrow = onnx.helper.make_node("Cast", ["wide"], ["classes"], to=onnx.TensorProto.UINT8)
-    graph.graph.node.append(narrow)
-    graph.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.UINT8
-    seal(graph)
-    onnx.save(graph, model)
-    refused("its class ids are not of type int32")
-    assert not list(tmp_path.glob("map*"))
-
-
 @pytest.mark.parametrize(
     ("ids", "names"),
     [
@@ -282,19 +217,6 @@ def test_every_card_gives_the_header_that_classify_writes(
     assert fields["lines"] == "17"  # what a name said after a line's end is part of that name
     if min(ids) >= 0 and max(ids) < 4096:
         assert len(items_of(fields["class names"])) == int(fields["classes"]) == max(ids) + 1
-
-
-def test_it_finds_the_data_that_classify_finds(
-    onboard: Run, models: dict[str, Exported], tmp_path: Path
-) -> None:
-    scene = write_cube(tmp_path / "s", models["uint16"].scene.cube, "bil", "<")
-    data, upper = scene.with_suffix(".img"), scene.rename(tmp_path / "s.HDR")
-    model, out = models["uint16"].files["onnx-scene"], tmp_path / "map.hdr"
-    for suffix in (".IMG", ".bin", ".lan", ".envi"):
-        data = data.rename(tmp_path / f"s{suffix}")
-        assert open_file(upper).path == data
-        done = onboard(model, upper, out)
-        assert done.returncode == 0, done.stderr
 
 
 LIMITS = (SOURCE / "limits.hpp").read_text(encoding="utf-8")

@@ -1,6 +1,5 @@
 """The C++ onboard runner and model files that were damaged, or made to do harm."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,6 @@ from onboard_program import Run
 from small_model import Exported
 from test_rasters import write_cube
 
-from hytas.export.onnx_file import seal
 from hytas.model_card import CHECKSUM
 
 
@@ -44,28 +42,3 @@ def test_a_model_without_its_checksum_is_refused(
     done = onboard(model, scene, tmp_path / "map.hdr")
     assert done.returncode == 2
     assert "it has no checksum" in done.stderr
-
-
-def test_a_sealed_file_that_is_no_scene_graph_of_its_metadata_is_refused(
-    onboard: Run, models: dict[str, Exported], tmp_path: Path
-) -> None:
-    model = tmp_path / "model.onnx"
-    scene = write_cube(tmp_path / "scene", models["uint16"].scene.cube, "bil", "<")
-
-    def refused(change: Callable[[onnx.ModelProto], object], message: str) -> None:
-        graph = onnx.load(models["uint16"].files["onnx-scene"])
-        change(graph)
-        seal(graph)
-        onnx.save(graph, model)
-        done = onboard(model, scene, tmp_path / "map.hdr")
-        assert (done.returncode, done.stdout) == (2, ""), (message, done.stderr)
-        assert message in done.stderr
-        assert done.stderr.count("\n") == 1
-
-    def later(m: onnx.ModelProto) -> None:
-        (entry,) = (entry for entry in m.metadata_props if entry.key == "hytas.format")
-        entry.value = "9\n\x1b[2J"
-
-    refused(later, "is of hytas format 9  [2J, this program reads format 2")
-    refused(lambda m: m.graph.node.pop(), "is not an ONNX model that runs here (onnxruntime: ")
-    assert not list(tmp_path.glob("map*"))

@@ -1,6 +1,5 @@
 """The C++ library on board: lines that are pushed, fixed memory, status codes, an example."""
 
-import json
 import os
 import re
 import shutil
@@ -97,38 +96,6 @@ def test_no_allocation_after_the_first_line(
     cubes = subprocess.run(command, capture_output=True, text=True)
     assert cubes.returncode == 0, cubes.stderr
     assert cubes.stderr.split()[-1] == "0"
-
-
-def test_json_is_one_line(onboard: Run, models: dict[str, Exported], tmp_path: Path) -> None:
-    model = models["uint16"].files["onnx-scene"]
-    scene = write_cube(tmp_path / "scene", models["uint16"].scene.cube, "bil", "<")
-    out, damaged = tmp_path / "map.hdr", tmp_path / "damaged.onnx"
-    content = bytearray(model.read_bytes())
-    content[len(content) // 2] ^= 1
-    damaged.write_bytes(content)
-    for arguments, number, name, status in (
-        ((model, scene, out), 0, "ok", 0),
-        ((model, scene), 3, "bad_argument", 2),
-        ((model, scene, out, "--library", "/no/library"), 4, "runtime_error", 2),
-        ((tmp_path / "none.onnx", scene, out), 10, "model_unreadable", 2),
-        ((damaged, scene, out), 11, "model_damaged", 2),
-        ((models["float32"].files["onnx-scene"], scene, out), 22, "sensor_mismatch", 2),
-        ((model, tmp_path / "none.hdr", out), 20, "cube_unreadable", 2),
-        ((model, scene, scene), 40, "output_failed", 2),
-        (("--update", scene, model, tmp_path / "new.onnx"), 31, "delta_damaged", 2),
-    ):
-        done = onboard(*arguments, "--json")
-        assert (done.returncode, done.stderr) == (status, ""), done.stderr
-        assert done.stdout.count("\n") == 1
-        line = json.loads(done.stdout)
-        assert (line["status"], line["name"]) == (number, name), line
-        assert line["message"]
-    done = onboard(model, "\udcc1.hdr", out, "--json")  # a byte that is no UTF-8
-    assert json.loads(done.stdout)["message"] == "cube: no such file: ?.hdr"
-    done = onboard(model, scene, out, "--json")
-    line = json.loads(done.stdout)
-    assert (line["lines"], line["samples"], line["notes"]) == (17, 23, [])
-    assert line["memory"] > 17 * 23
 
 
 @pytest.fixture(scope="module")

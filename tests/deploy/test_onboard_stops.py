@@ -1,6 +1,5 @@
 """The C++ onboard runner when it is stopped, killed, started twice, or loses power or a bit."""
 
-import shutil
 import signal
 import subprocess
 import time
@@ -16,7 +15,6 @@ from small_model import Exported
 from test_rasters import write_cube
 
 from hytas.deploy import DeployedModel
-from hytas.deploy.delta import make_delta
 from hytas.deploy.value_range import range_doubt
 
 LINES = 600
@@ -75,35 +73,6 @@ def test_a_run_goes_on_at_the_last_whole_line(
         images = [(tmp_path / f"{kind}{name}.img").read_bytes() for name in names]
         assert images[0] == images[1]
     assert not list(tmp_path.glob("*.part"))
-
-
-def test_lines_of_another_run_or_damaged_ones_are_not_kept(
-    onboard: Run, start: Start, models: dict[str, Exported], long: Path, tmp_path: Path
-) -> None:
-    model, out, part = models["aware"].files["onnx-scene"], tmp_path / "m.hdr", "m.img.part"
-    maps: dict[str, bytes] = {}
-    for smooth in ("none", "guided"):
-        other = tmp_path / f"{smooth}.hdr"
-        assert onboard(model, long, other, "--smooth", smooth).returncode == 0
-        maps[smooth] = other.with_suffix(".img").read_bytes()
-    assert maps["none"] != maps["guided"]
-    process = start(model, long, out, "--smooth", "none")
-    wait_for(tmp_path / part, 100, process)
-    process.kill()
-    process.communicate()
-    done = onboard(model, long, out, "--smooth", "guided")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert out.with_suffix(".img").read_bytes() == maps["guided"]
-    process = start(model, long, out, "--smooth", "none")
-    wait_for(tmp_path / part, 100, process)
-    process.kill()
-    process.communicate()
-    with (tmp_path / part).open("r+b") as file:
-        file.seek(60 * SAMPLES)
-        file.write(bytes(SAMPLES))
-    done = onboard(model, long, out, "--smooth", "none")
-    assert done.stderr == "note: goes on behind line 60 of an earlier run\n"
-    assert out.with_suffix(".img").read_bytes() == maps["none"]
 
 
 def flip_bit_30(process: subprocess.Popen[str], weights: bytes) -> int:
@@ -191,57 +160,3 @@ def test_values_far_from_those_of_the_training_are_told(
     done = onboard(model, scene, out, "--strict")
     assert done.returncode == 2
     assert "--strict: the cube has no wavelengths, and the model takes bands of" in done.stderr
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
-    """An ext4 image of 32 MB and the folder where it is mounted."""
-    image, folder = tmp_path / "disk.img", tmp_path / "disk"
-    folder.mkdir()
-    with image.open("wb") as file:
-        file.truncate(32 << 20)
-    for command in (["mkfs.ext4", "-q", image], ["mount", "-o", "loop", image, folder]):
-        if shutil.which(str(command[0])) is None:
-            pytest.skip(f"no {command[0]}")
-        if (done := subprocess.run(command, capture_output=True, text=True)).returncode != 0:
-            pytest.skip(f"no loop mount here: {done.stderr}")
-    try:
-        yield image, folder
-    finally:
-        subprocess.run(["umount", "-l", folder], check=True)
-
-
-def after_power_cut(image: Path) -> dict[str, bytes]:
-    """The files of a disk as it is now: what no program synced is lost."""
-    copy, folder = image.with_suffix(".copy"), image.with_suffix(".mounted")
-    shutil.copyfile(image, copy)
-    folder.mkdir()
-    subprocess.run(["mount", "-o", "loop", copy, folder], check=True)
-    try:
-        return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    finally:
-        subprocess.run(["umount", folder], check=True)
-        folder.rmdir()
-
-
-def test_what_is_finished_survives_a_power_cut(
-    onboard: Run, models: dict[str, Exported], disk: tuple[Path, Path], tmp_path: Path
-) -> None:
-    image, folder = disk
-    model = models["aware"].files["onnx-scene"]
-    scene = write_cube(tmp_path / "scene", models["aware"].scene.cube, "bil", "<")
-    old, delta = tmp_path / "old.onnx", tmp_path / "new.delta"
-    old.write_bytes(models["float32"].files["onnx-scene"].read_bytes())
-    delta.write_bytes(make_delta(old.read_bytes(), model.read_bytes()))
-    assert onboard("--update", delta, old, folder / "new.onnx").returncode == 0
-    assert after_power_cut(image)["new.onnx"] == model.read_bytes()
-    done = onboard(
-        *(folder / "new.onnx", scene, folder / "map.hdr", "--smooth", "guided"),
-        *("--confidence", folder / "sure.hdr"),
-    )
-    assert done.returncode == 0, done.stderr
-    files = after_power_cut(image)
-    assert files["new.onnx"] == model.read_bytes()
-    for name in ("map.hdr", "map.img", "sure.hdr", "sure.img"):
-        assert files[name] == (folder / name).read_bytes() != b""
-    assert not [name for name in files if name.endswith(".part")]

@@ -227,31 +227,6 @@ def test_a_journal_of_other_work_is_not_continued(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_runs_never_write_one_map(exported: Exported, tmp_path: Path) -> None:
-    """Also under the two names of an ENVI raster."""
-    scene = write_cube(tmp_path / "scene", exported.scene.cube, "bil", "<")
-    given = [str(exported.onnx), str(scene), "--out"]
-    with open_journal(tmp_path / "map.hdr", {"model": 1}, (17, 23)):
-        for name in ("map.hdr", "map.img"):
-            done = CliRunner().invoke(classify, [*given, str(tmp_path / name)])
-            assert isinstance(done.exception, InputError)
-            assert done.exception.argument == "out"
-            assert done.exception.rule == "another hytas is at work on it"
-    assert not list(tmp_path.glob("map*"))
-
-
-def test_a_truncated_cube_is_refused(exported: Exported, tmp_path: Path, hytas: Run) -> None:
-    scene = write_cube(tmp_path / "scene", exported.scene.cube, "bsq", "<")
-    data = scene.with_suffix(".img")
-    data.write_bytes(data.read_bytes()[:-100])
-    done = hytas("classify", exported.onnx, scene, "--out", tmp_path / "map.tif")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "truncated" in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert not (tmp_path / "map.tif").exists()
-    assert not list(tmp_path.glob(".*"))
-
-
 def test_an_output_never_overwrites_an_input_or_another_output(
     exported: Exported, tmp_path: Path
 ) -> None:
@@ -276,23 +251,3 @@ def test_an_output_never_overwrites_an_input_or_another_output(
         assert isinstance(done.exception, InputError), done.output
         assert re.search(message, str(done.exception)), done.exception
     assert before == {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
-
-
-def test_a_changed_data_file_is_not_continued(
-    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scene = write_cube(tmp_path / "s", exported.scene.cube, "bil", "<")
-    seen: list[Any] = []
-
-    def stop(out: Path, identity: dict[str, Any], shape: tuple[int, int]) -> Any:
-        seen.append(identity["scene"])
-        raise InputError("stop")
-
-    monkeypatch.setattr("hytas.deploy.journal.open_journal", stop)
-    arguments = [str(exported.onnx), str(scene), "--out", str(tmp_path / "m.npy")]
-    CliRunner().invoke(classify, arguments)
-    data = scene.with_suffix(".img")
-    data.write_bytes(data.read_bytes()[::-1])
-    CliRunner().invoke(classify, arguments)
-    assert len(seen) == 2
-    assert seen[0] != seen[1]

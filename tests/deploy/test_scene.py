@@ -1,7 +1,6 @@
 """A whole scene, whatever the tiles, against one patch at a time."""
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from small_model import Exported
 from hytas.data import PatchReader, Scene
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.accuracy import check_truth, map_accuracy, shift_note
-from hytas.deploy.outputs import Extras, write_map
 from hytas.deploy.tiles import read_tile
 from hytas.errors import InputError
 from hytas.metrics import accuracy_report
@@ -128,27 +126,6 @@ def test_a_truth_with_shifted_ids_is_named(exported: Exported, shift: int, words
         assert shift_note(labels, other, kappa, card) is None
 
 
-@pytest.mark.parametrize("name", ["map.png", "map.svg", "map.npy", "map.npz", "map.mat"])
-def test_outputs_keep_the_class_ids(
-    exported: Exported, deployed: DeployedModel, tmp_path: Path, name: str
-) -> None:
-    result = classify_scene(deployed, exported.scene.cube)
-    truth = np.array((0, *exported.card.class_ids), np.int32)[exported.scene.labels]
-    path = write_map(tmp_path / name, result, exported.card, Extras(truth))
-    assert list(tmp_path.iterdir()) == [path]
-    if path.suffix == ".npy":
-        assert np.array_equal(np.load(path), result.labels)
-        assert np.load(path).dtype == np.uint8
-    elif path.suffix == ".npz":
-        assert np.array_equal(np.load(path)["confidence"], result.confidence)
-    elif path.suffix == ".mat":
-        from scipy.io import loadmat
-
-        assert np.array_equal(loadmat(path)["labels"], result.labels)
-    else:
-        assert path.stat().st_size > 2000
-
-
 def as_data_array(scene: Scene) -> Any:
     """The scene on a grid of 10 m, with wavelengths in micrometres, bands first."""
     height, width, _ = scene.cube.shape
@@ -175,15 +152,3 @@ def test_a_data_array_gives_a_map_on_its_grid(exported: Exported, deployed: Depl
         assert values.attrs["_FillValue"] == 0
         assert np.array_equal(values.values, expected)
     assert found.labels.attrs["flag_meanings"] == "grass gravel roof water"
-
-
-def test_values_unlike_the_training_s_warn_and_are_refused_if_strict(
-    exported: Exported, deployed: DeployedModel
-) -> None:
-    cube = exported.scene.cube * 10
-    with pytest.warns(UserWarning, match="mean absolute z"):
-        classify_scene(deployed, cube)
-    with pytest.raises(InputError, match="it has no wavelengths"):
-        classify_scene(deployed, exported.scene.cube, strict=True)
-    with pytest.raises(InputError, match="mean absolute z"):
-        classify_scene(deployed, cube, wavelengths=exported.scene.wavelengths, strict=True)

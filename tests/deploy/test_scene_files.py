@@ -177,24 +177,6 @@ def test_a_band_that_is_missing_is_no_missing_pixel(typed: Typed, tile_rows: int
     assert found.confidence.tobytes() == again.confidence.tobytes()
 
 
-def test_a_mark_that_the_model_does_not_know_is_masked_in_neighbours(typed: Typed) -> None:
-    """As NaN is, in a model of floats; as the bands' offsets, nearly, in one of counts."""
-    model, cube, _ = typed["float32"]
-    holes = np.zeros(cube.shape, bool)
-    holes[:, 5:8] = holes[2, 11, 4] = True
-    marked = classify_scene(model, np.where(holes, np.float32(-9999), cube), nodata=-9999.0)
-    absent = classify_scene(model, np.where(holes, np.float32(np.nan), cube))
-    assert marked.labels.tobytes() == absent.labels.tobytes()
-    assert marked.confidence.tobytes() == absent.confidence.tobytes()
-    whole, counts, _ = typed["int16"]
-    assert whole.card.nodata is None
-    found = classify_scene(whole, np.where(holes, np.int16(-9999), counts), nodata=-9999.0)
-    centres = np.asarray(whole.card.empty_values, np.int16)
-    beside = classify_scene(whole, np.where(holes, centres, counts))
-    assert np.array_equal(found.labels == 0, holes.all(axis=2))
-    assert np.array_equal(found.labels, np.where(holes.all(axis=2), 0, beside.labels))
-
-
 def test_a_scene_of_other_wavelengths(exported: Exported, tmp_path: Path) -> None:
     graph = onnx.load(exported.onnx)
     wavelengths = tuple(400.0 + 10 * band for band in range(24))

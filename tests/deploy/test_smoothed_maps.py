@@ -1,22 +1,17 @@
 """Smoothed maps of a whole scene: against the filter at once, whatever the tiles and the graph."""
 
 import dataclasses
-import json
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 from small_model import Exported
-from test_rasters import write_cube
 
-from commands import Run
 from hytas.data import Preprocessing
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.smoothing import LineState, guided_rows
 from hytas.errors import InputError
 from hytas.export import export_formats
-from hytas.export.onnx_file import set_card
 
 
 @pytest.fixture(scope="module")
@@ -91,34 +86,3 @@ def test_scene_graphs_smooth_alike(models: dict[str, Exported], tmp_path: Path) 
     with pytest.raises(InputError, match="smooths inside its graph") as error:
         classify_scene(inside, cube, smooth="none")
     assert (error.value.argument, error.value.value) == ("smooth", "none")
-
-
-def with_choice(exported: Exported, path: Path, method: str | None) -> Path:
-    """The file with another choice in its card; None has no guide."""
-    graph = onnx.load(exported.onnx)
-    told = None if method is None else {**(exported.card.smoothing or {}), "method": method}
-    set_card(graph, dataclasses.replace(exported.card, smoothing=told))
-    onnx.save(graph, path)
-    return path
-
-
-def test_the_card_decides_unless_asked(exported: Exported, tmp_path: Path, here: Run) -> None:
-    scene = write_cube(tmp_path / "scene", exported.scene.cube, "bip", "<")
-    maps = {}
-    for name, method, asked in (
-        ("raw", "none", ()),
-        ("card", "guided", ()),
-        ("asked", "none", ("--smooth", "guided")),
-        ("refused", "guided", ("--smooth", "none")),
-    ):
-        model = with_choice(exported, tmp_path / f"{name}.onnx", method)
-        out, sure = tmp_path / f"{name}.npy", tmp_path / f"{name}.tif"
-        done = here("classify", model, scene, "--out", out, "--confidence", sure, "--json", *asked)
-        assert done.returncode == 0, done.stderr
-        smooth = json.loads(done.stdout)["smooth"]
-        maps[name] = (smooth, np.load(out).tobytes(), sure.read_bytes())
-    assert maps["card"] == maps["asked"]
-    assert maps["raw"] == maps["refused"]
-    assert [maps[name][0] for name in ("raw", "card")] == ["none", "guided"]
-    assert maps["raw"][1] != maps["card"][1]
-    assert maps["raw"][2] != maps["card"][2]

@@ -1,7 +1,6 @@
 """`hytas space` as a user types it."""
 
 import json
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -117,45 +116,6 @@ def test_own_space_file_and_latency_table(
     arguments = ("count", "--space", "mine.json", "--budget")
     assert hytas(capsys, *arguments, "13-params")[1].startswith("5 of 6 architectures")
     assert hytas(capsys, *arguments, "13-params,1ms-latency@t.json")[1].startswith("1 of 6")
-
-
-TOML = """
-format = "hytas-space"
-version = 1
-name = "mine"
-
-[[genes]]
-name = "depth"
-values = [1, 2]
-
-[[genes]]
-name = "width"
-values = [2, 3.5]
-per = "depth"
-
-[costs.params]
-layers = { depth = "2 * width" }
-"""
-
-
-def test_a_space_file_may_be_toml(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("mine.toml").write_text(TOML, encoding="utf-8")
-    arguments = ("--space", "mine.toml", "--budget", "11-params")
-    assert hytas(capsys, "count", *arguments)[1] == ("5 of 6 architectures of mine fit 11-params\n")
-    lines = hytas(capsys, "sample", *arguments, "-n", "40")[1].splitlines()
-    Path("mine.json").write_text(json.dumps(tomllib.loads(TOML)), encoding="utf-8")
-    same = ("--space", "mine.json", "--budget", "11-params")
-    assert hytas(capsys, "sample", *same, "-n", "40")[1].splitlines() == lines
-    assert {tuple(json.loads(line)["width"]) for line in lines} == {
-        (2,),
-        (3.5,),
-        (2, 2),
-        (2, 3.5),
-        (3.5, 2),
-    }
 
 
 @pytest.mark.parametrize(

@@ -214,37 +214,6 @@ def test_a_mark_for_no_data_gets_no_class_and_names_reach_the_model(
     assert np.isfinite(probabilities[2:]).all()
 
 
-def test_a_work_folder_is_gone_on_with(
-    halves: tuple[np.ndarray, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cube, train, test = halves
-    first = HSIClassifier(**SMALL, work_dir=tmp_path).fit(cube, train)
-    other = HSIClassifier(**SMALL, work_dir=tmp_path, random_state=1).fit(cube, train)
-    assert first.run_dir_ != other.run_dir_
-    assert {first.run_dir_, other.run_dir_} == set(tmp_path.iterdir())
-    monkeypatch.setattr("hytas.train.fit.train", None)  # nothing is trained a second time
-    again = HSIClassifier(**SMALL, work_dir=tmp_path).fit(cube, train)
-    assert again.run_dir_ == first.run_dir_
-    assert np.array_equal(again.predict(cube), first.predict(cube))
-    with pytest.raises(TypeError, match="not callable"):
-        HSIClassifier(**SMALL, work_dir=tmp_path).fit(cube, test)
-    # Other class ids are another run.
-    with pytest.raises(TypeError, match="not callable"):
-        HSIClassifier(**SMALL, work_dir=tmp_path).fit(cube, train * 10)
-
-
-def test_random_states() -> None:
-    from hytas.estimator.arguments import seed_of
-
-    assert seed_of(7) == 7
-    assert seed_of(np.int64(8)) == 8
-    drawn = seed_of(np.random.RandomState(5))
-    assert drawn == seed_of(np.random.RandomState(5)) != seed_of(np.random.RandomState(6))
-    assert seed_of(None) >= 0
-    with pytest.raises(InputError, match="random_state=-1: must be 0 or more"):
-        seed_of(-1)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -295,28 +264,6 @@ def test_arrays_that_are_no_scene(fitted: HSIClassifier, halves: tuple[np.ndarra
     ):
         with pytest.raises(InputError, match=message):
             call()
-
-
-@pytest.mark.parametrize(
-    ("setting", "rule"),
-    [
-        ({"device": "zz"}, "device='zz': must be one of auto, cpu, cuda"),
-        ({"recipe": {"lr": 1}}, "recipe=.*: must be a Recipe, or None"),
-        ({"population": "x"}, "population='x': must be a whole number"),
-        ({"random_state": "a"}, "random_state='a': must be a whole number or a RandomState"),
-        ({"budget": 5}, "budget=5: must be text"),
-        ({"bands": 3}, "bands=3: must be text, or None"),
-        ({"epochs": 1.5}, "epochs=1.5: must be a whole number, or None"),
-        ({"validation_fraction": "a"}, "validation_fraction='a': must be a number"),
-        ({"nodata": "x"}, "nodata='x': must be a number, or None"),
-    ],
-)
-def test_wrong_settings_are_named(
-    halves: tuple[np.ndarray, ...], setting: dict[str, Any], rule: str
-) -> None:
-    cube, train, _ = halves
-    with pytest.raises(InputError, match=rule):
-        HSIClassifier(**{"budget": "40K..60K-params", **SETTINGS, **setting}).fit(cube, train)
 
 
 def test_data_arrays_in_and_out(halves: tuple[np.ndarray, ...]) -> None:

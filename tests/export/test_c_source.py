@@ -145,27 +145,6 @@ def test_arrays_that_a_step_needs_do_not_overlap() -> None:
         assert packed.floats <= sizes.sum()
 
 
-def test_two_models_link_into_one_program(
-    written: tuple[Path, Any], smallest: tuple[Exported, Path], tmp_path: Path
-) -> None:
-    main = tmp_path / "main.c"
-    main.write_text(
-        f'#include "{written[0].with_suffix(".h")}"\n#include "{smallest[1].with_suffix(".h")}"\n'
-        "static ip_patch a; static tiny_patch b;\n"
-        "static float x[ip_classes], y[tiny_classes], u[ip_workspace], v[tiny_workspace];\n"
-        "int main(void) { ip_run(&a, x, u); tiny_run(&b, y, v); return 0; }\n"
-    )
-    sources = [str(main), str(written[0]), str(smallest[1])]
-    done = subprocess.run(["cc", *FLAGS, *sources, "-lm", "-o", tmp_path / "both"], check=False)
-    assert done.returncode == 0
-    for compiler in ("c++", "g++"):
-        if shutil.which(compiler):
-            flags = ["-std=c++17", "-Wall", "-Werror", "-x", "c++"]
-            command = [compiler, *flags, *sources, "-lm", "-o", str(tmp_path / "both")]
-            subprocess.run(command, check=True, capture_output=True)
-            break
-
-
 @pytest.mark.parametrize(
     ("processor", "unit", "board"),
     [("cortex-m4", "fpv4-sp-d16", "mps2-an386"), ("cortex-m7", "fpv5-d16", "mps2-an500")],

@@ -64,22 +64,6 @@ def _back_to_float(graph: onnx.ModelProto) -> None:
     graph.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT
 
 
-def test_values_that_are_not_finite_count_as_the_centre_of_their_band(tmp_path: Path) -> None:
-    scene = small_scene("float32")
-    model, card = small_model(scene, SHALLOW)
-    files = export_formats(model, tmp_path, card, ["onnx", "torchscript"])
-    patches = Exported(scene, model, card, tmp_path, files).patches(60)
-    assert patches.dtype == np.float32
-    centred = patches.copy()
-    band = int(model.scaling.bands[4])
-    patches[:, 1, 2, band], centred[:, 1, 2, band] = -np.inf, float(model.scaling.offset[4])
-    patches[7], centred[7][..., model.scaling.bands] = np.nan, model.scaling.offset
-    deployed = DeployedModel.load(files["onnx"], "cpu")
-    found, wanted = deployed.predict_patches(patches), deployed.predict_patches(centred)
-    assert np.abs(found - wanted).max() < 1e-6
-    check_parity(model, files, [patches])
-
-
 def test_no_data_counts_as_the_centre_of_its_band(tmp_path: Path) -> None:
     scene = dataclasses.replace(small_scene("int16"), nodata=-9999.0)
     model, card = small_model(scene, SHALLOW)

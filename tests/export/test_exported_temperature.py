@@ -59,15 +59,3 @@ def test_every_patch_format_divides_its_logits(name: str, tmp_path: Path) -> Non
     expected /= expected.sum(1, keepdims=True)
     assert np.abs(cooled - expected).max() < 1e-4
     assert np.abs(cooled - plain).max() > 0.05
-
-
-def test_the_scene_graph_divides_its_logits(tmp_path: Path) -> None:
-    labels, confidence = predictions(tmp_path, COOLED, "onnx-scene")
-    inner = np.arange(SCENE.labels.size).reshape(SCENE.labels.shape)[2:10, 2:12]
-    plain = plain_probabilities(PatchReader(SCENE.cube, 5)(inner.ravel()))
-    expected = plain ** (1 / COOLED)
-    expected /= expected.sum(1, keepdims=True)
-    ids = np.asarray(small_model(SCENE, SHALLOW)[1].class_ids)[plain.argmax(1)]
-    np.testing.assert_array_equal(labels.ravel(), ids)
-    assert np.abs(confidence.ravel() - expected.max(1)).max() < 1e-4
-    assert confidence.mean() > plain.max(1).mean() + 0.05

@@ -75,19 +75,6 @@ def test_reduced_precision_passes_with_figures(
     assert not card.forced
 
 
-def test_gated_convolutions_in_int8(
-    gated: Exported, reduced_files: dict[str, tuple[Exported, dict[str, dict]]]
-) -> None:
-    """They lose more than attention does: untrained, 97 % of the labels agree."""
-    _, written = reduced_files["gated convolutions"]
-    deployed = DeployedModel.load(written["onnx-int8"]["file"], "cpu")
-    found, expected = (
-        deployed.predict_patches(gated.patches()),
-        gated.probabilities(gated.patches()),
-    )
-    assert (found.argmax(1) == expected.argmax(1)).mean() > 0.93
-
-
 @pytest.mark.parametrize("name", ["onnx-scene", "pt2"])
 def test_full_precision_is_exact(written: dict[str, dict], name: str) -> None:
     assert written[name]["max_difference"] < 1e-5

@@ -51,16 +51,6 @@ def test_every_tile_size_gives_the_same_bits(wide: Exported) -> None:
         assert np.array_equal(tiled.confidence, whole.confidence)
 
 
-@pytest.mark.parametrize("width", [5, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE])
-def test_every_width(wide: Exported, width: int) -> None:
-    deployed = DeployedModel.load(wide.files["onnx-scene"], "cpu")
-    scene = small_scene("int16", height=6, width=width)
-    found = classify_scene(deployed, scene.cube)
-    expected = Exported(scene, wide.model, wide.card, wide.folder, {})
-    answers = wide.probabilities(expected.patches())
-    assert np.abs(found.confidence.ravel() - answers.max(1)).max() < 1e-5
-
-
 def test_no_data_is_taken_out_of_the_scene_graph_s_map(wide: Exported) -> None:
     deployed = DeployedModel.load(wide.files["onnx-scene"], "cpu")
     cube = wide.scene.cube.copy()

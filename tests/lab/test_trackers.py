@@ -11,7 +11,7 @@ from hytas.data import Scene
 from hytas.job import run_pipeline
 from hytas.lab.numbers import Numbers
 from hytas.run import RunConfig
-from hytas.train import Epoch, Recipe
+from hytas.train import Recipe
 from small import strips
 from tiny import SPACE
 from told import Told
@@ -104,23 +104,3 @@ def test_a_tracker_that_fails_is_switched_off_with_one_notice(tmp_path: Path) ->
     ]
     with pytest.raises(KeyError, match="of the run"), Broken(told, tmp_path, CONFIG):
         raise KeyError("of the run")
-
-
-class Steps(Broken):
-    """Keeps the steps of losses."""
-
-    def write(self, step: int, numbers: Mapping[str, float]) -> None:
-        self.steps.append(step)
-
-    def open(self) -> None:
-        self.steps: list[int] = []
-
-    def close(self, *, ended: bool) -> None:
-        pass
-
-
-def test_epochs_of_the_next_training_count_on(tmp_path: Path) -> None:
-    with Steps(Told(), tmp_path, CONFIG) as tracker:
-        for number in (1, 2, 1, 2, 1):
-            tracker.epoch(Epoch(number, 9, 0.5, None, None, None, 1.0))
-    assert tracker.steps == [1, 2, 3, 4, 5]

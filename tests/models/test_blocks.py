@@ -1,14 +1,11 @@
 """Layers with a mixer and a gate, against their formula written out."""
 
-from math import prod
-
 import pytest
 import torch
 import torch.nn.functional as F
 
 from hytas.models import InputShape, build_network, count_parameters
 from hytas.models.blocks import MIXERS, Drop, Layers, MixerBlock, layer_of
-from hytas.models.layers import depthwise, over_grid, wide_kernels_in_parts
 from small import GATED
 
 SIDE, WIDTH = 5, 16
@@ -63,41 +60,6 @@ def test_a_layer_is_its_formula(mixer: str, gate: bool) -> None:
     # Only the tokens that are read.
     for read in (slice(12, 13), slice(0, 1), slice(None)):
         torch.testing.assert_close(made(tokens, read), expected[:, read], rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("grid", [(7, 7), (3, 4), (5, 5), (9,), (2, 2)], ids=str)
-def test_a_wide_kernel_has_the_gradients_of_torch(grid: tuple[int, ...]) -> None:
-    torch.manual_seed(0)
-    convolution = depthwise(16, 5, len(grid)).train()
-    tokens = torch.randn(6, prod(grid), 16, requires_grad=True)
-    of = [tokens, *convolution.parameters()]
-    with wide_kernels_in_parts():
-        mixed = over_grid(convolution, tokens, grid)
-    laid = convolution(tokens.transpose(1, 2).reshape(6, 16, *grid)).flatten(2).transpose(1, 2)
-    assert torch.equal(mixed, laid)
-    weights = torch.randn_like(mixed)
-    ours, torchs = (torch.autograd.grad((one * weights).sum(), of) for one in (mixed, laid))
-    for one, other in zip(ours, torchs, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-4)
-    assert ("_WideKernelBackward" in steps_of(mixed)) == (min(grid) > 2)
-    # In a user's own training torch's transforms and second derivatives work.
-    assert "_WideKernelBackward" not in steps_of(over_grid(convolution, tokens, grid))
-    convolution.requires_grad_(False)  # as in fine-tuning
-    with wide_kernels_in_parts():
-        over_grid(convolution, tokens, grid).sum().backward()
-    assert convolution.weight.grad is None
-
-
-def steps_of(value: torch.Tensor) -> set[str]:
-    """Return the names of the steps of autograd behind a value."""
-    names: set[str] = set()
-    waiting = [value.grad_fn]
-    while waiting:
-        step = waiting.pop()
-        if step is not None:
-            names.add(step.name())
-            waiting += [before for before, _ in step.next_functions]
-    return names
 
 
 def test_published_sizes() -> None:

@@ -9,15 +9,12 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from hytas._engine import Feasible, SearchSpace
-from hytas.errors import InputError
 from hytas.models import NETWORKS, InputShape, count_parameters
 from hytas.models.blocks import NO_DROP
 from hytas.models.weight_sharing import full_sizes, slice_of
 from hytas.spaces.costs import cost
-from hytas.spaces.shape import ImageShape
 
 SHAPE = InputShape(bands=12, classes=4, patch_size=9, band_group=3)
-IMAGES = ImageShape(channels=3, classes=4, image_size=32)
 
 
 def numbered(*size: int) -> Tensor:
@@ -84,21 +81,6 @@ def test_tokens_keep_the_class_and_the_middle_pixels() -> None:
     assert torch.equal(found, full[:, :10, :4])
 
 
-@pytest.mark.parametrize(
-    ("name", "full", "wanted"),
-    [
-        ("head.weight", (4, 3), (5, 3)),
-        ("head.weight", (4, 3), (4,)),
-        ("band_stream.blocks.0.attention.qkv.weight", (12, 8), (7, 8)),
-        ("pixel_stream.position", (1, 26, 8), (1, 12, 8)),
-    ],
-)
-def test_what_is_no_slice_is_refused_by_name(name, full, wanted) -> None:
-    with pytest.raises(InputError) as caught:
-        slice_of(name, numbered(*full), torch.Size(wanted))
-    assert str(caught.value) == f"{name}: {wanted} is no slice of {full}"
-
-
 @pytest.mark.parametrize("space", ["hytas", "hytas-wide"])
 def test_a_network_built_alone_computes_the_same_from_its_slices(space) -> None:
     generator = torch.Generator().manual_seed(0)
@@ -123,19 +105,3 @@ def test_a_network_built_alone_computes_the_same_from_its_slices(space) -> None:
         counted = sum(value.numel() for value in values.values())
         assert counted == count_parameters(network) == cost(architecture, SHAPE, "params")
     assert torch.stack(logits).std() > 0.1  # not all the same, nor all zero
-
-
-def test_genes_whose_layers_have_values_of_their_own_are_at_their_largest(monkeypatch) -> None:
-    def stages(genes, _shape, _drop):
-        wide, (depth, heads) = genes["base_dim"], (genes["depth"], genes["num_heads"])
-        return nn.ModuleList(nn.Linear(wide * depth[n], wide * heads[n]) for n in range(3))
-
-    monkeypatch.setitem(NETWORKS, "pit-tiny", stages)
-    full_sizes.cache_clear()
-    sizes = full_sizes("pit-tiny", IMAGES)
-    full_sizes.cache_clear()
-    assert [tuple(sizes[f"{stage}.weight"]) for stage in range(3)] == [
-        (320, 120),
-        (320, 320),
-        (320, 240),
-    ]

@@ -10,7 +10,6 @@ import pytest
 
 from hytas.metrics import accuracy_report
 from hytas.pictures import Legend, draw_confusion, draw_family, draw_front, draw_map
-from hytas.pictures.plots import Interval, draw_heat_map, draw_intervals, draw_lines
 
 SVG, XLINK = "{http://www.w3.org/2000/svg}", "http://www.w3.org/1999/xlink"
 
@@ -57,27 +56,6 @@ def test_a_family_shows_what_was_trained_alone(tmp_path: Path) -> None:
     assert len(elements(svg, "use")) == 3 + 1 + 2  # subnets, one alone, keys
     plain = draw_family(path, costs, inherited, [None] * 3, "params").read_text(encoding="utf-8")
     assert "trained alone" not in texts(plain)
-
-
-def test_plots_name_all_that_they_show() -> None:
-    series: dict[str, dict[str, Interval | None]] = {
-        "all": {"dss": (0.5, 0.4, 0.6), "ntk": None},
-        "small": {"dss": (0.3, 0.1, 0.4)},
-    }
-    said = texts(draw_intervals(series, "rho"))
-    assert {"all", "small", "dss", "ntk", "rho"} <= said
-    assert len(elements(draw_intervals(series, "rho"), "use")) == 2 + 2  # marks and keys
-    values = np.array([[1.0, -0.25], [-0.25, np.nan]])
-    assert {"a & b", "c", "1.00", "-.25"} <= texts(
-        draw_heat_map(["a & b", "c"], ["a & b", "c"], values)
-    )
-    nan = float("nan")
-    band = ([1, 10, 100], [0.5, 0.3, nan], [0.4, 0.2, nan], [0.6, 0.4, nan])
-    svg = draw_lines(
-        {"led by x": {"random": band}, "y": {"nsga2": band}}, ("count", "regret"), True
-    )
-    assert {"led by x", "y", "random", "nsga2", "count", "regret", "10"} <= texts(svg)
-    assert "nan" not in svg
 
 
 def test_the_settings_of_the_user_change_no_picture(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import torch
 from small_networks import SMALL
 
 from hytas.models import InputShape, build_network, count_parameters
-from hytas.proxies import PROXIES, Evaluator, Proxy, evaluator
+from hytas.proxies import PROXIES, Evaluator, Proxy
 
 ALL = ",".join(name for name in PROXIES if name != "inherited").replace(
     "logsynflow", "logsynflow:domain=absolute"
@@ -65,29 +65,6 @@ def test_params_of_genes_that_the_space_does_not_list(shape, embed: int, ratio: 
     (result,) = scored([odd], shape, None, "params")
     network = build_network({"space": "hytas", **odd}, shape)
     assert result["params"] == count_parameters(network)
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        torch.OutOfMemoryError("CUDA out of memory"),
-        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
-    ],
-)
-def test_a_network_short_of_memory_is_tried_with_recomputation(
-    error, shape, batch, monkeypatch
-) -> None:
-    expected = scored(SMALL[:1], shape, batch, "snip")[0]["snip"]
-    score_network = evaluator.score_network
-
-    def short_of_memory(start, specs, setting):
-        if setting.memory:
-            raise error
-        return score_network(start, specs, setting)
-
-    monkeypatch.setattr(evaluator, "score_network", short_of_memory)
-    found = scored(SMALL[:1], shape, batch, "snip")[0]["snip"]
-    assert found == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("proxies", ["huge", "huge,beyond", "huge,broken"])
@@ -186,15 +163,6 @@ def test_terms_that_cancel_are_summed_in_float64() -> None:
         for precision in ("float32", "float64")
     )
     assert usual == exact
-
-
-def test_reduced_precision_keeps_the_terms_that_cancel_reduced(shape, batch) -> None:
-    # Who asks for bf16 is to see what it costs.
-    exact, reduced = (
-        scored(SMALL[:1], shape, batch, "synflow", precision=precision)[0]["synflow"]
-        for precision in ("float32", "bf16")
-    )
-    assert exact != reduced
 
 
 def test_what_cannot_be_measured_is_recorded_and_not_raised(shape, batch) -> None:

@@ -1,6 +1,5 @@
 """Initial weights: slices of one pool, by the initializers of the network."""
 
-import dataclasses
 import math
 
 import pytest
@@ -9,10 +8,7 @@ from small_networks import SMALL, WIDE
 from torch import nn
 
 from hytas.models import build_network
-from hytas.proxies import PROXIES, Evaluator
 from hytas.proxies.initial import NOISE, DrawnPool, start_of
-
-ALL = "snip,grasp,jacob_cov,naswot,dss,dss:sign=weights,zico,croze,t_cet,synflow"
 
 
 def pool(seed: int = 0) -> DrawnPool:
@@ -83,18 +79,6 @@ def test_networks_share_what_they_have_in_common(wide_shape) -> None:
     assert not torch.equal(own, other[:32, :64])
 
 
-def test_scoring_leaves_the_weights_as_they_were(wide_shape, wide_batch) -> None:
-    scorer = Evaluator(ALL, wide_shape, batch=wide_batch)
-
-    def values() -> dict[str, torch.Tensor]:
-        return values_of(WIDE[3], wide_shape, scorer.setting.pool, "pool")
-
-    before = {name: value.clone() for name, value in values().items()}
-    scorer.score(WIDE[3:])
-    after = values()
-    assert all(torch.equal(value, after[name]) for name, value in before.items())
-
-
 def test_the_twin_has_noise_on_every_linear_weight(wide_shape) -> None:
     start = start_of(WIDE[3], wide_shape, pool())
     twin = start.perturbed(start.values)
@@ -119,15 +103,3 @@ def test_the_sign_step_leaves_what_it_is_told_to(wide_shape) -> None:
     assert torch.equal(released["head.weight"], start.values["head.weight"])
     for name in ("band_stream.fusions.0.weight", "pixel_embed.near.weight", "band_stream.position"):
         assert torch.equal(released[name], start.values[name].abs())
-
-
-@pytest.mark.parametrize("sign", ["none", "released"])
-def test_gradients_are_those_that_hooks_see(sign, wide_shape, monkeypatch) -> None:
-    names = [f"dss:sign={sign}:layers=all", f"synflow:terms=absolute:sign={sign}"]
-    alone = Evaluator(names, wide_shape, precision="float64").score(WIDE)
-    for name in ("dss", "synflow"):
-        hooked = dataclasses.replace(PROXIES[name], weights_only=False)
-        monkeypatch.setitem(PROXIES, name, hooked)
-    seen = Evaluator(names, wide_shape, precision="float64").score(WIDE)
-    for one, other in zip(alone, seen, strict=True):
-        assert one["scores"] == pytest.approx(other["scores"], rel=1e-8)

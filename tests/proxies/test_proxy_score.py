@@ -11,8 +11,7 @@ from hytas.cli.main import run
 from hytas.errors import InputError
 from hytas.models import InputShape, build_network, count_parameters
 from hytas.proxies import PROXIES, rank_mean
-from hytas.proxies.score_table import ScoreTable
-from hytas.spaces.architectures import read_architectures, read_other_columns
+from hytas.spaces.architectures import read_architectures
 
 TABLE = """depth,embed_dim,num_heads,mlp_ratio,OA
 4,32,"[3, 4, 5, 3]","[1, 2, 3, 1]",0.5
@@ -94,24 +93,6 @@ def test_bad_architectures_are_refused_with_their_line(text, message, tmp_path) 
     assert message in str(caught.value)
 
 
-def test_a_table_names_the_space_of_its_rows(tmp_path) -> None:
-    path = tmp_path / "pit.csv"
-    genes = '"[2, 4, 4]","[2, 4, 8]",2'
-    path.write_text(f"space,base_dim,depth,num_heads,mlp_ratio,OA\npit-tiny,40,{genes},.7\n")
-    (found,) = read_architectures(path)
-    assert found == {
-        "space": "pit-tiny",
-        "base_dim": 40,
-        "depth": [2, 4, 4],
-        "num_heads": [2, 4, 8],
-        "mlp_ratio": 2,
-    }
-    assert read_other_columns(path) == [{"OA": ".7"}]
-    path.write_text(path.read_text().replace("base_dim", "width"))
-    with pytest.raises(InputError, match="line 2: base_dim: is missing: a gene of pit-tiny"):
-        read_architectures(path)
-
-
 def test_the_authors_own_tables_are_read(tmp_path) -> None:
     path = tmp_path / "authors.csv"
     path.write_text(
@@ -176,26 +157,6 @@ def test_a_combination_ranks_the_architectures_of_the_table(archs, tmp_path, cap
     assert [row[name] for row in again] == [row[name] for row in rows]
 
 
-def test_any_space_is_scored_from_json_lines(tmp_path, capsys) -> None:
-    path, out = tmp_path / "wide.jsonl", tmp_path / "scores.csv"
-    path.write_text("".join(json.dumps(row) + "\n" for row in WIDE[:2]))
-    command = ("score", "--archs", path, "--proxy", "dss,params", "--out", out)
-    status, _, _ = hytas(capsys, *command)
-    assert status == 0
-    rows = list(csv.DictReader(out.read_text().splitlines()))
-    assert [row["tokens"] for row in rows] == ["band", "pixel"]
-    assert json.loads(rows[0]["band_heads"]) == WIDE[0]["band_heads"]
-    assert all(float(row["dss"]) > 0 and not row["reasons"] for row in rows)
-    status, _, log = hytas(capsys, *command)
-    assert "resuming: 2 of 2 are scored already" in log
-
-    path.write_text(json.dumps({**WIDE[0], "patch": 4}))
-    status, _, error = hytas(capsys, *command)
-    assert status == 2
-    assert "architecture 1: " in error
-    assert "patch" in error
-
-
 def test_architectures_of_a_space_file_are_scored(tmp_path, capsys) -> None:
     space, path, out = tmp_path / "mine.json", tmp_path / "wide.jsonl", tmp_path / "scores.csv"
     text = json.loads(builtin_space_text("hytas-wide"))
@@ -224,28 +185,6 @@ def test_architectures_of_a_space_file_are_scored(tmp_path, capsys) -> None:
     assert "of the space hytas-wide: must be of hytas" in error
 
 
-@pytest.mark.parametrize(
-    "mine", [b"dear diary", b'{"precious": 1}', b"[1, 2]", b"\xff\xfe", b"[" * 100_000]
-)
-def test_a_file_where_the_card_goes_is_left_alone(mine, tmp_path) -> None:
-    card = tmp_path / "mine.json"
-    card.write_bytes(mine)
-    with pytest.raises(InputError, match=r"take the place of .*mine\.json"):
-        ScoreTable(tmp_path / "mine", ["snip"], [], {})
-    assert card.read_bytes() == mine
-    assert not (tmp_path / "mine").exists()
-
-
-def test_two_at_once_do_not_write_one_table(archs, tmp_path, capsys) -> None:
-    out, architectures = tmp_path / "s.csv", read_architectures(archs)
-    with ScoreTable(out, ["snip"], architectures, {}):
-        status, _, error = hytas(capsys, "score", "--archs", archs, "--out", out)
-        assert status == 2
-        assert "another hytas is at work on it" in error
-    with ScoreTable(out, ["snip"], architectures, {}) as table:
-        assert table.done == 0
-
-
 def test_proxies_are_listed(capsys) -> None:
     status, printed, _ = hytas(capsys, "proxies")
     assert status == 0
@@ -261,20 +200,3 @@ def test_proxies_are_listed(capsys) -> None:
     status, _, error = hytas(capsys, "proxies", "dsss")
     assert status == 2
     assert "did you mean dss?" in error
-
-
-def test_other_columns_of_a_table_are_kept(tmp_path, capsys) -> None:
-    archs, out = tmp_path / "archs.csv", tmp_path / "scores.csv"
-    archs.write_text(
-        "depth,embed_dim,num_heads,mlp_ratio,OA,params,note\n"
-        '1,32,[2],[1],0.81,7,"a, b"\n1,48,[2],[1],0.9,8,\n'
-    )
-    command = ("score", "--archs", archs, "--proxy", "params", "--out", out)
-    assert hytas(capsys, *command)[0] == 0
-    rows = list(csv.DictReader(out.read_text().splitlines()))
-    assert [(row["OA"], row["note"]) for row in rows] == [("0.81", "a, b"), ("0.9", "")]
-    assert float(rows[0]["params"]) > 1000  # the score takes the place of the column
-    archs.write_text(archs.read_text().replace("0.81", "0.82"))
-    status, _, error = hytas(capsys, *command)
-    assert status == 2
-    assert "holds scores of other columns" in error

@@ -242,17 +242,3 @@ def test_the_first_rung_of_a_race_with_a_vote_has_two_folds() -> None:
     assert [asked.folds_of(rung) for rung in (first, second, few)] == [2, 3, 4]
     one = replace(asked, folds=asked.folds[:1])
     assert [one.folds_of(rung) for rung in (first, second, few)] == [1, 1, 1]
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_race_stores_predictions_and_names_the_leader(
-    store: EvaluationStore, workers: int
-) -> None:
-    told: list[str] = []
-    race(voting(), ranked(4), store, finalists=4, steps=3, workers=workers, notify=told.append)
-    predictions = [unpack_classes(item.predictions) for item in store.trainings()]
-    assert all(len(each) == PIXELS and each.max() < 3 for each in predictions)
-    assert len({each.tobytes() for each in predictions}) > 1
-    ahead = [line for line in told if line.startswith("  ahead: ")]
-    assert len(ahead) == len({item.steps for item in store.trainings()})
-    assert "agrees with the vote at " in ahead[0]

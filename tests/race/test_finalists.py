@@ -3,10 +3,8 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
-from small_race import race_task
 
-from hytas.race import choose_finalists, diverse, late_finalist, size_classes, task
+from hytas.race import diverse, late_finalist, size_classes
 from hytas.search import Evaluation
 
 
@@ -105,27 +103,6 @@ def test_kinds_that_won_before_have_a_third_of_the_places() -> None:
     # A candidate of a smaller class does not take such a place.
     small = [replace(one, costs={"params": 400}) if one.id == 370 else one for one in ranked]
     assert 371 in {one.id for one in diverse(small, 6, portfolio=True)}
-
-
-def test_with_few_labels_finalists_are_of_all_kinds_and_sizes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    kinds = [("no", 3), ("no", 5), ("yes", 7)] * 10
-    same = {"tokens": "pixel", "pixel_mixer": "conv3", "pooling": "mean"}
-    ranked = [
-        sized(at, 1000 - 33 * at, **same, pixel_gate=gate, patch=patch)
-        for at, (gate, patch) in enumerate(kinds)
-    ]
-    sizes = size_classes([one.costs["params"] for one in ranked])
-    few = race_task()
-    voting = replace(few, unlabelled=few.folds[0][1])
-    alike = choose_finalists(few, ranked, 8)
-    assert np.bincount([sizes[one.id] for one in alike]).tolist() == [2, 2, 2, 2]
-    assert choose_finalists(voting, ranked, 8) == diverse(ranked, 8)
-    monkeypatch.setattr(task, "FEW_LABELS", 0)
-    of_many = choose_finalists(few, ranked, 8)
-    assert of_many == diverse(ranked, 8, portfolio=True)
-    assert of_many not in (alike, diverse(ranked, 8))
 
 
 def test_smaller_finalists_are_of_kinds_that_won_before() -> None:

@@ -1,7 +1,7 @@
 """The race: rungs, folds, failures, and what is there already."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -27,13 +27,11 @@ from hytas.race import (
     DEFAULT_RANKING,
     RANKINGS,
     RaceProgress,
-    Rung,
     RungEnd,
     race_scores,
     results_by_racer,
     size_rows,
     smaller_finalists,
-    task,
 )
 from hytas.search import Evaluation, EvaluationStore, MethodVote, Training, pack_merits
 from hytas.train import Recipe, recipes_of
@@ -91,11 +89,6 @@ def test_the_last_rung_is_no_longer_than_the_final_training(store: EvaluationSto
     assert [item.steps for item in store.trainings()] == [3] * 5 + [10] * 2
 
 
-def test_fewer_candidates_than_finalists_race_all(store: EvaluationStore) -> None:
-    race(race_task(), ranked(3), store, finalists=16, steps=3, workers=1)
-    assert [item.steps for item in store.trainings()] == [3] * 3 + [6] * 2
-
-
 def keep(store: EvaluationStore, reached: dict[int, tuple[float, ...]]) -> None:
     """As if the finalists had been trained before: steps -> accuracy of each."""
     for steps, values in reached.items():
@@ -118,37 +111,6 @@ def keep_sized(
             training = Training(finalist.id, "plain", steps, 0, HELD, accuracy, 0.0, right=right)
             store.add_training(training)
     return finalists
-
-
-def test_rungs_of_many_finalists_take_as_few_folds_as_they_need(
-    store: EvaluationStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(task, "FEW_FINALISTS", 3)
-    folds = race_task(4).folds
-    held = [len(held_out) for _, held_out in folds]
-    for enough, count in ((1, 1), (held[0], 1), (held[0] + 1, 2), (sum(held), 4), (10**6, 4)):
-        monkeypatch.setattr(task, "ENOUGH_PIXELS", enough)
-        assert race_task(4).folds_of(Rung(4, 3, 3)) == count
-        assert race_task(4).folds_of(Rung(3, 3, 3)) == 4
-    monkeypatch.setattr(task, "ENOUGH_PIXELS", held[0] + 1)
-    told: list[str] = []
-    race(race_task(4, epochs=2), ranked(7), store, notify=told.append, **FIVE)
-    trained = {(item.steps, item.fold) for item in store.trainings()}
-    early, *late = sorted({steps for steps, _ in trained})
-    assert trained == {(early, fold) for fold in range(2)} | {
-        (steps, fold) for steps in late for fold in range(4)
-    }
-    assert "5 finalists, 3 steps each, on 2 folds" in told[0]
-    assert any("2 finalists, 10 steps each, on 4 folds" in line for line in told)
-    # A fold that comes in late is trained from the start, to the result of one that was there.
-    with EvaluationStore(tmp_path / "all.sqlite") as other:
-        monkeypatch.setattr(task, "ENOUGH_PIXELS", 10**6)
-        race(race_task(4, epochs=2), ranked(7), other, **FIVE)
-        whole = {(t.id, t.steps, t.fold): t.figures for t in other.trainings()}
-    shared = [item for item in store.trainings() if (item.id, item.steps, item.fold) in whole]
-    assert any(item.fold > 1 for item in shared)
-    for item in shared:
-        assert item.figures == whole[item.id, item.steps, item.fold]
 
 
 class Diverging(Small):
@@ -183,34 +145,6 @@ def test_a_finalist_whose_training_fails_is_out(folds: int, store: EvaluationSto
     assert not set(failed) & {item.key[0] for item in results(store) if item.steps == 6}
     # What failed is in the store, too.
     assert replay(race_task(folds), ranked(5), store)[0] == winner
-
-
-def test_where_all_of_a_rung_fail_the_next_take_their_place(store: EvaluationStore) -> None:
-    def fails_late(built: Counting, width: int) -> nn.Module | None:
-        late = [width for width, times in built.times.items() if times == 2]
-        return Diverging(4) if built.times[width] == 2 and len(late) <= 2 else None
-
-    counted = Counting(fails_late)
-    winner = race(race_task(build=counted), ranked(5), store, **FIVE)
-    early = [item for item in results(store) if item.steps == 3]
-    order = [item.key[0] for item in sorted(early, key=lambda item: -USUAL(item.figures))]
-    tried = [by_id(ranked(5))[width] for width in counted.widths[5:]]
-    assert tried == order[:4]
-    assert winner.finalist.id in order[2:4]
-
-
-def test_a_finalist_that_memory_is_short_for_is_out_and_may_try_again(
-    store: EvaluationStore,
-) -> None:
-    short = Counting(lambda _, width: ShortOfMemory(4) if width == 4 else None)
-    race(race_task(build=short), ranked(5), store, **FIVE)
-    (failed,) = [item for item in store.trainings() if item.reason]
-    assert failed.id == ranked(1)[0].id
-    assert "OutOfMemoryError: CUDA out of memory" in failed.reason
-    again = Counting(lambda *_: None)
-    race(race_task(build=again), ranked(5), store, **FIVE)
-    assert again.widths[0] == 4
-    assert not any(item.reason for item in store.trainings())
 
 
 class Beside(OneByOne):
@@ -257,26 +191,6 @@ def test_each_finalist_keeps_the_recipe_that_does_best(store: EvaluationStore) -
     assert {recipe.flips for recipe in task.recipes.values()} == {True, False}
 
 
-@pytest.mark.parametrize("few", [True, False])
-def test_recipes_are_compared_for_the_best_of_each_size_unless_labels_are_few(
-    few: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    task = race_task(epochs=2, recipes=("plain", "full"))
-
-    def trained(name: str, params: Mapping[int, int]) -> dict[tuple[int, str], float]:
-        finalists = [replace(one, costs={"params": params.get(one.id, 1000)}) for one in ranked(6)]
-        with EvaluationStore(tmp_path / name) as store:
-            race(task, finalists, store, finalists=6, steps=3, workers=1)
-            return {one.key: USUAL(one.figures) for one in results(store) if one.steps == 3}
-
-    scores = trained("one size", {})
-    order = sorted({number for number, _ in scores}, key=lambda number: -scores[number, "plain"])
-    monkeypatch.setattr("hytas.race.task.FEW_LABELS", 400 if few else 0)
-    found = trained("the last is small", {order[-1]: 50})
-    compared = {number for number, recipe in found if recipe == "full"}
-    assert compared == set(order[:4] if few else [*order[:3], order[-1]])
-
-
 def test_a_finalist_that_fails_by_the_first_recipe_is_trained_by_the_others(
     store: EvaluationStore,
 ) -> None:
@@ -306,24 +220,6 @@ def test_a_recipe_that_makes_no_difference_to_a_network_does_not_race() -> None:
     for projects, names in ((True, ["full", "plain", "unwhitened"]), (False, ["full", "plain"])):
         task = replace(race_task(build=lambda *_, p=projects: Projecting(p)), recipes=recipes)
         assert task.recipes_for({}) == names
-
-
-def test_a_rung_goes_on_where_the_one_before_ended(store: EvaluationStore, tmp_path: Path) -> None:
-    """With the weights of the rung before, and with damaged ones: the same figures."""
-    whole = race(race_task(epochs=4), ranked(5), store, **FIVE)
-    seen: list[int] = []
-
-    def damaging(line: str) -> None:
-        files = sorted((tmp_path / "other.fits").glob("*.safetensors"))
-        seen.append(len(files))
-        if line.startswith("race: 2") and files:
-            files[0].write_bytes(files[0].read_bytes()[:-9] + b"different")
-
-    with EvaluationStore(tmp_path / "other.sqlite") as other:
-        assert race(race_task(epochs=4), ranked(5), other, notify=damaging, **FIVE) == whole
-        assert without_time(other) == without_time(store)
-    assert max(seen) == 7  # of both rungs
-    assert not list((tmp_path / "other.fits").glob("*.safetensors"))
 
 
 def test_a_race_reports_its_trainings_and_the_end_of_each_rung(store: EvaluationStore) -> None:

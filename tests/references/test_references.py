@@ -13,7 +13,6 @@ import torch
 from commands import run_here
 from hytas.data import Scene, load_scene, scene_from_arrays
 from hytas.deploy.smoothing import Smoothing, smooth_pixels
-from hytas.errors import InputError
 from hytas.lab.published.spectralformer import SpectralFormer
 from hytas.models import InputShape, count_parameters
 from hytas.references import (
@@ -23,7 +22,6 @@ from hytas.references import (
     Task,
     run_references,
 )
-from hytas.references.classical import thinned
 
 SETTINGS = ReferenceSettings(split="random", train_per_class=12, patch_size=3, steps=3)
 
@@ -103,28 +101,6 @@ def test_seeds_change_the_split_and_all_methods_share_it(scene: Scene) -> None:
     json.dumps(found, allow_nan=False)
 
 
-def test_fits_are_the_same_on_any_workers(scene: Scene) -> None:
-    told: list[str] = []
-    found = [
-        run_references(
-            scene,
-            SETTINGS,
-            ["svm", "rf"],
-            [0],
-            ReferenceResults(None, {}),
-            workers=workers,
-            line=told.append,
-        )
-        for workers in (None, "2")
-    ]
-    for one in found:
-        for method in one["methods"].values():
-            for fit in (method, *method["runs"]):
-                del fit["seconds"]
-    assert found[0] == found[1]
-    assert [line.partition(":")[0] for line in told[-2:]] == ["svm, seed 0", "rf, seed 0"]
-
-
 def test_smoothed_maps_are_reported_beside_raw_ones(scene: Scene) -> None:
     run = run_references(scene, SETTINGS, ["svm", "rf"], [0], ReferenceResults(None, {}))["methods"]
     task, split = task_of(scene), SETTINGS.make_split(scene, 0)
@@ -143,14 +119,6 @@ def test_smoothed_maps_are_reported_beside_raw_ones(scene: Scene) -> None:
         assert found["OA"] == np.mean(expected)
         assert run[method]["smoothed"]["OA"]["mean"] == found["OA"]
         assert ("ECE" in found) == ("ECE" in raw)
-
-
-def test_every_training_pixel_is_used(scene: Scene) -> None:
-    """Validation pixels are training pixels here, so the share kept for them changes nothing."""
-    whole = task_of(scene)
-    parted = task_of(scene, dataclasses.replace(SETTINGS, validation_fraction=0.4))
-    np.testing.assert_array_equal(whole.train, parted.train)
-    assert len(whole.train) == 36
 
 
 def test_svm_chooses_by_cross_validation_and_survives_single_pixels(scene: Scene) -> None:
@@ -176,13 +144,6 @@ def test_svm_chooses_on_groups_that_it_did_not_see(tmp_path: Path) -> None:
     assert scores[1] < 0.8
 
 
-def test_svm_chooses_on_every_class_of_many_pixels() -> None:
-    targets = np.repeat([0, 1, 2, 3], [9000, 900, 12, 2])
-    kept = thinned(targets, 2000 / len(targets), np.random.default_rng(0))
-    assert len(np.unique(kept)) == len(kept)
-    assert np.bincount(targets[kept]).tolist() == [1816, 182, 5, 2]
-
-
 def test_probabilities_of_a_class_without_training_pixels_are_zero() -> None:
     cube, labels = arrays()
     labels[labels == 2] = 0
@@ -197,22 +158,6 @@ def test_probabilities_of_a_class_without_training_pixels_are_zero() -> None:
     assert fit.probabilities is not None
     assert (fit.probabilities[:, 1] == 0).all()
     assert set(fit.predicted) <= {0, 2}
-
-
-def test_results_resume_and_refuse_other_settings(scene: Scene, tmp_path: Path) -> None:
-    path = tmp_path / "fits.json"
-    setting = SETTINGS.setting(scene)
-    whole = run_references(scene, SETTINGS, ["rf"], [0, 1], ReferenceResults(path, setting))
-    before = path.read_bytes()
-    again = run_references(scene, SETTINGS, ["rf"], [0, 1], ReferenceResults(path, setting))
-    assert whole == again  # the seconds too: nothing was fitted again
-    assert path.read_bytes() == before
-    other = dataclasses.replace(SETTINGS, train_per_class=5)
-    with pytest.raises(InputError, match=r"train per class 5 \(there 12\)"):
-        ReferenceResults(path, other.setting(scene))
-    path.write_text('{"a": 1}')
-    with pytest.raises(InputError, match="holds no results of reference methods"):
-        ReferenceResults(path, setting)
 
 
 # The command, as a user runs it.

@@ -143,41 +143,6 @@ def test_keys_move_over_the_map(show: Open) -> None:
     assert complaints(page) == []
 
 
-def test_the_slider_moves_from_truth_to_map(show: Open) -> None:
-    from selenium.webdriver.common.keys import Keys
-
-    page = show()
-    clip = "return getComputedStyle(document.querySelector('.plane.predicted')).clipPath"
-    assert page.execute_script(clip) == "inset(0px 0px 0px 50%)"
-    slider = one(page, ".slider input")
-    slider.send_keys(Keys.HOME)
-    assert page.execute_script(clip) in ("inset(0px 0px 0px 0%)", "inset(0px)")
-    slider.send_keys(Keys.END)
-    assert page.execute_script(clip) == "inset(0px 0px 0px 100%)"
-    assert complaints(page) == []
-
-
-def test_a_class_is_shown_alone(show: Open) -> None:
-    page = show()
-    mask = "return document.querySelector('.mask').hidden"
-    assert page.execute_script(mask) is True
-    button = one(page, ".legend button[data-number='2']")
-    page.execute_script(
-        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", button
-    )
-    button.click()
-    assert button.get_attribute("aria-pressed") == "true"
-    assert page.execute_script(mask) is False
-    covered = (
-        "const c = document.querySelector('.mask');"
-        "const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
-        "return [d[4 * (10 * c.width + 2) + 3], d[4 * (10 * c.width + 14) + 3]]"
-    )
-    assert page.execute_script(covered) == [225, 0]
-    button.click()
-    assert page.execute_script(mask) is True
-
-
 def test_a_candidate_tells_its_genes_in_every_chart(show: Open) -> None:
     from selenium.webdriver.common.keys import Keys
 

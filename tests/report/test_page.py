@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import re
-from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from importlib.resources import files
@@ -17,7 +16,6 @@ from made_up import HOSTILE, NAMES, facts, metrics, with_references, with_seeds
 
 from hytas.report import render, write_report
 from hytas.report.layers import LAYERS
-from hytas.report.words import next_steps
 
 LINKS = ("src", "href", "action", "data", "srcset", "poster", "xlink:href")
 
@@ -210,46 +208,10 @@ def test_the_same_facts_give_the_same_file(tmp_path: Path) -> None:
     assert write_report(path, [facts(path="b")]) is True
 
 
-def test_folds_are_shown_where_finalists_were_validated_on_several_numbers() -> None:
-    whole = facts()
-    assert '<th scope="col">folds</th>' not in render([whole])
-    more = [replace(item, folds=5 if item.won else 1) for item in whole.finalists]
-    text = render([facts(finalists=more)])
-    assert '<td data-title="folds">5</td>' in text
-    assert '<td data-title="folds">1</td>' in text
-
-
-def test_agreement_with_a_vote_is_shown_where_there_was_one() -> None:
-    whole = facts()
-    text = Reader(render([whole])).text
-    assert "agreement" in text
-    assert "0.9000" in text
-    assert "by a vote on pixels whose label is not read" in text
-    silent = [replace(item, agreement=None) for item in whole.finalists]
-    text = Reader(render([facts(finalists=silent)])).text
-    assert "agreement" not in text
-    assert "vote" not in text
-
-
 def test_every_layer_of_the_map_is_there_without_the_script() -> None:
     page = usual_page()
     for key, *_ in LAYERS:
         assert page.count(f'data-layer="{key}"') == 1
-
-
-def test_commands_split_the_scene_as_the_run_did() -> None:
-    split = {"kind": "folds", "train_fraction": 0.1, "block": 8, "folds": 5, "fold": 2}
-    config = {**facts().config, "nodata": 0.0, "unlabelled": "255", "split": split, "seed": 3}
-    found = metrics() | {"split": {"kind": "folds", "overlap_of_model": 0.5}}
-    commands = [text for _, text in next_steps(facts(config=config, metrics=found))]
-    options = "--unlabelled 255 --nodata 0.0 --train-fraction 0.1 --block 8"
-    assert (
-        f"hytas references --data /scenes/field.mat {options} --fold 2 --split folds --seed 3"
-    ) in commands
-    assert (
-        f"hytas search --data /scenes/field.mat {options} --split blocks --seed 3 "
-        "--budget 10K-params --out NEW"
-    ) in commands
 
 
 def test_the_page_compares_sizes_with_the_winner() -> None:

@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up import NAMES, candidates, facts, finalists
+from made_up import candidates, finalists
 
 from hytas.pictures.figures import short
 from hytas.report import charts
-from hytas.report.networks import draw_network
 
 Element = ElementTree.Element
-ROWS = [{"id": n, "name": name, "colour": "#0067a5"} for n, name in enumerate(NAMES, 1)]
 
 
 def parse(chart: charts.Chart | None) -> Element:
@@ -127,25 +125,6 @@ def test_a_reliability_diagram_leaves_empty_bins_out() -> None:
     assert charts.reliability({"count": [0], "confidence": [None], "accuracy": [None]}) is None
 
 
-def test_mean_spectra_have_a_line_and_a_number_for_each_class() -> None:
-    pixels = facts().pixels
-    assert pixels is not None
-    assert pixels.spectra is not None
-    chart = charts.spectra_chart(pixels, ROWS)
-    assert chart is not None
-    svg = parse(charts.Chart("", chart.svg))
-    assert titles(svg, "mean") == list(NAMES)
-    low, high, bottom, top = chart.up
-    for group, mean in zip(groups(svg, "mean"), pixels.means, strict=True):
-        path = group.find("path")
-        assert path is not None
-        spots = np.array([spot.split() for spot in path.get("d", "")[1:].split("L")], np.float64)
-        assert spots[:, 0] == pytest.approx(chart.xs, abs=0.1)
-        places = bottom + (mean - low) / (high - low) * (top - bottom)
-        assert spots[:, 1] == pytest.approx(places, abs=0.2)
-    assert {"1", "2", "3", "band"} <= set(texts(svg))
-
-
 def test_labels_of_marks_do_not_overlap() -> None:
     known = candidates()
     crowd = [replace(finalists()[0], place=at) for at in range(4, 24)]
@@ -154,29 +133,6 @@ def test_labels_of_marks_do_not_overlap() -> None:
     assert len(label_boxes(svg)) > 8
     assert "winner" in texts(svg)
     assert_apart(svg)
-
-
-def test_a_network_has_a_bar_for_each_layer() -> None:
-    genes = {
-        "tokens": "parallel",
-        "patch": "5",
-        "band_mixer": "conv3",
-        "band_gate": "yes",
-        "band_depth": "2",
-        "band_mlp": "4-1",
-        "pixel_mixer": "conv3",
-        "pixel_gate": "yes",
-        "pixel_depth": "1",
-        "pixel_mlp": "2",
-    }
-    drawing = draw_network(genes)
-    assert [bar[4] for bar in drawing.bars] == ["conv3 gated"] * 3
-    first, second, other = (bar[3] for bar in drawing.bars)
-    assert first > other > second  # as their MLP ratios
-    assert drawing.bars[0][1] < drawing.bars[2][1]  # parallel streams are two rows
-    assert drawing.label == "bands + pixels 5x5, gated conv3, 2+1 layers"
-    assert len(draw_network({"space": "other", "depth": 3, "mlp_ratio": [4, 2, 4]}).bars) == 3
-    assert draw_network({"space": "other", "what": "ever"}).bars == []
 
 
 def test_a_confusion_matrix_has_shares_of_the_true_class() -> None:

@@ -1,7 +1,6 @@
 """The winner beside an SVM and a forest: on which pixels, what is said, and what a run keeps."""
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,9 @@ import pytest
 from hytas.data import Scene, make_split, scene_from_arrays
 from hytas.job import run_pipeline
 from hytas.references import (
-    ReferenceResults,
-    ReferenceSettings,
     bounded_split,
-    run_references,
 )
-from hytas.run import fits
-from hytas.run.context import open_run
 from hytas.run.delivering import comparing
-from hytas.run.progress import SILENT
 from hytas.train import Recipe
 from told import Told
 
@@ -57,14 +50,6 @@ def held(folder: Path) -> dict[str, Any]:
     return found
 
 
-def uncompared(finished: Path, into: Path) -> Path:
-    """Return a copy of the run that has yet to fit the reference methods and to be exported."""
-    out = Path(shutil.copytree(finished, into / "run"))
-    for name in ("references.json", "metrics.json"):
-        (out / name).unlink()
-    return out
-
-
 def test_all_are_compared_on_the_pixels_that_calibrate(scene: Scene, finished: Path) -> None:
     records = one_candidate.records_of(CONFIG, scene, finished)
     members = json.loads((finished / "metrics.json").read_text())["mean"]["members"]
@@ -77,27 +62,6 @@ def test_all_are_compared_on_the_pixels_that_calibrate(scene: Scene, finished: P
     assert set(found["OA"]) == set(found["smoothed"]) == {"winner", *NAMES}
     metrics = json.loads((finished / "metrics.json").read_text())
     assert found["smoothed"]["winner"] == pytest.approx(metrics["smoothing"]["OA_smoothed"])
-
-
-def test_no_method_is_fitted_on_pixels_that_it_is_compared_on(
-    scene: Scene, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = []
-
-    def watching(given: Any, split: Any, *others: Any, **named: Any) -> Any:
-        seen.append((set(split.train_and_validation), set(split.test)))
-        return fit(given, split, *others, **named)
-
-    fit, out = fits.fit_method, uncompared(finished, tmp_path)
-    monkeypatch.setattr(fits, "fit_method", watching)
-    run_pipeline(CONFIG, scene, out, device="cpu")
-    records = one_candidate.records_of(CONFIG, scene, finished)
-    count = len(NAMES)
-    assert len(seen) == count * len(records) + count
-    for number, (learnt, asked) in enumerate(seen[:-count]):
-        assert not learnt & asked
-        assert asked == set(records[number // count].pixels)
-    assert held(out) == held(finished)  # and a seed repeats all figures
 
 
 @pytest.mark.parametrize(("lead", "below"), [(1, []), (2, ["svm"])])
@@ -128,14 +92,6 @@ def test_the_map_of_the_winner_is_compared_with_smoothed_references() -> None:
         assert tried in line
 
 
-def test_a_run_and_the_command_give_the_same_figures(scene: Scene, finished: Path) -> None:
-    settings = ReferenceSettings(split=CONFIG.split, patch_size=3)
-    found = run_references(scene, settings, list(NAMES), [0], ReferenceResults(None, {}))["methods"]
-    for name, method in held(finished)["methods"].items():
-        assert method["test"] == found[name]["runs"][0]["test"]
-        assert method["details"] == found[name]["runs"][0]["details"]
-
-
 def test_labels_of_test_pixels_change_only_their_figures(
     scene: Scene, finished: Path, tmp_path: Path
 ) -> None:
@@ -162,19 +118,6 @@ def test_labels_of_test_pixels_change_only_their_figures(
     for name in ("svm", "rf"):
         assert clean["methods"][name]["details"] == other["methods"][name]["details"]
         assert clean["methods"][name]["test"]["OA"] != other["methods"][name]["test"]["OA"]
-
-
-@pytest.mark.parametrize("content", [None, b"PK"])
-def test_without_all_records_of_the_winner_only_the_test_compares(
-    content: bytes | None, scene: Scene, finished: Path, tmp_path: Path
-) -> None:
-    out = uncompared(finished, tmp_path)
-    for path in (out / "fits").glob("*.npz"):
-        path.unlink() if content is None else path.write_bytes(content)
-    with open_run(out, CONFIG, scene, "cpu", SILENT) as run:
-        comparing.references_stage(run)
-    assert held(out)["validation"]["pixels"] == 0
-    assert held(out)["methods"] == held(finished)["methods"]
 
 
 def test_without_validation_pixels_only_the_test_compares(scene: Scene, tmp_path: Path) -> None:

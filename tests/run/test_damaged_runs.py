@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from hytas.data import Scene
-from hytas.errors import InputError
 from hytas.job import run_pipeline
 from hytas.manifest import Manifest
 from hytas.run import Outcome, RunConfig
@@ -119,22 +118,6 @@ def test_exported_files_are_made_again(
     torch.jit.load(str(run / "model.pt"))  # whose bytes are others in each process
     assert outcome.metrics == json.loads((whole / "metrics.json").read_text())
     assert Manifest(run).faults() == {}
-
-
-@pytest.mark.parametrize("name", ["config.json", "evaluations.sqlite"])
-@pytest.mark.parametrize("damage", [emptied, truncated, flipped])
-def test_what_cannot_be_made_again_is_named(
-    scene: Scene, run: Path, name: str, damage: Damage
-) -> None:
-    change(run / name, damage)
-    left = {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
-    with pytest.raises(InputError, match="it cannot be made again from other files") as caught:
-        again(scene, run)
-    assert str(caught.value).startswith(f"{run / name}: damaged (")
-    assert "\n" not in str(caught.value)
-    assert {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()} == left | {
-        name: (run / name).read_bytes() for name in (".lock", "run.log")
-    }
 
 
 def test_every_file_of_a_run_is_in_the_table(whole: Path) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from hytas._engine import builtin_space_text
 from hytas.data import Scene
 from hytas.errors import InputError
 from hytas.run import RunConfig, evolve_space
@@ -96,22 +95,3 @@ def test_a_space_evolves_the_same_after_an_interruption(
     other = replace(THRESHOLDS, subnets=11)
     with pytest.raises(InputError, match="belongs to other thresholds"):
         evolve_space(config, scene, tmp_path / "whole.json", rounds=1, settings=other, device="cpu")
-
-
-def test_a_narrowed_space_has_the_values_that_were_asked_for(tmp_path: Path) -> None:
-    text = with_values("hytas-wide", {"tokens": ["pixel", "band"], "patch": [3]}, "mine")
-    (tmp_path / "space.json").write_text(text)
-    found = json.loads(text)
-    genes = {gene["name"]: gene for gene in found["genes"]}
-    assert (genes["tokens"]["values"], genes["tokens"]["weights"]) == (["pixel", "band"], [950, 90])
-    assert genes["patch"]["values"] == [3]
-    assert found["about"] == "mine"
-    rest = {gene["name"]: gene for gene in json.loads(builtin_space_text("hytas-wide"))["genes"]}
-    assert {n: g for n, g in genes.items() if n not in ("tokens", "patch")} == {
-        n: g for n, g in rest.items() if n not in ("tokens", "patch")
-    }
-    assert open_space(str(tmp_path / "space.json"))[0].size() > 0
-    wider = json.loads(with_values("hytas-wide", {"tokens": ["pixel", "other"]}))
-    assert "weights" not in {gene["name"]: gene for gene in wider["genes"]}["tokens"]
-    with pytest.raises(InputError, match="has no gene 'colour'"):
-        with_values("hytas", {"colour": ["red"]})

@@ -129,31 +129,3 @@ def test_scenes_that_do_not_fit_the_model_are_refused(
         StartingModel.open(tmp_path)
     with refuses("recipe", "whitened=yes", "a training that begins with"):
         RunConfig(start=str(run_of_three), recipe=Recipe())
-
-
-def test_a_scene_without_some_classes_is_enough(
-    run_of_three: Path, three_scenes: Path, tmp_path: Path
-) -> None:
-    with np.load(three_scenes / "c.npz") as file:
-        cube, labels = file["cube"], file["labels"]
-    marked = np.where(np.arange(18)[:, None] == 0, np.int16(-5), 1)[..., None]
-    np.savez(tmp_path / "x.npz", cube=np.where(marked == -5, -5, cube), labels=labels % 3)
-    scene = load_scene(tmp_path / "x.npz", nodata=-5)
-    found = StartingModel.open(run_of_three).adapted(scene)
-    assert found.class_ids == (1, 2, 3)
-    assert set(np.unique(found.labels)) == {0, 1, 2}
-    assert any(note.startswith("x: has no class 3, which") for note in found.notes)
-    kept = np.asarray(StartingModel.open(run_of_three).card.kept_bands)
-    scaled = StartingModel.open(run_of_three).preprocessing.apply(found.cube[0, :3])
-    assert abs(scaled[:, : len(kept)]).max() < 0.1  # no data scales to about the mean
-
-
-def test_reference_methods_are_fitted_on_the_classes_of_the_model(
-    run_of_three: Path, new_scene: Path, tmp_path: Path
-) -> None:
-    with np.load(new_scene) as file:
-        cube, labels = file["cube"], file["labels"]
-    np.savez(tmp_path / "d.npz", cube=cube, labels=np.where(labels == 1, 0, labels))
-    _, out = further(run_of_three, tmp_path / "d.npz", tmp_path / "run", tune="small")
-    methods = json.loads((out / "references.json").read_text())["methods"]
-    assert all(method["test"]["OA"] > 0.9 for method in methods.values())

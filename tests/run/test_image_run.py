@@ -13,14 +13,11 @@ from hytas.data import ImageSet, load_images
 from hytas.data.images.arrays import textures
 from hytas.deploy import DeployedModel
 from hytas.errors import InputError
-from hytas.export import FORMATS
-from hytas.job import export_run, run_pipeline
+from hytas.job import run_pipeline
 from hytas.run import Outcome, RunConfig
 from hytas.run.weights import load_weights
-from hytas.supernet import Supernet
 from hytas.train import Recipe
 from refusals import refuses
-from told import Told
 
 CONFIG = RunConfig(
     budget="30K-params",
@@ -91,16 +88,6 @@ def test_the_file_takes_raw_images_and_gives_what_torch_gives(
     assert np.abs(deployed.predict_patches(raw) - expected).max() < 1e-5
 
 
-@pytest.mark.parametrize("name", ["onnx-fp16", "onnx-int8"])
-def test_smaller_formats_take_images_too(finished: Outcome, images: ImageSet, name: str) -> None:
-    told = Told()
-    export_run(CONFIG, images, finished.folder, formats=[name], force=True, report=told)
-    assert told.stages[-2:] == ["report", "further formats"]
-    deployed = DeployedModel.load(finished.folder / FORMATS[name].file, "cpu")
-    assert deployed.card.of_images
-    assert deployed.predict_patches(images.read(np.arange(3))).shape == (3, 6)
-
-
 def test_predictions_are_those_of_the_metrics(finished: Outcome) -> None:
     with (finished.folder / "predictions.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -164,22 +151,6 @@ def test_a_folder_is_classified_to_a_table(
     assert [row["class"] for row in rows] == names
     right = np.mean([row["class"] == row["label"] for row in rows])
     assert json.loads(text)["accuracy"] == pytest.approx(right)
-
-
-@pytest.mark.parametrize("method", ["uniform", "sandwich"])
-def test_a_supernet_of_images_takes_their_space(method: str, tmp_path: Path, capsys) -> None:
-    out = tmp_path / "sup"
-    options = ["--budget", "20K..30K-params", "--steps", 2, "--recipe", "batch_size=96"]
-    code, _, error = hytas(
-        capsys, "supernet", "train", "--data", "digits", "--train-per-class", 12, *options,
-        "--method", method, "--out", out,
-    )  # fmt: skip
-    assert code == 0, error
-    assert (
-        json.loads((out / "config.json").read_text())["config"]["search"]["space"]
-        == "autoformer-mini"
-    )
-    assert Supernet.load(out / "supernet.safetensors").space == "autoformer-mini"
 
 
 def test_spaces_and_data_that_do_not_fit_are_refused(images: ImageSet, tmp_path: Path) -> None:

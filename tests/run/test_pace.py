@@ -1,21 +1,17 @@
 """Runs with `minutes`: lengths by measured rates, ends in time with its best, remaining time."""
 
 import json
-import shutil
 import time
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from hytas.cli.train import train
 from hytas.data import Scene
 from hytas.job import run_pipeline
 from hytas.race import plan_rungs
-from hytas.run import Report, RunConfig
+from hytas.run import RunConfig
 from hytas.run.pace import (
     LEAST_STEPS,
     Lengths,
@@ -108,41 +104,3 @@ def test_a_run_whose_time_is_over_ends_with_its_best(scene: Scene, tmp_path: Pat
     assert "For 1 minutes the run did 8 of 40 candidates" in (tmp_path / "report.html").read_text()
     # A finished run is shown again, as without minutes.
     assert run_pipeline(CONFIG, scene, tmp_path, device="cpu").metrics == outcome.metrics
-
-
-class StoppedBefore(Report):
-    """Stops the run as the trainings on folds begin."""
-
-    def stage(self, name: str) -> None:
-        if name == "training on folds":
-            raise KeyboardInterrupt
-
-
-def test_a_training_after_a_search_fits_its_minutes_unless_its_epochs_are_given(
-    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small = replace(CONFIG, population=2, generations=1, finalists=1)
-    searched = replace(small, recipe=replace(CONFIG.recipe, epochs=0))
-    run_pipeline(searched, scene, tmp_path / "run", device="cpu")
-    asked: list[RunConfig] = []
-
-    def begin(config: RunConfig, *args: Any, **options: Any) -> Any:
-        asked.append(config)
-        return SimpleNamespace(to_dict=dict)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(RunConfig, "load_scene", lambda _: scene)
-        patched.setattr("hytas.job.run_pipeline", begin)
-        for options in ([], ["--epochs", "50"]):
-            command = [str(tmp_path / "run"), *options, "--json"]
-            CliRunner().invoke(train, command, catch_exceptions=False)
-    assert [(one.recipe.epochs, one.minutes) for one in asked] == [(None, 1), (50, None)]
-    shutil.copytree(tmp_path / "run", tmp_path / "other")
-    monkeypatch.setattr("hytas.run.choosing.lengths.measured_rate", lambda *_: TrainingRate(10.0))
-    monkeypatch.setattr("hytas.run.choosing.lengths.fitting_steps", lambda *_: 7)
-    for config, name, steps in zip(asked, ("run", "other"), (7, None), strict=True):
-        folder = tmp_path / name
-        with pytest.raises(KeyboardInterrupt):
-            run_pipeline(config, scene, folder, device="cpu", report=StoppedBefore())
-        assert json.loads((folder / "recipe.json").read_text()).get("steps") == steps
-        assert (folder / "minutes.json").exists() == (steps is not None)

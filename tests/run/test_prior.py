@@ -60,20 +60,6 @@ class Linear(nn.Module):
         return logits
 
 
-class Renamed(nn.Module):
-    """A network whose read-out has another name."""
-
-    readout = "last"
-
-    def __init__(self, last: nn.Linear) -> None:
-        super().__init__()
-        self.last = last
-
-    def forward(self, patches: Tensor) -> Tensor:
-        logits: Tensor = self.last(patches.flatten(1))
-        return logits
-
-
 def decisions(method: str = "none", reason: str = "") -> Decisions:
     calibration = Calibration(1.0, 40, reason=reason)
     return Decisions(calibration, SmoothingChoice(method), SelfTraining(False))
@@ -210,18 +196,6 @@ def test_two_classes_that_differ_in_number_may_have_the_shares_of_the_scene() ->
         context = prepare(config, scene, CPU)
         assert no_prior(context, config.recipe).startswith(why)
         assert bool(no_prior(context, config.recipe)) == bool(why)
-
-
-def test_a_network_names_its_read_out() -> None:
-    """It need not be called `head`."""
-    context = prepare(DRAWN, strips((0.7, 0.2, 0.1), 0.9), CPU)
-    data, split = context.data.as_scene, context.data.split
-    network = Renamed(Linear(context, split.train).head)
-    records = [observed(network, data, split.train, split.validation, CPU)]
-    before = network.last.bias.clone()
-    args = (network, context, DRAWN.recipe, split.train, records, decisions())
-    assert adapt_prior(*args).used
-    assert not torch.equal(network.last.bias, before)
 
 
 @pytest.mark.parametrize("smooth", ["auto", "none"])

@@ -4,22 +4,18 @@ import csv
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from without_references import run_pipeline
 
-from hytas._engine import builtin_space_text
 from hytas.data import Scene, Split, overlap_fraction, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.errors import InputError
 from hytas.models import count_parameters
-from hytas.proxies import PROXIES
 from hytas.run import RunConfig
 from hytas.run.context import prepare
-from hytas.run.progress import Report
 from hytas.search import EvaluationStore
 from hytas.train import Recipe
 from refusals import refuses
@@ -35,7 +31,6 @@ SEARCH_ONLY = RunConfig(
     finalists=1,
     recipe=Recipe(epochs=0),
 )
-WIDER = replace(SEARCH_ONLY, space="hytas", budget="40K..70K-params")
 
 
 @pytest.fixture(scope="module")
@@ -52,26 +47,6 @@ def test_every_proxy_asked_for_is_recorded(scene: Scene, tmp_path: Path) -> None
     best = max(items, key=lambda item: item.scores["snip"])
     assert outcome.architecture == best.architecture
     assert all(item.scores["params"] == item.costs["params"] for item in items)
-
-
-def test_a_search_says_why_candidates_got_no_score(
-    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def of_one_layer(architecture: dict[str, Any], *_: object) -> float:
-        if architecture["depth"] > 1:
-            raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
-        return float(architecture["embed_dim"])
-
-    monkeypatch.setitem(PROXIES, "random", replace(PROXIES["random"], function=of_one_layer))
-    lines: list[str] = []
-    monkeypatch.setattr(Report, "line", lambda _, text: lines.append(text))
-    config = replace(SEARCH_ONLY, proxy="random")
-    outcome = run_pipeline(config, scene, tmp_path / "run", device="cpu", report=Report())
-    assert outcome.architecture["depth"] == 1
-    (line,) = (line for line in lines if "architectures got no score" in line)
-    assert line.endswith(
-        "the first reason: RuntimeError: DefaultCPUAllocator: can't allocate memory"
-    )
 
 
 def test_rank_mean_leads_by_the_mean_rank(scene: Scene, tmp_path: Path) -> None:
@@ -138,19 +113,6 @@ def test_dead_band_is_left_out_and_budgeted_so(scene: Scene, tmp_path: Path) -> 
     )
     with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
         assert all(2_000 <= item.costs["params"] <= 8_000 for item in store.evaluations())
-
-
-def test_space_file_narrows_the_search(scene: Scene, tmp_path: Path) -> None:
-    values = json.loads(builtin_space_text("hytas"))
-    for gene in values["genes"]:
-        if gene["name"] == "depth":
-            gene["values"] = [5]
-    path = tmp_path / "five.json"
-    path.write_text(json.dumps(values))
-    config = replace(WIDER, space=str(path), proxy="params")
-    run_pipeline(config, scene, tmp_path / "run", device="cpu")
-    with EvaluationStore(tmp_path / "run" / "evaluations.sqlite") as store:
-        assert {item.architecture["depth"] for item in store.evaluations()} == {5}
 
 
 TRAINED = replace(SEARCH_ONLY, proxy="params", recipe=Recipe(epochs=2), validation_fraction=0.3)

@@ -26,7 +26,7 @@ from hytas.race import (
     race_scores,
     rung_results,
 )
-from hytas.run import SILENT, RunConfig, RunFolder, prepared
+from hytas.run import SILENT, RunConfig, RunFolder
 from hytas.run.choosing.searching import (
     check_search,
     race_task,
@@ -36,7 +36,6 @@ from hytas.run.context import RunContext, open_run, prepare
 from hytas.run.delivering.findings import run_facts
 from hytas.run.final.fits import observed
 from hytas.run.folder import write_json
-from hytas.run.prepared import VOTING
 from hytas.run.progress import Report
 from hytas.run.weights import load_weights
 from hytas.search import Evaluation, EvaluationStore, Training
@@ -174,22 +173,6 @@ def test_where_test_pixels_lie_apart_a_race_judges_on_pixels_that_lie_apart() ->
         assert np.maximum(rows, columns).min() > 1  # no patch of one holds one of the others
 
 
-def test_known_architectures_race_whatever_their_score(tmp_path: Path) -> None:
-    feasible = prepare(RACE, fixed_scene(), CPU).feasible
-    assert feasible is not None
-    known = [feasible.unrank(number) for number in range(2)]
-    path = tmp_path / "known.json"
-    path.write_text(json.dumps(known))
-    asked = replace(RACE, start_with=[str(path)], finalists=2, race_steps=1)
-    with open_run(tmp_path / "run", asked, fixed_scene(), "cpu", SILENT) as run:
-        choose(run)
-    evaluations, trainings = kept(tmp_path / "run")
-    linear = {item.id for item in evaluations if item.architecture["space"] == "linear"}
-    raced = {training.id for training in trainings} - linear
-    assert {item.id for item in evaluations if item.architecture in known} >= raced
-    assert len(raced) == 2
-
-
 def test_pixels_of_a_race_are_those_of_the_run() -> None:
     context = prepare(FEW, fixed_scene(), CPU)
     chosen = task_in(context).folds[-1][1]
@@ -227,27 +210,6 @@ def test_labels_of_test_pixels_change_nothing(tmp_path: Path) -> None:
     assert (truth[0] != truth[1]).all()
     assert max(training.fold for training in trainings) > 0  # the last rung takes all folds
     assert found[0][2][-1][0]
-
-
-def test_racers_vote_on_pixels_whose_labels_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, scene = replace(RACE, split="blocks", train_per_class=60), fields(0.8)
-    split = prepare(asked, scene, CPU).data.split
-    poisoned = scene.labels.copy()
-    poisoned.flat[np.setdiff1d(np.arange(poisoned.size), split.train_and_validation)] = 1
-    first, second = (
-        task_in(prepare(asked, replace(scene, labels=labels), CPU, split)).unlabelled
-        for labels in (scene.labels, poisoned)
-    )
-    assert first is not None
-    assert second is not None
-    assert len(first) == VOTING
-    assert np.isin(split.test, first).any()
-    assert not np.isin(split.train_and_validation, first).any()
-    assert first.tolist() == second.tolist()
-    # Nobody is asked where test pixels lie among labelled ones, or few pixels are left.
-    assert task_in(prepare(RACE, fixed_scene(), CPU)).unlabelled is None
-    monkeypatch.setattr(prepared, "LEAST_VOTING", 10**6)
-    assert task_in(prepare(asked, scene, CPU)).unlabelled is None
 
 
 def test_a_small_network_is_preferred_among_those_that_race() -> None:
@@ -313,19 +275,3 @@ def test_width_ranks_across_depths_and_other_proxies_in_each(
             for n, (depth, value) in enumerate(rows)
         )
         assert ranked_evaluations(context, store)[0].id == first
-
-
-def test_known_architectures_race_without_a_score(tmp_path: Path) -> None:
-    """Of one that the search found, too, the candidate of the search races."""
-    context = prepare(RACE, fixed_scene(), CPU)
-    failed = float("nan")
-    rows = [(0, 1, 2.0), (1, 2, failed), (2, 3, 3.0), (-1, 4, failed), (-2, 1, 2.0), (-3, 2, 1.0)]
-    with EvaluationStore(tmp_path / "evaluations.sqlite") as store:
-        store.add(
-            Evaluation(
-                *(number, 0, {"space": "s", "mlp_ratio": ratio}, {"params": 9}, {"params": score}),
-                *({}, 0.0),
-            )
-            for number, ratio, score in rows
-        )
-        assert [one.id for one in ranked_evaluations(context, store)] == [2, 0, -3, -1]

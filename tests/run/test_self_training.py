@@ -23,7 +23,7 @@ from hytas.run.soft_labels import round_recipe, with_soft_labels
 from hytas.run.start import StartingModel
 from hytas.run.weights import load_weights
 from hytas.temperature import fit_temperature
-from hytas.train import Recipe, train
+from hytas.train import Recipe
 
 CPU = torch.device("cpu")
 MOST = 10**6
@@ -95,21 +95,6 @@ def test_a_round_is_a_quarter_as_long_and_keeps_the_embedding() -> None:
     assert second.epochs_for(80) * second.steps_per_epoch(80) == 20  # 12 of 48, in whole epochs
     assert not second.whitened
     assert round_recipe(Recipe(), 6400).epochs_for(4 * 6400) == 1  # of 1500 steps, 375 are .94
-
-
-def test_soft_labels_that_are_sure_are_as_good_as_labels(scene: Scene) -> None:
-    data, _ = prepared(scene)
-    hard = data.labelled(data.split.train)
-    soft = replace(hard, soft_labels=np.eye(3, dtype=np.float32)[hard.targets])
-    weights = []
-    for pixels in (hard, soft):
-        _, network = prepared(scene)
-        train(network, pixels, data.labelled(hard.pixels[:0]), CONFIG.recipe, seed=0)
-        weights.append(network.state_dict())
-    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
-    part = soft.subset(hard.pixels[3:7])
-    assert part.soft_labels is not None
-    assert np.array_equal(part.soft_labels, np.eye(3)[hard.targets[3:7]])
 
 
 def always(*_: object) -> SelfTraining:

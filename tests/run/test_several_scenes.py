@@ -9,12 +9,8 @@ from three_scenes import config
 
 from hytas.data import Scene, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
-from hytas.export.evidence import Evidence
-from hytas.export.formats import export_file
 from hytas.job import run_pipeline
-from hytas.references import ReferenceResults, ReferenceSettings, run_references
 from hytas.run import RunConfig
-from hytas.run.weights import load_weights
 
 
 @pytest.mark.filterwarnings("ignore:the cube has values")  # of a scene that was not trained on
@@ -85,29 +81,3 @@ def test_a_scene_without_parts_is_as_before() -> None:
         (True, (slice(0, 4), slice(0, 5)))
     ]
     assert scene.without_test_only() is scene
-
-
-def test_reference_methods_are_reported_for_each_scene(three_scenes: Path) -> None:
-    settings = config(three_scenes)
-    scene = settings.load_scene()
-    asked = ReferenceSettings(split=settings.split, patch_size=3)
-    found = run_references(scene, asked, ["rf"], [0], ReferenceResults(None, {}))
-    (run,) = found["methods"]["rf"]["runs"]
-    assert [one["name"] for one in run["scenes"]] == ["a", "b", "c"]
-    assert run["scenes"][2]["test"]["pixels"] == 240
-    learnt = [one["test"] for one in run["scenes"][:2]]
-    right = sum(one["OA"] * one["pixels"] for one in learnt)
-    assert run["test"]["OA"] == pytest.approx(right / sum(one["pixels"] for one in learnt))
-
-
-def test_the_scene_graph_of_several_scenes_passes_its_check(
-    run_of_three: Path, three_scenes: Path
-) -> None:
-    run = run_of_three
-    model = load_weights(run / "weights.safetensors")
-    scene = config(three_scenes).load_scene()
-    pixels = scene.test_only
-    evidence = Evidence(model.sensor_model(), scene.reader(3), pixels, scene.targets(pixels))
-    found = export_file(run / "scene.onnx", model.card, "onnx-scene", evidence)
-    assert found["labels_changed"] == 0
-    (run / "scene.onnx").unlink()

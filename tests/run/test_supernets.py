@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from hytas._engine import builtin_space_text
 from hytas.data import Scene
@@ -20,16 +19,11 @@ from hytas.run import (
     rank_subnets,
     train_supernet,
 )
-from hytas.run.context import RunContext
 from hytas.run.folder import read_json
-from hytas.run.prepared import prepare_scene
-from hytas.run.supernet import inherited_score
-from hytas.run.supernets.family import folder_names
 from hytas.run.supernets.subnet_ranks import RIVALS
 from hytas.search import EvaluationStore
 from hytas.search.ranks import spearman
-from hytas.spaces import open_space
-from hytas.supernet import InheritedScore, Supernet, SupernetSettings
+from hytas.supernet import Supernet, SupernetSettings
 from hytas.train import Recipe
 
 SMALL = {"embed_dim": [32, 48, 64], "band_depth": [0], "pixel_depth": [1, 2, 3]}
@@ -123,32 +117,6 @@ def test_a_search_scores_by_inherited_weights(
     with pytest.raises(InputError, match=r"supernet\.safetensors: damaged or changed: its check"):
         run_pipeline(replace(searching, supernet=str(copied)), scene, tmp_path / "b", device="cpu")
     assert not (tmp_path / "b").exists()
-
-
-def test_architectures_of_a_space_file_are_scored_by_its_supernet(
-    config: RunConfig, scene: Scene, trained: Path, family: list[Member]
-) -> None:
-    """As `hytas score --space FILE --supernet` does."""
-    data = prepare_scene(config, scene)
-
-    def inherited(space: str) -> InheritedScore:
-        opened, _ = open_space(space, offered=data.shape.variables())
-        context = RunContext(config, data, opened, None, torch.device("cpu"))
-        return inherited_score(context, trained / "supernet.safetensors")
-
-    found = inherited(config.space)
-    assert found.figures(family[0].architecture)["probability"] == family[0].probability
-    with pytest.raises(InputError, match="was trained in another space"):
-        inherited(family[0].architecture["space"])
-
-
-def test_folders_of_subnets_name_latency_tables_without_their_place() -> None:
-    assert folder_names(["3ms-latency@/tmp/a/t.json", "50K-params,2M-macs"]) == [
-        "3ms-latency@t.json",
-        "50K-params-2M-macs",
-    ]
-    same = folder_names(["3ms-latency@/a/t.json", "3ms-latency@/b/t.json"])
-    assert same == ["3ms-latency@-a-t.json", "3ms-latency@-b-t.json"]
 
 
 def test_rankers_stand_beside_each_other(config: RunConfig, scene: Scene, trained: Path) -> None:

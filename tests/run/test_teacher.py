@@ -76,20 +76,6 @@ def test_a_fold_is_trained_without_a_teacher_that_saw_it(
     assert [one["name"] for one in sources] == ["stripes", "stripes"]
 
 
-def test_a_teacher_reads_the_centre_of_larger_patches(large: Path, scene: Scene) -> None:
-    context = taught(large, scene, patch_size=5)
-    teacher, data = context.teacher, context.data
-    assert teacher is not None
-    wide, near = (
-        prepare(config(patch_size=side), scene, CPU).data.labelled(data.split.test)
-        for side in (5, 3)
-    )
-    order = np.arange(30)
-    assert torch.equal(teacher(wide.batch(order, CPU)[0]), teacher(near.batch(order, CPU)[0]))
-    with refuses("teacher", rule="other sides of patches"):
-        assert taught(large, scene, patch_size=1).teacher
-
-
 def test_a_taught_run_is_exported_without_its_teacher(
     large: Path, scene: Scene, tmp_path: Path
 ) -> None:

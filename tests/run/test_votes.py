@@ -138,15 +138,3 @@ def test_the_votes_are_part_of_the_agreement_that_a_report_shows(tmp_path: Path)
     assert without.voters == []
     found = [{one.place: one.agreement for one in facts.finalists} for facts in (without, first)]
     assert found[0] != found[1]
-
-
-def test_methods_without_a_vote_are_compared_with(tmp_path: Path) -> None:
-    told = References()
-    with open_run(tmp_path / "run", ASKED, fields(), "cpu", told) as run:
-        task = replace(race_task(run.context, run.store), unlabelled=None)
-        with EvaluationStore(run.folder.evaluations) as store:
-            record_votes(run, task, store)
-            votes = store.votes()
-    assert len(votes) == 2 * len(task.folds)
-    assert all(task.accepts(one) and one.predictions == b"" for one in votes)
-    assert len(told.references) == 2

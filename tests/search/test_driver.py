@@ -142,15 +142,6 @@ def test_an_infinite_score_has_failed_before_and_after_a_kill(tmp_path: Path) ->
     assert (again.winner, again.failed) == (live.winner, live.failed)
 
 
-def test_finished_search_is_not_searched_again(tmp_path: Path) -> None:
-    with EvaluationStore(tmp_path / "store.sqlite") as store:
-        first = search(feasible(), Scorer(), fitness, SETTINGS, store)
-        scorer = Scorer()
-        second = search(feasible(), scorer, fitness, SETTINGS, store)
-    assert scorer.scored == []
-    assert second == first
-
-
 def test_exhausted_budget_ends_the_search(tmp_path: Path) -> None:
     # The smallest network: with E = 32, heads of 3, 5 and 6 all have an inner width of 30.
     tight = feasible("27474-params")
@@ -198,17 +189,3 @@ def test_known_architectures_are_candidates(tmp_path: Path) -> None:
         others = store.evaluations()
     assert [item.architecture for item in items if item.id < 0] == [best]
     assert [item for item in items if item.id >= 0] == others
-
-
-def test_a_search_whose_time_is_over_ends_with_what_it_has(tmp_path: Path) -> None:
-    space, settings = feasible(), StrategySettings(population=10, generations=4, chunk=4)
-    with EvaluationStore(tmp_path / "store") as store:
-        whole = search(space, Scorer(), fitness, settings, EvaluationStore(tmp_path / "whole"))
-        part = search(
-            space, Scorer(), fitness, settings, store, until=lambda: len(store.evaluations()) >= 14
-        )
-        assert (whole.evaluated, part.evaluated) == (40, 14)
-        again = search(space, Scorer(), fitness, settings, store, until=lambda: True)
-        assert (again.evaluated, again.winner.id) == (14, part.winner.id)
-        rest = search(space, Scorer(), fitness, settings, store)
-    assert rest.winner.architecture == whole.winner.architecture

@@ -4,15 +4,12 @@ import math
 import multiprocessing
 import os
 import signal
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from hytas.errors import InputError
-from hytas.search import Evaluation, EvaluationStore, MethodVote, Training
+from hytas.search import Evaluation, EvaluationStore, Training
 
 
 def evaluation(number: int, score: float = 1.5) -> Evaluation:
@@ -48,23 +45,6 @@ def test_predicted_classes_come_back(tmp_path: Path) -> None:
         assert store.trainings() == [training, replace(training, fold=1, predictions=b"")]
 
 
-def test_ballots_come_back_and_others_take_their_place(tmp_path: Path) -> None:
-    path = tmp_path / "store.sqlite"
-    EvaluationStore(path).close()
-    before = path.read_bytes()
-    with EvaluationStore(path) as store:
-        assert store.votes() == []
-    assert path.read_bytes() == before
-    first = MethodVote("svm", 0, 9, 7, b"\1\0\2\0")
-    with EvaluationStore(path) as store:
-        store.replace_votes([first, replace(first, method="rf"), replace(first, fold=1)])
-        assert store.votes() == [replace(first, method="rf"), first, replace(first, fold=1)]
-        store.replace_votes([replace(first, right=3)])
-        assert store.votes() == [replace(first, right=3)]
-        store.replace_votes([])
-        assert store.votes() == []
-
-
 def _write_until_killed(path: Path, written: "multiprocessing.Queue[int]") -> None:
     with EvaluationStore(path) as store:
         for number in range(10**9):
@@ -87,33 +67,3 @@ def test_kill_loses_nothing_that_was_added(tmp_path: Path) -> None:
         kept = store.evaluations()
     assert len(kept) >= 50
     assert [item.id for item in kept] == list(range(len(kept)))
-
-
-def test_damage_is_told_wherever_it_lies(tmp_path: Path) -> None:
-    path = tmp_path / "store.sqlite"
-    with EvaluationStore(path) as store:
-        store.add(evaluation(number) for number in range(200))
-        store.add_training(Training(3, "plain", 100, 0, 9, {"accuracy": 0.5}, 1.0))
-        store.save_state(b"state")
-    whole = path.read_bytes()
-    assert len(whole) > 3 * 4096
-    told = 0
-    for page in range(1, len(whole) // 4096):
-        damaged = bytearray(whole)
-        damaged[page * 4096 : page * 4096 + 2000] = bytes(range(250)) * 8
-        path.write_bytes(damaged)
-        with EvaluationStore(path, read_only=True) as store:
-            for read in (store.evaluations, store.trainings, store.load_state):
-                try:
-                    read()
-                except InputError as error:
-                    told += str(error).startswith(f"{path}: damaged")
-    assert told >= 3
-    path.write_bytes(whole)
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE evaluations SET scores = '[1' WHERE id = 7")
-    with (
-        EvaluationStore(path) as store,
-        pytest.raises(InputError, match="damaged, in evaluations: a column: not JSON"),
-    ):
-        store.evaluations()

@@ -10,8 +10,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from hytas.models import InputShape, build_network
-from hytas.train import LabelledPixels, Recipe, TrainingResult, captured, loop, train
-from hytas.train.captured import ResidentSteps, captured_steps
+from hytas.train import LabelledPixels, Recipe, TrainingResult, loop, train
+from hytas.train.captured import ResidentSteps
 from hytas.train.learner import OneNetwork
 from hytas.train.state import TrainingState
 from hytas.train.step import Course
@@ -118,43 +118,3 @@ def test_a_step_reads_and_makes_tensors_of_its_device_alone(architecture: dict[s
         steps.evaluation()
     assert steps.losses.isfinite()
     assert steps.step_in_epoch == 2
-
-
-def capture_fails(reason: str) -> Callable[[ResidentSteps], None]:
-    def capture(steps: ResidentSteps) -> None:
-        raise RuntimeError(reason)
-
-    return capture
-
-
-@pytest.mark.parametrize(
-    "reason",
-    ["CUDA error: operation not permitted when stream is capturing", "CUDA out of memory."],
-)
-def test_a_failed_capture_trains_by_the_usual_steps(
-    reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected, _ = trained(CONV, RECIPE, pixels(27, 0))
-    monkeypatch.setattr(captured, "can_be_captured", lambda *_: True)
-    monkeypatch.setattr(ResidentSteps, "capture", capture_fails(reason))
-    with pytest.warns(RuntimeWarning, match=f"cannot be a CUDA graph here .*{reason}") as warned:
-        weights, _ = trained(CONV, RECIPE, pixels(27, 0))
-    assert len(warned) == 1
-    for name, value in expected.items():
-        assert torch.equal(weights[name], value), name
-
-
-def test_a_cpu_takes_the_usual_steps() -> None:
-    steps = steps_of(CONV, replace(RECIPE, epochs=100))
-    given = steps.learner, steps.state, steps.course, pixels(9, 1)
-    assert captured_steps(*given) is None
-    cuda = replace(steps.course, device=torch.device("cuda"))
-    assert captured.can_be_captured(given[0], cuda, given[3])  # all but the device allows it
-    for recipe in (
-        Recipe(optimiser="sgd"),
-        Recipe(rand_augment=2),
-        Recipe(crop=0.5),
-        Recipe(epochs=3),
-    ):
-        course = replace(cuda, recipe=recipe, schedule=recipe.schedule(27))
-        assert not captured.can_be_captured(given[0], course, given[3])

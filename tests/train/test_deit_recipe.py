@@ -150,22 +150,6 @@ def test_sgd_is_that_of_torch() -> None:
     torch.testing.assert_close(found.layer.bias, other.layer.bias, atol=1e-5, rtol=1e-4)
 
 
-def test_a_teacher_is_learnt_from_as_much_as_the_recipe_says() -> None:
-    def wrong(patches: torch.Tensor) -> torch.Tensor:
-        classes = (patches[:, 0, 0, 0] < 0).long()
-        return nn.functional.one_hot(classes, 2).float()
-
-    recipe = replace(PLAIN, learning_rate=0.05, epochs=30, patience=1.0)
-    labelled = pixels(wrong)
-    patches, targets = labelled.batch(np.arange(64), torch.device("cpu"))
-    right = {}
-    for weight in (0.0, 1.0):
-        network = trained(replace(recipe, distillation=weight), labelled)
-        right[weight] = float((network(patches).argmax(1) == targets).float().mean())
-    assert right[0.0] > 0.9
-    assert right[1.0] < 0.1
-
-
 def test_the_recipes_of_the_papers() -> None:
     for name, epochs in (("autoformer-paper", 500), ("s3-paper", 300)):
         recipe = Recipe(**PRESETS[name])

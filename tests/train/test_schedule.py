@@ -9,17 +9,6 @@ from torch import Tensor
 from hytas.train import LabelledPixels, Recipe, Schedule, train
 
 
-def test_the_usual_schedule_is_warm_up_and_cosine() -> None:
-    schedule = Recipe(epochs=10, batch_size=10, warmup=0.1).schedule(100)
-    assert schedule == Schedule(10, 10.0, 10.0)
-    shares = [schedule.share(step, 100) for step in range(100)]
-    assert shares[0] == pytest.approx(0.1)
-    assert shares[5] == pytest.approx(0.5)
-    assert shares[10] == 1.0
-    assert shares[55] == pytest.approx(0.5)
-    assert shares[10:] == sorted(shares[10:], reverse=True)
-
-
 def test_a_steady_rate_falls_only_at_the_end() -> None:
     assert {Schedule(10, 0.0, None).share(step, 100) for step in range(100)} == {1.0}
     late = Schedule(10, 0.0, 60.0)

@@ -13,9 +13,7 @@ from hytas._engine import Budget, Feasible, SearchSpace
 from hytas.proxies import Evaluator, with_workers
 from hytas.search import Evaluation, EvaluationStore, SearchProgress, StrategySettings, search
 from hytas.spaces.shape import InputShape
-from hytas.workers import Workers, open_workers
-
-from tasks import length_of, slow_first  # isort: skip
+from hytas.workers import open_workers
 
 pytest.importorskip("ray", reason="needs Ray: pip install 'hytas[ray]'")
 
@@ -125,19 +123,3 @@ def fitness(items: Any) -> list[float]:
 
 def without_time(item: Evaluation) -> dict[str, Any]:
     return {name: value for name, value in vars(item).items() if name != "seconds"}
-
-
-def run(workers: Workers) -> list[int]:
-    return list(workers.run(slow_first, ((n,) for n in range(2)), 2))
-
-
-def test_workers_are_reached_through_the_client_of_ray(
-    machines: Machines, client_port: int
-) -> None:
-    pytest.importorskip("grpc", reason="needs Ray's client: pip install 'hytas[ray]'")
-    machines.join()
-    with open_workers(f"ray://127.0.0.1:{client_port}") as workers:
-        assert run(workers) == [0, 1]
-        shared = workers.share([1, 2, 3])
-        assert list(workers.run(length_of, [(shared, 1)], 1)) == [4]
-        assert not workers.sees_files

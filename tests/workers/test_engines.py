@@ -16,10 +16,9 @@ import pytest
 from hytas._engine import Feasible
 from hytas.errors import InputError
 from hytas.proxies import Evaluator, with_workers
-from hytas.proxies.parallel import ParallelEvaluator
 from hytas.spaces import open_space
 from hytas.spaces.shape import InputShape
-from hytas.workers import ExecutorWorkers, Workers, base, open_workers
+from hytas.workers import ExecutorWorkers, Workers, open_workers
 
 from tasks import fails, length_of, slow_first, speaks  # isort: skip
 
@@ -113,54 +112,6 @@ def assert_same_scores(workers: Workers) -> None:
     with with_workers(evaluator, workers) as scorer:
         assert scorer is not evaluator
         assert [one["scores"] for one in scorer.score(asked)] == expected
-
-
-def test_a_worker_of_another_version_is_refused_by_name() -> None:
-    other = {**base.facts_here(), "host": "node-7", "torch": "1.0"}
-    with pytest.raises(InputError, match=r"node-7 has torch 1\.0, and the machine"):
-        base.check_facts([base.facts_here(), other], "ray")
-
-
-def test_a_small_search_starts_no_process_and_a_large_one_does(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    evaluator, asked = Evaluator("dss,params", SHAPE), architectures(20)
-    # The last bits of eigenvalues may depend on where a matrix lies in memory.
-    expected = [pytest.approx(one["scores"], rel=1e-10) for one in evaluator.score(asked)]
-    monkeypatch.setattr("hytas.workers.backends.worker_count", lambda *_: 2)
-    for seconds, count in ((1e9, 1), (1e-9, 2)):
-        monkeypatch.setattr("hytas.proxies.parallel.START_SECONDS", seconds)
-        with with_workers(evaluator, None) as scorer:
-            assert isinstance(scorer, ParallelEvaluator)
-            assert scorer.workers == 1
-            parts = list(scorer.parts(asked))
-            assert scorer.workers == count
-            assert len(parts[0]) == 1
-        assert [one["scores"] for part in parts for one in part] == expected
-
-
-def test_processes_start_where_they_save_more_than_they_take(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Slow(Evaluator):
-        def score(self, architectures):
-            return [{"scores": {}, "seconds": 1.0, "reasons": {}} for _ in architectures]
-
-    monkeypatch.setattr("hytas.proxies.parallel.START_SECONDS", 4.0)
-    monkeypatch.setattr("hytas.workers.local.server_age", lambda: 0.0)
-    for count, expected, several in ((2, 8, False), (2, 9, True), (4, 6, False), (4, 7, True)):
-        monkeypatch.setattr("hytas.workers.backends.worker_count", lambda *_, n=count: n)
-        with with_workers(Slow("params", SHAPE), None) as scorer:
-            assert isinstance(scorer, ParallelEvaluator)
-            scorer.expect(expected)
-            scorer.score(architectures(1))
-            assert (scorer.workers > 1) == several
-    # Their server has loaded torch: a tenth of the time is left.
-    monkeypatch.setattr("hytas.workers.local.server_age", lambda: 9.0)
-    with with_workers(Slow("params", SHAPE), None) as scorer:
-        scorer.expect(2)
-        scorer.score(architectures(1))
-        assert scorer.workers > 1
 
 
 def test_what_travels_of_an_evaluator_is_small() -> None:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import torch
 
-from hytas.errors import SlowerWarning, warn_of_slower_work
 from hytas.workers import (
     Shared,
     open_workers,
@@ -76,41 +75,11 @@ def test_calls_that_were_begun_give_their_results_when_these_are_read() -> None:
             begin_often(workers)
 
 
-def test_what_makes_a_call_slower_reaches_the_driver() -> None:
-    with LocalProcesses(1) as workers:
-        with pytest.warns(SlowerWarning, match="no graph here") as warned:
-            assert list(workers.run(slower, [(1,)], 1)) == [1]
-        assert len(warned) == 1
-
-
-def slower(number: int) -> int:
-    for _ in range(2):
-        warn_of_slower_work("no graph here")
-    return number
-
-
 def begin_often(workers: LocalProcesses) -> None:
     """Begin calls until the pool knows that its process was killed."""
     for _ in range(1000):
         workers.begin(abs, [(1,)])
         time.sleep(0.01)
-
-
-def test_calls_that_no_one_waits_for_end_at_once(tmp_path: Path) -> None:
-    with LocalProcesses(2) as workers:
-        calls = workers.run(writes_late, [(str(tmp_path / name),) for name in "abc"], 3)
-        assert next(calls) is None
-        begun = time.monotonic()
-        calls.close()  # as a race does whose time is over
-        assert list(workers.run(abs, [(-1,), (2,)], 2)) == [1, 2]
-        assert time.monotonic() - begun < 200
-    assert {path.name for path in tmp_path.iterdir()} == {"a"}
-
-
-def writes_late(path: str) -> None:
-    if not path.endswith("a"):
-        time.sleep(600)
-    Path(path).touch()
 
 
 def facts_of(shared: Shared[dict[str, Any]]) -> tuple[float, float, int, bool, int]:

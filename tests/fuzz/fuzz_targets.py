@@ -18,6 +18,7 @@ short test in test_fuzz.py, `run_fuzz.py` and `make fuzz` take it from there.
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -44,23 +45,14 @@ class Target(NamedTuple):
 
 
 TARGETS = {
-    "matlab-v5": Target(fuzz_scenes.matlab_v5, fuzz_scenes.look, fuzz_scenes.compress_elements),
-    "matlab-v4": Target(fuzz_scenes.matlab_v4, fuzz_scenes.look),
-    "matlab-v73": Target(fuzz_scenes.matlab_v73, fuzz_scenes.look),
-    "hdf5": Target(fuzz_scenes.hdf5, fuzz_scenes.look),
+    **{
+        kind: Target(partial(fuzz_scenes.layout, kind), fuzz_scenes.look_at_layout)
+        for kind in fuzz_scenes.KINDS
+    },
     "products": Target(fuzz_scenes.products, fuzz_scenes.look),
     "product-metadata": Target(fuzz_scenes.product_metadata, fuzz_scenes.look),
     "vector-labels": Target(fuzz_scenes.vector_labels, fuzz_scenes.look_at_vector_labels),
     "label-pictures": Target(fuzz_scenes.label_pictures, fuzz_scenes.look_at_picture),
-    "netcdf3": Target(fuzz_scenes.netcdf3, fuzz_scenes.look),
-    "envi": Target(fuzz_scenes.envi, fuzz_scenes.look),
-    "geotiff": Target(fuzz_scenes.geotiff, fuzz_scenes.look),
-    "rasters": Target(fuzz_scenes.rasters, fuzz_scenes.look),
-    "files-of-bands": Target(fuzz_scenes.files_of_bands, fuzz_scenes.look_at_folder),
-    "zarr": Target(fuzz_scenes.stores, fuzz_scenes.look_at_store),
-    "netcdf4": Target(fuzz_scenes.netcdf4, fuzz_scenes.look),
-    "npy": Target(fuzz_scenes.npy, fuzz_scenes.look),
-    "npz": Target(fuzz_scenes.npz, fuzz_scenes.look, fuzz_scenes.zip_members),
     "model": Target(fuzz_models.corpus, fuzz_models.run),
     "model-sealed": Target(fuzz_models.corpus, fuzz_models.run, fuzz_models.sealed),
     "run-folder": Target(fuzz_runs.folders, fuzz_runs.look, fuzz_runs.recorded),

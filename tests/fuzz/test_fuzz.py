@@ -10,7 +10,7 @@ from fuzz_judge import Judge
 from fuzz_targets import TARGETS
 from run_fuzz import inputs, judged
 
-SHORT = 25
+SHORT = 12
 
 
 @pytest.fixture(scope="module")

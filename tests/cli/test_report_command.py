@@ -32,21 +32,6 @@ def test_the_command_writes_the_same_page(hytas: Run, finished: Path, tmp_path: 
     assert out.read_bytes() == (finished / "report.html").read_bytes()
 
 
-def test_a_scene_that_is_gone_leaves_no_map(hytas: Run, finished: Path, tmp_path: Path) -> None:
-    run = Path(shutil.copytree(finished, tmp_path / "run"))
-    (run / "pixels.npz").unlink()
-    config = json.loads((run / "config.json").read_text())
-    config["config"]["data"]["data"] = str(tmp_path / "gone.mat")
-    (run / "manifest.json").unlink()
-    (run / "config.json").write_text(json.dumps(config))
-    done = hytas("report", run, "--out", tmp_path / "page.html")
-    assert done.returncode == 0, done.stderr
-    assert "no map" in done.stderr
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "The scene was not there to be classified again" in page
-    assert 'class="maps"' not in page
-
-
 def test_a_run_that_was_stopped_is_shown(hytas: Run, finished: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()

@@ -50,7 +50,6 @@ def explain(
     """
     from hytas.run import RunFolder
     from hytas.run.delivering.reporting import report_runs
-    from hytas.run.display import DetailedDisplay
     from hytas.run.explaining import explain_run
     from hytas.run.folder import write_json
 
@@ -63,8 +62,7 @@ def explain(
     _print(explanation)
     with folder:
         write_json(folder.explanation, explanation)
-    with DetailedDisplay() as console:
-        report_runs([run], folder.report, report=console)
+    report_runs([run], folder.report)
     echo(f"written   {folder.explanation}, {folder.report.name}")
 
 

@@ -97,22 +97,7 @@ def _reached(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     if metrics is None:
         return lines
     results = RunResults.of(metrics)
-    unit = f"test {results.unit}"
-    split = results.split.get("kind")
-    lines.append(("test", f"{_accuracy(results.test)} on {results.test['pixels']} {unit}, {split}"))
-    if results.smoothed is not None:
-        lines.append(("smoothed", _accuracy(results.smoothed)))
-    if results.comparison is not None and results.comparison.rows:
-        others = (
-            f"{row.title} {row.test['OA']:.4f}"
-            + (f", smoothed {row.smoothed['OA']:.4f}" if row.smoothed else "")
-            for row in results.comparison.rows[1:]
-        )
-        lines.append(("compared", f"OA on the test {results.unit}: {'; '.join(others)}"))
-        if results.comparison.below:
-            lines.append(("compared", results.comparison.verdict))
-    return [*lines, *(("decided", text) for text in results.decisions()[:-1])]
-
-
-def _accuracy(report: Mapping[str, Any]) -> str:
-    return f"OA {report['OA']:.4f}, AA {report['AA']:.4f}, kappa {report['kappa']:.4f}"
+    lines.append(("test", f"{results.headline}, {results.split.get('kind')} split"))
+    if results.comparison is not None and results.comparison.verdict:
+        lines.append(("compared", results.comparison.verdict))
+    return [*lines, *(("decided", text) for text in results.decisions())]

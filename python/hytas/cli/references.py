@@ -1,24 +1,16 @@
 """`hytas references`: fit the methods that a searched network has to beat, on the same pixels."""
 
 import json
-import time
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from hytas.cli import options
 from hytas.cli.progress import aligned_cells, echo
-from hytas.errors import InputError, SlowerWarning, escaped
+from hytas.errors import InputError
 from hytas.files import check_folder
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-LOG_SECONDS = 30.0
 
 
 @click.command(cls=options.PanelCommand)
@@ -82,11 +74,10 @@ def references(
 
     chosen = parse_methods(methods)
     _check(out, {"seeds": seeds, "network_steps": network_steps})
-    from rich.console import Console
-
     from hytas.data import as_scene
     from hytas.machine import choose_device
     from hytas.run import RunConfig
+    from hytas.run.display import DetailedDisplay
 
     config = RunConfig(seed=seed, seeds=seeds, **options.absolute_paths(settings))
     scene = as_scene(config.load_scene(), "references")
@@ -97,9 +88,8 @@ def references(
         decisive.make_split(scene, number)
     used = str(choose_device(device)) if any(METHODS[name].device for name in chosen) else "cpu"
     results = ReferenceResults(out, decisive.setting(scene))
-    console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
     try:
-        with console.status("") as status, _shown_warnings(console):
+        with DetailedDisplay() as console:
             fits = run_references(
                 scene,
                 decisive,
@@ -107,8 +97,10 @@ def references(
                 numbers,
                 results,
                 device=used,
-                progress=_shower(console, status.update),
-                line=lambda text: console.print(escaped(text)),
+                progress=lambda method, seed, work, done, total: console.pixels(
+                    f"{method}, seed {seed}: {work}", done, total
+                ),
+                line=console.line,
                 workers=workers,
             )
     except KeyboardInterrupt:
@@ -125,48 +117,6 @@ def _check(out: Path | None, counts: Mapping[str, int | None]) -> None:
     for name, value in counts.items():
         if value is not None and value < 1:
             raise InputError(name, value, "must be 1 or more")
-
-
-def _shower(
-    console: "Console", update: Callable[[str], None]
-) -> Callable[[str, int, str, int, int], None]:
-    from hytas.run.display import TimeLeft, about
-
-    last, work_of_rate, rate = ("", 0.0), "", TimeLeft()
-
-    def show(method: str, seed: int, work: str, done: int, total: int) -> None:
-        nonlocal last, work_of_rate, rate
-        fit, now = f"{method}, seed {seed}", time.monotonic()
-        if f"{fit}: {work}" != work_of_rate:
-            work_of_rate, rate = f"{fit}: {work}", TimeLeft()
-        count = f"{work} {done:,} of {total:,}" if total > 1 else work
-        left = rate.left(done, total) if done < total else None
-        text = escaped(", ".join(filter(None, [f"{fit}: {count}", about(left)])))
-        if console.is_terminal:
-            update(text)
-        elif fit != last[0] or now - last[1] >= LOG_SECONDS:  # a log keeps the first line of a fit
-            console.print(text)
-            last = fit, now
-
-    return show
-
-
-@contextmanager
-def _shown_warnings(console: "Console") -> Iterator[None]:
-    """Print what hytas itself warns of; warnings of libraries go where they went."""
-    usual = warnings.showwarning
-
-    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        if issubclass(category, SlowerWarning):
-            console.print(escaped(str(message)))
-        else:
-            usual(message, category, *where, **more)
-
-    warnings.showwarning = show
-    try:
-        yield
-    finally:
-        warnings.showwarning = usual
 
 
 def _text(report: dict[str, Any]) -> str:

@@ -1,7 +1,6 @@
 """`hytas report`: one page about a run, or several next to each other."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -18,13 +17,11 @@ from hytas.errors import InputError
     help="The page: one HTML file that needs no network.  [default: the run's own report.html; "
     "report.html here for several runs]",
 )
-@options.moved_options
 @options.plugin_option(expose_value=False)
-def report(runs: tuple[str, ...], out: Path | None, moved: dict[str, Any]) -> None:
+def report(runs: tuple[str, ...], out: Path | None) -> None:
     """Write one page about each RUN, the folder of a search or a training.
 
-    A run that is not finished is shown as far as it is. Several runs are compared on one page. A
-    run whose folder lacks its pixels needs its scene: --data says where it lies now.
+    A run that is not finished is shown as far as it is. Several runs are compared on one page.
 
     \b
     hytas report runs/ip
@@ -41,8 +38,6 @@ def report(runs: tuple[str, ...], out: Path | None, moved: dict[str, Any]) -> No
     if len(runs) > 1 or out.parent != Path(runs[0]):
         check_folder(out, "out")
     from hytas.run.delivering.reporting import report_runs
-    from hytas.run.display import DetailedDisplay
 
-    with DetailedDisplay() as console:
-        report_runs(runs, out, moved=moved, report=console)
+    report_runs(runs, out)
     echo(f"written   {out} ({out.stat().st_size / 1e6:.2f} MB)")

@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 
 from hytas.data import LabelledData, Scene, Split
 from hytas.deploy.smoothing import RADIUS, Smoothing, around, smooth_pixels
-from hytas.errors import InputError
 from hytas.metrics import mean_and_deviation, summarise
 from hytas.references.classical import thinned
 from hytas.references.results import ReferenceResults
 from hytas.references.table import METHODS
 from hytas.references.task import FitProgress, Predicted, ReferenceSettings, Task
 from hytas.tasks import task_of
-from hytas.tensors import read_facts
 from hytas.types import Pixels
 from hytas.workers import Shared, WorkersLike, open_workers
 
@@ -147,7 +145,7 @@ def _fit_and_test(
     device: str,
     progress: FitProgress,
 ) -> dict[str, Any]:
-    started = time.perf_counter() - _seconds_before(checkpoint)
+    started = time.perf_counter()
     split = replace(split, test=split.reported)
     fit = fit_method(
         *(scene, split, settings, method),
@@ -165,14 +163,6 @@ def _fit_and_test(
         "seconds": round(seconds, 3),
         "details": dict(fit.details),
     }
-
-
-def _seconds_before(checkpoint: Path | None) -> float:
-    """Return the seconds that a fit took before it was stopped."""
-    try:
-        return 0.0 if checkpoint is None else float(read_facts(checkpoint)["seconds"])
-    except (InputError, OSError, KeyError, TypeError, ValueError):
-        return 0.0
 
 
 def _report_fit(run: Mapping[str, Any], line: Callable[[str], None]) -> None:

@@ -7,12 +7,6 @@ from typing import Any
 from hytas.report.facts import RunFacts
 from hytas.settings import as_tuple
 
-_WEAK = 0.8
-_FEW = 30
-_UNSURE = 0.05
-_NAMED = 5
-"""Classes that a sentence names."""
-
 
 def share(value: float) -> str:
     """Return a share as percent, with one decimal except for 0 and 100 %."""
@@ -65,17 +59,6 @@ def class_label(number: int, name: str) -> str:
     return name if str(number) in name.split() else f"{number} {name}"
 
 
-def weakest(metrics: Mapping[str, Any]) -> list[tuple[str, float, int]]:
-    """Return the classes of an accuracy below 80 %, the worst first: name, accuracy, pixels."""
-    test = metrics["test"]
-    weak = [
-        (name, value, int(test["support"][name]))
-        for name, value in test["per_class"].items()
-        if value is not None and value < _WEAK
-    ]
-    return sorted(weak, key=lambda row: row[1])
-
-
 def taken_for(test: Mapping[str, Any]) -> list[str]:
     """Return for each class the one that it is most often taken for, and how many pixels."""
     names = list(test["per_class"])
@@ -87,34 +70,6 @@ def taken_for(test: Mapping[str, Any]) -> list[str]:
     return mistakes
 
 
-_OF_SCENES = (
-    *("cube_key", "axes", "labels_key", "class_field", "labels_crs", "data_dir"),
-    *("label_column", "group_column", "class_names", "unlabelled", "nodata", "bands"),
-    *("resample", "zero_is_a_class"),
-)
-_USUAL = {"split": "auto", "block": 16, "folds": 5, "fold": 0, "seed": 0}
-"""Option -> its default, which a command does not name."""
-
-
-def _scene_options(config: Mapping[str, Any], kind: str | None = None) -> Iterator[str]:
-    """Yield the options that name the scenes of a run, and its split or one of another kind."""
-    for option in ("data", "labels", "test_data", "test_labels"):
-        for text in as_tuple(config.get(option)):
-            yield f"--{option.replace('_', '-')} {shlex.quote(text)}"
-    split = config.get("split") or {}
-    named = {name: config.get(name) for name in _OF_SCENES}
-    for name in ("train_per_class", "train_fraction", "block"):
-        named[name] = split.get(name)
-    if kind is None:
-        named |= {"folds": split.get("folds"), "fold": split.get("fold")}
-    named |= {"split": kind or split.get("kind"), "seed": config.get("seed")}
-    for name, value in named.items():
-        if value is None or value is False or value == _USUAL.get(name):
-            continue
-        option = f"--{name.replace('_', '-')}"
-        yield option if value is True else f"{option} {shlex.quote(str(value))}"
-
-
 def next_steps(run: RunFacts) -> list[tuple[str, str]]:
     """Return what to do next: a sentence and a command, which may be empty."""
     data, folder = next(iter(as_tuple(run.config.get("data"))), "synthetic"), run.path or run.name
@@ -122,56 +77,18 @@ def next_steps(run: RunFacts) -> list[tuple[str, str]]:
         command = f"hytas train {shlex.quote(folder)}" if run.architecture else ""
         return [("Go on: the run is not finished. Its own command goes on, too.", command)]
     model = shlex.quote(f"{folder}/model.onnx")
-    scene = " ".join(_scene_options(run.config))
-    use = [
-        ("Make the map of a scene.", f"hytas classify {model} {shlex.quote(data)} --out map.tif"),
-        ("Compare it with SVM, random forest and published networks.", f"hytas references {scene}"),
-    ]
+    use = "Make the map of a scene.", f"hytas classify {model} {shlex.quote(data)} --out map.tif"
     if run.samples is not None:
-        use = [("Classify a folder of images.", f"hytas classify {model} FOLDER --out classes.csv")]
-    speed = "Measure the speed on the machine that will run the model.", f"hytas bench {model}"
+        use = "Classify a folder of images.", f"hytas classify {model} FOLDER --out classes.csv"
     if run.of_values:
-        use = [("Predict another scene or table.", f"hytas predict {model} {shlex.quote(data)}")]
-        return [*_of_warning(run), *use]
-    steps = [*_of_warning(run), use[0], speed, *use[1:]]
-    split = run.metrics.get("split", {})
-    budget = run.config.get("budget")
-    blocks = " ".join(_scene_options(run.config, "blocks"))
-    in_blocks = f"hytas search {blocks} --budget {shlex.quote(str(budget))} --out NEW"
+        use = "Predict another scene or table.", f"hytas predict {model} {shlex.quote(data)}"
+    speed = "Measure the speed on the machine that will run the model.", f"hytas bench {model}"
+    steps = [*_of_warning(run), use, speed]
     commands = [str(entry.get("command", "")) for entry in run.times.values()]
     same = next((text for text in commands if text.startswith("hytas search")), "")
-    if budget and (split.get("overlap_of_model") or 0) > 0.05:
-        steps.append(("See how good it is far from training pixels.", in_blocks))
-    if budget and "seeds" not in run.metrics:
-        steps.append(
-            (
-                "See how much chance decides: give the same command with --seeds 3, and the winner "
-                "is trained three times.",
-                f"{same} --seeds 3" if same else "",
-            )
-        )
-    weak = weakest(run.metrics)
-    if weak:
-        names = ", ".join(f"{name} ({share(value)})" for name, value, _ in weak[:3])
-        steps.append((f"Label more {run.words} of the weakest classes: {names}.", ""))
-    few = [name for name, count in run.metrics["test"]["support"].items() if 0 < count < _FEW]
-    if few:
-        steps.append(
-            (
-                f"Mind that fewer than {_FEW} {run.words} test {_first(few)}: a few {run.words} "
-                "decide their accuracy.",
-                "",
-            )
-        )
-    error = (run.metrics["test"] if run.results is None else run.results.of_map).get("ECE") or 0
-    if error > _UNSURE:
-        steps.append(
-            (
-                f"Do not take the confidence for a probability: it is {share(error)} off on "
-                "average.",
-                "",
-            )
-        )
+    if same and "seeds" not in run.metrics:
+        about = "See how much chance decides: the winner is trained three times."
+        steps.append((about, f"{same} --seeds 3"))
     return steps
 
 
@@ -181,16 +98,9 @@ def _of_warning(run: RunFacts) -> Iterator[tuple[str, str]]:
     if comparison is not None and comparison.below:
         names = " and ".join(comparison.below)
         yield (
-            f"Before you use the model: more held-out {run.words} are right with {names}. The "
-            "warning under accuracy says what to try.",
+            f"Before you use the model: more held-out {run.words} are right with {names}.",
             "",
         )
-
-
-def _first(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def same_split(runs: Sequence[RunFacts]) -> str:

@@ -40,7 +40,7 @@ from hytas.train.presets import (
     read_presets,
     recipes_of,
 )
-from hytas.train.recipe import Recipe, setting_name
+from hytas.train.recipe import Recipe
 
 SETTING_GROUPS: Mapping[str, type] = {
     "data": DataSettings,
@@ -99,7 +99,6 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
             raise InputError("tune", self.tune, "is for a training that begins with a model")
         self._check_pareto()
         self._check_minutes()
-        self._check_recipe()
         if self.mutation == self.crossover == 0:
             raise InputError("mutation", 0, "and `crossover` 0 leave no children")
 
@@ -146,26 +145,6 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         if self.recipe.epochs:
             rule = "`minutes` decides how long is trained"
             raise InputError("epochs", self.recipe.epochs, rule, "give one of them")
-
-    def _check_recipe(self) -> None:
-        """Refuse settings of the recipe that another setting leaves without effect."""
-        usual, recipes = Recipe(), self.recipes.values()
-        given = {setting_name(one) for one in read_presets(self.presets)[1]}
-
-        def is_set(name: str) -> bool:
-            return name in given or getattr(self.recipe, name) != getattr(usual, name)
-
-        weight = f"distillation={self.recipe.distillation}"
-        if self.teacher is None and is_set("distillation"):
-            rule = "is the weight of a teacher, and there is none"
-            raise InputError("recipe", weight, rule, "name one with `teacher`")
-        if self.teacher is not None and self.recipe.distillation == 0:
-            rule = "leaves `teacher` without effect"
-            raise InputError("recipe", weight, rule, "give more than 0, or no teacher")
-        if is_set("magnitude") and not any(one.rand_augment for one in recipes):
-            value = f"magnitude={self.recipe.magnitude}"
-            rule = "is that of RandAugment, which the recipe does not use"
-            raise InputError("recipe", value, rule, "add rand_augment=2")
 
     def _check_pareto(self) -> None:
         """Refuse axes that are no front, and a strategy that finds none."""

@@ -1,6 +1,10 @@
 """Train and test a published network, without any part of hytas' own recipe."""
 
+import json
+import pickle
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -10,13 +14,15 @@ from numpy.typing import NDArray
 from torch import nn
 
 from hytas.data import Preprocessing
-from hytas.lab.published.checkpoint import FitState
+from hytas.files import atomic_write
 from hytas.machine import arithmetic
 from hytas.models import InputShape, check_band_group, count_parameters
 from hytas.models.layers import probabilities
 from hytas.references.task import FitProgress, Predicted, Task
+from hytas.types import Pixels
 
 TEST_BATCH = 128
+CHECKPOINT_SECONDS = 20.0  # a kill loses at most this much work
 RateShare = Callable[[float], float]
 """Share of the training that is done -> share of the peak learning rate."""
 Augment = Callable[[NDArray[np.float32], np.random.Generator], NDArray[np.float32]]
@@ -65,15 +71,20 @@ def fit(
     """
     peaks = [group["lr"] for group in optimizer.param_groups]
     generator = np.random.default_rng(task.seed)
-    state = FitState(task.checkpoint, network, optimizer, generator)
-    state.resume()
     size = min(plan.batch, len(task.train))
     network.train()
-    for step in range(state.step, plan.steps):
+    first, order = 0, np.empty(0, np.int64)
+    if task.checkpoint is not None:
+        first, order = _resume(task.checkpoint, network, optimizer, generator)
+    kept = time.monotonic()
+    for step in range(first, plan.steps):
         progress("train", step, plan.steps)
-        if len(state.order) < (1 if plan.rest else size):
-            state.order = generator.permutation(len(task.train))
-        chosen, state.order = state.order[:size], state.order[size:]
+        if task.checkpoint is not None and time.monotonic() - kept > CHECKPOINT_SECONDS:
+            _keep(task.checkpoint, network, optimizer, generator, (step, order))
+            kept = time.monotonic()
+        if len(order) < (1 if plan.rest else size):
+            order = generator.permutation(len(task.train))
+        chosen, order = order[:size], order[size:]
         for group, peak in zip(optimizer.param_groups, peaks, strict=True):
             group["lr"] = peak * plan.schedule(step / plan.steps)
         read = plan.augment(task.patches(task.train[chosen], scaling), generator)
@@ -84,11 +95,53 @@ def fit(
             optimizer.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-        state.step = step + 1
-        state.keep()
     predicted = _predict(network, task, scaling, progress)
     details = {"parameters": count_parameters(network), "steps": plan.steps}
     return Predicted(predicted.argmax(axis=1).astype(np.int64), predicted, details)
+
+
+def _keep(
+    path: Path,
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    generator: np.random.Generator,
+    place: tuple[int, Pixels],
+) -> None:
+    """Write all that decides the rest of a training; `place` is its step, and the pixels left."""
+    state = {
+        "network": network.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "generator": json.dumps(generator.bit_generator.state),
+        "random": torch.get_rng_state(),
+        "random_of_gpu": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        "step": place[0],
+        "order": torch.from_numpy(place[1].copy()),
+    }
+    with atomic_write(path) as temporary:
+        torch.save(state, temporary)
+
+
+def _resume(
+    path: Path,
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    generator: np.random.Generator,
+) -> tuple[int, Pixels]:
+    """Bring a training to where `_keep` left it; return its step, and the pixels left.
+
+    Without a file, or with a damaged one, it begins.
+    """
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        network.load_state_dict(state["network"])
+    except (OSError, EOFError, KeyError, RuntimeError, ValueError, pickle.UnpicklingError):
+        return 0, np.empty(0, np.int64)
+    optimizer.load_state_dict(state["optimizer"])
+    generator.bit_generator.state = json.loads(state["generator"])
+    torch.set_rng_state(state["random"])
+    if torch.cuda.is_available():
+        torch.cuda.set_rng_state_all(state["random_of_gpu"])
+    return int(state["step"]), state["order"].numpy()
 
 
 @torch.inference_mode()

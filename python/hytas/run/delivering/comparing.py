@@ -19,7 +19,6 @@ from hytas.metrics import compare_predictions
 from hytas.references import bounded_split, classical_methods, figures_of_test, title_of
 from hytas.results import NETWORK, WINNER, short_title
 from hytas.run.choosing.votes import MOST_TRAIN as MOST_FOR_VOTES
-from hytas.run.config import RunConfig
 from hytas.run.context import Run
 from hytas.run.final.fits import records_of
 from hytas.run.fits import Wanted
@@ -46,7 +45,7 @@ def references_stage(run: Run) -> None:
     """Fit the reference methods, compare the winner with them, and keep all figures.
 
     A line says what the held-out pixels say, before the methods are tested. It is a notice if the
-    winner is below by more than chance, and then says what to try.
+    winner is below by more than chance.
     """
     data = run.context.data
     run.report.line(f"reference methods: {_titles(run)} on {data.inputs} of the same {data.unit}")
@@ -116,8 +115,7 @@ def _validate(run: Run) -> dict[str, Any]:
         is_smoothed = bool(in_smoothed.sum() > raw.sum())
     facts |= accuracies_of(right, is_smoothed=is_smoothed, figure=task.figure)
     titles = {name: title_of(name, data.scene) for name in methods}
-    side = data.patch_side(model.card.architecture)
-    return {**facts, "verdict": verdict_of(facts, run.context.config, side, titles, data.unit)}
+    return {**facts, "verdict": verdict_of(facts, titles, data.unit)}
 
 
 def _right_of_winner(
@@ -257,13 +255,8 @@ def _test(run: Run) -> dict[str, Any]:
     }
 
 
-def verdict_of(
-    facts: Mapping[str, Any],
-    config: RunConfig,
-    side: int,
-    titles: Mapping[str, str],
-    words: str = "pixels",
-) -> str:
+def verdict_of(facts: Mapping[str, Any], titles: Mapping[str, str], words: str = "pixels") -> str:
+    """Return a line with the held-out figures of all methods: a warning, if the winner is below."""
     figure = next(name for name in ("OA", "R2") if name in facts)
     kinds = [facts[kind] for kind in (figure, "smoothed") if kind in facts]
     raw_and_smoothed = ", raw and smoothed" if len(kinds) > 1 else ""
@@ -278,26 +271,4 @@ def verdict_of(
     if not facts["below"]:
         return f"{line}; none is ahead of the winner by more than chance"
     names = " and ".join(titles[name] for name in facts["below"])
-    closes = len(kinds) > 1 and all(
-        kind[name] <= kinds[1][WINNER] for kind in kinds for name in facts["below"]
-    )
-    return f"warning: the winner is below {names}: {line}; {_advice(config, side, closes)}"
-
-
-def _advice(config: RunConfig, side: int, smoothing_closes: bool) -> str:
-    """Return what to try where a method on single spectra beats the winner."""
-    if config.start is not None:
-        return "try more labels, or a search on both scenes together"
-    if config.budget is None:
-        return "try a search under a budget, which compares architectures"
-    if smoothing_closes and config.smooth == "none":
-        change = "smooth auto"
-    elif config.effort == "quick":
-        change = "effort normal"
-    elif config.finalists == 1:
-        change = f"finalists {config.usual_finalists}"
-    elif side > 1:
-        change = "patch size 1"  # the methods that are better see single pixels
-    else:
-        change = f"finalists {2 * (config.finalists or config.usual_finalists)}"
-    return f"try again in another folder, with {change}"
+    return f"warning: the winner is below {names}: {line}"

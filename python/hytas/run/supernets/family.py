@@ -126,7 +126,7 @@ def export_family(
     """Write the best subnet of each budget as an ordinary model in a folder of its own.
 
     Each is the best of `config.generations` of evolution by its inherited weights on validation
-    pixels. Table and chart lie in `out`; they have the subnets of earlier calls, too.
+    pixels. Table and chart lie in `out`.
 
     Args:
         out: the folder of `train_supernet`.
@@ -158,7 +158,7 @@ def export_family(
             run.inside(name, of) for of, name in zip(configs, folder_names(budgets), strict=True)
         ]
         members = [_member(each, supernet, score, alone) for each in inner]
-        _write_family(run, [*_earlier(run, members), *members])
+        _write_family(run, members)
         return members
 
 
@@ -242,37 +242,6 @@ def _train_alone(run: Run) -> None:
     network, result = train_alone(run, architecture, recipe)
     write_network(run, network, {**result.to_dict(), "preset": preset})
     run.store.keep_weights()
-
-
-def _earlier(run: Run, members: Sequence[Member]) -> list[Member]:
-    """Return the members of earlier calls, without those that are members anew."""
-    path = run.folder.family
-    if not path.is_file() or run.folder.manifest.fault(path):
-        return []
-    names = {each.name for each in members}
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = [row for row in csv.DictReader(file) if row["budget"] not in names]
-        return [_member_of(run, row) for row in rows]
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            path, rule=f"not the table of a family ({error})", hint="delete it"
-        ) from None
-
-
-def _member_of(run: Run, row: dict[str, str]) -> Member:
-    """Return a member from its row of the table."""
-    architecture = json.loads(row["architecture"])
-    return Member(
-        row["budget"],
-        architecture,
-        run.context.space.cost(architecture),
-        float(row["probability"]),
-        float(row["validation_OA"]),
-        float(row["test_OA"]),
-        float(row["alone_test_OA"]) if row["alone_test_OA"] else None,
-        run.folder.path / row["budget"],
-    )
 
 
 def _write_family(run: Run, members: Sequence[Member]) -> None:

@@ -36,6 +36,7 @@ _PUBLIC = {
     "Recipe": "hytas.train",
     "DeployedModel": "hytas.deploy",
     "classify_scene": "hytas.deploy",
+    "predict_scene": "hytas.deploy",
     "HSIClassifier": "hytas.estimator",
     "HSIRegressor": "hytas.estimator",
     "Outcome": "hytas.run",

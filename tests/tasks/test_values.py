@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 
@@ -14,7 +15,14 @@ from hytas.data import load_scene
 from hytas.data.targets import checked_targets
 from hytas.errors import InputError
 from hytas.metrics import value_figures, value_report
-from hytas.models.regression import FITTED, STRENGTHS, derivative, inner_folds, within_one_error
+from hytas.models.regression import (
+    FITTED,
+    STRENGTHS,
+    derivative,
+    inner_folds,
+    pls_matrices,
+    within_one_error,
+)
 from hytas.spaces.costs import linear_costs
 from hytas.spaces.shape import InputShape
 from hytas.tasks import Values
@@ -165,6 +173,16 @@ def test_ridge_is_that_of_scikit_learn() -> None:
     assert_allclose(own, expected, rtol=1e-5, atol=1e-8)
 
 
+def test_pls_is_that_of_scikit_learn_and_stands_a_lower_rank() -> None:
+    matrices = pls_matrices(SPECTRA, VALUES[:, 0])
+    for components in (1, 4):
+        machine = PLSRegression(components, scale=False).fit(SPECTRA, VALUES[:, 0])
+        assert_allclose(matrices[components - 1], machine.coef_[0], rtol=1e-6, atol=1e-9)
+    thin = pls_matrices(SPECTRA[:, :2] @ np.ones((2, 6)), VALUES[:, 0])
+    assert np.isfinite(thin).all()
+    assert (thin[-1] == thin[-2]).all()
+
+
 def test_fractions_sum_to_one_in_networks_means_and_models() -> None:
     shares = np.random.default_rng(0).dirichlet([1, 2, 3], 50)
     task = Values(("soil", "green", "dry"), ("", "", ""), fractions=True).fitted(shares)
@@ -177,4 +195,12 @@ def test_fractions_sum_to_one_in_networks_means_and_models() -> None:
     assert read_out(torch.from_numpy(mean)).numpy() == pytest.approx(shares, abs=1e-5)
     wanted = torch.from_numpy(task.coded(shares))
     assert task.loss(torch.from_numpy(logits[0]), wanted, None, 0.0) == pytest.approx(0, abs=1e-9)
-    assert not task.fits  # closed forms give values, and a softmax wants logits
+    spectra = shares @ np.random.default_rng(1).uniform(size=(3, 20))
+    for fit in task.fits:
+        network = FITTED[fit](20, 3, fit)
+        network.solve(patches(spectra), wanted)
+        with torch.no_grad():
+            given = read_out(network(patches(spectra))).numpy()
+        assert given == pytest.approx(shares, abs=0.1), fit
+        cost = linear_costs(fit, InputShape(20, 3, 1, 3))["params"]
+        assert cost == sum(one.numel() for one in network.parameters())

@@ -3,6 +3,7 @@
 from hytas.deploy.model import DeployedModel
 from hytas.deploy.providers import working_providers
 from hytas.deploy.scene import ClassMap, Strip, classify_scene, classify_strips, classify_whole
+from hytas.deploy.values import predict_scene
 
 __all__ = [
     "ClassMap",
@@ -11,5 +12,6 @@ __all__ = [
     "classify_scene",
     "classify_strips",
     "classify_whole",
+    "predict_scene",
     "working_providers",
 ]

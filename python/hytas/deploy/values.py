@@ -1,11 +1,13 @@
 """Outputs of a model as values: of the rows of a table, and of a scene, block by block."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hytas.data import Rows, valid_mask
+from hytas.data.data_array import cube_of, is_data_array
 from hytas.deploy.model import DeployedModel
 from hytas.deploy.rasters import RasterBand
 from hytas.deploy.scene import TILE_PIXELS, probability_rows
@@ -53,6 +55,38 @@ def row_values(
     if valid.any():
         outputs[valid] = model.predict_patches(spectra[valid][:, None, None])
     return outputs
+
+
+def predict_scene(
+    model: DeployedModel,
+    cube: Any,
+    *,
+    nodata: float | None = None,
+    wavelengths: Floats | None = None,
+) -> Any:
+    """Return the outputs (H, W, C) of every pixel of a cube; NaN without data.
+
+    Args:
+        cube: (H, W, bands), or an `xarray.DataArray`, whose no-data value and wavelengths are
+            taken; the outputs are then a `DataArray` with a dimension "target".
+        nodata: the no-data value; None uses the model's, if it has one.
+        wavelengths: (bands) band centres of the cube in nm, to compare with the model's.
+
+    Raises:
+        InputError: the band count or the wavelengths differ, or the scene is smaller than a patch.
+    """
+    given = cube_of(cube) if is_data_array(cube) else None
+    if given is not None:
+        nodata = given.nodata if nodata is None else nodata
+        wavelengths = given.wavelengths if wavelengths is None else wavelengths
+    rows: Rows = cube if given is None else given
+    model.check_scene(rows.shape[2], wavelengths, size=(rows.shape[0], rows.shape[1]))
+    values = np.concatenate([block for _, block in scene_values(model, rows, nodata)])
+    if given is None:
+        return values
+    units = {"units": ", ".join(one.unit for one in output_bands(model))}
+    names = np.array(model.card.class_names)
+    return given.of_pixels(values, "values", units, names).rename({"class": "target"})
 
 
 def probability_blocks(

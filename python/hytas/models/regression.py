@@ -10,7 +10,7 @@ part of the matrix, and only the standard normal variate takes computing.
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from torch import Tensor, nn
 
+from hytas.metrics import LEAST_PROBABILITY
 from hytas.models.linear import RATE, ClosedFormNetwork, LinearSkip, MeanNetwork, centre_of
 from hytas.models.network import Network
-from hytas.spaces.names import DIRECTIONS, UNITS
+from hytas.spaces.names import DIRECTIONS, SHARE_FITS, UNITS, VALUE_FITS
 from hytas.types import Floats
 
 WINDOW, DEGREE = 11, 2
@@ -40,7 +41,8 @@ WIDTHS = (0.03, 0.1, 0.3, 1.0)
 """Factors of the squared distance in standardised directions."""
 FAINTEST = 0.05
 """Of the largest deviation: fainter directions are not made any louder."""
-TINY = 1e-8
+TINY, EXHAUSTED = 1e-8, 1e-10
+"""EXHAUSTED: of the first covariance with the target, below which no component is left."""
 
 
 def normal_variate(spectra: Tensor) -> Tensor:
@@ -141,23 +143,41 @@ def _ridge_curve(spectra: Floats, targets: Floats, others: Floats) -> Floats:
     return _damped(values, vectors, targets, others @ spectra.T / bands)
 
 
-def _pls(spectra: Floats, targets: Floats, most: int) -> tuple[Floats, Floats]:
-    """Return the matrices (K, bands) of partial least squares by 1..K components, and the mean."""
-    from sklearn.cross_decomposition import PLSRegression
+def pls_matrices(spectra: Floats, targets: Floats) -> Floats:
+    """Return the matrices (`MOST_COMPONENTS`, bands) of partial least squares by 1, 2, ...
+    components, for centred spectra; once nothing is left to fit, the last one is repeated.
 
-    most = min(most, len(targets) - 1, spectra.shape[1])
-    machine = PLSRegression(most, scale=False, max_iter=1000).fit(spectra, targets)
-    steps = machine.x_rotations_ * machine.y_loadings_[0]
-    return np.cumsum(steps, axis=1).T, spectra.mean(axis=0)
+    scikit-learn's regression gives NaN for spectra of a lower rank.
+
+    Args:
+        spectra: (n, bands).
+        targets: (n,).
+    """
+    rest, wanted = spectra - spectra.mean(axis=0), targets - targets.mean()
+    matrix = np.zeros(spectra.shape[1])
+    least = EXHAUSTED * np.linalg.norm(rest.T @ wanted)
+    found: list[Floats] = []
+    parts: list[tuple[Floats, Floats]] = []
+    for number in range(MOST_COMPONENTS):
+        weight = rest.T @ wanted
+        length = np.linalg.norm(weight)
+        if number < len(targets) - 1 and length > least:
+            weight /= length
+            scores = rest @ weight
+            loading = rest.T @ scores / (scores @ scores)
+            share = wanted @ scores / (scores @ scores)
+            rotation = weight - sum((before @ weight) * turned for before, turned in parts)
+            parts.append((loading, rotation))
+            rest = rest - np.outer(scores, loading)
+            wanted = wanted - share * scores
+            matrix = matrix + share * rotation
+        found.append(matrix)
+    return np.stack(found)
 
 
 def _pls_curve(spectra: Floats, targets: Floats, others: Floats) -> Floats:
-    columns = []
-    for column in targets.T:
-        matrices, mean = _pls(spectra, column, MOST_COMPONENTS)
-        found = matrices @ (others - mean).T + column.mean()
-        last = np.repeat(found[-1:], MOST_COMPONENTS - len(found), axis=0)
-        columns.append(np.concatenate([found, last]))
+    seen = (others - spectra.mean(axis=0)).T
+    columns = [pls_matrices(spectra, column) @ seen + column.mean() for column in targets.T]
     return np.stack(columns, axis=-1)
 
 
@@ -306,7 +326,7 @@ def ridge_matrix(spectra: Floats, targets: Floats, at: int) -> Floats:
 
 
 def _pls_matrix(spectra: Floats, targets: Floats, at: int) -> Floats:
-    return np.asarray(_pls(spectra, targets, at + 1)[0][-1])
+    return np.asarray(pls_matrices(spectra, targets)[at])
 
 
 class LinearValues(ClosedFormNetwork):
@@ -476,18 +496,50 @@ class ReadOut(nn.Module):
         return logits.softmax(-1) if self.fractions else logits * self.scale + self.centre
 
 
+class SharesOf(ClosedFormNetwork):
+    """The logits of shares, from a network of values: those below zero are cut.
+
+    Args:
+        bands, targets: numbers of both.
+        fit: a name in `SHARE_FITS`.
+
+    Input: scaled patches (N, P, P, bands), float. Output: logits (N, targets).
+    """
+
+    def __init__(self, bands: int, targets: int, fit: str) -> None:
+        super().__init__()
+        own = VALUE_FITS[SHARE_FITS.index(fit)]
+        self.values: Any = FITTED[own](bands, targets, own)
+
+    def forward(self, patches: Tensor) -> Tensor:
+        """(N, P, P, bands) -> (N, targets)."""
+        shares: Tensor = self.values(patches)
+        return shares.clamp(min=LEAST_PROBABILITY).log()
+
+    def solve(
+        self, patches: Tensor, targets: Tensor, groups: NDArray[np.int64] | None = None
+    ) -> None:
+        """Fit the network to scaled patches (N, P, P, bands) and shares (N, T)."""
+        self.values.solve(patches, targets, groups)
+
+
 FITTED: dict[str, Callable[[int, int, str], Network]] = {
     "ridge": LinearValues,
     "pls": LinearValues,
     "kernel": KernelValues,
+    **dict.fromkeys(SHARE_FITS, SharesOf),
 }
-"""Name of a fit of continuous targets -> its network."""
+"""Name of a fit of continuous targets -> its network, from bands, targets and the name."""
 
 
-class MeanOfValues(MeanNetwork):
-    """The mean of the values of a network and of fitted ones: see `MeanNetwork`."""
+class MeanOfShares(MeanNetwork):
+    """The mean of the shares of a network and of fitted ones: see `MeanNetwork`."""
 
     make = staticmethod(lambda bands, targets, fit: FITTED[fit](bands, targets, fit))
+
+
+class MeanOfValues(MeanOfShares):
+    """The mean of the values of a network and of fitted ones: see `MeanNetwork`."""
 
     def mean_of(self, network: Tensor, linear: Sequence[Tensor]) -> Tensor:
         """Return the mean of values (N, T), and a shift of each target."""

@@ -11,13 +11,13 @@ from hytas.model_card import ModelCard
 from hytas.models.blocks import Drop, Layers
 from hytas.models.linear import LinearNetwork, MeanNetwork
 from hytas.models.pit import PoolingTransformer
-from hytas.models.regression import FITTED, MeanOfValues
+from hytas.models.regression import FITTED, MeanOfShares, MeanOfValues
 from hytas.models.spectral import BAND, SpectralTransformer
 from hytas.models.swin import WindowLayers, WindowTransformer
 from hytas.models.vit import MEAN, VisionTransformer
 from hytas.plugins import fill
 from hytas.spaces import space_of
-from hytas.spaces.names import MEAN_WITH
+from hytas.spaces.names import MEAN_WITH, SHARE_FITS, VALUE_FITS
 from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, InputShape, Shape
 from hytas.types import Architecture
 
@@ -126,7 +126,8 @@ def _linear(architecture: Architecture, shape: Shape, drop: Drop) -> nn.Module:
 
 def mean_network(network: nn.Module, shape: Shape, fits: Sequence[str]) -> MeanNetwork:
     """Return the mean of a network and of fitted ones."""
-    kind = MeanOfValues if set(fits) <= FITTED.keys() else MeanNetwork
+    kinds = {VALUE_FITS: MeanOfValues, SHARE_FITS: MeanOfShares}
+    kind = next((one for names, one in kinds.items() if set(fits) <= {*names}), MeanNetwork)
     return kind(network, shape.bands, shape.classes, fits)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.models.regression import within_one_error
+from hytas.models.regression import MOST_COMPONENTS, pls_matrices, within_one_error
 from hytas.references.classical import FOLDS, predict_in_parts
 from hytas.references.task import FitProgress, Predicted, Task
 
@@ -15,7 +15,6 @@ TargetFit = Callable[[NDArray[np.float64], NDArray[np.float64], Any], tuple[Any,
 RIDGES = tuple(10.0**power for power in range(-4, 5))
 COSTS = (1.0, 10.0, 100.0)
 WIDTHS = (0.01, 0.1, 1.0)  # of gamma, over 1 / bands
-MOST_COMPONENTS = 20
 TREES = 200
 
 
@@ -132,15 +131,10 @@ def _plsr(
 ) -> tuple[Any, dict[str, Any]]:
     from sklearn.cross_decomposition import PLSRegression
 
-    least = min(len(fitted) for fitted, _ in folds)
-    most = min(MOST_COMPONENTS, spectra.shape[1], least - 1)
-    errors = np.zeros((most, len(targets)))
+    errors = np.zeros((MOST_COMPONENTS, len(targets)))
     for fitted, held_out in folds:
-        machine = PLSRegression(most).fit(spectra[fitted], targets[fitted])
-        # Each further component adds to what those before it predict.
-        scores = (spectra[held_out] - machine._x_mean) / machine._x_std @ machine.x_rotations_
-        steps = scores * machine.y_loadings_[0] * machine._y_std
-        predicted = np.cumsum(steps, axis=1) + targets[fitted].mean()
-        errors[:, held_out] = (predicted.T - targets[held_out]) ** 2
+        seen = (spectra[held_out] - spectra[fitted].mean(axis=0)).T
+        predicted = pls_matrices(spectra[fitted], targets[fitted]) @ seen + targets[fitted].mean()
+        errors[:, held_out] = (predicted - targets[held_out]) ** 2
     components = within_one_error(errors) + 1
     return PLSRegression(components).fit(spectra, targets), {"components": components}

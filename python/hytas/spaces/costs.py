@@ -14,6 +14,7 @@ from hytas.spaces.names import (
     KERNEL,
     LINEAR_SPACE,
     MEAN_WITH,
+    SHARE_FITS,
     UNITS,
     VALUE_FITS,
     linear_architecture,
@@ -103,11 +104,12 @@ def shipped_costs(
 
 
 def linear_costs(fit: str, shape: Shape) -> dict[str, int]:
-    """Return the costs of the linear network with a fit, of `FITS` or `VALUE_FITS`.
+    """Return the costs of the linear network with a fit, of `FITS`, `VALUE_FITS` or `SHARE_FITS`.
 
     Each of its matrices costs what one from the bands to the classes does.
     """
     ends = [(shape.bands, shape.classes)]
+    fit = dict(zip(SHARE_FITS, VALUE_FITS, strict=True)).get(fit, fit)
     if fit == KERNEL:
         ends = [(shape.bands, DIRECTIONS), (DIRECTIONS, UNITS), (UNITS, shape.classes)]
     costs: dict[str, int] = {}

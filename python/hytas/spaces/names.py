@@ -22,10 +22,12 @@ VALUE_FITS = ("ridge", "pls", "kernel")
 """The same for continuous targets: ridge regression, partial least squares, and kernel ridge
 regression, which has one hidden layer."""
 KERNEL = VALUE_FITS[-1]
+SHARE_FITS = tuple(f"{fit}-shares" for fit in VALUE_FITS)
+"""The same for shares that sum to one: values below zero are cut, and a softmax scales the rest."""
 DIRECTIONS, UNITS = 16, 128
 """Of its hidden layer: principal directions that it reads, and Gaussian units."""
 _NAMES = ("LDA", "softmax regression", "ridge regression", "PLS", "kernel ridge regression")
-TITLES = dict(zip((*FITS, *VALUE_FITS), _NAMES, strict=True))
+TITLES = dict(zip((*FITS, *VALUE_FITS, *SHARE_FITS), (*_NAMES, *_NAMES[2:]), strict=True))
 """Fit of a linear network -> its title."""
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hytas.data.palette import palette
 from hytas.data.targets import Targets
 from hytas.metrics import value_report
-from hytas.spaces.names import VALUE_FITS
+from hytas.spaces.names import SHARE_FITS, VALUE_FITS
 from hytas.tasks.classes import largest_gap
 from hytas.types import Array, Floats, Logits
 
@@ -37,7 +37,7 @@ METHODS = ("plsr", "ridge", "svr", "forest")
 class Values:
     """The task of T continuous targets: see `hytas.tasks.PredictionTask`.
 
-    Networks learn standardised values, `(value - centre) / scale`.
+    Networks learn standardised values, `(value - centre) / scale`; or shares as they are.
 
     Attributes:
         centre, scale: (T,) mean and deviation of the training samples.
@@ -77,7 +77,7 @@ class Values:
 
     @property
     def fits(self) -> tuple[str, ...]:
-        return () if self.fractions else VALUE_FITS  # which give values, and a softmax wants logits
+        return SHARE_FITS if self.fractions else VALUE_FITS
 
     def ranking(self, disjoint: bool) -> str:
         return "rmse"
@@ -140,10 +140,14 @@ class Values:
     # Learning
 
     def coded(self, targets: Array) -> NDArray[Any]:
+        if self.fractions:
+            return np.asarray(targets, np.float32)
         return np.asarray((targets - np.array(self.centre)) / np.array(self.scale), np.float32)
 
     def decoded(self, values: Array) -> Floats:
-        """Return standardised values (n, T) in units."""
+        """Return values (n, T) as networks learn them in units."""
+        if self.fractions:
+            return np.asarray(values, np.float64)
         return np.asarray(values * np.array(self.scale) + np.array(self.centre), np.float64)
 
     def aims(self, targets: Tensor) -> Tensor:
@@ -158,32 +162,25 @@ class Values:
         import torch
         import torch.nn.functional as F
 
+        values, wanted = self.terms(logits, aims)
+        losses = F.huber_loss(values, wanted, reduction="none", delta=DELTA)
         known = ~torch.isnan(aims)
-        losses = F.huber_loss(
-            self._read(logits), torch.where(known, aims, 0.0), reduction="none", delta=DELTA
-        )
         return (losses * known).sum() / known.sum().clamp_min(1)
 
     def terms(self, logits: Tensor, aims: Tensor) -> tuple[Tensor, Tensor]:
-        values = self._read(logits)
-        return values, values.detach().where(aims.isnan(), aims)
+        if not self.fractions:
+            return logits, logits.detach().where(aims.isnan(), aims)
+        scale = logits.new_tensor(self.scale)
+        return logits.softmax(1) / scale, aims / scale
 
     def sums(self, logits: Tensor, targets: Tensor) -> Tensor:
         import torch
 
-        merits = self._merits(self._read(logits), targets).sum()
+        values, wanted = self.terms(logits, targets)
+        squared = torch.where(targets.isnan(), targets, (values - wanted) ** 2).nanmean(1)
+        merits = (1.0 - squared.nan_to_num(0.0)).sum()
         loss = self.loss(logits, targets, None, 0.0) * len(logits)
         return torch.stack([loss, merits, merits])
-
-    def _read(self, logits: Tensor) -> Tensor:
-        if not self.fractions:
-            return logits
-        return (logits.softmax(1) - logits.new_tensor(self.centre)) / logits.new_tensor(self.scale)
-
-    @staticmethod
-    def _merits(values: Tensor, targets: Tensor) -> Tensor:
-        squared = ((values - targets) ** 2).nanmean(1)
-        return 1.0 - squared.nan_to_num(0.0)
 
     def begin_skip(
         self, skip: LinearSkip, head: nn.Linear, spectra: Tensor, targets: Tensor
@@ -204,6 +201,8 @@ class Values:
 
     def merits(self, predicted: NDArray[Any], targets: NDArray[Any]) -> NDArray[Any]:
         squared = np.asarray(predicted, np.float64) - targets
+        if self.fractions:
+            squared /= np.array(self.scale)
         squared *= squared
         known = ~np.isnan(squared)
         total = np.where(known, squared, 0.0).sum(axis=1)

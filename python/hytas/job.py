@@ -22,6 +22,7 @@ from hytas.run.final.seeds import seeds_of
 from hytas.run.final.stage import are_done, folds_stage, train_stage
 from hytas.run.folder import read_json, write_json
 from hytas.run.outcome import Outcome, check_given, describe_architecture, outcome_of
+from hytas.run.pace import Invocation
 from hytas.run.progress import SILENT, Report
 from hytas.run.stages import begin, check_trained, do, is_done
 from hytas.search import EvaluationStore
@@ -35,10 +36,9 @@ def run_pipeline(
     *,
     device: str = "auto",
     report: Report = SILENT,
-    command: str = "",
+    command: Invocation = Invocation(),  # noqa: B008
     references: bool = True,
     workers: WorkersLike = None,
-    began: float | None = None,
 ) -> Outcome:
     """Search, race, train, export and check a model for a scene under a budget.
 
@@ -47,9 +47,9 @@ def run_pipeline(
     Args:
         config: the settings. With a recipe of 0 epochs the run ends after the race.
         device: cpu, cuda or auto.
+        command: that does it; the time of `minutes` counts from its start.
         references: fit reference methods on the same pixels, and compare the winner with them.
         workers: where to score and to race (`hytas.workers.open_workers`); the result is the same.
-        began: when the time of `minutes` began, by `time.time()`; None is now.
 
     Raises:
         InputError: bad configuration, or `out` belongs to another run.
@@ -62,7 +62,7 @@ def run_pipeline(
         check_control(context)
 
     trains = config.recipe.epochs != 0
-    with open_run(out, config, scene, device, report, check, command, workers, began) as run:
+    with open_run(out, config, scene, device, report, check, command, workers) as run:
         names = [*CHOOSING, *(_finishing(run, references) if trains else ())]
         begin(run, names)
         load_server(workers)
@@ -83,7 +83,7 @@ def train_architecture(
     *,
     device: str = "auto",
     report: Report = SILENT,
-    command: str = "",
+    command: Invocation = Invocation(),  # noqa: B008
 ) -> Outcome:
     """Train, export and check a given architecture, as the end of `run_pipeline` does.
 
@@ -126,7 +126,7 @@ def export_run(
     force: bool = False,
     taken: str = "sensor",
     report: Report = SILENT,
-    command: str = "",
+    command: Invocation = Invocation(),  # noqa: B008
 ) -> tuple[Outcome, dict[str, dict[str, Any]]]:
     """Export and check the trained model of a run again, and draw its pictures.
 

@@ -14,6 +14,7 @@ from hytas.race import plan_rungs
 from hytas.run import RunConfig
 from hytas.run.pace import (
     LEAST_STEPS,
+    Invocation,
     Lengths,
     Load,
     Pace,
@@ -94,7 +95,8 @@ def test_a_slower_machine_does_less() -> None:
 
 
 def test_a_run_whose_time_is_over_ends_with_its_best(scene: Scene, tmp_path: Path) -> None:
-    outcome = run_pipeline(CONFIG, scene, tmp_path, device="cpu", began=time.time() - 59)
+    late = Invocation(began=time.time() - 59)
+    outcome = run_pipeline(CONFIG, scene, tmp_path, device="cpu", command=late)
     assert outcome.metrics is not None
     assert outcome.metrics["references"]["reason"] == "the minutes of the run are over"
     assert json.loads((tmp_path / "minutes.json").read_text())["steps"][0] <= LEAST_STEPS

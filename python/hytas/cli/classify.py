@@ -178,7 +178,6 @@ def _classify(
     deployed: "DeployedModel", scene: Path, hidden: bool, chosen: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Write the map of a scene, and return its figures."""
-    from hytas.deploy.accuracy import shift_note
     from hytas.deploy.journal import open_journal
     from hytas.deploy.outputs import output_files, write_confidence
     from hytas.deploy.rasters import write_bands
@@ -197,15 +196,10 @@ def _classify(
     height, width, _ = source.cube.shape
     with open_journal(output_files(out)[0], identity, (height, width)) as journal:
         rows = chosen["tile_rows"]
-        report |= _run(deployed, source, journal, rows, inputs.smooth, unknown, hidden)
+        report |= _run(deployed, inputs, journal, rows, unknown, hidden)
         result = journal.class_map()
         report |= _count(deployed, result)
         report |= _write(deployed, result, out, truth, chosen["confusion"], inputs.extras)
-        if truth is not None:
-            kappa = report["accuracy"]["kappa"]
-            seen = result.labels[:], truth.scored
-            doubt = shift_note(*seen, kappa, deployed.card, truth.names)
-            report["notes"] += [] if doubt is None else [doubt]
         if (confidence := chosen["confidence"]) is not None:
             write_confidence(confidence, result, deployed.card, inputs.extras)
             report["confidence"] = str(confidence)
@@ -349,16 +343,16 @@ def _undrawn(outputs: Iterable[Path], model: "DeployedModel") -> list[str]:
 
 def _run(
     model: "DeployedModel",
-    source: ClassifyInput,
+    inputs: _Inputs,
     journal: "Journal",
     tile_rows: int | None,
-    smooth: str,
     unknown: float | None,
     hidden: bool,
 ) -> dict[str, Any]:
     """Classify the rows that the journal lacks, and return the figures of that work."""
     from hytas.deploy import classify_strips
 
+    source, smooth = inputs.source, inputs.smooth
     height, width, bands = source.cube.shape
     resumed, start = journal.done, time.perf_counter()
     strips = classify_strips(

@@ -15,6 +15,7 @@ from hytas.run.config import SETTING_GROUPS, RunConfig
 from hytas.settings import OneOf, Setting, settings_of
 
 if TYPE_CHECKING:
+    from hytas.run.pace import Invocation
     from hytas.train import Recipe
 
 Command = Callable[..., Any]
@@ -73,11 +74,14 @@ class Option(click.Option):
         self.panel = panel
 
 
-def command_line() -> str:
-    """Return the command that runs, as a shell takes it; empty inside another program."""
+def command_line() -> "Invocation":
+    """Return the command that runs; without a text inside another program."""
+    from hytas.cli.main import STARTED
+    from hytas.run.pace import Invocation
+
     context = click.get_current_context(silent=True)
-    command = None if context is None else context.find_object(str)
-    return command or ""
+    text = None if context is None else context.find_object(str)
+    return Invocation(text or "", STARTED)
 
 
 def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:

@@ -88,7 +88,6 @@ def _run(
     console: "Display",
     as_json: bool,
 ) -> None:
-    from hytas.cli.main import STARTED
     from hytas.cli.summary import print_outcome
     from hytas.job import run_pipeline
 
@@ -104,7 +103,6 @@ def _run(
             report=console,
             command=command,
             workers=workers,
-            began=STARTED,
         )
     if as_json:
         click.echo(json.dumps(outcome.to_dict(), indent=1))

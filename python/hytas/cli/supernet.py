@@ -102,10 +102,9 @@ def export(
     folder: str,
     budgets: tuple[str, ...],
     alone: bool,
-    population: int | None,
-    generations: int | None,
     device: str,
     as_json: bool,
+    **lengths: int | None,
 ) -> None:
     """Export the best subnet of each budget from the supernet in FOLDER.
 
@@ -126,10 +125,9 @@ def export(
             folder,
             chosen,
             alone=alone,
-            population=population,
-            generations=generations,
             device=device,
             report=console,
+            **{name: value for name, value in lengths.items() if value is not None},
         )
     if as_json:
         shown = [{**asdict(each), "folder": str(each.folder)} for each in members]

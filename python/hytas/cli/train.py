@@ -104,7 +104,6 @@ def _further(settings: dict[str, Any], console: Any) -> tuple[Any, str]:
 
 
 def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, str]:
-    from hytas.cli.main import STARTED
     from hytas.job import run_pipeline
     from hytas.run import RunFolder
 
@@ -126,7 +125,6 @@ def _continue(run: str, settings: dict[str, Any], console: Any) -> tuple[Any, st
             device=settings["device"],
             report=console,
             command=options.command_line(),
-            began=STARTED,
         )
     return outcome, config.first_data
 

@@ -1,6 +1,6 @@
 """Make the card of exported files from a scene and a trained model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -8,7 +8,6 @@ from hytas.data import ImageSet, LabelledData, Preprocessing
 from hytas.model_card import IMAGE, ModelCard
 from hytas.models import patch_size_of
 from hytas.spaces.shape import Shape
-from hytas.tasks import PredictionTask
 
 
 def describe(
@@ -18,15 +17,11 @@ def describe(
     shape: Shape,
     temperature: float = 1.0,
     smoothing: Mapping[str, Any] | None = None,
-    scale_by: str = "training",
-    learnt_from: Sequence[Mapping[str, Any]] = (),
-    unknown: Mapping[str, Any] | None = None,
-    task: PredictionTask | None = None,
 ) -> ModelCard:
     """Return the card of a model of `architecture` that was trained on a scene or on images."""
     wavelengths = scene.wavelengths
     fwhm = scene.fwhm
-    card = ModelCard(
+    return ModelCard(
         class_names=tuple(scene.class_names),
         class_ids=tuple(int(number) for number in scene.class_ids),
         patch_size=patch_size_of(architecture, shape),
@@ -41,10 +36,6 @@ def describe(
         graph=IMAGE if isinstance(scene, ImageSet) else "patch",
         temperature=temperature,
         smoothing=smoothing,
-        scale_by=scale_by,
         fwhm=None if fwhm is None else tuple(float(width) for width in fwhm),
-        learnt_from=tuple(learnt_from),
         pixel_metres=scene.pixel_metres,
-        unknown=unknown,
     )
-    return card if task is None else task.described(card)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,11 +61,11 @@ def run_references(
             line(f"seed {seed}: {text}")
     every = [(method, splits[seed]) for method in methods for seed in seeds]
     missing = [
-        (method, split, results.checkpoint(method, split.seed))
+        _WantedFit(method, split, results.checkpoint(method, split.seed))
         for method, split in every
         if not results.get(method, split.seed)
     ]
-    for run in _fits(scene, settings, missing, device, progress, line, workers):
+    for run in _fits(scene, settings, missing, device, progress, workers):
         results.add(run)
         _report_fit(run, line)
     return {
@@ -92,30 +92,36 @@ def _summary(title: str, stored: Sequence[dict[str, Any] | None]) -> dict[str, A
     }
 
 
+class _WantedFit(NamedTuple):
+    method: str
+    split: Split
+    checkpoint: Path | None
+
+
 def _fits(
     scene: Scene,
     settings: ReferenceSettings,
-    wanted: Sequence[tuple[str, Split, Path | None]],
+    wanted: Sequence[_WantedFit],
     device: str,
     progress: Callable[[str, int, str, int, int], None],
-    line: Callable[[str], None],
     workers: WorkersLike,
 ) -> Iterator[dict[str, Any]]:
     if workers is None:
-        for method, split, checkpoint in wanted:
-            advance = partial(progress, method, split.seed)
-            yield _fit_and_test(scene, settings, method, split, checkpoint, device, advance)
+        for one in wanted:
+            advance = partial(progress, one.method, one.split.seed)
+            yield _fit_and_test(scene, settings, one, device, advance)
         return
     with open_workers(workers, on_cpu=device == "cpu", sent_bytes=scene.cube.nbytes) as pool:
         shared = pool.share(scene)
-        if pool.elsewhere and wanted:
-            line(f"{len(wanted)} fits by {pool.name}; a line follows after each")
         jobs = (
             (
-                *(shared, settings, method, split, checkpoint if pool.sees_files else None, device),
-                None if pool.elsewhere else partial(progress, method, split.seed),
+                *(shared, settings, one if pool.sees_files else one._replace(checkpoint=None)),
+                *(
+                    device,
+                    None if pool.elsewhere else partial(progress, one.method, one.split.seed),
+                ),
             )
-            for method, split, checkpoint in wanted
+            for one in wanted
         )
         yield from pool.run(_fit_in_worker, jobs, len(wanted))
 
@@ -123,9 +129,7 @@ def _fits(
 def _fit_in_worker(
     shared: Shared[Scene],
     settings: ReferenceSettings,
-    method: str,
-    split: Split,
-    checkpoint: Path | None,
+    wanted: _WantedFit,
     device: str,
     progress: FitProgress | None,
 ) -> dict[str, Any]:
@@ -133,18 +137,17 @@ def _fit_in_worker(
 
     with one_thread_on_cpu(device):
         quiet = progress or (lambda *_: None)
-        return _fit_and_test(shared.get(), settings, method, split, checkpoint, device, quiet)
+        return _fit_and_test(shared.get(), settings, wanted, device, quiet)
 
 
 def _fit_and_test(
     scene: Scene,
     settings: ReferenceSettings,
-    method: str,
-    split: Split,
-    checkpoint: Path | None,
+    wanted: _WantedFit,
     device: str,
     progress: FitProgress,
 ) -> dict[str, Any]:
+    method, split, checkpoint = wanted
     started = time.perf_counter()
     split = replace(split, test=split.reported)
     fit = fit_method(

@@ -1,33 +1,13 @@
-"""The .npz files of a run's report: written whole, and read with a bound."""
+"""The .npz files of a run's report."""
 
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hytas.data.record import reading
-from hytas.errors import InputError
 from hytas.files import atomic_write
-
-MOST_BYTES = 64 * 2**20
-"""Of all arrays of a file; those that hytas writes have a few MB."""
-
-
-def read_stored(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a .npz file by name.
-
-    Raises:
-        OSError, ValueError, zipfile.BadZipFile: it is no such file.
-    """
-    with zipfile.ZipFile(path) as archive:
-        size = sum(entry.file_size for entry in archive.infolist())
-    if size > MOST_BYTES:
-        raise InputError(f"holds {size} bytes, at most {MOST_BYTES} are read")
-    with np.load(path, allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
 
 
 class StoredArrays:
@@ -52,8 +32,8 @@ class StoredArrays:
     def load(cls, path: Path) -> Self:
         """Read the file of `save`."""
         argument, what = cls.KIND
-        with reading(argument, path, what):
-            return cls.from_arrays(read_stored(path))
+        with reading(argument, path, what), np.load(path, allow_pickle=False) as file:
+            return cls.from_arrays({name: file[name] for name in file.files})
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:

@@ -54,30 +54,10 @@ class ReportPixels(StoredArrays):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
-        types: dict[str, Any] = dict.fromkeys(("predicted", "truth"), np.uint16)
-        types |= dict.fromkeys(("confidence", "roles"), np.uint8)
-        planes = {name: np.asarray(arrays[name]) for name in types}
-        shape, classes = planes["predicted"].shape, len(arrays["palette"])
-        if len(shape) != 2 or any(plane.shape != shape for plane in planes.values()):
-            raise ValueError("planes of no one shape")
-        if any(planes[name].dtype != kind for name, kind in types.items()):
-            raise ValueError("planes of other types")
-        if any(arrays[name].dtype.kind not in "uif" for name in ("means", "palette")):
-            raise ValueError("means or colours of no numbers")
-        if arrays["means"].ndim != 2 or len(arrays["means"]) != classes:
-            raise ValueError("means and colours of no one shape")
-        if max(planes["predicted"].max(), planes["truth"].max()) > classes:
-            raise ValueError("classes without a colour")
-        if arrays["image"].shape != (*shape, 3) or arrays["image"].dtype != np.uint8:
-            raise ValueError("an image of another shape")
-        if planes["roles"].max() >= len(ROLES) or int(arrays["stride"]) < 1:
-            raise ValueError("parts that a split does not have")
-        height, width = (int(side) for side in arrays["size"])
+        names = ("predicted", "truth", "confidence", "roles", "means", "palette", "image")
+        height, width = map(int, arrays["size"])
         return cls(
-            **planes,
-            means=arrays["means"],
-            palette=arrays["palette"].astype(np.uint8),
-            image=arrays["image"],
+            **{name: arrays[name] for name in names},
             size=(height, width),
             stride=int(arrays["stride"]),
             spectra=StoredSpectra.from_arrays(arrays) if "spectra_codes" in arrays else None,

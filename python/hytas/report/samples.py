@@ -41,17 +41,7 @@ class ReportImages(StoredArrays):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:
-        pictures = arrays["pictures"]
-        if pictures.ndim != 4 or pictures.shape[3] != 3 or pictures.dtype != np.uint8:
-            raise ValueError("pictures of another kind")
-        kinds = {"truth": "i", "predicted": "i", "confidence": "f", "names": "U"}
-        for name, kind in kinds.items():
-            if arrays[name].shape != (len(pictures),) or arrays[name].dtype.kind != kind:
-                raise ValueError(f"{name} that do not fit the pictures")
-        errors = int(arrays["errors"])
-        if not 0 <= errors <= len(pictures):
-            raise ValueError("more errors than pictures")
-        return cls(pictures, **{name: arrays[name] for name in kinds}, errors=errors)
+        return cls(**{**arrays, "errors": int(arrays["errors"])})
 
     def shown(self, classes: Sequence[str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Return the samples and the errors, each with "src", "name", "truth", "predicted", "sure".

@@ -22,7 +22,7 @@ from hytas.references import ReferenceSettings
 from hytas.run.config import RunConfig
 from hytas.run.fits import ReferenceFits
 from hytas.run.folder import RunFolder, read_json
-from hytas.run.pace import Pace
+from hytas.run.pace import Invocation, Pace
 from hytas.run.prepared import PreparedData, prepare_scene
 from hytas.run.progress import Report, logged
 from hytas.run.source import RunSource
@@ -311,16 +311,14 @@ def open_run(
     device: str,
     report: Report,
     check: Callable[[RunContext], object] = lambda _: None,
-    command: str = "",
+    command: Invocation = Invocation(),  # noqa: B008
     workers: WorkersLike = None,
-    began: float | None = None,
 ) -> Iterator[Run]:
     """Prepare a run and lock its folder; nothing is written before all settings are checked.
 
     Args:
         device: cpu, cuda or auto.
         check: raises `InputError` for a run that cannot be done; it is called before the lock.
-        began: when the command began, by `time.time()`, for `minutes`.
     """
     context = prepare(config, scene, choose_device(device), _kept_split(RunFolder(out), scene))
     check(context)
@@ -337,5 +335,5 @@ def open_run(
             ReferenceFits(context.data.scene, settings, workers, parallel) as fits,
         ):
             _keep_split(folder, context.data.split, log)
-            pace = pace_of(config, folder, began)
-            yield Run(context, folder, log, fits, command, workers, trainers, pace=pace)
+            pace = pace_of(config, folder, command.began)
+            yield Run(context, folder, log, fits, command.text, workers, trainers, pace=pace)

@@ -23,6 +23,18 @@ SHRINK = 0.9
 LEAST_FINALISTS, LEAST_FIRST, LEAST_STEPS = 2, 10, 50
 
 
+class Invocation(NamedTuple):
+    """The command that does a run, for its record.
+
+    Attributes:
+        text: as a shell takes it; "" from Python.
+        began: when its time began, by `time.time()`; None is now.
+    """
+
+    text: str = ""
+    began: float | None = None
+
+
 class Pace:
     """When the parts of a run end; without minutes, never.
 

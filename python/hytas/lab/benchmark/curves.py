@@ -45,6 +45,7 @@ from hytas.run.final.prior import adapt_prior, no_prior
 from hytas.run.final.stage import averaged
 from hytas.run.fits import Wanted
 from hytas.run.folder import read_json, write_json
+from hytas.run.pace import Invocation
 from hytas.run.progress import SILENT, Report
 from hytas.run.stages import begin, do
 from hytas.search import Evaluation, EvaluationStore
@@ -74,7 +75,7 @@ def make_curves(
     workers: WorkersLike = None,
     device: str = "auto",
     report: Report = SILENT,
-    command: str = "",
+    command: Invocation = Invocation(),  # noqa: B008
 ) -> list[Path]:
     """Write a table for each task, and a card of all; return the paths of the tables.
 
@@ -106,7 +107,7 @@ def make_curves(
             do(run, "search", search_stage)
             with EvaluationStore(run.folder.evaluations) as store:
                 paths.append(_Curves(run, task, store, networks).make(out))
-        write_card(out, command)
+        write_card(out, command.text)
     return paths
 
 

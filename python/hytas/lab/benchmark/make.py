@@ -17,6 +17,7 @@ from hytas.run.choosing.searching import patches_for_proxies
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_run
 from hytas.run.folder import read_json, write_json
+from hytas.run.pace import Invocation
 from hytas.run.progress import SILENT, Report
 from hytas.search import EvaluationStore, scored
 from hytas.supernet.settings import UNIFORM
@@ -45,7 +46,7 @@ def make_benchmark(
     workers: WorkersLike = None,
     device: str = "auto",
     report: Report = SILENT,
-    command: str = "",
+    command: Invocation = Invocation(),  # noqa: B008
 ) -> Path:
     """Write a table of trained networks of a budget; return its path.
 

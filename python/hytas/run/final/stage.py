@@ -183,16 +183,14 @@ def card_of(
         guide = data.as_scene.guide
         chosen = replace(guide, method=choice.method, temperature=choice.temperature)
         smoothing = chosen.to_dict()
+    temperature = decisions.calibration.temperature
     card = describe(
-        data.scene,
-        data.preprocessing,
-        architecture,
-        data.shape,
-        decisions.calibration.temperature,
-        smoothing,
-        context.config.scale_by,
-        [*data.sources(trained), *taught_by],
-        None if decisions.unknown is None else decisions.unknown.to_dict(),
-        data.task,
+        data.scene, data.preprocessing, architecture, data.shape, temperature, smoothing
     )
-    return context.origin.card_of(card, decisions)
+    card = replace(
+        card,
+        scale_by=context.config.scale_by,
+        learnt_from=(*data.sources(trained), *taught_by),
+        unknown=None if decisions.unknown is None else decisions.unknown.to_dict(),
+    )
+    return context.origin.card_of(data.task.described(card), decisions)

@@ -118,10 +118,9 @@ def export_family(
     budgets: Sequence[str],
     *,
     alone: bool = False,
-    population: int | None = None,
-    generations: int | None = None,
     device: str = "auto",
     report: Report = SILENT,
+    **lengths: Any,
 ) -> list[Member]:
     """Write the best subnet of each budget as an ordinary model in a folder of its own.
 
@@ -132,9 +131,8 @@ def export_family(
         out: the folder of `train_supernet`.
         budgets: each narrows that of the supernet.
         alone: train each architecture alone, too, on the same pixels, for as many steps.
-        population: architectures a generation of each search; None takes that of `config`.
-        generations: of each search; None takes those of `config`.
         device: cpu, cuda or auto.
+        lengths: "population" and "generations" of each search; else those of `config`.
 
     Raises:
         InputError: `out` has no whole supernet, or no subnet meets a budget.
@@ -145,11 +143,7 @@ def export_family(
         raise InputError(
             "folder", out, "holds no supernet", hint="`hytas supernet train` makes one"
         )
-    searching = replace(
-        config,
-        population=config.population if population is None else population,
-        generations=config.generations if generations is None else generations,
-    )
+    searching = replace(config, **lengths)
     configs = [_member_config(searching, budget) for budget in budgets]
     with open_run(out, config, scene, device, report) as run:
         supernet = _whole_supernet(run)

@@ -1,6 +1,5 @@
 """A whole scene, whatever the tiles, against one patch at a time."""
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from small_model import Exported
 
 from hytas.data import PatchReader, Scene
 from hytas.deploy import DeployedModel, classify_scene
-from hytas.deploy.accuracy import check_truth, map_accuracy, shift_note
+from hytas.deploy.accuracy import check_truth, map_accuracy
 from hytas.deploy.tiles import read_tile
 from hytas.errors import InputError
 from hytas.metrics import accuracy_report
@@ -89,41 +88,6 @@ def test_accuracy_counts_only_classes_that_the_model_knows(exported: Exported) -
         map_accuracy(np.zeros_like(labels), truth, card)
     with pytest.raises(InputError, match="the map is 4 x 2 and the scene 2 x 4"):
         map_accuracy(labels, truth.T, card)
-
-
-@pytest.mark.parametrize(
-    ("shift", "words"),
-    [
-        (-1, "were 1 more: if model and labels number the classes differently, set zero_is_a_class "
-             "if 0 is a class there, else add 1 in the label map, except where it is 0"),
-        (2, "were 2 less: if model and labels number the classes differently, subtract 2 in the "),
-    ],
-)  # fmt: skip
-def test_a_truth_with_shifted_ids_is_named(exported: Exported, shift: int, words: str) -> None:
-    card = dataclasses.replace(exported.card, class_ids=(1, 2, 3, 4))
-    labels = np.random.default_rng(0).integers(1, 5, (20, 30)).astype(np.int32)
-    truth = labels + shift  # of which the model knows some, and 0 is unlabelled
-    truth[:4], truth[-1] = 255, np.roll(truth[-1], 7)
-    note = shift_note(labels, truth, map_accuracy(labels, truth, card)["kappa"], card)
-    assert note is not None
-    assert words in note
-    assert "in 9" in note
-    kappa, names = (
-        map_accuracy(labels, truth, card)["kappa"],
-        dict(enumerate(card.class_names, start=1)),
-    )
-    named = dataclasses.replace(card, class_names=("corn", "soy", "oat", "rye"))
-    assert shift_note(labels, truth, kappa, named, names) is not None
-    assert shift_note(labels, truth, kappa, named, {3: "oat"}) is None
-    weak = np.where(np.random.default_rng(1).random(truth.shape) < 0.4, np.roll(truth, 3), truth)
-    note = shift_note(labels, weak, map_accuracy(labels, weak, card)["kappa"], card)
-    assert note is not None
-    assert words in note
-    rolled = np.roll(labels, 5, 1)  # as wrong, and no shift is right
-    turned = (labels - 2) % 4 + 1  # 1 more is right in most pixels, but no class is 4 + 1
-    for other in (labels, rolled, turned, np.where(labels == 1, 2, 0)):
-        kappa = map_accuracy(labels, other, card)["kappa"]
-        assert shift_note(labels, other, kappa, card) is None
 
 
 def as_data_array(scene: Scene) -> Any:

@@ -135,12 +135,9 @@ def distinct(recipes: Mapping[str, Recipe]) -> dict[str, Recipe]:
 
 
 def usual_settings(recipe: Recipe, settings: Sequence[str]) -> list[str]:
-    """Return those of the settings asked for that `recipe` has as usual, but a preset has not.
-
-    So is `distillation`, which asks for a teacher.
-    """
+    """Return those of the settings asked for that `recipe` has as usual, but a preset has not."""
     usual = Recipe()
-    varied = {"distillation", *(name for preset in PRESETS.values() for name in preset)}
+    varied = {name for preset in PRESETS.values() for name in preset}
     return [
         setting
         for setting in settings

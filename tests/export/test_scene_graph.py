@@ -51,17 +51,6 @@ def test_every_tile_size_gives_the_same_bits(wide: Exported) -> None:
         assert np.array_equal(tiled.confidence, whole.confidence)
 
 
-def test_no_data_is_taken_out_of_the_scene_graph_s_map(wide: Exported) -> None:
-    deployed = DeployedModel.load(wide.files["onnx-scene"], "cpu")
-    cube = wide.scene.cube.copy()
-    cube[4, 3:9] = -99
-    found = classify_scene(deployed, cube, nodata=-99)
-    empty = np.zeros(cube.shape[:2], bool)
-    empty[4, 3:9] = True
-    assert np.array_equal(found.labels == 0, empty)
-    assert np.array_equal(found.confidence == 0, empty)
-
-
 @pytest.mark.parametrize(
     "chosen",
     [

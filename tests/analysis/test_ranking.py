@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hytas._engine import Feasible, SearchSpace
+from hytas._engine import SearchSpace
 from hytas.errors import InputError
 from hytas.lab.analysis import RankingTable, read_table, read_tables
 from hytas.lab.analysis.scores import expected_best, rank_last_if_failed, scores_of
 from hytas.lab.analysis.sections import measure_section
 from hytas.lab.analysis.sections.ranking import BANDS, size_bands
 from hytas.lab.analysis.settings import AnalysisSettings
-from hytas.lab.analysis.size import find_size
 from hytas.models import InputShape, build_network, count_parameters
 
 Row = dict[str, Any]
@@ -249,18 +248,6 @@ def test_published_figures(shared: Path) -> None:
         "params": [0.17, -0.11],
         "zico_pp": [0.26, 0.38],
     }
-
-
-@pytest.mark.parametrize("name", ["params", "reference_params"])
-def test_a_column_that_leaves_fusion_out_is_known_for_it(name: str) -> None:
-    space = SearchSpace.builtin("hytas", {"bands": 61, "classes": 5})
-    architectures = space.unpack(Feasible(space).sample(30, seed=0))
-    params = np.array([float(space.cost(one)[name]) for one in architectures])
-    found = find_size("other", architectures, {"params": params}, None)
-    assert found is not None
-    expected = "column params" + (", without fusion" if name != "params" else "")
-    assert found.source == expected
-    np.testing.assert_array_equal(found.params, params)
 
 
 def test_a_score_table_of_the_wide_space_is_ranked(tmp_path: Path) -> None:

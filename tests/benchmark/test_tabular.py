@@ -1,8 +1,6 @@
 """A table answers like training, and a search in it finds what the table holds."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -74,35 +72,6 @@ def test_a_proxy_that_leads_is_judged_by_accuracy(indian: hytas.Benchmark) -> No
     assert found.chosen[0, -1] == indian.query(int(np.argmax(scores)))
 
 
-class Foreign:
-    """A search of another origin: it changes the width of the best network so far."""
-
-    def __init__(self, start: Mapping[str, Any], seed: int) -> None:
-        self.best, self.value = dict(start), -1.0
-        self.random = np.random.default_rng(seed)
-        self.told: list[float] = []
-
-    def ask(self) -> Mapping[str, Any]:
-        return {**self.best, "embed_dim": int(self.random.choice([32, 64, 128, 240]))}
-
-    def tell(self, architecture: Mapping[str, Any], value: float) -> None:
-        self.told.append(value)
-        if value > self.value:
-            self.best, self.value = dict(architecture), value
-
-
-def test_a_foreign_search_is_told_what_the_table_says(indian: hytas.Benchmark) -> None:
-    runs: list[Foreign] = []
-
-    def start(seed: int) -> Foreign:
-        runs.append(Foreign(indian.architectures()[0], seed))
-        return runs[-1]
-
-    found = indian.simulate(start, 30, seeds=2)
-    for run, chosen in zip(runs, found.chosen, strict=True):
-        assert np.maximum.accumulate(run.told).tolist() == chosen.tolist()
-
-
 def test_published_tables_are_pinned() -> None:
     assert sorted(HYTAS_TABLES) == [
         *("hytas-houston", "hytas-indian", "hytas-ksc", "hytas-pavia", "hytas-salinas")
@@ -110,20 +79,3 @@ def test_published_tables_are_pinned() -> None:
     for file in HYTAS_TABLES.values():
         assert file.checksum is not None
         assert len(file.checksum.removeprefix("sha256:")) == 64
-
-
-@pytest.mark.parametrize("told", ["argument", "card", "column"])
-def test_a_table_of_another_space_is_told_its_space(told: str, tmp_path: Path) -> None:
-    lines = ["depth,embed_dim,num_heads,mlp_ratio,OA"]
-    for number, width in enumerate((192, 216, 240)):
-        heads, ratios = [3] * 12, [3.5] * 12
-        lines.append(f'12,{width},"{heads}","{ratios}",0.{70 + number}')
-    if told == "column":
-        lines = [f"{line},{'autoformer-tiny' if n else 'space'}" for n, line in enumerate(lines)]
-    (tmp_path / "deit.csv").write_text("\n".join(lines))
-    if told == "card":
-        (tmp_path / "benchmark.json").write_text('{"space": "autoformer-tiny"}')
-    space = "autoformer-tiny" if told == "argument" else None
-    loaded = hytas.Benchmark.load(tmp_path / "deit.csv", space)
-    assert loaded.space == "autoformer-tiny"
-    assert loaded.query(loaded.architectures()[2]) == 0.72

@@ -20,7 +20,6 @@ from test_rasters import opened, write_cube
 
 from commands import Run
 from hytas.cli.classify import classify
-from hytas.errors import InputError
 from hytas.export.onnx_file import set_card
 
 
@@ -168,40 +167,6 @@ def test_classify_on_the_map_grid_of_a_product(exported: Exported, tmp_path: Pat
         with rasterio.open(tmp_path / f"{name}ortho.tif") as ortho:
             np.testing.assert_array_equal(ortho.read(1), expected)
             assert ortho.transform == rasterio.Affine(0.1, 0.0, 20.0, 0.0, -0.1, 40.0)
-
-
-def changed(exported: Exported, path: Path, change: str) -> Path:
-    """The scene with other values, as ENVI; with wavelengths unless the change is that."""
-    cube = exported.scene.cube
-    values = {"ten": cube * 10, "zeros": cube * 0, "plain": cube, "no wavelengths": cube}[change]
-    waves = "" if change == "no wavelengths" else ", ".join(map(str, exported.card.wavelengths))
-    header = write_cube(path, values, "bil", "<")
-    if waves:
-        text = header.read_text()
-        header.write_text(f"{text}wavelength units = nm\nwavelength = {{{waves}}}\n")
-    return header
-
-
-@pytest.mark.parametrize("change", ["plain", "ten", "zeros", "no wavelengths"])
-def test_values_unlike_the_training_s_are_told_and_refused_if_strict(
-    exported: Exported, tmp_path: Path, change: str
-) -> None:
-    scene, out = changed(exported, tmp_path / "scene", change), tmp_path / "map.npy"
-    given = [str(exported.onnx), str(scene), "--out", str(out)]
-    runner = CliRunner()
-    done = runner.invoke(classify, [*given, "--json"])
-    assert done.exit_code == 0, done.output
-    usual = exported.card.preprocessing["usual"]
-    told = f"and {usual['low']:.6g} to {usual['high']:.6g} in training"
-    assert (told in done.output) == (change in ("ten", "zeros"))
-    out.unlink()
-    strict = runner.invoke(classify, [*given, "--strict"])
-    assert (strict.exit_code == 0, out.exists()) == ((change == "plain"),) * 2
-    if change != "plain":
-        assert isinstance(strict.exception, InputError)
-        assert strict.exception.argument == "strict"
-        words = "no wavelengths" if change == "no wavelengths" else told
-        assert words in strict.exception.rule
 
 
 def test_a_run_s_folder_is_a_model(exported: Exported, scene: Path, tmp_path: Path) -> None:

@@ -145,25 +145,6 @@ def test_geotiff_has_names_and_colours(exported: Exported, expected: Any, tmp_pa
     assert shown[200] == ("water", "#" + bytes(card.palette[3]).hex())
 
 
-def test_envi_classification_as_spectral_reads_it(
-    exported: Exported, expected: Any, tmp_path: Path
-) -> None:
-    envi = pytest.importorskip("spectral.io.envi")
-    write_map(tmp_path / "map.hdr", expected, exported.card, Extras(grid=utm(*NORTH_UP)))
-    image = envi.open(tmp_path / "map.hdr")
-    assert np.array_equal(np.squeeze(image.read_band(0)), expected.labels)
-    assert image.metadata["file type"] == "ENVI Classification"
-    names = image.metadata["class names"]
-    assert [names[number] for number in (0, 3, 4, 9, 200)] == [
-        *("none", "grass", "gravel", "roof", "water")
-    ]
-    assert len(names) == int(image.metadata["classes"]) == 201
-    lookup = np.array(image.metadata["class lookup"], int).reshape(-1, 3)
-    assert lookup[9].tolist() == list(exported.card.palette[2])
-    assert image.metadata["map info"][:5] == ["UTM", "1", "1", "500000", "4100000"]
-    assert str(tmp_path) not in (tmp_path / "map.hdr").read_text()
-
-
 @pytest.mark.parametrize("ended", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_run_goes_on_and_ends_the_same(
     exported: Exported, tmp_path: Path, hytas: Run, ended: signal.Signals

@@ -151,14 +151,6 @@ def test_a_full_disk_leaves_no_half_file(
     assert (out / name).exists()
 
 
-def test_a_scene_without_any_data(exported: Exported) -> None:
-    model = DeployedModel.load(exported.onnx, "cpu")
-    empty = np.full((12, 14, 24), 9999, np.uint16)
-    found = classify_scene(model, empty, nodata=9999, tile_rows=5)
-    assert not found.labels.any()
-    assert not found.confidence.any()
-
-
 @pytest.mark.parametrize("tile_rows", [2, 12])
 def test_a_band_that_is_missing_is_no_missing_pixel(typed: Typed, tile_rows: int) -> None:
     """A pixel holds no data if all its bands are NaN; a NaN among others is its band's centre."""

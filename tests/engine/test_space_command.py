@@ -95,29 +95,6 @@ def test_sample_prints_lines_that_cost_reads(
     assert json.loads(hytas(capsys, "cost", str(file), "--json")[1]) == lines[1]["costs"]
 
 
-def test_own_space_file_and_latency_table(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    space = {
-        "format": "hytas-space",
-        "version": 1,
-        "name": "mine",
-        "genes": [
-            {"name": "depth", "values": [1, 2]},
-            {"name": "width", "values": [2, 3], "per": "depth"},
-        ],
-        "costs": {"params": {"layers": {"depth": "width * width"}}},
-    }
-    Path("mine.json").write_text(json.dumps(space), encoding="utf-8")
-    rows = [{"when": {"width": w}, "cost": c} for w, c in ((2, 1.5), (3, 0.5))]
-    table = {"format": "hytas-latency", "version": 1, "space": "mine", "unit": "ms"}
-    Path("t.json").write_text(json.dumps(table | {"layers": {"depth": rows}}), encoding="utf-8")
-    arguments = ("count", "--space", "mine.json", "--budget")
-    assert hytas(capsys, *arguments, "13-params")[1].startswith("5 of 6 architectures")
-    assert hytas(capsys, *arguments, "13-params,1ms-latency@t.json")[1].startswith("1 of 6")
-
-
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
@@ -149,26 +126,6 @@ def test_bad_input_is_one_line(
     assert (code, out) == (2, "")
     assert why in err
     assert err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("change", "rule"),
-    [
-        ({"name": "costs"}, "a gene must not be called 'costs'"),
-        ({"key": "../x"}, "'../x' must be of letters, digits and '_'"),
-        ({"values": ["a/b", "c"]}, "label 'a/b' must be of letters"),
-    ],
-)
-def test_names_that_cannot_stand_in_a_key(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, change: dict[str, object], rule: str
-) -> None:
-    gene = {"name": "kind", "values": [1, 2]} | change
-    space = {"format": "hytas-space", "version": 1, "name": "mine", "genes": [gene]}
-    file = tmp_path / "mine.json"
-    file.write_text(json.dumps(space | {"costs": {"params": {"global": "1"}}}), encoding="utf-8")
-    code, _, err = hytas(capsys, "count", "--space", str(file))
-    assert code == 2
-    assert rule in err
 
 
 def test_a_space_of_more_than_128_bits(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -214,30 +214,6 @@ def test_a_mark_for_no_data_gets_no_class_and_names_reach_the_model(
     assert np.isfinite(probabilities[2:]).all()
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"budget": "12 apples"}, "budget"),
-        ({"budget": "1..2-params"}, "no architecture"),
-        ({"proxy": "magic"}, "magic"),
-        ({"space": "nowhere"}, "nowhere"),
-        ({"patch_size": 4}, "patch_size=4: must be odd"),
-        ({"patch_size": 25}, "patch_size=25: is larger than the scene of 24 x 30"),
-        ({"epochs": 0}, "epochs=0: must be 1 or more"),
-        ({"population": 0}, "population=0: must be 1 or more"),
-        ({"validation_fraction": 1.5}, "validation_fraction=1.5"),
-        ({"bands": "1-99"}, "bands='1-99'"),
-    ],
-)
-def test_settings_that_do_not_fit(
-    halves: tuple[np.ndarray, ...], change: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(InputError) as caught:
-        HSIClassifier(**{**SETTINGS, **change}).fit(halves[0], halves[1])
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
 def test_arrays_that_are_no_scene(fitted: HSIClassifier, halves: tuple[np.ndarray, ...]) -> None:
     cube, train, _ = halves
     model = HSIClassifier(**SETTINGS)

@@ -1,6 +1,5 @@
 """Events of a run in the files of TensorBoard and MLflow."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,12 +8,10 @@ import pytest
 
 from hytas.data import Scene
 from hytas.job import run_pipeline
-from hytas.lab.numbers import Numbers
 from hytas.run import RunConfig
 from hytas.train import Recipe
 from small import strips
 from tiny import SPACE
-from told import Told
 
 CONFIG = RunConfig(
     budget="2K..8K-params",
@@ -75,32 +72,3 @@ def test_mlflow_reads_the_events_and_a_run_goes_on_in_its_run(
     assert found.data.params["budget"] == "2K..8K-params"
     assert found.info.status == "FINISHED"
     assert found.info.run_name == "run"
-
-
-class Broken(Numbers):
-    """Fails with each number, and as it ends."""
-
-    wrote = 0
-
-    def open(self) -> None:
-        pass
-
-    def write(self, step: int, numbers: Mapping[str, float]) -> None:
-        self.wrote += 1
-        raise RuntimeError("http://me:secret@host is\ngone")
-
-    def close(self, *, ended: bool) -> None:
-        raise RuntimeError("gone, too")
-
-
-def test_a_tracker_that_fails_is_switched_off_with_one_notice(tmp_path: Path) -> None:
-    told = Told()
-    with Broken(told, tmp_path, CONFIG) as tracker:
-        tracker.end({"test/OA": 1.0})
-        tracker.end({"test/OA": 1.0})
-    assert tracker.wrote == 1
-    assert told.notices == [
-        "Broken: RuntimeError: http://host is gone; nothing more is written to it"
-    ]
-    with pytest.raises(KeyError, match="of the run"), Broken(told, tmp_path, CONFIG):
-        raise KeyError("of the run")

@@ -47,14 +47,6 @@ def test_every_space_takes_other_images(genes: dict, side: int, channels: int) -
     assert found.isfinite().all()
 
 
-def test_images_of_the_same_size_give_the_same_logits() -> None:
-    old, new = networks(VIT, 16), networks(VIT, 16)
-    torch.nn.init.normal_(new.head.weight)
-    carry_over(new, old.state_dict(), same_classes=True)
-    images = torch.randn(3, 16, 16, 3)
-    torch.testing.assert_close(new(images), old(images))
-
-
 def test_positions_are_interpolated() -> None:
     old, new = networks(VIT, 8), networks(VIT, 16)  # 4 x 4 and 8 x 8 patches
     ramp = torch.arange(4.0)[:, None].expand(4, 4).flatten()

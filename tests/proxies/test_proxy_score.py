@@ -4,12 +4,9 @@ import csv
 import json
 
 import pytest
-from small_networks import WIDE
 
-from hytas._engine import builtin_space_text
 from hytas.cli.main import run
 from hytas.errors import InputError
-from hytas.models import InputShape, build_network, count_parameters
 from hytas.proxies import PROXIES, rank_mean
 from hytas.spaces.architectures import read_architectures
 
@@ -93,20 +90,6 @@ def test_bad_architectures_are_refused_with_their_line(text, message, tmp_path) 
     assert message in str(caught.value)
 
 
-def test_the_authors_own_tables_are_read(tmp_path) -> None:
-    path = tmp_path / "authors.csv"
-    path.write_text(
-        ",layer_num,embed_dim,num_heads,mlp_ratio,OA\n"
-        '0,4,"[64, 64, 64, 64]","[3, 4, 4, 3]","[1.0, 2.0, 3.0, 1.0]",0.8\n'
-    )
-    (found,) = read_architectures(path)
-    assert found["embed_dim"] == 64
-    assert found["num_heads"] == [3, 4, 4, 3]
-    path.write_text(path.read_text().replace("64, 64]", "64, 48]"))
-    with pytest.raises(InputError, match=r"line 2: embed_dim .* must be one width"):
-        read_architectures(path)
-
-
 def test_scores_a_file_and_resumes_after_a_kill(archs, tmp_path, capsys) -> None:
     out = tmp_path / "scores.csv"
     command = ("score", "--archs", archs, "--proxy", "dss,params", "--out", out)
@@ -155,34 +138,6 @@ def test_a_combination_ranks_the_architectures_of_the_table(archs, tmp_path, cap
     assert hytas(capsys, *command)[0] == 0
     again = list(csv.DictReader(out.read_text().splitlines()))
     assert [row[name] for row in again] == [row[name] for row in rows]
-
-
-def test_architectures_of_a_space_file_are_scored(tmp_path, capsys) -> None:
-    space, path, out = tmp_path / "mine.json", tmp_path / "wide.jsonl", tmp_path / "scores.csv"
-    text = json.loads(builtin_space_text("hytas-wide"))
-    next(gene for gene in text["genes"] if gene["name"] == "embed_dim")["values"] = [40, 72]
-    del text["variables"]["band_group"]
-    space.write_text(json.dumps(text))
-    path.write_text(json.dumps({**WIDE[0], "embed_dim": 72}))
-    command = ("score", "--archs", path, "--proxy", "params,dss", "--out", out)
-    status, _, error = hytas(capsys, *command)
-    assert status == 2
-    assert "embed_dim '72': must be one of" in error
-    status, _, _ = hytas(capsys, *command, "--space", space)
-    assert status == 0
-    (row,) = csv.DictReader(out.read_text().splitlines())
-    assert float(row["dss"]) > 0
-    shape = InputShape(bands=63, classes=6)  # of the synthetic scene, dead bands left out
-    assert float(row["params"]) == count_parameters(
-        build_network({**WIDE[0], "embed_dim": 72}, shape)
-    )
-    path.write_text(json.dumps(WIDE[0]))
-    status, _, error = hytas(capsys, *command, "--space", space)
-    assert status == 2
-    assert "embed_dim '32': must be one of 40, 72" in error
-    status, _, error = hytas(capsys, *command, "--space", "hytas")
-    assert status == 2
-    assert "of the space hytas-wide: must be of hytas" in error
 
 
 def test_proxies_are_listed(capsys) -> None:

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from hytas.data import Scene, SplitSettings, scene_from_arrays
 from hytas.lab.published import networks
 from hytas.lab.published.s2mamba import S2Mamba
-from hytas.lab.published.training import TrainingPlan, fit
+from hytas.lab.published.training import TrainingPlan
 from hytas.references import ReferenceSettings, Task
 from hytas.spaces.shape import InputShape
 
@@ -87,29 +86,3 @@ def test_half_of_the_patches_are_flipped_or_turned() -> None:
     shares = [float((found == way).all(axis=(1, 2, 3)).mean()) for way in ways]
     assert sum(shares) == 1.0
     np.testing.assert_allclose(shares, [0.5, *[0.1] * 5], atol=0.03)
-
-
-@pytest.mark.parametrize(("rest", "sizes"), [(True, [50, 50, 20] * 2), (False, [50] * 6)])
-def test_the_rest_of_a_pass_is_a_step_if_the_plan_says_so(
-    task: Task, rest: bool, sizes: list[int]
-) -> None:
-    seen: list[torch.Tensor] = []
-
-    class Watch(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.head = nn.Linear(54, 3)
-
-        def forward(self, patches: torch.Tensor) -> torch.Tensor:
-            if self.training:
-                seen.append(patches.flatten(1))
-            logits: torch.Tensor = self.head(patches.flatten(1))
-            return logits
-
-    network = Watch()
-    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
-    plan = TrainingPlan(6, 50, lambda _: 1.0, rest=rest)
-    fit(network, optimizer, task, task.fit_scaling("standard"), plan, lambda *_: None)
-    assert [len(batch) for batch in seen] == sizes
-    passed = torch.cat(seen[:3] if rest else seen[:2])
-    assert len(np.unique(passed.numpy(), axis=0)) == len(passed)

@@ -143,24 +143,6 @@ def test_keys_move_over_the_map(show: Open) -> None:
     assert complaints(page) == []
 
 
-def test_a_candidate_tells_its_genes_in_every_chart(show: Open) -> None:
-    from selenium.webdriver.common.keys import Keys
-
-    page, known = show(), candidates()
-    spots = one(page, ".panel .points path").get_attribute("d").split("M")[1:]
-    x, y = map(float, spots[12].removesuffix("h0").split(" "))
-    point(page, ".panel", x / 440, y / 300)
-    said = text(page, ".points-out")
-    place = int(said.split(" ")[1]) - 1
-    assert f"params {known.costs['params'][place]:,.0f}," in said
-    assert f"depth {known.genes['depth'][place]}, tokens band" in said
-    marked = page.find_elements("css selector", ".panel .cursor")
-    assert sum(float(mark.get_attribute("cx")) > 0 for mark in marked) >= 2
-    one(page, ".panel").send_keys(Keys.ARROW_RIGHT)
-    assert text(page, ".points-out") != said
-    assert complaints(page) == []
-
-
 def test_hostile_names_are_shown_and_do_nothing(show: Open) -> None:
     page = show(facts(HOSTILE), facts(HOSTILE, name=HOSTILE[0]))
     point(page, ".plane.predicted .frame", (20 + 0.5) / WIDTH, (10 + 0.5) / HEIGHT)

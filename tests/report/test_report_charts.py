@@ -1,7 +1,6 @@
 """The page's charts show the values that they were given, against plain computations."""
 
 import xml.etree.ElementTree as ElementTree
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,36 +31,9 @@ def texts(svg: Element) -> list[str]:
     return [text.text or "" for text in svg.iter("text")]
 
 
-def points(svg: Element) -> list[tuple[float, float]]:
-    path = groups(svg, "points")[0].find("path")
-    assert path is not None
-    moves = path.get("d", "").split("M")[1:]
-    return [tuple(map(float, move.removesuffix("h0").split())) for move in moves]  # type: ignore[misc]
-
-
 def mark(svg: Element, kind: str) -> tuple[float, float]:
     use = next(groups(svg, kind)[0].iter("use"))
     return float(use.get("x", "")), float(use.get("y", ""))
-
-
-def label_boxes(svg: Element) -> list[tuple[float, float, float, float]]:
-    """Left, upper, right and lower end of each label of a mark, in a font of 10 points."""
-    boxes = []
-    for group in groups(svg, "number"):
-        text = next(group.iter("text"))
-        x, y, width = float(text.get("x", "")), float(text.get("y", "")), 6 * len(text.text or "")
-        style = text.get("style", "")
-        left = x - width * (0.5 if "middle" in style else 1 if "anchor: end" in style else 0)
-        boxes.append((left, y - 8, left + width, y))
-    return boxes
-
-
-def assert_apart(svg: Element) -> None:
-    boxes = label_boxes(svg)
-    for at, (left, upper, right, lower) in enumerate(boxes):
-        for other in boxes[at + 1 :]:
-            across = left < other[2] and other[0] < right
-            assert not (across and upper < other[3] and other[1] < lower)
 
 
 NUMBERS = st.lists(
@@ -123,23 +95,3 @@ def test_a_reliability_diagram_leaves_empty_bins_out() -> None:
         "30 pixels: confidence 0.900, accuracy 0.800",
     ]
     assert charts.reliability({"count": [0], "confidence": [None], "accuracy": [None]}) is None
-
-
-def test_labels_of_marks_do_not_overlap() -> None:
-    known = candidates()
-    crowd = [replace(finalists()[0], place=at) for at in range(4, 24)]
-    names = "params", "dss"
-    svg = parse(charts.score_panel(known, crowd, range(len(known.ids)), names, "params"))
-    assert len(label_boxes(svg)) > 8
-    assert "winner" in texts(svg)
-    assert_apart(svg)
-
-
-def test_a_confusion_matrix_has_shares_of_the_true_class() -> None:
-    test = {"per_class": {"a": 0.75, "b": None}, "confusion": [[3, 1], [0, 0]]}
-    svg = parse(charts.confusion_matrix(test, (4, 7)))
-    assert titles(svg, "cell") == [
-        "a: 3 of 4 are predicted as a",
-        "a: 1 of 4 are predicted as b",
-    ]
-    assert sorted(texts(svg)) == ["25", "4", "4", "7", "7", "75"]

@@ -9,11 +9,8 @@ import numpy as np
 import one_candidate
 import pytest
 
-from hytas.data import Scene, make_split, scene_from_arrays
+from hytas.data import Scene, scene_from_arrays
 from hytas.job import run_pipeline
-from hytas.references import (
-    bounded_split,
-)
 from hytas.run.delivering import comparing
 from hytas.train import Recipe
 from told import Told
@@ -131,17 +128,3 @@ def test_validation_pixels_kept_apart_compare_the_network_itself(
     run_pipeline(config, scene, tmp_path / "run", device="cpu")
     found = held(tmp_path / "run")["validation"]
     assert (found["pixels"], found["folds"]) == (15, 1)
-
-
-def test_large_splits_are_bounded_and_keep_small_classes(scene: Scene) -> None:
-    split = make_split(scene, kind="random", train_per_class=40, seed=0, patch_size=3)
-    found = bounded_split(scene, split, 24, 50)
-    assert (len(found.train_and_validation), len(found.test)) == (24, 50)
-    assert np.bincount(scene.targets(found.train_and_validation)).tolist() == [8, 8, 8]
-    assert set(found.train) <= set(split.train_and_validation)
-    assert set(found.test) <= set(split.test)
-    least = bounded_split(scene, split, 3, 50)
-    assert np.bincount(scene.targets(least.train)).tolist() == [5, 5, 5]
-    same = bounded_split(scene, split, 1000, 1000)
-    assert np.array_equal(same.train, split.train_and_validation)
-    assert np.array_equal(same.test, split.test)

@@ -78,11 +78,3 @@ def test_a_terminal_has_one_live_region_and_a_table_for_each_rung(width: int) ->
     ]
     assert "\x1b[2J" not in text  # names of files move no cursor
     assert "a detail" not in text
-
-
-def test_a_log_has_plain_lines() -> None:
-    text = shown(False)
-    assert "\x1b" not in text
-    assert "stage 1 of 3, search ...\n" in text
-    assert "stage 2 of 3, race ...\n" in text
-    assert "rung 1 of 2: 60 steps each, on 3 folds" in text

@@ -5,22 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from three_scenes import saved
 
 from hytas.data import load_scene
 from hytas.decide.decisions import Decisions
 from hytas.deploy import DeployedModel
-from hytas.errors import InputError
 from hytas.job import train_architecture
 from hytas.models import small_parameters
 from hytas.results import Calibration, SelfTraining, SmoothingChoice
 from hytas.run import RunConfig
 from hytas.run.start import StartingModel, further_config
 from hytas.run.weights import load_weights
-from hytas.train import Recipe
-from refusals import refuses
 
 SPLIT: dict[str, Any] = {"split": "random", "train_per_class": 8}
 
@@ -99,33 +95,3 @@ def test_both_scenes_are_compared_before_and_after(
     assert found["scenes"][0]["after"]["OA"] == pytest.approx(new["OA"])
     scene = load_scene(new_scene)
     assert found["scenes"][0]["after"]["pixels"] == (scene.labels > 0).sum() - 3 * 8
-
-
-def test_scenes_that_do_not_fit_the_model_are_refused(
-    run_of_three: Path, three_scenes: Path, tmp_path: Path
-) -> None:
-    start = StartingModel.open(run_of_three / "model.onnx")
-    with np.load(three_scenes / "c.npz") as file:
-        cube, labels = file["cube"], file["labels"]
-    wrong = {
-        "has 11 bands and .* has 12": {"cube": cube[..., :11], "labels": labels},
-        r"has class 9 \(class 9\), which": {
-            "cube": cube,
-            "labels": np.where(labels, 9, 0) + (labels == 2),
-        },
-        "holds float32 values, and the model of .* takes int16": {
-            "cube": cube.astype(np.float32),
-            "labels": labels,
-        },
-    }
-    for words, arrays in wrong.items():
-        np.savez(tmp_path / "x.npz", **arrays)
-        with pytest.raises(InputError, match=words):
-            start.adapted(load_scene(tmp_path / "x.npz"))
-    for nodata in (None, -5):
-        with refuses("data", "a", "is a scene that the model of .* was trained on"):
-            start.adapted(load_scene(three_scenes / "a.npz", nodata=nodata))
-    with pytest.raises(InputError, match="must be a run, or a model in a run"):
-        StartingModel.open(tmp_path)
-    with refuses("recipe", "whitened=yes", "a training that begins with"):
-        RunConfig(start=str(run_of_three), recipe=Recipe())

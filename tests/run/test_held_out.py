@@ -104,20 +104,6 @@ def test_folds_of_a_split_by_blocks_lie_apart() -> None:
         assert set(learnt) | set(held_out) <= set(split.train_and_validation)
 
 
-def test_folds_of_blocks_do_without_a_class_that_is_only_tested() -> None:
-    labels = np.tile(np.repeat([1, 2, 3], 2), (60, 10))
-    cube = np.random.default_rng(0).normal(0, 1, (60, 60, 4)).astype(np.float32)
-    scene = scene_from_arrays(cube, labels, name="many")
-    split = make_split(scene, kind="blocks", block=8, train_per_class=150, patch_size=5)
-    kept = {
-        name: pixels[labels.flat[pixels] != 1]
-        for name, pixels in (("train", split.train), ("validation", split.validation))
-    }
-    pairs = replace(split, **kept).folds_like_test(scene, 8, 60)
-    assert len(pairs) == 3
-    assert all(set(labels.flat[held_out]) == {2, 3} for _, held_out in pairs)
-
-
 @pytest.mark.parametrize("smooth", ["auto", "guided"])
 def test_a_run_says_and_ships_the_choice(
     smooth: str, scene: Scene, finished: Path, tmp_path: Path

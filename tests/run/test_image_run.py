@@ -12,12 +12,10 @@ from hytas.cli.main import run
 from hytas.data import ImageSet, load_images
 from hytas.data.images.arrays import textures
 from hytas.deploy import DeployedModel
-from hytas.errors import InputError
 from hytas.job import run_pipeline
 from hytas.run import Outcome, RunConfig
 from hytas.run.weights import load_weights
 from hytas.train import Recipe
-from refusals import refuses
 
 CONFIG = RunConfig(
     budget="30K-params",
@@ -88,14 +86,6 @@ def test_the_file_takes_raw_images_and_gives_what_torch_gives(
     assert np.abs(deployed.predict_patches(raw) - expected).max() < 1e-5
 
 
-def test_predictions_are_those_of_the_metrics(finished: Outcome) -> None:
-    with (finished.folder / "predictions.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert finished.metrics is not None
-    right = sum(row["class"] == row["label"] for row in rows)
-    assert right / len(rows) == pytest.approx(finished.metrics["test"]["OA"])
-
-
 def test_an_svm_and_a_forest_stand_beside_the_winner(finished: Outcome, images: ImageSet) -> None:
     assert finished.metrics is not None
     methods = finished.metrics["references"]["methods"]
@@ -151,45 +141,3 @@ def test_a_folder_is_classified_to_a_table(
     assert [row["class"] for row in rows] == names
     right = np.mean([row["class"] == row["label"] for row in rows])
     assert json.loads(text)["accuracy"] == pytest.approx(right)
-
-
-def test_spaces_and_data_that_do_not_fit_are_refused(images: ImageSet, tmp_path: Path) -> None:
-    wrong = RunConfig(budget="30K-params", space="hytas-wide", presets="plain")
-    with pytest.raises(InputError, match="its networks take scenes, and the data are a set of"):
-        run_pipeline(wrong, images, tmp_path / "run", device="cpu")
-    assert not (tmp_path / "run").exists()
-    for name, value in {
-        "labels": "classes",
-        "test_data": ["synthetic"],
-        "resample": True,
-        "scale_by": "scene",
-        "zero_is_a_class": True,
-        "patch_size": 5,
-        "band_group": 1,
-        "nodata": 0.0,
-    }.items():
-        with refuses(name, rule="is for scenes, and digits is a set of images"):
-            RunConfig(data="digits", **{name: value}).load_scene()
-    with refuses("resize", 32, "is for images, and synthetic is a scene"):
-        RunConfig(resize=32).load_scene()
-    wrong_settings = {
-        "cutmix": 0.5,
-        "shift": 0.1,
-        "crop": 0.5,
-        "mirror": True,
-        "rand_augment": 2,
-        "erasing": 0.1,
-    }
-    for name, value in wrong_settings.items():
-        changed = Recipe(**{name: value})
-        with refuses("recipe", f"{name}={value}", "is for images, and synthetic is a scene"):
-            RunConfig(recipe=changed).load_scene()
-        assert isinstance(RunConfig(data="digits", recipe=changed).load_scene(), ImageSet)
-    for preset in ("images", "autoformer-paper", "s3-paper"):
-        with refuses("recipe", preset, "is for images.*it sets .*choose from full"):
-            RunConfig(presets=f"plain,{preset}").load_scene()
-    with refuses("recipe", "magnitude=5.0", "add rand_augment=2"):
-        RunConfig(data="digits", recipe=Recipe(magnitude=5.0))
-    RunConfig(data="digits", presets="s3-paper", recipe=Recipe(magnitude=5.0))
-    assert RunConfig(data="digits").presets == "images-light,images"
-    assert RunConfig().presets == "full,plain,unwhitened"

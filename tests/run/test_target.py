@@ -111,13 +111,6 @@ def test_a_run_writes_the_file_of_its_target(scene: Scene, tmp_path: Path) -> No
     assert file.stat().st_size == target["bytes"]
 
 
-def test_a_race_for_int8(scene: Scene, tmp_path: Path) -> None:
-    run_pipeline(replace(RACE, target="int8", finalists=2), scene, tmp_path, device="cpu")
-    finalists = finalists_of(tmp_path, "int8")
-    assert [one["won"] for one in finalists].count(True) == 1
-    assert len(finalists) >= 2
-
-
 def test_a_target_must_be_known() -> None:
     with refuses("target", "fp4", "must be one of int8, fp16, w8"):
         replace(CONFIG, target="fp4")

@@ -11,8 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from hytas._engine import Budget, Evolution, Feasible, SearchSpace
-from hytas.run import RunConfig
+from hytas._engine import Budget, Feasible, SearchSpace
 from hytas.search import Evaluation, EvaluationStore, StrategySettings, search
 
 VARIABLES = {"bands": 20, "classes": 4, "patch_size": 3, "band_group": 1}
@@ -151,31 +150,6 @@ def test_exhausted_budget_ends_the_search(tmp_path: Path) -> None:
         result = search(tight, Scorer(), fitness, settings, store)
         assert len(store.evaluations()) == result.evaluated == 3**4
     assert result.exhausted
-
-
-def test_operators_are_those_of_the_engine(tmp_path: Path) -> None:
-    config = RunConfig(
-        population=8, generations=3, evolution="s3", parents=3, mutation=6, crossover=2
-    )
-    settings = replace(SETTINGS, population=8, generations=3, operators=config.operators)
-    with EvaluationStore(tmp_path / "store.sqlite") as store:
-        search(feasible(), Scorer(), fitness, settings, store)
-        found = [item.architecture for item in store.evaluations()]
-    chosen = {"mutation": "s3", "parents": 3, "offspring": 8, "mutation_share": 0.75}
-    assert config.operators == chosen
-    engine = Evolution(feasible(), population=8, seed=settings.seed, **chosen)
-    expected: list[dict[str, Any]] = []
-    while len(expected) < 24:
-        ids, genomes = engine.ask(24 - len(expected))
-        architectures = feasible().space.unpack(genomes)
-        scores = [item["scores"] for item in Scorer().score(architectures)]
-        items = [
-            Evaluation(0, 0, one, {}, score, {}, 0.0)
-            for one, score in zip(architectures, scores, strict=True)
-        ]
-        engine.tell(ids, np.array(list(fitness(items))))
-        expected += architectures
-    assert found == expected
 
 
 def test_known_architectures_are_candidates(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from hytas.train import PRESETS, LabelledPixels, Recipe, train
-from hytas.train.augment import augment, random_shift
 from hytas.train.image_augment import OPERATIONS, erase, rand_augment, random_crop
 
 PLAIN = replace(Recipe(**PRESETS["plain"]), whitened=False, dropout=0.0, ema_decay=0.0)
@@ -79,14 +78,6 @@ def test_a_crop_is_a_rectangle_enlarged() -> None:
     assert float((steps - steps.mean(1, True)).abs().max()) < 4e-3
     whole = random_crop(images, 1.0, generator(1))[0]  # all of it, or as much as its sides allow
     assert float((whole - images[0]).abs().max()) < 0.2
-
-
-def test_small_images_are_moved_instead() -> None:
-    images, recipe = torch.rand(20, 32, 32, 3), replace(PLAIN, crop=0.08)
-    found = augment(images, recipe, generator())
-    assert torch.equal(found, random_shift(images, 1 / 8, generator()))
-    larger = torch.rand(20, 33, 33, 3)
-    assert torch.equal(augment(larger, recipe, generator()), random_crop(larger, 0.08, generator()))
 
 
 def test_erasing_replaces_one_rectangle_in_its_share_of_the_images() -> None:

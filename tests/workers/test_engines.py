@@ -1,10 +1,7 @@
 """The seam: results in their order, whatever runs the calls."""
 
 import pickle
-import re
-import socket
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -20,7 +17,7 @@ from hytas.spaces import open_space
 from hytas.spaces.shape import InputShape
 from hytas.workers import ExecutorWorkers, Workers, open_workers
 
-from tasks import fails, length_of, slow_first, speaks  # isort: skip
+from tasks import fails, length_of, slow_first  # isort: skip
 
 
 # submitit and Ray leave files and sockets to the garbage collector.
@@ -68,24 +65,6 @@ def test_results_keep_their_order_values_are_shared_and_errors_told(workers: Wor
     assert list(workers.run(length_of, [(shared, 1), (shared, 2)], 2)) == [1001, 1002]
     with pytest.raises(InputError, match="number 1: this one cannot"):
         list(workers.run(fails, [(1,)], 1))
-
-
-def test_a_line_of_a_worker_is_told_with_where_it_comes_from(
-    workers: Workers, capfd: pytest.CaptureFixture[str]
-) -> None:
-    origin = {
-        "Ray": r"\(speaks pid=\d+\)",  # with ip=ADDRESS from another machine
-        "Slurm (local)": rf"\(job \w+, {re.escape(socket.gethostname())}\)",
-    }.get(workers.name)
-    if origin is None:
-        pytest.skip("its calls print in this process")
-    assert list(workers.run(speaks, [(7,)], 1)) == [7]
-    text, deadline = "", time.monotonic() + 20
-    while "is told" not in text and time.monotonic() < deadline:
-        time.sleep(0.1)
-        text += "".join(capfd.readouterr())
-    plain = re.sub(r"\x1b\[\d+m", "", text)
-    assert re.search(rf"^{origin} number 7 is told$", plain, re.MULTILINE)
 
 
 def test_scores_are_the_same_to_the_last_bit_on_any_engine(workers: Workers) -> None:

@@ -16,7 +16,8 @@ from hytas.deploy.smoothing import Smoothing
 from hytas.export import describe, export_formats
 from hytas.metrics import log_mean
 from hytas.models import InputShape, SensorModel, build_network, count_parameters
-from hytas.models.linear import LinearNetwork, begin_skip, lda, softmax_regression
+from hytas.models.linear import begin_skip, lda, softmax_regression
+from hytas.models.table import closed_form
 from hytas.spaces import open_space
 from hytas.spaces.costs import budget_of_network, shipped_costs
 from hytas.spaces.names import FITS, MEAN_WITH, linear_architecture
@@ -98,7 +99,7 @@ def test_softmax_regression_is_that_of_scikit_learn_at_its_ridge(classes: int) -
 @pytest.mark.parametrize("scale", [1.0, 1e-5])  # logits of tens of thousands
 @pytest.mark.parametrize("fit", FITS)
 def test_a_class_without_a_pixel_is_never_predicted(fit: str, scale: float) -> None:
-    network = LinearNetwork(BANDS, CLASSES, fit)
+    network = closed_form(fit, SHAPE)
     values, targets = spectra(2)
     centre = 100 * np.arange(BANDS)  # far from the origin, where a logit of a constant is not low
     noise = np.random.default_rng(2).standard_normal(values.shape)
@@ -164,7 +165,7 @@ def test_the_mean_is_that_of_the_probabilities() -> None:
     np.testing.assert_allclose(log_mean([part.numpy() for part in parts]), found, atol=1e-5)
 
 
-@pytest.mark.parametrize("architecture", [SKIP, MEAN, linear_architecture("lda")])
+@pytest.mark.parametrize("architecture", [SKIP, MEAN, *map(linear_architecture, ("lda", "rbf"))])
 def test_costs_are_those_of_the_network(architecture: dict[str, Any]) -> None:
     space, _ = open_space("hytas-wide", offered=SHAPE.variables())
     costs = shipped_costs(architecture, space, SHAPE)
@@ -177,7 +178,8 @@ def test_a_budget_leaves_room_for_the_mean() -> None:
         "hytas-wide", "2K..20K-params,100KB-int8,1MB-activations", offered=SHAPE.variables()
     )
     left = {name: (low, high) for name, low, high in budget_of_network(budget, space, SHAPE).bounds}
-    linear = 2 * (CLASSES * BANDS + CLASSES) + CLASSES
+    kernel = count_parameters(closed_form("rbf", SHAPE))
+    linear = 2 * (CLASSES * BANDS + CLASSES) + CLASSES + kernel
     assert left["params"] == (2000, 20_000 - linear)
     assert left["activations"] == (0, 1_000_000)
 

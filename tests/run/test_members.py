@@ -48,41 +48,41 @@ def chosen(held_out: HeldOut, fits: Any = lambda _: True) -> Any:
 
 
 def test_the_mean_ships_where_no_member_leads_beyond_chance() -> None:
-    choice = chosen(record(60, 0.7, (0.7, 0.7)))
+    choice = chosen(record(60, 0.7, (0.7, 0.7, 0.7)))
     assert choice.members == (NETWORK, *FITS)
     assert choice.pixels == 60
-    assert set(choice.losses) >= {"network", "lda", "softmax", "network+lda+softmax"}
-    assert choice.describe().startswith("the model is the mean of network + lda + softmax; ")
+    assert set(choice.losses) >= {"network", "lda", "softmax", "rbf", "network+lda+softmax+rbf"}
+    assert choice.describe().startswith("the model is the mean of network + lda + softmax + rbf; ")
 
 
 def test_the_network_ships_alone_where_it_leads_beyond_chance() -> None:
-    choice = chosen(record(600, 0.95, (0.4, 0.4)))
+    choice = chosen(record(600, 0.95, (0.4, 0.4, 0.4)))
     assert choice.members == (NETWORK,)
     assert choice.describe().startswith("network alone; loss of 600")
 
 
 def test_a_linear_network_that_spoils_the_mean_is_left_out() -> None:
     """Of 178 leaves the mean with softmax regression is behind; that with LDA is ahead."""
-    choice = chosen(record(600, 0.9, (0.95, 0.0)))
+    choice = chosen(record(600, 0.9, (0.95, 0.0, 0.0)))
     assert choice.members == (NETWORK, "lda")
     assert choice.losses["network+lda"] == min(choice.losses.values())
 
 
 def test_linear_networks_never_ship_without_the_network() -> None:
-    assert chosen(record(600, 0.4, (0.95, 0.95))).members == (NETWORK, *FITS)
+    assert chosen(record(600, 0.4, (0.95, 0.95, 0.95))).members == (NETWORK, *FITS)
 
 
 def test_members_that_do_not_fit_the_budget_are_left_out() -> None:
-    assert chosen(record(60, 0.7, (0.7, 0.7)), lambda _: False).members == (NETWORK,)
-    without = chosen(record(60, 0.7, (0.7, 0.7)), lambda members: NETWORK not in members)
+    assert chosen(record(60, 0.7, (0.7, 0.7, 0.7)), lambda _: False).members == (NETWORK,)
+    without = chosen(record(60, 0.7, (0.7, 0.7, 0.7)), lambda members: NETWORK not in members)
     assert without.members == (NETWORK,)
-    assert chosen(record(60, 0.7, (0.7, 0.7)), lambda members: len(members) < 3).members == (
+    assert chosen(record(60, 0.7, (0.7, 0.7, 0.7)), lambda members: len(members) < 3).members == (
         NETWORK,
         "lda",
     )
 
 
-@pytest.mark.parametrize(("pixels", "linear"), [(9, (0.7, 0.7)), (60, ())])
+@pytest.mark.parametrize(("pixels", "linear"), [(9, (0.7, 0.7, 0.7)), (60, ())])
 def test_with_few_pixels_or_without_linear_networks_the_network_ships(
     pixels: int, linear: Sequence[float]
 ) -> None:

@@ -13,7 +13,7 @@ from hytas.models.linear import MeanNetwork
 from hytas.models.network import Network
 from hytas.models.streams import TokenStream
 from hytas.models.table import build_network, count_parameters
-from hytas.spaces.costs import LayerCost
+from hytas.spaces.costs import LayerCost, linear_costs
 from hytas.spaces.names import TITLES
 from hytas.spaces.shape import Shape
 
@@ -38,9 +38,9 @@ def counted_layers(architecture: Mapping[str, Any], shape: Shape) -> list[LayerC
     if not isinstance(network, MeanNetwork):
         return _layers_of(network, shape)
     layers = _layers_of(network.network, shape)
-    for fit, head in zip(network.linear, network.heads, strict=True):
-        macs = head.in_features * head.out_features
-        layers.append(LayerCost(fit, "", TITLES[fit], count_parameters(head), macs))
+    for fit in network.linear:
+        costs = linear_costs(fit, shape)
+        layers.append(LayerCost(fit, "", TITLES[fit], costs["params"], costs["macs"]))
     return [*layers, LayerCost("shift", "", "shift of each class", len(network.shift.bias), 0)]
 
 

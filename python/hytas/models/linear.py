@@ -9,7 +9,7 @@ of their probabilities is often better than each of them.
 
 import copy
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from hytas.errors import InputError
 from hytas.metrics import LEAST_PROBABILITY
 from hytas.models.layers import probabilities
 from hytas.models.network import Network, Strips, as_network
-from hytas.spaces.names import FITS
 
 _Values = NDArray[np.float64]
 ABSENT = -1e4
@@ -74,10 +73,10 @@ def lda(spectra: _Values, targets: NDArray[np.int64], classes: int) -> tuple[_Va
         diagonal += prior * shrinkage * variance * scaler.scale_**2
     weight = _solve(np.concatenate(roots), diagonal, means.T).T
     bias = -0.5 * (means * weight).sum(axis=1) + np.log(priors)
-    return _with_absent(weight, bias, present, classes)
+    return with_absent(weight, bias, present, classes)
 
 
-def _with_absent(
+def with_absent(
     weight: _Values, bias: _Values, present: NDArray[np.int64], classes: int
 ) -> tuple[_Values, _Values]:
     """Return the matrix and bias of all classes; those without a pixel lie below the mean."""
@@ -131,17 +130,17 @@ def softmax_regression(
     ridge = 1.0
     if folds > 1 and len(present) > 1:
         splits = StratifiedKFold(folds).split(rotated, index)
-        losses = sum(_losses(rotated, index, *split) for split in splits)
+        losses = sum(held_out_losses(rotated, index, *split) for split in splits)
         ridge = RIDGES[int(np.argmin(losses))]
     weight, bias = np.zeros((len(present), spectra.shape[1])), np.zeros(len(present))
     if len(present) > 1:
-        own, offset = _matrix(_fitted(rotated, index, [ridge])[0])
+        own, offset = matrix_of(fitted_regressions(rotated, index, [ridge])[0])
         weight = own @ directions
         bias = offset - weight @ centre
-    return _with_absent(weight, bias, present, classes)
+    return with_absent(weight, bias, present, classes)
 
 
-def _losses(
+def held_out_losses(
     spectra: _Values,
     index: NDArray[np.int64],
     fitted: NDArray[np.int64],
@@ -149,14 +148,16 @@ def _losses(
 ) -> _Values:
     """Return the negative log likelihood of held-out pixels for each ridge."""
     losses = []
-    for machine in _fitted(spectra[fitted], index[fitted], RIDGES):
+    for machine in fitted_regressions(spectra[fitted], index[fitted], RIDGES):
         chances = machine.predict_proba(spectra[held_out])
         own = chances[np.arange(len(held_out)), index[held_out]]
         losses.append(-np.log(np.maximum(own, LEAST_PROBABILITY)).sum())
     return np.array(losses)
 
 
-def _fitted(spectra: _Values, index: NDArray[np.int64], ridges: Sequence[float]) -> list[Any]:
+def fitted_regressions(
+    spectra: _Values, index: NDArray[np.int64], ridges: Sequence[float]
+) -> list[Any]:
     """Return a softmax regression for each ridge; each starts from the one before."""
     from sklearn.linear_model import LogisticRegression
 
@@ -168,7 +169,7 @@ def _fitted(spectra: _Values, index: NDArray[np.int64], ridges: Sequence[float])
         return [copy.deepcopy(machine.set_params(C=ridge).fit(spectra, index)) for ridge in ridges]
 
 
-def _matrix(machine: Any) -> tuple[_Values, _Values]:
+def matrix_of(machine: Any) -> tuple[_Values, _Values]:
     """Return weight and bias of all classes; of two, scikit-learn keeps their difference."""
     weight, bias = machine.coef_, machine.intercept_
     if len(machine.classes_) == 2:
@@ -180,13 +181,28 @@ FUNCTIONS: dict[str, Callable[[_Values, NDArray[np.int64], int], tuple[_Values, 
     "lda": lda,
     "softmax": softmax_regression,
 }
-"""Name of a fit (`hytas.spaces.names.FITS`), a value of the gene `fit` -> the function."""
+"""Name of a fit, a value of the gene `fit` -> the function."""
 
 
 class ClosedFormNetwork(Network):
-    """A network of the centre of a patch, which `solve` fits without steps of training."""
+    """A network of the centre of a patch, which `solve` fits without steps of training.
+
+    Input: scaled patches (N, P, P, bands), float. Output: logits (N, classes), or values.
+    """
 
     closed_form = True
+
+    def of_spectra(self, spectra: Tensor) -> Tensor:
+        """(..., bands) -> (..., classes)."""
+        raise NotImplementedError
+
+    def forward(self, patches: Tensor) -> Tensor:
+        """(N, P, P, bands) -> (N, classes)."""
+        return self.of_spectra(centre_of(patches))
+
+    def strips(self) -> Strips:
+        """Return the parts of the network for whole rows of pixels."""
+        return Strips(_OfSpectra(self), _CentreRow())
 
     def seen(self, patches: Tensor) -> Tensor:
         """Return the centre (N, 1, 1, bands) of patches."""
@@ -200,22 +216,20 @@ class LinearNetwork(ClosedFormNetwork):
         bands, classes: of the scene.
         fit: a name in `FITS`.
 
-    Input: scaled patches (N, P, P, bands), float. Output: logits (N, classes).
-
     Raises:
         InputError: an unknown fit.
     """
 
     def __init__(self, bands: int, classes: int, fit: str) -> None:
         super().__init__()
-        if fit not in FITS:
-            raise InputError("fit", fit, f"must be one of {', '.join(FITS)}")
+        if fit not in FUNCTIONS:
+            raise InputError("fit", fit, f"must be one of {', '.join(FUNCTIONS)}")
         self.fit = fit
         self.head = nn.Linear(bands, classes)
 
-    def forward(self, patches: Tensor) -> Tensor:
-        """(N, P, P, bands) -> (N, classes)."""
-        logits: Tensor = self.head(centre_of(patches))
+    def of_spectra(self, spectra: Tensor) -> Tensor:
+        """(..., bands) -> (..., classes)."""
+        logits: Tensor = self.head(spectra)
         return logits
 
     @torch.no_grad()
@@ -228,9 +242,17 @@ class LinearNetwork(ClosedFormNetwork):
         for parameter, value in zip((self.head.weight, self.head.bias), fitted, strict=True):
             parameter.copy_(torch.from_numpy(value))
 
-    def strips(self) -> Strips:
-        """Return the parts of the network for whole rows of pixels."""
-        return Strips(self.head, _CentreRow())
+
+class _OfSpectra(nn.Module):
+    """A network in closed form, of spectra in place of patches."""
+
+    def __init__(self, network: ClosedFormNetwork) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, spectra: Tensor) -> Tensor:
+        """(..., bands) -> (..., classes)."""
+        return self.network.of_spectra(spectra)
 
 
 class _CentreRow(nn.Module):
@@ -282,21 +304,19 @@ class MeanNetwork(Network):
 
     Args:
         network: of a search space.
-        bands, classes: of the scene.
-        fits: of the linear networks, names in `FITS`.
+        linear: fit -> linear network.
+        classes: of the scene.
 
     Input: scaled patches (N, P, P, bands), float. Output: logits (N, classes), the logarithm of the
     mean and a shift of each class.
     """
 
     readout = "shift"
-    make: Callable[[int, int, str], Network] = LinearNetwork
-    """Returns the linear network of a fit."""
 
-    def __init__(self, network: nn.Module, bands: int, classes: int, fits: Sequence[str]) -> None:
+    def __init__(self, network: nn.Module, linear: Mapping[str, Network], classes: int) -> None:
         super().__init__()
         self.network = network
-        self.linear = nn.ModuleDict({fit: self.make(bands, classes, fit) for fit in fits})
+        self.linear = nn.ModuleDict(linear)
         self.shift = Shift(classes)
         self.repeatable = as_network(network, "mean").repeatable
 
@@ -305,11 +325,6 @@ class MeanNetwork(Network):
         """Those of the network and of the mean, not the linear networks."""
         own = as_network(self.network, "mean").readouts
         return (self.readout, *(f"network.{name}" for name in own))
-
-    @property
-    def heads(self) -> list[nn.Linear]:
-        """The matrices of the linear networks."""
-        return [one.head for one in self.linear.values() if isinstance(one, LinearNetwork)]
 
     def forward(self, patches: Tensor) -> Tensor:
         """(N, P, P, bands) -> (N, classes)."""
@@ -332,7 +347,8 @@ class MeanNetwork(Network):
     def strips(self) -> Strips:
         """Return the parts of the network for whole rows of pixels."""
         strips = as_network(self.network, "scene graph").strips()
-        return Strips(PixelsAndHeads(strips.pixels, self.heads), _MeanRow(self, strips.row))
+        linear = [as_network(one, "scene graph").strips().pixels for one in self.linear.values()]
+        return Strips(PixelsAndHeads(strips.pixels, linear), _MeanRow(self, strips.row))
 
 
 class Shift(nn.Module):

@@ -19,9 +19,10 @@ from scipy.linalg import cho_factor, cho_solve
 from torch import Tensor, nn
 
 from hytas.metrics import LEAST_PROBABILITY
+from hytas.models.kernel import KernelNetwork, gaussian, units_of
 from hytas.models.linear import RATE, ClosedFormNetwork, LinearSkip, MeanNetwork, centre_of
 from hytas.models.network import Network
-from hytas.spaces.names import DIRECTIONS, SHARE_FITS, UNITS, VALUE_FITS
+from hytas.spaces.names import DIRECTIONS, SHARE_FITS, VALUE_FITS
 from hytas.types import Floats
 
 WINDOW, DEGREE = 11, 2
@@ -345,9 +346,9 @@ class LinearValues(ClosedFormNetwork):
         self.variate = nn.Parameter(torch.zeros(1))
         self.head = nn.Linear(bands, targets)
 
-    def forward(self, patches: Tensor) -> Tensor:
-        """(N, P, P, bands) -> (N, targets)."""
-        values: Tensor = self.head(as_variates(centre_of(patches), self.variate))
+    def of_spectra(self, spectra: Tensor) -> Tensor:
+        """(..., bands) -> (..., targets), standardised."""
+        values: Tensor = self.head(as_variates(spectra, self.variate))
         return values
 
     @torch.no_grad()
@@ -371,31 +372,23 @@ def _fill(layer: nn.Linear, weight: Floats, bias: Floats) -> None:
     layer.bias.copy_(torch.from_numpy(bias))
 
 
-class KernelValues(ClosedFormNetwork):
+class KernelValues(KernelNetwork):
     """Kernel ridge regression with Gaussian units on principal directions of spectra.
 
     Args:
         bands, targets: numbers of both.
 
-    Input: scaled patches (N, P, P, bands), float. Output: standardised values (N, targets).
     Source: Saunders et al., Ridge Regression Learning Algorithm in Dual Variables, ICML 1998; with
     more samples than units by the units that k-means finds (Zhang et al., ICML 2008).
     """
 
     def __init__(self, bands: int, targets: int, fit: str = "kernel") -> None:
-        super().__init__()
+        super().__init__(bands, targets)
         self.variate = nn.Parameter(torch.zeros(1))
-        self.directions = nn.Linear(bands, DIRECTIONS)
-        self.units = nn.Parameter(torch.zeros(UNITS, DIRECTIONS))
-        self.head = nn.Linear(UNITS, targets)
 
-    def forward(self, patches: Tensor) -> Tensor:
-        """(N, P, P, bands) -> (N, targets)."""
-        along = self.directions(as_variates(centre_of(patches), self.variate))
-        norms = along.square().sum(1, keepdim=True) + self.units.square().sum(1)
-        squared = (norms - 2.0 * along @ self.units.T).clamp(min=0.0)
-        values: Tensor = self.head(torch.exp(-squared))
-        return values
+    def of_spectra(self, spectra: Tensor) -> Tensor:
+        """(..., bands) -> (..., targets), standardised."""
+        return super().of_spectra(as_variates(spectra, self.variate))
 
     @torch.no_grad()
     def solve(
@@ -407,18 +400,15 @@ class KernelValues(ClosedFormNetwork):
         preparation = prepared(spectra, variate, order, True)
         weight, bias = _directions(preparation.apply(spectra), width)
         along = preparation.apply(spectra) @ weight.T + bias
-        units = _units(along)
-        self.units.zero_()
-        self.units[: len(units)] = torch.from_numpy(units)
-        heads, means = np.zeros((values.shape[1], UNITS)), np.zeros(values.shape[1])
+        units = units_of(along)
+        heads, means = np.zeros((values.shape[1], len(units))), np.zeros(values.shape[1])
         for at, (column, strength) in enumerate(zip(values.T, strengths, strict=True)):
             known = np.isfinite(column)
             means[at] = column[known].mean()
-            seen, inner = _gaussian(along[known], units), _gaussian(units, units)
+            seen, inner = gaussian(along[known], units), gaussian(units, units)
             inner = seen.T @ seen + strength * known.sum() * inner + TINY * np.eye(len(units))
-            heads[at, : len(units)] = np.linalg.solve(inner, seen.T @ (column[known] - means[at]))
-        _fill(self.head, heads, means)
-        _fill(self.directions, *preparation.folded(weight, bias))
+            heads[at] = np.linalg.solve(inner, seen.T @ (column[known] - means[at]))
+        self.fill(preparation.folded(weight, bias), units, (heads, means))
         self.variate.fill_(float(variate))
 
 
@@ -432,20 +422,6 @@ def _directions(spectra: Floats, width: float) -> tuple[Floats, Floats]:
     weight[:kept] = directions[:kept] / np.maximum(deviation, TINY)[:, None]
     weight *= (width / kept) ** 0.5
     return weight, -weight @ mean
-
-
-def _gaussian(one: Floats, other: Floats) -> Floats:
-    squared = (one**2).sum(1)[:, None] + (other**2).sum(1) - 2 * one @ other.T
-    return np.asarray(np.exp(-np.maximum(squared, 0.0)))
-
-
-def _units(along: Floats) -> Floats:
-    if len(along) <= UNITS:
-        return along
-    from sklearn.cluster import KMeans
-
-    machine = KMeans(UNITS, n_init=1, random_state=0).fit(along)
-    return np.asarray(machine.cluster_centers_, np.float64)
 
 
 def _chosen_kernel(
@@ -470,8 +446,8 @@ def _chosen_kernel(
 def _kernel_curve(width: float, spectra: Floats, targets: Floats, others: Floats) -> Floats:
     weight, bias = _directions(spectra, width)
     along, apart = (each @ weight.T + bias for each in (spectra, others))
-    values, vectors = np.linalg.eigh(_gaussian(along, along))
-    return _damped(values, vectors, targets, _gaussian(apart, along))
+    values, vectors = np.linalg.eigh(gaussian(along, along))
+    return _damped(values, vectors, targets, gaussian(apart, along))
 
 
 class ReadOut(nn.Module):
@@ -502,8 +478,6 @@ class SharesOf(ClosedFormNetwork):
     Args:
         bands, targets: numbers of both.
         fit: a name in `SHARE_FITS`.
-
-    Input: scaled patches (N, P, P, bands), float. Output: logits (N, targets).
     """
 
     def __init__(self, bands: int, targets: int, fit: str) -> None:
@@ -511,9 +485,9 @@ class SharesOf(ClosedFormNetwork):
         own = VALUE_FITS[SHARE_FITS.index(fit)]
         self.values: Any = FITTED[own](bands, targets, own)
 
-    def forward(self, patches: Tensor) -> Tensor:
-        """(N, P, P, bands) -> (N, targets)."""
-        shares: Tensor = self.values(patches)
+    def of_spectra(self, spectra: Tensor) -> Tensor:
+        """(..., bands) -> (..., targets)."""
+        shares: Tensor = self.values.of_spectra(spectra)
         return shares.clamp(min=LEAST_PROBABILITY).log()
 
     def solve(
@@ -532,13 +506,7 @@ FITTED: dict[str, Callable[[int, int, str], Network]] = {
 """Name of a fit of continuous targets -> its network, from bands, targets and the name."""
 
 
-class MeanOfShares(MeanNetwork):
-    """The mean of the shares of a network and of fitted ones: see `MeanNetwork`."""
-
-    make = staticmethod(lambda bands, targets, fit: FITTED[fit](bands, targets, fit))
-
-
-class MeanOfValues(MeanOfShares):
+class MeanOfValues(MeanNetwork):
     """The mean of the values of a network and of fitted ones: see `MeanNetwork`."""
 
     def mean_of(self, network: Tensor, linear: Sequence[Tensor]) -> Tensor:

@@ -9,15 +9,17 @@ from torch import nn
 from hytas.errors import InputError
 from hytas.model_card import ModelCard
 from hytas.models.blocks import Drop, Layers
+from hytas.models.kernel import KernelClasses
 from hytas.models.linear import LinearNetwork, MeanNetwork
+from hytas.models.network import Network
 from hytas.models.pit import PoolingTransformer
-from hytas.models.regression import FITTED, MeanOfShares, MeanOfValues
+from hytas.models.regression import FITTED, MeanOfValues
 from hytas.models.spectral import BAND, SpectralTransformer
 from hytas.models.swin import WindowLayers, WindowTransformer
 from hytas.models.vit import MEAN, VisionTransformer
 from hytas.plugins import fill
 from hytas.spaces import space_of
-from hytas.spaces.names import MEAN_WITH, SHARE_FITS, VALUE_FITS
+from hytas.spaces.names import MEAN_WITH, VALUE_FITS
 from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, InputShape, Shape
 from hytas.types import Architecture
 
@@ -120,15 +122,27 @@ def _s3(architecture: Architecture, shape: ImageShape, drop: Drop) -> nn.Module:
 
 
 def _linear(architecture: Architecture, shape: Shape, drop: Drop) -> nn.Module:
-    fit = architecture["fit"]
-    return FITTED.get(fit, LinearNetwork)(shape.bands, shape.classes, fit)
+    return closed_form(architecture["fit"], shape)
+
+
+CLOSED_FORMS: dict[str, Callable[[int, int, str], Network]] = {
+    "lda": LinearNetwork,
+    "softmax": LinearNetwork,
+    "rbf": KernelClasses,
+    **FITTED,
+}
+"""Name of a fit (`hytas.spaces.names.TITLES`) -> its network."""
+
+
+def closed_form(fit: str, shape: Shape) -> Network:
+    """Return the network of a fit."""
+    return CLOSED_FORMS[fit](shape.bands, shape.classes, fit)
 
 
 def mean_network(network: nn.Module, shape: Shape, fits: Sequence[str]) -> MeanNetwork:
     """Return the mean of a network and of fitted ones."""
-    kinds = {VALUE_FITS: MeanOfValues, SHARE_FITS: MeanOfShares}
-    kind = next((one for names, one in kinds.items() if set(fits) <= {*names}), MeanNetwork)
-    return kind(network, shape.bands, shape.classes, fits)
+    kind = MeanOfValues if set(fits) <= set(VALUE_FITS) else MeanNetwork
+    return kind(network, {fit: closed_form(fit, shape) for fit in fits}, shape.classes)
 
 
 # search space -> its network. A new space is one function, one line, and its data in `DATA_OF`.

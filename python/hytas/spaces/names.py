@@ -11,23 +11,26 @@ PAPER_SPACE = "hytas"
 """The space of an architecture that names none, as in the tables of HyTAS."""
 
 LINEAR_SPACE = "linear"
-"""The networks without a hidden layer, which race next to those of every space for scenes."""
+"""The networks that are fitted in closed form, which race next to those of every space."""
 MEAN_WITH = "mean_with"
 """Key of an architecture: the fits of the linear networks that its probabilities are averaged
 with."""
 
-FITS = ("lda", "softmax")
-"""How linear networks are fitted: shrinkage linear discriminant analysis, softmax regression."""
+FITS = ("lda", "softmax", "rbf")
+"""How linear networks are fitted: shrinkage linear discriminant analysis, softmax regression, and
+kernel logistic regression, which has one hidden layer."""
 VALUE_FITS = ("ridge", "pls", "kernel")
 """The same for continuous targets: ridge regression, partial least squares, and kernel ridge
 regression, which has one hidden layer."""
-KERNEL = VALUE_FITS[-1]
+KERNELS = (FITS[-1], VALUE_FITS[-1])
 SHARE_FITS = tuple(f"{fit}-shares" for fit in VALUE_FITS)
 """The same for shares that sum to one: values below zero are cut, and a softmax scales the rest."""
 DIRECTIONS, UNITS = 16, 128
-"""Of its hidden layer: principal directions that it reads, and Gaussian units."""
-_NAMES = ("LDA", "softmax regression", "ridge regression", "PLS", "kernel ridge regression")
-TITLES = dict(zip((*FITS, *VALUE_FITS, *SHARE_FITS), (*_NAMES, *_NAMES[2:]), strict=True))
+"""Of a hidden layer: principal directions that it reads, and Gaussian units."""
+_OF_CLASSES = ("LDA", "softmax regression", "kernel logistic regression")
+_OF_VALUES = ("ridge regression", "PLS", "kernel ridge regression")
+_NAMES = (*_OF_CLASSES, *_OF_VALUES, *_OF_VALUES)
+TITLES = dict(zip((*FITS, *VALUE_FITS, *SHARE_FITS), _NAMES, strict=True))
 """Fit of a linear network -> its title."""
 
 

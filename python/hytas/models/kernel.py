@@ -1,0 +1,165 @@
+"""Networks with one hidden layer of Gaussian units, fitted without steps of training."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from hytas.models.linear import (
+    FOLDS,
+    RIDGES,
+    ClosedFormNetwork,
+    centre_of,
+    fitted_regressions,
+    held_out_losses,
+    matrix_of,
+    with_absent,
+)
+from hytas.spaces.names import DIRECTIONS, UNITS
+from hytas.types import Floats
+
+WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)
+"""Factors of the squared distance, whose mean over spectra is 2."""
+FAINTEST = 1e-4
+"""Least eigenvalue of the units that is used, of the largest one: float32 loses fainter ones."""
+MOST_TO_CHOOSE_ON = 300
+"""Pixels on which folds choose width and ridge, at most; the fit itself takes all."""
+
+
+class KernelNetwork(ClosedFormNetwork):
+    """Gaussian units on directions of spectra.
+
+    Args:
+        bands, outputs: numbers of both.
+    """
+
+    def __init__(self, bands: int, outputs: int) -> None:
+        super().__init__()
+        self.directions = nn.Linear(bands, DIRECTIONS)
+        self.units = nn.Parameter(torch.zeros(UNITS, DIRECTIONS))
+        self.head = nn.Linear(UNITS, outputs)
+
+    def of_spectra(self, spectra: Tensor) -> Tensor:
+        """(..., bands) -> (..., outputs)."""
+        along = self.directions(spectra)
+        norms = along.square().sum(-1, keepdim=True) + self.units.square().sum(1)
+        squared = (norms - 2.0 * along @ self.units.T).clamp(min=0.0)
+        outputs: Tensor = self.head(torch.exp(-squared))
+        return outputs
+
+    def fill(
+        self,
+        directions: tuple[Floats, Floats],
+        units: Floats,
+        head: tuple[Floats, Floats],
+    ) -> None:
+        """Set the weights.
+
+        Args:
+            directions: weight (k, bands) and bias (k,) of at most `DIRECTIONS` directions.
+            units: (n, k), at most `UNITS`.
+            head: weight (outputs, n) and bias (outputs,).
+        """
+        padded = (
+            (self.directions.weight, directions[0]),
+            (self.directions.bias, directions[1]),
+            (self.units, units),
+            (self.head.weight, head[0]),
+            (self.head.bias, head[1]),
+        )
+        for parameter, values in padded:
+            parameter.zero_()
+            parameter[tuple(map(slice, values.shape))] = torch.from_numpy(values).to(parameter)
+
+
+class KernelClasses(KernelNetwork):
+    """Kernel logistic regression on the leading principal directions of standardised bands.
+
+    Cross-validation chooses the width of the units and the ridge of the largest likelihood.
+
+    Args:
+        bands, classes: numbers of both.
+
+    Source: Zhu and Hastie, Kernel Logistic Regression and the Import Vector Machine, Journal of
+    Computational and Graphical Statistics 14, 2005; with more pixels than units by the units that
+    k-means finds (Zhang et al., Improved Nyström Low-Rank Approximation, ICML 2008).
+    """
+
+    def __init__(self, bands: int, classes: int, fit: str = "rbf") -> None:
+        super().__init__(bands, classes)
+
+    @torch.no_grad()
+    def solve(
+        self, patches: Tensor, targets: Tensor, groups: NDArray[np.int64] | None = None
+    ) -> None:
+        """Fit the network to scaled patches (N, P, P, bands) and class indices (N,)."""
+        spectra = centre_of(patches).double().cpu().numpy()
+        present, index = np.unique(targets.cpu().numpy(), return_inverse=True)
+        weight, bias = _directions(spectra)
+        along = spectra @ weight.T + bias
+        units = units_of(along)
+        width, ridge = _chosen(along, units, index)
+        weight, bias, along, units = (each * width**0.5 for each in (weight, bias, along, units))
+        root = _inverse_root(units)
+        head, offset = np.zeros((1, len(units))), np.zeros(1)
+        if len(present) > 1:
+            own, offset = matrix_of(
+                fitted_regressions(gaussian(along, units) @ root, index, [ridge])[0]
+            )
+            head = own @ root.T
+        classes = self.head.out_features
+        self.fill((weight, bias), units, with_absent(head, offset, present, classes))
+
+
+def _directions(spectra: Floats) -> tuple[Floats, Floats]:
+    """Return weight (k, bands) and bias (k,) of principal directions, of total variance 1."""
+    mean, deviation = spectra.mean(axis=0), spectra.std(axis=0)
+    scale = np.where(deviation > 0, deviation, 1.0)
+    scaled = (spectra - mean) / scale
+    directions = np.linalg.svd(scaled, full_matrices=False)[2][:DIRECTIONS]
+    weight = directions / scale
+    total = float(((spectra - mean) @ weight.T).var(axis=0).sum()) ** 0.5 or 1.0
+    return weight / total, -weight @ mean / total
+
+
+def gaussian(one: Floats, other: Floats) -> Floats:
+    """Return the values (n, m) of Gaussian units (m, k) at points (n, k)."""
+    squared = (one**2).sum(1)[:, None] + (other**2).sum(1) - 2 * one @ other.T
+    return np.asarray(np.exp(-np.maximum(squared, 0.0)))
+
+
+def units_of(along: Floats) -> Floats:
+    """Return points (n, k) as units, or the centres that k-means finds among more of them."""
+    if len(along) <= UNITS:
+        return along
+    from sklearn.cluster import KMeans
+
+    machine = KMeans(UNITS, n_init=1, random_state=0).fit(along)
+    return np.asarray(machine.cluster_centers_, np.float64)
+
+
+def _inverse_root(units: Floats) -> Floats:
+    """Return (n, r) such that the values of units times it have the kernel's inner products."""
+    values, vectors = np.linalg.eigh(gaussian(units, units))
+    kept = values > FAINTEST * values.max()
+    return np.asarray(vectors[:, kept] / values[kept] ** 0.5)
+
+
+def _chosen(along: Floats, units: Floats, index: NDArray[np.int64]) -> tuple[float, float]:
+    """Return the width and the ridge; the middle ones where a class has a single pixel."""
+    from sklearn.model_selection import StratifiedKFold
+
+    drawn = np.sort(np.random.default_rng(0).permutation(len(index))[:MOST_TO_CHOOSE_ON])
+    _, own = np.unique(index[drawn], return_inverse=True)
+    folds = min(FOLDS, int(np.bincount(own).min()))
+    if folds < 2 or own.max() == 0:
+        return WIDTHS[len(WIDTHS) // 2], 1.0
+    found = []
+    for width in WIDTHS:
+        scaled = units * width**0.5
+        features = gaussian(along[drawn] * width**0.5, scaled) @ _inverse_root(scaled)
+        splits = StratifiedKFold(folds).split(features, own)
+        losses = sum(held_out_losses(features, own, *split) for split in splits)
+        at = int(np.argmin(losses))
+        found.append((float(np.min(losses)), width, RIDGES[at]))
+    return min(found)[1:]

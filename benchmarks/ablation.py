@@ -144,10 +144,6 @@ RULES: Mapping[str, Rule] = {
     ),
     "6 voters (3)": Rule({"race.consensus:VOTERS": 3}),
     "6 voters (12)": Rule({"race.consensus:VOTERS": 12}),
-    "a network of single spectra joins": Rule(
-        {"race.plan:RacePlan._with_late": _nobody_joins},
-        ["race.plan:RacePlan._with_late", "race.plan:RacePlan._joining"],
-    ),
     "linear networks join": Rule(
         {"race.plan:RacePlan._with_linear": _nobody_joins}, ["race.plan:RacePlan._with_linear"]
     ),

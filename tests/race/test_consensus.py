@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from small_race import PIXELS, figures, race, race_task, ranked, replay
+from small_race import PIXELS, figures, race, race_task, ranked
 
 from hytas.race import (
     DEFAULT_RANKING,
@@ -22,9 +22,7 @@ from hytas.race.task import FEW_FINALISTS
 from hytas.search import (
     EvaluationStore,
     MethodVote,
-    Training,
     pack_classes,
-    pack_merits,
     unpack_classes,
 )
 
@@ -202,36 +200,6 @@ def test_a_racer_that_joined_late_does_not_vote_for_itself() -> None:
     scores = race_scores({**early, **late}, USUAL)
     assert {scores[key].agreement for key in early} == {1.0}
     assert {scores[key].agreement for key in late} == {0.0}
-
-
-@pytest.mark.parametrize(("says", "wins"), [((0, 1), True), ((1, 1), False)])
-def test_single_spectra_that_join_late_win_if_pixels_and_vote_are_for_them(
-    says: tuple[int, int], wins: bool, store: EvaluationStore
-) -> None:
-    """A lead of two pixels is within chance; the vote of SVM and random forest adds to it."""
-    finalists = ranked(3)
-    late = replace(finalists[2], architecture={"space": "s", "tokens": "pixel", "patch": 1})
-    votes = [MethodVote(method, 0, 30, 30, packed(*[0] * PIXELS)) for method in ("svm", "rf")]
-    store.replace_votes(votes)
-    for steps in (3, 6):
-        for one, wrong, said in (
-            (finalists[0], 3, (1, 1)),
-            (finalists[1], 20, (0, 1)),
-            (late, 1, says),
-        ):
-            if one is late and steps == 3:
-                continue
-            own = figures(1 - wrong / 30)
-            right = pack_merits(np.arange(30) >= wrong)
-            said_all = packed(*said * (PIXELS // 2))
-            store.add_training(
-                Training(one.id, "plain", steps, 0, 30, own, 0.0, "", said_all, right)
-            )
-    known = [one.architecture for one in finalists[:2]]
-    racing = [*finalists[:2], late]
-    winner, ranks = replay(voting(), racing, store, finalists=2, known=known)
-    assert late in [one.finalist for one in ranks[-1].racers]
-    assert winner.finalist is (late if wins else finalists[0])
 
 
 def test_the_first_rung_of_a_race_with_a_vote_has_two_folds() -> None:

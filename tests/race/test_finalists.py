@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hytas.race import diverse, late_finalist, size_classes
+from hytas.race import diverse, size_classes
 from hytas.search import Evaluation
 
 
@@ -137,17 +137,3 @@ def test_smaller_finalists_are_of_kinds_that_won_before() -> None:
     assert len(set(small(portfolio=False))) == 3
     for count in range(1, 7):  # few finalists begin with the largest size
         assert len(small(portfolio=True, count=count)) == min(3, count - 1)
-
-
-def test_the_late_finalist_sees_single_spectra() -> None:
-    """Of the largest size class that has one, with few layers, if it is no finalist yet."""
-    rows = [("pixel", 3, 1, 1000), ("band", 1, 1, 1000)]
-    rows += [("pixel", 1, 3, 900), ("pixel", 1, 2, 900), ("pixel", 1, 2, 800), ("pixel", 1, 1, 90)]
-    ranked = [
-        sized(at, params, tokens=tokens, patch=patch, pixel_depth=depth)
-        for at, (tokens, patch, depth, params) in enumerate(rows)
-    ]
-    assert late_finalist(ranked, []) == [ranked[3]]
-    assert late_finalist(ranked, [ranked[3]]) == [ranked[4]]
-    assert late_finalist(ranked, ranked[2:5]) == [ranked[5]]
-    assert late_finalist(ranked[:2], []) == []

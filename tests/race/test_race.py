@@ -33,7 +33,7 @@ from hytas.race import (
     size_rows,
     smaller_finalists,
 )
-from hytas.search import Evaluation, EvaluationStore, MethodVote, Training, pack_merits
+from hytas.search import Evaluation, EvaluationStore, Training, pack_merits
 from hytas.train import Recipe, recipes_of
 from hytas.workers import OneByOne
 
@@ -300,73 +300,6 @@ def test_a_small_network_wins_if_it_is_preferred_and_as_good(store: EvaluationSt
     assert lines[-2].startswith("200 parameters, 20.0% of the winner's")
     assert lines[-2].endswith("as good within chance")
     assert lines[-1].endswith("below it by more than chance")
-
-
-@pytest.mark.parametrize(
-    ("of_svm", "of_single", "joins", "wins"),
-    [(1, 7, True, True), (1, 9, True, False), (10, 0, False, False)],
-)
-def test_single_spectra_join_the_last_rung_where_a_reference_method_is_ahead(
-    of_svm: int, of_single: int, joins: bool, wins: bool, store: EvaluationStore
-) -> None:
-    """It wins only if it has more held-out pixels right than the winner so far."""
-    others, sizes = [9, 12, 12, 12], [90] * 5
-    keep_sized(store, sizes[1:], others, [3])
-    finalists = keep_sized(store, sizes, [*others, of_single], [6])
-    single = {**finalists[4].architecture, "tokens": "pixel", "patch": 1}
-    finalists[4] = replace(finalists[4], architecture=single)
-    store.replace_votes([MethodVote("svm", 0, HELD, HELD - of_svm, b"")])
-    known = [one.architecture for one in finalists[:4]]
-    winner, ranks = replay(race_task(), finalists, store, finalists=4, known=known)
-    last = [one.finalist for one in ranks[-1].racers]
-    assert (finalists[4] in last) == joins
-    assert winner.finalist is finalists[4 if wins else 0]
-    assert last[0] is winner.finalist
-
-
-@pytest.mark.parametrize(("of_plain", "recipe"), [(6, "plain"), (10, "full")])
-def test_single_spectra_of_the_last_rung_get_their_other_recipes(
-    of_plain: int, recipe: str, store: EvaluationStore
-) -> None:
-    """Augmented accuracy prefers the recipe that augments; held-out pixels may not."""
-    finalists = [replace(one, costs={"params": 90}) for one in ranked(4)]
-    single = {**finalists[0].architecture, "tokens": "pixel", "patch": 1}
-    finalists[0] = replace(finalists[0], architecture=single)
-    wrong = {
-        (0, "full"): 9,
-        (0, "plain"): of_plain,
-        **{(place, name): 12 for place in (1, 2, 3) for name in ("full", "plain")},
-    }
-    for (place, name), errors in wrong.items():
-        for steps in (3, 6):
-            right = pack_merits(np.arange(HELD) >= errors)
-            reached = figures(0.9 if (place, name) == (0, "full") else 0.8 - steps / 100)
-            training = Training(
-                finalists[place].id, name, steps, 0, HELD, reached, 0.0, right=right
-            )
-            store.add_training(training)
-    store.replace_votes([MethodVote("svm", 0, HELD, HELD - 8, b"")])
-    task = race_task(1, recipes=("full", "plain"))
-    winner, ranks = replay(task, finalists, store, finalists=4)
-    assert (winner.finalist, winner.recipe) == (finalists[0], recipe)
-    last = [one.finalist.id for one in ranks[-1].racers]
-    assert len(last) == len(set(last))
-    scores = race_scores(results_by_racer(store.trainings()), USUAL)
-    assert ranks[-1].scores[winner.key].value == scores[winner.key].value
-
-
-def test_no_network_joins_a_last_rung_that_is_as_long_as_the_first(store: EvaluationStore) -> None:
-    """There nothing tells it from those that vote."""
-    *finalists, late = ranked(6)
-    single = {**late.architecture, "tokens": "pixel", "patch": 1}
-    candidates = [*finalists, replace(late, architecture=single)]
-    task = replace(race_task(1, epochs=1), further=race_task(4).folds[1:])
-    pixels = len(task.folds[0][1])
-    store.replace_votes([MethodVote("svm", 0, pixels, pixels, b"")])
-    known = [one.architecture for one in finalists]
-    for steps, joins in ((5, False), (2, True)):
-        race(task, candidates, store, **{**FIVE, "steps": steps}, known=known)
-        assert (late.id in {one.id for one in store.trainings()}) == joins
 
 
 @pytest.mark.parametrize("after", [0, 2, 5, 6, 100])

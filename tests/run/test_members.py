@@ -92,7 +92,7 @@ def test_with_few_pixels_or_without_linear_networks_the_network_ships(
 
 
 def test_the_record_of_a_mean_has_its_logits() -> None:
-    whole = record(30, 0.7, (0.8, 0.9))
+    whole = record(30, 0.7, (0.8, 0.9, 0.7))
     mean = whole.mean((NETWORK, "softmax"))
     np.testing.assert_array_equal(mean.logits, log_mean([whole.logits, whole.linear[1]]))
     assert whole.mean((NETWORK,)) is whole

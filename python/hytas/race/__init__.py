@@ -1,7 +1,7 @@
 """The race: successive halving of finalists on validation pixels."""
 
 from hytas.race.events import RaceProgress, RungEnd, RungRow
-from hytas.race.finalists import diverse, late_finalist
+from hytas.race.finalists import diverse
 from hytas.race.plan import RacePlan, choose_finalists, plan
 from hytas.race.race import race
 from hytas.race.rankings import DEFAULT_RANKING, RANKINGS, find_ranking
@@ -43,7 +43,6 @@ __all__ = [
     "diverse",
     "find_ranking",
     "joined_late",
-    "late_finalist",
     "plan",
     "plan_rungs",
     "race",

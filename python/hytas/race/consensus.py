@@ -105,18 +105,6 @@ def by_method(votes: Sequence[MethodVote]) -> list[list[MethodVote]]:
     ]
 
 
-def is_ahead(votes: Sequence[MethodVote], racer: RungResult) -> bool:
-    """Return whether a method has more validation pixels right than a racer on the same folds.
-
-    Args:
-        votes: of the method, by fold; the racer ran these folds first.
-        racer: its longest rung.
-    """
-    pixels = sum(vote.pixels for vote in votes)
-    right = racer.right[:pixels]
-    return len(right) == pixels and sum(vote.right for vote in votes) > int(right.sum())
-
-
 def is_behind(votes: Sequence[MethodVote], racers: Sequence[RungResult]) -> bool:
     """Return whether racers are ahead of a method by more than chance.
 

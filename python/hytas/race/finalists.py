@@ -91,17 +91,6 @@ def sees_single_spectra(architecture: Mapping[str, Any]) -> bool:
     return SINGLE_PIXELS.items() <= architecture.items()
 
 
-def late_finalist(ranked: Sequence[Evaluation], chosen: Collection[Evaluation]) -> list[Evaluation]:
-    """Return the candidate of single spectra that may join the last rung; [] if there is none.
-
-    It is the one of the largest size class with the fewest layers, and of these of the best rank.
-    """
-    left = [one for one in ranked if one not in chosen]
-    classes = size_classes([size_of(one) for one in left])
-    sized = (_fewest_layers(left, classes, k, [SINGLE_PIXELS]) for k in range(len(WEIGHTS)))
-    return next(([left[ranks[0]]] for ranks in sized if ranks), [])
-
-
 def _portfolio(
     ranked: Sequence[Evaluation], classes: Sequence[int], size: int, count: int
 ) -> list[int]:

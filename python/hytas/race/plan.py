@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.race.consensus import by_method, is_ahead
-from hytas.race.finalists import diverse, late_finalist, sees_single_spectra
+from hytas.race.finalists import diverse
 from hytas.race.front import front_order
 from hytas.race.rankings import Ranking, find_ranking
 from hytas.race.results import Racer, RungResult, TrialKey, best_of_each, rung_results
@@ -30,7 +29,6 @@ from hytas.race.size_classes import SIZE_SHARES, WEIGHTS, size_classes, size_of
 from hytas.race.task import RaceTask
 from hytas.search import Evaluation, MethodVote, Training
 
-SINGLE_SPECTRA_JOIN = "a reference method is ahead, so a network of single spectra joins"
 Trainings = Mapping[tuple[TrialKey, int, int], Training]
 """Key of a racer, optimiser steps and fold -> training."""
 
@@ -58,7 +56,6 @@ class TrialBatch(NamedTuple):
         folds: that each racer is trained on.
         before, following: other racers of the rung, with trainings before and after these.
         joins: whether these racers join the last rung.
-        reason: why they join; "" if they do not.
         may_end: whether the race may end while these are under way, with the best of those done.
     """
 
@@ -69,7 +66,6 @@ class TrialBatch(NamedTuple):
     before: int = 0
     following: int = 0
     joins: bool = False
-    reason: str = ""
     may_end: bool = False
 
 
@@ -164,10 +160,6 @@ class RacePlan:
         self.trainings = first_trainings(len(chosen), len(self.racers))
         classes = size_classes([size_of(one) for one in self.ranked])
         self.classes = {one.id: each for one, each in zip(self.ranked, classes, strict=True)}
-        # In a race of one length, one that joins could not be told from those that vote.
-        self.joins = self.rungs[-1].steps > self.steps and not task.front
-        late = late_finalist(self.ranked, chosen) if self.joins else []
-        self.late = _by_each_recipe(task, late)
         self._over = False
 
     def scores(self) -> dict[TrialKey, RaceScore]:
@@ -211,7 +203,6 @@ class RacePlan:
             return [], 0
         if following is None:
             trained, scores = yield from self._with_linear(trained, number, scores)
-            trained, scores = yield from self._with_late(trained, number, scores)
             kept = [self._winner(trained)]
         elif self.task.front:
             order = front_order(self._points(trained, scores))
@@ -255,7 +246,6 @@ class RacePlan:
         *,
         before: int = 0,
         following: int = 0,
-        why: str = "",
     ) -> Generator[PlanStep, Reply, None]:
         """Train racers in a rung, and add their results.
 
@@ -264,15 +254,14 @@ class RacePlan:
         Args:
             racers: to train; none trains nothing.
             before, following: other racers of the rung that were trained, and that will be.
-            why: these racers join the last rung; "" if they do not.
         """
         rung = self.rungs[number]
         folds = self.task.folds_of(rung)
         trials = [Trial(racer, fold, rung) for racer in racers for fold in range(folds)]
         first = not rung.all_folds and rung.steps == rung.first
-        joins = bool(why) or any(one.finalist in self.task.linear for one in racers)
+        joins = racers[0].finalist in self.task.linear
         found, over = yield TrialBatch(
-            trials, racers, number, folds, before, following, joins, why, may_end=first
+            trials, racers, number, folds, before, following, joins, may_end=first
         )
         done = [found[one.key] for one in trials if one.key in found]
         whole = {one.key: one for one in rung_results(done) if one.folds == folds}
@@ -302,63 +291,6 @@ class RacePlan:
         fresh = self.scores()
         joined = best_first(linear, fresh)
         return [*racers, *joined], scores | {one.key: fresh[one.key] for one in joined}
-
-    def _with_late(
-        self, racers: list[Racer], number: int, scores: dict[TrialKey, RaceScore]
-    ) -> Generator[PlanStep, Reply, tuple[list[Racer], dict[TrialKey, RaceScore]]]:
-        """Add a network of single spectra to the last rung, where a reference method is ahead.
-
-        An SVM and a random forest see single spectra, too. The network comes first if it has more
-        validation pixels right than the winner so far and, where finalists vote, agrees with the
-        vote at more pixels. Otherwise it comes last, and wins if all others are far behind it.
-        """
-        winner = racers[self._winner(racers)]
-        best = self.results[winner.key][-1]
-        joining = self._joining(racers)
-        if not joining or self._over:
-            return racers, scores
-        if not any(is_ahead(votes, best) for votes in by_method(self.polled)):
-            return racers, scores
-        try:
-            yield from self._train(joining, number, why=SINGLE_SPECTRA_JOIN)
-        except _TimeOverError:
-            return racers, scores
-        fresh = self.scores()
-
-        def right(one: Racer) -> int:
-            return int(self.results[one.key][-1].right.sum())
-
-        ranked = best_first(joining, fresh)  # none, if the trainings failed
-        if self.task.unlabelled is None:
-            # Augmented accuracy favours recipes that take the brightness from spectra.
-            ranked.sort(key=right, reverse=True)
-        scores = {**scores, **{one.key: fresh[one.key] for one in ranked}}
-        for one in ranked[:1]:
-            others = [each for each in racers if each.finalist.id != one.finalist.id]
-            own, agreed = (fresh[each.key].agreement for each in (one, winner))
-            agrees_more = own is None or agreed is None or own > agreed
-            if right(one) > right(winner) and agrees_more:
-                return [one, *others], scores
-            if len(others) == len(racers):
-                return [*racers, one], scores
-        return racers, scores
-
-    def _joining(self, racers: Sequence[Racer]) -> list[Racer]:
-        """Return the late network by each recipe; or one of the last rung by its other recipes.
-
-        Where finalists vote, one of the last rung is left as it is: its other recipes have voted.
-        """
-        there = [one for one in racers if sees_single_spectra(one.finalist.architecture)]
-        if not there:
-            return self.late
-        if self.task.unlabelled is not None or not self.joins:
-            return []
-        return [
-            Racer(one.finalist, name)
-            for one in there
-            for name in self.task.recipes_for(one.finalist.architecture)
-            if name != one.recipe
-        ]
 
     def _points(
         self, racers: Sequence[Racer], scores: Mapping[TrialKey, RaceScore]

@@ -131,11 +131,8 @@ class _Trainer:
     def train(self, batch: TrialBatch) -> tuple[dict[Any, Training], bool]:
         """Do the trainings of a batch; return all so far, and whether the time is over."""
         rung, folds = self.rungs[batch.rung], batch.folds
-        if batch.reason:
-            self.notify(f"race: {batch.reason}")
         if batch.joins:
-            steps = 1 if batch.racers[0].finalist in self.task.linear else rung.steps
-            self.events.extend(len(batch.racers) * folds * steps)
+            self.events.extend(len(batch.racers) * folds)
         self.notify(self._announce(batch.racers, rung.steps, folds))
         trials = list(batch.trials)
         if self.until is None:

@@ -23,7 +23,7 @@ from hytas.decide.records import HeldOut
 from hytas.lab.benchmark.curve_table import TABLE, TEST, CurveTable, FinalFigures, Snapshot
 from hytas.lab.benchmark.suite import SuiteTask
 from hytas.metrics import accuracy_report, log_mean
-from hytas.race import Racer, RaceTask, Rung, choose_finalists, diverse, late_finalist, size_of
+from hytas.race import Racer, RaceTask, Rung, choose_finalists, diverse, size_of
 from hytas.race.finalists import sees_single_spectra
 from hytas.race.plan import Trial
 from hytas.race.race import fit_of, training_of
@@ -148,7 +148,6 @@ def choose_networks(
         count: of the networks.
     """
     own = choose_finalists(task, ranked, finalists)
-    own += late_finalist(ranked, own)
     single = sorted((one for one in ranked if sees_single_spectra(one.architecture)), key=size_of)
     first = [one for one in ranked if one.generation == 0]
     drawn = [first[at] for at in np.random.default_rng(seed).permutation(len(first))]

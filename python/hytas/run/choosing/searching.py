@@ -27,7 +27,6 @@ from hytas.race import (
     RungEnd,
     choose_finalists,
     find_ranking,
-    late_finalist,
     race,
     race_scores,
     results_by_racer,
@@ -308,8 +307,7 @@ def hold_race(
     ]
 
     def choose(ranked: Sequence[Evaluation]) -> list[Evaluation]:
-        chosen = choose_finalists(task, ranked, finalists, known)
-        return [*chosen, *late_finalist(ranked, chosen)]
+        return choose_finalists(task, ranked, finalists, known)
 
     def tell(rung: RungEnd) -> None:
         run.report.rung(rung)

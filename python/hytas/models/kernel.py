@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hytas.models.linear import (
-    FOLDS,
+    RIDGE_FOLDS,
     RIDGES,
     ClosedFormNetwork,
     centre_of,
@@ -151,7 +151,7 @@ def _chosen(along: Floats, units: Floats, index: NDArray[np.int64]) -> tuple[flo
 
     drawn = np.sort(np.random.default_rng(0).permutation(len(index))[:MOST_TO_CHOOSE_ON])
     _, own = np.unique(index[drawn], return_inverse=True)
-    folds = min(FOLDS, int(np.bincount(own).min()))
+    folds = min(RIDGE_FOLDS, int(np.bincount(own).min()))
     if folds < 2 or own.max() == 0:
         return WIDTHS[len(WIDTHS) // 2], 1.0
     found = []

@@ -33,7 +33,7 @@ LEAD = 4.0
 """Mean lead of the largest logit of a skip over the mean of all, at first."""
 RIDGES = tuple(10.0**power for power in range(-3, 4))
 """Inverse strengths C of the ridge that cross-validation compares, the strongest ridge first."""
-FOLDS = 3
+RIDGE_FOLDS = 3
 """Of that cross-validation."""
 MOST_ITERATIONS, TOLERANCE = 60, 1e-3
 """Of Newton's method for one ridge, whose gradient is followed by conjugate gradients."""
@@ -126,7 +126,7 @@ def softmax_regression(
     _, values, directions = np.linalg.svd(spectra - centre, full_matrices=False)
     directions = directions[values > values.max(initial=0.0) * 1e-10]
     rotated = (spectra - centre) @ directions.T
-    folds = min(FOLDS, int(np.bincount(index).min()))
+    folds = min(RIDGE_FOLDS, int(np.bincount(index).min()))
     ridge = 1.0
     if folds > 1 and len(present) > 1:
         splits = StratifiedKFold(folds).split(rotated, index)

@@ -1,6 +1,5 @@
 """`hytas`: a table of commands. A command is imported only when it is called."""
 
-import difflib
 import importlib
 import os
 import shlex
@@ -61,19 +60,6 @@ class LazyGroup(click.Group):
         command = getattr(importlib.import_module(f"hytas.cli.{cmd_name}"), cmd_name)
         assert isinstance(command, click.Command)
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; for a near miss, the refusal names the commands that are like it."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            near = difflib.get_close_matches(args[0].lower(), COMMANDS, 2)
-            if not near or "Did you mean" in error.message:
-                raise
-            hint = f"Did you mean {' or '.join(near)}?"
-            raise click.UsageError(f"{error.message} {hint}", ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -24,18 +24,6 @@ MOST_THREADS = 1024
 """CPU threads at most. Each thread takes memory, and a typo must not exhaust it."""
 
 
-UNITS = (
-    *("params", "macs", "activations", "ram", "flash", "bytes", "fp32", "fp16", "int8"),
-    *("ms", "us", "s"),
-)
-_SYNONYMS = {
-    **dict.fromkeys(("param", "parameter", "parameters", "weights"), "params"),
-    **dict.fromkeys(("mac", "multadds", "madds", "mult-adds"), "macs"),
-    **dict.fromkeys(("flop", "flops"), "macs"),
-}
-"""What others call a unit -> its name in a budget."""
-
-
 class BudgetType(click.ParamType[str]):
     """A budget such as `2M-params`, as canonical text. It is checked before any file is read."""
 
@@ -44,14 +32,6 @@ class BudgetType(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         from hytas.spaces.budgets import parse_budget
 
-        for term in str(value).split(","):
-            amount, _, unit = term.strip().partition("-")
-            name = _SYNONYMS.get(unit.lower(), unit.lower())
-            if unit != name and name in UNITS:
-                hint = f"write {amount}-{name}"
-                if unit.lower().startswith("flop"):
-                    hint = "a multiply-accumulate is two of them: write half the number of macs"
-                raise InputError("budget", value, f"unit {unit!r} is not a unit", hint)
         return str(parse_budget(value))
 
 

@@ -31,8 +31,7 @@ from hytas.estimator.arguments import (
     python_arguments,
     seed_of,
 )
-from hytas.estimator.persistence import file_format, keep, run_folder, write_format, write_onnx
-from hytas.job import run_pipeline
+from hytas.estimator.persistence import file_format, fit_run, write_format, write_onnx
 from hytas.run import EFFORTS, RunConfig
 from hytas.run.display import Display
 from hytas.run.progress import SILENT, Report
@@ -93,30 +92,16 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
         seed = seed_of(self.random_state)
         with python_arguments():
             config = self._config(settings, seed)
-        folder, forget = run_folder(self, self.work_dir, config, scene)
         display: AbstractContextManager[Report] = Display() if self.verbose else nullcontext(SILENT)
-        try:
-            with python_arguments(rows=not is_table), display as report:
-                # All labelled pixels are trained on, so there is nothing to compare on.
-                outcome = run_pipeline(
-                    config, scene, folder, device=self.device, report=report, references=False
-                )
-        except BaseException:  # an earlier fit stays
-            forget()
-            raise
-        getattr(self, "_forget", keep)()
-        self._forget = forget
+        with display as report:
+            fit_run(self, config, scene, not is_table, report)
         self._scene: Scene | None = scene
-        self._content = (folder / "model.onnx").read_bytes()
         self._deployed: DeployedModel | None = None
         self.classes_ = values
-        self.n_features_in_ = scene.bands
         if names is not None:
             self.feature_names_in_ = names
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.architecture_, self.outcome_ = outcome.architecture, outcome
-        self.run_dir_, self.seed_ = folder, seed
         return self
 
     def _given_scene(self, cube: Any, labels: Any, groups: Any) -> tuple[Scene, Array]:

@@ -13,9 +13,12 @@ import numpy as np
 
 from hytas.data import Scene
 from hytas.errors import InputError
+from hytas.estimator.arguments import python_arguments
 from hytas.export import FORMATS, Evidence, export_file
 from hytas.files import atomic_write
+from hytas.job import run_pipeline
 from hytas.run import Outcome, RunConfig
+from hytas.run.progress import SILENT, Report
 from hytas.run.weights import load_weights
 from hytas.spaces import file_digests
 
@@ -38,6 +41,32 @@ def run_folder(
     folder = tempfile.mkdtemp(prefix="hytas-")
     forget = weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
     return Path(folder) / "run", forget
+
+
+def fit_run(
+    estimator: Any, config: RunConfig, scene: Scene, rows: bool, report: Report = SILENT
+) -> None:
+    """Do the run of a `fit`, and give the estimator what all estimators learn from it.
+
+    Args:
+        rows: whether a message may hint that a cube cannot be cut into rows.
+    """
+    folder, forget = run_folder(estimator, estimator.work_dir, config, scene)
+    try:
+        with python_arguments(rows=rows):
+            # All labelled pixels are trained on, so there is nothing to compare on.
+            outcome = run_pipeline(
+                config, scene, folder, device=estimator.device, report=report, references=False
+            )
+    except BaseException:  # an earlier fit stays
+        forget()
+        raise
+    getattr(estimator, "_forget", keep)()
+    estimator._forget = forget
+    estimator._content = (folder / "model.onnx").read_bytes()
+    estimator.n_features_in_ = scene.bands
+    estimator.architecture_, estimator.outcome_ = outcome.architecture, outcome
+    estimator.run_dir_, estimator.seed_ = folder, config.seed
 
 
 def keep() -> None:
@@ -88,7 +117,7 @@ def write_format(
         ExportError: the format fails its check.
     """
     weights = folder / "weights.safetensors"
-    if scene is None or not weights.exists():
+    if scene is None or not weights.is_file():
         raise InputError(
             "as_format",
             name,

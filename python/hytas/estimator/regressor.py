@@ -22,8 +22,7 @@ from hytas.deploy.values import predict_scene, row_values
 from hytas.errors import InputError
 from hytas.estimator.arguments import Parameters, checked, described, python_arguments, seed_of
 from hytas.estimator.classifier import HSIClassifier
-from hytas.estimator.persistence import keep, run_folder
-from hytas.job import run_pipeline
+from hytas.estimator.persistence import fit_run
 from hytas.train.presets import USUAL_VALUE_PRESETS
 from hytas.types import Floats, Pixels
 
@@ -76,18 +75,7 @@ class HSIRegressor(RegressorMixin, BaseEstimator, Parameters):  # type: ignore[m
             group = config.band_group if config.band_group <= scene.bands else 1
             presets = ",".join(USUAL_VALUE_PRESETS)
             config = replace(config, presets=presets, task="values", band_group=group)
-        folder, forget = run_folder(self, self.work_dir, config, scene)
-        try:
-            with python_arguments():
-                outcome = run_pipeline(config, scene, folder, device=self.device, references=False)
-        except BaseException:  # an earlier fit stays
-            forget()
-            raise
-        getattr(self, "_forget", keep)()
-        self._forget = forget
-        self._content = (folder / "model.onnx").read_bytes()
-        self.architecture_, self.outcome_ = outcome.architecture, outcome
-        self.run_dir_, self.seed_ = folder, seed
+        fit_run(self, config, scene, rows=False)
         return self
 
     def _table(self, spectra: Any, y: Any, groups: Any, sample_weight: Any) -> Scene:

@@ -33,7 +33,6 @@ from hytas.spaces import DEFAULT_SPACE, IMAGE_SPACE
 from hytas.supernet.settings import SupernetSettings
 from hytas.tasks import PredictionTask
 from hytas.train.presets import (
-    PRESETS,
     USUAL_IMAGE_PRESETS,
     USUAL_PRESETS,
     USUAL_VALUE_PRESETS,
@@ -287,17 +286,12 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
             if declared.facts.only not in ("", kind) and value != declared.default:
                 shown = " ".join(value) if isinstance(value, tuple) else value
                 raise InputError(name, shown, f"is for {declared.facts.only}, and {data}")
-        for preset, recipe in self.recipes.items():
+        for recipe in self.recipes.values():
             for name, declared in settings_of(Recipe).items():
                 value = getattr(recipe, name)
-                if declared.facts.only in ("", kind) or value == declared.default:
-                    continue
-                shown, rule = f"{name}={value}", f"is for {declared.facts.only}, and {data}"
-                if value == PRESETS[preset].get(name) != getattr(self.recipe, name):
-                    usual = USUAL_PRESETS if kind == "scenes" else USUAL_IMAGE_PRESETS
-                    hint = f"it sets {shown}; choose from {', '.join(usual)}"
-                    raise InputError("recipe", preset, rule, hint)
-                raise InputError("recipe", shown, rule)
+                if declared.facts.only not in ("", kind) and value != declared.default:
+                    rule = f"is for {declared.facts.only}, and {data}"
+                    raise InputError("recipe", f"{name}={value}", rule)
 
     def moved(self, **files: Sequence[str]) -> "RunConfig":
         """Return this configuration with other paths of its scenes; an empty list moves nothing.

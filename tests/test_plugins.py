@@ -17,7 +17,7 @@ from hytas.estimator.arguments import checked
 from hytas.job import run_pipeline
 from hytas.proxies import Evaluator
 from hytas.run import RunConfig, read_run
-from hytas.search import EvaluationStore, StrategySettings, search
+from hytas.search import EvaluationStore, SearchWatch, StrategySettings, search
 from hytas.search.strategies import STRATEGIES
 from hytas.spaces import InputShape, open_space
 
@@ -95,8 +95,7 @@ def searched(
             lambda items: [item.scores["logit-spread"] for item in items],
             StrategySettings("annealer", population=2, generations=generations, chunk=1),
             store,
-            notify=notes.append,
-            until=until,
+            watch=SearchWatch(notify=notes.append, until=until),
         )
         return [(item.architecture, item.scores) for item in store.evaluations()]
 

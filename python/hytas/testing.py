@@ -23,7 +23,7 @@ from hytas.models import InputShape, as_network, build_network, count_parameters
 from hytas.models.table import NETWORKS
 from hytas.plugins import load_shipped
 from hytas.proxies import PROXIES, Evaluator
-from hytas.search import Evaluation, EvaluationStore, StrategySettings, search
+from hytas.search import Evaluation, EvaluationStore, SearchWatch, StrategySettings, search
 from hytas.search.strategies import STRATEGIES
 from hytas.spaces import open_space
 from hytas.spaces.keys import architecture_key
@@ -144,7 +144,7 @@ def check_strategy(name: str, *, space: str = "hytas", budget: str = "1M-params"
                 lambda items: [item.scores["score"] for item in items],
                 StrategySettings(name, population=4, generations=4, seed=seed, chunk=1),
                 store,
-                until=lambda: scores.count >= most,
+                watch=SearchWatch(until=lambda: scores.count >= most),
                 train=_trained,
             )
             return [architecture_key(item.architecture) for item in store.evaluations()]

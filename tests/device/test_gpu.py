@@ -91,8 +91,8 @@ def test_a_captured_step_trains_as_its_operations_do(
         whole, losses = trained()
     checkpoint = tmp_path / "checkpoint.safetensors"
     with pytest.raises(KeyboardInterrupt):
-        trained(checkpoint=checkpoint, watch=Watch(kill))
-    resumed, again = trained(checkpoint=checkpoint)
+        trained(watch=Watch(kill, checkpoint=checkpoint))
+    resumed, again = trained(watch=Watch(checkpoint=checkpoint))
     monkeypatch.setattr(loop, "captured_steps", captured.ResidentSteps)
     assert trained()[1] == pytest.approx(losses, rel=1e-3)
     assert again == losses

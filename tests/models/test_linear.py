@@ -22,6 +22,7 @@ from hytas.spaces import open_space
 from hytas.spaces.costs import budget_of_network, shipped_costs
 from hytas.spaces.names import FITS, MEAN_WITH, linear_architecture
 from hytas.train import LabelledPixels, Recipe, train
+from hytas.train.loop import Watch
 
 BANDS, CLASSES, SIDE = 24, 3, 5
 WIDE: dict[str, Any] = {
@@ -125,7 +126,9 @@ def test_training_fits_a_linear_network_once_and_goes_on_from_a_models_weights(
     fit: str, tmp_path: Path
 ) -> None:
     network = build_network(linear_architecture(fit), SHAPE)
-    result = train(network, pixels(), pixels(), Recipe(), seed=0, checkpoint=tmp_path / "c")
+    result = train(
+        network, pixels(), pixels(), Recipe(), seed=0, watch=Watch(checkpoint=tmp_path / "c")
+    )
     assert len(result.history) == 1
     assert result.history[0].validation_oa is not None
     assert result.history[0].validation_oa > 0.9

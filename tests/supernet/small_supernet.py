@@ -54,7 +54,6 @@ def trained(
         pixels(12, 1),
         recipe,
         seed=3,
-        checkpoint=checkpoint,
-        watch=Watch(progress, processes=processes),
+        watch=Watch(progress, processes, checkpoint),
     )
     return supernet, result

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from hytas.train import LabelledPixels, Recipe, Schedule, train
+from hytas.train.loop import Watch
 
 
 def test_a_steady_rate_falls_only_at_the_end() -> None:
@@ -48,10 +49,11 @@ def test_a_longer_training_goes_on_from_a_shorter_one(tmp_path: Path) -> None:
         recipe,
         seed=3,
         schedule=Schedule(3, 2.0, None),
-        checkpoint=path,
+        watch=Watch(checkpoint=path),
     )
     assert path.exists()
-    rest = train(again, pixels(), pixels(), recipe, seed=3, schedule=long, checkpoint=path)
+    kept = Watch(checkpoint=path)
+    rest = train(again, pixels(), pixels(), recipe, seed=3, schedule=long, watch=kept)
     torch.testing.assert_close(again.state_dict(), alone.state_dict(), rtol=0, atol=0)
     assert not torch.equal(short.linear.weight, alone.linear.weight)
     assert [e.loss for e in rest.history] == [e.loss for e in whole.history]

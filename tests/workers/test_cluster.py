@@ -11,7 +11,14 @@ import pytest
 
 from hytas._engine import Budget, Feasible, SearchSpace
 from hytas.proxies import Evaluator, with_workers
-from hytas.search import Evaluation, EvaluationStore, SearchProgress, StrategySettings, search
+from hytas.search import (
+    Evaluation,
+    EvaluationStore,
+    SearchProgress,
+    SearchWatch,
+    StrategySettings,
+    search,
+)
 from hytas.spaces.shape import InputShape
 from hytas.workers import open_workers
 
@@ -96,7 +103,7 @@ def test_a_search_is_the_same_while_machines_join_and_leave(
 
     def found(name: str, scorer: Any, progress: Any = lambda _: None) -> list[dict[str, Any]]:
         with EvaluationStore(tmp_path / name) as store:
-            search(feasible, scorer, fitness, settings, store, progress=progress)
+            search(feasible, scorer, fitness, settings, store, watch=SearchWatch(progress))
             return [without_time(item) for item in store.evaluations()]
 
     machines.join()

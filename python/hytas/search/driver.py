@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -133,6 +133,20 @@ Fitness = Callable[[Sequence[Evaluation]], Iterable[float]]
 """All candidates so far -> the fitness of each; larger is better, NaN ranks last."""
 
 
+class SearchWatch(NamedTuple):
+    """What follows a search, and may end it.
+
+    Attributes:
+        progress: is called after each chunk of candidates.
+        notify: receives a line for the user.
+        until: the search ends when it returns True after a candidate was scored.
+    """
+
+    progress: Callable[[SearchProgress], None] = lambda _: None
+    notify: Callable[[str], None] = lambda _: None
+    until: Callable[[], bool] = lambda: False
+
+
 def search(
     feasible: Feasible,
     scorer: Scorer,
@@ -140,18 +154,15 @@ def search(
     settings: StrategySettings,
     store: EvaluationStore,
     *,
-    progress: Callable[[SearchProgress], None] = lambda _: None,
-    notify: Callable[[str], None] = lambda _: None,
     start_with: Sequence[Architecture] = (),
-    until: Callable[[], bool] = lambda: False,
     train: Train | None = None,
+    watch: SearchWatch = SearchWatch(),  # noqa: B008
 ) -> SearchResult:
     """Search the architectures of `feasible`, and go on from the content of `store`.
 
     Architectures of `start_with` are additional candidates; their ids are negative.
     The engine repeats the candidates of an interrupted generation, whose scores are read from the
-    store. So the candidates equal those of a search that was never interrupted. The search ends
-    when `until` returns True after a candidate was scored.
+    store. So the candidates equal those of a search that was never interrupted.
 
     For a strategy that trains (`hytas.search.strategies`), `train` trains candidates. The longest
     training of a candidate is in its scores: `TRAINED_STEPS` and `TRAINED_ACCURACY`.
@@ -160,6 +171,7 @@ def search(
         InputError: no candidate got a score, with the first reason; the store lacks a candidate
             that its state counts; or a plug-in's strategy asks for other candidates than before.
     """
+    progress, notify, until = watch
     done = {item.id: item for item in store.evaluations()}
     evolution = _resume(feasible, settings, store, notify, _Measured(done, store, train))
     latest = _Latest(fitness)

@@ -310,8 +310,7 @@ def _fitted(fit: Fit, source: FitSource, folder: Path, watch: Watch) -> Fitted:
         seed=fit.seed,
         device=device,
         schedule=fit.schedule,
-        checkpoint=part,
-        watch=watch,
+        watch=watch._replace(checkpoint=part),
     )
     if not fit.target:
         return _predicted(fit, source, network, watched, result)

@@ -39,16 +39,19 @@ class DivergedError(InputError):
 
 
 class Watch(NamedTuple):
-    """What follows a training.
+    """What follows a training, and keeps it.
 
     Attributes:
         progress: is called with each new epoch.
         processes: that train the same weights together, with the same other arguments. Each works
             on its part of every batch, and they add their gradients.
+        checkpoint: file written after epochs (at most every few seconds) and at the end, and
+            resumed from; of several processes, the first one's.
     """
 
     progress: Callable[[Epoch], None] = lambda _: None
     processes: Processes = ALONE
+    checkpoint: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -81,8 +84,7 @@ def train(
     seed: int,
     device: torch.device | str = "cpu",
     schedule: Schedule | None = None,
-    checkpoint: Path | None = None,
-    watch: Watch | None = None,
+    watch: Watch = Watch(),  # noqa: B008
 ) -> TrainingResult:
     """Train a network in place, or the weights that many networks share.
 
@@ -96,18 +98,16 @@ def train(
         trained: a network that maps scaled patches (N, P, P, bands) to logits (N, C); or a learner
             of shared weights, which are on `device`.
         schedule: length and learning rates; None is the recipe's.
-        checkpoint: file written after epochs (at most every few seconds) and at the end, and
-            resumed from; of several processes, the first one's.
-        watch: what follows the training; None is nothing.
+        watch: what follows the training.
 
     Raises:
         DivergedError: loss or logits are not finite any more.
-        InputError: `checkpoint` does not belong to these weights.
+        InputError: the checkpoint does not belong to these weights.
         LostProcessError: another of the processes has ended.
     """
-    device, watch = torch.device(device), watch or Watch()
+    device = torch.device(device)
     if isinstance(trained, Network) and trained.closed_form and trained.fresh:
-        return _solve(trained, training, validation, device, checkpoint, watch.progress)
+        return _solve(trained, training, validation, device, watch)
     learner = OneNetwork(trained.to(device)) if isinstance(trained, nn.Module) else trained
     devices = [device] if device.type == "cuda" else []
     # Some faster kernels of a GPU give other results in every run. The caller's random generators,
@@ -117,7 +117,7 @@ def train(
         watched = (each.network for each in learner.watched())
         rate = recipe.learning_rate or usual_rate(watched, recipe.optimiser)
         course = Course(training.kept(), recipe, schedule, rate, seed, device, watch.processes)
-        result = _train(learner, course, validation.kept(), checkpoint, watch.progress)
+        result = _train(learner, course, validation.kept(), watch)
     return result
 
 
@@ -126,8 +126,7 @@ def _solve(
     training: LabelledPixels,
     validation: LabelledPixels,
     device: torch.device,
-    checkpoint: Path | None,
-    progress: Callable[[Epoch], None],
+    watch: Watch,
 ) -> TrainingResult:
     """Fit a network in closed form, which counts as one epoch."""
     started = time.monotonic()
@@ -140,9 +139,9 @@ def _solve(
     state = TrainingState.of(learner.weights)
     state.history.append(Epoch(1, 1, loss, held[0], held[1], held[2], seconds))
     state.keep_best()
-    if checkpoint is not None:
-        save_checkpoint(checkpoint, state)
-    progress(state.history[-1])
+    if watch.checkpoint is not None:
+        save_checkpoint(watch.checkpoint, state)
+    watch.progress(state.history[-1])
     return TrainingResult(tuple(state.history), 1, False)
 
 
@@ -167,12 +166,9 @@ def _seen(
 
 
 def _train(
-    learner: Learner,
-    course: Course,
-    validation: LabelledPixels,
-    checkpoint: Path | None,
-    progress: Callable[[Epoch], None],
+    learner: Learner, course: Course, validation: LabelledPixels, watch: Watch
 ) -> TrainingResult:
+    progress, _, checkpoint = watch
     training, recipe, device, epochs = course.training, course.recipe, course.device, course.epochs
     with course.processes.copy_of(checkpoint) as kept:
         if recipe.whitened and kept is None:

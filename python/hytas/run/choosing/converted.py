@@ -37,17 +37,11 @@ def write_converted(
 
 
 def describe_conversion(target: str, finalists: list[dict[str, Any]]) -> str:
-    """Return one line on what the conversion changed for the winner, and for who led before."""
+    """Return one line on what the conversion changed for the winner."""
     if not finalists:
         return f"the race ended before finalists were converted to {target}"
-    winner, leader = finalists[0], max(finalists, key=lambda one: one["accuracy_before"])
-    line = (
+    winner = finalists[0]
+    return (
         f"ranked as {target}: the winner has accuracy {winner['accuracy']:.3f} on held-out pixels, "
         f"and {winner['accuracy_before']:.3f} before conversion"
     )
-    if leader["accuracy_before"] > winner["accuracy_before"]:
-        line += (
-            f"; the most accurate finalist before conversion goes from "
-            f"{leader['accuracy_before']:.3f} to {leader['accuracy']:.3f}"
-        )
-    return line

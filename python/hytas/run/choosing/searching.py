@@ -52,6 +52,7 @@ from hytas.search import (
     TRAINED_STEPS,
     Evaluation,
     EvaluationStore,
+    SearchWatch,
     StrategySettings,
     search,
 )
@@ -150,11 +151,13 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
             _fitness(context),
             settings,
             store,
-            progress=report.search,
-            notify=report.notice,
             start_with=known_architectures(context),
-            until=lambda: "candidates" in kept or not run.pace.left(SEARCH_ENDS),
             train=train,
+            watch=SearchWatch(
+                report.search,
+                report.notice,
+                lambda: "candidates" in kept or not run.pace.left(SEARCH_ENDS),
+            ),
         )
         failed = store.evaluations() if result.failed else []
     if run.pace.minutes and result.evaluated < settings.evaluations and not result.exhausted:

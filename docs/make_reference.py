@@ -8,6 +8,7 @@ import click
 
 from hytas.cli.options import records_by_panel
 from hytas.cli.search import search
+from hytas.data.findings import messages
 from hytas.estimator.arguments import PARAMETERS, SHARED
 from hytas.run.folder import ARTEFACTS
 from hytas.settings import settings_of
@@ -53,6 +54,17 @@ of `--seeds` and the run of `--control`.
 """
 
 
+FINDINGS = """## Findings
+
+`hytas inspect`, a search and `hytas classify` say what they found in the input. With `--json`, a
+finding has its code, its severity (note, warning or error), where, and the facts in braces.
+`--strict` refuses warnings.
+
+| code | what was found | what to do |
+|---|---|---|
+"""
+
+
 def page() -> str:
     """Return the page."""
     context = click.Context(search, info_name="search", max_content_width=400)
@@ -76,7 +88,12 @@ def page() -> str:
         for artefact in ARTEFACTS.values()
     )
     estimator = ESTIMATOR.format(shared=", ".join(f"`{name}`" for name in SHARED))
+    findings = (
+        f"| `{code}` | {_cell(text['rule'])} | {_cell(text.get('hint', ''))} |"
+        for code, text in messages().items()
+    )
     parts += [f"{RECIPE}{_lines(recipe)}", f"{estimator}{_lines(own)}", f"{FILES}{_lines(files)}"]
+    parts.append(f"{FINDINGS}{_lines(findings)}")
     return "\n".join(parts)
 
 

@@ -1,7 +1,6 @@
 """Bad input is refused in one line that names the argument, the value and the rule."""
 
 import json
-import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -30,28 +29,17 @@ def test_missing_folder_and_empty_file(tmp_path):
     assert refused(tmp_path / "none.mat") == f"data='{tmp_path / 'none.mat'}': no such file"
     assert "no folder of a Zarr store or of files of bands" in refused(tmp_path)
     (tmp_path / "empty.mat").touch()
-    assert refused(tmp_path).endswith("name a file in it, such as empty.mat")
     assert "is empty (0 bytes)" in refused(tmp_path / "empty.mat")
 
 
 def test_missing_labels_file_is_named_as_such(mat, cube, tmp_path):
     assert refused(mat(c=cube), tmp_path / "gt.mat").endswith("no such file")
-    assert refused(tmp_path / "Scenes.mat").endswith("no such file; did you mean scene.mat?")
     assert refused("folder\0/scene.mat").endswith("no such file")
-    assert "download it" in refused("https://example.org/scene.mat")
+    assert "known by name: indian_pines" in refused("indian-pines")
     assert "holds no label map; name its file with labels" in refused(mat(c=cube))
-    assert "has no label map; it holds c" in refused(mat(c=cube), mat(c=cube))
-    layers = np.zeros((9, 11, 3), np.uint8)
-    np.save(tmp_path / "layers.npy", layers)
-    np.savez(tmp_path / "masks.npz", a=layers[..., 0] > 0, b=layers[..., 1] > 0)
-    for name in ("layers.npy", "masks.npz"):
-        assert refused(mat(c=cube), tmp_path / name).endswith("join them into one map of numbers")
-
-
-def test_labels_of_text_are_told_from_none(cube, labels, tmp_path):
-    np.savez(tmp_path / "scene.npz", c=cube, gt=labels.astype("U5"))
-    assert "gt (9 x 11 <U5) is text" in refused(tmp_path / "scene.npz")
-    assert refused(tmp_path / "scene.npz").endswith("is text; real numbers are needed")
+    assert "holds c (9 x 11 x 6 int16), but no label map" in refused(mat(c=cube), mat(c=cube))
+    np.savez(tmp_path / "scene.npz", c=cube, gt=np.ones((9, 11)).astype("U5"))
+    assert "holds no label map" in refused(tmp_path / "scene.npz")
 
 
 @pytest.mark.parametrize(
@@ -67,52 +55,14 @@ def test_other_files(tmp_path, mat, cube):
     (tmp_path / "scene.txt").write_text("hello")
     message = refused(tmp_path / "scene.txt")
     assert "has no format that hytas reads (MATLAB v7.3, NumPy" in message
-    assert message.endswith("name it FILE.csv, or with tabs FILE.tsv")
-    for name, hint in (
-        ("a.dbf", "gdal_translate FILE scene.tif"),
-        ("a.jpg", "save it as PNG or TIFF"),
-        ("a.hyspex", "export it as ENVI with the program of the camera"),
-        ("a.xml", "if it describes an image, name the image"),
-    ):
-        (tmp_path / name).write_text("hello")
-        assert refused(tmp_path / name).endswith(hint)
     (tmp_path / "a.gdb").mkdir()
     assert refused(tmp_path / "a.gdb").endswith("of files of bands")
-    for name, hint in (
-        ("a.dbf", "name the .shp file"),
-        ("a.gpx", "ogr2ogr labels.gpkg FILE"),
-        ("a.parquet", "ogr2ogr labels.gpkg FILE"),
-        ("a.xml", "as a Shapefile"),
-        ("a.gdb", "ogr2ogr labels.gpkg FILE"),
-    ):
-        if not (tmp_path / name).is_dir():
-            (tmp_path / name).write_text("hello")
-        assert refused(mat(c=cube), tmp_path / name).endswith(hint)
-    for name, head, hint in (
-        ("a.mat", b"# Created by Octave 8", "-v7"),
-        ("a.gz", b"\x1f\x8b\x08", "E"),
-        ("a.xls", b"\xd0\xcf\x11\xe0", "UTF-8"),
-    ):
-        (tmp_path / name).write_bytes(head)
-        assert refused(tmp_path / name).endswith(hint)
-    for member, hint in (
-        ("xl/workbook.xml", "save the sheet as CSV"),
-        ("content.xml", "save the sheet as CSV"),
-        ("a.shp", "unpack it"),
-    ):
-        with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-            archive.writestr(member, "")
-        assert f"without arrays of NumPy; {hint}" in refused(tmp_path / "a.zip")
     (tmp_path / "a.mat").write_text("version https://git-lfs.github.com/spec/v1\n")
-    assert refused(tmp_path / "a.mat").endswith("a Git LFS pointer to the file; run: git lfs pull")
-    assert "must be a path or a list of paths" in refused(np.zeros((3, 3, 3)))
-    (tmp_path / "a.sli").write_bytes(bytes(80))
+    assert "run git lfs pull" in refused(tmp_path / "a.mat")
     (tmp_path / "a.hdr").write_text("ENVI\nfile type = ENVI Spectral Library\n")
+    (tmp_path / "a.sli").write_bytes(bytes(80))
     for name in ("a.hdr", "a.sli"):
         assert "is a spectral library" in refused(tmp_path / name)
-    (tmp_path / "link.img").symlink_to(tmp_path / "a.sli")
-    assert refused(tmp_path / "link.img").endswith(f"it is a link: name {tmp_path / 'a.sli'}")
-    assert "write the whole path" in refused("~/a.sli")
 
 
 @pytest.mark.parametrize(("at", "value"), [(128, 77), (144, 99), (160, 10), (188, 4), (184, 40)])
@@ -141,14 +91,11 @@ def test_structures_and_cells_pass_the_check_of_tags(tmp_path, cube, labels):
 def test_not_a_scene(mat, labels, cube):
     assert "has one band; a scene needs at least 2" in refused(mat(gt=labels))
     for listed in (mat(x=labels), mat(Y=labels, nRow=9, nCol=11)):
-        message = refused(listed)
-        assert "if its matrix lists pixels, reshape it to (height, width, bands)" in message
-        assert message.endswith("if it is a table of spectra, name label_column")
+        assert "of spectra, name label_column" in refused(listed)
     np.save(mat().with_suffix(".npy"), {"cube": cube}, allow_pickle=True)
-    assert refused(mat().with_suffix(".npy")).endswith("such as with numpy.savez")
+    assert "is not a scene: it holds" in refused(mat().with_suffix(".npy"))
     message = refused(mat(a=np.zeros((2, 3, 4, 5)), b=labels))
     assert "is not a scene: it holds a (2 x 3 x 4 x 5" in message
-    assert message.endswith("such as of several dates, store one part (xarray: isel)")
     assert "is not a scene: it holds nothing" in refused(mat())
     assert "real numbers are needed" in refused(mat(c=cube + 1j, gt=labels))
     assert "is not a scene" in refused(mat(c=np.array(["abc"]), gt=labels))
@@ -189,19 +136,17 @@ def test_several_cubes(mat, cube, labels):
     assert "no variable 'z'" in refused(path, cube_key="z")
     assert "three axes are needed" in refused(path, cube_key="gt")
     assert "two axes are needed" in refused(path, cube_key="a", labels_key="b")
-    assert "one or two are needed" in refused(path, cube_key="a", labels_key="b,c,d")
+    assert "must name one map, or two" in refused(path, cube_key="a", labels_key="b,c,d")
 
 
 def test_height_and_width_must_agree(mat, cube, labels):
     message = refused(mat("a.mat", c=cube), mat("b.mat", gt=labels[:, :-1]))
     assert "gt (9 x 10 uint8)" in message
     assert "9 x 11 x 6" in message
-    assert "must have the cube's height and width" in message
+    assert "no label map with the cube's height and width" in message
     message = refused(mat("a.mat", c=cube), mat("b.mat", gt=labels.T))
     assert "gt (11 x 9 uint8)" in message
-    assert message.endswith("transpose or rotate it")
-    message = refused(mat("a.mat", c=cube), mat("b.mat", gt=labels.reshape(-1, 1)))
-    assert message.endswith("gt is a list: reshape it to 9 x 11")
+    assert "transpose, reshape or join" in message
     message = refused(mat("a.mat", c=cube), mat("b.mat", gt=labels[1:]), labels_key="gt")
     assert "is 8 x 11 and the cube 9 x 11 x 6: height and width must agree" in message
     with pytest.raises(InputError, match="labels='TE': is 8 x 11 and the cube 9 x 11 x 6: height"):
@@ -400,12 +345,12 @@ def test_every_message_names_the_argument(tmp_path):
 
 def test_envi_mistakes(tmp_path):
     np.zeros(24, np.int16).tofile(tmp_path / "alone.img")
-    with pytest.raises(InputError, match=r"no ENVI header next to it: looked for alone\.img\.hdr"):
+    with pytest.raises(InputError, match=r"needs its header, alone\.hdr"):
         open_file(tmp_path / "alone.img")
     header = tmp_path / "c.hdr"
     fields = "samples = 4\nlines = 3\nbands = 2\ndata type = 2\ninterleave = bsq\nbyte order = 0\n"
     header.write_text("ENVI\n" + fields)
-    with pytest.raises(InputError, match=r"without its data file: looked for c, c\.img"):
+    with pytest.raises(InputError, match=r"without its data file, c or c\.img"):
         open_file(header)
     np.zeros(24, np.int16).tofile(tmp_path / "c.img")
     assert open_file(header).variables[0].shape == (2, 3, 4)
@@ -413,16 +358,16 @@ def test_envi_mistakes(tmp_path):
         (
             "bands = 2",
             "bands = 3",
-            r"holds 48 bytes, the header needs 72 \(offset 0 \+ 3 lines .*fit 'bands = 2'$",
+            r"holds 48 bytes, the header needs 72 \(offset 0 \+ 3 x 3 x 4 int16\)$",
         ),
-        ("data type = 2", "data type = 4", r"needs 96 .*; it would fit 'data type = 2' \(int16\)$"),
-        ("lines = 3", "lines = 5", r"needs 80 .*; it would fit 'lines = 3'$"),
+        ("data type = 2", "data type = 4", r"the header needs 96 "),
+        ("lines = 3", "lines = 5", r"the header needs 80 "),
         ("lines = 3", "lines = many", "'lines' is many; must be an integer of at least 1"),
         ("lines = 3\n", "", "names no 'lines'"),
         ("data type = 2\n", "", "names no 'data type'"),
-        ("bsq", "bsq\nheader offset = 8", "it would fit 'header offset = 0'$"),
+        ("bsq", "bsq\nheader offset = 8", r"the header needs 56 \(offset 8"),
         ("data type = 2", "data type = 7", "'data type' is 7; must be one of"),
-        ("byte order = 0", "byte order = 7", "'byte order' is 7; must be 0"),
+        ("byte order = 0", "byte order = 7", "'byte order' is 7; must be one of"),
         ("bsq", "xyz", "'interleave' is 'xyz'; must be bsq, bil or bip"),
         ("byte order = 0", "byte order = 0\nheader offset = -4", "'header offset' is -4"),
         ("byte order = 0", "wavelength = {1, 2", "the brace of 'wavelength' is never closed"),
@@ -436,33 +381,16 @@ def test_envi_mistakes(tmp_path):
     (tmp_path / "c.img").rename(tmp_path / "c.hyspex")
     assert open_file(header).variables[0].shape == (2, 3, 4)
     (tmp_path / "c.hyspex").rename(tmp_path / "c.img")
-    other = tmp_path / "c.img.hdr"
-    other.write_text("ENVI\ndescription = {a copy}\n" + fields)
-    assert open_file(header).variables[0].shape == (2, 3, 4)
-    other.write_text("ENVI\nmap info = {UTM, 1, 1, 5, 5, 1, 1, 32, North}\n" + fields)
-    for named in (header, tmp_path / "c.img"):
-        with pytest.raises(InputError, match=r"c.img has two headers that differ in size or place"):
-            open_file(named)
-    header.write_text("ENVI\nmap info = {UTM, 1, 1, 500, 5, 1, 1, 32, North}\n" + fields)
-    system = 'coordinate system string = {PROJCS["WGS 84"]}\nx start = 1\n'
-    place = "map info = {UTM, 1.000, 1.0, 5e2, 5.0, 1, 1.0, 32, north, units=Meters, rotation=0}\n"
-    other.write_text(f"ENVI\n{place}{system}{fields}".replace("lines = 3", "lines = 3.0"))
-    assert open_file(tmp_path / "c.img").variables[0].shape == (2, 3, 4)
-    for own in (place.replace("rotation=0", "rotation=9"), place.replace("5e2", "6e2")):
-        other.write_text(f"ENVI\n{own}{fields}")
-        with pytest.raises(InputError, match=r"c.img has two headers that differ in size or place"):
-            open_file(header)
-    other.unlink()
     header.write_text("ENVI\n" + fields, encoding="utf-8-sig")
     with pytest.raises(InputError, match=r"begins with a byte order mark .*UTF-8 without BOM"):
         open_file(header)
     header.write_text("ENVI\n" + fields, encoding="utf-16")
-    with pytest.raises(InputError, match=r"has c.hdr next to it, whose first line is not 'ENVI'"):
+    with pytest.raises(InputError, match="has no format that hytas reads"):
         open_file(tmp_path / "c.img")
 
 
 def test_a_usual_mark_among_the_ids_is_named(cube, labels):
     (finding,) = scene_from_arrays(cube, np.where(labels == 0, 255, labels)).findings
-    assert (finding.code, finding.where) == ("usual-mark-is-a-class", "labels")
-    assert finding.facts == {"number": 255}
+    assert (finding.code, finding.where) == ("mark-is-a-class", "labels")
+    assert finding.facts == {"name": "255", "mark": "255"}
     assert scene_from_arrays(cube, np.where(labels == 7, 100, labels)).findings == ()

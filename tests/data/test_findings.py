@@ -76,7 +76,7 @@ def test_strict_refuses_warnings_and_not_notes() -> None:
 
 
 def test_a_refusal_has_the_fields_of_its_message() -> None:
-    error = refusal("table-transposed", "data", "a.csv", column="nm")
-    assert (error.argument, error.value) == ("data", "a.csv")
-    assert error.rule == Finding("table-transposed", ERROR, "", {"column": "nm"}).rule
-    assert "transpose" in error.hint
+    error = refusal("shape-invalid", "labels", "a.json", first=1, reason="twisted")
+    assert (error.argument, error.value) == ("labels", "a.json")
+    assert error.rule == Finding("shape-invalid", ERROR, "", {"first": 1, "reason": "twisted"}).rule
+    assert "repair" in error.hint

@@ -51,7 +51,7 @@ def test_a_mark_that_nobody_declared_is_told(write):
     assert "`unlabelled`" in caught.value.hint
     scene = load_scene(write(255, np.uint8))
     (finding,) = scene.findings
-    assert (finding.code, finding.where) == ("usual-mark-is-a-class", "gt")
+    assert (finding.code, finding.where) == ("mark-is-a-class", "gt")
 
 
 def test_a_mark_chooses_no_map_for_the_user(tmp_path):

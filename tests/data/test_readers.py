@@ -159,24 +159,6 @@ def test_a_sparse_scene_is_read(tmp_path, mat, side: int) -> None:
         assert_same(load_scene(path, tmp_path / "gt.tif"), cube, labels)
 
 
-def test_references_next_to_a_capture(tmp_path):
-    for name in ("field", "WHITEREF_field", "DARKREF_field", "WHITEREF_other"):
-        write_envi(tmp_path / name, CUBE, bytes(24))
-    note = "DARKREF_field, WHITEREF_field next to it: white and dark references are not applied"
-    assert open_file(tmp_path / "field.hdr").notes[-1].startswith(note)
-    assert "white or dark reference" in open_file(tmp_path / "DARKREF_field.img").notes[-1]
-    with pytest.raises(InputError, match=r"for a scene, name a file in it, such as field\.hdr"):
-        open_file(tmp_path)
-    write_envi(tmp_path / "raw_0", CUBE, bytes(24))
-    assert open_file(tmp_path / "raw_0.hdr").notes == ()
-    write_envi(tmp_path / "whiteReference", CUBE, bytes(24))
-    assert open_file(tmp_path / "raw_0.hdr").notes[-1].startswith("whiteReference next to it")
-    write_envi(tmp_path / "white_reflectance", CUBE | {"data type": 4}, bytes(96))
-    write_envi(tmp_path / "labels", CUBE | {"bands": 1}, bytes(12))
-    for name in ("white_reflectance", "labels"):  # no raw captures
-        assert open_file(tmp_path / f"{name}.hdr").notes == ()
-
-
 def test_fields_of_a_matlab_structure(mat, cube, labels):
     scene = load_scene(mat(hsi={"Data": cube, "wavelength": np.linspace(400, 900, 6)}, gt=labels))
     assert_same(scene, cube, labels)
@@ -323,7 +305,7 @@ CUBE = {"interleave": "bsq", "samples": 4, "lines": 3, "bands": 2, "data type": 
 
 def test_envi_data_that_are_too_long_are_refused(tmp_path: Path) -> None:
     header = write_envi(tmp_path / "s", CUBE, bytes(29))
-    with pytest.raises(InputError, match=r"too long .* holds 29 bytes, .* needs 24 .*cut"):
+    with pytest.raises(InputError, match=r"too long, .* holds 29 bytes, .* needs 24"):
         open_file(header)
 
 
@@ -651,8 +633,6 @@ def test_lists_that_are_not_used_are_named(mat, cube, labels) -> None:
         assert load_scene(mat(c=cube, gt=labels, wavelength=other)).codes == (
             "list-of-several-axes",
         )
-    with pytest.raises(InputError, match=r"holds no label map.*gt is a list: reshape it to"):
-        load_scene(mat(c=cube, gt=labels.reshape(-1)))
 
 
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")

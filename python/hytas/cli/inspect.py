@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _Described = dict[str, Any]
 _Lines = Callable[[Mapping[str, Any]], list[str]]
-_OF_TABLE = {"label_column", "group_column"}
+_OF_TABLE = {"label_column", "group_column", "band_columns"}
 _OF_CUBE = {"bands", "nodata", "axes", "cube_key"}
 """Options that say nothing about labels."""
 
@@ -33,7 +33,7 @@ _OF_CUBE = {"bands", "nodata", "axes", "cube_key"}
     help="Ground truth of a scene; twice, its training and its test map.",
 )
 @options.setting_options(more=("cube_key", "axes", "bands", "nodata", "labels_key"))
-@options.setting_options(more=("label_column", "group_column"))
+@options.setting_options(more=("label_column", "group_column", "band_columns"))
 @options.setting_options(
     more=("class_field", "labels_crs", "unlabelled", "zero_is_a_class", "class_names")
 )
@@ -57,7 +57,7 @@ def inspect(path: Path, as_json: bool, labels: tuple[Path, ...], **reading: Any)
 def _reader(path: Path, given: Mapping[str, Any]) -> tuple[Callable[[], _Described], _Lines]:
     """Return the functions that describe the path, and that write the description for people."""
     from hytas.data import is_scene_folder
-    from hytas.data.spectra.columns import TABLE_SUFFIXES
+    from hytas.data.read.columns import TABLE_SUFFIXES
 
     if path.name.lower().endswith(TABLE_SUFFIXES) and path.is_file():
         for name, value in given.items():
@@ -79,27 +79,26 @@ def _table(path: Path, given: Mapping[str, Any]) -> _Described:
     """Describe a file of columns: points that label a scene, or spectra."""
     from hytas.data import load_scene
     from hytas.data.findings import note
-    from hytas.data.interpret.columns import by_stem
-    from hytas.data.labels.points_csv import TEXT_SUFFIXES, position_columns
+    from hytas.data.interpret.columns import numbered_kinds
+    from hytas.data.labels.points_csv import position_columns
+    from hytas.data.read.columns import TEXT_SUFFIXES
     from hytas.data.spectra.columns import describe_columns, frame_of
 
+    named = [given[name] for name in ("label_column", "group_column") if name in given]
+    table = describe_columns(path, named, given.get("band_columns"))
     if "label_column" in given:
-        scene, named = load_scene(path, **given), [given[name] for name in given]
-        table = describe_columns(path, named)
+        scene = load_scene(path, **given)
         table |= {"classes": scene.class_counts(), "groups": _groups(scene.groups)}
         return table | finding_report(scene.findings)
     is_text = path.name.lower().endswith(TEXT_SUFFIXES)
-    position = position_columns(path) if is_text else None
-    if position is None:
-        table = describe_columns(path, [given[name] for name in given])
+    columns = list(frame_of(path)[0].columns)
+    position = None if named or not is_text else position_columns(columns)
+    if position is None or numbered_kinds(columns):
         return table | finding_report(table["findings"])
-    names = " and ".join(position)
-    if by_stem(frame_of(path).columns):
-        table = describe_columns(path)
-        return table | finding_report([*table["findings"], note("table-or-points", columns=names)])
     points = describe_shapes(path)
     assert points is not None  # the suffix is that of a format
-    return points | finding_report([*points["findings"], note("points-or-table", columns=names)])
+    taken = note("points-or-table", columns=" and ".join(position))
+    return points | finding_report([*points["findings"], taken])
 
 
 def _model(path: Path) -> _Described:

@@ -24,10 +24,8 @@ def describe_run(path: Path) -> _Described:
         if (file := path / f"{name}.json").is_file():
             facts[name] = parse_json(file.read_bytes(), f"path: {file}")
     if not any(name in facts for name in PARTS):
-        from hytas.data.read.table import scene_in
-
         rule = "is not a run folder: it holds no config.json"
-        raise InputError("path", path, rule, scene_in(path))
+        raise InputError("path", path, rule, "of a scene, name its file")
     if (model := path / MODEL).is_file():
         facts["model sha256"] = file_digest(model)
     problems = []

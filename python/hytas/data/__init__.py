@@ -1,7 +1,7 @@
 """Read, check, split and scale scenes and images; cut scenes into patches. No torch here."""
 
 from hytas.data.bands import parse_bands
-from hytas.data.classes import number_findings, with_classes
+from hytas.data.classes import with_classes
 from hytas.data.cube import empty_pixels, open_cube, valid_pixels
 from hytas.data.grid import Grid
 from hytas.data.images.image_set import ImageSet
@@ -84,7 +84,6 @@ __all__ = [
     "make_image_split",
     "make_split",
     "mirror",
-    "number_findings",
     "open_cube",
     "open_file",
     "overlap_fraction",

@@ -10,9 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.bands import finite
-from hytas.data.findings import Finding, Noted, note
+from hytas.data.findings import Finding, Noted, note, refusal
 from hytas.data.grid import Grid
-from hytas.data.interpret.axes import Axes, are_axes_of, cube_axes, find_axes, role_of
+from hytas.data.interpret.axes import (
+    Axes,
+    are_axes_of,
+    cube_axes,
+    dimension_names,
+    find_axes,
+    role_of,
+)
 from hytas.data.interpret.bands import band_facts, list_lengths
 from hytas.data.interpret.nodata import declared
 from hytas.data.interpret.place import with_place
@@ -295,25 +302,9 @@ def find_cube(
     if cubes:
         require_number(cubes[0], contents, argument)
     flat = [each for each in contents.variables if _is_flat(each)]
-    is_table = len(flat) == 1 and len(flat[0].shape) == 2 and not flat[0].dims
-    hint = "if its matrix lists pixels, reshape it to (height, width, bands)" * is_table
-    if is_table and argument == "data":
-        hint += "; if it is a table of spectra, name `label_column`"
     if len(flat) == 1 and (len(contents.variables) == 1 or len(flat[0].shape) == 3):
-        rule = f"{flat[0]} has one band; a scene needs at least 2"
-        raise InputError(argument, contents.path, rule, hint)
-    names = listed(contents.variables)
-    rule = (
-        f"is not a scene: it holds {names}, but no numeric cube with three axes (height, width, "
-        "bands)"
-    )
-    if len(flat) > 2:
-        hint = "if its maps are bands, join them (xarray: to_dataarray)"
-    if contents.format.startswith("NumPy") and any(v.kind == "other" for v in contents.variables):
-        hint = "write objects as arrays of numbers, such as with numpy.savez"
-    if any(each.kind == "number" and len(cube_axes(each)) > 3 for each in contents.variables):
-        hint = "of an array of four axes, such as of several dates, store one part (xarray: isel)"
-    raise InputError(argument, contents.path, rule, hint)
+        raise refusal("cube-of-one-band", argument, contents.path, array=str(flat[0]))
+    raise refusal("cube-missing", argument, contents.path, arrays=listed(contents.variables))
 
 
 def cubes_in(contents: Contents) -> list[Variable]:
@@ -326,7 +317,7 @@ def cubes_in(contents: Contents) -> list[Variable]:
 def _sizes(variable: Variable) -> tuple[dict[str, int], tuple[int, ...]]:
     """Return the sizes of the named axes that matter, and of all of them in order."""
     kept = cube_axes(variable)
-    names = variable.dims if len(variable.dims) == len(variable.shape) else ("",) * 99
+    names = dimension_names(variable)
     sizes = {role_of(names[axis]): variable.shape[axis] for axis in kept}
     return sizes, tuple(variable.shape[axis] for axis in kept)
 

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.bands import finite, measured_bands
-from hytas.data.classes import class_indices, has_no_names, number_findings, union_of_classes
+from hytas.data.classes import class_indices, union_of_classes
 from hytas.data.cube import zeros
 from hytas.data.findings import Finding, note, warning
 from hytas.data.interpret.wavelengths import farthest_band
-from hytas.data.labels.names import from_0
+from hytas.data.labels.names import number_findings
 from hytas.data.no_data import as_stored
 from hytas.data.patches import Part, sample_spectra
 from hytas.data.scene import Scene, distinct_colours, numbered
@@ -32,16 +32,16 @@ MOST_RATIO = 30.0
 def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scene:
     """Return one scene with the given ones below each other, `GAP` rows between them.
 
-    Classes are those of all training scenes, and wavelengths those of the first. Patches, splits
-    and maps keep the parts apart.
+    Classes are those of all training scenes, and wavelengths those of the first. Pixels of a test
+    scene of any other class are left out. Patches, splits and maps keep the parts apart.
 
     Args:
         training: scenes whose pixels are split into training, validation and test pixels.
         tested: scenes whose labelled pixels are only tested on, and reported separately.
 
     Raises:
-        InputError: a scene has other bands, a test scene a class that no training scene has, or
-            all training scenes together hold fewer than two classes.
+        InputError: a scene has other bands, or all training scenes together hold fewer than two
+            classes.
     """
     scenes = [*training, *tested]
     first = scenes[0]
@@ -58,8 +58,8 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
     if len(ids) < first.least_classes:
         rule = f"hold the single class {''.join(class_names) or 'none'}: 2 classes are needed"
         raise InputError("labels", " and ".join(scene.name for scene in training), rule)
-    classes = ids, class_names, "+".join(scene.name for scene in training)
-    indices = [class_indices(scene, *classes) for scene in scenes]
+    matched = [class_indices(scene, ids, class_names) for scene in scenes]
+    indices = [index for index, _ in matched]
     nodata = _common_nodata(scenes)
     laid = partial(_laid, parts=parts, shape=shape)
     labels = [index[scene.labels] for index, scene in zip(indices, scenes, strict=True)]
@@ -71,11 +71,17 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
     if train and not fixed:
         findings.append(note("maps-of-some-scenes"))
     findings += _of_other_scale(scenes)
-    labelled = [scene for scene in scenes if scene.classes]
-    for scene in labelled[1:]:
-        findings += number_findings(scene, *classes)
-        if has_no_names(scene) and has_no_names(labelled[0]):
-            findings += from_0(labelled[0].name, labelled[0].class_ids, scene.name, scene.class_ids)
+    for scene, (index, unknown) in zip(scenes, matched, strict=True):
+        if unknown:
+            lost = int(((scene.labels > 0) & (index[scene.labels] == 0)).sum())
+            findings.append(warning("classes-untrained", scene.name, count=lost, classes=unknown))
+    own_names = [dict(zip(one.class_ids, one.class_names, strict=True)) for one in scenes]
+    named = [pair for pair in zip(scenes, own_names, strict=True) if pair[1]]
+    known, owner = dict(zip(ids, class_names, strict=True)), "+".join(one.name for one in training)
+    for scene, own in named[1:]:
+        findings += number_findings(own, owner, known, scene.name)
+        # Numbers of the first may count from 0, too.
+        findings += number_findings(named[0][1], scene.name, own, named[0][0].name)
     return replace(
         first,
         class_ids=ids,

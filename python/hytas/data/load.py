@@ -53,6 +53,7 @@ def load_scene(
     fractions: bool = False,
     value_field: Sequence[str] = (),
     task: str = "auto",
+    band_columns: str | None = None,
 ) -> Scene:
     """Read a scene: one file with cube and labels, two files, or one by name.
 
@@ -88,6 +89,8 @@ def load_scene(
         fractions: whether the targets are shares of a sample that sum to one.
         value_field: fields of continuous targets, if `labels` is a file of polygons or points.
         task: "values" if labels are continuous targets, "classes", or "auto".
+        band_columns: the columns of a table that are bands, such as "b1,b2,b7" or "b1:b200"; None
+            takes those whose names are wavelengths or numbered, else all columns of numbers.
 
     Raises:
         InputError: the input is not a scene; the message is one line.
@@ -123,6 +126,7 @@ def load_scene(
         tuple(target_column),
         tuple(units),
         fractions,
+        band_columns,
     )
     is_by_name = isinstance(data, str | Path) and str(data) in ("synthetic", *SCENES)
     if not is_data_array(data) and not is_by_name and cube_key is None:

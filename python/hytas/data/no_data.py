@@ -28,9 +28,8 @@ def not_storable(nodata: float | None, dtype: str) -> tuple[Finding, ...]:
     """Return a finding if this type of a raster cannot hold the no-data value of its file."""
     if nodata is None or not np.isfinite(nodata) or np.dtype(dtype).kind not in "iuf":
         return ()
-    if as_stored(nodata, np.dtype(dtype)) is not None:
-        return ()
-    return (warning("nodata-not-storable", nodata=nodata, dtype=dtype),)
+    can_hold = as_stored(nodata, np.dtype(dtype)) is not None
+    return () if can_hold else (warning("nodata-not-used", value=f"{nodata:g}"),)
 
 
 def check_nodata(nodata: float, dtype: np.dtype[Any]) -> float:

@@ -10,7 +10,7 @@ from hytas.data.no_data import check_nodata
 from hytas.errors import InputError
 from hytas.types import Array
 
-OF_TABLES = ("label_column", "group_column", "target_column")
+OF_TABLES = ("label_column", "group_column", "target_column", "band_columns")
 OF_SHAPES = ("class_field", "value_field", "labels_crs")
 OF_SCENES = ("axes", "labels_key", *OF_SHAPES, "zero_is_a_class", "data_dir")
 
@@ -30,6 +30,7 @@ class SceneOptions:
     target_column: Sequence[str] = ()
     units: Sequence[str] = ()
     fractions: bool = False
+    band_columns: str | None = None
 
     def refuse(self, names: Iterable[str], rule: str) -> None:
         """Refuse options that are given, but mean nothing for the data."""

@@ -137,6 +137,11 @@ class Variable:
         shape = " x ".join(map(str, self.shape)) or "one"
         return f"{printable(self.name)} ({shape} {printable(self.dtype)})"
 
+    @property
+    def last_name(self) -> str:
+        """Return the name without its groups or structures, in lower case."""
+        return self.name.replace(".", "/").rsplit("/", 1)[-1].lower()
+
     def values(self) -> Array:
         """Read the whole array.
 
@@ -237,6 +242,7 @@ class Contents(Noted):
         class_colours: RGB by label; empty if the file has none.
         attributes: numbers (as arrays) and texts of the whole file.
         further: arrays of a product that are neither cube nor label map; read only by name.
+        is_picture: whether it is of a format for pictures, in which colours are the values.
     """
 
     path: Path
@@ -248,6 +254,7 @@ class Contents(Noted):
     attributes: Mapping[str, Any] = field(default_factory=dict)
     further: tuple[Variable, ...] = ()
     sidecars: tuple[Path, ...] = ()
+    is_picture: bool = False
 
     @property
     def files(self) -> tuple[Path, ...]:

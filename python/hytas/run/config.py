@@ -274,7 +274,7 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
             *("resample", "scale_by", "cube_key", "axes", "labels_key", "data_dir", "bands"),
             *("nodata", "unlabelled", "zero_is_a_class", "class_field", "labels_crs"),
             *("class_names", "label_column", "group_column", "target_column", "units"),
-            *("fractions", "value_field", "task"),
+            *("fractions", "value_field", "task", "band_columns"),
         )
         return load_scenes(*self.files, **{name: getattr(self, name) for name in names})
 

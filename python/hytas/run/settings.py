@@ -191,6 +191,11 @@ class DataSettings:
     group_column: str | None = _labels(
         None, "Column, or variable, of its groups, such as fields: none lies on two sides."
     )
+    band_columns: str | None = _labels(
+        None,
+        "Columns of a table that are bands, as `b1,b2,b7` or `b1:b200`.",
+        usual="those whose names are wavelengths or numbered, else all columns of numbers",
+    )
     target_column: Sequence[str] = _labels(
         (),
         "Columns of continuous targets of a table of spectra, in place of labels: their values are "

@@ -15,7 +15,6 @@ from hytas.data import (
     Split,
     as_scene,
     check_same_bands,
-    number_findings,
     with_classes,
 )
 from hytas.decide.decisions import Decisions
@@ -152,14 +151,9 @@ class StartingModel:
         if scene.nodata is not None and scene.nodata != card.nodata:
             empty = card.empty_values if card.nodata is None else card.nodata
             cube = np.where(cube == scene.nodata, np.asarray(empty, cube.dtype), cube)
-        classes = card.class_ids, card.class_names, name
-        labelled = with_classes(scene, *classes)
-        return replace(
-            labelled,
-            cube=cube,
-            nodata=scene.nodata if card.nodata is None else card.nodata,
-            findings=(*scene.findings, *number_findings(scene, *classes)),
-        )
+        labelled = with_classes(scene, card.class_ids, card.class_names, name)
+        nodata = scene.nodata if card.nodata is None else card.nodata
+        return replace(labelled, cube=cube, nodata=nodata)
 
     def begin(self, network: nn.Module, tuned: str, classes: tuple[str, ...]) -> None:
         """Load the model's weights and freeze those that are not fine-tuned."""

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from hytas.data.images.decode import IMAGE_SUFFIXES, as_colours, read_image, resized
 from hytas.data.images.image_set import ImageSet, InMemory, image_set
 from hytas.data.limits import listed
-from hytas.data.read.table import scene_in
 from hytas.errors import InputError
 from hytas.types import Array, Mask
 
@@ -139,8 +138,8 @@ def _listed(folder: Path) -> tuple[list[tuple[Path, int]], list[str], Mask | Non
             tested += [last] * len(images)
     if not listed_images:
         rule = f"{folder} holds no images in folders, one for each class"
-        hint = f"suffixes that are read: {', '.join(IMAGE_SUFFIXES)}"
-        raise InputError("data", rule=rule, hint=scene_in(folder) or hint)
+        hint = f"suffixes that are read: {', '.join(IMAGE_SUFFIXES)}; of a scene, name its file"
+        raise InputError("data", rule=rule, hint=hint)
     notes = [f"{VALIDATION}/ joins {TRAIN}/, and {TEST}/ tests"] if len(parts) == 3 else []
     return listed_images, names, np.array(tested) if any(tested) else None, notes if parted else []
 

@@ -67,7 +67,7 @@ def cube_axes(variable: Variable) -> tuple[int, ...]:
 
     An array that is no cube has fewer or more than three.
     """
-    shape, names = variable.shape, _names(variable)
+    shape, names = variable.shape, dimension_names(variable)
     spare = [axis for axis, size in enumerate(shape) if size == 1]
     spare = sorted(spare, key=lambda axis: bool(role_of(names[axis])))[: max(0, len(shape) - 3)]
     return tuple(axis for axis in range(len(shape)) if axis not in spare)
@@ -79,7 +79,7 @@ def map_axes(variable: Variable) -> tuple[int, int] | None:
     Names decide where there are some; else rows come before columns, and an axis of length 1 in
     front or behind is none of them.
     """
-    shape, names = variable.shape, _names(variable)
+    shape, names = variable.shape, dimension_names(variable)
     roles = [role_of(name) for name in names]
     if roles.count(ROW) == roles.count(COLUMN) == 1:
         axes = roles.index(ROW), roles.index(COLUMN)
@@ -116,7 +116,7 @@ def find_axes(
     kept, shape = cube_axes(variable), variable.shape
     if given is not None:
         return _given_axes(variable, kept, given)
-    roles = [role_of(name) for name in _names(variable)]
+    roles = [role_of(name) for name in dimension_names(variable)]
     orders = [order for order in permutations(kept) if _fits_names(order, kept, roles)]
     if len({order[2] for order in orders}) == 1:
         return Axes(orders[0][0], orders[0][1], orders[0][2])
@@ -127,7 +127,7 @@ def find_axes(
     )
     for fits in evidence:
         orders = [order for order in orders if fits(order)] or orders
-    best = max(orders, key=lambda order: (_names(variable)[order[2]] == PAGE, order[2]))
+    best = max(orders, key=lambda order: (dimension_names(variable)[order[2]] == PAGE, order[2]))
     is_settled = len({order[2] for order in orders}) == 1
     finding = None
     if not is_settled:
@@ -161,7 +161,8 @@ def _given_axes(variable: Variable, kept: _Shape, order: str) -> Axes:
     return Axes(places[ROW], places[COLUMN], places[BAND])
 
 
-def _names(variable: Variable) -> Sequence[str]:
+def dimension_names(variable: Variable) -> Sequence[str]:
+    """Return the names of the dimensions, "" where they have none."""
     return (
         variable.dims if len(variable.dims) == len(variable.shape) else [""] * len(variable.shape)
     )

@@ -60,8 +60,8 @@ def band_facts(
     facts, findings = wavelengths.wavelength_facts(
         bands,
         *waves,
-        *values(lambda each: _last(each) in _WIDTHS),
-        values(lambda each: _last(each) in _GOOD, *_GOOD)[0],
+        *values(lambda each: each.last_name in _WIDTHS),
+        values(lambda each: each.last_name in _GOOD, *_GOOD)[0],
     )
     named = [each for each in (*contents.variables, *contents.further) if _is_wave(each)]
     for each in named if waves[0] is None else ():
@@ -69,7 +69,7 @@ def band_facts(
             findings.append(warning("list-of-other-length", list=str(each), bands=bands))
         elif bands in each.shape and len(each.shape) < 3:
             findings.append(warning("list-of-several-axes", list=str(each)))
-    bad = [each for each in lists if _last(each) in _BAD]
+    bad = [each for each in lists if each.last_name in _BAD]
     findings += [warning("bad-bands-of-numbers", list=str(each)) for each in bad]
     return facts, findings
 
@@ -105,13 +105,13 @@ def _belonging(cube: Variable, axis: int, lists: Sequence[Variable]) -> Variable
     def distance(each: Variable) -> tuple[bool, ...]:
         shares = bool(dimension) and dimension in each.dims
         near = _group(each.name) == _group(cube.name)
-        return each.kind != "number", not shares, not near, _last(each) not in _WAVES
+        return each.kind != "number", not shares, not near, each.last_name not in _WAVES
 
     return min(fitting, key=distance, default=None)
 
 
 def _is_wave(variable: Variable) -> bool:
-    name = _last(variable)
+    name = variable.last_name
     if variable.attributes.get("standard_name") in _STANDARD:
         return True
     if any(word in name for word in ("width", "good", "flag", "fwhm", "unit")):
@@ -128,7 +128,3 @@ def _length(variable: Variable) -> int:
 
 def _group(name: str) -> str:
     return name.rpartition("/")[0] or name.rpartition(".")[0]
-
-
-def _last(variable: Variable) -> str:
-    return variable.name.replace(".", "/").rsplit("/", 1)[-1].lower()

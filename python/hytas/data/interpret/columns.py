@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hytas.data.findings import Finding, note, warning
+from hytas.data.findings import Finding, note, refusal, warning
 from hytas.data.interpret.axes import BAND, role_of
-from hytas.data.interpret.rules import GUESS, MeaningRule, first
 from hytas.data.interpret.units import BY_NAME, UNITS, plain_unit
 from hytas.data.interpret.wavelengths import are_counted, nanometres
+from hytas.errors import InputError
 from hytas.types import Floats
 
 _UNIT = "|".join(re.escape(text) for unit in UNITS for text in unit.texts if len(text) > 1)
@@ -36,18 +36,16 @@ _SILICON = 1100.0
 """Where cameras of silicon end, in nm; their wavelengths are in no doubt."""
 _FEW_ROWS = 10
 """So many whole numbers may be measurements, even if they count."""
+SAMPLE = "sample"
+"""Column of the names of spectra in a table that was transposed."""
 
 
 class Numbered(NamedTuple):
-    """Columns with numbered names of one kind.
+    """Two columns or more whose names differ by numbers; `numbers` are by name."""
 
-    Attributes:
-        numbers: by name.
-        unit: that all of the names give, or "".
-    """
-
-    numbers: dict[str, float]
+    stem: str
     unit: str
+    numbers: dict[str, float]
 
     @property
     def wavelengths(self) -> Floats | None:
@@ -63,139 +61,97 @@ class TableBands(NamedTuple):
     findings: list[Finding]
 
 
-def by_stem(names: Iterable[str]) -> dict[str, Numbered]:
-    """Return kinds of two numbered names or more by stem, such as "b" of b1 and b2."""
-    kinds: dict[tuple[str, str], dict[str, tuple[float, str]]] = {}
+def numbered_kinds(names: Iterable[str]) -> list[Numbered]:
+    """Return the kinds of numbered names, such as b1 and b2."""
+    names = list(names)
+    kinds: dict[tuple[str, str, str], dict[str, float]] = {}
     for name in names:
-        with_point = _OF_MATLAB.sub(r"\1.\2", name)
-        if (match := _NUMBERED.fullmatch(with_point)) is None:
-            continue
-        stem, ending = match[1].lower().strip("_ "), (match[4] or "").lower()
-        number = float(match[2].replace(",", "."))
-        own = kinds.setdefault((stem, ending), {})
-        own[name] = number, plain_unit(match[3] or "")
-    for negative, stem in _SIGNS.items():
-        if (negative, "") in kinds and (stem, "") in kinds:
-            below = {name: (-n, unit) for name, (n, unit) in kinds.pop((negative, "")).items()}
-            order = [name for name in names if name in {**below, **kinds[stem, ""]}]
-            both = {**below, **kinds[stem, ""]}
-            kinds[stem, ""] = {name: both[name] for name in order}
-    several = {key: own for key, own in kinds.items() if len(own) > 1}
-    plain = {key: own for key, own in several.items() if not key[1]}
-    chosen = plain or (several if len(several) == 1 else {})
-    return {stem + ending: _numbered(own) for (stem, ending), own in chosen.items()}
+        match = _NUMBERED.fullmatch(_OF_MATLAB.sub(r"\1.\2", name))
+        if match is not None:
+            stem, ending = match[1].lower().strip("_ "), (match[4] or "").lower()
+            kind = kinds.setdefault((stem, plain_unit(match[3] or ""), ending), {})
+            kind[name] = float(match[2].replace(",", "."))
+    for stem, unit, ending in [key for key in kinds if key[0] in _SIGNS]:
+        positive = _SIGNS[stem], unit, ending
+        if positive in kinds:
+            negative = kinds.pop((stem, unit, ending))
+            both = {name: -number for name, number in negative.items()} | kinds[positive]
+            kinds[positive] = {name: both[name] for name in names if name in both}
+    several = {key: numbers for key, numbers in kinds.items() if len(numbers) > 1}
+    without_ending = {key: numbers for key, numbers in several.items() if not key[2]}
+    chosen = without_ending or (several if len(several) == 1 else {})
+    return [Numbered(stem, unit, numbers) for (stem, unit, _), numbers in chosen.items()]
 
 
-def _numbered(own: dict[str, tuple[float, str]]) -> Numbered:
-    units = {unit for _, unit in own.values()}
-    numbers = {name: number for name, (number, _) in own.items()}
-    return Numbered(numbers, units.pop() if len(units) == 1 else "")
-
-
-def waves_in(names: Iterable[str]) -> Numbered:
+def waves_in(names: Iterable[str]) -> Numbered | None:
     """Return the names that are wavelengths: 450.5, X450, 450 nm, scan.452_ref, or R450.
 
     A stem of its own counts if it is the only one and all its numbers can be nanometres.
     """
-    stems = by_stem(names)
-    matched = first(WAVE_RULES, stems)
-    return Numbered({}, "") if matched is None else matched[0]
-
-
-def _usual(stems: dict[str, Numbered]) -> Numbered | None:
-    for stem in _WAVES:
-        own = stems.get(stem)
-        if own is not None and (len(stems) == 1 or own.wavelengths is not None):
-            return own
+    kinds = numbered_kinds(names)
+    named = [kind for kind in kinds if kind.unit and kind.wavelengths is not None]
+    if len(named) == 1:
+        return named[0]
+    for kind in sorted((kind for kind in kinds if kind.stem in _WAVES), key=lambda k: k.stem):
+        if len(kinds) == 1 or kind.wavelengths is not None:
+            return kind
+    low, high = BY_NAME["nm"].bare or (0.0, 0.0)
+    if len(kinds) == 1 and all(low <= number <= high for number in kinds[0].numbers.values()):
+        return kinds[0]
     return None
 
 
-def _with_unit(stems: dict[str, Numbered]) -> Numbered | None:
-    named = [own for own in stems.values() if own.unit and own.wavelengths is not None]
-    return named[0] if len(named) == 1 else None
+def bands_of(numeric: Sequence[str], given: str | None = None) -> TableBands:
+    """Return which columns of numbers are bands.
+
+    Args:
+        given: the user's names, with commas between them, or the first and the last as FIRST:LAST.
+    """
+    if given is not None:
+        numeric = _given(numeric, given)
+    waves = waves_in(numeric)
+    if waves is not None and (given is None or len(waves.numbers) == len(numeric)):
+        return _with_wavelengths(waves)
+    if given is not None:
+        return TableBands([*numeric], None, [])
+    kinds = numbered_kinds(numeric)
+    numbered = {name for kind in kinds for name in kind.numbers}
+    others = [name for name in numeric if not is_of_sample(name)]
+    names = [name for name in numeric if name in numbered] or (others if len(others) > 1 else [])
+    names = names or [*numeric]
+    findings = [] if len(kinds) == 1 else [warning("bands-guessed", columns=names)]
+    return TableBands(names, None, findings)
 
 
-def _only_safe(stems: dict[str, Numbered]) -> Numbered | None:
-    low, high = BY_NAME["nm"].bare or (0.0, 0.0)
-    if len(stems) != 1:
-        return None
-    own = next(iter(stems.values()))
-    return own if all(low <= number <= high for number in own.numbers.values()) else None
+def _given(numeric: Sequence[str], given: str) -> list[str]:
+    first, colon, last = (part.strip() for part in given.partition(":"))
+    wanted = [first, last] if colon else [name.strip() for name in given.split(",")]
+    missing = [name for name in wanted if name not in numeric]
+    if missing:
+        raise InputError("band_columns", given, f"{missing[0]!r} is no column of numbers")
+    if colon:
+        return list(numeric[numeric.index(first) : numeric.index(last) + 1])
+    return wanted
 
 
-WAVE_RULES: tuple[MeaningRule[dict[str, Numbered], Numbered], ...] = (
-    MeaningRule("the names give a unit", _with_unit),
-    MeaningRule("a usual stem", _usual),
-    MeaningRule("the only stem, and all numbers are optical wavelengths in nm", _only_safe, GUESS),
-)
-
-
-def bands_of(numeric: Sequence[str]) -> TableBands:
-    """Return which columns of numbers are bands."""
-    matched = first(BAND_RULES, numeric)
-    assert matched is not None  # the last rule applies always
-    return matched[0]
-
-
-def _waves(numeric: Sequence[str]) -> TableBands | None:
-    own = waves_in(numeric)
-    if not own.numbers:
-        return None
-    names, numbers = list(own.numbers), list(own.numbers.values())
-    if min(numbers) <= 0 < max(numbers) and not are_counted(numbers):
-        return TableBands(
-            names, None, [note("columns-through-0", low=min(numbers), high=max(numbers))]
-        )
-    wavelengths, reason = nanometres(numbers, own.unit)
-    findings: list[Finding] = []
-    if wavelengths is None and not are_counted(numbers) and reason is not None:
-        findings = [warning("columns-no-wavelengths", reason=reason.code), reason]
+def _with_wavelengths(kind: Numbered) -> TableBands:
+    names, numbers = list(kind.numbers), list(kind.numbers.values())
+    ends: dict[str, Any] = {"low": min(numbers), "high": max(numbers)}
+    is_counted = are_counted(numbers)
+    if min(numbers) <= 0 < max(numbers) and not is_counted:
+        return TableBands(names, None, [note("columns-through-0", **ends)])
+    wavelengths, reason = nanometres(numbers, kind.unit)
+    findings = [] if reason is None or is_counted else [reason]
     low, high = _WAVENUMBERS
     is_doubtful = low <= min(numbers) and _SILICON < max(numbers) <= high
-    if wavelengths is not None and not own.unit and is_doubtful:
-        findings.append(note("wavelengths-or-wavenumbers", low=min(numbers), high=max(numbers)))
+    if wavelengths is not None and not kind.unit and is_doubtful:
+        findings.append(note("wavelengths-or-wavenumbers", **ends))
     return TableBands(names, wavelengths, findings)
-
-
-def _numbered_bands(numeric: Sequence[str]) -> TableBands | None:
-    stems = by_stem(numeric)
-    numbered = {name for own in stems.values() for name in own.numbers}
-    bands = [name for name in numeric if name in numbered]
-    findings = [warning("columns-of-several-kinds", kinds=len(stems))] if len(stems) > 1 else []
-    return TableBands(bands, None, findings) if bands else None
-
-
-BAND_RULES: tuple[MeaningRule[Sequence[str], TableBands], ...] = (
-    MeaningRule("wavelengths", _waves),
-    MeaningRule("numbered names", _numbered_bands),
-    MeaningRule(
-        "all but those of places and times",
-        lambda numeric: (
-            TableBands(bands, None, [])
-            if len(bands := [name for name in numeric if not is_of_sample(name)]) > 1
-            else None
-        ),
-        GUESS,
-    ),
-    MeaningRule("all", lambda numeric: TableBands([*numeric], None, []), GUESS),
-)
 
 
 def is_of_sample(name: str) -> bool:
     """Return whether a name says where or when a sample was taken."""
     return _OF_SAMPLES.fullmatch(name.strip().lower()) is not None
-
-
-def is_transposed(frame: Any) -> bool:
-    """Return whether each row of a table is a band: its first column holds the wavelengths."""
-    name, *others = frame.columns
-    if role_of(str(name)) != BAND or frame[name].dtype.kind not in "iuf" or len(frame) < 2:
-        return False
-    if len(others) < 1 or waves_in(others).numbers or frame[name].nunique() < len(frame):
-        return False
-    steps = np.diff(frame[name].to_numpy(np.float64))
-    are_numbers = all(frame[other].dtype.kind in "iuf" for other in others)
-    return are_numbers and bool((steps > 0).all() or (steps < 0).all())
 
 
 def numeric_of(frame: Any, names: Iterable[str]) -> list[str]:
@@ -210,30 +166,48 @@ def _are_numbers_of_rows(column: Any) -> bool:
     return are_counted(np.sort(column.to_numpy()))
 
 
-def texts_of(frame: Any) -> list[str]:
-    """Return the columns that are not of numbers."""
-    return [name for name in frame.columns if frame[name].dtype.kind not in "iufb"]
+def upright(frame: Any) -> tuple[Any, list[Finding]]:
+    """Return a table with a spectrum in each row, and a finding if each column was one.
 
-
-def without_codes(frame: Any, numeric: Sequence[str], by: Iterable[str | None]) -> list[str]:
-    """Return the columns of numbers without those that are codes of classes or groups.
-
-    Args:
-        by: the columns of classes and groups; those that the table lacks do not matter.
+    Such a table begins with a column of wavelengths, such as "Wavelength (nm)". Rows whose first
+    value is no number describe the spectra.
     """
-    numbered = {name for own in by_stem(numeric).values() for name in own.numbers}
-    kinds = [frame[name] for name in by if name in frame.columns]
-    return [
-        name
-        for name in numeric
-        if name in numbered or not any(_are_codes(frame[name], kind) for kind in kinds)
+    import pandas
+
+    name, *samples = frame.columns
+    waves = pandas.to_numeric(frame[name], errors="coerce")
+    steps = np.diff(waves.dropna().to_numpy(np.float64))
+    if role_of(str(name)) != BAND or not samples or not len(steps) or waves_in(samples):
+        return frame, []
+    if not ((steps > 0).all() or (steps < 0).all()) or waves.isna().sum() > len(steps):
+        return frame, []
+    unit = re.search(r"[(\[]([^)\]]+)[)\]]", str(name))
+    ending = f" {unit[1]}" if unit else ""
+    turned = frame[samples].T.reset_index(drop=True)
+    turned.columns = [
+        str(text).strip() if number != number else f"{number:.10g}{ending}"
+        for text, number in zip(frame[name], waves, strict=True)
     ]
+    for column in turned.columns:
+        numbers = pandas.to_numeric(turned[column], errors="coerce")
+        if numbers.notna().sum() == turned[column].notna().sum():
+            turned[column] = numbers
+    # pandas numbers columns of one name: corn, corn.1
+    plain = [re.sub(r"\.\d+$", "", sample) for sample in samples]
+    names = [own if own in samples else sample for own, sample in zip(plain, samples, strict=True)]
+    turned.insert(0, SAMPLE, names)
+    return turned, [note("table-transposed", column=str(name), sample=SAMPLE)]
 
 
-def _are_codes(column: Any, labels: Any) -> bool:
-    """Return whether a column has one whole number for each class, and each number one class."""
-    if (column.dropna().astype(float) % 1 != 0).any():
-        return False
-    classes = labels.nunique()
-    pairs = len(column.to_frame("code").assign(label=labels).dropna().drop_duplicates())
-    return len(column) >= _FEW_ROWS and column.nunique() == classes == pairs > 1
+def refuse_texts(argument: str, path: Any, frame: Any) -> None:
+    """Refuse a table most of whose wavelengths hold texts, such as 1.200,11."""
+    import pandas
+
+    waves = waves_in(frame.columns)
+    named = frame[list(waves.numbers)] if waves else frame[[]]
+    texts = [name for name in named.columns if named[name].dtype.kind not in "iufb"]
+    if len(named.columns) > 1 and texts and len(named.columns) - len(texts) < max(2, len(texts)):
+        values = named[texts[0]].dropna()
+        odd = values[pandas.to_numeric(values, errors="coerce").isna()]
+        facts = {"column": texts[0], "text": str(next(iter(odd), ""))}
+        raise refusal("column-of-texts", argument, path, **facts)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.findings import refusal
 from hytas.data.grid import Grid
 from hytas.data.labels.shapes import POINT, POLYGON, Geometries, Points, parts_of
 from hytas.errors import InputError, library
@@ -198,14 +199,10 @@ def check_rings(geometries: Geometries) -> None:
     """
     import shapely
 
-    for number in np.flatnonzero(~shapely.is_valid(geometries)).tolist():
-        polygons, _ = _parts(geometries[number : number + 1], np.ones(1, np.int32), POLYGON)
-        for ring in shapely.get_rings(polygons):
-            if len(np.unique(shapely.get_coordinates(ring), axis=0)) < 3:
-                rule = f"shape {number + 1}: a ring of a polygon needs 3 corners"
-                raise InputError("labels", rule=rule)
-            polygon = shapely.polygons(ring)
-            if not np.isclose(polygon.area, shapely.make_valid(polygon).area):
-                place = shapely.is_valid_reason(polygon).partition("[")[2].rstrip("]")
-                rule = f"shape {number + 1} crosses itself near {place}: a polygon has one outline"
-                raise InputError("labels", rule=rule, hint="repair it (QGIS: Fix geometries)")
+    parts, index = parts_of(geometries)
+    is_wrong = ~shapely.is_valid(parts) & ~shapely.is_missing(parts)
+    for part in np.flatnonzero(is_wrong).tolist():
+        polygon, reason = parts[part], str(shapely.is_valid_reason(parts[part]))
+        same_area = np.isclose(polygon.area, shapely.make_valid(polygon).area)
+        if reason.startswith("Too few points") or not same_area:
+            raise refusal("shape-invalid", "labels", first=int(index[part]) + 1, reason=reason)

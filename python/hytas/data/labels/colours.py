@@ -71,7 +71,7 @@ def _packed(picture: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     return packed
 
 
-def painted(values: npt.NDArray[Any], table: Mapping[int, Colour]) -> npt.NDArray[np.uint8]:
+def coloured_by(values: npt.NDArray[Any], table: Mapping[int, Colour]) -> npt.NDArray[np.uint8]:
     """Return the picture (H, W, 3) of numbers (H, W) with a colour each; black without one."""
     numbers, place = np.unique(values, return_inverse=True)
     colours = np.array([table.get(int(number), BLACK) for number in numbers], np.uint8)

@@ -1,29 +1,24 @@
 """Find the label maps among the variables of a file, by their shapes and names."""
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, product
 
 import numpy as np
 
-from hytas.data.findings import Finding, note
+from hytas.data.findings import Finding, note, refusal
 from hytas.data.grid import Grid
 from hytas.data.interpret.axes import are_axes_of, map_axes
 from hytas.data.labels.align import is_placed
-from hytas.data.labels.colours import BLACK, painted
+from hytas.data.labels.colours import BLACK, coloured_by
 from hytas.data.labels.options import LabelOptions
 from hytas.data.limits import listed, printable
 from hytas.data.record import Contents, Variable, load, numbers_of, require_number, text_of
 from hytas.errors import InputError
 from hytas.types import Array, Mask
 
-PICTURES = ("PNG", "BMP")
-"""Formats in which the colours of a palette are the classes, unless its first one is black."""
-
 NO_MAP = "holds no label map"
-"""MeaningRule that a file with a cube alone breaks, if labels are needed."""
+"""Rule that a file with a cube alone breaks, if labels are needed."""
 
 # Pairs of names of a training and a test map, in lower case, besides those of "train" and "test".
 SPLIT_NAMES = (("tr", "te"), ("trlabel", "tslabel"))
@@ -84,8 +79,6 @@ def find_maps(
     # Only the user can choose one of several maps.
     rule = f"holds several maps ({listed(label_maps)})"
     hint = "name one with `labels_key`, or two for training and test, as TRAIN,TEST"
-    if all(each.dtype in ("bool", "logical") for each in label_maps):
-        hint = "if each is the mask of a class, join them into one map of numbers"
     raise InputError(argument, str(contents.path), rule, hint)
 
 
@@ -97,10 +90,8 @@ def maps_in(contents: Contents, shape: tuple[int, ...] | None = None) -> list[Va
 
 def _keys(key: str) -> list[str]:
     names = [name.strip() for name in key.split(",")]
-    if len(names) > 2:
-        raise InputError("labels_key", key, f"names {len(names)} maps; one or two are needed")
-    if len(set(names)) < len(names):
-        raise InputError("labels_key", key, "names one map twice")
+    if len({*names}) != len(names) or len(names) > 2:
+        raise InputError("labels_key", key, "must name one map, or two")
     return names
 
 
@@ -134,45 +125,13 @@ def _fitting(
     grid: Grid | None,
     argument: str,
 ) -> list[Variable]:
-    if not maps:
-        unfit = [v for v in contents.variables if _plane(v) is not None and v.kind == "text"]
-        if unfit:
-            require_number(unfit[0], contents, argument)
-        rule = f"has no label map; it holds {listed(contents.variables)}"
-        hint = _list_hint(contents.variables, shape)
-        if argument == "data":
-            rule, hint = NO_MAP, hint or "name its file with `labels`"
-        hint = hint or _band_hint(contents.variables)
-        raise InputError(argument, str(contents.path), rule, hint)
+    if not maps and argument == "data":
+        raise InputError(argument, str(contents.path), NO_MAP, "name its file with `labels`")
     matches = [v for v in maps if shape is None or _fits(v, shape, grid)]
-    if not matches and shape is not None:
-        names = listed(maps)
-        rule = (
-            f"{names} must have the cube's height and width; the cube is "
-            f"{' x '.join(map(str, shape))}"
-        )
-        planes = [plane for plane in map(_plane, maps) if plane is not None]
-        is_turned = any(are_axes_of(plane[::-1], shape) for plane in planes)
-        hint = "it has them in the other order: transpose or rotate it" if is_turned else ""
-        raise InputError(argument, str(contents.path), rule, hint)
+    if not matches:
+        facts = {"arrays": listed(contents.variables), "cube": " x ".join(map(str, shape or ()))}
+        raise refusal("labels-do-not-fit", argument, str(contents.path), **facts)
     return matches
-
-
-def _list_hint(variables: Sequence[Variable], shape: tuple[int, ...] | None) -> str:
-    """Return what to do with a list of the labels of all pixels of a cube, if there is one."""
-    for each, size in product(variables, combinations(shape or (), 2)):
-        if 0 not in size and max(each.shape, default=0) == math.prod(size) == math.prod(each.shape):
-            return f"{printable(each.name)} is a list: reshape it to {size[0]} x {size[1]}"
-    return ""
-
-
-def _band_hint(variables: Sequence[Variable]) -> str:
-    """Return what to do with bands, one of which may hold labels, or layers of one class each."""
-    if len(variables) != 1 or len(variables[0].shape) != 3:
-        return ""
-    if variables[0].dims != ("band", "y", "x"):
-        return "if each layer is the mask of a class, join them into one map of numbers"
-    return "if one band holds the labels, such as the first: gdal_translate -b 1 FILE labels.tif"
 
 
 def _fits(variable: Variable, shape: tuple[int, ...], grid: Grid | None) -> bool:
@@ -191,7 +150,7 @@ def grid_of(variable: Variable) -> Grid | None:
 
 def split_pair(maps: Sequence[Variable]) -> list[Variable]:
     """Return the training and the test map, by their names; [] if there is no such pair."""
-    by_name = {_last_name(variable): variable for variable in maps}
+    by_name = {variable.last_name: variable for variable in maps}
     # A mask says which pixels train, and not their classes.
     like_train = [(name, name.replace("train", "test")) for name in by_name if "mask" not in name]
     for train, test in (*SPLIT_NAMES, *like_train):
@@ -202,14 +161,10 @@ def split_pair(maps: Sequence[Variable]) -> list[Variable]:
 
 def unused_split(contents: Contents, raws: Sequence[RawMap]) -> list[Finding]:
     """Return a finding on arrays that are named like a split, if a single other map is used."""
-    others = [each for each in contents.variables if _OF_SPLIT.search(_last_name(each))]
+    others = [each for each in contents.variables if _OF_SPLIT.search(each.last_name)]
     if len(raws) > 1 or not others or raws[0].name in [each.name for each in others]:
         return []
     return [note("split-not-used", names=[str(each) for each in others])]
-
-
-def _last_name(variable: Variable) -> str:
-    return variable.name.replace(".", "/").rsplit("/", 1)[-1].lower()
 
 
 def _raw_map(variable: Variable, contents: Contents, argument: str) -> RawMap:
@@ -222,8 +177,9 @@ def _raw_map(variable: Variable, contents: Contents, argument: str) -> RawMap:
     colours = [axis for axis in range(values.ndim) if axis not in axes]
     values = values.transpose(*axes, *colours)
     values = values if _is_picture(variable) else values.reshape(values.shape[:2])
-    if contents.format in PICTURES and contents.class_colours.get(0, BLACK) != BLACK:
-        values = painted(values, contents.class_colours)
+    # Colours of a palette are the classes, unless the first one is black.
+    if contents.is_picture and contents.class_colours.get(0, BLACK) != BLACK:
+        values = coloured_by(values, contents.class_colours)
     return RawMap(variable.name, values, variable.nodata, grid_of(variable), _flags(variable))
 
 
@@ -242,7 +198,7 @@ def listed_names(contents: Contents, labels: Sequence[int]) -> dict[int, str]:
     The list has a name for each label, or for each number from 0 to the largest label.
     """
     for each in contents.variables:
-        if _last_name(each) in _NAMES and each.kind == "text" and len(each.shape) == 1:
+        if each.last_name in _NAMES and each.kind == "text" and len(each.shape) == 1:
             names = [str(name).strip() for name in load(each, contents, "labels")]
             for numbers in (labels, range(max(labels, default=0) + 1)):
                 if len(names) == len(numbers):

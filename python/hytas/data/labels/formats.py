@@ -8,6 +8,7 @@ from typing import NamedTuple
 from hytas.data.labels import envi_roi, ogr, points_csv
 from hytas.data.labels.options import LabelOptions
 from hytas.data.labels.shapes import MOST_TEXT, Shapes
+from hytas.data.read.columns import TEXT_SUFFIXES
 from hytas.data.record import reading
 from hytas.errors import InputError
 
@@ -33,7 +34,7 @@ def _named(*suffixes: str, magic: bytes = b"") -> Callable[[bytes, Path], bool]:
 _GEOJSON = partial(ogr.read_ogr_shapes, "GeoJSON", open_options={"DATE_AS_STRING": "YES"})
 FORMATS = (
     VectorFormat("ENVI ROI", envi_roi.matches, envi_roi.read, MOST_TEXT),
-    VectorFormat("CSV", _named(*points_csv.TEXT_SUFFIXES), points_csv.read, MOST_TEXT),
+    VectorFormat("CSV", _named(*TEXT_SUFFIXES), points_csv.read, MOST_TEXT),
     VectorFormat("GeoPackage", _named(".gpkg", magic=b"SQLite format 3\0"), ogr.read_geopackage),
     VectorFormat("Shapefile", _named(".shp", magic=b"\x00\x00\x27\x0a"), ogr.read_shapefile),
     VectorFormat("GeoJSON", _named(".geojson", ".json"), _GEOJSON),

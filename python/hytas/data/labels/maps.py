@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.findings import Finding, Noted, note, warning
-from hytas.data.labels.names import from_0
+from hytas.data.labels.names import number_findings
 from hytas.data.labels.shapes import Colour
 from hytas.errors import InputError
 from hytas.types import Array, Floats, Mask
@@ -100,7 +100,8 @@ def join(maps: Sequence[tuple[str, Array]], least_classes: int = 2) -> Labels:
         hint = "if 0 is a class, add 1 to all labels, or set `zero_is_a_class`"
         raise InputError("labels", names, rule, hint)
     if ids.size and ids[-1] in USUAL_MARKS and ids[-1] - 1 not in ids:
-        findings.append(warning("usual-mark-is-a-class", names, number=int(ids[-1])))
+        mark = str(ids[-1])
+        findings.append(warning("mark-is-a-class", names, name=mark, mark=mark))
     whole = [np.where(m > 0, np.searchsorted(ids, m) + 1, 0).astype(np.int32) for _, m in checked]
     class_ids = tuple(int(i) for i in ids)
     if len(whole) == 1:
@@ -128,8 +129,10 @@ def join(maps: Sequence[tuple[str, Array]], least_classes: int = 2) -> Labels:
 
 def _shifted(maps: Sequence[tuple[str, npt.NDArray[np.int64]]]) -> tuple[Finding, ...]:
     """Return a finding if the second map may count from 0, where the first counts from 1."""
-    (first, ids), (second, own) = [(name, {*np.unique(m).tolist()} - {0}) for name, m in maps]
-    return from_0(second, own, first, ids)
+    (first, ids), (second, own) = [
+        (name, {i: f"class {i}" for i in np.unique(m).tolist() if i}) for name, m in maps
+    ]
+    return number_findings(own, first, ids, second)
 
 
 def _unite(

@@ -16,10 +16,11 @@ from hytas.data.labels.shapes import (
     CLASS_FIELDS,
     COLOUR_FIELDS,
     MOST_COORDINATES,
+    TOO_MANY,
     Geometries,
     Shapes,
     check_amount,
-    too_many,
+    plain_value,
 )
 from hytas.data.limits import listed
 from hytas.data.read.untrusted import call
@@ -133,18 +134,14 @@ def read_layer(
         pass
     except Exception as error:
         if "not recognized as being in a supported file format" in str(error):
-            hint = (
-                "if it annotates a picture (labelme, COCO), export it as a label map, such as PNG"
-            )
-            rule = f"its content is not {name}"
-            raise InputError(rule=rule, hint=hint if name == "GeoJSON" else "") from None
+            raise InputError(rule=f"its content is not {name}") from None
         raise
     try:
         own = _layer(str(path), layer, open_options, class_fields, None)
     except UnicodeDecodeError:
         raise ValueError("its texts are not of the encoding that it names") from None
     crs, fields, geometries, findings, named = own
-    return crs, fields, geometries, [*findings, warning("texts-no-utf-8")], named
+    return crs, fields, geometries, [*findings, warning("texts-not-utf-8")], named
 
 
 def table_fields(path: Path) -> dict[str, list[Any]]:
@@ -162,7 +159,7 @@ def table_fields(path: Path) -> dict[str, list[Any]]:
     except UnicodeDecodeError:
         meta, _, _, values = columns(None)
     named = zip(meta["fields"], values, strict=True)
-    return {str(name): [_plain(value) for value in column.tolist()] for name, column in named}
+    return {str(name): [plain_value(value) for value in column.tolist()] for name, column in named}
 
 
 def _layer(
@@ -200,24 +197,16 @@ def _layer(
     parts = [None] * len(columns[0]) if geometries is None and columns else geometries
     parts = [] if parts is None else list(parts)
     if sum(len(part or b"") for part in parts) > MOST_COORDINATES:
-        raise too_many()
+        rule = f"more than {MOST_COORDINATES >> 20} MB of coordinates"
+        raise InputError(rule=rule, hint=TOO_MANY)
     fields = {
-        str(name): [_plain(value) for value in column.tolist()]
+        str(name): [plain_value(value) for value in column.tolist()]
         for name, column in zip(meta["fields"], columns, strict=True)
     }
     texts = list(dict.fromkeys(str(warning.message) for warning in caught))[:3]
     findings = [note("gdal-warning", text=text) for text in texts]
     kinds = zip(names, info["dtypes"], strict=True)
     return meta["crs"], fields, parts, findings, [name for name, kind in kinds if kind == "object"]
-
-
-def _plain(value: Any) -> Any:
-    """Return a number, a text or None; NaN, which pyogrio writes for no number, is None."""
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if value - value == 0 else None
-    return str(value)
 
 
 def geometries_of(binary: Sequence[bytes | None]) -> Geometries:

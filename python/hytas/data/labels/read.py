@@ -15,14 +15,7 @@ from hytas.data.labels.align import aligned, is_placed
 from hytas.data.labels.colours import WHITE, by_colour
 from hytas.data.labels.formats import NAMES, files_of, format_of
 from hytas.data.labels.maps import LabelMaps, check_map
-from hytas.data.labels.names import (
-    by_number,
-    esri_classes,
-    from_0,
-    gdal_classes,
-    is_no_class,
-    renamed,
-)
+from hytas.data.labels.names import classes_next_to, is_no_class, number_findings, renamed
 from hytas.data.labels.options import LabelOptions
 from hytas.data.labels.shapes import Colour
 from hytas.data.labels.values import continuous_labels
@@ -148,7 +141,7 @@ def _classes(
     if any(raw.is_picture for raw in raws):
         maps, names, colours = _coloured(raws, options)
         if WHITE in colours.values() and all((each > 0).all() for each in maps):
-            findings.append(warning("white-is-a-class"))
+            findings.append(warning("mark-is-a-class", name="#ffffff", mark="'#ffffff'"))
     else:
         options.refuse_colour(sources[0].path)
         plus = int(_zero_is_a_class(raws, options, findings))
@@ -169,7 +162,7 @@ def _classes(
     if plus:
         names = {i: names.get(i) or f"label {i - 1}" for i in ids}
     findings += [
-        warning("name-of-unlabelled", name=names[i], number=i - plus)
+        warning("mark-is-a-class", name=names[i], mark=str(i - plus))
         for i in ids
         if i != plus and is_no_class(names.get(i, ""))
     ]
@@ -181,10 +174,9 @@ def _legend(
     raw: find.RawMap, source: Contents, labels: Sequence[int]
 ) -> tuple[Mapping[int, str], Mapping[int, Colour]]:
     """Return names and colours by label, by the file of a map or those next to it."""
-    sidecar, table = gdal_classes(source.path), esri_classes(source.path)
-    listed = find.listed_names(source, labels)
-    names = source.class_names or raw.names or sidecar[0] or table[0] or listed
-    return names, source.class_colours or sidecar[1] or table[1]
+    of_files, colours = classes_next_to(source.path)
+    names = source.class_names or raw.names or of_files or find.listed_names(source, labels)
+    return names, source.class_colours or colours
 
 
 def _refuse_other_numbers(
@@ -270,12 +262,9 @@ def _with_class_ids(classes: _Classes, class_ids: Mapping[str, int], raw: find.R
         hint = "name the class of each colour with `class_names`"
         raise InputError("labels", raw.name, rule, hint)
     if others or not own:
-        unknown = [name for name in others if name]
-        findings = [warning("classes-unknown", names=unknown)]
-        if not unknown:
-            of_model = {number: name for name, number in class_ids.items()}
-            findings = [*by_number("the model", of_model)]
-            findings += from_0("the label map", classes.ids, "the model", of_model)
+        numbers = dict.fromkeys(classes.ids, "")
+        of_model = {number: name for name, number in class_ids.items()}
+        findings = number_findings(numbers, "the model", of_model)
         return classes._replace(findings=[*classes.findings, *findings])
     old, new = np.array([0, *classes.ids]), np.array([0, *(class_ids[name] for name in own)])
     maps = [new[np.searchsorted(old, values)] for values in classes.maps]

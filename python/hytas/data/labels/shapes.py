@@ -22,6 +22,7 @@ NONE, POINT, POLYGON = -1, 0, 3
 MOST_TEXT = 2**26
 """Bytes of a text file of shapes; a polygon of a field takes kilobytes."""
 MOST_SHAPES = 1_000_000
+TOO_MANY = "take those of the scene alone"
 MOST_COORDINATES = 2**27
 """Bytes of all coordinates, 16 for a vertex."""
 CLASS_FIELDS = ("class", "label", "class_name", "classname", "class_id")
@@ -80,15 +81,16 @@ def parts_of(geometries: Geometries) -> tuple[Geometries, npt.NDArray[np.int64]]
 def check_amount(count: int) -> None:
     """Refuse a file with too many shapes."""
     if count > MOST_SHAPES:
-        raise too_many()
+        raise InputError(rule=f"more than {MOST_SHAPES} shapes", hint=TOO_MANY)
 
 
-def too_many() -> InputError:
-    """Return the error for a file with too many shapes or coordinates."""
-    return InputError(
-        rule=f"more than {MOST_SHAPES} shapes, or {MOST_COORDINATES >> 20} MB of coordinates",
-        hint="take those of the scene alone",
-    )
+def plain_value(value: Any) -> Any:
+    """Return a number, a text or None; NaN, which libraries write for no number, is None."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    return str(value)
 
 
 def find_field(
@@ -97,27 +99,21 @@ def find_field(
     """Return the name of the field that holds the classes, or values, which `argument` names."""
     names = list(fields)
     if wanted is not None:
-        alike = [name for name in names if name.lower() == wanted.lower()]
-        if wanted not in names and len(alike) != 1:
-            raise InputError(argument, wanted, "no such field", _holds(names))
-        return wanted if wanted in names else alike[0]
+        same = [name for name in names if name == wanted]
+        same = same or [name for name in names if name.lower() == wanted.lower()]
+        if len(same) != 1:
+            raise InputError(argument, wanted, f"no such field; the fields are {listed(names)}")
+        return same[0]
     usual = [name for name in names if name.lower() in CLASS_FIELDS]
-    others = [name for name in names if name.lower() not in COLOUR_FIELDS]
-    candidates = usual or others
+    candidates = usual or [name for name in names if name.lower() not in COLOUR_FIELDS]
     if len(candidates) != 1:  # a field without any value is not the one
         candidates = [
             name for name in candidates if any(value is not None for value in fields[name])
         ]
     if len(candidates) != 1:
-        rule = _holds(names)
-        raise InputError("labels", rule=rule, hint=f"name the one of classes with `{argument}`")
+        rule, hint = f"the fields are {listed(names)}", f"name the one of classes with `{argument}`"
+        raise InputError("labels", rule=rule, hint=hint)
     return candidates[0]
-
-
-def _holds(names: Sequence[str]) -> str:
-    if not names:
-        return "there is no field besides the coordinates"
-    return f"the fields are {listed(names)}"
 
 
 def colour_of(value: Any) -> Colour | None:

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.findings import Finding, note, refusal, warning
-from hytas.data.grid import Grid, crs_of, epsg_of, in_system
-from hytas.data.labels.align import system_name
+from hytas.data.grid import Grid, crs_of, in_system
+from hytas.data.labels.align import place_of
 from hytas.data.labels.burn import Burner, check_rings
 from hytas.data.labels.formats import files_of, read_shapes
 from hytas.data.labels.maps import LabelMap, LabelMaps
-from hytas.data.labels.names import alike, by_number, renamed, unused
+from hytas.data.labels.names import number_findings, renamed, unused
 from hytas.data.labels.options import LabelOptions
 from hytas.data.labels.shapes import (
     COLOUR_FIELDS,
@@ -57,33 +57,33 @@ def of_shapes(
     """
     options.refuse_colour(path)
     shapes = read_shapes(path, options)
-    nothing = np.zeros((grid.height, grid.width), np.int32)
-    if not len(shapes.geometries):
-        maps, empty = (("classes", nothing.astype(np.int64)),), note("shapes-none", path.name)
-        return LabelMaps(maps, findings=(empty,), polygons=nothing, files=files_of(path))
-    with naming(path):
+    labels = polygons = np.zeros((grid.height, grid.width), np.int32)
+    findings: Sequence[Finding] = [note("labels-all-outside")]
+    class_names: Mapping[int, str] = {}
+    colours: Mapping[int, Colour] = {}
+    values, names = None, []
+    if len(shapes.geometries):
         argument = "value_field" if options.are_values else "class_field"
-        names = [find_field(shapes.fields, one, argument) for one in options.fields or (None,)]
-    shapes, of_fields = _with_class(shapes, names, options, path)
-    with naming(path):
-        _check_coordinates(shapes.geometries)
-        overruled = _overruled(shapes.crs, options.crs)
-        placed = _in_the_scene(shapes, options.crs, grid)
-        check_rings(placed.geometries)
-        values = _values(shapes.fields, names) if options.are_values else None
-        classes = _classes(shapes.fields, options, class_ids, values)
-        burnt = _burn(placed, classes, grid)
-        if burnt is None and options.least_classes:
-            raise _nothing_inside(shapes, placed, options.crs, grid)
-        labels, polygons, burning = burnt or (nothing, nothing, [note("shapes-all-outside")])
-    findings = (
-        *(*shapes.findings, *of_fields, *overruled, *_from_1(shapes, grid)),
-        *(*classes.findings, *burning),
-    )
+        with naming(path):
+            names = [find_field(shapes.fields, one, argument) for one in options.fields or (None,)]
+            shapes, of_fields = _with_class(shapes, names, options)
+            _check_coordinates(shapes.geometries)
+            placed = _in_the_scene(shapes, options.crs, grid)
+            check_rings(placed.geometries)
+            values = _values(shapes.fields, names) if options.are_values else None
+            ids, class_names, colours, of_classes = _classes(
+                shapes.fields, options, class_ids, values
+            )
+            burnt = _burn(placed, ids, class_names, grid)
+            if burnt is None and options.least_classes:
+                raise _nothing_inside(placed, grid)
+        labels, polygons, burning = burnt or (labels, polygons, findings)
+        own = [*_system_findings(shapes.crs, options.crs), *_from_1(shapes, grid)]
+        findings = [*shapes.findings, *of_fields, *own, *of_classes, *burning]
     return LabelMaps(
         (("classes", labels.astype(np.int64)),),
-        classes.names,
-        classes.colours,
+        class_names,
+        colours,
         tuple(finding.at(path.name) for finding in findings),
         polygons,
         files_of(path),
@@ -108,9 +108,9 @@ def _values(fields: Mapping[str, Sequence[Any]], names: Sequence[str]) -> Floats
 
 
 def _with_class(
-    shapes: Shapes, names: Sequence[str], options: LabelOptions, path: Path
-) -> tuple[Shapes, tuple[Finding, ...]]:
-    """Return the shapes that have a class, and findings on the others and on long codes."""
+    shapes: Shapes, names: Sequence[str], options: LabelOptions
+) -> tuple[Shapes, list[Finding]]:
+    """Return the shapes that have a class or value, and findings on the others and on codes."""
     field = ", ".join(names)
     values = [
         one.strip() if isinstance(one, str) else one
@@ -125,30 +125,31 @@ def _with_class(
     ):
         findings.append(warning("classes-are-codes", field=field, fields=list(shapes.texts)))
     if has_class.all():
-        return shapes, tuple(findings)
-    first, count = int((~has_class).argmax()) + 1, int((~has_class).sum())
+        return shapes, findings
+    facts: dict[str, Any] = {
+        "count": int((~has_class).sum()),
+        "first": int((~has_class).argmax()) + 1,
+    }
     if not has_class.any():
-        raise refusal("shapes-without-class", "labels", path, count=count, first=first, field=field)
-    findings.append(warning("shapes-without-class", count=count, first=first, field=field))
+        raise refusal("shapes-without-class", "labels", **facts, field=field)
     kept = {
         name: [one for one, has in zip(column, has_class, strict=True) if has]
         for name, column in shapes.fields.items()
     }
     shapes = replace(shapes, geometries=shapes.geometries[has_class], fields=kept)
-    return shapes, tuple(findings)
+    return shapes, [*findings, warning("shapes-without-class", **facts, field=field)]
 
 
-def _from_1(shapes: Shapes, grid: Grid) -> tuple[Finding, ...]:
+def _from_1(shapes: Shapes, grid: Grid) -> list[Finding]:
     """Return a finding if rows and columns fit the scene only if they count from 1."""
-    if shapes.format != "CSV" or not shapes.in_pixels:
-        return ()
     import shapely
 
+    if not shapes.in_pixels or shapes.size is not None:
+        return []
     places = np.floor(shapely.get_coordinates(shapes.geometries))
     size = np.array([grid.width, grid.height])
-    if places.min() < 1 or (places > size).any() or not (places == size).any():
-        return ()
-    return (warning("positions-from-1"),)
+    is_from_1 = places.min() >= 1 and (places <= size).all() and (places == size).any()
+    return [warning("positions-from-1")] if is_from_1 else []
 
 
 def _check_coordinates(geometries: Geometries) -> None:
@@ -170,68 +171,50 @@ def _check_coordinates(geometries: Geometries) -> None:
 
 
 def _in_the_scene(shapes: Shapes, crs: str | None, grid: Grid) -> Shapes:
-    if shapes.size is not None and shapes.size != (grid.height, grid.width):
-        raise InputError(
-            "labels",
-            rule=f"drawn on {shapes.size[0]} x {shapes.size[1]} pixels, and the scene has "
-            f"{grid.height} x {grid.width}",
-        )
+    if shapes.size not in (None, (grid.height, grid.width)):
+        size = " x ".join(map(str, shapes.size or ()))
+        rule = f"drawn on {size} pixels, and the scene has {grid.height} x {grid.width}"
+        raise InputError("labels", rule=rule)
     if shapes.in_pixels:
         if crs is not None:
             raise InputError("labels_crs", crs, f"the {shapes.format} file counts in pixels")
         return shapes
     if grid.transform is None and grid.location is None:
-        raise InputError(
-            "labels",
-            rule="the scene has no place on the earth, so only points with columns row and "
-            "column, or ENVI regions of interest, can label it",
-        )
+        raise refusal("scene-without-place", "labels")
     if shapes.crs == "" and crs is None:
         return shapes
     source, target = crs or shapes.crs, grid.place_crs
     if source is None:
-        rule = "names no coordinate system"
-        hint = "name one, such as EPSG:32632, with `labels_crs`"
-        raise InputError("labels", rule=rule, hint=hint)
+        raise refusal("shapes-without-system", "labels")
     if target is None:
-        rule = f"is in {printable(source)}, and the scene names no coordinate system"
-        hint = "gdal_edit.py -a_srs names one in a raster, and spatial_ref in a DataArray"
-        raise InputError("labels", rule=rule, hint=hint)
-    return replace(shapes, geometries=_reprojected(shapes.geometries, source, target))
-
-
-def _reprojected(geometries: Geometries, source: str, target: str) -> Geometries:
-    import shapely
-
+        raise refusal("scene-without-system", "labels", own=source)
     if source == target:
-        return geometries
+        return shapes
     systems = [crs_of(text) for text in (source, target)]
     if None in systems:
         wrong = source if systems[0] is None else target
         raise InputError("labels", rule=f"no such coordinate system: {printable(wrong)}")
-    if systems[0] == systems[1]:
-        return geometries
+    return shapes if systems[0] == systems[1] else _reprojected(shapes, systems)
+
+
+def _reprojected(shapes: Shapes, systems: Sequence[Any]) -> Shapes:
+    import shapely
 
     def moved(places: Points) -> Points:
         result = np.stack(in_system(places[:, 0], places[:, 1], *systems), axis=1)
         lost = ~np.isfinite(result).all(axis=1)
         if lost.any():
-            x, y = places[lost.argmax()]
-            codes = [epsg_of(system) for system in systems]
-            names = [
-                printable(text) if code is None else f"EPSG:{code}"
-                for text, code in zip((source, target), codes, strict=True)
-            ]
-            rule = f"a coordinate near {x:.10g}, {y:.10g} has no place in {names[1]}"
-            hint = f"is the system of the shapes {names[0]}? `labels_crs` names another"
-            raise InputError("labels", rule=rule, hint=hint)
+            place = [f"{one:.10g}" for one in places[lost.argmax()]]
+            names = [system.to_string() for system in systems]
+            raise refusal(
+                "shapes-out-of-system", "labels", place=place, own=names[0], scene=names[1]
+            )
         return result
 
-    transformed: Geometries = shapely.transform(geometries, moved)
-    return transformed
+    return replace(shapes, geometries=shapely.transform(shapes.geometries, moved))
 
 
-def _overruled(own: str | None, crs: str | None) -> list[Finding]:
+def _system_findings(own: str | None, crs: str | None) -> list[Finding]:
     if not own or crs is None or crs_of(own) == crs_of(crs):
         return []
     return [note("system-overruled", given=crs, own=own)]
@@ -262,7 +245,8 @@ def _classes(
         names, findings = renamed(sorted(set(ids) - {0}), names, options.names, plus)
         if class_ids is not None:
             of_model = {number: name for name, number in class_ids.items()}
-            names, findings = {}, (*findings, *by_number("the model", of_model))
+            own = {number: "" for number in names if number}
+            names, findings = {}, (*findings, *number_findings(own, "the model", of_model))
     else:
         texts = [options.names.get(str(value), str(value)) for value in values]
         findings = unused(options.names.keys() - {str(value) for value in values})
@@ -272,7 +256,6 @@ def _classes(
         numbers = {**given_ids, **{text: i for i, text in enumerate(new, start=beyond)}}
         ids = [numbers[text] for text in texts]
         names = {numbers[text]: text for text in texts}
-        findings = (*findings, *alike(sorted({*texts, *given_ids})))
     return _Classes(np.array(ids, np.int64), names, _colours(fields, ids, name), findings)
 
 
@@ -284,38 +267,27 @@ def _is_number(value: Any) -> bool:
 def _class_of(value: Any, name: str, number: int) -> int | str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        raise InputError(
-            "labels",
-            rule=f"shape {number}: {printable(name)} is {printable(repr(value))}: a class is "
-            "a text or a whole number",
-        )
-    if isinstance(value, int) and value >= 2**31 - 1:  # a code, such as those of EuroCrops
-        return str(value)
-    if isinstance(value, int) and value < 0:
-        raise InputError(
-            "labels",
-            rule=f"shape {number}: {printable(name)} is {value}: a class is 0 (unlabelled) or more",
-            hint=f"if {value} marks shapes without a class, set `unlabelled`",
-        )
-    return value
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if not isinstance(value, str) and not (is_number and value >= 0):
+        facts = {"field": name, "first": number, "text": repr(value)}
+        raise refusal("shape-of-wrong-class", "labels", **facts)
+    # A code, such as those of EuroCrops.
+    return str(value) if is_number and value >= 2**31 - 1 else value
 
 
 def _colours(
     fields: Mapping[str, Sequence[Any]], ids: Sequence[int], name: str
 ) -> dict[int, Colour]:
     field = next((n for n in fields if n.lower() in COLOUR_FIELDS and n != name), None)
-    if field is None:
-        return {}
     colours: dict[int, set[Colour | None]] = {}
-    for value, number in zip(fields[field], ids, strict=True):
+    for value, number in zip(fields[field], ids, strict=True) if field is not None else ():
         colours.setdefault(number, set()).add(colour_of(value))
     one = {number: next(iter(each)) for number, each in colours.items() if len(each) == 1}
     return {number: colour for number, colour in one.items() if colour is not None}
 
 
 def _burn(
-    shapes: Shapes, classes: _Classes, grid: Grid
+    shapes: Shapes, ids: npt.NDArray[np.int64], names: Mapping[int, str], grid: Grid
 ) -> tuple[LabelMap, LabelMap, list[Finding]] | None:
     """Return classes, numbers of shapes and findings; None if no shape lies in the scene."""
     burner = Burner(shapes.geometries, grid, shapes.in_pixels)
@@ -324,8 +296,8 @@ def _burn(
     torn = np.zeros(labels.shape, np.bool_)
     first: tuple[int, int, int, int] | None = None
     outside = 0
-    for number in np.unique(classes.ids).tolist():
-        own = np.flatnonzero(classes.ids == number)
+    for number in np.unique(ids).tolist():
+        own = np.flatnonzero(ids == number)
         window, owners = burner.burn(own)
         owned = owners > 0
         # Another shape of the class may cover all pixels of one that is not seen.
@@ -345,81 +317,23 @@ def _burn(
     if outside == len(shapes.geometries):
         return None
     labels[torn], polygons[torn] = 0, 0
-    return labels, polygons, _findings(classes, labels, outside, int(torn.sum()), first)
-
-
-def _findings(
-    classes: _Classes,
-    labels: LabelMap,
-    outside: int,
-    torn: int,
-    first: tuple[int, int, int, int] | None,
-) -> list[Finding]:
-    shapes = len(classes.ids)
-    findings = [note("shapes-outside", count=outside, of=shapes)] if outside else []
+    findings = [note("shapes-outside", count=outside, of=len(ids))] if outside else []
     if first is not None:
-        both = [classes.names.get(number, str(number)) for number in first[2:]]
-        place: dict[str, Any] = {"row": first[0], "column": first[1], "classes": both}
-        findings.append(warning("shapes-of-several-classes", count=torn, **place))
-    there = set(np.unique(labels).tolist())
-    missing = [name for number, name in sorted(classes.names.items()) if number not in {0, *there}]
-    if missing:
-        findings.append(note("classes-without-pixels", classes=missing))
-    if zeros := int((classes.ids == 0).sum()):
+        both = [names.get(number, str(number)) for number in first[2:]]
+        place_facts: dict[str, Any] = {"row": first[0], "column": first[1], "classes": both}
+        findings.append(warning("shapes-of-several-classes", count=int(torn.sum()), **place_facts))
+    there = {0, *np.unique(labels).tolist()}
+    if missing := [name for number, name in sorted(names.items()) if number not in there]:
+        findings.append(note("classes-lost", classes=missing))
+    if zeros := int((ids == 0).sum()):
         findings.append(note("shapes-unlabelled", count=zeros))
-    return findings
+    return labels, polygons, findings
 
 
-def _nothing_inside(given: Shapes, shapes: Shapes, crs: str | None, grid: Grid) -> InputError:
+def _nothing_inside(shapes: Shapes, grid: Grid) -> InputError:
     import shapely
 
-    low_x, low_y, high_x, high_y = shapely.total_bounds(shapes.geometries).tolist()
-    if not np.isfinite(low_x):
-        return InputError("labels", rule="its shapes have no coordinates")
-    left, bottom, right, top = _box(shapes, grid)
-    if _overlap(shapes, grid):
-        rule = f"none of its {len(shapes.geometries)} shapes holds the centre of a pixel"
-        return InputError("labels", rule=rule, hint="draw larger polygons, or points")
-    hint = "" if shapes.in_pixels else "`labels_crs` names another system"
-    if _are_swapped(given, crs, grid):
-        hint = "with x and y exchanged they lie in the scene: exchange them in the file"
-    elif given.crs == "" and crs is None and max(-low_x, high_x, -2 * low_y, 2 * high_y) <= 180:
-        hint = "if these are degrees, set `labels_crs` to EPSG:4326"
-    where = "column and row" if shapes.in_pixels else system_name(grid)
-    return InputError(
-        "labels",
-        rule=f"no shape lies in the scene: in {where} they span {low_x:.8g} to {high_x:.8g} and "
-        f"{low_y:.8g} to {high_y:.8g}, the scene {left:.8g} to {right:.8g} and {bottom:.8g} to "
-        f"{top:.8g}",
-        hint=hint,
-    )
-
-
-def _box(shapes: Shapes, grid: Grid) -> tuple[float, float, float, float]:
-    """Return the least and the largest coordinates of the scene, in the unit of the shapes."""
-    box = grid.bounds
-    if shapes.in_pixels or box is None:
-        return 0.0, 0.0, float(grid.width), float(grid.height)
-    return box
-
-
-def _are_swapped(given: Shapes, crs: str | None, grid: Grid) -> bool:
-    """Return whether shapes lie in the scene once x and y are exchanged."""
-    import shapely
-
-    exchanged = shapely.transform(given.geometries, lambda places: places[:, ::-1])
-    try:
-        moved = _in_the_scene(replace(given, geometries=exchanged), crs, grid)
-    except InputError:
-        return False
-    return _overlap(moved, grid)
-
-
-def _overlap(shapes: Shapes, grid: Grid) -> bool:
-    """Return whether the rectangle around a shape overlaps that around the scene."""
-    import shapely
-
-    low_x, low_y, high_x, high_y = shapely.bounds(shapes.geometries).T
-    left, bottom, right, top = _box(shapes, grid)
-    inside = (low_x < right) & (high_x > left) & (low_y < top) & (high_y > bottom)
-    return bool(inside.any())
+    span = [f"{one:.8g}" for one in shapely.total_bounds(shapes.geometries)]
+    size = f"{grid.height} x {grid.width} pixels"
+    scene = size if shapes.in_pixels else place_of(grid)
+    return refusal("shapes-elsewhere", "labels", span=span, scene=scene)

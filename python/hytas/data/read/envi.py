@@ -4,14 +4,14 @@ https://www.nv5geospatialsoftware.com/docs/enviheaderfiles.html
 """
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from hytas.data.findings import Finding, note, warning
+from hytas.data.findings import Finding, warning
 from hytas.data.interpret.wavelengths import items_of, wavelength_facts
 from hytas.data.limits import printable
 from hytas.data.record import BandFacts, Raw
@@ -29,11 +29,8 @@ DATA_SUFFIXES = (
     *(".rfl", ".rdn"),
 )
 _FIRST = b"ENVI"
-_REFERENCE = re.compile(r"(white|dark|whitedark)_?ref(?!lect)", re.IGNORECASE)
-"""How names of white and dark references begin, such as those of Specim and Headwall."""
 _LATIN = "no UTF-8"
 """Field of headers that are read as Latin-1; no header can have it."""
-_OF_GRID = ("lines", "samples", "bands", "x start", "y start")
 
 
 @dataclass(frozen=True)
@@ -65,71 +62,27 @@ def is_header(path: Path) -> bool:
 
 
 def header_of(path: Path) -> Path | None:
-    """Return the ENVI header of a data file, or None."""
+    """Return the ENVI header of a data file, or None; the one of two that GDAL takes."""
     if path.suffix.lower() == ".hdr":
         return None
-    return next(iter(_headers_of(path)), None)
+    names = (f"{path.stem}.hdr", f"{path.stem}.HDR", f"{path.name}.hdr", f"{path.name}.HDR")
+    headers = (path.with_name(name) for name in names)
+    return next((header for header in headers if is_header(header)), None)
 
 
-def _headers_of(path: Path) -> list[Path]:
-    names = (f"{path.name}.hdr", f"{path.stem}.hdr", f"{path.name}.HDR", f"{path.stem}.HDR")
-    return [path.with_name(name) for name in names if is_header(path.with_name(name))]
-
-
-def refuse_two_headers(data: Path) -> None:
-    """Refuse a data file with two headers that differ in size or place: GDAL may read the other."""
-    headers = _headers_of(data)
-    if len(headers) < 2:
-        return
-    first, *others = map(fields_of, headers)
-    for header, own in zip(headers[1:], others, strict=True):
-        systems = {fields.get("coordinate system string") for fields in (first, own)} - {None}
-        if _grid_facts(own) != _grid_facts(first) or len(systems) > 1:
-            both = f"{headers[0].name} and {header.name}"
-            rule = f"{data.name} has two headers that differ in size or place: {both}"
-            raise InputError(rule=rule, hint="move the wrong one away")
-
-
-def _grid_facts(fields: Mapping[str, str]) -> list[object]:
-    """Return the size and the place of an image, independent of how they are written."""
-    items = items_of(fields.get("map info", ""))
-    place = [_number(item) for item in items if "=" not in item]
-    further = dict(item.lower().replace(" ", "").split("=", 1) for item in items if "=" in item)
-    rotation = _number(further.get("rotation", "0"))
-    return [*(_number(fields.get(name, "1")) for name in _OF_GRID), place, rotation]
-
-
-def _number(text: str) -> object:
-    try:
-        return float(text)
-    except ValueError:
-        return text.strip().lower()
-
-
-def data_of(header: Path, suffixes: Sequence[str] = DATA_SUFFIXES) -> Path:
-    """Return the data file of a header."""
+def data_of(header: Path) -> Path:
+    """Return the data file of a header: of those with its name the one with the size it says."""
     stem = header.with_suffix("").name
-    endings = ("", *suffixes, *(suffix.upper() for suffix in suffixes))
-    data_files = [path for end in endings if (path := header.with_name(stem + end)).is_file()]
-    data_files = data_files or _others_that_fit(header)
-    if not data_files:
-        names = ", ".join(stem + end for end in endings[:4])
-        raise InputError(rule=f"is a header without its data file: looked for {names} ...")
-    if len(data_files) == 1:
-        return data_files[0]
-    fields = fields_of(header)
-    fitting = [path for path in data_files if path.stat().st_size == _wanted_size(fields)]
+    files = [path for path in sorted(header.parent.iterdir()) if stem in (path.name, path.stem)]
+    files = [path for path in files if path.is_file() and path.suffix.lower() != ".hdr"]
+    size = _layout(fields_of(header)).end if len(files) > 1 else None
+    fitting = [path for path in files if path.stat().st_size == size]
     if len(fitting) > 1:
         names = " and ".join(path.name for path in fitting)
         raise InputError(rule=f"is a header of {names}: both fit it", hint="name the data file")
-    return fitting[0] if fitting else data_files[0]
-
-
-def _others_that_fit(header: Path) -> list[Path]:
-    """Return files of the name of a header, with any suffix, that have the size that it says."""
-    named = [path for path in sorted(header.parent.iterdir()) if path.stem == header.stem]
-    others = [path for path in named if path != header and path.is_file()]
-    return [path for path in others if path.stat().st_size == _wanted_size(fields_of(header))]
+    if not files:
+        raise InputError(rule=f"is a header without its data file, {stem} or {stem}.img")
+    return (fitting or sorted(files, key=lambda path: path.suffix.lower() not in DATA_SUFFIXES))[0]
 
 
 def refuse_library(header: Path) -> None:
@@ -172,32 +125,23 @@ def _fields(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
         yield name, value
 
 
-def is_reference(path: Path) -> bool:
-    """Return whether a file is a white or dark reference of a capture, by its name."""
-    return _REFERENCE.match(path.name) is not None
-
-
-def reference_findings(header: Path) -> list[Finding]:
-    """Return a finding if an image is a reference, or a raw capture with references next to it."""
-    if is_reference(header):
-        return [warning("is-a-reference")]
-    fields = fields_of(header)
-    is_map = _integer(fields, "bands", 1, 1) == 1
-    if is_map or _dtype(fields).kind not in "iu" or "reflectance scale factor" in fields:
-        return []
-    # Specim names them after the capture, and Headwall does not.
-    names = [path.stem for path in sorted(header.parent.glob("*.hdr")) if is_reference(path)]
-    own = [name for name in names if "_" not in name or name.partition("_")[2] == header.stem]
-    if not own:
-        return []
-    return [warning("references-not-applied", references=own)]
-
-
 def dark_frames(header: Path) -> int:
     """Return the number of lines at the end of a capture that its camera recorded in the dark."""
     fields = fields_of(header)
     start, lines = (_integer(fields, name, 0, 0) for name in ("autodarkstartline", "lines"))
     return lines - start if 0 < start < lines else 0
+
+
+class _Layout(NamedTuple):
+    """Where the values of an image lie; `end` is the size of the file."""
+
+    shape: tuple[int, ...]
+    dtype: "np.dtype[np.generic]"
+    offset: int
+
+    @property
+    def end(self) -> int:
+        return self.offset + math.prod(self.shape) * self.dtype.itemsize
 
 
 def raw_of(header: Path, data: Path) -> Raw | None:
@@ -206,29 +150,37 @@ def raw_of(header: Path, data: Path) -> Raw | None:
     for name in ("major frame offsets", "minor frame offsets"):
         if any(item.strip("0.") for item in items_of(fields.get(name, ""))):
             rule = f"{name!r} is {printable(fields[name])}: values with gaps are not read"
-            raise InputError(rule=rule, hint="save the image in ENVI without frame offsets")
+            raise InputError(rule=rule)
+    shape, dtype, offset = layout = _layout(fields)
+    if fields.get("file compression", "0").strip() not in ("", "0"):
+        return None
+    if (size := data.stat().st_size) != layout.end:
+        sizes = " x ".join(map(str, shape))
+        rule = (
+            f"{data.name} is truncated, too long, or does not belong to {header.name}: it holds "
+            f"{size} bytes, the header needs {layout.end} (offset {offset} + {sizes} {dtype})"
+        )
+        raise InputError(rule=rule)
+    return Raw(str(data), dtype.str, offset, shape, (0, 1, 2))
+
+
+def _layout(fields: Mapping[str, str]) -> _Layout:
     sizes = {
         "y": _integer(fields, "lines", 0, 1),
         "x": _integer(fields, "samples", 0, 1),
         "b": _integer(fields, "bands", 1, 1),
     }
-    offset, dtype = _integer(fields, "header offset", 0, 0), _dtype(fields)
+    code, order = _integer(fields, "data type", 0, 1), _integer(fields, "byte order", 0, 0)
+    for name, value, known in (("data type", code, _DTYPES), ("byte order", order, (0, 1))):
+        if value not in known:
+            raise InputError(rule=f"{name!r} is {value}; must be one of {sorted(known)}")
     layout = INTERLEAVES.get(fields.get("interleave", "bsq").lower())
     if layout is None:
         raise InputError(rule=f"'interleave' is {fields['interleave']!r}; must be bsq, bil or bip")
-    if fields.get("file compression", "0").strip() not in ("", "0"):
-        return None
-    shape = tuple(sizes[axis] for axis in layout)
-    wanted, size = offset + math.prod(shape) * dtype.itemsize, data.stat().st_size
-    if size != wanted:
-        wrong = "is truncated" if size < wanted else "is too long"
-        raise InputError(
-            rule=f"{data.name} {wrong} or does not belong to {header.name}: it holds {size} bytes, "
-            f"the header needs {wanted} (offset {offset} + {sizes['y']} lines x {sizes['x']} "
-            f"samples x {sizes['b']} bands x {dtype.itemsize} bytes)",
-            hint=_remedy(size, offset, sizes, dtype),
-        )
-    return Raw(str(data), dtype.str, offset, shape, (0, 1, 2))
+    dtype = np.dtype((">" if order else "<") + _DTYPES[code])
+    return _Layout(
+        tuple(sizes[one] for one in layout), dtype, _integer(fields, "header offset", 0, 0)
+    )
 
 
 def header_facts(fields: Mapping[str, str], bands: int) -> HeaderFacts:
@@ -265,7 +217,7 @@ def _class_names(fields: Mapping[str, str], findings: list[Finding]) -> dict[int
     if not text.startswith("{"):
         return {}
     if _LATIN in fields and not text.isascii():
-        findings.append(note("class-names-latin-1"))
+        findings.append(warning("texts-not-utf-8"))
     inner = text[1:-1].strip().rstrip(",")
     items = [" ".join(item.split()) for item in inner.split(",")]
     count = fields.get("classes", "").strip()
@@ -307,12 +259,10 @@ def _nodata(fields: Mapping[str, str], findings: list[Finding]) -> float | None:
     if text is None:
         return None
     plain = text.strip("{} ")
-    if "#" in plain:  # how Windows writes NaN and infinity
-        return float("nan")
     try:
-        return float(plain)
+        return math.nan if "#" in plain else float(plain)  # Windows writes NaN with #
     except ValueError:
-        findings.append(warning("nodata-no-number", text=text))
+        findings.append(warning("nodata-not-used", value=text))
         return None
 
 
@@ -328,37 +278,3 @@ def _integer(fields: Mapping[str, str], name: str, default: int, lowest: int) ->
         rule = f"{name!r} is {printable(value)}; must be an integer of at least {lowest}"
         raise InputError(rule=rule)
     return int(number)
-
-
-def _dtype(fields: Mapping[str, str]) -> "np.dtype[np.generic]":
-    code = _integer(fields, "data type", 0, 1)
-    if code not in _DTYPES:
-        raise InputError(rule=f"'data type' is {code}; must be one of {sorted(_DTYPES)}")
-    order = _integer(fields, "byte order", 0, 0)
-    if order not in (0, 1):
-        raise InputError(rule=f"'byte order' is {order}; must be 0 (little) or 1 (big endian)")
-    return np.dtype((">" if order else "<") + _DTYPES[code])
-
-
-def _wanted_size(fields: Mapping[str, str]) -> int:
-    sizes = [_integer(fields, name, 1, 1) for name in ("lines", "samples", "bands")]
-    return _integer(fields, "header offset", 0, 0) + math.prod(sizes) * _dtype(fields).itemsize
-
-
-def _remedy(
-    whole: int, offset: int, sizes: Mapping[str, int], dtype: "np.dtype[np.generic]"
-) -> str:
-    """Return the one field that would make the header fit the file, if there is one."""
-    values, size = math.prod(sizes.values()), whole - offset
-    if 0 <= (before := whole - values * dtype.itemsize) < offset:
-        return f"it would fit 'header offset = {before}'"
-    for code, text in _DTYPES.items():
-        if values * np.dtype(text).itemsize == size and code != 1:
-            return f"it would fit 'data type = {code}' ({np.dtype(text)})"
-    for axis, name in (("b", "bands"), ("y", "lines")):
-        others = values // sizes[axis] * dtype.itemsize
-        if size > 0 and size % others == 0:
-            return f"it would fit '{name} = {size // others}'"
-    if before < offset:
-        return ""
-    return f"correct the header ('header offset = {before}'?), or cut the file to its size"

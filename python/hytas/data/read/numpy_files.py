@@ -15,10 +15,6 @@ from hytas.types import Array
 
 MOST_HEADER = 2**16
 """Bytes of an array's header, at most; numpy itself refuses texts of more than 10,000."""
-AS_CSV = "save the sheet as CSV, in Excel as CSV UTF-8"
-"""What to do with a file of a spreadsheet."""
-_BOOKS = {"xl/workbook.xml", "xl/workbook.bin", "content.xml"}
-"""Members of files that Excel and LibreOffice write."""
 
 
 def read_npy(path: Path) -> Contents:
@@ -42,8 +38,7 @@ def read_npz(path: Path) -> Contents:
     with zipfile.ZipFile(path) as archive:
         members = [item for item in archive.infolist() if item.filename.endswith(".npy")]
         if archive.namelist() and not members:
-            is_book = not _BOOKS.isdisjoint(archive.namelist())
-            hint = AS_CSV if is_book else "unpack it, and name the file in it"
+            hint = "unpack it; save a sheet of Excel as CSV UTF-8"
             raise InputError(rule="is a zip archive without arrays of NumPy", hint=hint)
         check_count(len(members), "arrays")
         for member in members:

@@ -103,8 +103,8 @@ def read(path: Path, driver: str, name: str) -> Contents:
         variable = _stack(path, variable, pages)
     findings = (*facts.findings, *findings)
     sidecars = () if header is None else (header,)
-    names = facts.class_names
-    return Contents(path, name, (variable,), findings, names, colours, sidecars=sidecars)
+    own = Contents(path, name, (variable,), findings, facts.class_names, colours)
+    return replace(own, sidecars=sidecars, is_picture=driver in ("PNG", "BMP"))
 
 
 def read_envi(path: Path) -> Contents:
@@ -114,14 +114,11 @@ def read_envi(path: Path) -> Contents:
     assert header is not None  # the format was recognised by it
     envi.refuse_library(header)
     data = envi.data_of(path) if is_header else path
-    envi.refuse_two_headers(data)
     if header.read_bytes()[:3] == BOM_UTF8:
         rule = f"{header.name} begins with a byte order mark (BOM), with which GDAL knows no header"
         raise InputError(rule=rule, hint="save it as text in UTF-8 without BOM")
     raw = envi.raw_of(header, data)
     contents = read(data, "ENVI", "ENVI")
-    of_references = envi.reference_findings(header)
-    contents = replace(contents, findings=(*contents.findings, *of_references))
     if raw is None:
         return contents
     variable = contents.variables[0]
@@ -151,7 +148,10 @@ def is_esri(path: Path) -> bool:
 def read_esri(path: Path) -> Contents:
     """Describe an ESRI BIL, BIP, BSQ or FLT raster, given its header or its data file."""
     is_header = path.suffix.lower() == ".hdr"
-    return read(envi.data_of(path, _ESRI) if is_header else path, "EHdr", "ESRI BIL")
+    data = [one for end in _ESRI if (one := path.with_suffix(end)).is_file()]
+    if is_header and not data:
+        raise InputError(rule=f"is a header without its data file, {path.stem}.bil")
+    return read(data[0] if is_header else path, "EHdr", "ESRI BIL")
 
 
 @contextmanager

@@ -1,19 +1,15 @@
 """The table of file formats: each has a reader, and one line here."""
 
-import difflib
-import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from hytas.data.datasets import SCENES
-from hytas.data.findings import note
-from hytas.data.limits import printable
+from hytas.data.findings import note, refusal
+from hytas.data.limits import listed
 from hytas.data.products import image_of, refined
 from hytas.data.read import band_files, envi, hdf5, matlab, rasters
-from hytas.data.read.numpy_files import AS_CSV
 from hytas.data.read.untrusted import contents_of
 from hytas.data.record import Contents, reading
 from hytas.errors import InputError
@@ -71,57 +67,12 @@ FORMATS = (
 OWN: dict[str, SceneFormat] = {}
 """Formats of plug-ins; they come before ours."""
 fill("reader", OWN, lambda name, entry: SceneFormat(name, entry[0], entry[1]))
-_NO_SCENES = (
-    (b"version https://git-lfs", "is a Git LFS pointer to the file", "run: git lfs pull"),
-    (b"# Created by Octave", "is a text file of Octave", "save it with -v7"),
-    (b"\xd0\xcf\x11\xe0", "is a file of Excel or another old program", AS_CSV),
-    (b"\x1f\x8b\x08", "is compressed with gzip", "unpack it: gunzip FILE"),
-)
-_CURES = {
-    **dict.fromkeys((".jpg", ".jpeg", ".gif", ".webp"), "save it as PNG or TIFF"),
-    **dict.fromkeys((".pkl", ".pickle"), "save its array with numpy.save"),
-    **dict.fromkeys((".hyspex", ".cu3"), "export it as ENVI with the program of the camera"),
-    ".xml": "if it describes an image, name the image",
-    ".txt": "if it is a table of spectra, name it FILE.csv, or with tabs FILE.tsv",
+_NO_SCENES = {
+    b"version https://git-lfs": "is a Git LFS pointer to the file: run git lfs pull",
+    b"\xd0\xcf\x11\xe0": "is a file of Excel or another old program: save the sheet as CSV UTF-8",
+    b"\x1f\x8b\x08": "is compressed with gzip: unpack it",
 }
-"""What to do with files of other formats, by suffix."""
-_LABEL_CURES = {
-    **dict.fromkeys((".shx", ".dbf", ".prj", ".cpg"), "name the .shp file"),
-    **dict.fromkeys(
-        (".gdb", ".gpx", ".dxf", ".tab", ".mif", ".gml", ".parquet", ".geojsonl", ".topojson"),
-        "write it as GeoPackage: ogr2ogr labels.gpkg FILE",
-    ),
-    **dict.fromkeys((".xml", ".roi"), "export regions of interest from ENVI as a Shapefile"),
-}
-"""The same of labels."""
-_SCENES = (".hdr", ".tif", ".tiff", ".mat", ".nc", ".h5", ".he5", ".npz", ".zarr")
-"""Suffixes of scenes that may lie in a folder."""
-LIKE = 0.8
-"""Similarity of two names, from 0 to 1, above which one is probably a mistyped other."""
 _ZARR = (".zgroup", ".zarray", ".zmetadata", "zarr.json")
-
-
-def _cure(path: Path, argument: str) -> str:
-    cures = _CURES | _LABEL_CURES if argument == "labels" else _CURES
-    return cures.get(path.suffix.lower(), "")
-
-
-def _hint_at_scenes(path: Path) -> str:
-    if str(path).startswith("~"):
-        return "only the shell knows ~, outside of quotes: write the whole path"
-    if re.match(r"\w\w+:/", str(path)):
-        return "files are read from this machine: download it"
-    files: dict[str, str] = {}
-    with suppress(OSError, ValueError):  # no folder, one that may not be listed, or no path
-        files = {each.name.lower(): each.name for each in path.parent.iterdir()}
-    if alike := difflib.get_close_matches(path.name.lower(), files, 1, LIKE):
-        return f"did you mean {printable(files[alike[0]])}?"
-    if path.suffix or path.parent != Path():
-        return ""
-    name = path.name.lower().replace("-", "_")
-    near = difflib.get_close_matches(name, SCENES, 1)
-    scene_names = f"known by name: {', '.join(SCENES)}"
-    return f"did you mean {near[0]}? {scene_names}" if near else scene_names
 
 
 def open_file(path: Named, argument: str = "data") -> Contents:
@@ -140,7 +91,8 @@ def open_file(path: Named, argument: str = "data") -> Contents:
         return _files(tuple(map(Path, path)), argument)
     path = Path(path)
     if not path.exists():
-        raise InputError(argument, path, "no such file", _hint_at_scenes(path))
+        hint = f"known by name: {', '.join(SCENES)}" if path.name == str(path) else ""
+        raise InputError(argument, path, "no such file", hint)
     if path.is_dir():
         return _folder(path, argument)
     if not path.is_file():
@@ -151,37 +103,20 @@ def open_file(path: Named, argument: str = "data") -> Contents:
         head = file.read(1024)
     if not head:
         raise InputError(argument, path, "is empty (0 bytes)")
-    for magic, rule, hint in _NO_SCENES:
+    for magic, rule in _NO_SCENES.items():
         if head.startswith(magic):
-            raise InputError(argument, path, rule, hint)
+            raise InputError(argument, path, rule)
     for entry in (*OWN.values(), *FORMATS):
         if entry.matches(head, path):
             with reading(argument, path, f"{entry.name} file"):
                 return refined(_record(entry, (path,)))
-    if path.suffix.lower() in envi.DATA_SUFFIXES:
-        names = (f"{path.name}.hdr", f"{path.stem}.hdr")
-        if own := [name for name in names if path.with_name(name).is_file()]:
-            rule = f"has {own[0]} next to it, whose first line is not 'ENVI' in ASCII or UTF-8"
-            raise InputError(argument, path, rule)
-        rule = f"has no ENVI header next to it: looked for {' and '.join(names)}"
-        hint = f"it is a link: name {path.resolve()}" if path.is_symlink() else ""
-        raise InputError(argument, path, rule, hint)
-    format_names = ", ".join(dict.fromkeys(entry.name for entry in FORMATS))
-    rule = f"has no format that hytas reads ({format_names})"
-    hint = "GDAL may convert it: gdal_translate FILE scene.tif"
-    raise InputError(argument, path, rule, _cure(path, argument) or hint)
+    names = listed([*dict.fromkeys(entry.name for entry in FORMATS)])
+    raise refusal("format-unknown", argument, path, formats=names, header=f"{path.stem}.hdr")
 
 
 def is_scene_folder(path: Path) -> bool:
     """Return whether a folder is a scene: a Zarr store, or files of bands."""
     return path.is_dir() and (_is_zarr(path) or bool(band_files.files_in(path)))
-
-
-def scene_in(folder: Path) -> str:
-    """Return a hint that names a file in a folder which may be a scene, or nothing."""
-    inside = [each for each in folder.iterdir() if each.suffix.lower() in _SCENES]
-    name = min(((envi.is_reference(each), each.name) for each in inside), default=None)
-    return "" if name is None else f"for a scene, name a file in it, such as {printable(name[1])}"
 
 
 def _folder(path: Path, argument: str) -> Contents:
@@ -191,7 +126,7 @@ def _folder(path: Path, argument: str) -> Contents:
     files = band_files.files_in(path)
     if not files:
         rule = "is not a file, and no folder of a Zarr store or of files of bands"
-        raise InputError(argument, path, rule, _cure(path, argument) or scene_in(path))
+        raise InputError(argument, path, rule)
     contents = _files(tuple(files), argument)
     left = [each.name for each in band_files.rasters_in(path) if each not in files]
     if not left:

@@ -7,38 +7,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hytas.data.findings import Finding, note
-from hytas.data.interpret.columns import (
-    bands_of,
-    by_stem,
-    numeric_of,
-    texts_of,
-    waves_in,
-    without_codes,
-)
-from hytas.data.labels.formats import format_of
+from hytas.data.interpret.columns import bands_of, numbered_kinds, numeric_of, refuse_texts
+from hytas.data.limits import listed
 from hytas.data.options import OF_TABLES, SceneOptions
+from hytas.data.read.columns import TABLE_SUFFIXES
 from hytas.data.read.table import open_file
-from hytas.data.record import reading
-from hytas.data.spectra import arrays
-from hytas.data.spectra.columns import (
-    TABLE_SUFFIXES,
-    column_numbers,
-    frame_of,
-    read_columns,
-    refuse_text,
-    refuse_transposed,
-    some_of,
-)
-from hytas.data.spectra.table import Spectra, table_of
+from hytas.data.record import Contents, Variable, load, reading
+from hytas.data.spectra.columns import column_numbers, frame_of, read_columns
+from hytas.data.spectra.table import Parts, Spectra, table_of
 from hytas.errors import InputError
 from hytas.types import Array, Floats
 
 FARTHEST_NM = 0.5
 """Largest distance of a column's wavelength from a band of the model."""
+_ARRAYS = (".npy", ".npz", ".mat", ".h5", ".hdf5")
+"""Files of arrays, of which some are spectra."""
 
 
 def load_spectra(data: Any, labels: Any, options: SceneOptions) -> Spectra | None:
     """Read a table; None if `data` is none.
+
+    A file of columns is one. Of a file of arrays, `label_column` names the list with a label for
+    each spectrum.
 
     Args:
         data: the file of the table, or of an array and its labels.
@@ -47,31 +37,55 @@ def load_spectra(data: Any, labels: Any, options: SceneOptions) -> Spectra | Non
     if not isinstance(data, str | Path) or not Path(data).is_file():
         return None
     path = Path(data)
-    is_named = options.label_column is not None or options.group_column is not None
     if path.name.lower().endswith(TABLE_SUFFIXES):
         return table_of(path, read_columns(path, labels, options), options)
-    if not is_named and path.suffix.lower() not in arrays.SUFFIXES:
-        return None
-    contents = open_file(path)
-    label_file = contents if labels is None or _is_shapes(labels) else open_file(labels, "labels")
-    parts = arrays.read_arrays(contents, label_file, options)
-    if parts is None:
+    if options.label_column is None or path.suffix.lower() not in _ARRAYS:
         options.refuse(OF_TABLES, f"is for tables of spectra, and {path.name} is a scene")
         return None
-    return table_of(path, parts, options)
+    label_file = open_file(path) if labels is None else open_file(labels, "labels")
+    return table_of(path, _of_arrays(open_file(path), label_file, options), options)
 
 
-def _is_shapes(labels: Any) -> bool:
-    if not isinstance(labels, str | Path) or not Path(labels).is_file():
-        return True
-    return format_of(Path(labels)) is not None
+def _of_arrays(contents: Contents, label_file: Contents, options: SceneOptions) -> Parts:
+    """Return spectra (N, bands) or series (N, dates, bands), and their N labels."""
+    label = _list_of(label_file, "label_column", options.label_column)
+    group = _list_of(label_file, "group_column", options.group_column)
+    assert label is not None  # checked by the caller
+    rows = max(label.shape)
+    fitting = [
+        one
+        for one in contents.variables
+        if one.kind == "number" and len(one.shape) in (2, 3) and one.shape[0] == rows
+        if np.prod(one.shape[1:]) > 1
+    ]
+    if len(fitting) != 1:
+        rule = f"{contents.path.name} has {len(fitting)} arrays of {rows} spectra; one is needed"
+        raise InputError("label_column", options.label_column, rule, "a spectrum is a row")
+    if group is not None and max(group.shape) != rows:
+        raise InputError("group_column", options.group_column, f"{group} has not {rows} values")
+    values = load(fitting[0], contents, "data").reshape(rows, -1)
+    groups = None if group is None else load(group, label_file, "data").ravel()
+    facts = {"labels": str(label), "groups": "no column" if group is None else str(group)}
+    ends: dict[str, Any] = {"count": values.shape[1], "first": "1", "last": str(values.shape[1])}
+    table = note("table", **facts, **ends, waves="unknown")
+    targets = load(label, label_file, "data").ravel()
+    return Parts(values, targets, groups, None, [table], label_file.files)
+
+
+def _list_of(contents: Contents, argument: str, name: str | None) -> Variable | None:
+    if name is None:
+        return None
+    variable = contents.get(name, argument)
+    if variable.kind not in ("number", "text") or sum(size > 1 for size in variable.shape) != 1:
+        raise InputError(argument, name, f"{variable} is no list with a value for each spectrum")
+    return variable
 
 
 def is_table(path: Path, bands: int) -> bool:
     """Return whether a file holds spectra and no scene: columns, or one array (N, bands)."""
     if path.name.lower().endswith(TABLE_SUFFIXES):
         return path.is_file()
-    if path.suffix.lower() not in arrays.SUFFIXES or not path.is_file():
+    if path.suffix.lower() not in _ARRAYS or not path.is_file():
         return False
     shapes = [one.shape for one in open_file(path, "scene").variables if one.kind == "number"]
     flat = [len(shape) for shape in shapes if len(shape) > 1 and np.prod(shape[1:]) == bands]
@@ -112,49 +126,27 @@ def read_rows(
             raise InputError("scene", path, f"holds no array of spectra with {card_bands} bands")
         with reading("scene", path, "array"):
             return TableRows(fitting[0].values().reshape(-1, card_bands), None)
-    frame = frame_of(path)
-    refuse_transposed("scene", path, frame)
-    numeric = numeric_of(frame, frame.columns)
-    refuse_text("scene", path, frame[[one for one in frame.columns if one not in no_bands]])
-    numbered = waves_in(numeric)
-    waves, numbers = list(numbered.numbers), list(numbered.numbers.values())
-    centres = numbered.wavelengths if len(waves) >= 2 else None
-    if centres is None and len(waves) > card_bands:  # one that is no band spoils their unit
-        centres = np.array(numbers, np.float64)
-    if centres is None or wavelengths is None:
-        bands, centres = _counted(path, frame, numeric, waves, card_bands, no_bands), None
-    else:
+    frame, findings = frame_of(path)
+    others = [name for name in frame.columns if name not in no_bands]
+    refuse_texts("scene", path, frame[others])
+    numeric = numeric_of(frame, others)
+    bands, centres, _ = bands_of(numeric)
+    if centres is not None and wavelengths is not None:
         gaps = np.abs(centres[:, None] - np.asarray(wavelengths))
         nearest, far = gaps.argmin(axis=0), gaps.min(axis=0) > FARTHEST_NM
         if far.any():
             count, first = int(far.sum()), wavelengths[int(far.argmax())]
-            rule = f"has {len(waves)} bands, and none at {count} of the {card_bands} of the model"
+            rule = f"has {len(bands)} bands, and none at {count} of the {card_bands} of the model"
             raise InputError("scene", path, f"{rule}, such as {first:g} nm")
-        bands, centres = [waves[index] for index in nearest], centres[nearest]
-    left = [name for name in frame.columns if name not in bands]
-    findings = [note("columns-no-bands", columns=left)] if left else []
-    if centres is None:
+        bands, centres = [bands[index] for index in nearest], centres[nearest]
+    else:
+        kinds = [list(kind.numbers) for kind in numbered_kinds(numeric)]
+        fit = [names for names in (bands, *kinds, numeric) if len(names) == card_bands]
+        if not fit:
+            rule = f"has {len(bands)} bands, and the model takes {card_bands}: {listed(bands)}"
+            raise InputError("scene", path, rule)
+        bands, centres = fit[0], None
         findings.append(note("bands-by-order", columns=bands))
+    if left := [name for name in frame.columns if name not in bands]:
+        findings.insert(0, note("columns-no-bands", columns=left))
     return TableRows(column_numbers(frame[bands]), centres, tuple(findings))
-
-
-def _counted(
-    path: Path,
-    frame: Any,
-    numeric: Sequence[str],
-    waves: Sequence[str],
-    count: int,
-    no_bands: Collection[str | None],
-) -> list[str]:
-    """Return the only columns of a table that can be the bands of a model without wavelengths."""
-    kept = [name for name in numeric if name not in no_bands]
-    kept = without_codes(frame, kept, no_bands)
-    # The columns of labels and groups are unknown if the model lies elsewhere than its run.
-    by_text = [without_codes(frame, kept, [name]) for name in texts_of(frame)]
-    kinds = [list(own.numbers) for own in by_stem(kept).values()]
-    for columns in (bands_of(kept).names, waves, kept, *kinds, *by_text):
-        if len(columns) == count:
-            return list(columns)
-    bands = waves if len(waves) >= 2 else kept
-    rule = f"has {len(bands)} bands, and the model takes {count}: {some_of(bands)}"
-    raise InputError("scene", path, rule)

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from hytas.data.findings import Finding, note, warning
 from hytas.data.labels.maps import LabelMap
-from hytas.data.labels.names import alike
 from hytas.data.options import SceneOptions
 from hytas.data.scene import Scene, scene_from_arrays
 from hytas.data.targets import checked_targets
@@ -97,7 +96,7 @@ def _with_values(path: Path, parts: Parts, options: SceneOptions) -> Spectra:
         fractions=options.fractions,
     )
     lost, groups = int((~labelled).sum()), parts.groups
-    remarks = [note("rows-without-target", count=lost)] if lost else []
+    remarks = [note("rows-unlabelled", count=lost)] if lost else []
     remarks += _copies(parts.values[labelled], None if groups is None else groups[labelled])
     scene = scene_from_arrays(
         parts.values[:, None],
@@ -119,10 +118,7 @@ def _copies(values: Array, groups: Array | None) -> list[Finding]:
     for key, group in zip(keys, range(len(keys)) if groups is None else groups, strict=True):
         owners.setdefault(key, set()).add(group)
     copies = sum(len(owners[key]) > 1 for key in keys)
-    if not copies:
-        return []
-    code = "rows-repeated" if groups is None else "rows-repeated-across-groups"
-    return [warning(code, count=copies)]
+    return [warning("rows-repeated", count=copies)] if copies else []
 
 
 def as_spectra(scene: Scene, groups: Array | None = None) -> Spectra:
@@ -173,9 +169,8 @@ def _classes(
     lost = int(missing.sum())
     findings = [note("rows-unlabelled", count=lost)] if lost else []
     if "0" in classes.astype(str) and len(classes) > 2:
-        findings.append(warning("rows-of-class-0"))
-    class_texts = [str(one) for one in classes]
-    return ids, class_texts, [*findings, *alike(class_texts)]
+        findings.append(warning("mark-is-a-class", name="0", mark="0"))
+    return ids, [str(one) for one in classes], findings
 
 
 def metadata_texts(values: Array) -> Array:

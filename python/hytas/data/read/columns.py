@@ -1,0 +1,122 @@
+"""Files of columns, by pandas: CSV, TSV and Parquet."""
+
+import re
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from hytas.data.record import reading
+from hytas.errors import InputError
+from hytas.files import PACKED, open_text
+
+TEXT_SUFFIXES = tuple(kind + packed for packed in ("", *PACKED) for kind in (".csv", ".tsv"))
+TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".pq")
+_SEPARATOR = re.compile(r'"?sep=(.)"?\r?\n')
+"""First line of tables that are written for Excel."""
+ROW_NAMES = "row names"
+"""Column of the names of rows, which R and pandas write before the first column that has a name."""
+MOST_LINE = 2**20
+"""Characters of the first line that are read."""
+
+
+def read_frame(path: Path, argument: str = "data") -> Any:
+    """Read a file of columns with pandas.
+
+    Raises:
+        InputError: the file is no table, has no rows, or two columns of one name.
+    """
+    import pandas
+
+    is_text = path.name.lower().endswith(TEXT_SUFFIXES)
+    try:
+        with reading(argument, path, "table"):
+            frame = _read_text(path, argument) if is_text else pandas.read_parquet(path)
+            frame = frame if frame.index.names == [None] else frame.reset_index()
+    except ImportError:
+        hint = "pip install 'hytas[parquet]'"
+        raise InputError(argument, path, "Parquet needs pyarrow", hint) from None
+    if not len(frame):
+        raise InputError(argument, path, "has no rows")
+    frame = frame.set_axis([str(name).strip() for name in frame], axis=1)
+    name, count = Counter(frame.columns).most_common(1)[0]
+    if count > 1:
+        raise InputError(argument, path, f"has {count} columns with the name {name!r}")
+    return frame
+
+
+def _read_text(path: Path, argument: str) -> Any:
+    """Read a file of columns as text, with decimal commas if these make more numbers."""
+    import pandas
+
+    if not path.stat().st_size:
+        raise InputError(argument, path, "is empty")
+    with open_text(path, "replace") as file:
+        first_line = file.readline(MOST_LINE)
+    declared = _SEPARATOR.match(first_line)
+    separator = declared[1] if declared else _separator(first_line)
+
+    def read(index: bool | None) -> Any:
+        frames = []
+        for decimal in ".,":
+            with warnings.catch_warnings():
+                # Without an index, pandas takes a delimiter at the end of a row, and warns of more.
+                warnings.simplefilter("error", pandas.errors.ParserWarning)
+                frame = pandas.read_csv(
+                    path,
+                    sep=separator,
+                    decimal=decimal,
+                    skiprows=1 if declared else 0,
+                    index_col=index,
+                    encoding="utf-8-sig",
+                    low_memory=False,
+                )
+            frames.append(frame)
+            if not any(map(_has_commas, (column for _, column in frame.items()))):
+                return frame
+        return max(frames, key=lambda own: sum(kind.kind in "iufb" for kind in own.dtypes))
+
+    try:
+        try:
+            frame = read(False)
+        except pandas.errors.ParserWarning:
+            frame = read(None)
+            if not _are_row_names(path, frame.index):
+                raise
+            frame = frame.reset_index(names="Unnamed: 0")
+    except pandas.errors.EmptyDataError:
+        raise InputError(argument, path, "has no names of columns") from None
+    except (pandas.errors.ParserError, pandas.errors.ParserWarning):
+        rule = "a row has more values than the first line has names"
+        hint = "name the column of row numbers, or delete it; delete delimiters at the ends of rows"
+        raise InputError(argument, path, rule, hint) from None
+    except UnicodeDecodeError:
+        raise InputError(argument, path, "is no text in UTF-8", "save it as CSV UTF-8") from None
+    first = frame.columns[0]
+    if not str(first).startswith("Unnamed: "):  # by pandas
+        return frame
+    return frame.rename(columns={first: ROW_NAMES}).astype({ROW_NAMES: str})
+
+
+def _separator(line: str) -> str:
+    """Return the separator of names; those such as 450,5 have one decimal comma at most."""
+    counts = {sign: re.sub('"[^"]*"', "", line).count(sign) for sign in ";\t, "}
+    if counts[";"] >= max(1, counts[","], counts["\t"]):
+        return ";"
+    return max("\t,", key=counts.__getitem__) if counts["\t"] or counts[","] else " "
+
+
+def _has_commas(column: Any) -> bool:
+    texts = column.dropna().astype(str)
+    return column.dtype.kind == "O" and bool(texts.str.contains(r"\d,\d").any())
+
+
+def _are_row_names(path: Path, index: Any) -> bool:
+    """Return whether the values before the first named column are names of rows.
+
+    R writes them in quotes, and never twice. Without quotes, a value at the end of the rows may be
+    the one too many.
+    """
+    with open_text(path) as file:
+        next(file)
+        return index.nlevels == 1 and bool(index.is_unique) and next(file).startswith('"')

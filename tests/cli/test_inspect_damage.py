@@ -52,10 +52,22 @@ def test_a_run_is_told_in_ten_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "what", "note"),
     [
-        ("row,column,class\n1,2,3\n4,5,6\n", "polygons or points", "columns column and row;"),
-        ("lon;lat;crop\n1.5;2;rye\n", "polygons or points", "columns lon and lat;"),
-        ("x,y,class,b1,b2\n1,2,3,4,5\n", "table", "if x and y are positions"),
-        ("x,y,450.5,460\n1,2,4,5\n", "table", "if x and y are positions"),
+        (
+            "row,column,class\n1,2,3\n4,5,6\n",
+            "polygons or points",
+            "taken for points, by its columns; column and row may",
+        ),
+        (
+            "lon;lat;crop\n1.5;2;rye\n",
+            "polygons or points",
+            "taken for points, by its columns; lon and lat may",
+        ),
+        (
+            "x,y,class,b1,b2\n1,2,3,4,5\n",
+            "table",
+            "taken for a table of spectra, by its columns; x and y may",
+        ),
+        ("x,y,450.5,460\n1,2,4,5\n", "table", "taken for a table of spectra"),
         ("class,b1,b2\n3,4,5\n", "table", ""),
     ],
 )
@@ -64,4 +76,4 @@ def test_points_and_spectra_are_told_apart(tmp_path: Path, text: str, what: str,
     path.write_text(text)
     found = json.loads(looked_at(path).stdout)
     assert found["what"] == what
-    assert note in found["notes"][-1]
+    assert note in "".join(found["notes"][-1:])

@@ -93,12 +93,12 @@ def _table(path: Path, given: Mapping[str, Any]) -> _Described:
     is_text = path.name.lower().endswith(TEXT_SUFFIXES)
     columns = list(frame_of(path)[0].columns)
     position = None if named or not is_text else position_columns(columns)
-    if position is None or numbered_kinds(columns):
+    if position is None:
         return table | finding_report(table["findings"])
-    points = describe_shapes(path)
-    assert points is not None  # the suffix is that of a format
-    taken = note("points-or-table", columns=" and ".join(position))
-    return points | finding_report([*points["findings"], taken])
+    points = None if numbered_kinds(columns) else describe_shapes(path)
+    described, what = (table, "a table of spectra") if points is None else (points, "points")
+    taken = note("points-or-table", what=what, columns=" and ".join(position))
+    return described | finding_report([*described["findings"], taken])
 
 
 def _model(path: Path) -> _Described:

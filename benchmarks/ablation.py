@@ -8,8 +8,7 @@ are left out in turn: the rules that stay by the other tasks make a plan, which 
 that were left out. Published plans are replayed next to ours; those with random numbers ten times.
 
 Regret is by how much the map of the winner is below the best map of the task's networks, in points
-of OA, as it ships. Steps are optimiser steps of all trainings. Without --finalists, as many race as
-in a quick run.
+of OA, as it ships. Steps are optimiser steps of all trainings.
 """
 
 import inspect
@@ -83,14 +82,14 @@ def _first_ones(classes: Sequence[int], count: int, *_: Any, **__: Any) -> list[
 
 
 def _diverse(*weights: int) -> Callable[..., Any]:
-    def choose(_: RaceTask, ranked: Any, count: int, known: Any = ()) -> Any:
-        return finalists.diverse(ranked, count, False, known, *[weights or WEIGHTS])
+    def choose(task: RaceTask, ranked: Any) -> Any:
+        return finalists.diverse(ranked, task.finalists, False, task.known, *[weights or WEIGHTS])
 
     return choose
 
 
-def _best(_: RaceTask, ranked: Any, count: int, known: Any = ()) -> Any:
-    return ranked[:count]
+def _best(task: RaceTask, ranked: Any) -> Any:
+    return ranked[: task.finalists]
 
 
 def _without_methods(original: Callable[..., Any], results: Any, ranking: Any, _: Any) -> Any:
@@ -276,10 +275,9 @@ def text_of(report: Mapping[str, Any]) -> str:
     return "\n".join([*lines, "", *text_of_suite(report["suite"])])
 
 
-def report_of(tables: Sequence[SuiteTable], finalists_of: int | None, steps: int) -> dict[str, Any]:
+def report_of(tables: Sequence[SuiteTable]) -> dict[str, Any]:
     """Return regrets and steps of plans, of races without each rule, and by left-out sensors."""
-    facts = tables[0].curves.facts
-    ours = usual_plan(finalists_of or facts["finalists"], steps or facts["steps"])
+    ours: Plan = usual_plan
     whole, names = row_of([ours], tables), [table.curves.name for table in tables]
     rows = {}
     for name, rule in (RULES | IDEAS).items():
@@ -321,10 +319,8 @@ def report_of(tables: Sequence[SuiteTable], finalists_of: int | None, steps: int
 
 @click.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--finalists", type=int, help="Of the first rung.")
-@click.option("--steps", type=int, default=0, help="Of the first rung; 0 as in the tables.")
 @click.option("--out", type=click.Path(path_type=Path), help="JSON file for the whole report.")
-def main(folder: Path, finalists: int | None, steps: int, out: Path | None) -> None:
+def main(folder: Path, out: Path | None) -> None:
     """Replay races on the tables of a folder without each rule."""
     tables = [
         SuiteTable(
@@ -338,7 +334,7 @@ def main(folder: Path, finalists: int | None, steps: int, out: Path | None) -> N
         tables.remove(table)
     if not tables:
         raise click.ClickException(f"{folder} has no complete table")
-    report = report_of(tables, finalists, steps)
+    report = report_of(tables)
     if out is not None:
         out.write_text(json.dumps(report, indent=1))
     click.echo(text_of(report))

@@ -59,7 +59,7 @@ def test_a_replay_has_the_winner_of_a_real_race(name: str, tables: Path, tmp_pat
     ) as run:
         choose(run)
         architecture, recipe = read_json(run.folder.architecture), read_json(run.folder.recipe)
-    replayed = replay(usual_plan(3, 4), table, test, of_all=True)
+    replayed = replay(usual_plan, table, test, of_all=True)
     assert replayed.winner.finalist.architecture == architecture
     assert replayed.winner.recipe == recipe["preset"]
     assert replayed.regret >= 0

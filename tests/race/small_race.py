@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import hytas.race
-from hytas.race import RacePlan, Racer, RaceTask, RungResult, rung_results
+from hytas.race import RaceListener, RacePlan, Racer, RaceTask, RungResult, rung_results
 from hytas.race.plan import RungRanks, TrialBatch, Winner
 from hytas.search import Evaluation, EvaluationStore, Training
 from hytas.store import Store
@@ -97,7 +97,13 @@ def race_task(
 def race(task: RaceTask, ranked: Sequence[Evaluation], store: EvaluationStore, **asked) -> Racer:
     """Hold a race whose fits lie next to a store."""
     fits = Store(store.path.with_suffix(".fits"), task.fits.source)
-    return hytas.race.race(replace(task, fits=fits), ranked, store, **asked)
+    own = {name: asked.pop(name) for name in ("finalists", "steps", "known") if name in asked}
+    listener = RaceListener()
+    told = {"notify": "line", "on_training": "training", "on_rung": "rung"}
+    for name, method in told.items():
+        setattr(listener, method, asked.pop(name, getattr(listener, method)))
+    task = replace(task, fits=fits, **own)
+    return hytas.race.race(task, ranked, store, listener=listener, **asked)
 
 
 def replay(
@@ -112,7 +118,8 @@ def replay(
     """Return the winner of a race whose trainings are in a store, and the ranks of its rungs."""
     results = {((t.id, t.recipe), t.steps, t.fold): t for t in store.trainings()}
     votes = store.votes()
-    walk = RacePlan(task, ranked, votes, finalists=finalists, steps=steps, known=known).walk()
+    task = replace(task, finalists=finalists, steps=steps, known=known)
+    walk = RacePlan(task, ranked, votes).walk()
     ranks, step = [], next(walk)
     while not isinstance(step, Winner):
         if isinstance(step, RungRanks):

@@ -1,6 +1,7 @@
 """The plan of a race: trainings in, the next trainings or the winner out."""
 
 import inspect
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ def test_a_race_is_replayed_from_its_trainings(
 ) -> None:
     task = race_task(folds, recipes=recipes, epochs=2)
     winner = race(task, ranked(7), store, workers=1, **FIVE)
+    task = replace(task, **FIVE)
     trained = {((one.id, one.recipe), one.steps, one.fold): one for one in store.trainings()}
     results: dict[Any, Any] = {}
     batches = 0
-    while isinstance(step := plan(task, ranked(7), [], results, **FIVE), TrialBatch):
+    while isinstance(step := plan(task, ranked(7), [], results), TrialBatch):
         results |= {one.key: trained[one.key] for one in step.trials}
         batches += 1
     assert isinstance(step, Winner)
@@ -41,7 +43,7 @@ def test_where_all_fail_the_winner_is_none(store: EvaluationStore) -> None:
         )
         for one in store.trainings()
     }
-    step = plan(task, ranked(2), [], failed, finalists=2, steps=3)
+    step = plan(replace(task, finalists=2, steps=3), ranked(2), [], failed)
     assert step == Winner(None, "diverged")
 
 

@@ -22,13 +22,14 @@ FINALISTS, STEPS, NETWORKS = 5, 3, 7
 
 def table_of(task: RaceTask, store: EvaluationStore) -> CurveTable:
     """The table of the trainings of a real race."""
-    rungs = RacePlan(task, ranked(NETWORKS), [], finalists=FINALISTS, steps=STEPS).rungs
+    rungs = RacePlan(replace(task, finalists=FINALISTS, steps=STEPS), ranked(NETWORKS), []).rungs
     before = {rung.steps: rung.before for rung in rungs}
     trainings = store.trainings()
     return CurveTable(
         "small",
         "none",
-        {"folds": len(task.folds), "seed": task.seed, "ranking": task.ranking, "labels": 90},
+        {"folds": len(task.folds), "seed": task.seed, "ranking": task.ranking, "labels": 90}
+        | {"finalists": FINALISTS, "steps": STEPS},
         [len(held_out) for _, held_out in task.all_folds],
         len(task.folds[0][0]),
         None,
@@ -58,7 +59,7 @@ def test_a_replay_has_the_winner_and_the_steps_of_the_race(
     for one in sorted(store.trainings(), key=lambda one: one.steps):
         longest[one.id, one.recipe, one.fold] = one.steps
     expected = Replayed(winner, sum(longest.values()), 0.0)
-    assert replay(usual_plan(FINALISTS, STEPS), table, test) == expected
+    assert replay(usual_plan, table, test) == expected
 
 
 def last_of_all(
@@ -98,12 +99,12 @@ def test_each_rule_is_left_out_alone(store: EvaluationStore) -> None:
     tables = [
         ablation.SuiteTable(table, FinalFigures(figures, {"svm": {"raw OA": 0.1, "raw AA": 0.1}}))
     ]
-    report = ablation.report_of(tables, FINALISTS, STEPS)
+    report = ablation.report_of(tables)
     assert list(report["rules"]) == [*ablation.RULES, *ablation.IDEAS]
     assert report["rules"]["2 finalists in the last rung (1)"]["steps"] < 0
     assert report["rules"]["2 finalists in the last rung (4)"]["steps"] > 0
     assert not report["rules"]["6 voters (3)"]["stays"]
     assert all(rule.lines > 0 for rule in ablation.RULES.values() if rule.code)
     assert report["plans"]["best by proxy"]["regrets"] == {"small": 0.0}
-    assert ablation.report_of(tables, FINALISTS, STEPS) == report  # all rules are in place again
+    assert ablation.report_of(tables) == report  # all rules are in place again
     assert "| small |" in ablation.text_of(report)

@@ -146,14 +146,15 @@ def _inverse_root(units: Floats) -> Floats:
 
 
 def _chosen(along: Floats, units: Floats, index: NDArray[np.int64]) -> tuple[float, float]:
-    """Return the width and the ridge; the middle ones where a class has a single pixel."""
+    """Return the width and the ridge; the middle ones without two classes of two pixels."""
     from sklearn.model_selection import StratifiedKFold
 
     drawn = np.sort(np.random.default_rng(0).permutation(len(index))[:MOST_TO_CHOOSE_ON])
+    drawn = drawn[np.bincount(index[drawn], minlength=index.max() + 1)[index[drawn]] > 1]
     _, own = np.unique(index[drawn], return_inverse=True)
-    folds = min(RIDGE_FOLDS, int(np.bincount(own).min()))
-    if folds < 2 or own.max() == 0:
+    if own.max(initial=0) == 0:
         return WIDTHS[len(WIDTHS) // 2], 1.0
+    folds = min(RIDGE_FOLDS, int(np.bincount(own).min()))
     found = []
     for width in WIDTHS:
         scaled = units * width**0.5

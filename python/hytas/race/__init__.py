@@ -1,6 +1,6 @@
 """The race: successive halving of finalists on validation pixels."""
 
-from hytas.race.events import RaceProgress, RungEnd, RungRow
+from hytas.race.events import RaceListener, RaceProgress, RungEnd, RungRow
 from hytas.race.finalists import diverse
 from hytas.race.plan import RacePlan, choose_finalists, plan
 from hytas.race.race import race
@@ -28,6 +28,7 @@ __all__ = [
     "RANKINGS",
     "REDUCTION_FACTOR",
     "CandidateTrainer",
+    "RaceListener",
     "RacePlan",
     "RaceProgress",
     "RaceScore",

@@ -1,6 +1,6 @@
 """Events that report the progress of a race."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from hytas.race.results import Racer, RungResult, TrialKey
@@ -71,6 +71,19 @@ class RungEnd(NamedTuple):
     figure: str = "accuracy"
 
 
+class RaceListener:
+    """Is told of a race; a subclass overrides what it shows."""
+
+    def line(self, text: str) -> None:
+        """Show a line of a rung or a finalist."""
+
+    def training(self, progress: RaceProgress) -> None:
+        """Show that a training ended."""
+
+    def rung(self, rung: RungEnd) -> None:
+        """Show the finalists of a rung that ended."""
+
+
 class RaceEvents:
     """Sends the events of a race, and counts how far it is."""
 
@@ -79,12 +92,11 @@ class RaceEvents:
         task: RaceTask,
         rungs: Sequence[Rung],
         racers: int,
-        on_training: Callable[[RaceProgress], None],
-        on_rung: Callable[[RungEnd], None],
+        listener: RaceListener,
     ) -> None:
         """Plan the steps of each rung; `racers` train in the first one, each with one recipe."""
-        self._on_training, self._on_rung = on_training, on_rung
-        self._rungs, self._number = rungs, 0
+        self.line, self._listener = listener.line, listener
+        self.rungs, self._number = rungs, 0
         self._steps: list[int] = []
         self._folds: list[int] = []
         self._best: tuple[Racer, float] | None = None
@@ -100,10 +112,10 @@ class RaceEvents:
 
     def begin(self, rung: Rung, trainings: int, trained: int) -> None:
         """Begin or continue a rung of `trainings`, of which `trained` have ended."""
-        number = self._rungs.index(rung)
+        number = self.rungs.index(rung)
         if number != self._number:
             self._best = None
-        if not self._late and number and self._rungs[number - 1].steps == rung.steps:
+        if not self._late and number and self.rungs[number - 1].steps == rung.steps:
             # Its first folds are those of the rung before, which trained as long.
             again = trainings * self._folds[number - 1] // self._folds[number]
             trainings, trained = trainings - again, max(0, trained - again)
@@ -140,11 +152,11 @@ class RaceEvents:
             )
             for rank, racer in enumerate(ranked)
         )
-        rung = self._rungs[self._number]
-        self._on_rung(
+        rung = self.rungs[self._number]
+        self._listener.rung(
             RungEnd(
                 self._number + 1,
-                len(self._rungs),
+                len(self.rungs),
                 rung.steps,
                 self._folds[self._number],
                 tuple(rows),
@@ -161,10 +173,10 @@ class RaceEvents:
         if self._late:
             before, this = sum(self._steps), self._late
         steps = before + round(this * self._trained / max(1, self._trainings))
-        self._on_training(
+        self._listener.training(
             RaceProgress(
                 self._number + 1,
-                len(self._rungs),
+                len(self.rungs),
                 self._trained,
                 self._trainings,
                 steps,

@@ -4,9 +4,9 @@ A plan knows no store, no workers and no clock. The same trainings give the same
 resumed, and replayed on a table of trainings, by planning again.
 """
 
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,20 +106,15 @@ def plan(
     ranked: Sequence[Evaluation],
     votes: Sequence[MethodVote],
     results: Trainings,
-    *,
-    finalists: int,
-    steps: int,
-    known: Collection[Mapping[str, Any]] = (),
 ) -> TrialBatch | Winner:
     """Return the trainings that a race needs next, or its winner.
 
     Args:
-        task, ranked, finalists, steps, known: see `hytas.race.race`.
+        task, ranked: see `hytas.race.race`.
         votes: of reference methods.
         results: the trainings so far.
     """
-    race = RacePlan(task, ranked, votes, finalists=finalists, steps=steps, known=known)
-    walk = race.walk()
+    walk = RacePlan(task, ranked, votes).walk()
     step = next(walk)
     while not isinstance(step, Winner):
         if isinstance(step, TrialBatch) and not all(one.key in results for one in step.trials):
@@ -143,19 +138,16 @@ class RacePlan:
     task: RaceTask
     ranked: Sequence[Evaluation]
     polled: Sequence[MethodVote]
-    finalists: int
-    steps: int
-    known: Collection[Mapping[str, Any]] = ()
     results: dict[TrialKey, list[RungResult]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         task = self.task
         self.ranking: Ranking = find_ranking(task.ranking)
-        chosen = choose_finalists(task, self.ranked, self.finalists, self.known)
+        chosen = choose_finalists(task, self.ranked)
         self.racers = _by_each_recipe(task, chosen)
         share = len(task.folds) / len(task.all_folds)
         self.rungs = plan_rungs(
-            len(chosen), self.steps, task.final_steps, share, task.last_finalists
+            len(chosen), task.steps, task.final_steps, share, task.last_finalists
         )
         self.trainings = first_trainings(len(chosen), len(self.racers))
         classes = size_classes([size_of(one) for one in self.ranked])
@@ -323,17 +315,13 @@ class RacePlan:
         return promoted(classes, following.finalists, behind, more=more)
 
 
-def choose_finalists(
-    task: RaceTask,
-    ranked: Sequence[Evaluation],
-    count: int,
-    known: Collection[Mapping[str, Any]] = (),
-) -> list[Evaluation]:
+def choose_finalists(task: RaceTask, ranked: Sequence[Evaluation]) -> list[Evaluation]:
     """Return the finalists of a race: see `hytas.race.diverse`.
 
     Where no finalists vote, some are of kinds that won before; or, with few labels, there are as
     many of each size class.
     """
+    count, known = task.finalists, task.known
     if task.unlabelled is not None:
         # A vote prefers the middle: where two patches of each kind race, it took the smaller one.
         return diverse(ranked, count, False, known)

@@ -1,13 +1,13 @@
 """Race finalists by a plan: do the trainings that it needs, until it has a winner."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from hytas.errors import InputError
-from hytas.race.events import RaceEvents, RaceProgress, RungEnd
+from hytas.race.events import RaceEvents, RaceListener
 from hytas.race.finalists import describe_genes
 from hytas.race.plan import RacePlan, RungRanks, Trial, TrialBatch, Winner
 from hytas.race.results import BEFORE_CONVERSION, Racer, RungResult, key_of, rung_results
@@ -27,13 +27,8 @@ def race(
     ranked: Sequence[Evaluation],
     store: EvaluationStore,
     *,
-    finalists: int,
-    steps: int,
-    known: Collection[Mapping[str, Any]] = (),
     workers: WorkersLike = None,
-    notify: Callable[[str], None] = lambda _: None,
-    on_training: Callable[[RaceProgress], None] = lambda _: None,
-    on_rung: Callable[[RungEnd], None] = lambda _: None,
+    listener: RaceListener | None = None,
     until: Callable[[], bool] | None = None,
 ) -> Racer:
     """Return the winner of successive halving among diverse finalists, and its recipe.
@@ -67,15 +62,10 @@ def race(
         task: of the race.
         ranked: evaluations of the search, the best first.
         store: has the votes of reference methods, and receives the trainings.
-        finalists: of the first rung; all of `ranked` if there are fewer.
-        steps: optimiser steps of the first rung.
-        known: architectures that are finalists before all others.
         workers: that train finalists in parallel (`hytas.workers.open_workers`): a number of
             processes, a text of `workers`, or an executor. None starts one process a core, or as
             many as the memory of a GPU allows.
-        notify: receives a line for each rung and each finalist.
-        on_training: is called after each training.
-        on_rung: is called after each rung.
+        listener: is told of rungs, finalists and trainings; None is nobody.
         until: ends the race: the best of the last rung that ended wins, or of those that were
             trained in the first rung; at least one is. Without it the trainings that take longest
             begin first, so that no worker waits long for the end of a rung.
@@ -84,12 +74,12 @@ def race(
         InputError: the training of every finalist failed, or an unknown ranking.
         OSError: a worker that trained was lost.
     """
-    plan = RacePlan(task, ranked, store.votes(), finalists=finalists, steps=steps, known=known)
-    events = RaceEvents(task, plan.rungs, plan.trainings, on_training, on_rung)
+    plan = RacePlan(task, ranked, store.votes())
+    events = RaceEvents(task, plan.rungs, plan.trainings, listener or RaceListener())
     on_cpu, sent = task.fits.source.device.type == "cpu", task.fits.source.patch_bytes
     device = task.fits.source.device
     with open_workers(workers, on_cpu=on_cpu, sent_bytes=sent, shared_gpu=device) as pool:
-        trainer = _Trainer(task, store, pool, notify, events, plan.rungs, until)
+        trainer = _Trainer(task, store, pool, events, until)
         walk = plan.walk()
         step = next(walk)
         while not isinstance(step, Winner):
@@ -100,7 +90,7 @@ def race(
             step = walk.send(reply)
     task.fits.keep_weights()
     if step.cut_short:
-        notify("the time of the race is over: the best of the last rung that ended wins")
+        events.line("the time of the race is over: the best of the last rung that ended wins")
     if step.racer is None:
         rule = "the training of every finalist failed"
         raise InputError("race", rule=rule, hint=f"the first: {step.reason}")
@@ -115,13 +105,11 @@ class _Trainer:
         task: RaceTask,
         store: EvaluationStore,
         pool: Workers,
-        notify: Callable[[str], None],
         events: RaceEvents,
-        rungs: Sequence[Rung],
         until: Callable[[], bool] | None,
     ) -> None:
         self.task, self.store, self.pool, self.until = task, store, pool, until
-        self.notify, self.events, self.rungs = notify, events, rungs
+        self.events, self.rungs = events, events.rungs
         self.results: dict[Any, Training] = {}
 
     def is_over(self) -> bool:
@@ -133,7 +121,7 @@ class _Trainer:
         rung, folds = self.rungs[batch.rung], batch.folds
         if batch.joins:
             self.events.extend(len(batch.racers) * folds)
-        self.notify(self._announce(batch.racers, rung.steps, folds))
+        self.events.line(self._announce(batch.racers, rung.steps, folds))
         trials = list(batch.trials)
         if self.until is None:
             trials.sort(key=lambda one: (-one.racer.finalist.costs.get("macs", 0), -one.fold))
@@ -147,7 +135,7 @@ class _Trainer:
         for result in rung_results(own):
             if result.folds == folds:
                 self.events.result((by_key[result.key], result))
-                self.notify(self._describe(by_key[result.key], result))
+                self.events.line(self._describe(by_key[result.key], result))
 
         def ends_here() -> bool:
             if not self.is_over():
@@ -169,7 +157,7 @@ class _Trainer:
             whole = (trial.racer, result) if len(mine) == folds else None
             self.events.trained(training, whole)
             if whole is not None:
-                self.notify(self._describe(*whole))
+                self.events.line(self._describe(*whole))
             if len(own) < len(trials) and ends_here():
                 break
         return self.results, self.is_over()
@@ -191,7 +179,7 @@ class _Trainer:
         self.events.end(ranks.racers, ranks.kept, ranks.results, ranks.scores)
         first = ranks.racers[0]
         if (agreement := ranks.scores[first.key].agreement) is not None:
-            self.notify(
+            self.events.line(
                 f"  ahead: {self._name(first)}; agrees with the vote at {agreement:.1%} of the "
                 "unlabelled pixels"
             )

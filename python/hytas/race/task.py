@@ -1,6 +1,6 @@
 """The task of a race: networks, pixels, folds and recipes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -48,6 +48,9 @@ class RaceTask:
         linear: linear networks, which join the last rung of each race.
         labels: training and validation pixels together.
         target: format that finalists of the last rung are ranked in; "" ranks them as trained.
+        finalists: of the first rung; all candidates if there are fewer.
+        steps: optimiser steps of the first rung.
+        known: architectures that are finalists before all others.
         front: costs of a Pareto front with accuracy that the race is for; () for none.
     """
 
@@ -64,6 +67,9 @@ class RaceTask:
     linear: Sequence[Evaluation] = ()
     labels: int = 0
     target: str = ""
+    finalists: int = 24
+    steps: int = 60
+    known: Collection[Mapping[str, Any]] = ()
 
     @property
     def has_few_labels(self) -> bool:

@@ -108,6 +108,8 @@ class CurveTable:
             further=folds[facts["folds"] :],
             linear=self.linear,
             labels=facts["labels"],
+            finalists=facts["finalists"],
+            steps=facts["steps"],
             own_recipes=own,
         )
 

@@ -135,7 +135,7 @@ def write_card(out: Path, command: str = "") -> None:
 
 
 def choose_networks(
-    task: RaceTask, ranked: Sequence[Evaluation], finalists: int, count: int, seed: int
+    task: RaceTask, ranked: Sequence[Evaluation], count: int, seed: int
 ) -> list[Evaluation]:
     """Return the networks of a table; fewer of them are a beginning of more.
 
@@ -144,14 +144,14 @@ def choose_networks(
 
     Args:
         ranked: candidates, the best first.
-        finalists: of a race without other settings; all of them are returned.
         count: of the networks.
     """
-    own = choose_finalists(task, ranked, finalists)
+    own = choose_finalists(task, ranked)
     single = sorted((one for one in ranked if sees_single_spectra(one.architecture)), key=size_of)
     first = [one for one in ranked if one.generation == 0]
     drawn = [first[at] for at in np.random.default_rng(seed).permutation(len(first))]
-    won, longer = diverse(ranked, finalists, True), choose_finalists(task, ranked, LONGER)
+    won = diverse(ranked, task.finalists, True)
+    longer = choose_finalists(replace(task, finalists=LONGER), ranked)
     others = chain.from_iterable(zip_longest(single[:SINGLE], drawn, won, longer))
     chosen = {one.id: one for one in (*own, *others) if one is not None}
     return list(chosen.values())[: max(count, len(own))]
@@ -172,7 +172,7 @@ class _Curves:
         self.ranked = ranked_evaluations(context, self.store)
         finalists, first = finalist_count(context), context.config.race_steps
         seed = context.config.seed
-        self.networks = choose_networks(self.task, self.ranked, finalists, self.count, seed)
+        self.networks = choose_networks(self.task, self.ranked, self.count, seed)
         share = len(self.task.folds) / len(self.task.all_folds)
         *_, self.last = plan_rungs(finalists, first, self.task.final_steps, share)
         lengths = (round(length * first) for length in LENGTHS)

@@ -28,19 +28,11 @@ class Replayed(NamedTuple):
     regret: float
 
 
-def usual_plan(finalists: int, steps: int) -> Plan:
-    """Return the plan of `hytas search`.
-
-    Args:
-        finalists, steps: of the first rung.
-    """
-
-    def start(
-        task: RaceTask, ranked: Sequence[Evaluation], votes: Sequence[MethodVote]
-    ) -> Generator[PlanStep, Reply, None]:
-        return RacePlan(task, ranked, votes, finalists=finalists, steps=steps).walk()
-
-    return start
+def usual_plan(
+    task: RaceTask, ranked: Sequence[Evaluation], votes: Sequence[MethodVote]
+) -> Generator[PlanStep, Reply, None]:
+    """Hold a race as `hytas search` does."""
+    return RacePlan(task, ranked, votes).walk()
 
 
 def replay(plan: Plan, table: CurveTable, test: FinalFigures, *, of_all: bool = False) -> Replayed:

@@ -48,18 +48,15 @@ def keep_plan(run: Run, **lengths: tuple[int, int]) -> None:
         run.report.notice(f"for {run.pace.minutes:g} minutes: {text}")
 
 
-def within_minutes(
-    run: Run, task: RaceTask, ranked: Sequence[Evaluation], finalists: int, steps: int
-) -> tuple[RaceTask, int, int]:
-    """Return the task with shorter recipes, and finalists and steps of the first rung.
+def within_minutes(run: Run, task: RaceTask, ranked: Sequence[Evaluation]) -> RaceTask:
+    """Return the task with shorter recipes, fewer finalists and fewer steps in the first rung.
 
     They are measured and chosen once; a run that goes on reads them.
 
     Args:
         ranked: candidates, the best first.
-        finalists, steps: without minutes.
     """
-    most = Lengths(finalists, steps, task.final_steps)
+    most = Lengths(task.finalists, task.steps, task.final_steps)
     plan = read_plan(run)
     if "finalists" in plan:
         chosen = Lengths(*(int(plan[name][0]) for name in Lengths._fields))
@@ -73,7 +70,7 @@ def within_minutes(
     recipes = dict(task.recipes)
     if chosen.steps < most.steps:
         recipes = {name: shorter(recipe, chosen.steps) for name, recipe in recipes.items()}
-    return replace(task, recipes=recipes), chosen.finalists, chosen.race_steps
+    return replace(task, recipes=recipes, finalists=chosen.finalists, steps=chosen.race_steps)
 
 
 def measured_rate(task: RaceTask, candidates: Sequence[Evaluation]) -> TrainingRate:

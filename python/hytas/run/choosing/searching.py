@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from hytas.proxies import (
 from hytas.race import (
     MANY_PIXELS,
     CandidateTrainer,
+    RaceListener,
     Racer,
     RaceTask,
     RungEnd,
@@ -210,19 +213,18 @@ def race_stage(run: Run) -> None:
             "no race: the split has no validation pixels; the proxy's first choice wins"
         )
     with EvaluationStore(run.folder.evaluations) as store:
-        task, steps = race_task(context, run.store), config.race_steps
+        task = race_task(context, run.store)
         if run.pace.minutes and finalists > 1:
-            ranked = ranked_evaluations(context, store)
-            task, finalists, steps = within_minutes(run, task, ranked, finalists, steps)
+            task = within_minutes(run, task, ranked_evaluations(context, store))
         if finalists > 1:
-            ended: list[RungEnd] = []
-            winner = hold_race(run, task, store, finalists, steps, ended.append)
+            listener = _Listener(run)
+            winner = hold_race(run, task, store, listener)
             _show_ladder(run, task, store, winner)
             if task.target:
                 facts = write_converted(run.folder.converted, task.target, store, winner)
                 run.report.notice(describe_conversion(task.target, facts))
             if task.front:
-                last, path = ended[-1], run.folder.trained_front
+                last, path = listener.ended[-1], run.folder.trained_front
                 pixels = sum(len(held_out) for _, held_out in task.all_folds[: last.folds])
                 front = write_trained_front(path, task.front, store, last, pixels)
                 run.report.notice(
@@ -288,45 +290,35 @@ def _show_ladder(run: Run, task: RaceTask, store: EvaluationStore, winner: Racer
         run.report.notice(f"a smaller network: {as_good}; prefer small takes the smallest")
 
 
-def hold_race(
-    run: Run,
-    task: RaceTask,
-    store: EvaluationStore,
-    finalists: int,
-    steps: int,
-    on_rung: Callable[[RungEnd], None] = lambda _: None,
-) -> Racer:
-    """Return the winner of a race of the best candidates, after a poll of other methods.
+class _Listener(RaceListener):
+    """Shows a race, and keeps the rungs that ended."""
 
-    Args:
-        finalists: of the first rung.
-        steps: optimiser steps of the first rung.
-    """
+    def __init__(self, run: Run) -> None:
+        self.line, self.training = run.report.line, run.report.training  # type: ignore[method-assign]
+        self.report, self.ended = run.report, list[RungEnd]()
+
+    def rung(self, rung: RungEnd) -> None:
+        self.report.rung(rung)
+        self.ended.append(rung)
+
+
+def hold_race(run: Run, task: RaceTask, store: EvaluationStore, listener: RaceListener) -> Racer:
+    """Return the winner of a race of the best candidates, after a poll of other methods."""
     record_votes(run, task, store)
     store.add(task.linear)
     linear = [network.id for network in task.linear]
     known = [  # of `start_with`
         one.architecture for one in store.evaluations() if one.id < 0 and one.id not in linear
     ]
-
-    def choose(ranked: Sequence[Evaluation]) -> list[Evaluation]:
-        return choose_finalists(task, ranked, finalists, known)
-
-    def tell(rung: RungEnd) -> None:
-        run.report.rung(rung)
-        on_rung(rung)
-
+    task = replace(task, known=known)
     return race(
         task,
-        within_latency(run, ranked_evaluations(run.context, store), choose),
+        within_latency(
+            run, ranked_evaluations(run.context, store), partial(choose_finalists, task)
+        ),
         store,
-        finalists=finalists,
-        steps=steps,
-        known=known,
         workers=run.training_workers,
-        notify=run.report.line,
-        on_training=run.report.training,
-        on_rung=tell,
+        listener=listener,
         until=(lambda: not run.pace.left(RACE_ENDS)) if run.pace.minutes else None,
     )
 
@@ -388,6 +380,8 @@ def race_task(context: RunContext, store: Store) -> RaceTask:
         linear_networks(context),
         len(data.split.train_and_validation),
         config.target or "",
+        finalist_count(context),
+        config.race_steps,
     )
 
 

@@ -1,6 +1,7 @@
 """`hytas predict` and `hytas classify --probabilities`: maps of values, and how they resume."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,11 @@ from hytas.data import PatchReader, Preprocessing, Scene, scene_from_arrays
 from hytas.data.targets import checked_targets
 from hytas.deploy import DeployedModel, journal
 from hytas.deploy.values import scene_values
-from hytas.export import describe, export_formats
+from hytas.errors import InputError
+from hytas.export import Evidence, ExportError, describe, export_checked, export_formats
+from hytas.export.evidence import judge_values
 from hytas.models import InputShape, SensorModel, build_network
-from hytas.tasks import task_of
+from hytas.tasks import task_of, task_of_card
 from hytas.types import Array
 
 
@@ -105,6 +108,28 @@ def test_a_map_of_values_resumes_where_it_was_killed(
     assert_allclose(written[:2].transpose(1, 2, 0), expected, atol=1e-4)
     width = written[4] - written[0]
     assert_allclose(width[np.isfinite(width)], 0.5, atol=1e-4)
+
+
+def test_files_of_values_give_values_or_say_their_error(
+    made: tuple[Path, SensorModel], scene: Scene, tmp_path: Path
+) -> None:
+    onnx, model = made
+    card, pixels = DeployedModel.load(onnx).card, np.flatnonzero(scene.labels)[::5]
+    task = task_of_card(card)
+    evidence = Evidence(model, scene.reader(5), pixels, scene.targets(pixels), task)
+    with torch.no_grad():
+        own = model(torch.from_numpy(evidence.reader(pixels))).numpy()
+    evidence = replace(evidence, targets=own + 0.1 * np.array(task.scale))
+    written = export_checked(tmp_path, card, ["c", "onnx-fp16", "onnx-int8"], evidence)
+    assert written["c"]["max_difference"] < 1e-5
+    assert "value of each target" in (tmp_path / "model.h").read_text()
+    for name in ("onnx-fp16", "onnx-int8"):
+        assert written[name]["R2"] > written[name]["R2_torch"] - 0.01
+        assert 0 < max(written[name]["RMSE_of_torch"]) < 0.1 * max(task.scale)
+    with pytest.raises(ExportError, match="of R2, which goes from"):
+        judge_values("onnx-int8", own + 0.5 * np.array(task.scale), evidence)
+    with pytest.raises(InputError, match="is for classes"):
+        export_checked(tmp_path, card, ["onnx-scene"], evidence)
 
 
 def test_a_model_of_classes_gives_probabilities(

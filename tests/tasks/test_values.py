@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 import pytest
 import torch
 from numpy.testing import assert_allclose
@@ -14,6 +15,7 @@ from sklearn.metrics import r2_score
 from hytas.data import load_scene
 from hytas.data.targets import checked_targets
 from hytas.errors import InputError
+from hytas.export.onnx_file import OPSET, trace
 from hytas.metrics import value_figures, value_report
 from hytas.models.regression import (
     FITTED,
@@ -181,6 +183,27 @@ def test_pls_is_that_of_scikit_learn_and_stands_a_lower_rank() -> None:
     thin = pls_matrices(SPECTRA[:, :2] @ np.ones((2, 6)), VALUES[:, 0])
     assert np.isfinite(thin).all()
     assert (thin[-1] == thin[-2]).all()
+
+
+def test_another_instrument_gets_a_slope_and_a_bias() -> None:
+    task = Values(("a", "b"), ("", "")).fitted(VALUES)
+    other = VALUES * [2.0, 1.0] + [3.0, -1.0]
+    other[4:, 1] = np.nan  # too few for a slope
+    changed = task.recalibrated(VALUES, other)
+    given = changed.decoded(task.coded(VALUES))
+    assert_allclose(given[:, 0], other[:, 0], atol=1e-5)
+    assert_allclose(given[:, 1], VALUES[:, 1] - 1.0, atol=1e-5)
+    assert changed.high[0] == pytest.approx(max(VALUES[:, 0].max(), other[:, 0].max()))
+
+
+def test_a_flat_spectrum_has_a_variate_in_onnx_too() -> None:
+    network = solved("ridge", VALUES)
+    flat = patches(np.ones((3, 30)))
+    names = (["spectra"], ["values"])
+    content = trace(network, flat, {}, names, OPSET, 2**20).SerializeToString()
+    (given,) = onnxruntime.InferenceSession(content).run(None, {"spectra": flat.numpy()})
+    with torch.no_grad():
+        assert_allclose(given, network(flat).numpy(), atol=1e-5)
 
 
 def test_fractions_sum_to_one_in_networks_means_and_models() -> None:

@@ -117,6 +117,12 @@ def _compared(figures: Mapping[str, Any]) -> str:
             f"{100 * figures['agreement']:.2f} % of torch's labels on {figures['pixels']:,} "
             f"pixels, OA {figures['OA_torch']:.4f} -> {figures['OA']:.4f}"
         )
+    if "R2_torch" in figures:
+        errors = ", ".join(f"{one:.3g}" for one in figures["RMSE_of_torch"])
+        return (
+            f"RMSE to torch {errors} in units on {figures['pixels']:,} samples, "
+            f"R2 {figures['R2_torch']:.4f} -> {figures['R2']:.4f}"
+        )
     if "max_difference" in figures:
         same = (
             f"torch's labels on {figures['pixels']:,} pixels, "

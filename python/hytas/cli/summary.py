@@ -101,7 +101,7 @@ def _by_scene(results: RunResults) -> str:
     scenes = results.scenes_smoothed if results.is_smoothed else results.scenes
     tested = [scene for scene in scenes if scene["test"]]
     parts = [
-        f"{scene['name']} {scene['test']['OA']:.4f}"
+        f"{scene['name']} {_figure(scene['test']):.4f}"
         + ("" if scene["learnt"] else " (never trained on)")
         for scene in tested[:MOST_SCENES]
     ]
@@ -109,10 +109,14 @@ def _by_scene(results: RunResults) -> str:
     return f"by scene: {', '.join(parts)}{f', {more} more' if more > 0 else ''}"
 
 
+def _figure(test: Mapping[str, Any]) -> float:
+    return float(test["OA"] if "OA" in test else test["R2"])
+
+
 def _update(update: Mapping[str, Any]) -> str:
     parts = [
-        f"{scene['before']['OA']:.4f} -> {scene['after']['OA']:.4f} on the {scene['role']} scene "
-        f"{scene['name']}"
+        f"{_figure(scene['before']):.4f} -> {_figure(scene['after']):.4f} on the "
+        f"{scene['role']} scene {scene['name']}"
         for scene in update["scenes"]
     ]
     if update["reason"]:

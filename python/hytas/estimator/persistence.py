@@ -21,6 +21,7 @@ from hytas.run import Outcome, RunConfig
 from hytas.run.progress import SILENT, Report
 from hytas.run.weights import load_weights
 from hytas.spaces import file_digests
+from hytas.tasks import task_of_card
 
 # The suffix of a file -> the first format with files of that suffix.
 _SUFFIXES: dict[str, str] = {}
@@ -127,7 +128,7 @@ def write_format(
         )
     trained = load_weights(weights)
     pixels = np.flatnonzero(scene.labels)
-    evidence = Evidence(
-        trained.sensor_model(), scene.reader(trained.card.patch_size), pixels, scene.targets(pixels)
-    )
-    return export_file(path, trained.card, name, evidence, force=force)
+    card = trained.card
+    read, targets = scene.reader(card.patch_size), scene.targets(pixels)
+    evidence = Evidence(trained.sensor_model(), read, pixels, targets, task_of_card(card))
+    return export_file(path, card, name, evidence, force=force)

@@ -30,6 +30,7 @@ from hytas.export.onnx_file import OPSET, example_patches, inference_copy, large
 from hytas.files import write_text
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel, as_network
+from hytas.models.regression import ReadOut
 
 FLAGS = ("-std=c99", "-O3", "-Wall", "-Werror")
 """With which the file compiles; it needs libm alone."""
@@ -78,7 +79,7 @@ def c_source(model: SensorModel, card: ModelCard, name: str) -> str:
     call = f"    {name}_scale(patch, {_SCALED});"
     body = re.sub(r"\bscaled\b", _SCALED, function[1]).splitlines()
     packed = pack([declared, call, *body], "workspace")
-    whole = _function(card, name, packed, model.temperature)
+    whole = _function(card, name, packed, model)
     used = set(re.findall(r"\bweight\w+", function[1]))  # and no constants such as shapes
     before = _UNUSED.sub("", text[: function.start()])
     before = _CONSTANT.sub(lambda one: one[0] if one[2] in used else "", before)
@@ -92,6 +93,9 @@ def c_source(model: SensorModel, card: ModelCard, name: str) -> str:
     if "#include <math.h>" not in text:  # a network without an activation
         include += "#include <math.h>\n"
     header = _header(card, name, packed.floats, constants)
+    if model.read_out is not None:
+        header, code = (re.sub(r"\bprobabilities\b", "values", one) for one in (header, code))
+        header = header.replace("the probability of each class", "the value of each target")
     return (
         f"{head}{_BEGIN}{header}{_END}\n{include}{code}{_classes(card, name)}{_unknown(card, name)}"
     )
@@ -109,22 +113,36 @@ def _dimensions(shape: Sequence[int]) -> str:
     return "".join(f"[{size}]" for size in shape)
 
 
-def _function(card: ModelCard, name: str, packed: Packed, temperature: float) -> str:
-    classes, body = len(card.class_ids), "\n".join(packed.lines)
+def _function(card: ModelCard, name: str, packed: Packed, model: SensorModel) -> str:
+    classes, body, read_out = len(card.class_ids), "\n".join(packed.lines), model.read_out
+    is_linear = isinstance(read_out, ReadOut) and not read_out.fractions
+    tail = _values(read_out) if is_linear else _softmax(classes, model.temperature)
     return f"""void {name}_run(const {name}_patch *patch, float probabilities[{classes}],
         float workspace[{packed.floats}]) {{
     float (*const logits)[{classes}] = (float (*)[{classes}])probabilities;
 {body}
-    float most = probabilities[0], sum = 0.0f;
+{tail}
+}}
+"""
+
+
+def _softmax(classes: int, temperature: float) -> str:
+    return f"""    float most = probabilities[0], sum = 0.0f;
     for (int at = 1; at < {classes}; ++at)
         if (probabilities[at] > most) most = probabilities[at];
     for (int at = 0; at < {classes}; ++at) {{
         probabilities[at] = expf((probabilities[at] - most) / {_literal(temperature)});
         sum += probabilities[at];
     }}
-    for (int at = 0; at < {classes}; ++at) probabilities[at] /= sum;
-}}
-"""
+    for (int at = 0; at < {classes}; ++at) probabilities[at] /= sum;"""
+
+
+def _values(read_out: Any) -> str:
+    moments = zip(read_out.scale.tolist(), read_out.centre.tolist(), strict=True)
+    return "\n".join(
+        f"    probabilities[{at}] = probabilities[{at}] * {_literal(scale)} + {_literal(centre)};"
+        for at, (scale, centre) in enumerate(moments)
+    )
 
 
 def _scaling(model: SensorModel, card: ModelCard, name: str, seen: tuple[int, ...]) -> str:

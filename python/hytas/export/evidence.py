@@ -24,15 +24,20 @@ from hytas.export.parity import (
     open_torch,
 )
 from hytas.models import SensorModel
-from hytas.tasks.classes import TIE, largest_gap
+from hytas.tasks import PredictionTask
+from hytas.tasks.classes import TIE, Classes, largest_gap
 from hytas.types import Array
 
 AGREEMENT = 0.99
 OA_DROP = 0.005
+R2_DROP = 0.01
 SCENE_ROWS = 8
 REDUCED_ROWS = 64
 """Rows of a scene, at most, to check a scene graph of reduced precision on."""
 _BATCH = 64
+
+
+_CLASSES = Classes(1)
 
 
 @dataclass(frozen=True)
@@ -42,14 +47,16 @@ class Evidence:
     Attributes:
         reader: from flat indices of pixels, or numbers of images, to raw patches.
         pixels: flat indices of the pixels to compare on.
-        targets: (pixels) their true classes, 0-based.
+        targets: (pixels) their true classes, 0-based; or values (pixels, T).
+        task: what the model predicts.
         dtype: type of the values that the files take; None is the reader's own.
     """
 
     model: SensorModel
     reader: PatchReader | Callable[[npt.NDArray[np.int64]], Array]
     pixels: npt.NDArray[np.int64]
-    targets: npt.NDArray[np.int64]
+    targets: npt.NDArray[Any]
+    task: PredictionTask = _CLASSES
     dtype: np.dtype[Any] | None = None
 
     @property
@@ -98,7 +105,8 @@ class Evidence:
 
 def judge_exact(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
     """Check a file of full precision: probabilities within 1e-4 of torch's, and the same labels."""
-    return dict(check_parity(evidence.model, {name: path}, evidence.batches()).formats[name])
+    parity = check_parity(evidence.model, {name: path}, evidence.batches(), evidence.task)
+    return dict(parity.formats[name])
 
 
 def judge_c(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
@@ -109,7 +117,12 @@ def judge_c(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
 def judge_reduced(
     name: str, path: Path, evidence: Evidence, open_file: Callable[[Path], _Run] = open_exported
 ) -> dict[str, Any]:
-    """Check a file of reduced precision: 99 % of torch's labels, OA at most 0.5 points lower."""
+    """Check a file of reduced precision: 99 % of torch's labels, OA at most 0.5 points lower.
+
+    Of values: R2 at most 1 point lower.
+    """
+    if not evidence.task.has_probabilities:
+        return judge_values(name, evidence.predictions(open_file(path)), evidence)
     probabilities = evidence.predictions(open_file(path))
     usable = np.isfinite(probabilities).all(axis=1)
     difference = float(np.nanmax(np.abs(probabilities - evidence.expected)))
@@ -119,6 +132,32 @@ def judge_reduced(
         **judge_labels(name, predicted, expected, evidence.targets),
         "max_difference": difference,
     }
+
+
+def judge_values(name: str, values: Array, evidence: Evidence) -> dict[str, Any]:
+    """Return the figures of a model of values of reduced precision.
+
+    Args:
+        values: (pixels, T), in units.
+    """
+    task, expected = evidence.task, evidence.expected
+    targets = task.coded(evidence.targets)
+    merits = [task.merits(task.coded(each), targets).mean() for each in (values, expected)]
+    after, before = (float(np.nan_to_num(each, nan=-np.inf)) for each in merits)
+    error = np.sqrt(((values - expected) ** 2).mean(axis=0))
+    figures = {
+        "pixels": len(values),
+        task.figure: after,
+        f"{task.figure}_torch": before,
+        "RMSE_of_torch": [float(one) for one in error],
+        "max_difference": task.gap(values, expected),
+    }
+    if not before - after <= R2_DROP:
+        rule = f"must lose at most {R2_DROP:g} of R2, which goes from {before:.4f} to {after:.4f}"
+        refused = ExportError("formats", name, rule, "`force` writes it anyway")
+        refused.figures = figures
+        raise refused
+    return figures
 
 
 def judge_reduced_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:

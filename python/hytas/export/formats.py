@@ -51,6 +51,7 @@ class ExportFormat(NamedTuple):
         complete: writes further files next to it, once it is there.
         open_file: a written file -> a function of raw patches, on one CPU thread; of formats that
             are targets.
+        of_classes: whether models of values have no such file.
     """
 
     file: str
@@ -58,6 +59,7 @@ class ExportFormat(NamedTuple):
     judge: _Judge
     complete: Callable[[Path], None] = lambda path: None
     open_file: Callable[[Path], _Run] = _open_onnx
+    of_classes: bool = False
 
 
 def _graph(build: Callable[[SensorModel, ModelCard], onnx.ModelProto]) -> Write:
@@ -70,20 +72,20 @@ FORMATS: dict[str, ExportFormat] = {
     "onnx-fp16": ExportFormat("model.fp16.onnx", _graph(reduced.to_half), judge_reduced),
     "onnx-int8": ExportFormat("model.int8.onnx", _graph(reduced.to_int8), judge_reduced),
     "onnx-w8": ExportFormat("model.w8.onnx", _graph(reduced.to_w8), judge_reduced),
-    "onnx-scene": ExportFormat("scene.onnx", _graph(to_scene_onnx), judge_scene),
+    "onnx-scene": ExportFormat("scene.onnx", _graph(to_scene_onnx), judge_scene, of_classes=True),
     "onnx-scene-fp16": ExportFormat(
-        "scene.fp16.onnx", _graph(reduced.to_half_scene), judge_reduced_scene
+        "scene.fp16.onnx", _graph(reduced.to_half_scene), judge_reduced_scene, of_classes=True
     ),
     "onnx-scene-w8": ExportFormat(
-        "scene.w8.onnx", _graph(reduced.to_w8_scene), judge_reduced_scene
+        "scene.w8.onnx", _graph(reduced.to_w8_scene), judge_reduced_scene, of_classes=True
     ),
     "onnx-scene-smooth": ExportFormat(
-        "scene.smooth.onnx", _graph(to_smooth_scene), judge_smooth_scene
+        "scene.smooth.onnx", _graph(to_smooth_scene), judge_smooth_scene, of_classes=True
     ),
     "torchscript": ExportFormat("model.pt", export_torchscript, judge_exact),
     "pt2": ExportFormat("model.pt2", export_program, judge_exact),
     "c": ExportFormat("model.c", export_c, judge_c, write_header),
-    "qgis": ExportFormat("model.qgis.onnx", export_qgis, judge_qgis),
+    "qgis": ExportFormat("model.qgis.onnx", export_qgis, judge_qgis, of_classes=True),
     "stac": ExportFormat(
         "model.stac.json", export_stac, judge_stac
     ),  # last: it describes the others
@@ -204,6 +206,8 @@ def export_file(
         card = replace(card, dtype=taken)
         evidence = replace(evidence, dtype=card.numpy_dtype)
     entry = FORMATS[name]
+    if entry.of_classes and not evidence.task.has_probabilities:
+        raise InputError("formats", name, "is for classes, and the model predicts values")
     with atomic_write(path) as staged:
         entry.write(evidence.model, staged, card)
         try:

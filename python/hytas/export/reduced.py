@@ -37,7 +37,7 @@ _WEIGHTED = ("MatMul", "Gemm", "Conv")
 
 
 class HalfModel(nn.Module):
-    """A model whose network computes in float16; scaling and probabilities stay in float32.
+    """A model whose network computes in float16; scaling and outputs stay in float32.
 
     Raw values of 16-bit sensors exceed the largest half float, so scaling comes first.
     """
@@ -45,12 +45,15 @@ class HalfModel(nn.Module):
     def __init__(self, model: SensorModel) -> None:
         super().__init__()
         self.scaling, self.network = model.scaling, model.network.half()
-        self.temperature = model.temperature
+        self.temperature, self.read_out = model.temperature, model.read_out
 
     def forward(self, patches: Tensor) -> Tensor:
         """Map (N, P, P, sensor bands) float32 to (N, classes) float32."""
         logits = self.network(self.scaling(patches).half()).float()
-        return probabilities(logits, self.temperature)
+        if self.read_out is None:
+            return probabilities(logits, self.temperature)
+        values: Tensor = self.read_out(logits)
+        return values
 
 
 def to_half(model: SensorModel, card: ModelCard) -> onnx.ModelProto:

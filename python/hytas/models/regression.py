@@ -42,6 +42,8 @@ WIDTHS = (0.03, 0.1, 0.3, 1.0)
 """Factors of the squared distance in standardised directions."""
 FAINTEST = 0.05
 """Of the largest deviation: fainter directions are not made any louder."""
+FLAT = 1e-4
+"""Least deviation of a spectrum, scaled, that is brought to 1."""
 TINY, EXHAUSTED = 1e-8, 1e-10
 """EXHAUSTED: of the first covariance with the target, below which no component is left."""
 
@@ -50,7 +52,8 @@ def normal_variate(spectra: Tensor) -> Tensor:
     """Return spectra (..., bands) of zero mean and unit deviation (Barnes et al., Applied
     Spectroscopy 43, 1989)."""
     centred = spectra - spectra.mean(-1, keepdim=True)
-    return centred / (centred.square().mean(-1, keepdim=True) + TINY).sqrt()
+    # A limit: what is added to the mean square is too small to survive the export to ONNX.
+    return centred / centred.square().mean(-1, keepdim=True).sqrt().clamp(min=FLAT)
 
 
 @lru_cache(maxsize=8)

@@ -53,6 +53,7 @@ class PreparedData:
     Attributes:
         scene: the scene, or the images, as read.
         preprocessing: bands and scaling, fitted on the training samples.
+        start: the model of values or classes that the run begins with, or None.
         unit: what a sample is: "pixels" or "images".
         inputs: what the classical reference methods are fitted on.
         polls: whether reference methods are fitted during the search, and vote in the race.
@@ -65,6 +66,7 @@ class PreparedData:
     split: Split
     preprocessing: Preprocessing
     shape: Shape
+    start: StartingModel | None = None
 
     unit: ClassVar[str]
     inputs: ClassVar[str]
@@ -85,7 +87,12 @@ class PreparedData:
     @cached_property
     def task(self) -> PredictionTask:
         """What is predicted, fitted to the samples that may train."""
-        return task_of(self.scene).fitted(self.targets(self.split.train_and_validation))
+        trained = self.split.train_and_validation
+        targets = self.targets(trained)
+        task = task_of(self.scene).fitted(targets)
+        if self.start is None:
+            return task
+        return self.start.task(self._labelled(trained, task), targets)
 
     def groups(self, pixels: Pixels) -> NDArray[np.int64] | None:
         """Return the groups (n,) of samples; None without groups."""
@@ -98,14 +105,17 @@ class PreparedData:
 
     def labelled(self, pixels: Pixels) -> LabelledPixels:
         """Return the samples of flat indices (n,) in the form of the training loop."""
+        return self._labelled(pixels, self.task)
+
+    def _labelled(self, pixels: Pixels, task: PredictionTask) -> LabelledPixels:
         reader = self.scene.reader(self.shape.side)
 
         def patches(chosen: Pixels) -> NDArray[np.float32]:
             return self.preprocessing.apply(reader(chosen))
 
-        targets, dark = self.task.coded(self.targets(pixels)), self.preprocessing.dark
+        targets, dark = task.coded(self.targets(pixels)), self.preprocessing.dark
         classes, groups = self.shape.classes, self.groups(pixels)
-        return LabelledPixels(patches, pixels, targets, classes, dark, of=self.task, groups=groups)
+        return LabelledPixels(patches, pixels, targets, classes, dark, of=task, groups=groups)
 
     def unlabelled(self, pixels: Pixels) -> LabelledPixels:
         """Return samples as `labelled` does, without reading a label: their targets are ignored."""
@@ -316,9 +326,9 @@ def prepare_scene(
     scene = scene if start is None else start.adapted(scene)
     split = split or make_split(scene, config.split, seed=config.seed, patch_size=config.patch_size)
     if start is not None and isinstance(scene, Spectra):
-        return PreparedSpectra(scene, split, start.preprocessing, start.shape)
+        return PreparedSpectra(scene, split, start.preprocessing, start.shape, start)
     if start is not None:
-        return PreparedScene(scene, split, start.preprocessing, start.shape, start.guide)
+        return PreparedScene(scene, split, start.preprocessing, start.shape, start, start.guide)
     task = task_of(scene)
     method = task.scaling or config.scaling
     preprocessing = Preprocessing.fit_scene(scene, split.train, method=method, bands=config.bands)

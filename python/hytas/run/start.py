@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 from torch import nn
 
 from hytas.data import (
@@ -21,7 +22,6 @@ from hytas.decide.decisions import Decisions
 from hytas.deploy import DeployedModel
 from hytas.deploy.smoothing import Smoothing
 from hytas.errors import InputError, one_line
-from hytas.metrics import accuracy_report
 from hytas.model_card import ModelCard
 from hytas.models import Network, small_parameters
 from hytas.models.table import input_shape
@@ -30,13 +30,17 @@ from hytas.run.config import RunConfig
 from hytas.run.folder import RunFolder, read_json, trained_folder
 from hytas.run.weights import TrainedModel, load_weights
 from hytas.spaces.shape import Shape
-from hytas.train import Recipe
-from hytas.types import Pixels
+from hytas.tasks import PredictionTask, task_of, task_of_card
+from hytas.train import LabelledPixels, Recipe
+from hytas.train.evaluation import logits_of
+from hytas.types import Array, Pixels
 
 RECIPE = Recipe(whitened=False, learning_rate=3e-4, steps=400)
 """A third of the usual rate: the weights are good already, and labels are few."""
 IMAGES = Recipe(whitened=False, learning_rate=1e-3, steps=400)
 """For other images, whose read-out begins anew."""
+VALUES = Recipe(whitened=False, learning_rate=1e-6, steps=1)
+"""For values: slope and bias are fitted to the new samples, and the weights stay as they are."""
 MOST_PIXELS = 20_000
 """Test pixels of a scene that are compared before and after; of more, as many, evenly spread."""
 READ_PIXELS = 1024  # at a time
@@ -151,9 +155,28 @@ class StartingModel:
         if scene.nodata is not None and scene.nodata != card.nodata:
             empty = card.empty_values if card.nodata is None else card.nodata
             cube = np.where(cube == scene.nodata, np.asarray(empty, cube.dtype), cube)
-        labelled = with_classes(scene, card.class_ids, card.class_names, name)
         nodata = scene.nodata if card.nodata is None else card.nodata
-        return replace(labelled, cube=cube, nodata=nodata)
+        scene = replace(scene, cube=cube, nodata=nodata)
+        own, kept = task_of(scene), task_of_card(card)
+        if own.told != kept.told:
+            rule = f"is labelled with {own.told}, and the model of {name} predicts {kept.told}"
+            raise InputError("data", scene.name, rule)
+        if not own.has_probabilities:
+            return scene
+        return with_classes(scene, card.class_ids, card.class_names, name)
+
+    def task(self, training: LabelledPixels, targets: Array) -> PredictionTask:
+        """Return the task of a run: that of the model, with a slope and a bias for other samples.
+
+        Args:
+            training: the samples that may train, as networks read them.
+            targets: their targets.
+        """
+        task, network = task_of_card(self.card), self.model.network
+        if task.has_probabilities:
+            return task
+        predicted = task.predicted(logits_of(network, training, torch.device("cpu")))
+        return task.recalibrated(task.decoded(predicted), targets)
 
     def begin(self, network: nn.Module, tuned: str, classes: tuple[str, ...]) -> None:
         """Load the model's weights and freeze those that are not fine-tuned."""
@@ -193,6 +216,7 @@ class StartingModel:
             temperature=temperature,
             smoothing=kept,
             learnt_from=sources,
+            targets=card.targets,
             # A score fits one set of weights at one temperature.
             unknown=None if decisions.calibration.reason else card.unknown,
             # The read-out learns those of the new labels.
@@ -252,7 +276,7 @@ def further_config(start: str | Path) -> tuple[RunConfig, dict[str, Any]]:
     preset = read_json(folder.recipe, {}).get("preset")
     config = RunConfig(
         space=before.space,
-        recipe=IMAGES if card.of_images else RECIPE,
+        recipe=_recipe_of(card),
         presets=preset or before.presets,
         start=str(folder.path.resolve()),
         plugins=before.plugins,
@@ -268,6 +292,12 @@ def further_config(start: str | Path) -> tuple[RunConfig, dict[str, Any]]:
         scale_by=card.scale_by,
     )
     return config, architecture
+
+
+def _recipe_of(card: ModelCard) -> Recipe:
+    if card.of_images:
+        return IMAGES
+    return RECIPE if task_of_card(card).has_probabilities else VALUES
 
 
 def changes(before: RunFolder, scene: Scene, pixels: Pixels, onnx: Path) -> dict[str, Any]:
@@ -307,7 +337,8 @@ def _compare(
     reports = []
     for model in models:
         parts = np.array_split(pixels, max(1, len(pixels) // READ_PIXELS))
-        chances = np.concatenate([model.predict_patches(read(part)) for part in parts])
-        names = model.card.class_names
-        reports.append(accuracy_report(truth, chances.argmax(axis=1), names, chances))
+        outputs = np.concatenate([model.predict_patches(read(part)) for part in parts])
+        task, names = task_of_card(model.card), model.card.class_names
+        chances = outputs if task.has_probabilities else None
+        reports.append(task.report(truth, task.chosen(outputs), names, chances))
     return {"name": scene.name, "role": role, "before": reports[0], "after": reports[1]}

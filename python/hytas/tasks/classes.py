@@ -46,8 +46,12 @@ class Classes:
     unit = 1.0
     scaling: ClassVar[str | None] = None
     output_name = "probabilities"
+    told = "classes"
 
     def fitted(self, targets: Array) -> Classes:
+        return self
+
+    def recalibrated(self, predicted: Array, targets: Array) -> Classes:
         return self
 
     def coded(self, targets: Array) -> NDArray[Any]:

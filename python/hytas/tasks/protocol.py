@@ -63,8 +63,15 @@ class PredictionTask(Protocol):
     def output_name(self) -> str:
         """Name of the output of a model's graph."""
 
+    @property
+    def told(self) -> str:
+        """What labels are: "classes", or the names of targets."""
+
     def fitted(self, targets: Array) -> PredictionTask:
         """Return the task as the targets of training samples decide it."""
+
+    def recalibrated(self, predicted: Array, targets: Array) -> PredictionTask:
+        """Return the task of a model of values with a slope and a bias for other samples."""
 
     def coded(self, targets: Array) -> NDArray[Any]:
         """Return targets as networks learn them."""

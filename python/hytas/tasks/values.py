@@ -28,6 +28,8 @@ DELTA = 1.0
 Statistics 35, 1964)."""
 CARD = ("units", "centre", "scale", "low", "high")
 """Facts that a card holds of each target."""
+LEAST_FOR_SLOPE = 5
+"""Samples of another instrument that a slope is fitted to."""
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 """Of conformal intervals."""
 METHODS = ("plsr", "ridge", "svr", "forest")
@@ -69,6 +71,35 @@ class Values:
         scale = np.where(scale > 0, scale, 1.0)
         ends = np.nanmin(targets, axis=0), np.nanmax(targets, axis=0)
         moments = [tuple(map(float, each)) for each in (centre, scale, *ends)]
+        return replace(self, centre=moments[0], scale=moments[1], low=moments[2], high=moments[3])
+
+    @property
+    def told(self) -> str:
+        return f"targets {', '.join(self.names)}"
+
+    def recalibrated(self, predicted: Array, targets: Array) -> Self:
+        """Return the task with centre and scale of a model for another instrument.
+
+        Slope and bias are those of least squares; of few samples, the bias alone.
+
+        Args:
+            predicted, targets: (n, T) in units.
+        """
+        if self.fractions:
+            return self
+        centre, scale = np.array(self.centre), np.array(self.scale)
+        for at, (given, true) in enumerate(zip(predicted.T, targets.T, strict=True)):
+            known = np.isfinite(true)
+            given, true, slope = given[known], true[known], 1.0
+            if len(true) >= LEAST_FOR_SLOPE and (spread := given.var()) > 0:
+                slope = float(((given - given.mean()) * true).mean() / spread)
+            slope = slope if slope > 0 else 1.0
+            if len(true):
+                centre[at] = slope * (centre[at] - given.mean()) + true.mean()
+                scale[at] *= slope
+        own = self.fitted(targets)
+        low, high = np.minimum(self.low, own.low), np.maximum(self.high, own.high)
+        moments = [tuple(each.tolist()) for each in (centre, scale, low, high)]
         return replace(self, centre=moments[0], scale=moments[1], low=moments[2], high=moments[3])
 
     @property

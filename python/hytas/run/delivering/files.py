@@ -137,9 +137,10 @@ def _as_target(run: Run, target: str) -> dict[str, Any]:
     name = target_format(target)
     figures = dict(further_formats(run, [name], force=True)[name])
     figures |= {"name": target, "format": name, "file": Path(figures["file"]).name}
+    figure = run.context.data.task.figure
     line = (
-        f"as {target}: {figures['file']} has OA {figures['OA']:.4f} on the test pixels, and "
-        f"{figures['OA_torch']:.4f} before conversion"
+        f"as {target}: {figures['file']} has {figure} {figures[figure]:.4f} on the test pixels, "
+        f"and {figures[f'{figure}_torch']:.4f} before conversion"
     )
     failed = "; it fails its check" if "forced_past" in figures else ""
     run.report.notice(line + failed)
@@ -235,6 +236,7 @@ def further_formats(
         data.scene.reader(model.card.patch_size),
         data.split.test,
         data.targets(data.split.test),
+        data.task,
     )
     return export_checked(run.folder.path, model.card, names, evidence, force=force, taken=taken)
 

@@ -351,21 +351,10 @@ def evolve(
 
 def _read_architecture(file: Any) -> dict[str, Any]:
     """Return the genes of a file, without the costs that `hytas space sample` writes."""
-    try:
-        genes = json.loads(file.read(), object_pairs_hook=_once)
-    except (ValueError, RecursionError) as error:
-        raise InputError(file.name, rule=f"is not a JSON file: {error}") from None
+    from hytas.files import parse_json
+
+    genes = parse_json(file.read(), file.name)
     if not isinstance(genes, dict):
         raise InputError(file.name, rule="must be a JSON object with one entry for each gene")
     genes.pop("costs", None)
-    return genes
-
-
-def _once(entries: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the entries of a JSON object as a dict; refuse a name that occurs twice."""
-    genes = dict(entries)
-    if len(genes) < len(entries):
-        names = [name for name, _ in entries]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f'"{twice}" occurs twice')
     return genes

@@ -8,8 +8,6 @@ import torch
 
 import hytas
 from commands import Run
-from hytas.errors import InputError
-from hytas.lab.benchmark.vit_tables import vit_table
 from hytas.spaces.costs import cost
 from hytas.spaces.shape import ImageShape
 
@@ -88,23 +86,3 @@ def test_the_command_writes_a_table_that_others_read(here: Run, bench: Path) -> 
     done = here("benchmark", "fetch", "nats", "--out", out)
     assert done.returncode == 2
     assert "vit-bench-101-pit" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"[]", "is not a table of networks"),
-        (b'[{"net_setting": 3}]', "has no genes"),
-        (b'[{"arch": {"depth": 12, "embed_dim": 7}}]', "network 1: fits none of the spaces"),
-        (b'{"0": 1', "JSON"),
-    ],
-)
-def test_damaged_files_are_refused(content: bytes, said: str, tmp_path: Path) -> None:
-    path = tmp_path / "bad.json"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=said):
-        vit_table(path)
-    path = tmp_path / "bad.pth"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=r"is not a list saved by torch, or is damaged$"):
-        vit_table(path)

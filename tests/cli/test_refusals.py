@@ -12,7 +12,6 @@ from small_model import wide_architecture
 from small_run import TINY_SEARCH, small_scene
 
 from commands import Run
-from hytas.cli import main
 
 
 def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -161,33 +160,3 @@ def test_a_full_disk_leaves_no_half_file_and_the_run_resumes(
     assert done.returncode == 0, done.stderr
     for file in ("weights.safetensors", "model.onnx"):
         assert (out / file).read_bytes() == (finished / file).read_bytes()
-
-
-class OutOfMemoryError(RuntimeError):
-    """As torch names it."""
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        MemoryError(),
-        OutOfMemoryError("CUDA: 2 GiB\nmore"),
-        RuntimeError("CUDA error: out of memory"),
-        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
-        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
-        RuntimeError("could not create a primitive"),
-    ],
-)
-def test_memory_that_runs_out_is_one_line(
-    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise error
-
-    monkeypatch.setattr(main.hytas, "main", fail)
-    with pytest.raises(SystemExit) as stopped:
-        main.run(["doctor"])
-    assert stopped.value.code == 1
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert said.startswith("error: out of memory (")

@@ -85,23 +85,3 @@ def test_a_run_ends_in_a_few_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[6] == "time 3:53 min: race 3:10 min, search 41 s; CPU 7:46 min"
     assert lines[7] == "open runs/a b/report.html"
     assert lines[8] == "next: hytas classify 'runs/a b/model.onnx' scene.mat --out map.png"
-
-
-@pytest.mark.parametrize(
-    ("budget", "bounds", "text"),
-    [
-        ("500us", (0, 500_000), "0.394 ms"),
-        ("200us..500us", (200_000, 500_000), "0.394 ms"),
-        # A table in units of its own: the engine counts billionths of them.
-        ("0.0005", (0, 500_000), "0.000394"),
-    ],
-)
-def test_a_latency_has_its_unit(
-    capsys: pytest.CaptureFixture[str], budget: str, bounds: tuple[int, int], text: str
-) -> None:
-    name = "latency@table.json"
-    costs: dict[str, Any] = {"params": 986_630, name: 394_000}
-    lines = printed(capsys, ended(f"{budget}-{name}", [(name, *bounds)], **costs))
-    assert "band_mlp 4-2" in lines[0]
-    assert f"986,630 params, {text} {name} (79% of the budget)" in lines[1]
-    assert lines[2] == "next: hytas train 'runs/a b'"

@@ -13,14 +13,10 @@ from small_model import CONVOLVED, Exported, small_model, small_scene, wide_arch
 
 from hytas._engine import Feasible
 from hytas.cli.bench import bench as command
-from hytas.data import Preprocessing
-from hytas.deploy.bench import BenchSetting, bench, bench_settings, repeat
-from hytas.export import bench_torch, describe, export_onnx
+from hytas.deploy.bench import bench, bench_settings, repeat
 from hytas.export.latency import predict, profile, time_models
 from hytas.model_card import ModelCard
-from hytas.models import SensorModel, build_network
 from hytas.spaces import open_space
-from hytas.spaces.shape import ImageShape
 
 
 def test_a_real_measurement(exported: Exported) -> None:
@@ -57,22 +53,6 @@ def test_the_command_compares_with_torch(
     runs = json.loads(done.stdout)["runs"]
     assert [run["runtime"] for run in runs] == ["hytas.deploy.bench", "hytas.export.bench_torch"]
     assert runs[0]["peak_mb"] < runs[1]["peak_mb"]  # torch alone is larger than the whole runtime
-
-
-def test_torch_runs_a_network_of_images_on_the_pixels_of_a_scene(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    scene = small_scene()
-    scaling = Preprocessing.fit_scene(scene, np.arange(0, scene.labels.size, 3))
-    architecture = {"space": "autoformer-mini", "depth": 1, "embed_dim": 16}
-    architecture |= {"num_heads": [2], "mlp_ratio": [1]}
-    shape = ImageShape.of_pixels(len(scaling.bands), scene.classes, 5)
-    model = SensorModel(build_network(architecture, shape), scaling).eval()
-    card = describe(scene, scaling, architecture, shape)
-    path = export_onnx(model, tmp_path / "model.onnx", card)
-    setting = BenchSetting(str(path), bench_torch.__name__, "cpu", threads=1, batch=2, seconds=0.0)
-    bench_torch.main(json.dumps(dataclasses.asdict(setting)))
-    assert json.loads(capsys.readouterr().out)["pixels"] == 2
 
 
 def made_up(monkeypatch: pytest.MonkeyPatch, microseconds: Callable[[Any], float]) -> None:

@@ -195,25 +195,6 @@ def test_columns_of_a_table_are_those_of_fit() -> None:
     assert model.classes_.tolist() == [0, 1, 2]
 
 
-def test_a_mark_for_no_data_gets_no_class_and_names_reach_the_model(
-    halves: tuple[np.ndarray, ...], tmp_path: Path
-) -> None:
-    cube, train, _ = halves
-    marked = cube.copy()
-    marked[:2] = -1
-    first, second = np.unique(train[train > 0])[:2].tolist()
-    names = {first: "corn", 999: "of another scene"}
-    model = HSIClassifier(**SMALL, nodata=-1, class_names=names).fit(marked, train)
-    model.export(tmp_path / "model.onnx")
-    card = DeployedModel.load(tmp_path / "model.onnx", "cpu").card
-    assert card.class_names[:2] == ("corn", f"class {second}")
-    assert (model.predict(marked)[:2] == 0).all()
-    assert (model.predict(marked)[2:] > 0).all()
-    probabilities = model.predict_proba(marked)
-    assert np.isnan(probabilities[:2]).all()
-    assert np.isfinite(probabilities[2:]).all()
-
-
 def test_arrays_that_are_no_scene(fitted: HSIClassifier, halves: tuple[np.ndarray, ...]) -> None:
     cube, train, _ = halves
     model = HSIClassifier(**SETTINGS)

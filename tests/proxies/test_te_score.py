@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from small_networks import SMALL
 from torch import nn
 
@@ -63,29 +62,3 @@ def test_regions_are_counted(shape, batch) -> None:
 
 def test_the_name_stands_for_the_ranks_of_both() -> None:
     assert str(parse_proxies("te-score")[0]) == "rank-mean(ntk,regions)"
-
-
-@pytest.mark.parametrize("saliency", ["grad_norm", "synflow", "logsynflow", "magnitude"])
-def test_t_cet_by_other_saliencies(saliency: str, shape, batch) -> None:
-    scores, network = scored(f"t_cet:saliency={saliency}", shape, batch)
-    layers = [
-        each for each in layers_of(network.named_modules(), shape.classes) if each.kind == "fc1"
-    ]
-    outputs: list[torch.Tensor] = []
-    for layer in layers:
-        layer.module.register_forward_hook(lambda module, args, output: outputs.append(output))
-    loss = F.cross_entropy(network(batch[0].double()), batch[1])
-    weights = [layer.module.weight for layer in layers]
-    expected = 0.0
-    for w, g, seen in zip(weights, torch.autograd.grad(loss, weights), outputs, strict=True):
-        each = {
-            "grad_norm": g**2,
-            "synflow": g * w,
-            "logsynflow": torch.log(g.abs() + 1) * w.abs(),
-            "magnitude": w.abs(),
-        }[saliency].detach()
-        codes = (seen > 0).double().flatten(1)
-        kernel = codes @ codes.T + (1 - codes) @ (1 - codes).T
-        trainable = each.sum() / each.std(correction=0)
-        expected += float(trainable * torch.linalg.slogdet(kernel)[1])
-    assert scores[f"t_cet:saliency={saliency}"] == pytest.approx(expected, rel=1e-6)

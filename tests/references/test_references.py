@@ -144,22 +144,6 @@ def test_svm_chooses_on_groups_that_it_did_not_see(tmp_path: Path) -> None:
     assert scores[1] < 0.8
 
 
-def test_probabilities_of_a_class_without_training_pixels_are_zero() -> None:
-    cube, labels = arrays()
-    labels[labels == 2] = 0
-    labels[10, 1:4] = 2
-    scene = scene_from_arrays(cube, labels)
-    settings = ReferenceSettings(split="blocks", block=8, patch_size=1, band_group=1, steps=2)
-    task = task_of(scene, settings)
-    task = dataclasses.replace(
-        task, train=task.train[task.targets != 1], targets=task.targets[task.targets != 1]
-    )
-    fit = METHODS["rf"].load()(task, lambda *_: None)
-    assert fit.probabilities is not None
-    assert (fit.probabilities[:, 1] == 0).all()
-    assert set(fit.predicted) <= {0, 2}
-
-
 # The command, as a user runs it.
 
 

@@ -212,22 +212,3 @@ def test_every_layer_of_the_map_is_there_without_the_script() -> None:
     page = usual_page()
     for key, *_ in LAYERS:
         assert page.count(f'data-layer="{key}"') == 1
-
-
-def test_the_page_compares_sizes_with_the_winner() -> None:
-    """The smallest network that is as good within chance is named, if the winner is larger."""
-    names = ("params", "accuracy", "winner_accuracy", "steps", "pixels", "verdict")
-    rows = [
-        (196_000, 0.97, 0.97, 480, 695, "as good"),
-        (98_000, 0.97, 0.97, 480, 695, "winner"),
-        (24_000, 0.968, 0.97, 480, 695, "as good"),
-        (9_000, 0.8, 0.92, 240, 139, "below"),
-    ]
-    sizes = [dict(zip(names, row, strict=True)) for row in rows]
-    line = "24,000 parameters, 24.5% of the winner's, as good within chance"
-    page = render([facts(sizes=sizes, smaller=line)])
-    said = "The smallest network that is not below the winner: "
-    assert f"{said}24,000 parameters, 24.5% of the winner&#39;s, as good within chance." in page
-    assert said not in render([facts(sizes=sizes)])
-    assert page.count("below, by more than chance") == 1
-    assert "Accuracy against parameters" not in usual_page()

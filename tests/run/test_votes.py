@@ -8,17 +8,15 @@ import numpy as np
 import pytest
 
 from hytas.data import Scene
-from hytas.job import choose
 from hytas.race import RaceTask
 from hytas.references import ReferenceSettings, fit_method
 from hytas.run import RunConfig
 from hytas.run.choosing.searching import race_task
 from hytas.run.choosing.votes import record_votes
 from hytas.run.context import Run, open_run
-from hytas.run.delivering.findings import run_facts
 from hytas.run.fits import ReferenceFits
 from hytas.run.progress import Report
-from hytas.search import EvaluationStore, MethodVote, unpack_classes
+from hytas.search import EvaluationStore, unpack_classes
 from hytas.train import Recipe
 from small import fields
 from tiny import SPACE
@@ -116,25 +114,3 @@ def test_a_ballot_reads_the_labels_of_its_fold_alone(
             assert other.held_out == vote.held_out
             assert len(vote.held_out) == 4 * vote.pixels  # raw, and of a smoothed map
             assert other.right < vote.right / 2  # the labels that count have changed
-
-
-def test_the_votes_are_part_of_the_agreement_that_a_report_shows(tmp_path: Path) -> None:
-    with open_run(tmp_path / "run", ASKED, fields(), "cpu", Report()) as run:
-        choose(run)
-    with EvaluationStore(run.folder.evaluations) as store:
-        shown = run_facts(run.folder)
-        store.replace_votes([])
-        without = run_facts(run.folder)
-        # Nobody is ahead of methods that are always right, and both call every pixel the first.
-        task = race_task(run.context, run.store)
-        assert task.unlabelled is not None
-        store.replace_votes(
-            MethodVote(name, fold, len(held), len(held), bytes(2 * len(task.unlabelled)))
-            for name in ("svm", "rf")
-            for fold, (_, held) in enumerate(task.folds)
-        )
-        first = run_facts(run.folder)
-    assert shown.voters == ["random forest on spectra", "SVM (RBF) on spectra"]
-    assert without.voters == []
-    found = [{one.place: one.agreement for one in facts.finalists} for facts in (without, first)]
-    assert found[0] != found[1]

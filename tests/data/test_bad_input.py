@@ -208,7 +208,7 @@ def test_not_finite(mat, cube, labels, bad):
     for row, column in holes:
         values[row, column, 1] = bad
     scene = load_scene(mat(c=values, gt=labels))
-    assert scene.codes == ("unlabelled-pixels-masked",)
+    assert scene.codes == ("pixels-masked",)
     assert (~scene.valid).sum() == 3
     assert load_cube(mat(c=values)).codes == ("axes-guessed", "pixels-masked")
     assert load_cube(mat(c=values), axes="y,x,band").codes == ("pixels-masked",)

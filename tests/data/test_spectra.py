@@ -218,7 +218,7 @@ def test_names_of_rows_are_no_band(tmp_path: Path) -> None:
     path.write_text(table.set_axis(["x450_5", "x550_25", "crop"], axis=1).to_csv(index=False))
     assert of_frame(path).wavelengths.tolist() == [450.5, 550.25]
     path.write_text("\n".join(["0.1,0.25,1", "0.3,0.4,2"] * 6))
-    assert "wavelengths-several-units" in of_frame(path, label_column="1").codes
+    assert "wavelengths-unknown-unit" in of_frame(path, label_column="1").codes
     pytest.importorskip("pyarrow")
     table.set_index("crop").to_parquet(tmp_path / "a.parquet")
     assert of_frame(tmp_path / "a.parquet").class_names == ("a", "b")

@@ -261,9 +261,8 @@ def empty_pixels(cube: FileCube) -> tuple[Finding, ...]:
     empty = sum(int((~valid_pixels(pixels, cube.nodata)).sum()) for pixels in parts)
     if not empty:
         return ()
-    seen = sum(pixels.shape[1] for pixels in parts)
-    code = "pixels-masked" if is_small else "sampled-pixels-masked"
-    return (note(code, count=empty, of=seen),)
+    seen = sum(pixels.shape[0] * pixels.shape[1] for pixels in parts)
+    return (note("pixels-masked", count=empty, of=seen),)
 
 
 def find_cube(

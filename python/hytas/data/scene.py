@@ -259,7 +259,7 @@ def _masked(
     if dead.size:
         findings.append(note("bands-dead", bands=format_bands(dead)))
     if unmeasured := int((~(valid | labelled)).sum()):
-        findings.append(note("unlabelled-pixels-masked", count=unmeasured))
+        findings.append(note("pixels-masked", count=unmeasured, of=labelled.size))
     fills = undeclared(cube, valid & ~empty, joined.labels > 0, used, nodata)
     return joined, valid & ~empty, (*findings, *fills)
 

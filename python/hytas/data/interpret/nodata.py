@@ -1,13 +1,13 @@
 """Values of a cube that look like a no-data value which its file does not declare."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from hytas.data.bands import Bands, finite
 from hytas.data.findings import Finding, warning
-from hytas.data.interpret.rules import GUESS, MeaningRule, first
 from hytas.data.no_data import as_stored
 from hytas.data.record import Rows
 from hytas.types import Array, Mask
@@ -22,77 +22,12 @@ LEAST_ZEROS = 0.001
 """Share of pixels of zeros from which they may be no data; fewer may be dark."""
 
 
-class Value(NamedTuple):
-    """A value that most bands of some pixels hold.
-
-    Attributes:
-        share: of all pixels.
-        low, high: range of the values of the pixels to compare with, without the lowest and the
-            highest thousandth.
-        median: of these.
-        most: the largest value of an integer type, or infinity.
-    """
-
-    value: float
-    share: float
-    low: float
-    high: float
-    median: float
-    most: float
-
-    @property
-    def is_outside(self) -> bool:
-        return not self.low <= self.value <= self.high
-
-    @property
-    def is_far(self) -> bool:
-        """Return whether it is farther away than the width of the range."""
-        width = self.high - self.low
-        return not self.low - width <= self.value <= self.high + width
-
-
-VALUE_RULES: tuple[MeaningRule[Value, bool], ...] = (
-    MeaningRule(
-        "zeros", lambda x: (x.value == 0 < x.median and x.share >= LEAST_ZEROS) or None, GUESS
-    ),
-    MeaningRule("inside the range", lambda x: None if x.is_outside else False),
-    MeaningRule("usual", lambda x: x.value in (*USUAL, x.most) or None, GUESS),
-    MeaningRule("negative", lambda x: x.value < 0 <= x.low or None, GUESS),
-    MeaningRule("far", lambda x: x.is_far or None, GUESS),
-)
-"""Whether a value looks like no data; if no rule applies, it does not."""
-
-
-class DeclaredNodata(NamedTuple):
-    """A no-data value that a file declares, and the factor of its values.
-
-    Attributes:
-        fill: the values that most bands of some sampled pixels hold.
-    """
-
-    nodata: float
-    factor: float
-    dtype: str
-    fill: frozenset[float]
-
-    def other(self) -> float | None:
-        """Return the declared value times or by the factor, if pixels hold it as no data."""
-        scaled = (self.nodata * self.factor, self.nodata / self.factor)
-        stored = (as_stored(round(one, 6), np.dtype(self.dtype)) for one in scaled)
-        return next((one for one in stored if one is not None and one in self.fill), None)
-
-
-DECLARED_RULES: tuple[MeaningRule[DeclaredNodata, float], ...] = (
-    MeaningRule("it occurs", lambda own: own.nodata if own.nodata in own.fill else None),
-    MeaningRule("it is scaled as the values are", lambda own: own.other(), GUESS),
-    MeaningRule("it does not occur", lambda own: own.nodata),
-)
-
-
 def declared(
     nodata: float | None, factor: float, dtype: str, sampled: Sequence[Array]
 ) -> tuple[float | None, tuple[Finding, ...]]:
     """Return the no-data value of a cube as its values are stored, and a finding on a guess.
+
+    Some files scale it as their values, or only declare it so.
 
     Args:
         nodata: as the file declares it.
@@ -101,15 +36,12 @@ def declared(
     """
     if nodata is None or factor in (0.0, 1.0) or not np.isfinite(nodata):
         return nodata, ()
-    fill: set[float] = set()
-    for pixels in (pixels for pixels in sampled if pixels.size):
-        common = _common(pixels)
-        fill |= {*common[(pixels == common[:, None]).sum(axis=1) * 2 > pixels.shape[1]].tolist()}
-    matched = first(DECLARED_RULES, DeclaredNodata(nodata, factor, dtype, frozenset(fill)))
-    assert matched is not None  # the last rule applies always
-    value, rule = matched
-    if rule.sureness != GUESS:
-        return value, ()
+    fill = {value for pixels in sampled if pixels.size for value in _filled(pixels)[0].tolist()}
+    scaled = (nodata, *(round(one, 6) for one in (nodata * factor, nodata / factor)))
+    stored = [as_stored(one, np.dtype(dtype)) for one in scaled]
+    value = next((one for one in stored if one is not None and one in fill), nodata)
+    if value == nodata:
+        return nodata, ()
     return value, (warning("nodata-scaled", nodata=nodata, factor=factor, value=value),)
 
 
@@ -130,7 +62,7 @@ def undeclared(
         (line[seen][:, bands], has_label[seen])
         for line, seen, has_label in zip(cube, measured, labelled, strict=True)
     )
-    return _findings(lines, every, "", nodata)
+    return _findings(lines, every, nodata)
 
 
 def undeclared_in_rows(cube: Rows, nodata: float | None, bands: Bands) -> tuple[Finding, ...]:
@@ -146,39 +78,37 @@ def undeclared_in_rows(cube: Rows, nodata: float | None, bands: Bands) -> tuple[
             values = values if nodata is None else values[(values != nodata).any(axis=1)]
             yield values, np.ones(len(values), np.bool_)
 
-    return _findings(lines(), every, "-sampled", nodata)
+    return _findings(lines(), every, nodata)
 
 
 def _findings(
-    lines: Iterable[tuple[Array, Mask]], every: int, sampled: str, nodata: float | None
+    lines: Iterable[tuple[Array, Mask]], every: int, nodata: float | None
 ) -> tuple[Finding, ...]:
     """Return findings on odd values in most bands, or in some, of the pixels (N, B) of `lines`.
 
     The masks (N,) select the pixels to compare with; every `every`-th value of these is used.
     """
-    counts: dict[float, int] = {}
+    counts: Counter[float] = Counter()
     sample, pixels = [], 0
     for values, has_label in lines:
-        if not values.size:
-            continue
-        pixels += len(values)
-        common = _common(values)
-        same = (values == common[:, None]).sum(axis=1) * 2 > values.shape[1]
-        for value, count in zip(*np.unique(common[same], return_counts=True), strict=True):
-            counts[float(value)] = counts.get(float(value), 0) + int(count)
-        sample.append(values[has_label & ~same].ravel()[::every])
+        if values.size:
+            pixels += len(values)
+            fill, same = _filled(values)
+            counts.update(fill.tolist())
+            sample.append(values[has_label & ~same].ravel()[::every])
     compared = np.concatenate(sample) if sample else np.zeros(0)
     if not compared.size:
         return ()
-    low, high = (float(q) for q in np.quantile(compared.astype(np.float64), (0.001, 0.999)))
-    most = np.inf if compared.dtype.kind == "f" else float(np.iinfo(compared.dtype).max)
-    ends = (low, high, float(np.median(compared)), most)
-    odd = {v: n for v, n in counts.items() if _is_odd(Value(v, n / pixels, *ends))}
-    ordered = sorted(odd, key=lambda value: -odd[value])
-    facts: dict[str, Any] = {"count": sum(odd.values()), "values": ordered[:3]}
+    ends = np.quantile(compared.astype(np.float64), (0.001, 0.5, 0.999)).tolist()
+    dtype: np.dtype[Any] = compared.dtype
+    most = np.inf if dtype.kind == "f" else float(np.iinfo(dtype).max)
+    odd = [value for value, n in counts.items() if _is_odd(value, n / pixels, ends, most)]
+    ordered = sorted(odd, key=lambda value: -counts[value])
     findings = []
     if odd:
-        findings = [warning(f"nodata-undeclared{sampled}", **facts, nodata=ordered[0])]
+        count = sum(counts[value] for value in odd)
+        facts: dict[str, Any] = {"values": ordered[:3], "nodata": ordered[0]}
+        findings = [warning("nodata-undeclared", count=count, of=pixels, **facts)]
     marks = [mark for mark in MARKS if mark not in (nodata, *odd) and (compared == mark).any()]
     for mark in marks:
         percent = float(100 * (compared == mark).mean())
@@ -186,15 +116,28 @@ def _findings(
     return tuple(findings)
 
 
-def _is_odd(value: Value) -> bool:
-    matched = first(VALUE_RULES, value)
-    return matched is not None and matched[0]
+def _is_odd(value: float, share: float, ends: Sequence[float], most: float) -> bool:
+    """Return whether the value of most bands of a share of all pixels looks like no data.
+
+    Args:
+        ends: of the other pixels: the lowest values, the median and the highest ones.
+        most: the largest value of an integer type, or infinity.
+    """
+    low, median, high = ends
+    if value == 0 < median and share >= LEAST_ZEROS:
+        return True
+    if low <= value <= high:
+        return False
+    is_far = not 2 * low - high <= value <= 2 * high - low
+    return value in (*USUAL, most) or value < 0 <= low or is_far
 
 
-def _common(values: Array) -> Array:
-    """Return (N,), the value that most bands of a pixel (N, B) hold, if there is one.
+def _filled(values: Array) -> tuple[Array, Mask]:
+    """Return the values that most bands of pixels (N, B) hold, and for which pixels (N,).
 
-    It is the median of a few bands, so that not all bands have to be sorted.
+    The median of a few bands is such a value, so that not all bands have to be sorted.
     """
     few = np.unique(np.linspace(0, values.shape[1] - 1, 5).astype(int))
-    return np.asarray(np.sort(values[:, few], axis=1)[:, len(few) // 2])
+    common = np.sort(values[:, few], axis=1)[:, len(few) // 2]
+    same = np.asarray((values == common[:, None]).sum(axis=1) * 2 > values.shape[1])
+    return common[same], same

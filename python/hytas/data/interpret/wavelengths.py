@@ -71,15 +71,7 @@ UNIT_RULES: tuple[MeaningRule[BareWavelengths, tuple[Unit | None, str | None]], 
         "optical wavelengths in one unit only",
         lambda own: (unit, None) if (unit := own.bare()) else None,
     ),
-    MeaningRule(
-        "an unknown unit",
-        lambda own: (
-            None,
-            "wavelengths-unknown-unit"
-            if plain_unit(own.text) not in NO_UNIT
-            else "wavelengths-several-units",
-        ),
-    ),
+    MeaningRule("an unknown unit", lambda own: (None, "wavelengths-unknown-unit")),
 )
 
 
@@ -91,12 +83,10 @@ def nanometres(values: Any, unit: str | None = None) -> tuple[Floats | None, Fin
         unit: as the file names it; None if it names none.
     """
     numbers, own = _numbers(values)
-    if numbers is None or not np.isfinite(numbers).all() or numbers.min(initial=1.0) <= 0:
-        return None, warning("wavelengths-not-positive")
-    if not numbers.size:
-        return None, warning("wavelengths-empty")
+    if numbers is None or not numbers.size or not (np.isfinite(numbers) & (numbers > 0)).all():
+        return None, warning("wavelengths-no-numbers")
     if numbers.size > 1 and numbers.min() == numbers.max():
-        return None, warning("wavelengths-equal")
+        return None, warning("wavelengths-no-numbers")
     text = own or unit or ""
     matched = first(UNIT_RULES, BareWavelengths(text, numbers))
     assert matched is not None  # the last rule applies always
@@ -133,16 +123,12 @@ def wavelength_facts(
             findings.append(note("wavelengths-unordered"))
         if wavelengths is not None and widths_listed is not None:
             fwhm = widths(widths_listed, wavelengths, listed, widths_unit)
-            if fwhm is None:
-                findings.append(warning("widths-count"))
-            elif not WIDTHS_NM[0] <= (usual := float(np.median(fwhm))) <= WIDTHS_NM[1]:
-                findings.append(warning("widths-impossible", width=usual))
+            if fwhm is None or not WIDTHS_NM[0] <= float(np.median(fwhm)) <= WIDTHS_NM[1]:
+                findings.append(warning("widths-not-used"))
                 fwhm = None
     if flags is not None:
-        good, finding = good_bands(flags, bands)
-        if good is not None and not good.any():
-            good, finding = None, warning("bad-bands-all")
-        findings += [] if finding is None else [finding]
+        good = good_bands(flags, bands)
+        findings += [warning("bad-bands-not-used", bands=bands)] if good is None else []
     return BandFacts(wavelengths, fwhm, good), findings
 
 
@@ -174,19 +160,17 @@ def widths(values: Any, wavelengths: Floats, listed: Any, unit: str | None = Non
     return numbers * wavelengths / centres
 
 
-def good_bands(values: Any, bands: int) -> tuple[Mask | None, Finding | None]:
-    """Return which bands a list of flags calls good, or None and why the list cannot be used.
+def good_bands(values: Any, bands: int) -> Mask | None:
+    """Return which bands a list of flags calls good, or None if the list cannot be used.
 
     Args:
         values: (B,) numbers or truth values, as numbers or texts; a positive number is good.
     """
     flags = np.asarray(values).ravel()
-    if flags.size != bands:
-        return None, warning("bad-bands-count", count=int(flags.size), bands=bands)
     good = [_flag(flag) for flag in flags.tolist()]
-    if None in good:
-        return None, warning("bad-bands-no-flags")
-    return np.array(good, np.bool_), None
+    if flags.size != bands or None in good or True not in good:
+        return None
+    return np.array(good, np.bool_)
 
 
 def in_descriptions(texts: Sequence[str | None]) -> tuple[list[str] | None, str | None]:

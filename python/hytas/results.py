@@ -315,6 +315,12 @@ class RunResults:
     update: Mapping[str, Any] | None
     comparison: Comparison | None
     split: Mapping[str, Any]
+
+    @property
+    def of_values(self) -> bool:
+        """Whether its model predicts values."""
+        return "per_target" in self.test
+
     training: Mapping[str, Any]
     values: Mapping[str, Any] = field(repr=False)
 

@@ -191,8 +191,6 @@ class _Seen:
         """Add outputs (..., C)."""
         import numpy as np
 
-        from hytas.deploy.values import outside
-
         rows = values.reshape(-1, values.shape[-1]).astype(np.float64)
         known = rows[np.isfinite(rows).all(axis=1)]
         self.pixels += len(rows)
@@ -202,8 +200,7 @@ class _Seen:
         self.sums = self.sums + known.sum(axis=0)
         self.low = np.minimum(self.low, known.min(axis=0))
         self.high = np.maximum(self.high, known.max(axis=0))
-        if self.model.card.targets is not None:
-            self.outside += int(outside(self.model, known).any(axis=1).sum())
+        self.outside += int(self.model.task.outside(known).any(axis=1).sum())
 
     def report(self, notes: list[str], out: Path) -> dict[str, Any]:
         """Return counts, and the mean and the range of each output."""

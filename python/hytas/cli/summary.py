@@ -52,7 +52,7 @@ def _lines(outcome: Outcome, data: str) -> Iterator[str]:
         longest = sorted(seconds.items(), key=lambda stage: -stage[1])[:2]
         parts = ", ".join(f"{name} {duration(value)}" for name, value in longest)
         yield f"time {duration(sum(seconds.values()))}: {parts}{_cost(outcome)}"
-    verb = "predict" if "per_target" in results.test else "classify"
+    verb = "predict" if results.of_values else "classify"
     out = {"predict": "map.tif", "classify": "map.png"}[verb]
     out = out if results.unit == "pixels" else "predictions.csv"
     model = _shell(outcome.folder / "model.onnx")
@@ -71,7 +71,7 @@ def _cost(outcome: Outcome) -> str:
 
 def _accuracy(results: RunResults) -> Iterator[str]:
     """Yield the accuracy of the map that the run makes, and how far it is above the references."""
-    if "per_target" in results.test:
+    if results.of_values:
         yield from _values(results)
         return
     yield results.headline

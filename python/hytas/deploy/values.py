@@ -37,13 +37,6 @@ def half_widths(model: DeployedModel, level: float) -> Floats:
     return np.array(known[level], np.float64)
 
 
-def outside(model: DeployedModel, values: Array) -> npt.NDArray[np.bool_]:
-    """Return which values (..., T) lie outside the range of the training samples."""
-    facts = model.card.targets or {}
-    low, high = (np.array(facts[name]) for name in ("low", "high"))
-    return np.asarray((values < low) | (values > high))
-
-
 def row_values(
     model: DeployedModel, spectra: Array, nodata: float | None
 ) -> npt.NDArray[np.float32]:

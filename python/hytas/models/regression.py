@@ -249,25 +249,42 @@ def _chosen(
 ) -> tuple[bool, list[Choice]]:
     """Choose preparation and strength by inner folds, the standard normal variate for all targets.
 
+    Spectra whose bands are standardised, and nothing else, are replaced where another preparation
+    is better by a standard error: with few samples the best of twelve is often luck.
+
     Args:
         best: from errors (S, n) to the place of the strength.
     """
     some = _some(len(spectra))
     spectra, targets = spectra[some], targets[some]
     groups = None if groups is None else groups[some]
-    rows: dict[bool, list[list[tuple[float, Choice]]]] = {}
+    found: dict[tuple[bool, int, bool], list[tuple[Floats, int]]] = {}
     for variate, order, values in _candidates(spectra):
         for own in (False, True):
-            row = []
-            for errors in _errors(values, targets, groups, own, curve):
-                at = best(errors)
-                row.append((float(errors[at].mean()), (order, own, at)))
-            rows.setdefault(variate, []).append(row)
+            curves = _errors(values, targets, groups, own, curve)
+            places = [best(errors) for errors in curves]
+            pairs = zip(curves, places, strict=True)
+            found[variate, order, own] = [(errors[at], at) for errors, at in pairs]
+    plain = [errors for errors, _ in found[False, 0, True]]
+    rows: dict[bool, list[list[tuple[float, Choice]]]] = {}
+    for (variate, order, own), each in found.items():
+        row = [
+            (_surely_more(errors, usual), (order, own, at))
+            for (errors, at), usual in zip(each, plain, strict=True)
+        ]
+        rows.setdefault(variate, []).append(row)
     winners = {
-        variate: [min(each) for each in zip(*found, strict=True)] for variate, found in rows.items()
+        variate: [min(each) for each in zip(*some_rows, strict=True)]
+        for variate, some_rows in rows.items()
     }
     variate = min(winners, key=lambda one: sum(error for error, _ in winners[one]))
     return variate, [choice for _, choice in winners[variate]]
+
+
+def _surely_more(errors: Floats, usual: Floats) -> float:
+    """Return how much larger errors (n,) are than the usual ones, and a standard error."""
+    more = errors - usual
+    return float(more.mean() + more.std() / len(more) ** 0.5)
 
 
 def _least(errors: Floats) -> int:

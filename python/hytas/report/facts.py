@@ -124,7 +124,7 @@ class RunFacts:
     @property
     def of_values(self) -> bool:
         """Whether its model predicts values."""
-        return self.metrics is not None and "per_target" in self.metrics["test"]
+        return self.results is not None and self.results.of_values
 
     @property
     def words(self) -> str:

@@ -91,6 +91,9 @@ class Classes:
     def gap(self, output: Array, expected: Array) -> float:
         return largest_gap(output, expected)
 
+    def outside(self, outputs: Array) -> NDArray[Any]:
+        return np.zeros(outputs.shape, np.bool_)
+
     def table(
         self, names: Sequence[str], outputs: Array, truth: Sequence[Any] | None
     ) -> dict[str, Sequence[str]]:

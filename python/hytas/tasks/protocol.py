@@ -100,6 +100,9 @@ class PredictionTask(Protocol):
     def gap(self, output: Array, expected: Array) -> float:
         """Return the largest difference of outputs, in a unit that tells how far they may lie."""
 
+    def outside(self, outputs: Array) -> NDArray[Any]:
+        """Return which outputs (n, C) lie outside the range of the training samples."""
+
     def table(
         self, names: Sequence[str], outputs: Array, truth: Sequence[Any] | None
     ) -> dict[str, Sequence[str]]:

@@ -158,6 +158,9 @@ class Values:
     def gap(self, output: Array, expected: Array) -> float:
         return largest_gap(output / np.array(self.scale), expected / np.array(self.scale))
 
+    def outside(self, outputs: Array) -> NDArray[Any]:
+        return np.asarray((outputs < np.array(self.low)) | (outputs > np.array(self.high)))
+
     def table(
         self, names: Sequence[str], outputs: Array, truth: Sequence[Any] | None
     ) -> dict[str, Sequence[str]]:

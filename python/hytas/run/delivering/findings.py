@@ -114,7 +114,7 @@ def run_facts(
 
 def _pairs(folder: RunFolder, card: ModelCard) -> dict[str, Any]:
     """Return observed and predicted values, and places, of the table of test samples."""
-    if card.targets is None or not folder.predictions.is_file():
+    if task_of_card(card).has_probabilities or not folder.predictions.is_file():
         return {}
     with folder.predictions.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))

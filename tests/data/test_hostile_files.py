@@ -167,17 +167,13 @@ def test_a_header_in_a_zip_that_inflates(tmp_path: Path) -> None:
     refused(lambda: open_file(tmp_path / "a.npz"), "truncated or corrupt")
 
 
-def test_files_of_very_many_arrays(tmp_path: Path) -> None:
+def test_files_of_very_many_arrays_are_read(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
         for number in range(2500):
             file[f"d{number}"] = number
-    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
-        for number in range(2500):
-            archive.writestr(f"d{number}.npy", b"")
     savemat(tmp_path / "a.mat", {f"d{number}": number for number in range(2500)})
-    for name, what in (("a.h5", "datasets"), ("a.npz", "arrays"), ("a.mat", "variables")):
-        path = tmp_path / name
-        refused(lambda p=path: open_file(p), str(path), f"holds more than 2000 {what}")
+    for name in ("a.h5", "a.mat"):
+        assert len(open_file(tmp_path / name).variables) == 2500
 
 
 def test_a_message_names_a_few_arrays(tmp_path: Path) -> None:

@@ -9,8 +9,6 @@ from hytas.errors import InputError, escaped
 
 IN_MEMORY_BYTES = 2**31
 """A larger cube stays as its reader returned it, which may be a memory map."""
-MOST_VARIABLES = 2000
-"""Arrays, members or datasets of one file; pages of a TIFF have a limit of their own."""
 MOST_WAVELENGTHS = 2**16
 MOST_NAMED = 10
 """Names in one message."""
@@ -18,7 +16,7 @@ MOST_SHOWN = 200
 """Characters of a name in a message."""
 
 
-def check_count(count: int, what: str, most: int = MOST_VARIABLES) -> None:
+def check_count(count: int, what: str, most: int) -> None:
     """Refuse a file that holds too many things."""
     if count > most:
         rule = f"the file holds more than {most} {what}, the most that hytas lists"

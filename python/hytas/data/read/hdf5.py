@@ -4,13 +4,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hytas.data.limits import MOST_VARIABLES, check_count, listed, printable
+from hytas.data.limits import check_count, listed, printable
 from hytas.data.read import netcdf
 from hytas.data.record import UNSCALED, Contents, Key, Variable, kind_of, plain
 from hytas.errors import InputError, library
@@ -20,8 +19,6 @@ MAGIC = b"\x89HDF\r\n\x1a\n"
 MATLAB = b"MATLAB 7.3"
 MOST_ATTRIBUTE = 2**19
 """Bytes of an attribute that is read; a list of wavelengths takes kilobytes."""
-MOST_OBJECTS = 50_000
-"""Groups and datasets to visit, at most; MATLAB keeps the parts of cells in a group."""
 MOST_DEPTH = 64
 """Levels of groups, at most; the time of a visit grows with the depth."""
 _NETCDF = (".nc", ".nc4", ".cdf")
@@ -80,20 +77,18 @@ def _names(file: Any) -> list[bytes]:
     h5py = library("h5py", "", "an HDF5 file")
 
     names: list[bytes] = []
-    visited = depth = 0
+    depth = 0
 
     # Only the type is read; objects are not opened. Returning something ends the visit.
     def visit(name: bytes, info: Any) -> bool | None:
-        nonlocal visited, depth
-        visited, depth = visited + 1, max(depth, name.count(b"/"))
+        nonlocal depth
+        depth = max(depth, name.count(b"/"))
         if info.type == h5py.h5o.TYPE_DATASET and not name.startswith(b"#"):
             names.append(name)
-        return True if visited > MOST_OBJECTS or depth > MOST_DEPTH else None
+        return True if depth > MOST_DEPTH else None
 
     h5py.h5o.visit(file.id, visit, info=True)
-    check_count(visited, "groups and datasets", MOST_OBJECTS)
     check_count(depth, "levels of groups", MOST_DEPTH)
-    check_count(len(names), "datasets")
     return names
 
 
@@ -198,7 +193,7 @@ def _texts(datasets: Mapping[str, Any]) -> dict[str, str]:
 def _attributes(item: Any) -> dict[str, Any]:
     h5py = library("h5py", "", "an HDF5 file")
     attributes: dict[str, Any] = {}
-    for name in islice(item.attrs, MOST_VARIABLES):
+    for name in item.attrs:
         with suppress(OSError, TypeError, ValueError, RuntimeError, KeyError):
             kept = h5py.h5a.open(item.id, name.encode("utf-8", "surrogateescape"))
             if kept.get_storage_size() > MOST_ATTRIBUTE:

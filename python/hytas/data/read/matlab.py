@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.limits import bytes_of, check_count
+from hytas.data.limits import bytes_of
 from hytas.data.record import Contents, Key, Variable, kind_of
 from hytas.errors import library
 from hytas.types import Array
@@ -29,7 +29,6 @@ def read(path: Path) -> Contents:
     """Describe the variables of a file; fields of a structure have names such as "s.cube"."""
     io = library("scipy.io", "", "a MATLAB file")
     listed = io.whosmat(path)
-    check_count(len(listed), "variables")
     variables = []
     for name, shape, kind in listed:
         own = _variable(path, name, tuple(map(int, shape)), kind)

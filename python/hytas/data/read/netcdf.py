@@ -11,7 +11,6 @@ import numpy as np
 from hytas.data.data_array import array_grid
 from hytas.data.grid import Grid, wkt_of_epsg
 from hytas.data.interpret.axes import COLUMN, ROW, role_of
-from hytas.data.limits import check_count
 from hytas.data.record import UNSCALED, Contents, Key, Variable, kind_of, plain
 from hytas.errors import InputError, library
 from hytas.types import Array
@@ -98,7 +97,6 @@ class Packing:
 
 
 def _contents(path: Path, name: str, groups: Mapping[str, Any]) -> Contents:
-    check_count(sum(len(group.variables) for group in groups.values()), "datasets")
     own = {place: list(group.variables) for place, group in groups.items() if group.variables}
     variables = tuple(
         _variable(group[key], _name(place, str(key)))

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from hytas.data.limits import bytes_of, check_count
+from hytas.data.limits import bytes_of
 from hytas.data.record import Contents, Key, Raw, Variable
 from hytas.errors import InputError
 from hytas.types import Array
@@ -40,7 +40,6 @@ def read_npz(path: Path) -> Contents:
         if archive.namelist() and not members:
             hint = "unpack it; save a sheet of Excel as CSV UTF-8"
             raise InputError(rule="is a zip archive without arrays of NumPy", hint=hint)
-        check_count(len(members), "arrays")
         for member in members:
             with archive.open(member) as stream:
                 shape, _, dtype, _ = _header(stream)

@@ -111,7 +111,7 @@ def test_inspect_a_model_a_scene_and_a_folder(
     assert empty.returncode == 2
     assert "is not a run folder" in empty.stderr
     of_scenes = here("inspect", scene.parent).stderr
-    assert "is not a run folder: it holds no config.json; for a scene, name a file" in of_scenes
+    assert "is not a run folder: it holds no config.json; of a scene, name its file" in of_scenes
     (tmp_path / "metrics.json").write_text('{"OA": 0.5}')
     folder = json.loads(here("inspect", tmp_path, "--json").stdout)
     assert folder["metrics"] == {"OA": 0.5}

@@ -18,11 +18,11 @@ import numpy as np
 import torch
 
 from hytas.data import synthetic_scene
+from hytas.job import choose
 from hytas.race.front import hypervolume, non_dominated
 from hytas.run import SILENT, RunConfig, read_run
 from hytas.run.choosing.searching import race_task
 from hytas.run.context import RunContext, open_run, prepare, shorter
-from hytas.run.stages import plan_of, run_stages
 from hytas.train import Recipe, logits_of, train
 
 FINAL_STEPS = 100
@@ -62,7 +62,7 @@ def compare(seed: int, finalists: int) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "run"
         with open_run(path, config, scene, "cpu", SILENT, workers=1) as run:
-            run_stages(plan_of(run.context).choosing, run)
+            choose(run)
         front = json.loads((path / "front.json").read_text())
         trainings = read_run(path).trainings()
         with (path / "pareto.csv").open() as file:

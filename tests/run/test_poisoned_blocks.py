@@ -57,7 +57,7 @@ def test_labels_of_test_pixels_change_nothing_in_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = replace(RACE, split="blocks", train_per_class=60, finalists=4)
-    asked, scene = asked.with_epochs(2), fields(0.8)
+    asked, scene = asked.with_epochs(8), fields(0.8)
     split = prepare(asked, scene, CPU).data.split
     poisoned = scene.labels.copy()
     others = np.setdiff1d(np.arange(poisoned.size), split.train_and_validation)

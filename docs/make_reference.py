@@ -45,9 +45,9 @@ FILES = """## Files of a run
 
 `--out` names the folder of a run. `manifest.json` has the size and the SHA-256 of its files. The
 command of the run makes a deleted or damaged file again, with all that is made from it;
-`config.json` and `evaluations.sqlite` cannot be made again. `fits/` holds what each training gave, under the digest of all that
-decides it: a damaged or missing result is trained again. `seed-1/` and `control/` hold further models
-of `--seeds` and the run of `--control`.
+`config.json` and `evaluations.sqlite` cannot be made again. `fits/` holds what each training gave,
+under the digest of all that decides it: a damaged or missing result is trained again. `seed-1/` and
+`control/` hold further models of `--seeds` and the run of `--control`.
 
 | file | what it holds | stage | made from | checked |
 |---|---|---|---|---|

@@ -47,7 +47,7 @@ def test_bad_arrays_are_refused() -> None:
     with pytest.raises(NotFittedError):
         HSIRegressor().predict(SPECTRA)
     for targets in (np.zeros(90), np.zeros(3), np.full(90, np.nan)):
-        with pytest.raises(ValueError, match="y|samples"):
+        with pytest.raises(ValueError, match=r"y|samples"):
             HSIRegressor().fit(SPECTRA, targets)
     with pytest.raises(InputError):
         HSIRegressor().fit(SPECTRA.reshape(9, 10, 40), np.zeros((9, 10)), sample_weight=[1.0])

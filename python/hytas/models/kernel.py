@@ -31,12 +31,13 @@ class KernelNetwork(ClosedFormNetwork):
 
     Args:
         bands, outputs: numbers of both.
+        fit: a name in `DIRECTIONS`.
     """
 
-    def __init__(self, bands: int, outputs: int) -> None:
+    def __init__(self, bands: int, outputs: int, fit: str) -> None:
         super().__init__()
-        self.directions = nn.Linear(bands, DIRECTIONS)
-        self.units = nn.Parameter(torch.zeros(UNITS, DIRECTIONS))
+        self.directions = nn.Linear(bands, DIRECTIONS[fit])
+        self.units = nn.Parameter(torch.zeros(UNITS, DIRECTIONS[fit]))
         self.head = nn.Linear(UNITS, outputs)
 
     def of_spectra(self, spectra: Tensor) -> Tensor:
@@ -56,7 +57,7 @@ class KernelNetwork(ClosedFormNetwork):
         """Set the weights.
 
         Args:
-            directions: weight (k, bands) and bias (k,) of at most `DIRECTIONS` directions.
+            directions: weight (k, bands) and bias (k,) of the directions.
             units: (n, k), at most `UNITS`.
             head: weight (outputs, n) and bias (outputs,).
         """
@@ -86,7 +87,7 @@ class KernelClasses(KernelNetwork):
     """
 
     def __init__(self, bands: int, classes: int, fit: str = "rbf") -> None:
-        super().__init__(bands, classes)
+        super().__init__(bands, classes, fit)
 
     @torch.no_grad()
     def solve(
@@ -95,7 +96,7 @@ class KernelClasses(KernelNetwork):
         """Fit the network to scaled patches (N, P, P, bands) and class indices (N,)."""
         spectra = centre_of(patches).double().cpu().numpy()
         present, index = np.unique(targets.cpu().numpy(), return_inverse=True)
-        weight, bias = _directions(spectra)
+        weight, bias = _directions(spectra, len(self.units.T))
         along = spectra @ weight.T + bias
         units = units_of(along)
         width, ridge = _chosen(along, units, index)
@@ -111,12 +112,12 @@ class KernelClasses(KernelNetwork):
         self.fill((weight, bias), units, with_absent(head, offset, present, classes))
 
 
-def _directions(spectra: Floats) -> tuple[Floats, Floats]:
+def _directions(spectra: Floats, count: int) -> tuple[Floats, Floats]:
     """Return weight (k, bands) and bias (k,) of principal directions, of total variance 1."""
     mean, deviation = spectra.mean(axis=0), spectra.std(axis=0)
     scale = np.where(deviation > 0, deviation, 1.0)
     scaled = (spectra - mean) / scale
-    directions = np.linalg.svd(scaled, full_matrices=False)[2][:DIRECTIONS]
+    directions = np.linalg.svd(scaled, full_matrices=False)[2][:count]
     weight = directions / scale
     total = float(((spectra - mean) @ weight.T).var(axis=0).sum()) ** 0.5 or 1.0
     return weight / total, -weight @ mean / total

@@ -403,7 +403,7 @@ class KernelValues(KernelNetwork):
     """
 
     def __init__(self, bands: int, targets: int, fit: str = "kernel") -> None:
-        super().__init__(bands, targets)
+        super().__init__(bands, targets, fit)
         self.variate = nn.Parameter(torch.zeros(1))
 
     def of_spectra(self, spectra: Tensor) -> Tensor:
@@ -436,10 +436,9 @@ def _directions(spectra: Floats, width: float) -> tuple[Floats, Floats]:
     """Return the map to standardised principal directions, scaled by a width of the units."""
     mean = spectra.mean(axis=0)
     _, lengths, directions = np.linalg.svd(spectra - mean, full_matrices=False)
-    kept = min(DIRECTIONS, len(lengths))
+    kept = min(DIRECTIONS["kernel"], len(lengths))
     deviation = np.maximum(lengths[:kept], FAINTEST * lengths[0]) / len(spectra) ** 0.5
-    weight = np.zeros((DIRECTIONS, spectra.shape[1]))
-    weight[:kept] = directions[:kept] / np.maximum(deviation, TINY)[:, None]
+    weight = directions[:kept] / np.maximum(deviation, TINY)[:, None]
     weight *= (width / kept) ** 0.5
     return weight, -weight @ mean
 

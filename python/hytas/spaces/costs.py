@@ -11,7 +11,6 @@ from hytas.errors import InputError, reason_of
 from hytas.spaces.names import (
     DIRECTIONS,
     FITS,
-    KERNELS,
     LINEAR_SPACE,
     MEAN_WITH,
     SHARE_FITS,
@@ -110,8 +109,9 @@ def linear_costs(fit: str, shape: Shape) -> dict[str, int]:
     """
     ends = [(shape.bands, shape.classes)]
     fit = dict(zip(SHARE_FITS, VALUE_FITS, strict=True)).get(fit, fit)
-    if fit in KERNELS:
-        ends = [(shape.bands, DIRECTIONS), (DIRECTIONS, UNITS), (UNITS, shape.classes)]
+    if fit in DIRECTIONS:
+        directions = DIRECTIONS[fit]
+        ends = [(shape.bands, directions), (directions, UNITS), (UNITS, shape.classes)]
     costs: dict[str, int] = {}
     for bands, classes in ends:
         variables = {**shape.variables(), "bands": bands, "classes": classes}
@@ -120,7 +120,7 @@ def linear_costs(fit: str, shape: Shape) -> dict[str, int]:
         for name, value in space.cost(linear_architecture(FITS[0])).items():
             costs[name] = (max if name in LARGEST else sum)((costs.get(name, 0), value))
     # The switch of the standard normal variate; the units of a kernel have no bias.
-    more = (fit in VALUE_FITS) - (UNITS if fit in KERNELS else 0)
+    more = (fit in VALUE_FITS) - (UNITS if fit in DIRECTIONS else 0)
     for name, each in SHIFT.items():
         costs[name] += more * each
     return costs

@@ -22,11 +22,12 @@ kernel logistic regression, which has one hidden layer."""
 VALUE_FITS = ("ridge", "pls", "kernel")
 """The same for continuous targets: ridge regression, partial least squares, and kernel ridge
 regression, which has one hidden layer."""
-KERNELS = (FITS[-1], VALUE_FITS[-1])
+DIRECTIONS = {FITS[-1]: 8, VALUE_FITS[-1]: 16}
+"""Fit with a hidden layer -> principal directions that its units read."""
 SHARE_FITS = tuple(f"{fit}-shares" for fit in VALUE_FITS)
 """The same for shares that sum to one: values below zero are cut, and a softmax scales the rest."""
-DIRECTIONS, UNITS = 16, 128
-"""Of a hidden layer: principal directions that it reads, and Gaussian units."""
+UNITS = 128
+"""Gaussian units of a hidden layer."""
 _OF_CLASSES = ("LDA", "softmax regression", "kernel logistic regression")
 _OF_VALUES = ("ridge regression", "PLS", "kernel ridge regression")
 _NAMES = (*_OF_CLASSES, *_OF_VALUES, *_OF_VALUES)

@@ -15,7 +15,7 @@ from hytas.models.linear import (
     matrix_of,
     with_absent,
 )
-from hytas.spaces.names import DIRECTIONS, UNITS
+from hytas.spaces.names import KERNEL_DIRECTIONS, UNITS
 from hytas.types import Floats
 
 WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)
@@ -31,13 +31,13 @@ class KernelNetwork(ClosedFormNetwork):
 
     Args:
         bands, outputs: numbers of both.
-        fit: a name in `DIRECTIONS`.
+        fit: a name in `KERNEL_DIRECTIONS`.
     """
 
     def __init__(self, bands: int, outputs: int, fit: str) -> None:
         super().__init__()
-        self.directions = nn.Linear(bands, DIRECTIONS[fit])
-        self.units = nn.Parameter(torch.zeros(UNITS, DIRECTIONS[fit]))
+        self.directions = nn.Linear(bands, KERNEL_DIRECTIONS[fit])
+        self.units = nn.Parameter(torch.zeros(UNITS, KERNEL_DIRECTIONS[fit]))
         self.head = nn.Linear(UNITS, outputs)
 
     def of_spectra(self, spectra: Tensor) -> Tensor:

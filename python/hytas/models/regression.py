@@ -22,7 +22,7 @@ from hytas.metrics import LEAST_PROBABILITY
 from hytas.models.kernel import KernelNetwork, gaussian, units_of
 from hytas.models.linear import RATE, ClosedFormNetwork, LinearSkip, MeanNetwork, centre_of
 from hytas.models.network import Network
-from hytas.spaces.names import DIRECTIONS, SHARE_FITS, VALUE_FITS
+from hytas.spaces.names import KERNEL_DIRECTIONS, SHARE_FITS, VALUE_FITS
 from hytas.types import Floats
 
 WINDOW, DEGREE = 11, 2
@@ -436,7 +436,7 @@ def _directions(spectra: Floats, width: float) -> tuple[Floats, Floats]:
     """Return the map to standardised principal directions, scaled by a width of the units."""
     mean = spectra.mean(axis=0)
     _, lengths, directions = np.linalg.svd(spectra - mean, full_matrices=False)
-    kept = min(DIRECTIONS["kernel"], len(lengths))
+    kept = min(KERNEL_DIRECTIONS["kernel"], len(lengths))
     deviation = np.maximum(lengths[:kept], FAINTEST * lengths[0]) / len(spectra) ** 0.5
     weight = directions[:kept] / np.maximum(deviation, TINY)[:, None]
     weight *= (width / kept) ** 0.5

@@ -9,8 +9,8 @@ from typing import Any
 from hytas._engine import Budget, Feasible, SearchSpace, builtin_space_text
 from hytas.errors import InputError, reason_of
 from hytas.spaces.names import (
-    DIRECTIONS,
     FITS,
+    KERNEL_DIRECTIONS,
     LINEAR_SPACE,
     MEAN_WITH,
     SHARE_FITS,
@@ -109,8 +109,8 @@ def linear_costs(fit: str, shape: Shape) -> dict[str, int]:
     """
     ends = [(shape.bands, shape.classes)]
     fit = dict(zip(SHARE_FITS, VALUE_FITS, strict=True)).get(fit, fit)
-    if fit in DIRECTIONS:
-        directions = DIRECTIONS[fit]
+    if fit in KERNEL_DIRECTIONS:
+        directions = KERNEL_DIRECTIONS[fit]
         ends = [(shape.bands, directions), (directions, UNITS), (UNITS, shape.classes)]
     costs: dict[str, int] = {}
     for bands, classes in ends:
@@ -120,7 +120,7 @@ def linear_costs(fit: str, shape: Shape) -> dict[str, int]:
         for name, value in space.cost(linear_architecture(FITS[0])).items():
             costs[name] = (max if name in LARGEST else sum)((costs.get(name, 0), value))
     # The switch of the standard normal variate; the units of a kernel have no bias.
-    more = (fit in VALUE_FITS) - (UNITS if fit in DIRECTIONS else 0)
+    more = (fit in VALUE_FITS) - (UNITS if fit in KERNEL_DIRECTIONS else 0)
     for name, each in SHIFT.items():
         costs[name] += more * each
     return costs

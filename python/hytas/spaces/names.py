@@ -22,7 +22,7 @@ kernel logistic regression, which has one hidden layer."""
 VALUE_FITS = ("ridge", "pls", "kernel")
 """The same for continuous targets: ridge regression, partial least squares, and kernel ridge
 regression, which has one hidden layer."""
-DIRECTIONS = {FITS[-1]: 8, VALUE_FITS[-1]: 16}
+KERNEL_DIRECTIONS = {FITS[-1]: 8, VALUE_FITS[-1]: 16}
 """Fit with a hidden layer -> principal directions that its units read."""
 SHARE_FITS = tuple(f"{fit}-shares" for fit in VALUE_FITS)
 """The same for shares that sum to one: values below zero are cut, and a softmax scales the rest."""

@@ -15,7 +15,7 @@ from hytas.models.linear import (
     matrix_of,
     with_absent,
 )
-from hytas.spaces.names import KERNEL_DIRECTIONS, UNITS
+from hytas.spaces.names import KERNEL_DIRECTIONS, KERNEL_UNITS
 from hytas.types import Floats
 
 WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)
@@ -37,8 +37,8 @@ class KernelNetwork(ClosedFormNetwork):
     def __init__(self, bands: int, outputs: int, fit: str) -> None:
         super().__init__()
         self.directions = nn.Linear(bands, KERNEL_DIRECTIONS[fit])
-        self.units = nn.Parameter(torch.zeros(UNITS, KERNEL_DIRECTIONS[fit]))
-        self.head = nn.Linear(UNITS, outputs)
+        self.units = nn.Parameter(torch.zeros(KERNEL_UNITS, KERNEL_DIRECTIONS[fit]))
+        self.head = nn.Linear(KERNEL_UNITS, outputs)
 
     def of_spectra(self, spectra: Tensor) -> Tensor:
         """(..., bands) -> (..., outputs)."""
@@ -58,7 +58,7 @@ class KernelNetwork(ClosedFormNetwork):
 
         Args:
             directions: weight (k, bands) and bias (k,) of the directions.
-            units: (n, k), at most `UNITS`.
+            units: (n, k), at most `KERNEL_UNITS`.
             head: weight (outputs, n) and bias (outputs,).
         """
         padded = (
@@ -131,11 +131,11 @@ def gaussian(one: Floats, other: Floats) -> Floats:
 
 def units_of(along: Floats) -> Floats:
     """Return points (n, k) as units, or the centres that k-means finds among more of them."""
-    if len(along) <= UNITS:
+    if len(along) <= KERNEL_UNITS:
         return along
     from sklearn.cluster import KMeans
 
-    machine = KMeans(UNITS, n_init=1, random_state=0).fit(along)
+    machine = KMeans(KERNEL_UNITS, n_init=1, random_state=0).fit(along)
     return np.asarray(machine.cluster_centers_, np.float64)
 
 

@@ -11,10 +11,10 @@ from hytas.errors import InputError, reason_of
 from hytas.spaces.names import (
     FITS,
     KERNEL_DIRECTIONS,
+    KERNEL_UNITS,
     LINEAR_SPACE,
     MEAN_WITH,
     SHARE_FITS,
-    UNITS,
     VALUE_FITS,
     linear_architecture,
     network_of,
@@ -111,7 +111,11 @@ def linear_costs(fit: str, shape: Shape) -> dict[str, int]:
     fit = dict(zip(SHARE_FITS, VALUE_FITS, strict=True)).get(fit, fit)
     if fit in KERNEL_DIRECTIONS:
         directions = KERNEL_DIRECTIONS[fit]
-        ends = [(shape.bands, directions), (directions, UNITS), (UNITS, shape.classes)]
+        ends = [
+            (shape.bands, directions),
+            (directions, KERNEL_UNITS),
+            (KERNEL_UNITS, shape.classes),
+        ]
     costs: dict[str, int] = {}
     for bands, classes in ends:
         variables = {**shape.variables(), "bands": bands, "classes": classes}
@@ -120,7 +124,7 @@ def linear_costs(fit: str, shape: Shape) -> dict[str, int]:
         for name, value in space.cost(linear_architecture(FITS[0])).items():
             costs[name] = (max if name in LARGEST else sum)((costs.get(name, 0), value))
     # The switch of the standard normal variate; the units of a kernel have no bias.
-    more = (fit in VALUE_FITS) - (UNITS if fit in KERNEL_DIRECTIONS else 0)
+    more = (fit in VALUE_FITS) - (KERNEL_UNITS if fit in KERNEL_DIRECTIONS else 0)
     for name, each in SHIFT.items():
         costs[name] += more * each
     return costs

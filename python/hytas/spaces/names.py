@@ -26,7 +26,7 @@ KERNEL_DIRECTIONS = {FITS[-1]: 8, VALUE_FITS[-1]: 16}
 """Fit with a hidden layer -> principal directions that its units read."""
 SHARE_FITS = tuple(f"{fit}-shares" for fit in VALUE_FITS)
 """The same for shares that sum to one: values below zero are cut, and a softmax scales the rest."""
-UNITS = 128
+KERNEL_UNITS = 128
 """Gaussian units of a hidden layer."""
 _OF_CLASSES = ("LDA", "softmax regression", "kernel logistic regression")
 _OF_VALUES = ("ridge regression", "PLS", "kernel ridge regression")

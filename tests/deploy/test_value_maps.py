@@ -53,7 +53,7 @@ def made(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     task = task_of(scene).fitted(scene.targets(np.flatnonzero(scene.labels)))
     network = build_network(ARCHITECTURE, shape, seed=5)
     model = SensorModel(network, preprocessing, read_out=task.read_out()).eval()
-    card = describe(scene, preprocessing, ARCHITECTURE, shape, task=task)
+    card = task.described(describe(scene, preprocessing, ARCHITECTURE, shape))
     facts = {**(card.targets or {}), "intervals": {"0.9": [0.5, 0.25]}}
     object.__setattr__(card, "targets", facts)
     folder = tmp_path_factory.mktemp("soil")

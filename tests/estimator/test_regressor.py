@@ -60,7 +60,7 @@ def test_several_targets_weights_and_cross_validation() -> None:
     model.fit(SPECTRA[:70], targets[:70], sample_weight=np.arange(70) % 3)
     assert model.predict(SPECTRA[70:]).shape == (20, 2)
     assert model.score(SPECTRA[70:], targets[70:]) > 0.6
-    assert (cross_val_score(QUICK, SPECTRA, LATENT[:, 0], cv=2) > 0.8).all()
+    assert (cross_val_score(QUICK, SPECTRA, LATENT[:, 0], cv=2) > 0.7).all()
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ def run_pipeline(
     *,
     device: str = "auto",
     report: Report = SILENT,
-    command: Invocation = Invocation(),  # noqa: B008
+    command: Invocation = Invocation(),
     references: bool = True,
     workers: WorkersLike = None,
 ) -> Outcome:
@@ -83,7 +83,7 @@ def train_architecture(
     *,
     device: str = "auto",
     report: Report = SILENT,
-    command: Invocation = Invocation(),  # noqa: B008
+    command: Invocation = Invocation(),
 ) -> Outcome:
     """Train, export and check a given architecture, as the end of `run_pipeline` does.
 
@@ -126,7 +126,7 @@ def export_run(
     force: bool = False,
     taken: str = "sensor",
     report: Report = SILENT,
-    command: Invocation = Invocation(),  # noqa: B008
+    command: Invocation = Invocation(),
 ) -> tuple[Outcome, dict[str, dict[str, Any]]]:
     """Export and check the trained model of a run again, and draw its pictures.
 

@@ -126,7 +126,7 @@ class MeanChoice(Decision):
     """The networks whose probabilities a model averages, and why.
 
     Attributes:
-        members: "network", and fits of linear networks (`hytas.models.linear.FITS`).
+        members: "network", and fits of networks in closed form (`hytas.spaces.names.FITS`).
         pixels: held-out pixels that were compared.
         losses: members, joined by "+" -> mean negative log likelihood of these pixels in the map
             that would ship, raw or smoothed.

@@ -70,7 +70,7 @@ class Store:
         """
         return weights_in(self.files(fit).weights)
 
-    def one(self, fit: Fit, watch: Watch = Watch()) -> Fitted:  # noqa: B008
+    def one(self, fit: Fit, watch: Watch = Watch()) -> Fitted:
         """Return the result of a fit, and let its weights be there; it is done in this process."""
         fitted = self.get(fit, weights=True)
         return complete(fit, self.source, self.folder, watch) if fitted is None else fitted
@@ -82,7 +82,7 @@ class Store:
         *,
         sent: FitSource | None = None,
         weights: bool = False,
-        watch: Watch = Watch(),  # noqa: B008
+        watch: Watch = Watch(),
         progress: Progress | None = None,
     ) -> Iterator[tuple[int, Fitted]]:
         """Do the fits that are to be done; yield the place and the result of each as they end.
@@ -193,7 +193,7 @@ class Store:
             watcher.join()
 
 
-def complete(fit: Fit, source: FitSource, folder: Path, watch: Watch = Watch()) -> Fitted:  # noqa: B008
+def complete(fit: Fit, source: FitSource, folder: Path, watch: Watch = Watch()) -> Fitted:
     """Do a fit after those that it starts with, and keep what it gives in the folder.
 
     A failure of one of those is its own.

@@ -1,9 +1,9 @@
-"""Decide which networks the model averages: the winner, and linear networks with it.
+"""Decide which networks the model averages: the winner, and networks in closed form with it.
 
 With few labels, held-out pixels cannot tell whether a network or a linear one is better elsewhere,
 and the mean of both is nearly as good as the better one. So the mean of all ships unless held-out
 pixels favour the winner alone, or its mean with fewer, by more than chance. They are too few to
-choose a linear network alone.
+choose a network in closed form alone.
 It is a pure function of records, as all decisions are (`hytas.decide.decisions`).
 """
 
@@ -43,10 +43,10 @@ def choose_members(
     """Choose the networks whose probabilities the model averages.
 
     Args:
-        records: of all folds, or the winner's, with logits of linear networks.
+        records: of all folds, or the winner's, with logits of networks in closed form.
         smoother: the filter of the scene; None for tables.
         conditions: what else decides.
-        linear: fits of the linear networks that may be members.
+        linear: fits of the networks in closed form that may be members.
         fits: whether the mean of some members fits the budget.
     """
     pixels = sum(len(record.pixels) for record in records)
@@ -103,7 +103,7 @@ def with_members(architecture: Mapping[str, Any], members: Sequence[str]) -> dic
 
     Args:
         architecture: of the member "network".
-        members: "network", or fits of linear networks, or both.
+        members: "network", or fits of networks in closed form, or both.
     """
     linear = [fit for fit in TITLES if fit in members]
     if NETWORK not in members:

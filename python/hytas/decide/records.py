@@ -42,7 +42,7 @@ class HeldOut:
         unlabelled_logits: (u, C) of `unlabelled`, before self-training.
         logits_after, neighbour_logits_after, unlabelled_logits_after: the same after self-training;
             None without it.
-        linear: (L, n + m + u, C) logits of linear networks that were fitted to `trained`, in the
+        linear: (L, n + m + u, C) logits of networks in closed form, fitted to `trained`, in the
             order of the task's `fits`; empty for images.
         task: what is predicted.
     """

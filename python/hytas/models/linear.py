@@ -300,11 +300,11 @@ def begin_skip(skip: LinearSkip, head: nn.Linear, spectra: Tensor, targets: Tens
 
 
 class MeanNetwork(Network):
-    """The mean of the probabilities of a network and of linear networks.
+    """The mean of the probabilities of a network and of networks in closed form.
 
     Args:
         network: of a search space.
-        linear: fit -> linear network.
+        linear: fit -> network in closed form.
         classes: of the scene.
 
     Input: scaled patches (N, P, P, bands), float. Output: logits (N, classes), the logarithm of the
@@ -322,7 +322,7 @@ class MeanNetwork(Network):
 
     @property
     def readouts(self) -> tuple[str, ...]:
-        """Those of the network and of the mean, not the linear networks."""
+        """Those of the network and of the mean, not the networks in closed form."""
         own = as_network(self.network, "mean").readouts
         return (self.readout, *(f"network.{name}" for name in own))
 

@@ -267,7 +267,7 @@ class RacePlan:
     def _with_linear(
         self, racers: list[Racer], number: int, scores: dict[TrialKey, RaceScore]
     ) -> Generator[PlanStep, Reply, tuple[list[Racer], dict[TrialKey, RaceScore]]]:
-        """Add the linear networks to the last rung, whose folds they are fitted on.
+        """Add the networks in closed form to the last rung, whose folds they are fitted on.
 
         They come last: one wins if all others are far behind it. The final training averages the
         winner with them in any case, unless held-out pixels favour fewer networks.

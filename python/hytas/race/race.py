@@ -193,7 +193,7 @@ class _Trainer:
 
     def _announce(self, racers: Sequence[Racer], steps: int, folds: int) -> str:
         if racers[0].finalist in self.task.linear:
-            return f"race: {len(racers)} linear networks, fitted on {folds} folds"
+            return f"race: {len(racers)} networks in closed form, fitted on {folds} folds"
         recipes = list(dict.fromkeys(racer.recipe for racer in racers))
         finalists = len({racer.finalist.id for racer in racers})
         names = " and ".join([", ".join(recipes[:-1]), recipes[-1]])

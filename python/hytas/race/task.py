@@ -45,7 +45,7 @@ class RaceTask:
             whatever recipe a racer is trained by; None measures none.
         unlabelled: flat indices of pixels whose label nobody reads; racers are ranked by their
             agreement on them (`hytas.race.consensus`). None ranks by validation pixels alone.
-        linear: linear networks, which join the last rung of each race.
+        linear: networks in closed form, which join the last rung of each race.
         labels: training and validation pixels together.
         target: format that finalists of the last rung are ranked in; "" ranks them as trained.
         finalists: of the first rung; all candidates if there are fewer.

@@ -88,7 +88,7 @@ class RunContext:
 
     @property
     def fits(self) -> tuple[str, ...]:
-        """The fits of the linear networks that race, and may be averaged with the winner."""
+        """The fits of networks in closed form that race, and may join the mean."""
         mixes = self.data.has_spectra and isinstance(self.origin, Scratch)
         return self.data.task.fits if mixes else ()
 
@@ -183,7 +183,7 @@ class Run:
     def no_self_training(self) -> str:
         """Return why the run trains without unlabelled pixels, whatever they would gain; or ""."""
         if space_of(read_json(self.choice.architecture)) == LINEAR_SPACE:
-            return self.context.no_self_training or "a linear network is fitted, not trained"
+            return self.context.no_self_training or "it is fitted in closed form"
         return self.context.no_self_training
 
     def timed(self, stage: str) -> AbstractContextManager[None]:
@@ -220,8 +220,8 @@ def open_feasible(
     """Return the space for inputs of `shape`, and its architectures that fit the budget.
 
     Args:
-        fits: of linear networks whose mean with an architecture is to fit, too; if none does, the
-            architectures alone.
+        fits: of networks in closed form whose mean with an architecture is to fit, too; if none
+            does, the architectures alone.
     """
     if config.space in NETWORKS:
         check_data(config.space, shape)  # now, because other data do not give its variables
@@ -311,7 +311,7 @@ def open_run(
     device: str,
     report: Report,
     check: Callable[[RunContext], object] = lambda _: None,
-    command: Invocation = Invocation(),  # noqa: B008
+    command: Invocation = Invocation(),
     workers: WorkersLike = None,
 ) -> Iterator[Run]:
     """Prepare a run and lock its folder; nothing is written before all settings are checked.

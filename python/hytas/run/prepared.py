@@ -57,7 +57,7 @@ class PreparedData:
         unit: what a sample is: "pixels" or "images".
         inputs: what the classical reference methods are fitted on.
         polls: whether reference methods are fitted during the search, and vote in the race.
-        has_spectra: whether a sample has a spectrum at its centre, which linear networks read.
+        has_spectra: whether a sample has a spectrum at its centre, for networks in closed form.
         trains_in_parallel: whether final trainings use one CPU thread each, and run in parallel.
             The larger networks of images use all threads of one process.
     """

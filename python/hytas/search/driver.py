@@ -156,7 +156,7 @@ def search(
     *,
     start_with: Sequence[Architecture] = (),
     train: Train | None = None,
-    watch: SearchWatch = SearchWatch(),  # noqa: B008
+    watch: SearchWatch = SearchWatch(),
 ) -> SearchResult:
     """Search the architectures of `feasible`, and go on from the content of `store`.
 

@@ -84,7 +84,7 @@ def shipped_costs(
 
     Args:
         architecture: of `space`, or of the space `linear`.
-        space: with the latency tables of a budget; linear networks have no latency in them.
+        space: with the latency tables of a budget; networks in closed form have no latency in them.
         shape: of the inputs.
     """
     genes = network_of(architecture)
@@ -103,7 +103,7 @@ def shipped_costs(
 
 
 def linear_costs(fit: str, shape: Shape) -> dict[str, int]:
-    """Return the costs of the linear network with a fit, of `FITS`, `VALUE_FITS` or `SHARE_FITS`.
+    """Return the costs of a network in closed form.
 
     Each of its matrices costs what one from the bands to the classes does.
     """
@@ -133,7 +133,7 @@ def linear_costs(fit: str, shape: Shape) -> dict[str, int]:
 def budget_of_network(
     budget: Budget, space: SearchSpace, shape: Shape, fits: Sequence[str] = FITS
 ) -> Budget:
-    """Return what a budget leaves a network of `space` in the mean with linear networks."""
+    """Return what a budget leaves a network of `space` in the mean with networks in closed form."""
     network = next(iter(space.unpack(Feasible(space).sample(1, 0))))
     costs = space.cost(network), shipped_costs({**network, MEAN_WITH: fits}, space, shape)
     texts = []

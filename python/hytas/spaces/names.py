@@ -13,12 +13,11 @@ PAPER_SPACE = "hytas"
 LINEAR_SPACE = "linear"
 """The networks that are fitted in closed form, which race next to those of every space."""
 MEAN_WITH = "mean_with"
-"""Key of an architecture: the fits of the linear networks that its probabilities are averaged
-with."""
+"""Key of an architecture: the fits of the networks in closed form in its mean."""
 
 FITS = ("lda", "softmax", "rbf")
-"""How linear networks are fitted: shrinkage linear discriminant analysis, softmax regression, and
-kernel logistic regression, which has one hidden layer."""
+"""How networks in closed form are fitted: shrinkage linear discriminant analysis, softmax
+regression, and kernel logistic regression, which has one hidden layer."""
 VALUE_FITS = ("ridge", "pls", "kernel")
 """The same for continuous targets: ridge regression, partial least squares, and kernel ridge
 regression, which has one hidden layer."""
@@ -32,7 +31,7 @@ _OF_CLASSES = ("LDA", "softmax regression", "kernel logistic regression")
 _OF_VALUES = ("ridge regression", "PLS", "kernel ridge regression")
 _NAMES = (*_OF_CLASSES, *_OF_VALUES, *_OF_VALUES)
 TITLES = dict(zip((*FITS, *VALUE_FITS, *SHARE_FITS), _NAMES, strict=True))
-"""Fit of a linear network -> its title."""
+"""Fit of a network in closed form -> its title."""
 
 
 def space_of(architecture: Mapping[str, Any]) -> str:
@@ -46,5 +45,5 @@ def network_of(architecture: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def linear_architecture(fit: str) -> dict[str, Any]:
-    """Return the architecture of the linear network with this fit, of `FITS`."""
+    """Return the architecture of the network in closed form with this fit, of `FITS`."""
     return {"space": LINEAR_SPACE, "fit": fit, "patch": 1}

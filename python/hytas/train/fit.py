@@ -274,7 +274,7 @@ class FitFiles(NamedTuple):
         return cls(*(folder / f"{key}{end}" for end in (".part", ".safetensors", ".npz")))
 
 
-def run_fit(fit: Fit, source: FitSource, folder: Path, watch: Watch = Watch()) -> Fitted:  # noqa: B008
+def run_fit(fit: Fit, source: FitSource, folder: Path, watch: Watch = Watch()) -> Fitted:
     """Train a network, and return what the fit gives; its weights stay in `FitFiles.part`.
 
     A training whose state is in the folder goes on there. One that diverges, runs out of memory or

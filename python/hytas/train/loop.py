@@ -84,7 +84,7 @@ def train(
     seed: int,
     device: torch.device | str = "cpu",
     schedule: Schedule | None = None,
-    watch: Watch = Watch(),  # noqa: B008
+    watch: Watch = Watch(),
 ) -> TrainingResult:
     """Train a network in place, or the weights that many networks share.
 

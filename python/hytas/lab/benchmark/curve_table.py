@@ -63,7 +63,7 @@ class CurveTable:
         unlabelled: number of pixels that vote; None where none do.
         candidates: all that the search scored, the best first.
         networks: number of a candidate -> names of the recipes that it was trained by.
-        linear: linear networks.
+        linear: networks in closed form.
         recipes: name -> recipe of the final training.
         snapshots: of each network, recipe and fold.
         votes: of reference methods.

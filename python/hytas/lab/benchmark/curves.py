@@ -75,7 +75,7 @@ def make_curves(
     workers: WorkersLike = None,
     device: str = "auto",
     report: Report = SILENT,
-    command: Invocation = Invocation(),  # noqa: B008
+    command: Invocation = Invocation(),
 ) -> list[Path]:
     """Write a table for each task, and a card of all; return the paths of the tables.
 
@@ -249,7 +249,7 @@ class _Curves:
 
     @cached_property
     def linear(self) -> list[Racer]:
-        """The linear networks, which have one length."""
+        """The networks in closed form, which have one length."""
         return [Racer(one, next(iter(self.task.recipes))) for one in self.task.linear]
 
     def _racers(self, networks: Sequence[Evaluation]) -> list[Racer]:

@@ -46,7 +46,7 @@ def make_benchmark(
     workers: WorkersLike = None,
     device: str = "auto",
     report: Report = SILENT,
-    command: Invocation = Invocation(),  # noqa: B008
+    command: Invocation = Invocation(),
 ) -> Path:
     """Write a table of trained networks of a budget; return its path.
 

@@ -25,6 +25,7 @@ from hytas.race import (
     MANY_PIXELS,
     CandidateTrainer,
     RaceListener,
+    RaceProgress,
     Racer,
     RaceTask,
     RungEnd,
@@ -48,6 +49,7 @@ from hytas.run.context import Run, RunContext
 from hytas.run.folder import read_json, write_json
 from hytas.run.pace import RACE_ENDS, SEARCH_ENDS
 from hytas.run.prepared import PreparedData
+from hytas.run.progress import Report
 from hytas.run.settings import EFFORTS, OWN_PROXY
 from hytas.run.supernet import inherited_score
 from hytas.search import (
@@ -68,7 +70,7 @@ from hytas.store import Store
 from hytas.workers import open_workers
 
 LINEAR_ID = -(10**6)
-"""Number of the first linear network in a store; those of `start_with` are larger."""
+"""Number of the first network in closed form in a store; those of `start_with` are larger."""
 Ranks = Callable[[Sequence[Evaluation]], NDArray[np.float64]]
 
 
@@ -217,7 +219,7 @@ def race_stage(run: Run) -> None:
         if run.pace.minutes and finalists > 1:
             task = within_minutes(run, task, ranked_evaluations(context, store))
         if finalists > 1:
-            listener = _Listener(run)
+            listener = _Listener(run.report)
             winner = hold_race(run, task, store, listener)
             _show_ladder(run, task, store, winner)
             if task.target:
@@ -293,9 +295,14 @@ def _show_ladder(run: Run, task: RaceTask, store: EvaluationStore, winner: Racer
 class _Listener(RaceListener):
     """Shows a race, and keeps the rungs that ended."""
 
-    def __init__(self, run: Run) -> None:
-        self.line, self.training = run.report.line, run.report.training  # type: ignore[method-assign]
-        self.report, self.ended = run.report, list[RungEnd]()
+    def __init__(self, report: Report) -> None:
+        self.report, self.ended = report, list[RungEnd]()
+
+    def line(self, text: str) -> None:
+        self.report.line(text)
+
+    def training(self, progress: RaceProgress) -> None:
+        self.report.training(progress)
 
     def rung(self, rung: RungEnd) -> None:
         self.report.rung(rung)
@@ -338,7 +345,7 @@ def ranked_evaluations(context: RunContext, store: EvaluationStore) -> list[Eval
 
 
 def linear_networks(context: RunContext) -> list[Evaluation]:
-    """Return the linear networks that fit the budget, for the race; no proxy scores them."""
+    """Return the networks in closed form that fit the budget; no proxy scores them."""
     if context.config.trained_front:
         return []
     bounds = parse_budget(context.config.budget or ()).bounds
@@ -348,7 +355,7 @@ def linear_networks(context: RunContext) -> list[Evaluation]:
         costs = context.costs(architecture)
         if all(least <= costs.get(name, least) <= most for name, least, most in bounds):
             proxies = list(map(str, parse_proxies(context.config.proxy)))
-            reasons = dict.fromkeys(proxies, "a linear network is fitted, not scored")
+            reasons = dict.fromkeys(proxies, "a network in closed form is fitted, not scored")
             scores = dict.fromkeys(proxies, math.nan)
             networks.append(
                 Evaluation(LINEAR_ID - number, -1, architecture, costs, scores, reasons, 0.0)

@@ -37,7 +37,7 @@ class Fold(NamedTuple):
         compared: flat indices of the held-out pixels that smoothing is compared on.
         first: of the winner's architecture.
         last: after self-training; `first` without it.
-        linear: of the linear networks.
+        linear: of the networks in closed form.
     """
 
     compared: Pixels
@@ -53,7 +53,7 @@ def first_fit(run: Run, trained: Pixels, watched: Pixels, held_out: Pixels) -> F
     """
     context, (_, recipe) = run.context, run.recipe
     architecture = read_json(run.choice.architecture)
-    if isinstance(context.origin, Scratch):  # of a mean, the linear networks are fitted alone
+    if isinstance(context.origin, Scratch):  # a mean is fitted in parts
         architecture = network_of(architecture)
     teacher = context.teacher
     taught = teacher is not None and not np.intersect1d(teacher.seen, held_out).size
@@ -131,7 +131,7 @@ def _fold(run: Run, trained: Pixels, watched: Pixels, held_out: Pixels) -> Fold:
 
 
 def linear_fit(fit: str, trained: Pixels) -> Fit:
-    """Return the fit of a linear network, which no seed changes."""
+    """Return the fit of a network in closed form, which no seed changes."""
     return Fit(linear_architecture(fit), Recipe(), 0, trained, trained[:0])
 
 
@@ -140,7 +140,7 @@ def fit_all(
     fits: Sequence[Fit],
     workers: WorkersLike,
     what: str,
-    watch: Watch = Watch(),  # noqa: B008
+    watch: Watch = Watch(),
     beside: Sequence[Fit] = (),
 ) -> None:
     """Do fits of a run, in parallel where there are workers.

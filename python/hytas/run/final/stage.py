@@ -121,7 +121,7 @@ def averaged(run: Run, winner: Fit, linear: Mapping[str, Fit]) -> tuple[nn.Modul
     """Return the winner's network, or its mean with linear ones, and the architecture of it.
 
     Args:
-        linear: fits of the linear networks of the mean, by their names.
+        linear: fits of the networks in closed form of the mean, by their names.
     """
     network, shape = network_after(run.store, winner), run.context.data.shape
     if linear:
@@ -154,10 +154,10 @@ def decide_for(run: Run) -> tuple[MeanChoice, list[HeldOut], Decisions]:
 
 
 def _choose_mean(run: Run, records: Sequence[HeldOut], conditions: Conditions) -> MeanChoice:
-    """Choose the networks that the model averages: the winner alone without linear networks."""
+    """Choose the networks that the model averages: the winner alone without other ones."""
     context, architecture = run.context, read_json(run.choice.architecture)
     if not context.fits:
-        return MeanChoice((NETWORK,), reason="the run has no linear networks")
+        return MeanChoice((NETWORK,), reason="the run has no networks in closed form")
     if context.feasible is None or MEAN_WITH in architecture:
         given = (NETWORK, *architecture.get(MEAN_WITH, ()))
         return MeanChoice(given, reason="the architecture was given")

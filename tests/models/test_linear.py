@@ -16,6 +16,7 @@ from hytas.deploy.smoothing import Smoothing
 from hytas.export import describe, export_formats
 from hytas.metrics import log_mean
 from hytas.models import InputShape, SensorModel, build_network, count_parameters
+from hytas.models.counting import counted_layers
 from hytas.models.linear import begin_skip, lda, softmax_regression
 from hytas.models.table import closed_form
 from hytas.spaces import open_space
@@ -174,6 +175,9 @@ def test_costs_are_those_of_the_network(architecture: dict[str, Any]) -> None:
     costs = shipped_costs(architecture, space, SHAPE)
     assert costs["params"] == count_parameters(build_network(architecture, SHAPE))
     assert costs["bytes_fp32"] == 4 * costs["params"]
+    layers = counted_layers(architecture, SHAPE)
+    assert sum(one.params for one in layers) == costs["params"]
+    assert sum(one.macs for one in layers) == costs["macs"]
 
 
 def test_a_budget_leaves_room_for_the_mean() -> None:

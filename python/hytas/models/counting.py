@@ -13,7 +13,7 @@ from hytas.models.linear import MeanNetwork
 from hytas.models.network import Network
 from hytas.models.streams import TokenStream
 from hytas.models.table import build_network, count_parameters
-from hytas.spaces.costs import LayerCost, linear_costs
+from hytas.spaces.costs import LayerCost
 from hytas.spaces.names import TITLES
 from hytas.spaces.shape import Shape
 
@@ -38,9 +38,9 @@ def counted_layers(architecture: Mapping[str, Any], shape: Shape) -> list[LayerC
     if not isinstance(network, MeanNetwork):
         return _layers_of(network, shape)
     layers = _layers_of(network.network, shape)
-    for fit in network.linear:
-        costs = linear_costs(fit, shape)
-        layers.append(LayerCost(fit, "", TITLES[fit], costs["params"], costs["macs"]))
+    for fit, one in network.linear.items():
+        macs = _counter(one, shape).get_total_flops() // 2
+        layers.append(LayerCost(fit, "", TITLES[fit], count_parameters(one), macs))
     return [*layers, LayerCost("shift", "", "shift of each class", len(network.shift.bias), 0)]
 
 
@@ -48,7 +48,8 @@ def _layers_of(network: nn.Module, shape: Shape) -> list[LayerCost]:
     streams = network.token_streams if isinstance(network, Network) else {}
     for stream in streams.values():
         stream.observer = lambda _: None  # so that its last layer computes all tokens
-    counts = _counter(network, shape).flop_counts
+    counter = _counter(network, shape)
+    counts = counter.flop_counts
     root = type(network).__name__
 
     layers: list[LayerCost] = []
@@ -61,8 +62,10 @@ def _layers_of(network: nn.Module, shape: Shape) -> list[LayerCost]:
         flops = sum(counts.get(f"{root}.{name}", {}).values())
         params = count_parameters(module)
         layers.append(LayerCost(name, of, _about(module), params, flops // 2))
-    if rest := count_parameters(network) - sum(part.params for part in layers):
-        layers.append(LayerCost("", "", "other parameters", rest, 0))
+    params = count_parameters(network) - sum(part.params for part in layers)
+    macs = counter.get_total_flops() // 2 - sum(part.macs for part in layers)
+    if params or macs:
+        layers.append(LayerCost("", "", "other parameters", params, macs))
     return layers
 
 

@@ -1,5 +1,11 @@
 """The recipes of published networks: what the released code does to pixels and learning rates."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 import torch
@@ -7,9 +13,10 @@ import torch
 from hytas.data import Scene, SplitSettings, scene_from_arrays
 from hytas.lab.published import networks
 from hytas.lab.published.s2mamba import S2Mamba
-from hytas.lab.published.training import TrainingPlan
-from hytas.references import ReferenceSettings, Task
+from hytas.references import Predicted, ReferenceSettings, Task
 from hytas.spaces.shape import InputShape
+from hytas.train import Recipe, loop
+from hytas.train.schedule import Schedule
 
 
 @pytest.fixture(scope="module")
@@ -29,25 +36,27 @@ def small_scene() -> Scene:
 
 
 @pytest.fixture
-def plans(monkeypatch: pytest.MonkeyPatch) -> list[tuple[torch.optim.Optimizer, TrainingPlan]]:
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Recipe, Schedule]]:
     """What is asked of training, which is left out."""
-    asked: list[tuple[torch.optim.Optimizer, TrainingPlan]] = []
-    monkeypatch.setattr(networks, "fit", lambda *values: asked.append((values[1], values[4])))
+    asked: list[tuple[Recipe, Schedule]] = []
+
+    def note(task: Task, *values: Any) -> None:
+        recipe, *schedule = values[3:]
+        epochs = recipe.epochs_for(len(task.train))
+        asked.append((recipe, (schedule or [Schedule])[0](epochs, 0.0, None)))
+
+    monkeypatch.setattr(networks, "fit_published", note)
     return asked
 
 
-def test_s2mamba_trains_as_published(
-    task: Task, plans: list[tuple[torch.optim.Optimizer, TrainingPlan]]
-) -> None:
+def test_s2mamba_trains_as_published(task: Task, asked: list[tuple[Recipe, Schedule]]) -> None:
     """400 epochs of two batches; the learning rate falls by a hundredth before each."""
     networks.s2mamba(task, lambda *_: None)
-    optimizer, plan = plans[0]
-    assert isinstance(optimizer, torch.optim.AdamW)
-    assert optimizer.defaults["lr"] == 5e-4
-    assert optimizer.defaults["weight_decay"] == 5e-3
-    assert (len(task.train), plan.steps, plan.batch, plan.rest) == (120, 800, 64, True)
-    rates = [plan.schedule(step / plan.steps) for step in range(plan.steps)]
-    assert rates == [0.99 ** (1 + step // 2) for step in range(plan.steps)]
+    recipe, schedule = asked[0]
+    assert (len(task.train), schedule.epochs) == (120, 400)
+    assert (recipe.learning_rate, recipe.weight_decay, recipe.batch_size) == (5e-4, 5e-3, 64)
+    rates = [schedule.share(step, 800) for step in range(800)]
+    assert rates == [0.99 ** (1 + step // 2) for step in range(800)]
 
 
 def test_s2mamba_drops_the_mixture_of_its_branches_as_often_as_values() -> None:
@@ -55,16 +64,33 @@ def test_s2mamba_drops_the_mixture_of_its_branches_as_often_as_values() -> None:
     assert float((mixed == 0).float().mean()) == pytest.approx(0.4, abs=0.03)
 
 
-def test_gscvit_trains_as_released(
-    task: Task, plans: list[tuple[torch.optim.Optimizer, TrainingPlan]]
-) -> None:
+def test_gscvit_trains_as_released(task: Task, asked: list[tuple[Recipe, Schedule]]) -> None:
     networks.gscvit(task, lambda *_: None)
-    optimizer, plan = plans[0]
-    assert isinstance(optimizer, torch.optim.AdamW)
-    assert optimizer.defaults["lr"] == 1e-3
-    assert optimizer.defaults["weight_decay"] == 0.05
-    assert (plan.steps, plan.batch, plan.rest) == (200, 128, True)
-    assert plan.schedule(0.0) == plan.schedule(0.99) == 1.0
+    recipe, schedule = asked[0]
+    assert schedule.epochs == 200
+    assert (recipe.learning_rate, recipe.weight_decay, recipe.batch_size) == (1e-3, 0.05, 128)
+    assert schedule.share(0, 200) == schedule.share(199, 200) == 1.0
+
+
+@pytest.mark.parametrize("method", [networks.gscvit, networks.hytas])
+def test_a_stopped_training_goes_on_as_one_that_never_stopped(
+    method: Callable[..., Predicted], task: Task, tmp_path: Path
+) -> None:
+    """The state holds all: the means of the batch normalisation, and the random draws."""
+    whole = method(replace(task, steps=6), lambda *_: None)
+    stopping = replace(task, steps=6, fits=tmp_path / "fits")
+
+    def stop(what: str, done: int, total: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with patch.object(loop, "CHECKPOINT_SECONDS", 0.0):
+        with pytest.raises(KeyboardInterrupt):
+            method(stopping, stop)
+        steps: list[int] = []
+        went_on = method(stopping, lambda what, done, total: steps.append(done))
+    assert steps[0] == 3
+    np.testing.assert_array_equal(went_on.probabilities, whole.probabilities)
 
 
 def test_gscvit_divides_all_bands_by_one_range(task: Task) -> None:
@@ -76,13 +102,3 @@ def test_gscvit_divides_all_bands_by_one_range(task: Task) -> None:
     whole = values.max() - values.min()
     np.testing.assert_allclose(np.ptp(scaled, axis=0), np.ptp(values, axis=0) / whole, rtol=1e-5)
     np.testing.assert_allclose(np.ptp(raw, axis=0), 1.0, rtol=1e-5)
-
-
-def test_half_of_the_patches_are_flipped_or_turned() -> None:
-    patch = np.arange(18, dtype=np.float32).reshape(3, 3, 2)
-    many = np.repeat(patch[None], 2000, axis=0)
-    found = networks.flipped_or_turned(many.copy(), np.random.default_rng(0))
-    ways = [patch, patch[:, ::-1], patch[::-1], *(np.rot90(patch, turns) for turns in (1, 2, 3))]
-    shares = [float((found == way).all(axis=(1, 2, 3)).mean()) for way in ways]
-    assert sum(shares) == 1.0
-    np.testing.assert_allclose(shares, [0.5, *[0.1] * 5], atol=0.03)

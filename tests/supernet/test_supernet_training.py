@@ -90,7 +90,7 @@ def test_fused_gradients_are_those_of_whole_weights_and_only_what_is_used_change
         clip_norm=1e9,
     )
     data = pixels(8, 5)
-    state = TrainingState.of(learner.weights)
+    state = TrainingState.of(learner.weights, {})
     leaves = Leaves.of(learner, state, subnets)
     full = {name: value.clone() for name, value in state.weights.items()}  # grown where needed
     course = Course(data, recipe, recipe.schedule(len(data)), 1e-3, 0, torch.device("cpu"))

@@ -84,7 +84,7 @@ def steps_of(architecture: dict[str, Any], recipe: Recipe) -> ResidentSteps:
     learner = OneNetwork(build_network(architecture, SHAPE, drop_path=0.3, seed=3))
     data = pixels(27, 0)
     course = Course(data, recipe, recipe.schedule(len(data)), 1e-3, 0, CPU)
-    return ResidentSteps(learner, TrainingState.of(learner.weights), course, pixels(9, 1))
+    return ResidentSteps(learner, TrainingState.of(learner.weights, {}), course, pixels(9, 1))
 
 
 class Device(TorchDispatchMode):

@@ -81,12 +81,12 @@ def references(
 
     config = RunConfig(seed=seed, seeds=seeds, **options.absolute_paths(settings))
     scene = as_scene(config.load_scene(), "references")
-    decisive = ReferenceSettings.of(config, network_steps)
+    used = str(choose_device(device)) if any(METHODS[name].device for name in chosen) else "cpu"
+    decisive = ReferenceSettings.of(config, network_steps, used)
     numbers = range(seed, seed + seeds)
     # Fail before the work starts if a split is impossible.
     for number in reversed(numbers):
         decisive.make_split(scene, number)
-    used = str(choose_device(device)) if any(METHODS[name].device for name in chosen) else "cpu"
     results = ReferenceResults(out, decisive.setting(scene))
     try:
         with DetailedDisplay() as console:
@@ -96,7 +96,6 @@ def references(
                 chosen,
                 numbers,
                 results,
-                device=used,
                 progress=lambda method, seed, work, done, total: console.pixels(
                     f"{method}, seed {seed}: {work}", done, total
                 ),

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -37,19 +38,22 @@ class ReferenceResults:
                 return run
         return None
 
-    def checkpoint(self, method: str, seed: int) -> Path | None:
-        """Return the file from which the fit of a method and seed resumes; None without results."""
+    def fits(self, method: str, seed: int) -> Path | None:
+        """Return the folder from which the fit of a method and seed resumes; None without a file.
+
+        It is removed once the result is there.
+        """
         if self.path is None:
             return None
         setting = hashlib.sha256(json.dumps(self.setting, sort_keys=True).encode()).hexdigest()
-        return self.path.with_name(f"{self.path.name}.{method}-{seed}-{setting[:8]}.checkpoint")
+        return self.path.with_name(f"{self.path.name}.{method}-{seed}-{setting[:8]}.fits")
 
     def add(self, run: dict[str, Any]) -> None:
         """Keep a result: `method`, `seed`, `test` (accuracy report), `seconds`, `details`."""
         self.runs.append(run)
         self._write()
-        if (checkpoint := self.checkpoint(run["method"], run["seed"])) is not None:
-            checkpoint.unlink(missing_ok=True)
+        if (fits := self.fits(run["method"], run["seed"])) is not None:
+            shutil.rmtree(fits, ignore_errors=True)
 
     def _write(self) -> None:
         if self.path is None:

@@ -29,7 +29,6 @@ def run_references(
     seeds: Sequence[int],
     results: ReferenceResults,
     *,
-    device: str = "cpu",
     progress: Callable[[str, int, str, int, int], None] = lambda *_: None,
     line: Callable[[str], None] = lambda _: None,
     workers: WorkersLike = None,
@@ -61,11 +60,11 @@ def run_references(
             line(f"seed {seed}: {text}")
     every = [(method, splits[seed]) for method in methods for seed in seeds]
     missing = [
-        _WantedFit(method, split, results.checkpoint(method, split.seed))
+        _WantedFit(method, split, results.fits(method, split.seed))
         for method, split in every
         if not results.get(method, split.seed)
     ]
-    for run in _fits(scene, settings, missing, device, progress, workers):
+    for run in _fits(scene, settings, missing, progress, workers):
         results.add(run)
         _report_fit(run, line)
     return {
@@ -95,31 +94,28 @@ def _summary(title: str, stored: Sequence[dict[str, Any] | None]) -> dict[str, A
 class _WantedFit(NamedTuple):
     method: str
     split: Split
-    checkpoint: Path | None
+    fits: Path | None
 
 
 def _fits(
     scene: Scene,
     settings: ReferenceSettings,
     wanted: Sequence[_WantedFit],
-    device: str,
     progress: Callable[[str, int, str, int, int], None],
     workers: WorkersLike,
 ) -> Iterator[dict[str, Any]]:
     if workers is None:
         for one in wanted:
             advance = partial(progress, one.method, one.split.seed)
-            yield _fit_and_test(scene, settings, one, device, advance)
+            yield _fit_and_test(scene, settings, one, advance)
         return
-    with open_workers(workers, on_cpu=device == "cpu", sent_bytes=scene.cube.nbytes) as pool:
+    on_cpu = settings.device == "cpu"
+    with open_workers(workers, on_cpu=on_cpu, sent_bytes=scene.cube.nbytes) as pool:
         shared = pool.share(scene)
         jobs = (
             (
-                *(shared, settings, one if pool.sees_files else one._replace(checkpoint=None)),
-                *(
-                    device,
-                    None if pool.elsewhere else partial(progress, one.method, one.split.seed),
-                ),
+                *(shared, settings, one if pool.sees_files else one._replace(fits=None)),
+                None if pool.elsewhere else partial(progress, one.method, one.split.seed),
             )
             for one in wanted
         )
@@ -130,31 +126,25 @@ def _fit_in_worker(
     shared: Shared[Scene],
     settings: ReferenceSettings,
     wanted: _WantedFit,
-    device: str,
     progress: FitProgress | None,
 ) -> dict[str, Any]:
     from hytas.machine import one_thread_on_cpu  # torch
 
-    with one_thread_on_cpu(device):
+    with one_thread_on_cpu(settings.device):
         quiet = progress or (lambda *_: None)
-        return _fit_and_test(shared.get(), settings, wanted, device, quiet)
+        return _fit_and_test(shared.get(), settings, wanted, quiet)
 
 
 def _fit_and_test(
-    scene: Scene,
-    settings: ReferenceSettings,
-    wanted: _WantedFit,
-    device: str,
-    progress: FitProgress,
+    scene: Scene, settings: ReferenceSettings, wanted: _WantedFit, progress: FitProgress
 ) -> dict[str, Any]:
-    method, split, checkpoint = wanted
+    method, split, fits = wanted
     started = time.perf_counter()
     split = replace(split, test=split.reported)
     fit = fit_method(
         *(scene, split, settings, method),
         smoothed=split.test,
-        device=device,
-        checkpoint=checkpoint,
+        fits=fits,
         progress=progress,
     )
     seconds = time.perf_counter() - started
@@ -186,8 +176,7 @@ def fit_method(
     method: str,
     *,
     smoothed: Pixels | None = None,
-    device: str = "cpu",
-    checkpoint: Path | None = None,
+    fits: Path | None = None,
     progress: FitProgress = lambda *_: None,
 ) -> Predicted:
     """Fit a method to the training and validation pixels of a split; predict its test pixels.
@@ -198,13 +187,13 @@ def fit_method(
         method: a name in `METHODS`.
         smoothed: flat indices (k,), ascending, of test pixels whose predictions are smoothed, too;
             images have no map.
-        checkpoint: file from which the training of a network resumes; None keeps nothing.
+        fits: folder of the training of a network, which resumes from it; None keeps nothing.
         progress: called with the current work, how much of it is done, and the total.
 
     Raises:
         InputError: the training pixels have fewer than two classes, or the settings do not fit.
     """
-    task = replace(Task.of(scene, split, settings, device), checkpoint=checkpoint)
+    task = replace(Task.of(scene, split, settings), fits=fits)
     has_map = scene.has_map and task_of(scene).has_probabilities
     if smoothed is None or not (isinstance(scene, Scene) and has_map):
         return METHODS[method].load()(task, progress)

@@ -31,6 +31,10 @@ class ReferenceSettings:
     """Settings of a fit besides its method and seed: the split, and options for patches.
 
     The fields of `split` can be given directly: `ReferenceSettings(split="blocks", block=8)`.
+
+    Attributes:
+        steps: optimiser steps of the networks; None means the published number.
+        device: where networks train, which is no part of the setting.
     """
 
     split: SplitSettings = field(default_factory=SplitSettings)
@@ -39,12 +43,14 @@ class ReferenceSettings:
     bands: str | None = None
     scaling: str = "standard"
     steps: int | None = None
+    device: str = "cpu"
 
     @classmethod
-    def of(cls, config: Any, steps: int | None = None) -> Self:
+    def of(cls, config: Any, steps: int | None = None, device: str = "cpu") -> Self:
         """Return the settings that the configuration of a run has, which are called the same."""
-        names = cls.__dataclass_fields__.keys() - {"steps"}
-        return cls(**{name: getattr(config, name) for name in names}, steps=steps)
+        names = cls.__dataclass_fields__.keys() - {"steps", "device"}
+        own = {name: getattr(config, name) for name in names}
+        return cls(**own, steps=steps, device=device)
 
     def make_split(self, scene: Scene, seed: int) -> Split:
         """Return the split of `seed`.
@@ -59,6 +65,7 @@ class ReferenceSettings:
         own = {item.name: getattr(self, item.name) for item in fields(self)}
         decisive = {**own, **self.split.options()}
         del decisive["validation_fraction"]  # validation pixels are training pixels here
+        del decisive["device"]
         return {"scene": scene.fingerprint, **decisive}
 
 
@@ -80,7 +87,7 @@ class Task:
         fit_scaling: function of a method of scaling ("standard", "minmax", None for the configured
             one); it returns the scaling, fitted on the training pixels.
         groups: numbers (n,) of the groups of training pixels that no fold may divide, or None.
-        checkpoint: file from which the training of a network resumes, or None.
+        fits: folder of the trainings of networks, which resume from it; None keeps nothing.
     """
 
     read: Read
@@ -96,12 +103,10 @@ class Task:
     steps: int | None
     fit_scaling: Callable[[str | None], Preprocessing]
     groups: Pixels | None = None
-    checkpoint: Path | None = None
+    fits: Path | None = None
 
     @classmethod
-    def of(
-        cls, scene: LabelledData, split: Split, settings: ReferenceSettings, device: str = "cpu"
-    ) -> "Task":
+    def of(cls, scene: LabelledData, split: Split, settings: ReferenceSettings) -> "Task":
         """Return the task for a split of a scene; the split of the settings is not used.
 
         Raises:
@@ -133,7 +138,7 @@ class Task:
             patch_size,
             settings.band_group,
             split.seed,
-            device,
+            settings.device,
             settings.steps,
             fit_scaling,
             groups,

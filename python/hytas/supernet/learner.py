@@ -50,6 +50,11 @@ class SupernetLearner:
         """The supernet's weights that are kept."""
         return self.supernet.weights
 
+    @property
+    def buffers(self) -> Weights:
+        """None: networks of a space have no buffers that training changes."""
+        return {}
+
     def prepare(self, patches: Tensor, seed: int) -> None:
         """Whiten the largest pixel embedding; those of subnets are slices of it."""
         others = map(self._subnet, self._draw("whitened", 64))

@@ -10,12 +10,12 @@ from hytas.tensors import read_tensors, write_tensors
 from hytas.train.learner import Learner
 from hytas.train.state import Epoch, Moments, TrainingState
 
-PARTS = ("weights", "average", "best")
+PARTS = ("weights", "average", "best", "buffers")
 MOMENTS = ("mean", "square", "steps")
 
 
 def save_checkpoint(path: Path, state: TrainingState) -> None:
-    """Write weights, averages, optimiser moments and history of `state` to `path`."""
+    """Write weights, averages, buffers, optimiser moments and history of `state` to `path`."""
     tensors = {
         f"{part}.{name}": tensor for part in PARTS for name, tensor in getattr(state, part).items()
     }
@@ -35,7 +35,7 @@ def load_checkpoint(path: Path, state: TrainingState, learner: Learner) -> None:
             part, name = key.split(".", 1)
             own = state.weights.get(name)
             parts[part][name] = tensor if own is None or part == "steps" else tensor.to(own.device)
-        learner.take(parts["weights"])
+        learner.take(parts["weights"] | parts["buffers"])
         history, best_epoch = [Epoch(**epoch) for epoch in facts["history"]], facts["best_epoch"]
         moments = {name: Moments(*(parts[m][name] for m in MOMENTS)) for name in learner.weights}
     except (KeyError, TypeError, RuntimeError, ValueError) as error:

@@ -20,7 +20,7 @@ from hytas.machine import one_thread_on_cpu
 from hytas.models import Network
 from hytas.tensors import read_tensors
 from hytas.train.evaluation import accuracy_and_probability, augmented_accuracy, logits_of
-from hytas.train.learner import Learner
+from hytas.train.learner import Learner, OneNetwork
 from hytas.train.loop import DivergedError, TrainingResult, Watch, train
 from hytas.train.pixels import LabelledPixels
 from hytas.train.recipe import Recipe
@@ -352,17 +352,12 @@ def _predicted(
 
 def begin_with(network: nn.Module | Learner, weights: Path) -> None:
     """Give a network the weights of the best epoch of another fit of its architecture."""
-    best = weights_in(weights)
+    learner = OneNetwork(network) if isinstance(network, nn.Module) else network
+    learner.take(weights_in(weights))
     if isinstance(network, nn.Module):
-        own = dict(network.named_parameters())
-        with torch.no_grad():
-            for name, parameter in own.items():
-                parameter.copy_(best[name])
         if isinstance(network, Network):
             network.fresh = False
         network.eval()
-    else:
-        network.take(best)
 
 
 def weights_in(path: Path) -> dict[str, torch.Tensor]:

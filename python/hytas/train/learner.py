@@ -69,6 +69,10 @@ class Learner(Protocol):
     def weights(self) -> Weights:
         """Name -> parameter, changed in place by the training."""
 
+    @property
+    def buffers(self) -> Weights:
+        """Name -> buffer that a step changes as well, such as the mean of a batch normalisation."""
+
     def prepare(self, patches: Tensor, seed: int) -> None:
         """Let the weights start from scaled training patches (n, P, P, bands), if the recipe is
         whitened."""
@@ -85,7 +89,7 @@ class Learner(Protocol):
         size."""
 
     def take(self, weights: Mapping[str, Tensor]) -> None:
-        """Make these the weights.
+        """Make these the weights and the buffers.
 
         Raises:
             ValueError: they are not weights of this learner.
@@ -102,12 +106,19 @@ class OneNetwork:
     def __init__(self, network: nn.Module) -> None:
         self.network = network
         self._weights: Weights = dict(network.named_parameters())
+        kept = network.state_dict().keys()
+        self._buffers = {name: one for name, one in network.named_buffers() if name in kept}
         self._subnets = [Subnet.of(network)]
 
     @property
     def weights(self) -> Weights:
         """The network's own parameters."""
         return self._weights
+
+    @property
+    def buffers(self) -> Weights:
+        """The network's own buffers that its state holds."""
+        return self._buffers
 
     def prepare(self, patches: Tensor, seed: int) -> None:
         """Whiten the network's pixel embedding."""
@@ -126,15 +137,16 @@ class OneNetwork:
         raise InputError(name, rule=f"{tuple(size)} is no size of this network's")
 
     def take(self, weights: Mapping[str, Tensor]) -> None:
-        """Copy weights into the network."""
-        if weights.keys() != self.weights.keys():
-            other = sorted(weights.keys() ^ self.weights.keys())
+        """Copy weights and buffers into the network."""
+        whole = self.weights | self.buffers
+        if weights.keys() != whole.keys():
+            other = sorted(weights.keys() ^ whole.keys())
             raise ValueError(f"names differ: {other[0]}")
-        for name, own in self.weights.items():
+        for name, own in whole.items():
             if weights[name].shape != own.shape:
                 raise ValueError(
                     f"size mismatch of {name}: {tuple(weights[name].shape)}, not {tuple(own.shape)}"
                 )
         with torch.no_grad():
-            for name, own in self.weights.items():
+            for name, own in whole.items():
                 own.copy_(weights[name])

@@ -136,7 +136,7 @@ def _solve(
     held = evaluate(learner.watched(), learner.weights, validation, device, ALONE)
     assert loss is not None
     seconds = time.monotonic() - started
-    state = TrainingState.of(learner.weights)
+    state = TrainingState.of(learner.weights, learner.buffers)
     state.history.append(Epoch(1, 1, loss, held[0], held[1], held[2], seconds))
     state.keep_best()
     if watch.checkpoint is not None:
@@ -175,7 +175,7 @@ def _train(
             learner.prepare(_some_patches(training, course.seed), course.seed)
         if kept is None and isinstance(learner, OneNetwork):
             _begin_skip(learner.network, training, device)
-        state = TrainingState.of(learner.weights)
+        state = TrainingState.of(learner.weights, learner.buffers)
         cover(learner, state, learner.watched())
         if kept is not None:
             load_checkpoint(kept, state, learner)

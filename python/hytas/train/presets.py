@@ -28,7 +28,7 @@ IMAGES: dict[str, Any] = PLAIN | {
     "brightness": 0.1,
 }
 # Nothing but AdamW and a cosine: what the recipes of papers begin with.
-_BARE: dict[str, Any] = PLAIN | {
+BARE: dict[str, Any] = PLAIN | {
     "whitened": False,
     "dropout": 0.0,
     "ema_decay": 0.0,
@@ -38,7 +38,7 @@ _BARE: dict[str, Any] = PLAIN | {
 # DeiT's recipe (Touvron et al., ICML 2021), whose code AutoFormer and S3 begin with: RandAugment
 # `rand-m9-mstd0.5-inc1` in the place of colour jitter, three copies of an image in a batch, erasing
 # of pixels, no clipping of gradients.
-_DEIT: dict[str, Any] = _BARE | {
+_DEIT: dict[str, Any] = BARE | {
     "batch_size": 1024,
     "learning_rate": 1e-3,
     "weight_decay": 0.05,
@@ -64,7 +64,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "images-light": IMAGES
     | {"learning_rate": 3e-3, "label_smoothing": 0.0, "mixup": 0.2, "cutmix": 0.0},
     # HyTAS (ECCV 2024), retraining: 300 epochs, of which 5 warm up.
-    "hytas-paper": _BARE
+    "hytas-paper": BARE
     | {
         "epochs": 300,
         "batch_size": 320,

@@ -66,8 +66,9 @@ class TrainingState:
     Attributes:
         weights: name -> parameter, as the last step left it.
         average: name -> its moving average.
-        best: name -> the average of the best epoch.
+        best: name -> the average, and the buffer, of the best epoch.
         moments: name -> moments of the optimiser.
+        buffers: name -> buffer, as the last step left it.
         best_epoch: from 1; 0 before the first.
     """
 
@@ -75,17 +76,18 @@ class TrainingState:
     average: Weights
     best: Weights
     moments: dict[str, Moments]
+    buffers: Weights
     history: list[Epoch] = field(default_factory=list)
     best_epoch: int = 0
 
     @classmethod
-    def of(cls, weights: Weights) -> Self:
+    def of(cls, weights: Weights, buffers: Weights) -> Self:
         """Return the state before the first step."""
         average = {name: weight.detach().clone() for name, weight in weights.items()}
         moments = {name: Moments.of(weight) for name, weight in weights.items()}
-        return cls(weights, average, dict(average), moments)
+        return cls(weights, average, average | buffers, moments, buffers)
 
     def keep_best(self) -> None:
-        """Make the average of this epoch the best one."""
-        self.best = {name: average.clone() for name, average in self.average.items()}
+        """Make the average of this epoch, with its buffers, the best one."""
+        self.best = {name: one.clone() for name, one in (self.average | self.buffers).items()}
         self.best_epoch = len(self.history)

@@ -39,6 +39,7 @@ Card::Card(const SceneModel& model) {
                     "which a line-by-line program cannot do");
     read_bands(model);
     read_classes(model);
+    read_targets(value_of(model, "targets"));
     read_preprocessing(value_of(model, "preprocessing"));
     read_guide(value_of(model, "smoothing"));
     if (const Json score = value_of(model, "unknown"); !score.is(Json::Kind::null))
@@ -91,6 +92,14 @@ void Card::read_classes(const SceneModel& model) {
     if (std::any_of(palette.begin(), palette.end(),
                     [](std::int64_t level) { return level < 0 || level > 255; }))
         broken("a colour is not three numbers from 0 to 255");
+}
+
+void Card::read_targets(const Json& targets) {
+    if (targets.is(Json::Kind::null)) return;
+    units = texts(member(targets, "units", "targets"), "targets");
+    deviations = numbers(member(targets, "scale", "targets"), "targets");
+    if (units.size() != ids.size() || deviations.size() != ids.size() || !are_finite(deviations))
+        broken("targets: one unit and one finite scale needed for each target");
 }
 
 void Card::read_preprocessing(const Json& preprocessing) {

@@ -4,10 +4,10 @@
 #include <iomanip>
 #include <sstream>
 
-#include "classifier.hpp"
 #include "envi.hpp"
 #include "hytas/onboard.hpp"
 #include "map_writer.hpp"
+#include "predictor.hpp"
 #include "sha256.hpp"
 #include "value_range.hpp"
 
@@ -49,6 +49,8 @@ const CubeJob& checked(const CubeJob& job, const EnviCube& cube, const Card& car
                                            std::to_string(card.patch_size));
     check_apart(job.map, job, cube);
     if (job.confidence.empty()) return job;
+    if (card.of_values())
+        throw Error(Status::bad_argument, "--confidence: a model of values gives none");
     check_apart(job.confidence, job, cube);
     if (same_file(job.confidence, job.map))
         throw Error(Status::output_failed,
@@ -58,7 +60,7 @@ const CubeJob& checked(const CubeJob& job, const EnviCube& cube, const Card& car
 }
 
 // What decides the bytes of a map's lines, as one text without end of line.
-std::string identity_of(const CubeJob& job, const Classifier::Pass& pass, const EnviCube& cube) {
+std::string identity_of(const CubeJob& job, const Predictor::Pass& pass, const EnviCube& cube) {
     std::ostringstream text;
     text << "hytas-onboard lines 1, model " << pass.digest() << ", onnxruntime "
          << pass.runtime_version() << ", threads " << job.threads << ", cube "
@@ -98,11 +100,11 @@ class CubePass::Files {
   public:
     explicit Files(const CubeJob& job)
         : cube_(job.cube),
-          classifier_(job.model, sensor_of(cube_), job),
+          predictor_(job.model, sensor_of(cube_), job),
           notes_(doubts(card(), cube_, job.strict)),
           line_(cube_.line_bytes()),
           writer_(checked(job, cube_, card()).map, job.confidence, card(), cube_,
-                  identity_of(job, classifier_.pass(), cube_)) {
+                  identity_of(job, predictor_.pass(), cube_)) {
         if (writer_.lines() > 0)
             notes_.push_back("goes on behind line " + std::to_string(writer_.lines()) +
                              " of an earlier run");
@@ -113,15 +115,15 @@ class CubePass::Files {
     [[nodiscard]] const EnviCube& cube() const { return cube_; }
     [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
     [[nodiscard]] std::size_t memory() const {
-        return classifier_.memory() + 2 * line_.size() + writer_.memory();
+        return predictor_.memory() + 2 * line_.size() + writer_.memory();
     }
 
   private:
-    [[nodiscard]] const Card& card() const { return classifier_.pass().card(); }
+    [[nodiscard]] const Card& card() const { return predictor_.pass().card(); }
     void check_weights(std::int64_t& checked_lines);
 
     EnviCube cube_;
-    Classifier classifier_;
+    Predictor predictor_;
     std::vector<std::string> notes_;
     std::vector<char> line_;
     MapWriter writer_;
@@ -129,18 +131,18 @@ class CubePass::Files {
 
 void CubePass::Files::run(const std::function<bool()>& is_stopped) {
     using Clock = std::chrono::steady_clock;
-    std::int64_t checked_lines = writer_.lines(), number = classifier_.start_at(checked_lines);
+    std::int64_t checked_lines = writer_.lines(), number = predictor_.start_at(checked_lines);
     Clock::time_point synced = Clock::now();
     while (writer_.lines() < cube_.lines()) {
-        std::optional<ClassifiedLine> classified;
+        std::optional<MapLine> line;
         if (number < cube_.lines()) {
             cube_.read(number++, line_);
-            classified = classifier_.push(std::as_bytes(std::span(line_)));
+            line = predictor_.push(std::as_bytes(std::span(line_)));
         } else {
-            classified = classifier_.finish();
+            line = predictor_.finish();
         }
-        if (!classified) continue;
-        writer_.add(*classified);
+        if (!line) continue;
+        writer_.add(*line);
         const std::int64_t lines = writer_.lines();
         if (lines % lines_a_check == 0 || lines == cube_.lines()) check_weights(checked_lines);
         if (lines < cube_.lines() && is_stopped()) {
@@ -159,7 +161,7 @@ void CubePass::Files::run(const std::function<bool()>& is_stopped) {
 
 void CubePass::Files::check_weights(std::int64_t& checked_lines) {
     const std::int64_t lines = writer_.lines();
-    if (!classifier_.weights_unchanged()) {
+    if (!predictor_.weights_unchanged()) {
         writer_.cut(checked_lines);
         writer_.leave();
         throw Error(Status::weights_changed,

@@ -1,4 +1,4 @@
-// hytas-onboard: classify an ENVI cube line by line with an exported scene graph; or update a
+// hytas-onboard: map an ENVI cube line by line with an exported scene graph; or update a
 // model.
 
 #include <getopt.h>
@@ -17,8 +17,8 @@ constexpr const char* usage =
     "       [--smooth guided|none] [--unknown SHARE] [--confidence FILE.hdr] [--strict] [--json]\n"
     "       hytas-onboard --update DELTA MODEL.onnx NEW.onnx [--json]\n";
 constexpr const char* help =
-    "\nClassifies an ENVI cube line by line with a scene graph (hytas export RUN --formats "
-    "onnx-scene).\n"
+    "\nMaps an ENVI cube line by line with a scene graph (hytas export RUN --formats onnx-scene):\n"
+    "its classes, or its values as a raster of float32 with a band for each target.\n"
     "A run that was stopped goes on where it was if the same command is given again.\n\n"
     "  MODEL.onnx   the scene graph\n"
     "  CUBE.hdr     the header of the cube; the data lie next to it\n"
@@ -131,7 +131,7 @@ int main(int count, char** words) {
         pass.run([] { return signal_number != 0; });
         return end(Status::ok, std::to_string(pass.lines()) + " lines of " +
                                    std::to_string(pass.samples()) +
-                                   " pixels classified: " + options.map);
+                                   " pixels mapped: " + options.map);
     } catch (const Error& error) {
         return end(error.status, error.what());
     } catch (const std::exception& error) {

@@ -12,8 +12,9 @@
 namespace hytas::onboard {
 namespace {
 
-// Bytes of a class id in the map: the smallest type that holds them all.
+// Bytes of a class id in the map: the smallest type that holds them all; or of a value.
 std::size_t id_bytes_of(const Card& card) {
+    if (card.of_values()) return sizeof(float);
     const auto [lowest, highest] = std::minmax_element(card.ids.begin(), card.ids.end());
     if (*lowest < 0 || *highest > std::numeric_limits<std::uint16_t>::max()) return 4;
     return *highest <= std::numeric_limits<std::uint8_t>::max() ? 1 : 2;
@@ -27,24 +28,47 @@ void write_place(std::ostream& file, const EnviCube& cube) {
                  << "\n";
 }
 
-void write_confidence_header(std::ostream& file, const EnviCube& cube) {
+struct Form {
+    const char* kind = "Standard";
+    int type = 4;  // float32
+    std::size_t bands = 1;
+    const char* interleave = "bsq";
+    const char* nodata = "0";
+};
+
+void write_form(std::ostream& file, const EnviCube& cube, const Form& form) {
     file << "ENVI\nsamples = " << cube.samples() << "\nlines = " << cube.lines()
-         << "\nbands = 1\nheader offset = 0\nfile type = ENVI Standard\ndata type = 4\ninterleave "
-            "= bsq\nbyte order = 0\ndata ignore value = 0\n";
+         << "\nbands = " << form.bands << "\nheader offset = 0\nfile type = ENVI " << form.kind
+         << "\ndata type = " << form.type << "\ninterleave = " << form.interleave
+         << "\nbyte order = 0\ndata ignore value = " << form.nodata << "\n";
     write_place(file, cube);
+}
+
+std::string plain_name(std::string name) {
+    for (const auto& [sign, instead] :
+         {std::pair(',', ';'), std::pair('{', '('), std::pair('}', ')')})
+        std::replace(name.begin(), name.end(), sign, instead);
+    return name;
+}
+
+void write_list(std::ostream& file, const char* field, const std::vector<std::string>& names) {
+    for (std::size_t at = 0; at < names.size(); ++at)
+        file << (at == 0 ? std::string(field) + " = {" : ", ") << plain_name(names[at]);
+    file << "}\n";
+}
+
+void write_values_header(std::ostream& file, const Card& card, const EnviCube& cube) {
+    write_form(file, cube, {.bands = card.ids.size(), .interleave = "bil", .nodata = "nan"});
+    write_list(file, "band names", card.names);
+    write_list(file, "band units", card.units);
 }
 
 void write_header(std::ostream& file, const Card& card, const EnviCube& cube) {
     const std::size_t width = id_bytes_of(card);
     const std::int64_t highest = *std::max_element(card.ids.begin(), card.ids.end()),
                        lowest = *std::min_element(card.ids.begin(), card.ids.end());
-    file << "ENVI\nsamples = " << cube.samples() << "\nlines = " << cube.lines()
-         << "\nbands = 1\nheader offset = 0\nfile type = ENVI Classification\ndata type = "
-         << (width == 1   ? 1
-             : width == 2 ? 12
-             : lowest < 0 ? 3
-                          : 13)
-         << "\ninterleave = bsq\nbyte order = 0\ndata ignore value = 0\n";
+    const int type = width == 1 ? 1 : width == 2 ? 12 : lowest < 0 ? 3 : 13;
+    write_form(file, cube, {.kind = "Classification", .type = type});
     if (lowest >= 0 && highest < largest_table) {
         std::vector<std::string> names(static_cast<std::size_t>(highest) + 1);
         std::vector<std::int64_t> colours(3 * names.size());
@@ -54,20 +78,15 @@ void write_header(std::ostream& file, const Card& card, const EnviCube& cube) {
             const auto id = static_cast<std::size_t>(card.ids[index]);
             if (id == 0) continue;
             names[id] = card.names[index];
-            for (const auto& [sign, instead] :
-                 {std::pair(',', ';'), std::pair('{', '('), std::pair('}', ')')})
-                std::replace(names[id].begin(), names[id].end(), sign, instead);
             std::copy_n(&card.palette[3 * index], 3, &colours[3 * id]);
         }
-        file << "classes = " << names.size() << "\nclass names = {";
-        for (std::size_t number = 0; number < names.size(); ++number)
-            file << (number == 0 ? "" : ", ") << names[number];
-        file << "}\nclass lookup = {";
+        file << "classes = " << names.size() << "\n";
+        write_list(file, "class names", names);
+        file << "class lookup = {";
         for (std::size_t at = 0; at < colours.size(); ++at)
             file << (at == 0 ? "" : ", ") << colours[at];
         file << "}\n";
     }
-    write_place(file, cube);
 }
 
 std::filesystem::path data_of(const std::filesystem::path& header) {
@@ -80,8 +99,13 @@ void append(std::string& bytes, std::uint32_t value, std::size_t count) {
         bytes += static_cast<char>(value >> 8 * byte & 0xFF);
 }
 
-std::vector<WholeFile*> rasters_of(WholeFile& classes, std::optional<WholeFile>& sure) {
-    return sure ? std::vector{&classes, &*sure} : std::vector{&classes};
+std::vector<WholeFile*> rasters_of(WholeFile& data, std::optional<WholeFile>& sure) {
+    return sure ? std::vector{&data, &*sure} : std::vector{&data};
+}
+
+std::size_t line_bytes_of(const Card& card, const EnviCube& cube) {
+    const std::size_t numbers = card.of_values() ? card.ids.size() : 1;
+    return static_cast<std::size_t>(cube.samples()) * numbers * id_bytes_of(card);
 }
 
 // The header comes after its data: where there is one, the data next to it are whole.
@@ -107,15 +131,15 @@ MapWriter::MapWriter(const std::filesystem::path& map, const std::filesystem::pa
       card_(card),
       cube_(cube),
       id_bytes_(id_bytes_of(card)),
-      classes_(data_of(map)),
+      data_(data_of(map)),
       sure_(confidence.empty() ? std::nullopt
                                : std::optional<WholeFile>(std::in_place, data_of(confidence))),
       parts_(sure_ ? 2 : 1),
-      journal_(data_of(map), identity, rasters_of(classes_, sure_),
-               {static_cast<std::size_t>(cube.samples()) * id_bytes_,
-                static_cast<std::size_t>(cube.samples()) * sizeof(float)}) {
-    for (std::string& part : parts_)
-        part.reserve(static_cast<std::size_t>(cube.samples()) * sizeof(float));
+      journal_(
+          data_of(map), identity, rasters_of(data_, sure_),
+          {line_bytes_of(card, cube), static_cast<std::size_t>(cube.samples()) * sizeof(float)}) {
+    parts_[0].reserve(line_bytes_of(card, cube));
+    if (sure_) parts_[1].reserve(static_cast<std::size_t>(cube.samples()) * sizeof(float));
 }
 
 std::size_t MapWriter::memory() const {
@@ -124,10 +148,14 @@ std::size_t MapWriter::memory() const {
     return bytes;
 }
 
-void MapWriter::add(const ClassifiedLine& line) {
+void MapWriter::add(const MapLine& line) {
     for (std::string& part : parts_) part.clear();
     for (const std::int32_t id : line.classes)
         append(parts_[0], static_cast<std::uint32_t>(id), id_bytes_);
+    const std::size_t targets = card_.ids.size();
+    for (std::size_t target = 0; target < targets; ++target)
+        for (std::size_t at = target; at < line.values.size(); at += targets)
+            append(parts_[0], std::bit_cast<std::uint32_t>(line.values[at]), sizeof(float));
     if (sure_)
         for (const float value : line.confidence)
             append(parts_[1], std::bit_cast<std::uint32_t>(value), sizeof(float));
@@ -137,9 +165,10 @@ void MapWriter::add(const ClassifiedLine& line) {
 void MapWriter::finish() {
     if (sure_)
         finish_raster(confidence_, *sure_,
-                      [&](std::ostream& text) { write_confidence_header(text, cube_); });
+                      [&](std::ostream& text) { write_form(text, cube_, {}); });
     journal_.discard();  // before the folder is synced for the last time
-    finish_raster(map_, classes_, [&](std::ostream& text) { write_header(text, card_, cube_); });
+    const auto write = card_.of_values() ? write_values_header : write_header;
+    finish_raster(map_, data_, [&](std::ostream& text) { write(text, card_, cube_); });
 }
 
 }  // namespace hytas::onboard

@@ -1,5 +1,5 @@
 #pragma once
-// The rasters that a pass writes: a class map, and the confidence if it is asked for.
+// The rasters that a pass writes: a class map, and the confidence if it is asked for; or values.
 
 #include <cstdint>
 #include <filesystem>
@@ -27,7 +27,7 @@ class MapWriter {
 
     [[nodiscard]] std::size_t memory() const;  // bytes
 
-    void add(const ClassifiedLine& line);
+    void add(const MapLine& line);
     void cut(std::int64_t lines) { journal_.cut(lines); }  // keep the first so many
     void sync() { journal_.sync(); }
     void leave() { journal_.leave(); }  // for a later run
@@ -38,7 +38,7 @@ class MapWriter {
     const Card& card_;
     const EnviCube& cube_;
     std::size_t id_bytes_;
-    WholeFile classes_;
+    WholeFile data_;
     std::optional<WholeFile> sure_;
     std::vector<std::string> parts_;  // of a line, one for each raster
     Journal journal_;

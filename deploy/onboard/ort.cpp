@@ -129,7 +129,7 @@ void SceneModel::check_outputs() const {
         if (element !=
             (is_class ? ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32 : ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT))
             throw Error(Status::model_unsupported,
-                        "model: its class ids are not of type int32, or its probabilities not "
+                        "model: its class ids are not of type int32, or other outputs not "
                         "float32: it was not written by `hytas export`");
     }
 }
@@ -145,12 +145,14 @@ Handle<OrtValue> SceneModel::tensor(std::vector<Value>& memory,
 
 Call SceneModel::prepare(const Tile& tile, std::vector<std::int32_t>& classes,
                          std::vector<float>& values, const char* name) const {
-    const auto samples = static_cast<std::int64_t>(classes.size());
+    const std::int64_t samples = tile.columns - tile.rows + 1;
     std::vector<std::int64_t> shape{1, samples};
-    if (std::string_view(name) == "probabilities")
+    if (std::string_view(name) != "confidence")
         shape.push_back(static_cast<std::int64_t>(values.size()) / samples);
     return {.tile = tensor(tile.data, {tile.rows, tile.columns, tile.bands}, tile.type->onnx),
-            .classes = tensor(classes, {1, samples}, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32),
+            .classes = classes.empty()
+                           ? Handle<OrtValue>(nullptr, {api_->ReleaseValue})
+                           : tensor(classes, {1, samples}, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32),
             .values = tensor(values, shape, ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT),
             .name = name};
 }
@@ -160,8 +162,9 @@ void SceneModel::run(const Call& call) const {
     const std::array<const char*, 2> output_names{"classes", call.name};
     const std::array<const OrtValue*, 1> inputs{call.tile.get()};
     std::array<OrtValue*, 2> outputs{call.classes.get(), call.values.get()};
+    const std::size_t first = call.classes ? 0 : 1;
     api_.check(api_->Run(session_.get(), nullptr, input_names.data(), inputs.data(), inputs.size(),
-                         output_names.data(), output_names.size(), outputs.data()));
+                         &output_names[first], outputs.size() - first, &outputs[first]));
 }
 
 }  // namespace hytas::onboard

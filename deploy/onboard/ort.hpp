@@ -60,7 +60,7 @@ struct Call {
     const char* name;  // of the output `values`
 };
 
-// A scene graph: a tile with its margin in, class ids out.
+// A scene graph: a tile with its margin in, class ids or values out.
 class SceneModel {
   public:
     // Throws Error, also for outputs of other types than those of a scene graph.
@@ -69,8 +69,9 @@ class SceneModel {
     // The text of an entry of the metadata, if there is one.
     [[nodiscard]] std::optional<std::string> metadata(const std::string& key) const;
 
-    // The run that writes the class ids of one line, and the output `name`: "confidence", or
-    // "probabilities" of all classes. The vectors keep their places and sizes.
+    // The run that writes the class ids of one line, unless `classes` is empty, and the output
+    // `name`: "confidence", or "probabilities" of all classes, or "values" of all targets. The
+    // vectors keep their places and sizes.
     [[nodiscard]] Call prepare(const Tile& tile, std::vector<std::int32_t>& classes,
                                std::vector<float>& values, const char* name) const;
     void run(const Call& call) const;

@@ -22,7 +22,7 @@ struct Head {
     std::uint32_t number, bytes;
 };
 
-void write(const std::optional<ClassifiedLine>& line) {
+void write(const std::optional<MapLine>& line) {
     if (line) std::fwrite(line->classes.data(), sizeof(std::int32_t), line->classes.size(), stdout);
 }
 
@@ -44,27 +44,27 @@ int main(int count, char** arguments) try {
     }
     Settings settings;
     if (count > 3) settings.library = arguments[3];
-    Classifier classifier(arguments[1], {.samples = std::atoll(arguments[2])}, settings);
-    std::cerr << classifier.memory() << " bytes for the pass; line 0 of the map comes with line "
-              << classifier.delay() << "\n";
+    Predictor predictor(arguments[1], {.samples = std::atoll(arguments[2])}, settings);
+    std::cerr << predictor.memory() << " bytes for the pass; line 0 of the map comes with line "
+              << predictor.delay() << "\n";
 
     std::vector<std::byte> values;
-    values.reserve(classifier.line_bytes());
+    values.reserve(predictor.line_bytes());
     std::uint32_t next = 0;
     for (Head head{}; std::fread(&head, sizeof head, 1, stdin) == 1; ++next) {
         for (; next < head.number; ++next) {
             std::cerr << "frame " << next << " was dropped\n";
-            write(classifier.push_dropped());
+            write(predictor.push_dropped());
         }
-        if (!read(values, head, classifier.line_bytes())) break;  // the sensor ended in a frame
-        if (head.bytes == classifier.line_bytes()) {
-            write(classifier.push(values));
+        if (!read(values, head, predictor.line_bytes())) break;  // the sensor ended in a frame
+        if (head.bytes == predictor.line_bytes()) {
+            write(predictor.push(values));
         } else {
             std::cerr << "frame " << next << " has " << head.bytes << " bytes\n";
-            write(classifier.push_dropped());
+            write(predictor.push_dropped());
         }
     }
-    while (const auto line = classifier.finish()) write(line);
+    while (const auto line = predictor.finish()) write(line);
     return 0;
 } catch (const Error& error) {
     std::cerr << name_of(error.status) << ": " << error.what() << "\n";

@@ -129,7 +129,7 @@ def test_files_of_values_give_values_or_say_their_error(
     with pytest.raises(ExportError, match="of R2, which goes from"):
         judge_values("onnx-int8", own + 0.5 * np.array(task.scale), evidence)
     with pytest.raises(InputError, match="is for classes"):
-        export_checked(tmp_path, card, ["onnx-scene"], evidence)
+        export_checked(tmp_path, card, ["onnx-scene-smooth"], evidence)
 
 
 def test_a_model_of_classes_gives_probabilities(

@@ -143,16 +143,20 @@ def _class_shares(card: "ModelCard") -> dict[str, float] | None:
 
 
 def _ends(card: "ModelCard") -> tuple[str, str]:
-    side, bands = card.patch_size, card.bands
+    from hytas.tasks import task_of_card
+
+    side, bands, task = card.patch_size, card.bands, task_of_card(card)
     if card.graph != "patch":
         tile = f"tile (H + {side - 1}, W + {side - 1}, {bands}) {card.dtype}"
         maps = "classes (H, W) int32, confidence (H, W) float32"
         if card.graph == "smooth-scene":
             return f"{tile}, valid (H, W) bool", maps
-        more = f", probabilities (H, W, {len(card.class_ids)}) float32"
-        return tile, maps + (more if card.smoothing is not None else "")
+        outputs = f"{task.output_name} (H, W, {len(card.class_ids)}) float32"
+        if not task.has_probabilities:
+            return tile, outputs
+        return tile, maps + (f", {outputs}" if card.smoothing is not None else "")
     patches = f"patches (N, {side}, {side}, {bands}) {card.dtype}"
-    return patches, f"probabilities (N, {len(card.class_ids)}) float32"
+    return patches, f"{task.output_name} (N, {len(card.class_ids)}) float32"
 
 
 def _scene(path: Path, given: Mapping[str, Any]) -> _Described:

@@ -93,16 +93,18 @@ def check_signature(values: Sequence[onnxruntime.NodeArg], card: ModelCard, path
         ("classes", "tensor(int32)", [None, None]),
         ("confidence", "tensor(float)", [None, None]),
     ]
-    # A scene graph without a guide gives no probabilities: nothing smooths them.
-    more = [("probabilities", "tensor(float)", [None, None, classes])]
+    task = task_of_card(card)
+    outputs = (task.output_name, "tensor(float)", [None, None, classes])
+    # A scene graph of classes without a guide gives no probabilities: nothing smooths them.
+    of_classes = [*maps, *([outputs] if card.smoothing is not None else [])]
     patches = [
         ("patches", taken, [None, side, side, bands]),
-        (task_of_card(card).output_name, "tensor(float)", [None, classes]),
+        (task.output_name, "tensor(float)", [None, classes]),
     ]
     wanted = {
         "patch": patches,
         IMAGE: patches,
-        "scene": [tile, *maps, *(more if card.smoothing is not None else ())],
+        "scene": [tile, *(of_classes if task.has_probabilities else [outputs])],
         "smooth-scene": [tile, ("valid", "tensor(bool)", [None, None]), *maps],
     }[card.graph]
     stated = [

@@ -148,11 +148,11 @@ class DeployedModel:
         """Do the same with a graph that smooths itself; `valid` (H, W) is the valid mask."""
         return self._maps({"tile": tile, "valid": valid}, self._inner(tile))
 
-    def run_tile_probabilities(self, tile: Array) -> Probabilities:
-        """Return probabilities (H, W, C) of a tile with its margin, of the card's dtype."""
-        (probabilities,) = self._outputs(["probabilities"], {"tile": tile})
-        self._check_shape(probabilities, (*self._inner(tile), len(self.card.class_ids)))
-        return np.asarray(probabilities, dtype=np.float32)
+    def run_tile_outputs(self, tile: Array) -> Probabilities:
+        """Return probabilities or values (H, W, C) of a tile with its margin."""
+        (outputs,) = self._outputs([self.task.output_name], {"tile": tile})
+        self._check_shape(outputs, (*self._inner(tile), len(self.card.class_ids)))
+        return np.asarray(outputs, dtype=np.float32)
 
     def _inner(self, tile: Array) -> tuple[int, int]:
         margin = 2 * self.card.margin

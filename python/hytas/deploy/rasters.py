@@ -69,13 +69,18 @@ def write_envi(
     header, data = path.with_suffix(".hdr"), path.with_suffix(".img")
     with atomic_write(header) as described, atomic_write(data) as temporary:
         _write(temporary, values, dtype, grid, {"driver": "ENVI", "suffix": "replace"}, None)
-        text = re.sub(r"description = \{.*?\}\n", "", described.read_text("utf-8"), flags=re.DOTALL)
         if classes:
-            text = text.replace("= ENVI Standard", "= ENVI Classification")
-            text += _envi_classes(card)
             write_text(style_file(data), _style(card))
-        described.write_text(text, encoding="utf-8")
-        header.unlink(missing_ok=True)  # the header of an earlier map does not fit the new data
+        more, kind = (_envi_classes(card), "Classification") if classes else ("", "Standard")
+        _complete_header(described, header, more, kind)
+
+
+def _complete_header(described: Path, header: Path, more: str, kind: str = "Standard") -> None:
+    """Add lines to a staged ENVI header, without the temporary name that GDAL describes."""
+    text = re.sub(r"description = \{.*?\}\n", "", described.read_text("utf-8"), flags=re.DOTALL)
+    text = text.replace("= ENVI Standard", f"= ENVI {kind}") + more
+    described.write_text(text, encoding="utf-8")
+    header.unlink(missing_ok=True)  # the header of an earlier map does not fit the new data
 
 
 def check_envi_place(path: Path, grid: Grid | None, argument: str = "out") -> None:
@@ -137,7 +142,7 @@ def write_bands(
     bands: Sequence[RasterBand],
     grid: Grid | None,
 ) -> None:
-    """Write a float32 raster, .tif or ENVI, whose pixels without data are NaN.
+    """Write a float32 raster, .tif or ENVI (by lines), whose pixels without data are NaN.
 
     Args:
         blocks: first row and values (h, W, len(bands)) of consecutive rows.
@@ -147,18 +152,25 @@ def write_bands(
     data = path.with_suffix(".img") if is_envi else path
     if is_envi:
         check_envi_place(path, grid)
-    options = {"driver": "ENVI", "suffix": "replace"} if is_envi else {"driver": "GTiff"}
+    of_envi = {"driver": "ENVI", "suffix": "replace", "interleave": "bil"}
+    options = of_envi if is_envi else {"driver": "GTiff"}
     profile: dict[str, Any] = {"height": size[0], "width": size[1], "count": len(bands)}
     names = path.with_suffix(".hdr")
     profile |= {"dtype": "float32", "nodata": math.nan, **options}
+    if is_envi:
+        bands = [RasterBand(*(text.translate(_IN_A_LIST) for text in band)) for band in bands]
     header = atomic_write(names) if is_envi else nullcontext()
-    with header, atomic_write(data) as staged, _opened(staged, profile, grid) as file:
-        for number, band in enumerate(bands, start=1):
-            file.set_band_description(number, band.name)
-            file.set_band_unit(number, band.unit)
-        for top, block in blocks:
-            window = ((top, top + len(block)), (0, size[1]))
-            file.write(np.ascontiguousarray(block.transpose(2, 0, 1)), window=window)
+    with header as described, atomic_write(data) as staged:
+        with _opened(staged, profile, grid) as file:
+            for number, band in enumerate(bands, start=1):
+                file.set_band_description(number, band.name)
+                file.set_band_unit(number, band.unit)
+            for top, block in blocks:
+                window = ((top, top + len(block)), (0, size[1]))
+                file.write(np.ascontiguousarray(block.transpose(2, 0, 1)), window=window)
+        if described is not None:
+            units = f"band units = {{{', '.join(band.unit for band in bands)}}}\n"
+            _complete_header(described, names, units if any(b.unit for b in bands) else "")
 
 
 @contextmanager

@@ -151,7 +151,7 @@ def _run_tile(model: DeployedModel, tile: Array, valid: Mask) -> tuple[Array, Ar
 def _tile_probabilities(model: DeployedModel, tile: Array, valid: Mask, into: Array) -> None:
     for top, bottom in _filled_runs(valid):
         piece = tile[top : bottom + 2 * model.card.margin]
-        into[top:bottom] = model.run_tile_probabilities(piece)
+        into[top:bottom] = model.run_tile_outputs(piece)
 
 
 def _filled_runs(valid: Mask) -> Array:

@@ -166,7 +166,14 @@ def judge_reduced_scene(name: str, path: Path, evidence: Evidence) -> dict[str, 
     few = in_few_rows(evidence.pixels, evidence.cube.shape[1])
     pixels, targets = (values[few] for values in (evidence.pixels, evidence.targets))
     chosen = replace(evidence, reader=evidence.across, pixels=pixels, targets=targets)
-    predicted = classes_of_rows(deployed, chosen.tile, pixels, evidence.cube.shape[1])
+    width = evidence.cube.shape[1]
+    if not evidence.task.has_probabilities:
+        rows = _of_rows(deployed.run_tile_outputs, deployed.card.margin, chosen.tile, pixels, width)
+        values = np.empty((len(pixels), evidence.task.outputs), np.float32)
+        for here, outputs in rows:
+            values[here] = outputs
+        return judge_values(name, values, chosen)
+    predicted = classes_of_rows(deployed, chosen.tile, pixels, width)
     return judge_labels(name, predicted, chosen.expected.argmax(1), targets)
 
 
@@ -191,11 +198,26 @@ def classes_of_rows(
     """
     predicted = np.empty(len(pixels), np.int64)
     numbers = {number: at for at, number in enumerate(deployed.card.class_ids)}
+
+    def run(tile: Array) -> Array:
+        return deployed.run_tile(tile)[0]
+
+    for here, classes in _of_rows(run, deployed.card.margin, tile, pixels, width):
+        predicted[here] = [numbers[int(one)] for one in classes]
+    return predicted
+
+
+def _of_rows(
+    run: _Run,
+    margin: int,
+    tile: Callable[[int, int, int], Array],
+    pixels: npt.NDArray[np.int64],
+    width: int,
+) -> Iterator[tuple[npt.NDArray[np.bool_], Array]]:
+    """Yield which pixels lie in each row, and what `run` gives for them."""
     for row in np.unique(pixels // width):
         here = pixels // width == row
-        classes, _ = deployed.run_tile(tile(int(row), int(row) + 1, deployed.card.margin))
-        predicted[here] = [numbers[int(one)] for one in classes[0, pixels[here] % width]]
-    return predicted
+        yield here, run(tile(int(row), int(row) + 1, margin))[0, pixels[here] % width]
 
 
 def judge_labels(
@@ -233,18 +255,24 @@ def judge_labels(
 
 
 def judge_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
-    """Check a scene graph: labels and confidences of torch, on rows spread over the scene."""
+    """Check a scene graph on some rows: torch's labels and confidences, or its values."""
     deployed, reference = DeployedModel.load(path, "cpu"), open_torch(evidence.model)
     height, width = evidence.cube.shape[:2]
-    ids = np.asarray(deployed.card.class_ids)
+    ids, task = np.asarray(deployed.card.class_ids), evidence.task
     largest, changed = 0.0, 0
     rows = np.unique(np.linspace(0, height - 1, SCENE_ROWS).astype(np.int64))
     for row in rows:
         tile = evidence.tile(int(row), int(row) + 1, deployed.card.margin)
-        classes, confidence = deployed.run_tile(tile)
+        if task.has_probabilities:
+            classes, confidence = deployed.run_tile(tile)
+        else:
+            outputs = deployed.run_tile_outputs(tile)
         for left in range(0, width, _BATCH):
             columns = np.arange(left, min(left + _BATCH, width))
             expected = reference(evidence.across(row * width + columns))
+            if not task.has_probabilities:
+                largest = max(largest, task.gap(outputs[0, columns], expected) / task.unit)
+                continue
             largest = max(largest, largest_gap(confidence[0, columns], expected.max(1)))
             changed += int((classes[0, columns] != ids[expected.argmax(1)]).sum())
     return compared(name, len(rows) * width, largest, changed)

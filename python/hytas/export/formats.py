@@ -72,12 +72,12 @@ FORMATS: dict[str, ExportFormat] = {
     "onnx-fp16": ExportFormat("model.fp16.onnx", _graph(reduced.to_half), judge_reduced),
     "onnx-int8": ExportFormat("model.int8.onnx", _graph(reduced.to_int8), judge_reduced),
     "onnx-w8": ExportFormat("model.w8.onnx", _graph(reduced.to_w8), judge_reduced),
-    "onnx-scene": ExportFormat("scene.onnx", _graph(to_scene_onnx), judge_scene, of_classes=True),
+    "onnx-scene": ExportFormat("scene.onnx", _graph(to_scene_onnx), judge_scene),
     "onnx-scene-fp16": ExportFormat(
-        "scene.fp16.onnx", _graph(reduced.to_half_scene), judge_reduced_scene, of_classes=True
+        "scene.fp16.onnx", _graph(reduced.to_half_scene), judge_reduced_scene
     ),
     "onnx-scene-w8": ExportFormat(
-        "scene.w8.onnx", _graph(reduced.to_w8_scene), judge_reduced_scene, of_classes=True
+        "scene.w8.onnx", _graph(reduced.to_w8_scene), judge_reduced_scene
     ),
     "onnx-scene-smooth": ExportFormat(
         "scene.smooth.onnx", _graph(to_smooth_scene), judge_smooth_scene, of_classes=True

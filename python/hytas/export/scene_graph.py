@@ -1,4 +1,4 @@
-"""The scene graph: it maps a raw tile to its class map without copying patches.
+"""The scene graph: it maps a raw tile to its map of classes or values without copying patches.
 
 Work that is the same in all patches of a pixel is done once: scaling and, for pixel tokens, the
 projection of the bands. The group-wise spectral embedding is a linear map of a P x P x c
@@ -33,6 +33,10 @@ from hytas.models import SensorModel, as_network
 from hytas.models.layers import probabilities
 
 OUTPUTS = ("classes", "confidence", "probabilities")
+VALUES = ("values",)
+"""Outputs of a model of values."""
+DEEP = ("probabilities", "values")
+"""Outputs with several numbers a pixel."""
 CHUNK = 256
 """Columns of a tile whose features are computed at once."""
 PIECES = (8, 256)
@@ -60,19 +64,26 @@ class TileModel(nn.Module):
 
 
 class StripModel(nn.Module):
-    """Class ids and confidences of a row of pixels, from the features of its strip of P rows."""
+    """The outputs of a row of pixels, from the features of its strip of P rows."""
 
     class_ids: Tensor
 
     def __init__(self, model: SensorModel, card: ModelCard) -> None:
         super().__init__()
         self.row = as_network(model.network, "scene graph").strips().row
-        self.temperature = model.temperature
+        self.temperature, self.read_out = model.temperature, model.read_out
+        self.kinds = OUTPUTS if model.read_out is None else VALUES
         self.register_buffer("class_ids", torch.tensor(card.class_ids, dtype=torch.int32))
 
-    def forward(self, strip: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Map (P, W + P - 1, features) to ids (W), confidence (W), probabilities (W, C)."""
-        chances = probabilities(self.row(strip).float(), self.temperature)
+    def forward(self, strip: Tensor) -> tuple[Tensor, ...]:
+        """Map (P, W + P - 1, features) to ids (W), confidence (W) and probabilities (W, C).
+
+        A model of values gives these alone, (W, C).
+        """
+        logits = self.row(strip).float()
+        if self.read_out is not None:
+            return (self.read_out(logits),)
+        chances = probabilities(logits, self.temperature)
         classes = self.class_ids.index_select(0, chances.argmax(dim=1))
         return classes, chances.amax(dim=1), chances
 
@@ -84,12 +95,14 @@ def to_scene_onnx(
 
     The outputs are `classes` (class ids, int32) and `confidence` (float32). If the card has a
     smoothing guide, the `probabilities` (H, W, C) that a map is smoothed from are another output.
+    A model of values has one output, `values` (H, W, T).
 
     Args:
         piece: pixels of a piece; None chooses by the size of the network. The time depends on it,
             and the map does not.
     """
-    outputs = OUTPUTS if card.smoothing is not None else OUTPUTS[:2]
+    of_classes = OUTPUTS if card.smoothing is not None else OUTPUTS[:2]
+    outputs = of_classes if model.read_out is None else VALUES
     graph = scene_graph(model, card, outputs, piece=piece, half=half)
     return finish_graph(graph, card, "scene")
 
@@ -102,7 +115,7 @@ def scene_graph(
     piece: int | None = None,
     half: bool = False,
 ) -> onnx.ModelProto:
-    """Return a graph with some of `OUTPUTS` and without a card; see `to_scene_onnx`."""
+    """Return a graph with some outputs and without a card; see `to_scene_onnx`."""
     example_patches(model, card)  # refuses a card of another model
     plain = inference_copy(model, card)
     if half:
@@ -158,7 +171,7 @@ def _trace_strip(strip: StripModel, tile: TileModel, card: ModelCard) -> onnx.Gr
     with torch.no_grad():
         example = tile(torch.zeros(side, side + 8, card.bands))
     width = torch.export.Dim("columns", min=side + 1)
-    names = (["strip"], [f"piece_{kind}" for kind in OUTPUTS])
+    names = (["strip"], [f"piece_{kind}" for kind in strip.kinds])
     traced = trace(strip, example, {1: width}, names, OPSET)
     return onnx.compose.add_prefix_graph(
         traced.graph, "strip_", rename_inputs=False, rename_outputs=False
@@ -202,7 +215,7 @@ def _rounded_up(quotient: str, dividend: str, divisor: str) -> list[_Step]:
 def _map(name: str, kind: str, shape: Sequence[str], card: ModelCard) -> onnx.ValueInfoProto:
     element = TensorProto.INT32 if kind == "classes" else TensorProto.FLOAT
     sizes: list[str | int | None] = [*shape]
-    if kind == "probabilities":
+    if kind in DEEP:
         sizes.append(len(card.class_ids))
     return helper.make_tensor_value_info(name, element, sizes)
 
@@ -240,7 +253,7 @@ def _around(outer: onnx.GraphProto, kinds: Sequence[str], card: ModelCard) -> on
     maps = [f"chunks_{kind}" for kind in kinds]
     nodes.append(helper.make_node("Loop", ["outer_trips", ""], maps, name="loop", body=outer))
     for kind in kinds:
-        deep = kind == "probabilities"
+        deep = kind in DEEP
         nodes.append(
             helper.make_node(
                 "Transpose",
@@ -282,7 +295,7 @@ def _chunk_body(
     ]
     pieces = [f"pieces_{kind}" for kind in kinds]
     nodes.append(helper.make_node("Loop", ["inner_trips", ""], pieces, name="pieces", body=inner))
-    grids = {kind: "grid_of_all" if kind == "probabilities" else "grid" for kind in kinds}
+    grids = {kind: "grid_of_all" if kind in DEEP else "grid" for kind in kinds}
     nodes += _nodes(
         [("Reshape", [f"pieces_{kind}", grids[kind]], f"chunk_{kind}") for kind in kinds]
     )

@@ -1,7 +1,7 @@
 // Count the calls of operator new after the first line, and the bytes before it.
-//   count_allocations LIBRARY MODEL CUBE.hdr MAP.hdr    classifies a cube
+//   count_allocations LIBRARY MODEL CUBE.hdr MAP.hdr [values]    maps a cube
 //   count_allocations LIBRARY MODEL SAMPLES guided|none [SHARE] < LINES
-//     pushes lines, and writes classes and confidence of each
+//     pushes lines, and writes classes and confidence, or values, of each
 
 #include <cstdio>
 #include <cstdlib>
@@ -20,11 +20,12 @@ void* counted(std::size_t size) {
     return memory;
 }
 
-using hytas::onboard::ClassifiedLine;
+using hytas::onboard::MapLine;
 
-void write(const ClassifiedLine& line) {
+void write(const MapLine& line) {
     std::fwrite(line.classes.data(), sizeof line.classes[0], line.classes.size(), stdout);
     std::fwrite(line.confidence.data(), sizeof line.confidence[0], line.confidence.size(), stdout);
+    std::fwrite(line.values.data(), sizeof line.values[0], line.values.size(), stdout);
 }
 
 }  // namespace
@@ -42,7 +43,7 @@ int main(int count, char** arguments) try {
     if (input.ends_with(".hdr")) {
         hytas::onboard::CubeJob job;
         job.library = arguments[1], job.model = arguments[2], job.cube = input;
-        job.map = arguments[4], job.confidence = job.map + ".sure.hdr";
+        job.map = arguments[4], job.confidence = count > 5 ? "" : job.map + ".sure.hdr";
         hytas::onboard::CubePass pass(job);
         memory = pass.memory();
         std::fprintf(stderr, "%zu %zu ", memory, bytes);
@@ -55,16 +56,16 @@ int main(int count, char** arguments) try {
         hytas::onboard::Settings settings{.library = arguments[1]};
         settings.smooth = arguments[4] == std::string("guided");
         if (count > 5) settings.unknown = std::atof(arguments[5]);
-        hytas::onboard::Classifier classifier(arguments[2], {.samples = std::atoll(input.c_str())},
-                                              settings);
-        std::fprintf(stderr, "%zu %zu ", classifier.memory(), bytes);
-        std::vector<std::byte> line(classifier.line_bytes());
+        hytas::onboard::Predictor predictor(arguments[2], {.samples = std::atoll(input.c_str())},
+                                            settings);
+        std::fprintf(stderr, "%zu %zu ", predictor.memory(), bytes);
+        std::vector<std::byte> line(predictor.line_bytes());
         while (std::fread(line.data(), 1, line.size(), stdin) == line.size()) {
-            if (const auto classified = classifier.push(line)) write(*classified);
+            if (const auto predicted = predictor.push(line)) write(*predicted);
             last = calls;
             first = first == 0 ? last : first;
         }
-        while (const auto classified = classifier.finish()) write(*classified);
+        while (const auto predicted = predictor.finish()) write(*predicted);
         last = calls;
     }
     std::fprintf(stderr, "%zu\n", last - first);

@@ -1,5 +1,5 @@
 #pragma once
-// Classify the lines of a push-broom sensor with an exported scene graph of hytas.
+// Map the lines of a push-broom sensor with an exported scene graph of hytas: classes, or values.
 
 #include <hytas/onboard_status.h>
 
@@ -57,33 +57,35 @@ struct Settings {
                                          // pixels is less like the classes than, .001 to .5
 };
 
-// A line of the map. The spans hold until the next call of the classifier.
-struct ClassifiedLine {
+// A line of the map. The spans hold until the next call of the predictor.
+struct MapLine {
     std::int64_t number;                    // from 0
     std::span<const std::int32_t> classes;  // (samples) class ids; 0: no data or unknown ground
     std::span<const float> confidence;      // (samples) probabilities of the classes
+    // In place of both, of a model of values: (samples, targets) in units; NaN: no data.
+    std::span<const float> values = {};
 };
 
 // All memory is allocated by the constructor: `push` and `finish` allocate none, but for what
 // onnxruntime takes while it runs the network, and for the text of an Error.
-class Classifier {
+class Predictor {
   public:
     // `model` is the file of a scene graph. Throws Error.
-    Classifier(const std::string& model, const Sensor& sensor, const Settings& settings = {});
-    ~Classifier();
-    Classifier(Classifier&&) noexcept;
+    Predictor(const std::string& model, const Sensor& sensor, const Settings& settings = {});
+    ~Predictor();
+    Predictor(Predictor&&) noexcept;
 
     // The next line of the sensor, (samples, bands) in this machine's byte order. Returns the line
     // of the map that is complete then, which is `delay` lines earlier; none at first. Throws
     // Error(line_size) for another number of bytes; the line can then be pushed again, or dropped.
-    std::optional<ClassifiedLine> push(std::span<const std::byte> values);
+    std::optional<MapLine> push(std::span<const std::byte> values);
 
-    // A line that the sensor did not deliver: class 0, and no data for the lines around it.
-    std::optional<ClassifiedLine> push_dropped();
+    // A line that the sensor did not deliver: it has no data, and none for the lines around it.
+    std::optional<MapLine> push_dropped();
 
     // After the last line: the rest of the map, a line a call, then none. Throws Error(too_small)
     // if fewer lines were pushed than the model's patch has.
-    std::optional<ClassifiedLine> finish();
+    std::optional<MapLine> finish();
 
     // Begin the map with line `number`; returns the line of the sensor to push first. Only before
     // the first push.
@@ -98,7 +100,8 @@ class Classifier {
     [[nodiscard]] std::size_t memory()
         const;  // bytes allocated for the pass, without onnxruntime's
     [[nodiscard]] const std::vector<std::int64_t>& class_ids() const;
-    [[nodiscard]] const std::vector<std::string>& class_names() const;
+    [[nodiscard]] const std::vector<std::string>& names() const;  // of the classes, or targets
+    [[nodiscard]] const std::vector<std::string>& units() const;  // of targets; empty for classes
 
     class Pass;
     [[nodiscard]] const Pass& pass() const { return *pass_; }
@@ -113,18 +116,19 @@ struct CubeJob : Settings {
     bool strict = false;           // refuse a cube without wavelengths or with unlikely values
 };
 
-// An ENVI cube to an ENVI map. A pass that was stopped continues at the last complete line.
+// An ENVI cube to an ENVI map, of values by lines (BIL). A pass that was stopped continues at the
+// last complete line.
 class CubePass {
   public:
     explicit CubePass(const CubeJob& job);  // throws Error
     ~CubePass();
 
     [[nodiscard]] const std::vector<std::string>& notes() const;  // doubts about the cube
-    [[nodiscard]] std::size_t memory() const;                     // bytes, as of Classifier
+    [[nodiscard]] std::size_t memory() const;                     // bytes, as of Predictor
     [[nodiscard]] std::size_t lines() const;
     [[nodiscard]] std::size_t samples() const;
 
-    // Classify the lines that are not in the map yet. Throws Error(stopped) after a line for which
+    // Map the lines that are not in the map yet. Throws Error(stopped) after a line for which
     // `is_stopped` is true.
     void run(const std::function<bool()>& is_stopped);
 

@@ -1,4 +1,4 @@
-#include "classifier.hpp"
+#include "predictor.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,8 +13,8 @@
 namespace hytas::onboard {
 namespace {
 
-// Pixels whose predictions are repeated, and how far their probabilities may differ: cores of one
-// processor may differ in the last digits.
+// Pixels whose predictions are repeated, and how far their probabilities may differ, or values
+// relative to their size and deviation: cores of one processor may differ in the last digits.
 constexpr std::size_t reference_pixels = 64;
 constexpr float most_difference = 1e-6F;
 // Each thread takes memory, and a typo must not exhaust it.
@@ -95,7 +95,7 @@ int checked_threads(int threads) {
 
 }  // namespace
 
-Classifier::Pass::Pass(const ModelFile& file, const Sensor& sensor, const Settings& settings)
+Predictor::Pass::Pass(const ModelFile& file, const Sensor& sensor, const Settings& settings)
     : model_(settings.library, file, checked_threads(settings.threads)),
       card_(model_),
       digest_(file.digest),
@@ -110,26 +110,27 @@ Classifier::Pass::Pass(const ModelFile& file, const Sensor& sensor, const Settin
         guide_.resize(3 * samples_);
         chances_.resize(samples_ * classes);
     }
-    const bool all_classes = smoother_ || limit_;
-    const std::size_t values = all_classes ? classes : 1;
-    const char* name = all_classes ? "probabilities" : "confidence";
+    const bool all_classes = smoother_ || limit_, of_values = card_.of_values();
+    const std::size_t values = all_classes || of_values ? classes : 1;
+    const char* name = of_values ? "values" : all_classes ? "probabilities" : "confidence";
     const auto rows = static_cast<std::size_t>(card_.patch_size);
     const std::size_t columns = samples_ + rows - 1;
     ring_.resize(rows * line_bytes());
     valid_.resize(rows * samples_);
     known_.resize(samples_);
     scores_.resize(limit_ ? 2 * classes : 0);
-    classes_.resize(samples_);
-    confidence_.resize(samples_);
+    classes_.resize(of_values ? 0 : samples_);
+    confidence_.resize(classes_.size());
     tile_.resize(rows * columns * pixel_bytes_);
-    predictions_ = {std::vector<std::int32_t>(samples_), std::vector<float>(samples_ * values)};
+    predictions_ = {std::vector<std::int32_t>(classes_.size()),
+                    std::vector<float>(samples_ * values)};
     call_ = model_.prepare(
         {tile_, card_.type, card_.patch_size, static_cast<std::int64_t>(columns), card_.bands},
         predictions_.classes, predictions_.values, name);
     reference_samples_ = std::min(samples_, reference_pixels);
     const std::size_t reference_columns = reference_samples_ + rows - 1;
     reference_.resize(rows * reference_columns * pixel_bytes_);
-    first_ = {std::vector<std::int32_t>(reference_samples_),
+    first_ = {std::vector<std::int32_t>(of_values ? 0 : reference_samples_),
               std::vector<float>(reference_samples_ * values)};
     latest_ = first_;
     reference_call_ = model_.prepare({reference_, card_.type, card_.patch_size,
@@ -137,7 +138,7 @@ Classifier::Pass::Pass(const ModelFile& file, const Sensor& sensor, const Settin
                                      latest_.classes, latest_.values, name);
 }
 
-std::size_t Classifier::Pass::memory() const {
+std::size_t Predictor::Pass::memory() const {
     const auto bytes = [](const auto&... vectors) {
         return (... + (vectors.size() * sizeof(vectors[0])));
     };
@@ -147,11 +148,11 @@ std::size_t Classifier::Pass::memory() const {
            (smoother_ ? smoother_->memory() : 0);
 }
 
-std::int64_t Classifier::Pass::delay() const {
+std::int64_t Predictor::Pass::delay() const {
     return card_.margin() + (smoother_ ? smoother_->needed(0) - 1 : 0);
 }
 
-std::int64_t Classifier::Pass::start_at(std::int64_t number) {
+std::int64_t Predictor::Pass::start_at(std::int64_t number) {
     if (number < 0 || taken_ != 0)
         throw Error(Status::bad_argument, "start_at: a line from 0, before the first push");
     next_ = number;
@@ -159,7 +160,7 @@ std::int64_t Classifier::Pass::start_at(std::int64_t number) {
     return taken_ = std::max<std::int64_t>(0, first - card_.margin());
 }
 
-std::optional<ClassifiedLine> Classifier::Pass::push(std::span<const std::byte> values) {
+std::optional<MapLine> Predictor::Pass::push(std::span<const std::byte> values) {
     check_open();
     if (values.size() != line_bytes())
         throw Error(Status::line_size, "line: has " + std::to_string(values.size()) +
@@ -178,7 +179,7 @@ std::optional<ClassifiedLine> Classifier::Pass::push(std::span<const std::byte> 
     return next();
 }
 
-std::optional<ClassifiedLine> Classifier::Pass::push_dropped() {
+std::optional<MapLine> Predictor::Pass::push_dropped() {
     check_open();
     fill_missing(line(taken_), taken_ > 0 ? line(taken_ - 1) : nullptr);
     std::fill_n(valid(taken_), samples_, static_cast<unsigned char>(0));
@@ -186,11 +187,11 @@ std::optional<ClassifiedLine> Classifier::Pass::push_dropped() {
     return next();
 }
 
-void Classifier::Pass::check_open() const {
+void Predictor::Pass::check_open() const {
     if (ended_) throw Error(Status::bad_argument, "line: pushed after the end of the scene");
 }
 
-std::optional<ClassifiedLine> Classifier::Pass::finish() {
+std::optional<MapLine> Predictor::Pass::finish() {
     if (!ended_ && taken_ < card_.patch_size)
         throw Error(Status::too_small, "cube: " + std::to_string(taken_) +
                                            " lines are less than the model's patch of " +
@@ -200,7 +201,7 @@ std::optional<ClassifiedLine> Classifier::Pass::finish() {
 }
 
 // The next line of the map, if the lines that it needs are there.
-std::optional<ClassifiedLine> Classifier::Pass::next() {
+std::optional<MapLine> Predictor::Pass::next() {
     const auto is_ready = [&](std::int64_t number) {
         return ended_ ? number < taken_ : number + card_.margin() < taken_;
     };
@@ -222,6 +223,7 @@ std::optional<ClassifiedLine> Classifier::Pass::next() {
         if (!is_ready(next_)) return std::nullopt;
         predict(next_);
         find_known(next_);
+        if (card_.of_values()) return line_of_values();
         if (limit_) {
             choose_classes();
         } else {
@@ -231,11 +233,11 @@ std::optional<ClassifiedLine> Classifier::Pass::next() {
         for (std::size_t sample = 0; sample < samples_; ++sample)
             if (known_[sample] == 0) classes_[sample] = 0, confidence_[sample] = 0;
     }
-    return ClassifiedLine{next_++, classes_, confidence_};
+    return MapLine{next_++, classes_, confidence_};
 }
 
 // The model's predictions for a line; zeros if no pixel of it holds data.
-void Classifier::Pass::predict(std::int64_t number) {
+void Predictor::Pass::predict(std::int64_t number) {
     const unsigned char* holds_data = valid(number);
     if (std::find(holds_data, holds_data + samples_, 1) == holds_data + samples_) {
         std::fill(predictions_.classes.begin(), predictions_.classes.end(), 0);
@@ -251,7 +253,7 @@ void Classifier::Pass::predict(std::int64_t number) {
     if (!is_remembered_) remember(number);
 }
 
-void Classifier::Pass::fill_tile(std::int64_t number) {
+void Predictor::Pass::fill_tile(std::int64_t number) {
     const std::int64_t margin = card_.margin(), samples = static_cast<std::int64_t>(samples_);
     const std::int64_t lines = ended_ ? taken_ : std::numeric_limits<std::int64_t>::max();
     char* into = tile_.data();
@@ -266,7 +268,7 @@ void Classifier::Pass::fill_tile(std::int64_t number) {
 }
 
 // Keep a part of the tile, from the first pixel with data on, and the predictions on it.
-void Classifier::Pass::remember(std::int64_t number) {
+void Predictor::Pass::remember(std::int64_t number) {
     const auto rows = static_cast<std::size_t>(card_.patch_size);
     const std::size_t row = (samples_ + rows - 1) * pixel_bytes_,
                       part = (reference_samples_ + rows - 1) * pixel_bytes_;
@@ -282,18 +284,31 @@ void Classifier::Pass::remember(std::int64_t number) {
     is_remembered_ = true;
 }
 
-bool Classifier::Pass::weights_unchanged() {
+MapLine Predictor::Pass::line_of_values() {
+    const std::size_t targets = card_.ids.size();
+    for (std::size_t sample = 0; sample < samples_; ++sample)
+        if (known_[sample] == 0)
+            std::fill_n(&predictions_.values[sample * targets], targets,
+                        std::numeric_limits<float>::quiet_NaN());
+    return {next_++, {}, {}, predictions_.values};
+}
+
+bool Predictor::Pass::weights_unchanged() {
     if (!is_remembered_) return true;
     model_.run(reference_call_);
-    return latest_.classes == first_.classes &&
-           std::equal(latest_.values.begin(), latest_.values.end(), first_.values.begin(),
-                      [](float latest, float first) {
-                          return std::abs(latest - first) <= most_difference;
-                      });
+    for (std::size_t at = 0; at < first_.values.size(); ++at) {
+        const float first = first_.values[at];
+        const float unit =
+            card_.of_values()
+                ? std::abs(first) + static_cast<float>(card_.deviations[at % card_.ids.size()])
+                : 1;
+        if (!(std::abs(latest_.values[at] - first) <= most_difference * unit)) return false;
+    }
+    return latest_.classes == first_.classes;
 }
 
 // The pixels of a predicted line that hold data, and are of a class of the model.
-void Classifier::Pass::find_known(std::int64_t number) {
+void Predictor::Pass::find_known(std::int64_t number) {
     std::copy_n(valid(number), samples_, known_.begin());
     if (!limit_) return;
     const std::size_t classes = card_.ids.size();
@@ -305,7 +320,7 @@ void Classifier::Pass::find_known(std::int64_t number) {
 }
 
 // The most probable classes of a line; 0 where all probabilities are 0.
-void Classifier::Pass::choose_classes() {
+void Predictor::Pass::choose_classes() {
     const std::size_t classes = card_.ids.size();
     const float* pixel = smoother_ ? chances_.data() : predictions_.values.data();
     for (std::size_t sample = 0; sample < samples_; ++sample, pixel += classes) {
@@ -320,7 +335,7 @@ void Classifier::Pass::choose_classes() {
 
 // The guide (3, samples) of a line: directions times scaled values, scaled as
 // hytas/data/preprocessing.py does.
-void Classifier::Pass::find_guide(std::int64_t number) {
+void Predictor::Pass::find_guide(std::int64_t number) {
     const Guide& filter = *card_.guide;
     const std::size_t kept = card_.kept.size();
     with_type(*card_.type, [&](auto value) {
@@ -350,7 +365,7 @@ void Classifier::Pass::find_guide(std::int64_t number) {
 }
 
 // Replace the sensor's no-data value by the model's.
-void Classifier::Pass::mark_missing(char* values) const {
+void Predictor::Pass::mark_missing(char* values) const {
     if (!nodata_ || (card_.nodata && *nodata_ == *card_.nodata)) return;
     with_type(*card_.type, [&](auto value) {
         using Value = decltype(value);
@@ -365,7 +380,7 @@ void Classifier::Pass::mark_missing(char* values) const {
 }
 
 // A line without data; a model that has no value for missing data sees the line before.
-void Classifier::Pass::fill_missing(char* values, const char* before) const {
+void Predictor::Pass::fill_missing(char* values, const char* before) const {
     if (before == nullptr)
         std::memset(values, 0, line_bytes());
     else
@@ -381,22 +396,23 @@ void Classifier::Pass::fill_missing(char* values, const char* before) const {
     });
 }
 
-Classifier::Classifier(const std::string& model, const Sensor& sensor, const Settings& settings)
+Predictor::Predictor(const std::string& model, const Sensor& sensor, const Settings& settings)
     : pass_(std::make_unique<Pass>(ModelFile(model), sensor, settings)) {}
-Classifier::~Classifier() = default;
-Classifier::Classifier(Classifier&&) noexcept = default;
+Predictor::~Predictor() = default;
+Predictor::Predictor(Predictor&&) noexcept = default;
 
-std::optional<ClassifiedLine> Classifier::push(std::span<const std::byte> values) {
+std::optional<MapLine> Predictor::push(std::span<const std::byte> values) {
     return pass_->push(values);
 }
-std::optional<ClassifiedLine> Classifier::push_dropped() { return pass_->push_dropped(); }
-std::optional<ClassifiedLine> Classifier::finish() { return pass_->finish(); }
-std::int64_t Classifier::start_at(std::int64_t number) { return pass_->start_at(number); }
-bool Classifier::weights_unchanged() { return pass_->weights_unchanged(); }
-std::size_t Classifier::line_bytes() const { return pass_->line_bytes(); }
-std::int64_t Classifier::delay() const { return pass_->delay(); }
-std::size_t Classifier::memory() const { return pass_->memory(); }
-const std::vector<std::int64_t>& Classifier::class_ids() const { return pass_->card().ids; }
-const std::vector<std::string>& Classifier::class_names() const { return pass_->card().names; }
+std::optional<MapLine> Predictor::push_dropped() { return pass_->push_dropped(); }
+std::optional<MapLine> Predictor::finish() { return pass_->finish(); }
+std::int64_t Predictor::start_at(std::int64_t number) { return pass_->start_at(number); }
+bool Predictor::weights_unchanged() { return pass_->weights_unchanged(); }
+std::size_t Predictor::line_bytes() const { return pass_->line_bytes(); }
+std::int64_t Predictor::delay() const { return pass_->delay(); }
+std::size_t Predictor::memory() const { return pass_->memory(); }
+const std::vector<std::int64_t>& Predictor::class_ids() const { return pass_->card().ids; }
+const std::vector<std::string>& Predictor::names() const { return pass_->card().names; }
+const std::vector<std::string>& Predictor::units() const { return pass_->card().units; }
 
 }  // namespace hytas::onboard

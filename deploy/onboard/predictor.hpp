@@ -1,5 +1,5 @@
 #pragma once
-// What a Classifier is made of.
+// What a Predictor is made of.
 
 #include <cstdint>
 #include <optional>
@@ -13,13 +13,13 @@
 
 namespace hytas::onboard {
 
-class Classifier::Pass {
+class Predictor::Pass {
   public:
     Pass(const ModelFile& file, const Sensor& sensor, const Settings& settings);
 
-    std::optional<ClassifiedLine> push(std::span<const std::byte> values);
-    std::optional<ClassifiedLine> push_dropped();
-    std::optional<ClassifiedLine> finish();
+    std::optional<MapLine> push(std::span<const std::byte> values);
+    std::optional<MapLine> push_dropped();
+    std::optional<MapLine> finish();
     std::int64_t start_at(std::int64_t number);
     bool weights_unchanged();
 
@@ -45,13 +45,14 @@ class Classifier::Pass {
         return &valid_[slot(number) * samples_];
     }
     void check_open() const;
-    std::optional<ClassifiedLine> next();
+    std::optional<MapLine> next();
     void predict(std::int64_t number);
     void fill_tile(std::int64_t number);
     void remember(std::int64_t number);
     void find_known(std::int64_t number);
     void find_guide(std::int64_t number);
     void choose_classes();
+    [[nodiscard]] MapLine line_of_values();
     void mark_missing(char* values) const;
     void fill_missing(char* values, const char* before) const;
 

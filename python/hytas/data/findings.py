@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from hytas.data.limits import listed, printable
 from hytas.errors import InputError, arguments_named, escaped
 
+Subject = TypeVar("Subject")
 NOTE, WARNING, ERROR = "note", "warning", "error"
 """A fact to know; a guess or a contradiction, which `strict` refuses; and what cannot be used."""
 
@@ -114,6 +115,39 @@ def refuse_warnings(findings: Iterable[Finding], argument: str, value: Any = Non
     for finding in findings:
         if finding.severity != NOTE:
             raise finding.error(argument, value)
+
+
+class Check(NamedTuple, Generic[Subject]):
+    """A row of a table of checks.
+
+    Attributes:
+        code: of the findings, or of the refusal.
+        cases: returns the facts of each case that is found in what is checked.
+        where: names the place of the findings; of a refusal it is the value.
+        argument: of a refusal.
+    """
+
+    code: str
+    severity: str
+    cases: Callable[[Subject], Iterable[Mapping[str, Any]]]
+    where: Callable[[Subject], str] = lambda subject: ""
+    argument: str = "labels"
+
+
+def found(checks: Iterable[Check[Subject]], subject: Subject) -> list[Finding]:
+    """Return the findings of a table of checks, in its order.
+
+    Raises:
+        InputError: there is one of severity `ERROR`.
+    """
+    findings = []
+    for check in checks:
+        for facts in check.cases(subject):
+            where = check.where(subject)
+            if check.severity == ERROR:
+                raise Finding(check.code, ERROR, "", facts).error(check.argument, where or None)
+            findings.append(Finding(check.code, check.severity, where, facts))
+    return findings
 
 
 @cache

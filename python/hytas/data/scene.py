@@ -1,18 +1,18 @@
 """A scene: a hyperspectral cube with its ground truth."""
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.bands import Bands, finite, format_bands, measured_bands, select_bands
+from hytas.data.bands import Bands, measured_bands, select_bands
+from hytas.data.checks import NAME_CHECKS, SCENE_CHECKS, CheckedScene
 from hytas.data.cube import valid_pixels
 from hytas.data.datasets import PUBLISHED_SCENES
-from hytas.data.findings import Finding, Noted, note, warning
+from hytas.data.findings import Finding, Noted, found
 from hytas.data.interpret.nodata import undeclared
 from hytas.data.labels.maps import LabelMap, Labels, join
 from hytas.data.no_data import as_stored, valid_mask
@@ -212,9 +212,11 @@ def scene_from_arrays(
     waves = _of_bands("wavelengths", wavelengths, cube.shape[2])
     least = least_classes if targets is None else 1
     selection = bands, bad_bands
-    joined, valid, remarks = _masked(cube, maps, nodata, selection, waves, least)
+    joined, valid, remarks = _checked(cube, maps, nodata, selection, waves, least)
     digest = _digest(cube, np.float32)
     own_names = _names(class_names, joined)
+    by_id: Mapping[int, str] = dict(zip(joined.ids, own_names, strict=True))
+    remarks += found(NAME_CHECKS, by_id)
     scene = Scene(
         name=name,
         cube=cube,
@@ -228,7 +230,7 @@ def scene_from_arrays(
         sources=tuple(sources),
         cube_digest=digest,
         fingerprint=fingerprint(digest, cube.dtype, joined, nodata, bad_bands),
-        findings=(*findings, *remarks, *_of_one_name(own_names, joined.ids)),
+        findings=(*findings, *remarks),
         nodata=nodata,
         class_colours=distinct_colours(class_colours or {}, joined.ids),
         bad_bands=tuple(bad_bands),
@@ -237,31 +239,24 @@ def scene_from_arrays(
     return scene if targets is None else scene.with_targets(targets)
 
 
-def _masked(
+def _checked(
     cube: Array,
     maps: list[tuple[str, Array]],
     nodata: float | None,
     selection: tuple[str | None, Sequence[int]],
     wavelengths: Floats | None,
     least_classes: int,
-) -> tuple[Labels, Mask, tuple[Finding, ...]]:
+) -> tuple[Labels, Mask, list[Finding]]:
     """Return the joined maps without empty pixels, which pixels (H, W) hold data, and findings."""
     labelled = np.logical_or.reduce([values != 0 for _, values in maps])
     alive = measured_bands(cube, labelled if labelled.any() else ~labelled, nodata)
     used = np.intersect1d(select_bands(*selection, cube.shape[2], wavelengths), alive)
-    empty = ~valid_mask(cube, nodata, used)
-    maps, emptied = _without(empty, maps)
-    joined = join(maps, least_classes)
-    valid = valid_pixels(cube, bands=used)
-    _refuse_labelled_nan(cube, valid | empty, joined.labels, used)
-    findings = [*emptied, *joined.findings]
-    dead = np.setdiff1d(np.arange(cube.shape[2]), alive)
-    if dead.size:
-        findings.append(note("bands-dead", bands=format_bands(dead)))
-    if unmeasured := int((~(valid | labelled)).sum()):
-        findings.append(note("pixels-masked", count=unmeasured, of=labelled.size))
-    fills = undeclared(cube, valid & ~empty, joined.labels > 0, used, nodata)
-    return joined, valid & ~empty, (*findings, *fills)
+    empty, finite = ~valid_mask(cube, nodata, used), valid_pixels(cube, bands=used)
+    labels = join([(name, np.where(empty, 0, values)) for name, values in maps])
+    checked = CheckedScene(cube, maps, labels, empty, finite, alive, used, least_classes)
+    findings, valid = found(SCENE_CHECKS, checked), finite & ~empty
+    fills = undeclared(cube, valid, labels.labels > 0, used, nodata)
+    return labels, valid, [*labels.findings, *findings, *fills]
 
 
 def check_cube(cube: Array, argument: str) -> None:
@@ -332,36 +327,6 @@ def _checked_maps(
     return maps
 
 
-def _without(
-    empty: Mask, maps: list[tuple[str, Array]]
-) -> tuple[list[tuple[str, Array]], tuple[Finding, ...]]:
-    """Return the maps with 0 where the cube holds no data, and a finding if a label was lost."""
-    lost = sum(int((values[empty] != 0).sum()) for _, values in maps)
-    if not lost:
-        return maps, ()
-    if lost == sum(int((values != 0).sum()) for _, values in maps):
-        raise InputError(
-            "data",
-            rule=f"all {lost} labelled pixels hold no data (NaN, infinite values, or the no-data "
-            "value) in the bands in use, which `bands` selects",
-        )
-    kept = [(name, np.where(empty, 0, values).astype(values.dtype)) for name, values in maps]
-    return kept, (warning("labelled-pixels-empty", count=lost),)
-
-
-def _refuse_labelled_nan(cube: Array, valid: Mask, labels: LabelMap, bands: Bands) -> None:
-    labelled = ~valid & (labels > 0)
-    if labelled.any():
-        row, column = (int(i) for i in np.argwhere(labelled)[0])
-        band = int(bands[~finite(cube[row, column, bands])][0])
-        raise InputError(
-            "data",
-            rule=f"{int(labelled.sum())} labelled pixels hold NaN or infinite values, the first "
-            f"at row {row}, column {column}, band {band + 1} ({cube[row, column, band]:g}): they "
-            "must be finite, as float32, in the bands in use, which `bands` selects",
-        )
-
-
 def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> tuple[str, ...]:
     ids = labels.ids
     if names is None:
@@ -373,12 +338,6 @@ def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> t
         rule = f"{len(names)} given for the {len(ids)} classes {', '.join(map(str, ids))}"
         raise InputError("class_names", rule=rule)
     return tuple(names)
-
-
-def _of_one_name(names: Sequence[str], ids: Sequence[int]) -> Iterator[Finding]:
-    for name in (name for name, count in Counter(names).items() if count > 1):
-        same = [number for number, own in zip(ids, names, strict=True) if own == name]
-        yield warning("classes-of-one-name", ids=same, name=name)
 
 
 def numbered(names: Sequence[str]) -> tuple[str, ...]:

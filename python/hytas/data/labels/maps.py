@@ -7,14 +7,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.findings import Finding, Noted, note, warning
+from hytas.data.findings import Finding, Noted, note
 from hytas.data.labels.names import number_findings
 from hytas.data.labels.shapes import Colour
 from hytas.errors import InputError
 from hytas.types import Array, Floats, Mask
-
-USUAL_MARKS = (255, 65535)
-"""Ids that other programs often use for unlabelled pixels."""
 
 LabelMap = npt.NDArray[np.int32]
 
@@ -84,7 +81,7 @@ def _first(wrong: Mask, values: Array) -> str:
     return f"is {values[row, column]} at row {row}, column {column}"
 
 
-def join(maps: Sequence[tuple[str, Array]], least_classes: int = 2) -> Labels:
+def join(maps: Sequence[tuple[str, Array]]) -> Labels:
     """Join one map, or a training and a test map, into labels of the classes 1..C."""
     checked = [(name, check_map(name, values)) for name, values in maps]
     findings: list[Finding] = []
@@ -93,15 +90,6 @@ def join(maps: Sequence[tuple[str, Array]], least_classes: int = 2) -> Labels:
         union = _unite(checked, findings)
     ids = np.unique(union[union > 0])
     names = " and ".join(name for name, _ in checked)
-    if ids.size == 0 and least_classes:
-        raise InputError("labels", names, "holds no labelled pixel: all values are 0")
-    if ids.size == 1 < least_classes:
-        rule = f"holds the single class {ids[0]}: at least 2 classes are needed"
-        hint = "if 0 is a class, add 1 to all labels, or set `zero_is_a_class`"
-        raise InputError("labels", names, rule, hint)
-    if ids.size and ids[-1] in USUAL_MARKS and ids[-1] - 1 not in ids:
-        mark = str(ids[-1])
-        findings.append(warning("mark-is-a-class", names, name=mark, mark=mark))
     whole = [np.where(m > 0, np.searchsorted(ids, m) + 1, 0).astype(np.int32) for _, m in checked]
     class_ids = tuple(int(i) for i in ids)
     if len(whole) == 1:

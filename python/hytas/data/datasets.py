@@ -114,9 +114,7 @@ def fetch(file: RemoteFile) -> Path:
     for url in file.urls:
         try:
             _cache(registry, {name: url}).fetch(name, processor)
-        except zipfile.BadZipFile:
-            reasons.append(f"{url} (no zip archive)")
-        except (OSError, ValueError) as error:  # errors of requests are OSErrors
+        except (OSError, ValueError, zipfile.BadZipFile) as error:  # of requests: OSErrors
             reasons.append(f"{url} ({' '.join(str(error).split())[:300]})")
         else:
             if not (path := cached(file)).exists():

@@ -66,8 +66,6 @@ def _lookup(contents: Contents) -> Lookup | None:
     numbers = numbers_of(contents.attributes, "geotransform", 6)
     if columns is None or rows is None or numbers is None:
         return None
-    if len(rows.shape) != 2 or rows.shape != columns.shape:
-        return None
     c, a, b, f, d, e = numbers.tolist()
     crs = text_of(contents.attributes, "spatial_ref")
     return Lookup(rows, columns, Grid((a, b, c, d, e, f), crs, rows.shape[0], rows.shape[1]))

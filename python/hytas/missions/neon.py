@@ -70,8 +70,6 @@ def refine(contents: Contents) -> Contents:
 
 def _radiance(whole: Variable, fraction: Variable, scale: float) -> Variable:
     """Return the sum of integer and decimal part; a decimal part of 1 or more is no data."""
-    if fraction.shape != whole.shape:
-        raise InputError(rule=f"{fraction} and {whole} differ in shape")
 
     def values(key: Key) -> Array:
         units, parts = whole.part(key), fraction.part(key)

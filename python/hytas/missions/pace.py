@@ -55,6 +55,4 @@ def _part(contents: Contents, name: str, dims: tuple[str, ...], waves: str) -> J
     assert cube is not None  # it is a product by this cube
     if wavelengths is None:
         raise InputError(rule=f"a PACE product needs {_BANDS}{waves}, a wavelength for each band")
-    if len(cube.shape) != 3:
-        raise InputError(rule=f"{cube} is no numeric cube")
     return JoinedPart(replace(cube, dims=dims), wavelengths)

@@ -34,12 +34,9 @@ def refine(contents: Contents) -> Contents:
     swath, level = matches[0][1], matches[0][2]
     parts = []
     for match in sorted(matches, key=lambda match: match[3], reverse=True):
-        cube = contents.find(match[0])
-        if cube is None or len(cube.shape) != 3:
-            raise InputError(rule=f"{cube} is no numeric cube")
         detector = match[3].capitalize()
         gain, offset = _scale(attributes, level, detector)
-        cube = replace(cube, dims=BANDS_BETWEEN)
+        cube = replace(contents.get(match[0], "data"), dims=BANDS_BETWEEN)
         parts.append(JoinedPart(cube, _waves(attributes, detector), gain, offset))
     # Pixels without a measurement hold 0 in all bands.
     cube, _ = join_parts("VNIR_Cube+SWIR_Cube", parts, empty=0.0)
@@ -64,8 +61,6 @@ def _number(attributes: Mapping[str, Any], name: str) -> float:
 def _scale(attributes: Mapping[str, Any], level: str, detector: str) -> tuple[float, float]:
     if level == "L1":
         factor = _number(attributes, f"ScaleFactor_{detector}")
-        if factor <= 0:
-            raise InputError(rule=f"ScaleFactor_{detector} is {factor:g}, must be positive")
         return 1.0 / factor, -_number(attributes, f"Offset_{detector}")
     low, high = (_number(attributes, f"L2Scale{detector}{end}") for end in ("Min", "Max"))
     if not low < high:

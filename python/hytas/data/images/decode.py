@@ -16,7 +16,6 @@ TIFF = (".tif", ".tiff")
 IMAGE_SUFFIXES = PILLOW + TIFF
 MOST_PIXELS = 2**26
 """Pixels of an image; a small file may say that it has more."""
-MOST_VALUES = 2**28
 MOST_SIDE = 4096
 """Of an image that is brought to another size."""
 _FORMATS = ("PNG", "JPEG", "BMP")
@@ -62,8 +61,6 @@ def _sixteen_bits(png: Any) -> bool:
 def _tiff(path: Path) -> Array:
     contents = open_file(path, "data")
     variable = contents.variables[0]
-    if np.prod(variable.shape, dtype=np.float64) > MOST_VALUES:
-        raise InputError("data", path, f"has more than {MOST_VALUES} values, the most that is read")
     with reading("data", path, "TIFF"):
         values = variable.values()
     if values.dtype.kind not in "iuf":

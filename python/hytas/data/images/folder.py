@@ -21,7 +21,6 @@ from hytas.types import Array, Mask
 TRAIN, VALIDATION, TEST = "train", "val", "test"
 _LIKE_PARTS = ("train", "training", "val", "valid", "validation", "test", "testing")
 """Names, in lower case, of folders that are probably parts of a split and no classes."""
-MOST_IMAGES = 10**7
 IN_MEMORY_BYTES = 2**29
 """Images that take at most this much are all kept in memory; others are read for each batch."""
 
@@ -105,8 +104,6 @@ def images_of(folder: Path) -> list[Path]:
         image_files += [
             Path(place, file) for file in files if file.lower().endswith(IMAGE_SUFFIXES)
         ]
-        if len(image_files) > MOST_IMAGES:
-            raise InputError("data", rule=f"{folder} holds more than {MOST_IMAGES} images")
     return sorted(path for path in image_files if not path.name.startswith("."))
 
 

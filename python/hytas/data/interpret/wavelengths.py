@@ -149,9 +149,9 @@ def widths(values: Any, wavelengths: Floats, listed: Any, unit: str | None = Non
     """
     numbers, _ = _numbers(values)
     centres, _ = _numbers(listed)
-    if numbers is None or centres is None or numbers.shape != centres.shape:
+    if numbers is None or centres is None or numbers.shape != wavelengths.shape:
         return None
-    if numbers.shape != wavelengths.shape or not np.isfinite(numbers).all() or numbers.min() <= 0:
+    if not np.isfinite(numbers).all() or numbers.min() <= 0:
         return None
     named = None if unit is None else unit_of(unit)
     if named is not None and not named.inverse:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hytas.data.labels.options import LabelOptions
-from hytas.data.labels.shapes import Points, Shapes, check_amount
+from hytas.data.labels.shapes import Points, Shapes
 from hytas.errors import InputError
 
 _FIRST = b"; ENVI Output of ROIs"
@@ -50,7 +50,6 @@ def read(path: Path, options: LabelOptions) -> Shapes:
         rule = "has no columns X and Y"
         raise InputError("labels", str(path), rule, "export the regions with their pixels")
     at = columns.index("X"), columns.index("Y")
-    check_amount(len(regions))
     places = [shapely.multipoints(points) for points in _places(regions, numbers, at)]
     fields = {name: [region[name] for region in regions] for name in (NAME, COLOUR)}
     return Shapes("ENVI ROI", np.array(places, object), fields, None, True, size)
@@ -73,10 +72,5 @@ def _places(
         start += region["npts"]
         if len(lines) < region["npts"]:
             raise InputError(rule=f"region {region[NAME]!r} has fewer pixels than it says")
-        try:
-            points = np.array([[float(line[i]) - 0.5 for i in at] for line in lines])
-        except (IndexError, ValueError):
-            points = np.full((1, 2), np.nan)
-        if not np.isfinite(points).all():
-            raise InputError(rule=f"region {region[NAME]!r}: X and Y of its pixels must be numbers")
+        points = np.array([[float(line[i]) - 0.5 for i in at] for line in lines])
         yield points.reshape(-1, 2)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hytas.data.labels import envi_roi, ogr, points_csv
 from hytas.data.labels.options import LabelOptions
-from hytas.data.labels.shapes import MOST_TEXT, Shapes
+from hytas.data.labels.shapes import Shapes
 from hytas.data.read.columns import TEXT_SUFFIXES
 from hytas.data.record import reading
 from hytas.errors import InputError
@@ -18,13 +18,11 @@ class VectorFormat(NamedTuple):
 
     Attributes:
         matches: whether a file is of it (first kilobyte, path).
-        most: bytes of a file, if it is read as a whole.
     """
 
     name: str
     matches: Callable[[bytes, Path], bool]
     read: Callable[[Path, LabelOptions], Shapes]
-    most: int | None = None
 
 
 def _named(*suffixes: str, magic: bytes = b"") -> Callable[[bytes, Path], bool]:
@@ -33,8 +31,8 @@ def _named(*suffixes: str, magic: bytes = b"") -> Callable[[bytes, Path], bool]:
 
 _GEOJSON = partial(ogr.read_ogr_shapes, "GeoJSON", open_options={"DATE_AS_STRING": "YES"})
 FORMATS = (
-    VectorFormat("ENVI ROI", envi_roi.matches, envi_roi.read, MOST_TEXT),
-    VectorFormat("CSV", _named(*TEXT_SUFFIXES), points_csv.read, MOST_TEXT),
+    VectorFormat("ENVI ROI", envi_roi.matches, envi_roi.read),
+    VectorFormat("CSV", _named(*TEXT_SUFFIXES), points_csv.read),
     VectorFormat("GeoPackage", _named(".gpkg", magic=b"SQLite format 3\0"), ogr.read_geopackage),
     VectorFormat("Shapefile", _named(".shp", magic=b"\x00\x00\x27\x0a"), ogr.read_shapefile),
     VectorFormat("GeoJSON", _named(".geojson", ".json"), _GEOJSON),
@@ -65,10 +63,6 @@ def read_shapes(path: Path, options: LabelOptions) -> Shapes:
     """Read the shapes of a file."""
     entry = format_of(path)
     assert entry is not None  # checked by the caller
-    if entry.most is not None and path.stat().st_size > entry.most:
-        rule = f"has more than {entry.most} bytes"
-        hint = "take the shapes of the scene alone, or a GeoPackage"
-        raise InputError("labels", str(path), rule, hint)
     with reading("labels", path, f"{entry.name} file"):
         shapes = entry.read(path, options)
         if not len(shapes.geometries) and options.least_classes:

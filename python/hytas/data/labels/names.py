@@ -9,6 +9,7 @@ from typing import Any
 
 from hytas.data.findings import Finding, note, warning
 from hytas.data.labels.shapes import Colour
+from hytas.data.record import reading
 from hytas.data.xml_tree import read_xml
 from hytas.errors import InputError
 from hytas.files import read_utf8
@@ -24,8 +25,6 @@ NO_CLASS = {
     *("no data", "nodata", "not classified", "unassigned", "none", "void", "ignore"),
 }
 """Names that programs give to pixels without a class, in lower case."""
-MOST_TABLE = 2**24
-"""Bytes of a table of classes, at most."""
 _NAME_COLUMNS = ("class_name", "classname", "class", "label", "name", "category", "descriptio")
 _USAGES = {"2": "name", "3": "value", "5": "value", "6": "red", "7": "green", "8": "blue"}
 """Usages of columns in an attribute table (GDALRATFieldUsage); ArcGIS gives its columns none."""
@@ -76,14 +75,10 @@ def _of_csv(path: Path) -> list[list[str]]:
     if not path.is_file():
         hint = "pairs are written as 1=corn,2=soy"
         raise InputError("class_names", str(path), "no such file", hint)
-    if path.stat().st_size > MOST_TABLE:
-        raise InputError("class_names", str(path), f"has more than {MOST_TABLE} bytes")
     text = read_utf8(path, "class_names")
     delimiter = max(",;\t", key=text.lstrip().partition("\n")[0].count)
-    try:
+    with reading("class_names", path, "CSV file"):
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
-    except csv.Error as error:
-        raise InputError("class_names", str(path), f"is not CSV ({error})") from None
     rows = [row for row in rows if any(cell.strip() for cell in row)]
     if rows and not any(sign.isdigit() for sign in rows[0][0]):
         rows = rows[1:]  # a heading
@@ -188,7 +183,7 @@ def esri_classes(path: Path) -> _Classes:
     from hytas.data.labels.ogr import read_dbase  # which reads the names that a user gives
 
     table = path.with_name(path.name + ".vat.dbf")
-    if not table.is_file() or table.stat().st_size > MOST_TABLE:
+    if not table.is_file():
         return {}, {}
     try:
         columns = {name.lower(): column for name, column in read_dbase(table).items()}

@@ -15,11 +15,8 @@ from hytas.data.labels.options import LabelOptions
 from hytas.data.labels.shapes import (
     CLASS_FIELDS,
     COLOUR_FIELDS,
-    MOST_COORDINATES,
-    TOO_MANY,
     Geometries,
     Shapes,
-    check_amount,
     plain_value,
 )
 from hytas.data.limits import listed
@@ -136,11 +133,9 @@ def read_layer(
         if "not recognized as being in a supported file format" in str(error):
             raise InputError(rule=f"its content is not {name}") from None
         raise
-    try:
-        own = _layer(str(path), layer, open_options, class_fields, None)
-    except UnicodeDecodeError:
-        raise ValueError("its texts are not of the encoding that it names") from None
-    crs, fields, geometries, findings, named = own
+    crs, fields, geometries, findings, named = _layer(
+        str(path), layer, open_options, class_fields, None
+    )
     return crs, fields, geometries, [*findings, warning("texts-not-utf-8")], named
 
 
@@ -180,7 +175,6 @@ def _layer(
         info = pyogrio.read_info(
             path, layer=layer, encoding=encoding, force_feature_count=True, **open_options
         )
-        check_amount(info["features"])
         names = info["fields"].tolist()
         chosen = [name for name in names if name.lower() in class_fields]
         chosen += [name for name in names if chosen and name.lower() in COLOUR_FIELDS]
@@ -196,9 +190,6 @@ def _layer(
     # A table without geometries has none at all.
     parts = [None] * len(columns[0]) if geometries is None and columns else geometries
     parts = [] if parts is None else list(parts)
-    if sum(len(part or b"") for part in parts) > MOST_COORDINATES:
-        rule = f"more than {MOST_COORDINATES >> 20} MB of coordinates"
-        raise InputError(rule=rule, hint=TOO_MANY)
     fields = {
         str(name): [plain_value(value) for value in column.tolist()]
         for name, column in zip(meta["fields"], columns, strict=True)

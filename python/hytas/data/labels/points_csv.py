@@ -8,7 +8,7 @@ import numpy as np
 
 from hytas.data.findings import refusal
 from hytas.data.labels.options import LabelOptions
-from hytas.data.labels.shapes import Shapes, check_amount, plain_value
+from hytas.data.labels.shapes import Shapes, plain_value
 from hytas.data.read.columns import read_frame
 
 # The columns of a position: first across, then down; and their system, which is None for pixels.
@@ -34,7 +34,6 @@ def read(path: Path, options: LabelOptions) -> Shapes:
     import shapely
 
     frame = read_frame(path, "labels")
-    check_amount(len(frame))
     if (position := _position(frame.columns)) is None:
         raise refusal("points-without-positions", "labels", str(path), columns=list(frame.columns))
     names, crs = position

@@ -19,12 +19,6 @@ Colour = tuple[int, int, int]
 NONE, POINT, POLYGON = -1, 0, 3
 """Numbers of types of geometries in shapely; those of several parts are larger."""
 
-MOST_TEXT = 2**26
-"""Bytes of a text file of shapes; a polygon of a field takes kilobytes."""
-MOST_SHAPES = 1_000_000
-TOO_MANY = "take those of the scene alone"
-MOST_COORDINATES = 2**27
-"""Bytes of all coordinates, 16 for a vertex."""
 CLASS_FIELDS = ("class", "label", "class_name", "classname", "class_id")
 """Names of the field of classes that need no `class_field`, in lower case."""
 COLOUR_FIELDS = ("color", "colour", "fill")
@@ -76,12 +70,6 @@ def parts_of(geometries: Geometries) -> tuple[Geometries, npt.NDArray[np.int64]]
         parts, inner = shapely.get_parts(parts, return_index=True)
         index = index[inner]
     return parts, index
-
-
-def check_amount(count: int) -> None:
-    """Refuse a file with too many shapes."""
-    if count > MOST_SHAPES:
-        raise InputError(rule=f"more than {MOST_SHAPES} shapes", hint=TOO_MANY)
 
 
 def plain_value(value: Any) -> Any:

@@ -51,8 +51,6 @@ def _variable(path: Path, name: str, shape: tuple[int, ...], kind: str) -> Varia
 def _values(path: Path, name: str, key: Key) -> Array:
     io = library("scipy.io", "", "a MATLAB file")
     array = np.asarray(io.loadmat(path, variable_names=[name])[name])
-    if array.ndim != len(key):
-        raise ValueError(f"{name} holds an array of shape {array.shape}")
     return array[key]
 
 

@@ -8,7 +8,6 @@ from hytas.data.limits import check_count
 
 MOST_PAGES = 4000
 """Pages of a TIFF, at most; a cube may have one for each band."""
-MOST_TAGS = 4096
 _LIKE = (254, 256, 257, 258, 277, 339)
 """Tags of a page: kind of subfile, width, height, bits, samples, and the format of samples."""
 
@@ -35,8 +34,6 @@ def like_pages(path: Path) -> list[int]:
             check_count(len(seen), "pages", MOST_PAGES)
             file.seek(at)
             number = count.unpack(_read(file, count.size))[0]
-            if number > MOST_TAGS:
-                raise ValueError(f"the page at byte {at} has {number} tags")
             data = _read(file, number * tag.size)
             pages.append((at, {code: value for code, _, _, value in tag.iter_unpack(data)}))
             end = file.read(link.size)  # some programs write no link behind the last page

@@ -67,7 +67,7 @@ def shape() -> ImageShape:
 def random_networks(count: int) -> list[dict[str, Any]]:
     """Draw distinct networks inside the band; fewer of them are a beginning of more."""
     space, budget = open_space(SPACE, BAND, offered=shape().variables())
-    found = draw_architectures(Feasible(space, budget), count, 0, "choices")
+    found = draw_architectures(Feasible(space, budget), count, 0)
     return [{"space": SPACE, **genes} for genes in found]
 
 

@@ -46,7 +46,7 @@ def test_the_card_says_how_it_was_made(table: Path) -> None:
     card = json.loads((table.parent / "benchmark.json").read_text())
     assert card["fingerprint"] == small_scene().fingerprint
     assert (card["networks"], card["trainings"], card["failed"]) == (4, 8, 0)
-    assert (card["uniform"], card["preset"], card["seeds"]) == ("choices", "plain", [0, 1])
+    assert (card["preset"], card["seeds"]) == ("plain", [0, 1])
     assert card["recipe"]["epochs"] == 3
     assert card["split"]["kind"] == "fixed"
 
@@ -82,8 +82,8 @@ def test_a_class_without_test_pixels_counts_in_no_mean(tmp_path: Path) -> None:
 def test_draws_are_distinct_and_a_beginning_of_more() -> None:
     feasible = Feasible(SearchSpace.builtin("hytas-wide", {}), Budget.parse("30K-params"))
     few, many = (
-        draw_architectures(feasible, 20, 3, "choices"),
-        draw_architectures(feasible, 60, 3, "choices"),
+        draw_architectures(feasible, 20, 3),
+        draw_architectures(feasible, 60, 3),
     )
     assert many[:20] == few
     assert len({json.dumps(item, sort_keys=True) for item in many}) == 60

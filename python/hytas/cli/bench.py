@@ -62,22 +62,13 @@ def _numbers(text: str, argument: str, most: int | None = None) -> list[int]:
     "minutes, and write a latency table for `--budget 3ms-latency@TABLE`. The first number of "
     "--threads and of --batch is used.",
 )
-@click.option(
-    "--table",
-    type=click.Path(path_type=Path),
-    help="Compare what an existing latency table predicts for MODEL with what is measured.",
-)
 @options.json_option
 def bench(
     model: Path,
-    batch: str,
-    threads: str,
-    provider: str,
-    seconds: float,
     no_torch: bool,
     profile_table: Path | None,
-    table: Path | None,
     as_json: bool,
+    **measured: Any,
 ) -> None:
     """Measure latency, pixels per second and memory of MODEL, and of the same network in torch.
 
@@ -88,7 +79,6 @@ def bench(
     \b
     hytas bench runs/ip/model.onnx --batch 1,32 --threads 1,2
     hytas bench runs/ip/model.onnx --profile-table latency.json
-    hytas bench runs/fast/model.onnx --table latency.json
     """
     from hytas.deploy import DeployedModel, working_providers
     from hytas.deploy.bench import RUNTIME, bench_settings
@@ -96,16 +86,18 @@ def bench(
     from hytas.deploy.model_file import file_of_model
     from hytas.deploy.providers import choose_providers
 
+    provider = measured["provider"]
     choose_providers(provider)
     model = file_of_model(model)
     grid: dict[str, Any] = {
         "providers": working_providers() if provider == "auto" else [provider],
-        "threads": _numbers(threads, "threads", options.MOST_THREADS),
-        "batches": _numbers(batch, "batch", MOST_BATCH),
-        "seconds": seconds,
+        "threads": _numbers(measured["threads"], "threads", options.MOST_THREADS),
+        "batches": _numbers(measured["batch"], "batch", MOST_BATCH),
+        "seconds": measured["seconds"],
     }
     deployed = DeployedModel.load(model, "cpu")
-    _check_tables(deployed, profile_table, table)
+    if profile_table is not None:
+        _check_table(deployed, profile_table)
     with bar("measuring", as_json) as advance:
         settings = bench_settings(model, **grid, runtime=RUNTIME)
         if not no_torch and deployed.card.graph == "patch":
@@ -119,19 +111,16 @@ def bench(
         if profile_table is not None:
             written = _profile(deployed, profile_table, grid, advance)
             report["profile"] = _compare(deployed, written, profile_table)
-        if table is not None:
-            report["table"] = _compare(deployed, _read_table(table), table)
     echo(json.dumps(report, indent=2) if as_json else _text(report))
 
 
-def _check_tables(model: "DeployedModel", written: Path | None, read: Path | None) -> None:
-    """Refuse latency tables, before measuring, that cannot be written or do not fit the model."""
-    if written is not None:
-        check_folder(written, "profile_table")
-        if written.resolve() == model.path.resolve():
-            raise InputError("profile_table", written, "must be a file of its own; it is the model")
+def _check_table(model: "DeployedModel", written: Path) -> None:
+    """Refuse a latency table, before measuring, that cannot be written or does not fit."""
+    check_folder(written, "profile_table")
+    if written.resolve() == model.path.resolve():
+        raise InputError("profile_table", written, "must be a file of its own; it is the model")
     kind = (model.card.graph, model.card.precision)
-    if (written or read) is not None and kind != ("patch", "float32"):
+    if kind != ("patch", "float32"):
         raise InputError(
             "model",
             model.path,
@@ -139,26 +128,6 @@ def _check_tables(model: "DeployedModel", written: Path | None, read: Path | Non
             f"precision {kind[1]}",
             "take the run's model.onnx",
         )
-    if read is not None:
-        _predicted(model, _read_table(read), read)
-
-
-def _read_table(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise InputError("table", path, "must be a file; there is none")
-    try:
-        table = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise InputError("table", path, f"must be JSON ({error})") from None
-    if not isinstance(table, dict):
-        raise InputError("table", path, "must be a latency table")
-    return table
-
-
-def _predicted(model: "DeployedModel", table: dict[str, Any], path: Path) -> float:
-    from hytas.export.latency import predict
-
-    return predict(table, model.card, str(path))
 
 
 def _profile(
@@ -177,11 +146,11 @@ def _compare(model: "DeployedModel", table: dict[str, Any], path: Path) -> dict[
     """Compare a table's prediction with a measurement under the table's own conditions."""
     from hytas.deploy.bench import bench as measure
     from hytas.deploy.bench import bench_settings
-    from hytas.export.latency import conditions
+    from hytas.export.latency import conditions, predict
 
     threads, batch = conditions(table)
     (run,) = measure(bench_settings(model.path, threads=[threads], batches=[batch], seconds=1.0))
-    predicted = _predicted(model, table, path)
+    predicted = predict(table, model.card, str(path))
     measured = run["cpu_ms"] if threads == 1 else run["ms"]
     return {
         "table": str(path),
@@ -223,16 +192,12 @@ def _text(report: dict[str, Any]) -> str:
         lines.append(f"latency table written; use it as --budget 3ms-latency@{written['table']}")
         given = [f"--variable {name}={value}" for name, value in written["variables"].items()]
         lines.append(f"  with hytas space, add: --space {written['space']} {' '.join(given)}")
-    lines += [_against(report[name]) for name in ("profile", "table") if name in report]
+        lines.append(
+            f"{written['table']} predicts {_ms(written['predicted_ms'])} ms for this model; "
+            f"measured {_ms(written['measured_ms'])} ms ({100 * written['error']:+.0f} %) at batch "
+            f"{written['batch']}, {written['threads']} thread(s)"
+        )
     return "\n".join(lines)
-
-
-def _against(compared: dict[str, Any]) -> str:
-    return (
-        f"{compared['table']} predicts {_ms(compared['predicted_ms'])} ms for this model; measured "
-        f"{_ms(compared['measured_ms'])} ms ({100 * compared['error']:+.0f} %) at batch "
-        f"{compared['batch']}, {compared['threads']} thread(s)"
-    )
 
 
 def _ms(value: float) -> str:

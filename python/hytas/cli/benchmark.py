@@ -20,7 +20,6 @@ def benchmark() -> None:
 @click.option(
     "-n", "networks", type=int, default=200, show_default=True, help="Number of networks."
 )
-@options.uniform_option(default="choices")
 @click.option(
     "--proxies",
     "proxy",
@@ -41,7 +40,6 @@ def benchmark() -> None:
 def make(
     budgets: tuple[str, ...],
     networks: int,
-    uniform: str,
     proxy: str,
     recipe: tuple[str, ...],
     workers: str | None,
@@ -86,7 +84,6 @@ def make(
             config.load_scene(),
             out,
             networks=networks,
-            uniform=uniform,
             workers=workers,
             device=device,
             report=console,

@@ -222,23 +222,15 @@ def layer_of(
     place = (index, len(grid))  # a network has one stream at most of each number of axes
     heads, ratio = layers.heads[index], layers.mlp[index]
     if layers.attends and not layers.gate:
-        side = grid[0] if layers.reach else 0
-        reach = (layers.head_dim, side, layers.reach)
-        return shared(place, _transformer, embed_dim, heads, *reach, ratio, own)
+        side, layer = grid[0] if layers.reach else 0, layers._replace(heads=(heads,), mlp=(ratio,))
+        return shared(place, _transformer, embed_dim, layer, side, own)
     mixer = (layers.mixer, layers.gate, heads)
     return shared(place, MixerBlock, embed_dim, *mixer, ratio, tuple(grid), own)
 
 
-def _transformer(
-    embed_dim: int,
-    heads: int,
-    head_dim: int | None,
-    side: int,
-    reach: int,
-    ratio: float,
-    drop: Drop,
-) -> Block:
+def _transformer(embed_dim: int, layer: Layers, side: int, drop: Drop) -> Block:
     """Return a layer of attention and an MLP, with relative positions if they reach anywhere."""
-    width = head_dim or embed_dim // heads
-    places = RelativePositions(side, reach, width) if reach else None
-    return Block(embed_dim, Attention(embed_dim, heads, head_dim, places), ratio, drop)
+    (heads,), (ratio,) = layer.heads, layer.mlp
+    width = layer.head_dim or embed_dim // heads
+    places = RelativePositions(side, layer.reach, width) if layer.reach else None
+    return Block(embed_dim, Attention(embed_dim, heads, layer.head_dim, places), ratio, drop)

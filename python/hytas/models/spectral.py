@@ -9,6 +9,7 @@ convolutions, or not at all.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,12 +22,17 @@ from hytas.models.network import Network, Strips
 from hytas.models.numberless import shared
 from hytas.models.streams import TokenStream, initialise
 from hytas.spaces.shape import InputShape
+from hytas.types import Architecture
 
 BAND, PIXEL, SERIES, PARALLEL = TOKENS = ("band", "pixel", "series", "parallel")
 CLASS, MEAN, CENTRE = POOLINGS = ("class", "mean", "centre")
 
 
-NONE = Layers((), ())
+def switch(gene: str, value: Any) -> bool:
+    """Return the truth value of a gene that is yes or no."""
+    if value not in ("yes", "no"):
+        raise InputError(gene, value, "must be yes or no")
+    return bool(value == "yes")
 
 
 class SpectralTransformer(Network):
@@ -35,18 +41,17 @@ class SpectralTransformer(Network):
     With band tokens, stride 1, pooling "class" and fusion it is the network of HyTAS.
 
     Args:
-        shape: of the scene; its patch may be larger than `patch_size`.
-        tokens: "band", "pixel", "series" or "parallel".
-        patch_size: side of the patch that is looked at, the centre of the one given.
-        band_width: neighbouring bands stacked in a band token.
-        band_stride: bands from one band token to the next.
-        pooling: what the head reads of the (last) stream: "class", its class token; "mean", the
-            mean of the other tokens; "centre", the centre pixel's. A stream of bands, which has no
-            centre, is then read at its class token, as is one in series. The mean is read of a
-            stream without a class token, unless it is read at its centre.
-        fusion: cross-layer fusion (CAF) in every stream.
-        embed_dim: width E of all tokens.
-        skip: add the logits of a matrix on the bands of the centre pixel.
+        shape: of the scene; its patch may be larger than that of the genes.
+        genes: "tokens": "band", "pixel", "series" or "parallel"; "patch": side of the patch that is
+            looked at, the centre of the one given; "band_width": neighbouring bands stacked in a
+            band token; "band_stride": bands from one band token to the next; "pooling": what the
+            head reads of the (last) stream: "class", its class token, "mean", the mean of the other
+            tokens, or "centre", the centre pixel's (a stream of bands, which has no centre, is then
+            read at its class token, as is one in series; the mean is read of a stream without a
+            class token, unless it is read at its centre); "fusion": "yes" for cross-layer fusion
+            (CAF) in every stream; "embed_dim": width E of all tokens; "skip": "linear" adds the
+            logits of a matrix on the bands of the centre pixel.
+        layers: of the streams "band" and "pixel", as far as there are such tokens.
 
     Input: scaled patches (N, P, P, bands), float. Output: logits (N, classes).
 
@@ -59,20 +64,13 @@ class SpectralTransformer(Network):
     def __init__(
         self,
         shape: InputShape,
-        *,
-        tokens: str,
-        patch_size: int,
-        band_width: int,
-        band_stride: int,
-        pooling: str,
-        fusion: bool,
-        embed_dim: int,
-        bands: Layers = NONE,
-        pixels: Layers = NONE,
-        skip: bool = False,
+        genes: Architecture,
+        layers: Mapping[str, Layers],
         drop: Drop = NO_DROP,
     ) -> None:
         super().__init__()
+        tokens, patch_size, pooling = (genes[name] for name in ("tokens", "patch", "pooling"))
+        embed_dim, fusion = genes["embed_dim"], switch("fusion", genes["fusion"])
         for gene, value, allowed in (("tokens", tokens, TOKENS), ("pooling", pooling, POOLINGS)):
             if value not in allowed:
                 raise InputError(gene, value, f"must be one of {', '.join(allowed)}")
@@ -80,19 +78,21 @@ class SpectralTransformer(Network):
             raise InputError("patch", patch_size, "must be odd, for a patch has a centre")
         self.tokens, self.patch_size, self.pooling = tokens, patch_size, pooling
         if tokens != PIXEL:
-            sizes = (patch_size, band_width, embed_dim, band_stride)
+            bands, stride = layers[BAND], genes["band_stride"]
+            sizes = (patch_size, genes["band_width"], embed_dim, stride)
             self.band_embed = shared(BAND, SpectralEmbedding, *sizes)
-            grid = (-(-shape.bands // band_stride),)
+            grid = (-(-shape.bands // stride),)
             read = self._read(BAND, bands.attends)
             self.band_stream = TokenStream(grid, embed_dim, bands, fusion, drop, read)
         if tokens != BAND:
+            pixels = layers[PIXEL]
             across = (shape.bands, patch_size, embed_dim, pixels.attends)
             self.pixel_embed = shared(PIXEL, PixelEmbedding, *across)
             square, read = (patch_size, patch_size), self._read(PIXEL, pixels.attends)
             self.pixel_stream = TokenStream(square, embed_dim, pixels, fusion, drop, read)
         heard = self.streams if tokens == PARALLEL else self.streams[-1:]
         self.norms = nn.ModuleDict({name: shared(name, nn.LayerNorm, embed_dim) for name in heard})
-        if skip:
+        if genes.get("skip", "none") == "linear":
             self.skip = shared("skip", LinearSkip, shape.bands, shape.classes)
         self.head = shared("head", nn.Linear, embed_dim * len(heard), shape.classes)
         initialise(self)

@@ -14,7 +14,7 @@ from hytas.models.linear import LinearNetwork, MeanNetwork
 from hytas.models.network import Network
 from hytas.models.pit import PoolingTransformer
 from hytas.models.regression import FITTED, MeanOfValues
-from hytas.models.spectral import BAND, SpectralTransformer
+from hytas.models.spectral import BAND, PIXEL, SpectralTransformer, switch
 from hytas.models.swin import WindowLayers, WindowTransformer
 from hytas.models.vit import MEAN, VisionTransformer
 from hytas.plugins import fill
@@ -27,48 +27,29 @@ MOST_LAYERS = 1000
 
 
 def _hytas(architecture: Architecture, shape: InputShape, drop: Drop) -> nn.Module:
-    return SpectralTransformer(
-        shape,
-        tokens=BAND,
-        patch_size=shape.patch_size,
-        band_width=shape.band_group,
-        band_stride=1,
-        pooling="class",
-        fusion=True,
-        embed_dim=architecture["embed_dim"],
-        bands=Layers(architecture["num_heads"], architecture["mlp_ratio"]),
-        drop=drop,
-    )
+    genes = {
+        "tokens": BAND,
+        "patch": shape.patch_size,
+        "band_width": shape.band_group,
+        "band_stride": 1,
+        "pooling": "class",
+        "fusion": "yes",
+        "embed_dim": architecture["embed_dim"],
+    }
+    layers = Layers(architecture["num_heads"], architecture["mlp_ratio"])
+    return SpectralTransformer(shape, genes, {BAND: layers}, drop)
 
 
 def _wide(architecture: Architecture, shape: InputShape, drop: Drop) -> nn.Module:
-    return SpectralTransformer(
-        shape,
-        tokens=architecture["tokens"],
-        patch_size=architecture["patch"],
-        band_width=architecture["band_width"],
-        band_stride=architecture["band_stride"],
-        pooling=architecture["pooling"],
-        fusion=_switch("fusion", architecture["fusion"]),
-        embed_dim=architecture["embed_dim"],
-        bands=_layers(architecture, "band"),
-        pixels=_layers(architecture, "pixel"),
-        skip=architecture.get("skip", "none") == "linear",
-        drop=drop,
-    )
+    layers = {stream: _layers(architecture, stream) for stream in (BAND, PIXEL)}
+    return SpectralTransformer(shape, architecture, layers, drop)
 
 
 def _layers(architecture: Architecture, stream: str) -> Layers:
     mlp, gate = architecture[f"{stream}_mlp"], f"{stream}_gate"
     heads = [architecture[f"{stream}_heads"]] * len(mlp)
     mixer = architecture[f"{stream}_mixer"]
-    return Layers(heads, mlp, mixer, _switch(gate, architecture[gate]))
-
-
-def _switch(gene: str, value: Any) -> bool:
-    if value not in ("yes", "no"):
-        raise InputError(gene, value, "must be yes or no")
-    return bool(value == "yes")
+    return Layers(heads, mlp, mixer, switch(gate, architecture[gate]))
 
 
 REACH = 14
@@ -82,7 +63,7 @@ def _vit(head_dim: int) -> Callable[[Architecture, ImageShape, Drop], nn.Module]
     """
 
     def build(architecture: Architecture, shape: ImageShape, drop: Drop) -> nn.Module:
-        relative = _switch("relative", architecture.get("relative", "yes"))
+        relative = switch("relative", architecture.get("relative", "yes"))
         layers = Layers(
             architecture["num_heads"],
             architecture["mlp_ratio"],

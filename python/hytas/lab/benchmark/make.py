@@ -20,7 +20,6 @@ from hytas.run.folder import read_json, write_json
 from hytas.run.pace import Invocation
 from hytas.run.progress import SILENT, Report
 from hytas.search import EvaluationStore, scored
-from hytas.supernet.settings import UNIFORM
 from hytas.workers import WorkersLike
 
 CARD = "benchmark.json"
@@ -42,7 +41,6 @@ def make_benchmark(
     out: str | Path,
     *,
     networks: int,
-    uniform: str = "choices",
     workers: WorkersLike = None,
     device: str = "auto",
     report: Report = SILENT,
@@ -59,8 +57,6 @@ def make_benchmark(
         scene: or set of images, to train and to test on.
         out: folder of the table, its card, and the state of the work.
         networks: how many, distinct.
-        uniform: "choices" draws each choice of a gene with equal probability, "architectures" each
-            architecture.
         workers: where networks are scored and trained (`hytas.workers.open_workers`).
     """
     if len(config.recipes) != 1:
@@ -71,34 +67,28 @@ def make_benchmark(
 
     def check(context: RunContext) -> None:
         feasible = context.feasible or Feasible(context.space)
-        drawn.extend(draw_architectures(feasible, networks, config.seed, uniform))
+        drawn.extend(draw_architectures(feasible, networks, config.seed))
 
     with open_run(out, config, scene, device, report, check, command, workers) as run:
-        _check_card(run, uniform)
+        _check_card(run)
         with EvaluationStore(run.folder.evaluations) as store:
-            _write(run, store, uniform)
+            _write(run, store)
             _score(run, drawn, store)
-            _train(run, drawn, store, uniform)
-            _write(run, store, uniform)
+            _train(run, drawn, store)
+            _write(run, store)
         return run.folder.path / BENCHMARK_TABLE
 
 
-def draw_architectures(
-    feasible: Feasible, number: int, seed: int, uniform: str
-) -> list[dict[str, Any]]:
+def draw_architectures(feasible: Feasible, number: int, seed: int) -> list[dict[str, Any]]:
     """Return `number` distinct architectures that fit; fewer of them are a beginning of more.
 
-    Args:
-        uniform: what is drawn with equal probability, the choices of each gene or whole
-            architectures: one of `UNIFORM`.
+    Each choice of a gene is drawn with equal probability.
     """
-    if uniform not in UNIFORM:
-        raise InputError("uniform", uniform, f"must be one of {', '.join(UNIFORM)}")
     if number < 1:
         raise InputError("networks", number, "must be 1 or more")
     draws = number
     while draws <= MOST_DRAWS * number:
-        genomes = feasible.sample(draws, seed, uniform)
+        genomes = feasible.sample(draws, seed, "choices")
         first = {genome.tobytes(): place for place, genome in reversed(list(enumerate(genomes)))}
         if len(first) >= number:
             return feasible.space.unpack(genomes[sorted(first.values())[:number]])
@@ -108,12 +98,12 @@ def draw_architectures(
     raise InputError("networks", number, rule, hint)
 
 
-def _check_card(run: Run, uniform: str) -> None:
+def _check_card(run: Run) -> None:
     path = run.folder.path / CARD
     if not path.exists():
         return
     card, (preset, recipe) = read_json(path), run.recipe
-    for name, wanted in (("uniform", uniform), ("preset", preset), ("recipe", recipe.to_dict())):
+    for name, wanted in (("preset", preset), ("recipe", recipe.to_dict())):
         if card.get(name) != wanted:
             raise InputError(
                 "out", run.folder.path, f"belongs to another {name}", hint="choose another folder"
@@ -142,7 +132,7 @@ def _score(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore) ->
             run.report.line(f"scored {number} of {len(drawn)} networks")
 
 
-def _train(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore, uniform: str) -> None:
+def _train(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore) -> None:
     """Train the networks seed by seed, and write the table periodically."""
     trials = [
         SeededTraining(number, architecture, seed)
@@ -164,7 +154,7 @@ def _train(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore, un
             f"{reached}, {training.seconds:.0f} s; about {left / 60:.0f} min left"
         )
         if time.monotonic() - written > WRITE_SECONDS:
-            _write(run, store, uniform)
+            _write(run, store)
             written = time.monotonic()
 
 
@@ -173,7 +163,7 @@ def _seeds(run: Run) -> list[int]:
     return [config.seed + number for number in range(config.seeds)]
 
 
-def _write(run: Run, store: EvaluationStore, uniform: str) -> None:
+def _write(run: Run, store: EvaluationStore) -> None:
     """Write the card, and the table of the networks so far."""
     preset, recipe = run.recipe
     evaluations, trainings = store.evaluations(), store.trainings()
@@ -193,7 +183,6 @@ def _write(run: Run, store: EvaluationStore, uniform: str) -> None:
         "shape": context.data.shape.variables(),
         "space": config.space,
         "budget": config.budget,
-        "uniform": uniform,
         "seeds": _seeds(run),
         "preset": preset,
         "recipe": recipe.to_dict(),

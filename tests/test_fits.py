@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from hytas.run.context import prepare
-from hytas.run.final.fits import linear_fit, self_training_after
+from hytas.run.final.task import linear_fit, self_training_after
 from hytas.run.source import RunSource
 from hytas.store import Store
 from hytas.train import Recipe, Schedule, loop

@@ -19,7 +19,8 @@ from hytas.run.delivering.files import export_stage, further_formats, map_stage,
 from hytas.run.delivering.metrics import write_metrics
 from hytas.run.delivering.reporting import report_stage
 from hytas.run.final.seeds import seeds_of
-from hytas.run.final.stage import are_done, folds_stage, train_stage
+from hytas.run.final.stage import are_done, decide_for, folds_stage, train_stage
+from hytas.run.final.task import final_task
 from hytas.run.folder import read_json, write_json
 from hytas.run.outcome import Outcome, check_given, describe_architecture, outcome_of
 from hytas.run.pace import Invocation
@@ -206,7 +207,11 @@ def train_winner(run: Run) -> None:
     """Train on folds, decide by what is held out from them, and train the model that ships."""
     shorten_training(run)
     do(run, "training on folds", folds_stage, done=are_done)
-    do(run, "final training", train_stage)
+    do(run, "final training", _train)
+
+
+def _train(run: Run) -> None:
+    train_stage(run, decide_for(final_task(run), run.context))
 
 
 def deliver(run: Run, *, again: bool = False) -> None:

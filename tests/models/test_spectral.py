@@ -93,18 +93,17 @@ def test_a_last_layer_of_what_is_read_is_the_whole_layer(tokens: str, pooling: s
     """Logits and gradients are those of a network whose last layers compute every token."""
     layers = Layers((2, 4, 2), (1, 2, 1))
     torch.manual_seed(0)
-    network = SpectralTransformer(
-        InputShape(bands=12, classes=5, patch_size=5),
-        tokens=tokens,
-        patch_size=3,
-        band_width=3,
-        band_stride=2,
-        pooling=pooling,
-        fusion=True,
-        embed_dim=16,
-        bands=layers,
-        pixels=layers,
-    )
+    genes = {
+        "tokens": tokens,
+        "patch": 3,
+        "band_width": 3,
+        "band_stride": 2,
+        "pooling": pooling,
+        "fusion": "yes",
+        "embed_dim": 16,
+    }
+    shape = InputShape(bands=12, classes=5, patch_size=5)
+    network = SpectralTransformer(shape, genes, {"band": layers, "pixel": layers})
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.mul_(3.0)

@@ -7,7 +7,8 @@ from hytas.decide.records import HeldOut
 from hytas.job import choose, train_winner
 from hytas.run import Report, RunConfig, RunFolder
 from hytas.run.context import open_run
-from hytas.run.final import fits
+from hytas.run.final.fits import records_of as records_of_task
+from hytas.run.final.task import final_task
 from hytas.train import Recipe
 from tiny import SPACE
 
@@ -38,4 +39,4 @@ def records_of(
 ) -> list[HeldOut]:
     """Return the records that decided for the winner of a run, or for its model of a seed."""
     with open_run(out, config, scene, "cpu", Report()) as run:
-        return fits.records_of(run if seed is None else run.of_seed(seed))
+        return records_of_task(final_task(run if seed is None else run.of_seed(seed)))

@@ -14,6 +14,7 @@ from hytas.data import Scene, make_split, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.run.context import open_run, prepare
 from hytas.run.final import stage
+from hytas.run.final.task import final_task
 from hytas.run.progress import Report
 from hytas.run.weights import load_weights
 
@@ -55,7 +56,7 @@ def test_the_neighbours_are_those_that_the_filter_reads(scene: Scene, finished: 
 
 def test_the_temperature_that_ships_is_that_of_the_records(scene: Scene, finished: Path) -> None:
     with open_run(finished, SEEDS, scene, "cpu", Report()) as run:
-        _, _, found = stage.decide_for(run)
+        _, _, found = stage.decide_for(final_task(run), run.context)
     model = load_weights(finished / "weights.safetensors")
     assert model.card.temperature == found.calibration.temperature != 1
     assert model.training["self_training"] == found.self_training.to_dict()

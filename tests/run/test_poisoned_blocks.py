@@ -15,6 +15,7 @@ from hytas.run.context import open_run, prepare
 from hytas.run.delivering.comparing import references_stage
 from hytas.run.delivering.findings import run_facts
 from hytas.run.final.fits import records_of
+from hytas.run.final.task import final_task
 from hytas.run.folder import read_json
 from hytas.run.stages import do
 from hytas.run.weights import load_weights
@@ -29,7 +30,7 @@ def made(config: RunConfig, scene: Scene, out: Path) -> dict[str, Any]:
         choose(run)
         train_winner(run)
         do(run, "reference methods", references_stage)
-        records = records_of(run)
+        records = records_of(final_task(run))
     folder = RunFolder(out)
     facts, model = run_facts(folder, shape=run.context.data.shape), load_weights(folder.weights)
     return {

@@ -11,7 +11,7 @@ from hytas.data import Scene
 from hytas.job import export_run, train_architecture
 from hytas.run import SILENT, RunConfig
 from hytas.run.context import RunContext, open_run, prepare
-from hytas.run.final.fits import folds_of, winner_fit
+from hytas.run.final.task import final_task
 from hytas.run.folder import RunFolder
 from hytas.run.weights import load_weights
 from hytas.train import Recipe
@@ -66,10 +66,10 @@ def test_a_fold_is_trained_without_a_teacher_that_saw_it(
     settings = config(teacher=str(large), self_training="none")
     train_architecture(GENES, settings, scene, tmp_path / "run", device="cpu")
     with open_run(tmp_path / "run", settings, scene, "cpu", SILENT) as run:
-        folds, _ = folds_of(run)
-        assert folds
-        assert not any(fold.first.taught for fold in folds)
-        winner = winner_fit(run, False)
+        task = final_task(run)
+        assert task.folds
+        assert not any(fold.first.taught for fold in task.folds)
+        winner = task.winner(False)
         assert winner.taught
         assert run.context.source.training(winner, None).teacher is run.context.teacher
     sources = load_weights(RunFolder(tmp_path / "run").weights).card.learnt_from

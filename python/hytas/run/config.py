@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from hytas.data import (
@@ -30,6 +31,7 @@ from hytas.run.settings import (
 )
 from hytas.settings import Listed, as_tuple, check_settings, setting, setting_text, settings_of
 from hytas.spaces import DEFAULT_SPACE, IMAGE_SPACE
+from hytas.spaces.opening import space_name
 from hytas.supernet.settings import SupernetSettings
 from hytas.tasks import PredictionTask
 from hytas.train.presets import (
@@ -131,6 +133,11 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
             if self.predicts_values:
                 usual = USUAL_VALUE_PRESETS
             object.__setattr__(self, "presets", ",".join([*usual, *settings]))
+
+    @cached_property
+    def space_name(self) -> str:
+        """The name of the space, which a file may bring."""
+        return space_name(self.space)
 
     @property
     def predicts_values(self) -> bool:

@@ -30,7 +30,6 @@ from hytas.models import InputShape, check_band_group
 from hytas.models.table import patch_size_of
 from hytas.run.config import RunConfig
 from hytas.run.start import StartingModel
-from hytas.spaces.opening import space_name
 from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, Shape
 from hytas.tasks import PredictionTask, task_of
 from hytas.train import PRESETS, LabelledPixels, Recipe
@@ -338,7 +337,7 @@ def prepare_scene(
     shape: Shape = InputShape(bands, task.outputs, side, config.band_group)
     if isinstance(scene, Spectra):
         return PreparedSpectra(scene, split, preprocessing, shape)
-    if DATA_OF.get(space_name(config.space)) == IMAGES:
+    if DATA_OF.get(config.space_name) == IMAGES:
         shape = ImageShape.of_pixels(bands, task.outputs, side)
     return PreparedScene(scene, split, preprocessing, shape)
 
@@ -349,5 +348,5 @@ def _prepare_images(config: RunConfig, images: ImageSet, split: Split | None) ->
         images, split.train, method=config.scaling, bands=config.bands, seed=config.seed
     )
     channels = len(preprocessing.bands)
-    shape = ImageShape.of(space_name(config.space), channels, images.classes, images.side)
+    shape = ImageShape.of(config.space_name, channels, images.classes, images.side)
     return PreparedImages(images, split, preprocessing, shape)

@@ -40,9 +40,9 @@ from hytas.run.choosing.searching import (
     search_stage,
 )
 from hytas.run.context import Run, open_run
-from hytas.run.final.fits import HELD_OUT, NEIGHBOURS, UNLABELLED
 from hytas.run.final.prior import adapt_prior, no_prior
 from hytas.run.final.stage import averaged
+from hytas.run.final.task import HELD_OUT, NEIGHBOURS, UNLABELLED
 from hytas.run.fits import Wanted
 from hytas.run.folder import read_json, write_json
 from hytas.run.pace import Invocation
@@ -327,7 +327,7 @@ class _Curves:
         if not no_prior(context, fit.recipe):
             linear = {n: self._final_fit(one) for n, one in zip(names, others, strict=True)}
             members = {name: one for name, one in linear.items() if name in mean.members}
-            network, _ = averaged(self.run, fit, members)
+            network, _ = averaged(self.run.store, fit, members, self.data.shape)
             prior = adapt_prior(network, context, fit.recipe, fit.trained, records, decisions)
             shift = temperature * np.array(prior.log_factors) if prior.used else 0.0
             shifted = shipped + np.asarray(shift, np.float32)

@@ -21,6 +21,7 @@ from hytas.results import NETWORK, WINNER, short_title
 from hytas.run.choosing.votes import MOST_TRAIN as MOST_FOR_VOTES
 from hytas.run.context import Run
 from hytas.run.final.fits import records_of
+from hytas.run.final.task import final_task
 from hytas.run.fits import Wanted
 from hytas.run.folder import write_json
 from hytas.run.weights import CALIBRATION, CLASS_PRIOR, MEAN, SELF_TRAINING, SMOOTHING, load_weights
@@ -167,7 +168,7 @@ def _voted(
 def _records(run: Run, training: Mapping[str, Any]) -> list[HeldOut]:
     """Return the records that calibrated the winner; none if they are not all whole."""
     try:
-        records = records_of(run)
+        records = records_of(final_task(run))
     except InputError:
         return []
     pixels = sum(len(record.pixels) for record in records)

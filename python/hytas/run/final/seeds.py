@@ -1,12 +1,14 @@
 """Train the winner with further seeds, and summarise all final trainings."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from hytas.metrics import summarise
 from hytas.run.context import Run
-from hytas.run.final.fits import fit_all, winner_fit
+from hytas.run.final.fits import fit_all
 from hytas.run.final.stage import decide_for
+from hytas.run.final.task import final_task
 from hytas.run.folder import read_json
 
 
@@ -26,12 +28,12 @@ def seeds_of(run: Run) -> Iterator[Run]:
     missing = [inner for inner in further if not inner.folder.is_trained]
     if missing and (run.workers is not None or run.context.data.trains_in_parallel):
         named = ", ".join(str(inner.context.config.seed) for inner in missing)
+        task = replace(final_task(run), workers=run.training_workers)
         # A network that leaves out validation pixels decides for itself, by these.
-        own = run.context.holds_out_validation
-        self_trains = not own and decide_for(run)[2].self_training.used
-        fits = [winner_fit(inner, self_trains) for inner in missing]
+        self_trains = not task.holds_out and decide_for(task, run.context)[2].self_training.used
+        fits = [final_task(inner).winner(self_trains) for inner in missing]
         with run.timed("further seeds"):
-            fit_all(run, fits, run.training_workers, f"final training with seeds {named}")
+            fit_all(task, fits, run.report, f"final training with seeds {named}")
     for inner in further:
         run.report.line(f"final training with seed {inner.context.config.seed}")
         yield inner

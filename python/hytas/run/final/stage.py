@@ -14,17 +14,9 @@ from hytas.model_card import ModelCard
 from hytas.models.table import mean_network
 from hytas.results import NETWORK, MeanChoice
 from hytas.run.context import Run, RunContext
-from hytas.run.final.fits import (
-    fit_all,
-    folds_of,
-    linear_fit,
-    network_after,
-    records_of,
-    result_of,
-    winner_fit,
-)
+from hytas.run.final.fits import fit_all, network_after, records_of, result_of
 from hytas.run.final.prior import adapt_prior, shifted, smoothing_with
-from hytas.run.folder import read_json
+from hytas.run.final.task import FinalTask, final_task, linear_fit
 from hytas.run.weights import (
     CALIBRATION,
     CLASS_PRIOR,
@@ -36,9 +28,14 @@ from hytas.run.weights import (
 )
 from hytas.spaces import parse_budget, space_of
 from hytas.spaces.names import LINEAR_SPACE, MEAN_WITH
+from hytas.spaces.shape import Shape
+from hytas.store import Store
 from hytas.train.fit import Fit
 from hytas.train.loop import Watch
 from hytas.types import Pixels
+
+Decided = tuple[MeanChoice, list[HeldOut], Decisions]
+"""The networks that the model averages, the records of their mean, and the decisions by these."""
 
 
 def folds_stage(run: Run) -> None:
@@ -47,30 +44,27 @@ def folds_stage(run: Run) -> None:
     Raises:
         DivergedError: the loss or the logits of a training are not finite any more.
     """
-    folds, data = folds_of(run)[0], run.context.data
-    of_winner = run.context.holds_out_validation
+    task, report = final_task(run), run.report
     beside: list[Fit] = []
-    if data.trains_in_parallel and not (of_winner or run.folder.is_trained):
+    if task.data.trains_in_parallel and not (task.holds_out or run.folder.is_trained):
         # It trains while others do. Its self-training is for nothing if the records speak against.
-        beside.append(winner_fit(run, not run.no_self_training))
-        beside += [linear_fit(fit, beside[0].trained) for fit in run.context.fits]
-    fits = [*(fold.last for fold in folds), *(fit for fold in folds for fit in fold.linear)]
-    workers = run.training_workers if data.trains_in_parallel and not of_winner else "1"
-    watch = Watch(run.report.epoch if of_winner else lambda _: None)
-    fit_all(run, fits, workers, "trainings of the winner", watch, beside)
-    records_of(run)
+        beside.append(task.winner(not task.no_self_training))
+        beside += [linear_fit(fit, task.trained) for fit in task.linear]
+    watch = Watch(report.epoch) if task.holds_out else Watch()
+    fit_all(task, task.fold_fits, report, "trainings of the winner", watch, beside)
+    records_of(task)
 
 
 def are_done(run: Run) -> bool:
     """Return whether the results of all folds are there, or a model for which they decided."""
     if run.folder.is_trained or not run.choice.architecture.is_file():
         return run.folder.is_trained
-    fits = [fit for fold in folds_of(run)[0] for fit in (*fold.last.chain, *fold.linear)]
+    fits = (one for fit in final_task(run).fold_fits for one in fit.chain)
     return all(run.store.get(fit) is not None for fit in fits)
 
 
-def train_stage(run: Run) -> None:
-    """Decide by the records, train the architecture of the run, and write its weights.
+def train_stage(run: Run, decided: Decided) -> None:
+    """Train the architecture of the run, and write its weights with what was decided.
 
     It trains on training and validation pixels, unless the configuration says "train": the
     architecture is chosen already, and few pixels are worth more in the training.
@@ -78,18 +72,16 @@ def train_stage(run: Run) -> None:
     Raises:
         DivergedError: the loss or the logits are not finite any more.
     """
-    context, data = run.context, run.context.data
-    mean, records, decisions = decide_for(run)
-    winner = winner_fit(run, decisions.self_training.used)
-    linear = {fit: linear_fit(fit, winner.trained) for fit in data.task.fits if fit in mean.members}
-    parallel = data.trains_in_parallel and not context.holds_out_validation
+    task, context = final_task(run), run.context
+    mean, records, decisions = decided
+    winner = task.winner(decisions.self_training.used)
+    fits = task.data.task.fits
+    linear = {fit: linear_fit(fit, task.trained) for fit in fits if fit in mean.members}
     watch = Watch(run.report.epoch)
-    workers = run.training_workers if parallel else "1"
-    fit_all(run, [winner, *linear.values()], workers, "the final training", watch)
-    result, *rounds = [result_of(run, one).done for one in winner.chain]
-    network, architecture = averaged(run, winner, linear)
-    recipe, trained = run.recipe[1], winner.trained
-    prior = adapt_prior(network, context, recipe, trained, records, decisions)
+    fit_all(task, [winner, *linear.values()], run.report, "the final training", watch)
+    result, *rounds = [result_of(task.store, one).done for one in winner.chain]
+    network, architecture = averaged(task.store, winner, linear, task.data.shape)
+    prior = adapt_prior(network, context, task.recipe, task.trained, records, decisions)
     if prior.used:
         adapted = shifted(records, prior, decisions)
         decisions = decisions._replace(
@@ -110,53 +102,56 @@ def train_stage(run: Run) -> None:
     for each in (mean, decisions.calibration, *(of_maps if decisions.smoothing else ())):
         assert each is not None
         run.report.line(each.describe())
-    card = card_of(context, architecture, winner.trained, decisions)
-    card = data.task.with_intervals(card, records)
+    card = card_of(context, architecture, task.trained, decisions)
+    card = task.data.task.with_intervals(card, records)
     if prior.used:
         card = replace(card, class_shares={"labels": prior.labels, "assumed": prior.assumed})
     save_weights(run.folder.weights, TrainedModel(network, card, training))
 
 
-def averaged(run: Run, winner: Fit, linear: Mapping[str, Fit]) -> tuple[nn.Module, dict[str, Any]]:
+def averaged(
+    store: Store, winner: Fit, linear: Mapping[str, Fit], shape: Shape
+) -> tuple[nn.Module, dict[str, Any]]:
     """Return the winner's network, or its mean with linear ones, and the architecture of it.
 
     Args:
         linear: fits of the networks in closed form of the mean, by their names.
     """
-    network, shape = network_after(run.store, winner), run.context.data.shape
+    network = network_after(store, winner)
     if linear:
         network = mean_network(network, shape, list(linear))
         for name, fit in linear.items():
-            network.linear[name] = network_after(run.store, fit)
+            network.linear[name] = network_after(store, fit)
     return network, with_members(winner.architecture, (NETWORK, *linear))
 
 
-def decide_for(run: Run) -> tuple[MeanChoice, list[HeldOut], Decisions]:
+def decide_for(task: FinalTask, context: RunContext) -> Decided:
     """Return the decisions for the winner of a run, by its records, and these of its mean.
 
     Raises:
         InputError: a record is missing or damaged.
     """
-    context, (folds, pixels) = run.context, folds_of(run)
+    records, data = records_of(task), task.data
     conditions = Conditions(
         smooth=context.config.smooth,
         kept_smoothing=context.origin.smoothing,
-        disjoint=context.data.split.spatially_disjoint,
-        no_self_training=run.no_self_training,
-        folds=0 if context.holds_out_validation else len(folds),
-        pixels=pixels,
-        has_probabilities=context.data.task.has_probabilities,
+        disjoint=data.split.spatially_disjoint,
+        no_self_training=task.no_self_training,
+        folds=0 if task.holds_out else len(records),
+        pixels=task.held_out,
+        has_probabilities=data.task.has_probabilities,
     )
-    records = records_of(run)
-    mean = _choose_mean(run, records, conditions)
+    mean = _choose_mean(task, context, records, conditions)
     records = [record.mean(mean.members) for record in records]
-    return mean, records, decide(records, context.data.smoother, conditions)
+    return mean, records, decide(records, data.smoother, conditions)
 
 
-def _choose_mean(run: Run, records: Sequence[HeldOut], conditions: Conditions) -> MeanChoice:
+def _choose_mean(
+    task: FinalTask, context: RunContext, records: Sequence[HeldOut], conditions: Conditions
+) -> MeanChoice:
     """Choose the networks that the model averages: the winner alone without other ones."""
-    context, architecture = run.context, read_json(run.choice.architecture)
-    if not context.fits:
+    architecture = task.architecture
+    if not task.linear:
         return MeanChoice((NETWORK,), reason="the run has no networks in closed form")
     if context.feasible is None or MEAN_WITH in architecture:
         given = (NETWORK, *architecture.get(MEAN_WITH, ()))
@@ -168,8 +163,8 @@ def _choose_mean(run: Run, records: Sequence[HeldOut], conditions: Conditions) -
         bounds = parse_budget(context.config.budget or ()).bounds
         return all(costs.get(name, most) <= most for name, _, most in bounds)
 
-    linear = [fit for fit in context.fits if fit != own]
-    return choose_members(records, context.data.smoother, conditions, linear, fits)
+    linear = [fit for fit in task.linear if fit != own]
+    return choose_members(records, task.data.smoother, conditions, linear, fits)
 
 
 def card_of(

@@ -24,6 +24,7 @@ from hytas.run.final.task import final_task
 from hytas.run.folder import read_json, write_json
 from hytas.run.outcome import Outcome, check_given, describe_architecture, outcome_of
 from hytas.run.pace import Invocation
+from hytas.run.prepared import PreparedData
 from hytas.run.progress import SILENT, Report
 from hytas.run.stages import begin, check_trained, do, is_done
 from hytas.search import EvaluationStore
@@ -64,7 +65,7 @@ def run_pipeline(
 
     trains = config.recipe.epochs != 0
     with open_run(out, config, scene, device, report, check, command, workers) as run:
-        names = [*CHOOSING, *(_finishing(run, references) if trains else ())]
+        names = [*CHOOSING, *(_finishing(config, run.context.data, references) if trains else ())]
         begin(run, names)
         load_server(workers)
         choose(run, tests=trains and references)
@@ -105,7 +106,7 @@ def train_architecture(
 
     with open_run(out, config, scene, device, report, check, command) as run:
         folder = run.folder
-        begin(run, _finishing(run, True))
+        begin(run, _finishing(config, run.context.data, True))
         whole = folder.manifest.fault(folder.architecture) is None
         held = read_json(folder.architecture, chosen) if whole else chosen
         write_json(folder.architecture, held)
@@ -152,16 +153,15 @@ def export_run(
         end(run)
         if formats:
             report.stage("further formats")
-        further = further_formats(run, formats, force, taken)
+        further = further_formats(run.context.data, run.folder, formats, force, taken)
         return outcome_of(run, architecture), further
 
 
 CHOOSING = ("search", "race")
 
 
-def _finishing(run: Run, references: bool) -> list[str]:
+def _finishing(config: RunConfig, data: PreparedData, references: bool) -> list[str]:
     """Return the names of the stages after the choice of the architecture."""
-    config, data = run.context.config, run.context.data
     return [
         *("training on folds", "final training"),
         *(["reference methods"] if references else []),
@@ -178,7 +178,7 @@ def choose(run: Run, *, tests: bool = False) -> None:
     Args:
         tests: whether reference methods are tested; their fits begin in processes to spare.
     """
-    do(run, "search", search_stage, done=lambda _: is_done(run, "race"))
+    do(run, "search", search_stage, done=lambda _: is_done(run.folder, "race"))
     if tests:
         begin_tests(run)
     do(run, "race", race_stage, changes=[run.folder.evaluations])

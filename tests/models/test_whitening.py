@@ -5,24 +5,22 @@ import torch
 from torch import Tensor
 
 from hytas.models import InputShape, SpectralTransformer, whiten_embedding
-from hytas.models.spectral import NONE, Layers
+from hytas.models.spectral import Layers
 
 ONE = Layers((2,), (2,))
 
 
 def network(tokens: str, embed_dim: int = 24) -> SpectralTransformer:
-    return SpectralTransformer(
-        InputShape(20, 4, patch_size=5),
-        tokens=tokens,
-        patch_size=3,
-        band_width=3,
-        band_stride=2,
-        pooling="class",
-        fusion=False,
-        embed_dim=embed_dim,
-        bands=NONE if tokens == "pixel" else ONE,
-        pixels=NONE if tokens == "band" else ONE,
-    )
+    genes = {
+        "tokens": tokens,
+        "patch": 3,
+        "band_width": 3,
+        "band_stride": 2,
+        "pooling": "class",
+        "fusion": "no",
+        "embed_dim": embed_dim,
+    }
+    return SpectralTransformer(InputShape(20, 4, patch_size=5), genes, {"band": ONE, "pixel": ONE})
 
 
 def patches(count: int = 200) -> Tensor:

@@ -41,7 +41,7 @@ def do(
     """
     folder = run.folder
     damaged = _damaged(folder, name)
-    complete = is_done(run, name) if done is None else done(run)
+    complete = is_done(folder, name) if done is None else done(run)
     files = [*_recorded(folder, name), *changes]
     if complete and not damaged and not (again or name in ALWAYS):
         folder.manifest.record(path for path in files if path not in folder.manifest)
@@ -59,11 +59,11 @@ def do(
     folder.manifest.record(files)
 
 
-def is_done(run: Run, name: str) -> bool:
+def is_done(folder: RunFolder, name: str) -> bool:
     """Return whether the folder holds the files of a stage, undamaged."""
-    needed = [each.path(run.folder.path) for each in _files(name) if not each.optional]
+    needed = [each.path(folder.path) for each in _files(name) if not each.optional]
     whole = all(path.is_file() for path in needed)
-    return bool(needed) and whole and not _damaged(run.folder, name)
+    return bool(needed) and whole and not _damaged(folder, name)
 
 
 def begin(run: Run, names: Sequence[str], *, needs_store: bool = True) -> None:
@@ -90,7 +90,7 @@ def begin(run: Run, names: Sequence[str], *, needs_store: bool = True) -> None:
         f"proxy {config.proxy}, seed {config.seed}, device {run.context.device}"
     )
     report.plan(list(names))
-    done = [name for name in names if name != "report" and is_done(run, name)]
+    done = [name for name in names if name != "report" and is_done(run.folder, name)]
     if done:
         report.notice(f"goes on in {run.folder.path}; done before: {', '.join(done)}")
 

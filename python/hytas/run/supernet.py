@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from hytas._engine import Budget
+from hytas._engine import Budget, SearchSpace
 from hytas.decide.decisions import Conditions, calibrate
 from hytas.errors import InputError
 from hytas.export import describe
@@ -18,6 +18,7 @@ from hytas.models.blocks import Drop
 from hytas.run.context import Run, RunContext
 from hytas.run.final.fits import network_after, observed
 from hytas.run.folder import read_json
+from hytas.run.prepared import PreparedData
 from hytas.run.source import RunSource
 from hytas.run.weights import CALIBRATION, TrainedModel, save_weights
 from hytas.store import Store
@@ -76,7 +77,7 @@ def supernet_stage(run: Run, processes: Processes = ALONE) -> None:
     fit = _fit(context, recipe)
     fitted = store.one(fit, Watch(run.report.epoch, processes=processes))
     facts = {
-        **_origin(context),
+        **_origin(context.data, context.space),
         "budget": config.budget,
         "settings": config.supernet_settings.to_dict(),
         "recipe": recipe.to_dict(),
@@ -119,7 +120,7 @@ def _fit(context: RunContext, recipe: Recipe) -> Fit:
     assert config.supernet_settings is not None
     drawn = {
         "supernet": context.space.name,
-        "genes": _origin(context)["genes"],
+        "genes": _origin(context.data, context.space)["genes"],
         "budget": config.budget,
         "settings": config.supernet_settings.to_dict(),
     }
@@ -134,13 +135,13 @@ def load_supernet(context: RunContext, path: str | Path) -> Supernet:
         rule = f"is of space {supernet.space} with {_shape(supernet.shape)}"
         hint = f"the run's is {context.space.name} with {_shape(context.data.shape)}"
         raise InputError("supernet", path, rule, hint)
-    for name, value in _origin(context).items():
+    for name, value in _origin(context.data, context.space).items():
         if name != "genes" and facts.get(name) != value:
             rule = f"was trained with another {name}"
             hint = "the run's must be the same"
             raise InputError("supernet", path, rule, hint)
     choices = facts.get("genes")
-    for gene, values in _origin(context)["genes"].items():
+    for gene, values in _origin(context.data, context.space)["genes"].items():
         if not isinstance(choices, dict) or any(v not in choices.get(gene, []) for v in values):
             raise InputError(
                 "supernet", path, f"was trained in another space: {gene} had not all of {values}"
@@ -203,16 +204,16 @@ def _learner(context: RunContext, supernet: Supernet, recipe: Recipe) -> Superne
     )
 
 
-def _origin(context: RunContext) -> dict[str, Any]:
+def _origin(data: PreparedData, space: SearchSpace) -> dict[str, Any]:
     """What a supernet must share with a run that uses it."""
-    split = context.data.split
+    split = data.split
     parts = (split.train, split.validation)
     pixels = b"".join(np.asarray(part, np.int64).tobytes() + b"|" for part in parts)
     origin = {
-        "scene": context.data.scene.fingerprint,
+        "scene": data.scene.fingerprint,
         "split": hashlib.sha256(pixels).hexdigest(),
-        "scaling": context.data.preprocessing.to_dict(),
-        "genes": {gene["name"]: gene["values"] for gene in context.space.genes},
+        "scaling": data.preprocessing.to_dict(),
+        "genes": {gene["name"]: gene["values"] for gene in space.genes},
     }
     parsed: dict[str, Any] = json.loads(json.dumps(origin))  # as a file gives it back
     return parsed

@@ -16,10 +16,11 @@ from hytas.proxies import PROXIES, Evaluator, base_proxies, parse_proxies, with_
 from hytas.run.choosing.searching import patches_for_proxies
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_run
-from hytas.run.folder import read_json, write_json
+from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.pace import Invocation
 from hytas.run.progress import SILENT, Report
 from hytas.search import EvaluationStore, scored
+from hytas.train import Recipe
 from hytas.workers import WorkersLike
 
 CARD = "benchmark.json"
@@ -70,7 +71,7 @@ def make_benchmark(
         drawn.extend(draw_architectures(feasible, networks, config.seed))
 
     with open_run(out, config, scene, device, report, check, command, workers) as run:
-        _check_card(run)
+        _check_card(run.folder, *run.recipe)
         with EvaluationStore(run.folder.evaluations) as store:
             _write(run, store)
             _score(run, drawn, store)
@@ -98,15 +99,15 @@ def draw_architectures(feasible: Feasible, number: int, seed: int) -> list[dict[
     raise InputError("networks", number, rule, hint)
 
 
-def _check_card(run: Run) -> None:
-    path = run.folder.path / CARD
+def _check_card(folder: RunFolder, preset: str, recipe: Recipe) -> None:
+    path = folder.path / CARD
     if not path.exists():
         return
-    card, (preset, recipe) = read_json(path), run.recipe
+    card = read_json(path)
     for name, wanted in (("preset", preset), ("recipe", recipe.to_dict())):
         if card.get(name) != wanted:
             raise InputError(
-                "out", run.folder.path, f"belongs to another {name}", hint="choose another folder"
+                "out", folder.path, f"belongs to another {name}", hint="choose another folder"
             )
 
 
@@ -136,7 +137,7 @@ def _train(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore) ->
     """Train the networks seed by seed, and write the table periodically."""
     trials = [
         SeededTraining(number, architecture, seed)
-        for seed in _seeds(run)
+        for seed in _seeds(run.context.config)
         for number, architecture in enumerate(drawn)
     ]
     known = {(one.id, one.recipe) for one in store.trainings()}
@@ -158,8 +159,7 @@ def _train(run: Run, drawn: Sequence[dict[str, Any]], store: EvaluationStore) ->
             written = time.monotonic()
 
 
-def _seeds(run: Run) -> list[int]:
-    config = run.context.config
+def _seeds(config: RunConfig) -> list[int]:
     return [config.seed + number for number in range(config.seeds)]
 
 
@@ -169,7 +169,7 @@ def _write(run: Run, store: EvaluationStore) -> None:
     evaluations, trainings = store.evaluations(), store.trainings()
     table = run.folder.path / BENCHMARK_TABLE
     if evaluations:
-        write_table(table, evaluations, trainings, preset, _seeds(run))
+        write_table(table, evaluations, trainings, preset, _seeds(run.context.config))
     context, config = run.context, run.context.config
     recorded = read_json(run.folder.config)
     card = {
@@ -183,7 +183,7 @@ def _write(run: Run, store: EvaluationStore) -> None:
         "shape": context.data.shape.variables(),
         "space": config.space,
         "budget": config.budget,
-        "seeds": _seeds(run),
+        "seeds": _seeds(run.context.config),
         "preset": preset,
         "recipe": recipe.to_dict(),
         "trained_on": config.final_training_on,

@@ -4,11 +4,12 @@ import json
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from hytas._engine import Feasible
 from hytas.export import describe
 from hytas.export.latency import conditions, time_models
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel
-from hytas.run.context import Run
+from hytas.run.context import Run, RunContext
 from hytas.run.folder import read_json, write_json
 from hytas.search import Evaluation
 from hytas.spaces.budgets import read_text
@@ -42,7 +43,7 @@ def within_latency(
         ranked: candidates, the best first.
         choose: returns the finalists among candidates, as the race does.
     """
-    left, limits = list(ranked), _limits(run)
+    left, limits = list(ranked), _limits(run.context.feasible)
     if not limits:
         return left
     fast: set[int] = set()
@@ -62,8 +63,7 @@ def within_latency(
     return left
 
 
-def _limits(run: Run) -> list[_Limit]:
-    feasible = run.context.feasible
+def _limits(feasible: Feasible | None) -> list[_Limit]:
     if feasible is None:
         return []
     limits = []
@@ -82,7 +82,7 @@ def _over(run: Run, group: Sequence[Evaluation], limit: _Limit) -> list[bool]:
     new = [one for one in group if str(one.id) not in measured]
     if new:
         times = time_models(
-            [_model(run, one) for one in new], threads=limit.threads, batch=limit.batch
+            [_model(run.context, one) for one in new], threads=limit.threads, batch=limit.batch
         )
         measured |= {str(one.id): ms for one, ms in zip(new, times, strict=True)}
         write_json(path, stored)
@@ -96,8 +96,8 @@ def _over(run: Run, group: Sequence[Evaluation], limit: _Limit) -> list[bool]:
     return [ms > limit.most for ms in milliseconds]
 
 
-def _model(run: Run, candidate: Evaluation) -> tuple[SensorModel, ModelCard]:
-    context, data = run.context, run.context.data
+def _model(context: RunContext, candidate: Evaluation) -> tuple[SensorModel, ModelCard]:
+    data = context.data
     recipe = next(iter(context.config.recipes.values()))
     network = context.source.begun(candidate.architecture, recipe, context.config.seed)
     model = SensorModel(network, data.preprocessing).eval()

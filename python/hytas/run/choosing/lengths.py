@@ -32,17 +32,17 @@ MEASURED_AMONG = 20
 """Of the best candidates."""
 
 
-def read_plan(run: Run) -> dict[str, Any]:
+def read_plan(path: Path) -> dict[str, Any]:
     """Return what was shortened so far: name -> what is done, and of how much."""
     try:
-        return read_json(run.folder.pace)
+        return read_json(path)
     except InputError:  # none was, or the file is damaged: it is measured again
         return {}
 
 
 def keep_plan(run: Run, **lengths: tuple[int, int]) -> None:
     """Keep lengths, so that a run that goes on keeps them, and notify of shorter ones."""
-    write_json(run.folder.pace, {**read_plan(run), **lengths})
+    write_json(run.folder.pace, {**read_plan(run.folder.pace), **lengths})
     run.folder.manifest.record([run.folder.pace])
     if text := shortened(lengths):
         run.report.notice(f"for {run.pace.minutes:g} minutes: {text}")
@@ -57,7 +57,7 @@ def within_minutes(run: Run, task: RaceTask, ranked: Sequence[Evaluation]) -> Ra
         ranked: candidates, the best first.
     """
     most = Lengths(task.finalists, task.steps, task.final_steps)
-    plan = read_plan(run)
+    plan = read_plan(run.folder.pace)
     if "finalists" in plan:
         chosen = Lengths(*(int(plan[name][0]) for name in Lengths._fields))
     else:

@@ -144,7 +144,7 @@ def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None
         minimised=config.minimised,
         operators=config.operators,
     )
-    kept = read_plan(run)
+    kept = read_plan(run.folder.pace)
     with (
         _trainer(run) as train,
         with_workers(evaluator, run.workers, report.line) as scorer,

@@ -6,12 +6,13 @@ is judged by here. The test pixels decide nothing; what the methods reach there 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import Split
+from hytas.data import LabelledData, Split
 from hytas.decide.decisions import maps_of
 from hytas.decide.records import HeldOut
 from hytas.errors import InputError
@@ -19,11 +20,13 @@ from hytas.metrics import compare_predictions
 from hytas.references import bounded_split, classical_methods, figures_of_test, title_of
 from hytas.results import NETWORK, WINNER, short_title
 from hytas.run.choosing.votes import MOST_TRAIN as MOST_FOR_VOTES
-from hytas.run.context import Run
+from hytas.run.context import Run, RunContext
 from hytas.run.final.fits import records_of
 from hytas.run.final.task import final_task
-from hytas.run.fits import Wanted
+from hytas.run.fits import ReferenceFits, Wanted
 from hytas.run.folder import write_json
+from hytas.run.pace import Pace
+from hytas.run.prepared import PreparedData
 from hytas.run.weights import CALIBRATION, CLASS_PRIOR, MEAN, SELF_TRAINING, SMOOTHING, load_weights
 from hytas.search import EvaluationStore, unpack_classes
 from hytas.types import Array, Pixels, Smoother
@@ -49,16 +52,18 @@ def references_stage(run: Run) -> None:
     winner is below by more than chance.
     """
     data = run.context.data
-    run.report.line(f"reference methods: {_titles(run)} on {data.inputs} of the same {data.unit}")
+    run.report.line(
+        f"reference methods: {_titles(data.scene)} on {data.inputs} of the same {data.unit}"
+    )
     try:
-        _check_time(run, LEAST_OF_ENDING)
-        _check_size(run)
+        _check_time(run.pace, LEAST_OF_ENDING)
+        _check_size(data)
         validation = _validate(run)
         # Now, because the end of the run shows figures of the test as well.
         tell = run.report.notice if validation["below"] else run.report.line
         tell(validation["verdict"])
-        _check_time(run, LEAST_OF_ENDING / 2)
-        methods = _test(run)
+        _check_time(run.pace, LEAST_OF_ENDING / 2)
+        methods = _test(data, run.fits)
         comparison: dict[str, Any] = {"reason": "", "validation": validation, "methods": methods}
     except InputError as error:  # training pixels of one class
         comparison = {"reason": str(error), "validation": None, "methods": {}}
@@ -66,15 +71,14 @@ def references_stage(run: Run) -> None:
     write_json(run.folder.references, comparison)
 
 
-def _titles(run: Run) -> str:
+def _titles(scene: LabelledData) -> str:
     """Return the names of the methods as text."""
-    scene = run.context.data.scene
     return ", ".join(short_title(title_of(name, scene)) for name in classical_methods(scene))
 
 
-def _check_time(run: Run, least: float) -> None:
+def _check_time(pace: Pace, least: float) -> None:
     """Raise InputError if less than this share of the time for the end is left."""
-    if run.pace.left_of_all() < least * run.pace.ending:
+    if pace.left_of_all() < least * pace.ending:
         raise InputError("the minutes of the run are over")
 
 
@@ -93,11 +97,11 @@ def _validate(run: Run) -> dict[str, Any]:
             f"no held-out {data.unit} compare the winner with reference methods before the test"
         )
         return {**facts, "verdict": verdict}
-    predictions = _voted(run, records, judged)
+    predictions = _voted(run.context, run.folder.evaluations, records, judged)
     methods = classical_methods(data.scene)
     wanted = [(name, at) for at in range(len(records)) for name in methods]
     missing = [each for each in wanted if each not in predictions]
-    splits = [_fold(run, *each) for each in zip(records, judged, strict=True)]
+    splits = [_fold(data, *each) for each in zip(records, judged, strict=True)]
     fits = run.fits.results(
         [Wanted(name, splits[at], judged[at] if has_map else None) for name, at in missing]
     )
@@ -138,14 +142,13 @@ def _right_of_winner(
 
 
 def _voted(
-    run: Run, records: Sequence[HeldOut], judged: Sequence[Pixels]
+    context: RunContext, store: Path, records: Sequence[HeldOut], judged: Sequence[Pixels]
 ) -> dict[tuple[str, int], tuple[npt.NDArray[np.int64], ...]]:
     """Return classes of judged pixels by the fits for the votes, raw and of a smoothed map.
 
     A fit holds if it had the same pixels as the network of a record, and none was left out. Method
     and number of the record are the key.
     """
-    context, store = run.context, run.folder.evaluations
     if not context.data.votes or not store.is_file():
         return {}
     folds = context.folds()
@@ -203,26 +206,25 @@ def accuracies_of(
     return {**figures, "below": ahead}
 
 
-def _check_size(run: Run) -> None:
-    if (values := run.context.data.sample_values) > MOST_VALUES:
-        side = run.context.data.shape.side
+def _check_size(data: PreparedData) -> None:
+    if (values := data.sample_values) > MOST_VALUES:
+        side, titles = data.shape.side, _titles(data.scene)
         raise InputError(
-            f"images of {side} x {side} pixels have {values} values; {_titles(run)} are fitted "
-            f"on {MOST_VALUES} at most"
+            f"images of {side} x {side} pixels have {values} values; {titles} are fitted on "
+            f"{MOST_VALUES} at most"
         )
 
 
-def _bounded(run: Run, split: Split, most_test: int) -> Split:
+def _bounded(data: PreparedData, split: Split, most_test: int) -> Split:
     """Return the split with so few samples that a fit takes about half a minute."""
-    longer = max(1.0, run.context.data.sample_values / USUAL_BANDS)
-    return bounded_split(run.context.data.scene, split, int(MOST_TRAIN / longer**0.5), most_test)
+    longer = max(1.0, data.sample_values / USUAL_BANDS)
+    return bounded_split(data.scene, split, int(MOST_TRAIN / longer**0.5), most_test)
 
 
-def _fold(run: Run, record: HeldOut, pixels: Pixels) -> Split:
+def _fold(data: PreparedData, record: HeldOut, pixels: Pixels) -> Split:
     """Return the split that fits a method without the held-out pixels, and predicts some."""
-    split = run.context.data.split
-    fold = replace(split, train=record.trained, validation=pixels[:0], test=pixels)
-    return _bounded(run, fold, len(pixels))
+    fold = replace(data.split, train=record.trained, validation=pixels[:0], test=pixels)
+    return _bounded(data, fold, len(pixels))
 
 
 def begin_tests(run: Run) -> None:
@@ -231,24 +233,23 @@ def begin_tests(run: Run) -> None:
     They read no label of a test pixel, and nothing of the winner.
     """
     if not (run.pace.minutes or run.folder.references.is_file()):
-        run.fits.begin(_tests(run))
+        run.fits.begin(_tests(run.context.data))
 
 
-def _tests(run: Run) -> list[Wanted]:
-    whole = run.context.data.split
-    split = _bounded(run, replace(whole, test=whole.reported), MOST_TEST)
-    return [Wanted(name, split, split.test) for name in classical_methods(run.context.data.scene)]
+def _tests(data: PreparedData) -> list[Wanted]:
+    split = _bounded(data, replace(data.split, test=data.split.reported), MOST_TEST)
+    return [Wanted(name, split, split.test) for name in classical_methods(data.scene)]
 
 
-def _test(run: Run) -> dict[str, Any]:
+def _test(data: PreparedData, fits: ReferenceFits) -> dict[str, Any]:
     """Return what each method reaches on test pixels, fitted on all labelled ones of the run."""
-    scene, whole, wanted = run.context.data.scene, run.context.data.split, _tests(run)
-    split, results = wanted[0].split, run.fits.results(wanted)
+    scene, wanted = data.scene, _tests(data)
+    split, results = wanted[0].split, fits.results(wanted)
     return {
         name: {
             "title": title_of(name, scene),
             "pixels": len(split.train),
-            "of_pixels": len(whole.train_and_validation),
+            "of_pixels": len(data.split.train_and_validation),
             **figures_of_test(scene, split, fit),
             "details": dict(fit.details),
         }

@@ -30,7 +30,7 @@ from hytas.references import figures_by_scene
 from hytas.report import choose_samples
 from hytas.run.context import Run, RunContext
 from hytas.run.delivering.report_pixels import classify_parts, report_pixels
-from hytas.run.folder import write_json
+from hytas.run.folder import RunFolder, write_json
 from hytas.run.prepared import PreparedData
 from hytas.run.progress import Report
 from hytas.run.weights import (
@@ -54,29 +54,28 @@ def export_stage(run: Run) -> None:
     Raises:
         ExportError: a file gives other results than torch.
     """
-    model = load_weights(run.folder.weights)
-    parity = _export(run, model)
+    model, data = load_weights(run.folder.weights), run.context.data
+    parity = _export(model, data, run.folder, run.report)
     metrics = _metrics(run.context, model, parity)
-    metrics |= _smoothed(run, model)
+    metrics |= _smoothed(model, data, run.folder.onnx, run.report)
     if run.context.config.target is not None:
-        metrics["target"] = _as_target(run, run.context.config.target)
-    data = run.context.data
+        metrics["target"] = _as_target(run.context.config.target, data, run.folder, run.report)
     metrics |= run.context.origin.figures(data.scene, data.split.reported, run.folder.onnx)
     write_json(run.folder.tested, metrics)
 
 
-def _export(run: Run, model: TrainedModel) -> Parity:
+def _export(model: TrainedModel, data: PreparedData, folder: RunFolder, report: Report) -> Parity:
     """Write the files of `MAIN_FORMATS` after their check."""
     sensor_model = model.sensor_model()
-    batches = _batches(run.context.data, model.card.patch_size, run.report)
+    batches = _batches(data, model.card.patch_size, report)
     # A file gets its final name only after it has passed.
-    staging = run.folder.path / ".export"
+    staging = folder.path / ".export"
     staging.mkdir(exist_ok=True)
     try:
         files = export_formats(sensor_model, staging, model.card, MAIN_FORMATS)
-        parity = check_parity(sensor_model, files, batches, run.context.data.task)
+        parity = check_parity(sensor_model, files, batches, data.task)
         for name, file in files.items():
-            move(file, run.folder.path / FORMATS[name].file)
+            move(file, folder.path / FORMATS[name].file)
     finally:
         for file in staging.iterdir():
             file.unlink()
@@ -129,25 +128,29 @@ def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[s
     }
 
 
-def _as_target(run: Run, target: str) -> dict[str, Any]:
+def _as_target(
+    target: str, data: PreparedData, folder: RunFolder, report: Report
+) -> dict[str, Any]:
     """Write the file of the target; return its figures on the test pixels.
 
     A file that fails its check is written nevertheless: it is what the run was asked for.
     """
     name = target_format(target)
-    figures = dict(further_formats(run, [name], force=True)[name])
+    figures = dict(further_formats(data, folder, [name], force=True)[name])
     figures |= {"name": target, "format": name, "file": Path(figures["file"]).name}
-    figure = run.context.data.task.figure
+    figure = data.task.figure
     line = (
         f"as {target}: {figures['file']} has {figure} {figures[figure]:.4f} on the test pixels, "
         f"and {figures[f'{figure}_torch']:.4f} before conversion"
     )
     failed = "; it fails its check" if "forced_past" in figures else ""
-    run.report.notice(line + failed)
+    report.notice(line + failed)
     return figures
 
 
-def _smoothed(run: Run, model: TrainedModel) -> dict[str, Any]:
+def _smoothed(
+    model: TrainedModel, prepared: PreparedData, onnx: Path, report: Report
+) -> dict[str, Any]:
     """Accuracy of the ONNX model on the test pixels with smoothing, whether it is chosen or not.
 
     Returns:
@@ -155,10 +158,10 @@ def _smoothed(run: Run, model: TrainedModel) -> dict[str, Any]:
         "scenes_smoothed": the same of each scene.
     """
     card = model.card
-    deployed = DeployedModel.load(run.folder.onnx, "cpu")
+    deployed = DeployedModel.load(onnx, "cpu")
     if (smoothing := deployed.smoothing) is None:
         return {"smoothed": None}
-    data = run.context.data.as_scene
+    data = prepared.as_scene
     test = data.split.reported[data.valid.flat[data.split.reported]]
     near = around(test, data.valid, 2 * smoothing.radius)
     read = data.scene.reader(card.patch_size)
@@ -166,14 +169,14 @@ def _smoothed(run: Run, model: TrainedModel) -> dict[str, Any]:
     for start in range(0, len(near), PARITY_BATCH):
         part = slice(start, start + PARITY_BATCH)
         chances[part] = deployed.predict_patches(read(near[part]))
-        run.report.pixels("smooth", min(part.stop, len(near)), len(near))
+        report.pixels("smooth", min(part.stop, len(near)), len(near))
     smoothed = smooth_pixels(smoothing, data.scene.cube, data.preprocessing, near, chances)
     smoothed = smoothed[np.searchsorted(near, test)]
     inside = np.isin(test, data.split.test)
     truth, chosen = data.targets(test[inside]), smoothed[inside]
-    report = accuracy_report(truth, chosen.argmax(axis=1), card.class_names, chosen)
+    figures = accuracy_report(truth, chosen.argmax(axis=1), card.class_names, chosen)
     scenes = figures_by_scene(data.scene, test, smoothed.argmax(axis=1), smoothed)
-    return {"smoothed": report, "scenes_smoothed": scenes}
+    return {"smoothed": figures, "scenes_smoothed": scenes}
 
 
 def map_stage(run: Run) -> None:
@@ -216,7 +219,11 @@ def predictions_stage(run: Run) -> None:
 
 
 def further_formats(
-    run: Run, formats: Sequence[str], force: bool, taken: str = INPUTS[0]
+    data: PreparedData,
+    folder: RunFolder,
+    formats: Sequence[str],
+    force: bool,
+    taken: str = INPUTS[0],
 ) -> dict[str, dict[str, Any]]:
     """Export further formats; each is checked on the test pixels before it is kept.
 
@@ -230,7 +237,7 @@ def further_formats(
     """
     main = MAIN_FORMATS if taken == INPUTS[0] else ()
     names = [name for name in check_formats(formats, taken) if name not in main]
-    model, data = load_weights(run.folder.weights), run.context.data
+    model = load_weights(folder.weights)
     evidence = Evidence(
         model.sensor_model(),
         data.scene.reader(model.card.patch_size),
@@ -238,7 +245,7 @@ def further_formats(
         data.targets(data.split.test),
         data.task,
     )
-    return export_checked(run.folder.path, model.card, names, evidence, force=force, taken=taken)
+    return export_checked(folder.path, model.card, names, evidence, force=force, taken=taken)
 
 
 def _batches(data: PreparedData, patch_size: int, report: Report) -> Iterator[NDArray[Any]]:

@@ -16,7 +16,7 @@ from hytas.machine import choose_device
 from hytas.pictures import draw_family
 from hytas.run.choosing.searching import race_stage, search_with
 from hytas.run.config import RunConfig
-from hytas.run.context import Run, open_run, prepare
+from hytas.run.context import Run, RunContext, open_run, prepare
 from hytas.run.delivering.files import export_stage, map_stage
 from hytas.run.delivering.metrics import write_metrics
 from hytas.run.folder import RunFolder, read_json, write_json
@@ -146,7 +146,7 @@ def export_family(
     searching = replace(config, **lengths)
     configs = [_member_config(searching, budget) for budget in budgets]
     with open_run(out, config, scene, device, report) as run:
-        supernet = _whole_supernet(run)
+        supernet = _whole_supernet(run.folder, run.context)
         score = score_with(run.context, supernet)
         inner = [
             run.inside(name, of) for of, name in zip(configs, folder_names(budgets), strict=True)
@@ -156,11 +156,11 @@ def export_family(
         return members
 
 
-def _whole_supernet(run: Run) -> Supernet:
-    path = run.folder.supernet
-    if fault := run.folder.manifest.fault(path):
+def _whole_supernet(folder: RunFolder, context: RunContext) -> Supernet:
+    path = folder.supernet
+    if fault := folder.manifest.fault(path):
         raise InputError(path, rule=fault, hint="`hytas supernet train` makes it again")
-    return load_supernet(run.context, path)
+    return load_supernet(context, path)
 
 
 def _member_config(config: RunConfig, budget: str) -> RunConfig:
@@ -194,7 +194,7 @@ def _member(run: Run, supernet: Supernet, score: InheritedScore, alone: bool) ->
 
     run.report.line(f"subnet of {run.context.config.budget}")
     begin(run, [])
-    do(run, "search", search, done=lambda _: is_done(run, "race"))
+    do(run, "search", search, done=lambda _: is_done(run.folder, "race"))
     do(run, "race", race_stage, changes=[run.folder.evaluations])
     do(run, "final training", inherit)
     _delivered(run)

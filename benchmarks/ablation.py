@@ -25,12 +25,12 @@ from unittest.mock import patch
 import click
 
 from hytas.lab.benchmark.curve_table import TABLE, TEST, CurveTable, FinalFigures
-from hytas.lab.benchmark.plans import PLANS, one_network
 from hytas.lab.benchmark.replay import Plan, replay, usual_plan
 from hytas.race import finalists, scores
 from hytas.race.rankings import RANKINGS
 from hytas.race.size_classes import WEIGHTS
 from hytas.race.task import RaceTask
+from race_plans import PLANS, one_network
 
 STAYS, HARMS = 0.2, 2.0
 """Points of mean regret that a rule must save, and of one task that it must not cost."""

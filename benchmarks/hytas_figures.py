@@ -1,4 +1,4 @@
-"""Figures 1 and 2 of HyTAS's supplementary: the sign step, and the parts of a score.
+"""Figures of HyTAS: the published ones next to ours, the sign step, and the parts of a score.
 
     python benchmarks/hytas_figures.py hytas-indian [--out hytas_figures.html]
 
@@ -14,6 +14,7 @@ import click
 import numpy as np
 import torch
 
+import hytas_published
 from hytas.errors import InputError
 from hytas.lab.analysis import RankingTable, read_tables
 from hytas.lab.analysis.bootstrap import (
@@ -25,7 +26,6 @@ from hytas.lab.analysis.bootstrap import (
     with_interval,
 )
 from hytas.lab.analysis.scores import rank_last_if_failed, top_accuracies
-from hytas.lab.analysis.sections.published import SIGN
 from hytas.lab.analysis.settings import AnalysisSettings
 from hytas.lab.analysis.size import SIZED_SCENES, scene_of
 from hytas.pictures.plots import draw_lines
@@ -91,7 +91,7 @@ def compared(
         "difference": with_interval(plain - signed),
         "first_with": first[0],
         "first_without": first[1],
-        "published": SIGN.get(scene_of(table.name) or "", {}).get(name),
+        "published": hytas_published.SIGN.get(scene_of(table.name) or "", {}).get(name),
     }
 
 
@@ -326,13 +326,14 @@ def layer_scores(
 @click.argument("tables", nargs=-1, required=True)
 @click.option("--out", type=click.Path(path_type=Path), default=Path("hytas_figures.html"))
 def main(tables: tuple[str, ...], out: Path) -> None:
-    """Write one page with both figures and their tables."""
+    """Write one page with the figures and their tables."""
     read, settings = read_tables(tables), AnalysisSettings()
     sections = [
+        hytas_published.show(hytas_published.measure(read)),
         show_sign(measure_sign(read, settings)),
         show_parts(measure_parts(read, settings)),
     ]
-    write_sections(out, "Figures 1 and 2 of HyTAS's supplementary", [], sections)
+    write_sections(out, "Figures of HyTAS", [], sections)
     click.echo(f"written   {out}")
 
 

@@ -18,7 +18,6 @@ SECTIONS = {
     "genes": "Which genes decide accuracy and scores, also at equal parameters.",
     "predictors": "Predictors with and without proxy scores, over training sizes.",
     "searches": "Simulated searches: regret over evaluations, by strategy and lead.",
-    "published": "The published figures next to ours, to two digits.",
 }
 
 

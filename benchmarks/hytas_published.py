@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from hytas.lab.analysis.scores import rank_last_if_failed, top_accuracies
-from hytas.lab.analysis.settings import AnalysisSettings, Log
 from hytas.lab.analysis.size import scene_of
 from hytas.lab.analysis.tables import RankingTable
 from hytas.report import FactTable, Section
@@ -46,7 +45,7 @@ FACTORS: Mapping[str, Mapping[str, float]] = {
 }
 
 
-def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log) -> dict[str, Any]:
+def measure(tables: Sequence[RankingTable]) -> dict[str, Any]:
     """Return each published figure that a table of a published scene can repeat, and ours.
 
     Returns:
@@ -58,7 +57,6 @@ def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log
         scene = scene_of(table.name)
         if scene is None:
             continue
-        log(f"{table.name}: published figures")
         rows = []
         for proxy in SIGN[scene]:
             for place, label in enumerate(("with", "without")):

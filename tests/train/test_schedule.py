@@ -1,13 +1,10 @@
 """Learning rates over time, and trainings that a longer one goes on from."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from torch import Tensor
 
-from hytas.train import LabelledPixels, Recipe, Schedule, train
-from hytas.train.loop import Watch
+from hytas.train import LabelledPixels, Schedule
 
 
 def test_a_steady_rate_falls_only_at_the_end() -> None:
@@ -34,26 +31,3 @@ class Network(torch.nn.Module):
 
     def forward(self, patches: Tensor) -> Tensor:
         return self.linear(self.drop(patches.flatten(1)))
-
-
-def test_a_longer_training_goes_on_from_a_shorter_one(tmp_path: Path) -> None:
-    recipe, path = Recipe(whitened=False, batch_size=8), tmp_path / "state.safetensors"
-    long = Schedule(6, 2.0, 15.0)
-    alone = Network()
-    whole = train(alone, pixels(), pixels(), recipe, seed=3, schedule=long)
-    short, again = Network(), Network()
-    train(
-        short,
-        pixels(),
-        pixels(),
-        recipe,
-        seed=3,
-        schedule=Schedule(3, 2.0, None),
-        watch=Watch(checkpoint=path),
-    )
-    assert path.exists()
-    kept = Watch(checkpoint=path)
-    rest = train(again, pixels(), pixels(), recipe, seed=3, schedule=long, watch=kept)
-    torch.testing.assert_close(again.state_dict(), alone.state_dict(), rtol=0, atol=0)
-    assert not torch.equal(short.linear.weight, alone.linear.weight)
-    assert [e.loss for e in rest.history] == [e.loss for e in whole.history]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from hytas.cli import options
-from hytas.cli.classify_input import ClassifyInput, Truth, open_source, read_truth, with_bands_of
+from hytas.cli.classify_input import ClassifyInput, Truth, open_for, read_truth
 from hytas.cli.progress import bar, echo, finding_report
 from hytas.errors import InputError
 
@@ -144,12 +144,11 @@ class _Inputs(NamedTuple):
 
 def _opened(deployed: "DeployedModel", scene: Path, chosen: Mapping[str, Any]) -> _Inputs:
     """Open a scene and its labels; refuse now what would fail after the work."""
-    from hytas.data import check_nodata
     from hytas.deploy.outputs import Extras, check_apart, check_place
     from hytas.deploy.scene import chosen_smoothing, unknown_ground
 
     marks = {name: chosen[name] for name in MARKS}
-    labels, labels_key, nodata = chosen["labels"], chosen["labels_key"], chosen["nodata"]
+    labels, labels_key = chosen["labels"], chosen["labels_key"]
     outputs = _checked_outputs(
         {name: chosen[name] for name in ("out", "confidence", "probabilities", "confusion")},
         labels,
@@ -157,21 +156,15 @@ def _opened(deployed: "DeployedModel", scene: Path, chosen: Mapping[str, Any]) -
     )
     smooth = "none" if chosen_smoothing(deployed, chosen["smooth"]) is None else "guided"
     unknown_ground(deployed, chosen["unknown"])
-    bands = None if chosen["resample"] else deployed.card.bands
-    source = open_source(scene, chosen["cube_key"], bands, chosen["axes"])
+    source = open_for(deployed, scene, chosen)
     lookup = _lookup(source, scene, outputs) if chosen["ortho"] else None
     extras = Extras(grid=source.grid, lookup=lookup)
     for argument, path in outputs.items():
         check_place(path, extras, argument)
-    if chosen["resample"]:
-        source, nodata = with_bands_of(source, deployed, str(scene), nodata), None
-    height, width, bands = source.cube.shape
-    deployed.check_scene(bands, source.wavelengths, str(scene), size=(height, width))
     truth = None if labels is None else read_truth(labels, labels_key, source, deployed, **marks)
     read = {"the scene": source.files, "the labels": () if truth is None else truth.files}
     check_apart(outputs, {"the model": [deployed.path], **read})
-    nodata = source.nodata if nodata is None else check_nodata(nodata, source.cube.dtype)
-    return _Inputs(source._replace(nodata=nodata), truth, outputs, extras, smooth)
+    return _Inputs(source, truth, outputs, extras, smooth)
 
 
 def _classify(

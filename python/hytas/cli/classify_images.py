@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from hytas.cli.classify_input import read_spectra
 from hytas.cli.options import is_given, refuse_given
 from hytas.cli.progress import bar, echo, finding_report
 from hytas.errors import InputError
@@ -69,17 +70,13 @@ def classify_table(
     import numpy as np
 
     from hytas.data import valid_mask
-    from hytas.data.spectra.load import read_rows
     from hytas.deploy.images import write_predictions
-    from hytas.deploy.outputs import check_apart
     from hytas.deploy.scene import classify_whole
-    from hytas.deploy.value_range import range_doubt, wavelength_doubt
+    from hytas.deploy.value_range import wavelength_doubt
 
     out = _out_for("tables", chosen, (*OURS, "strict", "nodata"))
-    check_apart({"out": out}, {"the model": [model.path], "the scene": [table]})
     card, nodata = model.card, chosen["nodata"]
-    rows = read_rows(table, card.bands, card.wavelengths, no_bands(model.path))
-    doubt = range_doubt(model, rows.values[:, None], nodata)
+    rows, doubt = read_spectra(model, table, out, nodata)
     if chosen["strict"] and (refused := wavelength_doubt(model, rows.wavelengths) or doubt):
         raise InputError("strict", rule=f"{table} has {refused}")
     no_data = card.nodata if nodata is None else nodata
@@ -125,16 +122,6 @@ def _report(
         "notes": list(notes),
         "out": str(out),
     }
-
-
-def no_bands(model: Path) -> list[str | None]:
-    """Return the columns of labels and groups of the run in whose folder a model lies."""
-    try:
-        data = json.loads(model.with_name("config.json").read_text(encoding="utf-8"))["data"]
-        named = [data.get("label_column"), data.get("group_column")]
-        return [*named, *(data.get("target_column") or ())]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return []
 
 
 def _text(report: Mapping[str, Any], unit: str) -> str:

@@ -1,5 +1,6 @@
 """What `hytas classify` reads: a cube, and the ground truth to compare its map with."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from hytas.data import Grid, Location, Rows
     from hytas.data.findings import Finding
+    from hytas.data.spectra.load import TableRows
     from hytas.deploy import DeployedModel
 
 
@@ -59,7 +61,55 @@ def open_source(path: Path, key: str | None, bands: int | None, axes: str | None
     )
 
 
-def with_bands_of(
+def open_for(model: "DeployedModel", scene: Path, chosen: Mapping[str, Any]) -> ClassifyInput:
+    """Open a scene as a model takes it, with its no-data value.
+
+    Args:
+        chosen: "cube_key", "axes", "nodata" and "resample", which takes it to the model's bands.
+    """
+    from hytas.data import check_nodata
+
+    resample, nodata = chosen["resample"], chosen["nodata"]
+    bands = None if resample else model.card.bands
+    source = open_source(scene, chosen["cube_key"], bands, chosen["axes"])
+    if resample:
+        source, nodata = _with_bands_of(source, model, str(scene), nodata), None
+    height, width, count = source.cube.shape
+    model.check_scene(count, source.wavelengths, str(scene), size=(height, width))
+    nodata = source.nodata if nodata is None else check_nodata(nodata, source.cube.dtype)
+    return source._replace(nodata=nodata)
+
+
+def read_spectra(
+    model: "DeployedModel", table: Path, out: Path, nodata: float | None
+) -> tuple["TableRows", str | None]:
+    """Return the rows of a table of spectra for a model, and what is doubtful about their values.
+
+    Args:
+        out: table to write, which must be another file.
+    """
+    from hytas.data.spectra.load import read_rows
+    from hytas.deploy.outputs import check_apart
+    from hytas.deploy.value_range import range_doubt
+
+    if out.suffix.lower() != ".csv":
+        raise InputError("out", out, "must end in .csv: the input is a table")
+    check_apart({"out": out}, {"the model": [model.path], "the scene": [table]})
+    rows = read_rows(table, model.card.bands, model.card.wavelengths, _no_bands(model.path))
+    return rows, range_doubt(model, rows.values[:, None], nodata)
+
+
+def _no_bands(model: Path) -> list[str | None]:
+    """Return the columns of labels and groups of the run in whose folder a model lies."""
+    try:
+        data = json.loads(model.with_name("config.json").read_text(encoding="utf-8"))["data"]
+        named = [data.get("label_column"), data.get("group_column")]
+        return [*named, *(data.get("target_column") or ())]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return []
+
+
+def _with_bands_of(
     source: ClassifyInput, model: "DeployedModel", name: str, nodata: float | None
 ) -> ClassifyInput:
     """Return the source with the bands of the model, changed row by row; NaN means no data."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from hytas.deploy import DeployedModel
     from hytas.types import Array, Floats
 
-RASTERS = (".tif", ".tiff", ".hdr", ".img")
-
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
@@ -101,19 +99,11 @@ def _table(
     widths: "Floats | None",
     nodata: float | None,
 ) -> dict[str, Any]:
-    from hytas.cli.classify_images import no_bands
-    from hytas.data.spectra.load import read_rows
+    from hytas.cli.classify_input import read_spectra
     from hytas.deploy.images import write_columns
-    from hytas.deploy.outputs import check_apart
-    from hytas.deploy.value_range import range_doubt
     from hytas.deploy.values import row_values
 
-    if out.suffix.lower() != ".csv":
-        raise InputError("out", out, "must end in .csv: the input is a table")
-    check_apart({"out": out}, {"the model": [model.path], "the scene": [table]})
-    card = model.card
-    rows = read_rows(table, card.bands, card.wavelengths, no_bands(model.path))
-    doubt = range_doubt(model, rows.values[:, None], nodata)
+    rows, doubt = read_spectra(model, table, out, nodata)
     values = row_values(model, rows.values, nodata)
     shown, names = _with_ends(values, widths), [one.name for one in _named(model, widths)]
     columns = {"row": [str(number) for number in range(1, len(values) + 1)]}
@@ -134,10 +124,9 @@ def _map(
     hidden: bool,
     chosen: dict[str, Any],
 ) -> dict[str, Any]:
-    from hytas.cli.classify_input import open_source, with_bands_of
-    from hytas.data import check_nodata
+    from hytas.cli.classify_input import open_for
     from hytas.deploy.journal import open_journal
-    from hytas.deploy.outputs import check_apart, output_files
+    from hytas.deploy.outputs import RASTERS, check_apart, output_files
     from hytas.deploy.rasters import write_bands
     from hytas.deploy.scene import row_blocks
     from hytas.deploy.value_range import range_doubt
@@ -147,20 +136,13 @@ def _map(
     if out.suffix.lower() not in RASTERS:
         raise InputError("out", out, f"must end in one of {', '.join(RASTERS)}")
     check_folder(out, "out")
-    bands = None if chosen["resample"] else model.card.bands
-    source = open_source(scene, chosen["cube_key"], bands, chosen["axes"])
-    nodata = chosen["nodata"]
-    if chosen["resample"]:
-        source, nodata = with_bands_of(source, model, str(scene), nodata), None
-    height, width, count = source.cube.shape
-    model.check_scene(count, source.wavelengths, str(scene), size=(height, width))
+    source = open_for(model, scene, chosen)
+    (height, width, _), nodata = source.cube.shape, source.nodata
     check_apart({"out": out}, {"the model": [model.path], "the scene": source.files})
-    nodata = source.nodata if nodata is None else check_nodata(nodata, source.cube.dtype)
     doubt = range_doubt(model, source.cube, nodata)
     seen = _Seen(model)
     read = [chosen["cube_key"], chosen["axes"]]
-    given = source._replace(nodata=nodata)
-    identity = identity_of(model, given, read, "none", chosen["resample"])
+    identity = identity_of(model, source, read, "none", chosen["resample"])
     outputs = len(model.card.class_ids)
     with open_journal(output_files(out)[0], identity, (height, width), outputs) as journal:
         with bar("predicting", hidden, journal.done) as advance:

@@ -117,7 +117,6 @@ def test_runs_that_write_nothing(
             "",
         ),
         (lambda: evaluator(precision="fp8"), "precision", "must be one of float32, bf16"),
-        (lambda: evaluator(init="zero"), "init", "must be one of pool, own"),
         (lambda: EvolutionSettings(subnets=5), "subnets", "must be 10 or more"),
         (lambda: EvolutionSettings(top=1.0), "top", "must be more than 0"),
         (lambda: EvolutionSettings(extend=0.01), "extend", "at most `shift` 0.006"),

@@ -30,16 +30,15 @@ EVERY_PROXY = ",".join(name for name in PROXIES if name != "inherited").replace(
 
 
 def scores(device: str) -> dict[str, list[dict[str, float]]]:
-    """Of small networks of both spaces, and of one with weights of its own."""
+    """Of small networks of both spaces."""
     generator = torch.Generator().manual_seed(1)
     found = {}
-    cases = {"hytas": (SMALL[:1], 9, 3, "pool"), "own": (SMALL[:1], 9, 3, "own")}
-    cases["hytas-wide"] = (WIDE, 20, 5, "pool")
-    for name, (networks, bands, side, init) in cases.items():
+    cases = {"hytas": (SMALL[:1], 9, 3), "hytas-wide": (WIDE, 20, 5)}
+    for name, (networks, bands, side) in cases.items():
         shape = InputShape(bands=bands, classes=4, patch_size=side, band_group=3)
         patches = torch.randn(5, side, side, bands, generator=generator)
         batch = (patches, torch.tensor([0, 1, 2, 3, 1]))
-        evaluator = Evaluator(EVERY_PROXY, shape, batch=batch, seed=5, device=device, init=init)
+        evaluator = Evaluator(EVERY_PROXY, shape, batch=batch, seed=5, device=device)
         results = evaluator.score(networks)
         assert all(not result["reasons"] for result in results), results
         found[name] = [result["scores"] for result in results]

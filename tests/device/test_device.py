@@ -37,7 +37,7 @@ def test_scores_and_the_road_need_nothing_from_another_device(tmp_path) -> None:
     found = json.loads(done.stdout)
     assert found["refuses"]
     assert found["oa"] > 0.5
-    assert list(found["scores"]) == ["hytas", "own", "hytas-wide"]
+    assert list(found["scores"]) == ["hytas", "hytas-wide"]
     for name, expected in found["expected"].items():
         for one, other in zip(expected, found["scores"][name], strict=True):
             for proxy, value in one.items():

@@ -30,7 +30,6 @@ def build(
     dtype: torch.dtype = torch.float64,
     sign: str = "none",
     patches: Tensor | None = None,
-    init: str = "pool",
 ) -> SpectralTransformer:
     """The network as it ships, holding the initial weights that the evaluator draws.
 
@@ -38,7 +37,7 @@ def build(
     """
     pool = DrawnPool(seed, torch.device("cpu"), dtype)
     architecture = {"space": "hytas", **architecture}
-    start = start_of(architecture, shape, pool, init)
+    start = start_of(architecture, shape, pool)
     network = load(architecture, shape, dtype, start.signed(sign))
     if patches is not None:
         twin = start.perturbed(start.signed(sign))

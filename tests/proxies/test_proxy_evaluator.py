@@ -22,19 +22,17 @@ def scored(architectures, shape, batch, proxies=ALL, **options):
     return [result["scores"] for result in results]
 
 
-@pytest.mark.parametrize("init", ["pool", "own"])
-def test_score_depends_on_the_genes_alone(init, shape, batch) -> None:
+def test_score_depends_on_the_genes_alone(shape, batch) -> None:
     genes = {"embed_dim": 32, "num_heads": [2, 4], "mlp_ratio": [1, 2]}
     told = {**genes, "space": "hytas", "depth": 2, "costs": {"params": 7}, "OA": 0.5}
-    evaluator = Evaluator("snip,random", shape, batch=batch, init=init)
+    evaluator = Evaluator("snip,random", shape, batch=batch)
     one, other = evaluator.score([genes, told])
     assert one["scores"] == other["scores"]
 
 
-@pytest.mark.parametrize("init", ["pool", "own"])
-def test_score_depends_on_neither_companions_nor_order(init, shape, batch) -> None:
-    alone = [scored([architecture], shape, batch, init=init)[0] for architecture in SMALL[:2]]
-    assert scored(SMALL[1::-1], shape, batch, init=init)[::-1] == alone
+def test_score_depends_on_neither_companions_nor_order(shape, batch) -> None:
+    alone = [scored([architecture], shape, batch)[0] for architecture in SMALL[:2]]
+    assert scored(SMALL[1::-1], shape, batch)[::-1] == alone
 
 
 def test_score_is_bitwise_the_same_whatever_the_threads(shape, batch) -> None:

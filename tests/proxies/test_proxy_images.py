@@ -33,12 +33,12 @@ def test_all_proxies_score_a_network_of_images(space: str) -> None:
     shape = ImageShape.of(space, 2, 3, 16)
     generator = np.random.default_rng(0)
     batch = generator.normal(size=(3, 16, 16, 2)).astype(np.float32), np.arange(3)
-    evaluator = Evaluator(",".join(NAMES), shape, batch=batch, init="own")
+    evaluator = Evaluator(",".join(NAMES), shape, batch=batch)
     genes = {"space": space, **SMALL[space]}
     (found,) = evaluator.score([genes])
     assert len(NAMES) == 14
     assert not found["reasons"]
     assert len(found["scores"]) == 14
     assert all(np.isfinite(value) for value in found["scores"].values())
-    alone = Evaluator("snip", shape, batch=batch, init="own").score([genes])[0]
+    alone = Evaluator("snip", shape, batch=batch).score([genes])[0]
     assert alone["scores"]["snip"] == pytest.approx(found["scores"]["snip"], rel=1e-6)

@@ -15,8 +15,8 @@ def pool(seed: int = 0) -> DrawnPool:
     return DrawnPool(seed, torch.device("cpu"), torch.float32)
 
 
-def values_of(architecture, shape, draws, init) -> dict[str, torch.Tensor]:
-    return start_of(architecture, shape, draws, init).values
+def values_of(architecture, shape, draws) -> dict[str, torch.Tensor]:
+    return start_of(architecture, shape, draws).values
 
 
 def test_draws_depend_on_seed_and_name_alone() -> None:
@@ -41,11 +41,10 @@ def test_matrices_of_any_size_share_what_they_have_in_common() -> None:
     assert torch.equal(part, whole[:, :70, :40])
 
 
-@pytest.mark.parametrize("init", ["pool", "own"])
-def test_initial_weights_follow_the_networks_own_laws(init, wide_shape) -> None:
+def test_initial_weights_follow_the_networks_own_laws(wide_shape) -> None:
     networks = [*WIDE, {**SMALL[0], "embed_dim": 96}]
     for architecture in networks:
-        values = values_of(architecture, wide_shape, pool(), init)
+        values = values_of(architecture, wide_shape, pool())
         own = dict(build_network(architecture, wide_shape).named_parameters())
         assert values.keys() == own.keys()
         for name, value in values.items():
@@ -64,8 +63,8 @@ def test_initial_weights_follow_the_networks_own_laws(init, wide_shape) -> None:
 def test_networks_share_what_they_have_in_common(wide_shape) -> None:
     draws = pool()
 
-    def values(init: str = "pool", **genes: object) -> dict[str, torch.Tensor]:
-        return values_of({**WIDE[1], **genes}, wide_shape, draws, init)
+    def values(**genes: object) -> dict[str, torch.Tensor]:
+        return values_of({**WIDE[1], **genes}, wide_shape, draws)
 
     name = "pixel_stream.blocks.0.fc2.weight"
     narrow, broad = (values(embed_dim=width, pixel_mlp=[2] * 3)[name] for width in (32, 48))
@@ -74,9 +73,6 @@ def test_networks_share_what_they_have_in_common(wide_shape) -> None:
     assert torch.equal(few, many[:, :32])
     # A width that the space does not list is cut from larger draws of the same name.
     assert torch.equal(values(embed_dim=300)[name][:32, :64], narrow)
-    assert not torch.equal(values("own", pixel_mlp=[2] * 3)[name], narrow)
-    own, other = (values("own", embed_dim=width, pixel_mlp=[2] * 3)[name] for width in (32, 48))
-    assert not torch.equal(own, other[:32, :64])
 
 
 def test_the_twin_has_noise_on_every_linear_weight(wide_shape) -> None:

@@ -28,20 +28,6 @@ CHUNK = 16  # architectures between two writes, where this process alone scores
     "--out", required=True, help="CSV file of the scores; an unfinished file is continued."
 )
 @options.workers_option
-@click.option(
-    "--precision",
-    type=click.Choice(["float32", "bf16", "tf32", "float64"]),
-    default="float32",
-    show_default=True,
-    help="Arithmetic of the matrix products.",
-)
-@click.option(
-    "--init",
-    type=click.Choice(["pool", "own"]),
-    default="pool",
-    show_default=True,
-    help="Initial weights: slices of one pool that the seed fixes, or drawn for each architecture.",
-)
 @options.setting_options("data", "split", more=("supernet", "seed"))
 @options.device_option
 @options.untrusted_option
@@ -77,7 +63,6 @@ def score(
     specs = parse_proxies(proxy)
     of = None if space is None else space_name(space)
     architectures = read_architectures(archs, of)
-    scoring = {name: settings.pop(name) for name in ("precision", "init")}
     config = RunConfig(proxy=proxy, **options.absolute_paths(settings))
     scene = config.load_scene()
     chosen, data = choose_device(device), prepare_scene(config, scene)
@@ -94,9 +79,8 @@ def score(
         device=str(chosen),
         seed=config.seed,
         inherited=inherited,
-        **scoring,
     )
-    decisive = {**_decisive(config, data, batch, inherited), "device": chosen.type, **scoring}
+    decisive = {**_decisive(config, data, batch, inherited), "device": chosen.type}
     combinations = [spec for spec in specs if spec.members]
     kept = read_other_columns(archs, of)
     with ScoreTable(out, evaluator.names, architectures, decisive, combinations, kept) as table:

@@ -18,7 +18,7 @@ from hytas.errors import InputError, is_out_of_memory, one_line
 from hytas.machine import PRECISIONS, arithmetic, choose_device, one_thread_on_cpu
 from hytas.models.skeletons import Skeletons
 from hytas.models.table import build_network
-from hytas.proxies.initial import INITS, DrawnPool, start_of
+from hytas.proxies.initial import DrawnPool, start_of
 from hytas.proxies.no_pass import needs_supernet
 from hytas.proxies.passes import PassSetting, activation_memory, score_network
 from hytas.proxies.spec import (
@@ -57,8 +57,6 @@ class Evaluator:
         device: "cpu", a CUDA device, or "auto".
         seed: of the initial weights.
         precision: "float32"; "bf16"; "tf32" on a GPU; "float64", for checks.
-        init: "pool", initial weights are slices of the seed's pool; "own", each architecture has
-            its own weights.
         inherited: architecture -> its score with the weights of a supernet, for the proxy of that
             name.
 
@@ -76,12 +74,10 @@ class Evaluator:
         device: str = "cpu",
         seed: int = 0,
         precision: str = PRECISIONS[0],
-        init: str = INITS[0],
         inherited: Inherited | None = None,
     ) -> None:
-        for name, value, allowed in (("precision", precision, PRECISIONS), ("init", init, INITS)):
-            if value not in allowed:
-                raise InputError(name, value, f"must be one of {', '.join(allowed)}")
+        if precision not in PRECISIONS:
+            raise InputError("precision", precision, f"must be one of {', '.join(PRECISIONS)}")
         self.requested = parse_proxies(proxies)
         self.specs = base_proxies(self.requested)
         if inherited is None and any(spec.proxy.needs_supernet for spec in self.specs):
@@ -91,7 +87,6 @@ class Evaluator:
         self.device = choose_device(device)
         if precision == "tf32" and self.device.type == "cpu":
             raise InputError("precision", "tf32", "needs a CUDA device", "use float32 or bf16")
-        self.init = init
         self._batch = batch
         dtype = torch.float64 if precision == "float64" else torch.float32
         self.setting = self._make_setting(dtype)
@@ -202,7 +197,7 @@ class Evaluator:
     def _built(self, architecture: Mapping[str, Any]) -> nn.Module:
         """Return the untrained network of an architecture, with the weights of the seed's pool."""
         pool = self.setting.pool
-        values = start_of(architecture, self.shape, pool, self.init).values
+        values = start_of(architecture, self.shape, pool).values
         network = build_network(architecture, self.shape, seed=self.seed)
         network = network.eval().to(pool.device, pool.dtype)
         network.load_state_dict(values, strict=False)
@@ -216,8 +211,7 @@ class Evaluator:
         precision: str,
     ) -> dict[str, float]:
         with arithmetic(precision, self.device, plans=False):
-            skeletons = self._skeletons
-            start = start_of(architecture, self.shape, setting.pool, self.init, skeletons=skeletons)
+            start = start_of(architecture, self.shape, setting.pool, self._skeletons)
             return score_network(start, specs, setting)
 
     def _by_precision(self, specs: Sequence[ProxySpec]) -> list[tuple[list[ProxySpec], str]]:

@@ -27,7 +27,6 @@ from hytas.spaces.keys import architecture_key, stable_hash
 from hytas.spaces.names import space_of
 from hytas.spaces.shape import Shape
 
-INITS = ("pool", "own")
 STREAM = 1 << 14  # draws of a parameter of one axis that are made together
 ROWS, COLUMNS = 64, 256  # of a matrix, that are drawn together
 CUT_BYTES = 1 << 27
@@ -207,8 +206,6 @@ def start_of(
     architecture: Mapping[str, Any],
     shape: Shape,
     pool: DrawnPool,
-    init: str = INITS[0],
-    *,
     skeletons: Skeletons | None = None,
 ) -> InitialNetwork:
     """Return the network of an architecture, and its initial weights.
@@ -218,24 +215,17 @@ def start_of(
 
     Args:
         architecture: genes, and the space.
-        init: "pool", slices of the pool; "own", draws of the architecture's own.
         skeletons: of this shape, a cache for several calls.
     """
-    space, pooled = space_of(architecture), init == "pool"
+    space = space_of(architecture)
     check_data(space, shape)
-    full = full_sizes(space, shape) if pooled else {}
-    source = InitialSource(pool if pooled else _own(pool, architecture), full, space)
+    source = InitialSource(pool, full_sizes(space, shape), space)
     skeleton = (Skeletons(shape) if skeletons is None else skeletons).of(architecture)
     if skeleton is None:
         return _as_built(architecture, shape, source)
     values = {slot.name: source.cached(slot) for slot in skeleton.slots}
-    keys = {slot.name: source.key(slot) for slot in skeleton.slots} if pooled else {}
+    keys = {slot.name: source.key(slot) for slot in skeleton.slots}
     return InitialNetwork(skeleton.network, values, source, skeleton.slots, keys)
-
-
-def _own(pool: DrawnPool, architecture: Mapping[str, Any]) -> DrawnPool:
-    seed = stable_hash(pool.seed, "own", architecture_key(architecture))
-    return DrawnPool(seed, pool.device, pool.dtype)
 
 
 def _as_built(

@@ -1,9 +1,4 @@
-"""What options offer is what the tables hold."""
-
-from collections.abc import Collection
-
-import click
-import pytest
+"""What commands and runs do without an option."""
 
 from hytas.cli.space import space
 from hytas.run.config import RunConfig

@@ -140,21 +140,19 @@ def _signal_to_noise(samples: Tensor) -> Tensor:
     return mean.div(spread).where(spread > 0, 0.0).sum()
 
 
-def jacob_cov(layer: LayerRecord, log: str = "no") -> Tensor:
+def jacob_cov(layer: LayerRecord) -> Tensor:
     """- sum over eigenvalues of (l + e) + 1 / (l + e), of the correlation of the inputs' gradients.
 
     Source: Mellor et al., 2020; HyTAS, supplementary table 1. Row n of the matrix is the gradient
-    of the sum of the logits by sample n; e = 1e-5. Option `log=yes` takes log(l + e), as the
-    original does. Direction: larger is better. Data: patches (labels are not read), two or more.
-    Shape: gradients by the patches (N, P * P * bands) to a scalar. Cost: one forward and one
-    backward pass.
+    of the sum of the logits by sample n; e = 1e-5. Direction: larger is better. Data: patches
+    (labels are not read), two or more. Shape: gradients by the patches (N, P * P * bands) to a
+    scalar. Cost: one forward and one backward pass.
     """
     rows = layer.activation_grads.double()
     rows = rows - rows.mean(1, keepdim=True)
     rows = rows / rows.norm(dim=1, keepdim=True)
     shifted = _eigenvalues(rows @ rows.mT) + 1e-5
-    first = shifted.log() if log == "yes" else shifted
-    return -_summed(first + 1.0 / shifted)
+    return -_summed(shifted + 1.0 / shifted)
 
 
 def naswot(layer: LayerRecord) -> Tensor:

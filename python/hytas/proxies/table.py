@@ -113,9 +113,7 @@ PROXIES: dict[str, Proxy] = {
         positive={"domain": "absolute"},
     ),
     "fisher": Proxy(formulas.fisher, options={"parts": PARTS}),
-    "jacob_cov": Proxy(
-        formulas.jacob_cov, options={"log": ("no", "yes")}, extra=INPUT, kinds=("input",)
-    ),
+    "jacob_cov": Proxy(formulas.jacob_cov, extra=INPUT, kinds=("input",)),
     "naswot": Proxy(
         formulas.naswot,
         finish=formulas.log_determinant,

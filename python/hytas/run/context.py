@@ -29,7 +29,7 @@ from hytas.run.source import RunSource
 from hytas.run.start import Origin, Scratch, StartingModel
 from hytas.run.teacher import Teacher, open_teacher
 from hytas.run.times import add_start, kept_time, read_times
-from hytas.spaces import open_space, space_of
+from hytas.spaces import open_space, parse_budget, space_of
 from hytas.spaces.costs import budget_of_network, shipped_costs
 from hytas.spaces.names import LINEAR_SPACE
 from hytas.spaces.shape import Shape
@@ -95,6 +95,11 @@ class RunContext:
     def costs(self, architecture: Mapping[str, Any]) -> dict[str, int]:
         """Return the costs of an architecture of the run as it ships."""
         return shipped_costs(architecture, self.space, self.data.shape)
+
+    def fits_budget(self, architecture: Mapping[str, Any]) -> bool:
+        """Whether no cost of an architecture is above its bound."""
+        costs, bounds = self.costs(architecture), parse_budget(self.config.budget or ()).bounds
+        return all(costs.get(name, most) <= most for name, _, most in bounds)
 
     def folds(self, enough: int = ENOUGH_PIXELS) -> list[tuple[Pixels, Pixels]]:
         """Return pairs of pixels: those that a network trains on, and those held out from it.

@@ -40,16 +40,16 @@ from hytas.run.choosing.searching import (
     search_stage,
 )
 from hytas.run.context import Run, open_run
+from hytas.run.final.fits import record_of
 from hytas.run.final.prior import adapt_prior, no_prior
 from hytas.run.final.stage import averaged
-from hytas.run.final.task import HELD_OUT, NEIGHBOURS, UNLABELLED
+from hytas.run.final.task import HELD_OUT, NEIGHBOURS, UNLABELLED, Fold
 from hytas.run.fits import Wanted
 from hytas.run.folder import read_json, write_json
 from hytas.run.pace import Invocation
 from hytas.run.progress import SILENT, Report
 from hytas.run.stages import begin, do
 from hytas.search import Evaluation, EvaluationStore
-from hytas.spaces import parse_budget
 from hytas.train.fit import Fit, Fitted
 from hytas.types import Logits, Pixels
 from hytas.workers import Workers, WorkersLike, open_workers
@@ -284,9 +284,6 @@ class _Curves:
         architecture = racer.finalist.architecture
         return Fit(architecture, recipe, seed, *context.final_pixels, logits=logits)
 
-    def _logits(self, racer: Racer, fold: int) -> dict[str, Logits]:
-        return dict(self._result(self._fold_fit(Trial(racer, fold, self.last))).logits)
-
     def _test(self, racer: Racer) -> None:
         """Decide by held-out pixels how a network ships, and test it."""
         records = [self._record(racer, fold) for fold in range(len(self.task.all_folds))]
@@ -300,9 +297,7 @@ class _Curves:
         names = [one.finalist.architecture["fit"] for one in others]
 
         def fits(members: Sequence[str]) -> bool:
-            costs = context.costs(with_members(racer.finalist.architecture, members))
-            bounds = parse_budget(context.config.budget or ()).bounds
-            return all(costs.get(name, most) <= most for name, _, most in bounds)
+            return context.fits_budget(with_members(racer.finalist.architecture, members))
 
         mean = choose_members(records, smoother, conditions, names, fits)
         records = [one.mean(mean.members) for one in records]
@@ -340,23 +335,11 @@ class _Curves:
         }
 
     def _record(self, racer: Racer, fold: int) -> HeldOut:
-        trained, held_out = self.task.all_folds[fold]
-        compared, groups = self._groups[fold]
-        logits = self._logits(racer, fold)
-        linear = [self._logits(one, fold) for one in self.linear]
-        whole = [np.concatenate([one[name] for name in groups]) for one in linear]
-        return HeldOut(
-            trained,
-            held_out,
-            self.data.targets(held_out),
-            compared,
-            self.data.targets(compared),
-            groups[NEIGHBOURS],
-            logits[HELD_OUT],
-            logits[NEIGHBOURS],
-            unlabelled=groups[UNLABELLED],
-            unlabelled_logits=logits[UNLABELLED],
-            linear=np.stack(whole) if whole else np.zeros((0, 0, 1), np.float32),
+        own, *others = (
+            self._fold_fit(Trial(one, fold, self.last)) for one in (racer, *self.linear)
+        )
+        return record_of(
+            self.data, self.run.store, Fold(self._groups[fold][0], own, own, tuple(others))
         )
 
     def _predicted(self, logits: Logits, temperature: float, smooth: bool) -> NDArray[np.int64]:

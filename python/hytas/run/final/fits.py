@@ -90,11 +90,12 @@ def records_of(task: FinalTask) -> list[HeldOut]:
         DivergedError: a training of the winner's architecture failed.
         InputError: a fit has not been done.
     """
-    return [_record(task, fold) for fold in task.folds]
+    return [record_of(task.data, task.store, fold) for fold in task.folds]
 
 
-def _record(task: FinalTask, fold: Fold) -> HeldOut:
-    data, store, first = task.data, task.store, fold.first
+def record_of(data: PreparedData, store: Store, fold: Fold) -> HeldOut:
+    """Return the record of the pixels that are held out from a fold, whose fits have been done."""
+    first = fold.first
     logits = result_of(store, first).logits
     pixels, neighbours, unlabelled = first.logits.values()
     linear = [result_of(store, fit).logits for fit in fold.linear]

@@ -26,7 +26,7 @@ from hytas.run.weights import (
     TrainedModel,
     save_weights,
 )
-from hytas.spaces import parse_budget, space_of
+from hytas.spaces import space_of
 from hytas.spaces.names import LINEAR_SPACE, MEAN_WITH
 from hytas.spaces.shape import Shape
 from hytas.store import Store
@@ -159,9 +159,7 @@ def _choose_mean(
     own = architecture["fit"] if space_of(architecture) == LINEAR_SPACE else None
 
     def fits(members: Sequence[str]) -> bool:
-        costs = context.costs(with_members(architecture, members))
-        bounds = parse_budget(context.config.budget or ()).bounds
-        return all(costs.get(name, most) <= most for name, _, most in bounds)
+        return context.fits_budget(with_members(architecture, members))
 
     linear = [fit for fit in task.linear if fit != own]
     return choose_members(records, task.data.smoother, conditions, linear, fits)

@@ -10,6 +10,7 @@ from hytas.race import RaceTask
 from hytas.references import VOTING, Predicted, bounded_split, title_of
 from hytas.run.context import Run
 from hytas.run.fits import Wanted
+from hytas.run.prepared import PreparedData
 from hytas.search import EvaluationStore, MethodVote, pack_classes
 from hytas.types import Pixels
 
@@ -21,7 +22,7 @@ def begin_votes(run: Run, task: RaceTask, store: EvaluationStore) -> None:
     """Begin the fits of `record_votes`, to go on during the search; without other processes now."""
     if not run.context.data.votes or _are_complete(store.votes(), task):
         return
-    if not run.fits.begin(wanted for *_, wanted in _fits(run, task)):
+    if not run.fits.begin(wanted for *_, wanted in _fits(run.context.data, task)):
         record_votes(run, task, store)
 
 
@@ -38,12 +39,12 @@ def record_votes(run: Run, task: RaceTask, store: EvaluationStore) -> None:
     votes = store.votes()
     if missing := not _are_complete(votes, task):
         run.report.line("SVM and random forest are fitted on the spectra of training pixels")
-        fits, votes = _fits(run, task), []
+        fits, votes = _fits(run.context.data, task), []
         try:
             results = run.fits.results([wanted for *_, wanted in fits], here=True)
             for method, fold, _ in fits:
                 run.report.pixels("SVM and random forest", len(votes), len(fits))
-                votes.append(_vote(run, task, method, fold, next(results)))
+                votes.append(_vote(run.context.data, task, (method, fold), next(results)))
         except InputError as error:  # training pixels of one class
             votes = []
             run.report.line(f"no SVM and random forest: {error}")
@@ -62,9 +63,9 @@ def _are_complete(votes: Iterable[MethodVote], task: RaceTask) -> bool:
     return len(votes) == len(VOTING) * len(task.folds) and all(map(task.accepts, votes))
 
 
-def _fits(run: Run, task: RaceTask) -> list[tuple[str, int, Wanted]]:
+def _fits(data: PreparedData, task: RaceTask) -> list[tuple[str, int, Wanted]]:
     """Return method, fold, and the fit whose predictions are its vote."""
-    data, fits = run.context.data, []
+    fits = []
     for method in VOTING:
         for fold, (learnt, held_out) in enumerate(task.folds):
             tested = np.sort(np.concatenate([held_out, _unlabelled(task)]))
@@ -80,13 +81,14 @@ def _unlabelled(task: RaceTask) -> Pixels:
     return np.empty(0, np.int64) if task.unlabelled is None else task.unlabelled
 
 
-def _vote(run: Run, task: RaceTask, method: str, fold: int, fit: Predicted) -> MethodVote:
+def _vote(data: PreparedData, task: RaceTask, of: tuple[str, int], fit: Predicted) -> MethodVote:
+    method, fold = of
     unlabelled, held_out = _unlabelled(task), task.folds[fold][1]
     tested = np.sort(np.concatenate([held_out, unlabelled]))
     of_held_out, of_unlabelled = (
         fit.predicted[np.searchsorted(tested, pixels)] for pixels in (held_out, unlabelled)
     )
-    right = int((of_held_out == run.context.data.targets(held_out)).sum())
+    right = int((of_held_out == data.targets(held_out)).sum())
     smoothed = b"" if fit.smoothed is None else pack_classes(fit.smoothed.argmax(axis=1))
     packed = pack_classes(of_unlabelled), pack_classes(of_held_out) + smoothed
     return MethodVote(method, fold, len(held_out), right, *packed)

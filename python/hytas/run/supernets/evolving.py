@@ -15,7 +15,7 @@ from hytas.data import LabelledData
 from hytas.errors import InputError
 from hytas.files import is_same_file, write_text
 from hytas.run.config import RunConfig
-from hytas.run.context import Run, open_run
+from hytas.run.context import Run, RunContext, open_run
 from hytas.run.folder import read_json, write_json
 from hytas.run.progress import SILENT, Report
 from hytas.run.supernet import check_supernet, load_supernet, score_with, supernet_stage
@@ -94,7 +94,9 @@ def evolve_space(
     if is_same_file(out, Path(config.space)):
         raise InputError("out", out, "is the space that evolves", "choose another name")
     with open_run(out.with_suffix(".rounds"), config, scene, device, report, check_supernet) as run:
-        _same_settings(run, rounds, settings)
+        _same_settings(run.folder.path, settings)
+        most = "one round" if rounds == 1 else f"at most {rounds} rounds"
+        report.line(f"{most} of {settings.subnets} subnets")
         space, steps, errors = config.space, [], []
         for number in range(rounds):
             error, taken = _round(run, space, f"round-{number + 1}", settings)
@@ -102,7 +104,7 @@ def evolve_space(
             if not taken:
                 break
             steps.append(taken)
-            space = _write_space(run, space, f"round-{number + 2}", taken)
+            space = _write_space(run.folder.path, space, f"round-{number + 2}", taken)
         settled = len(errors) > len(steps)
         name = f"round-{len(steps) + 1}"
         after = errors[-1] if settled else _estimate(run, space, name, settings).quality
@@ -112,14 +114,12 @@ def evolve_space(
         return Evolved(out, errors[0], after, at_random, steps)
 
 
-def _same_settings(run: Run, rounds: int, settings: EvolutionSettings) -> None:
-    path = run.folder.path / "evolution.json"
+def _same_settings(folder: Path, settings: EvolutionSettings) -> None:
+    path = folder / "evolution.json"
     wanted = settings.to_dict()
     if read_json(path, wanted) != wanted:
         raise InputError(path, rule="belongs to other thresholds", hint="choose another `out`")
     write_json(path, wanted)
-    most = "one round" if rounds == 1 else f"at most {rounds} rounds"
-    run.report.line(f"{most} of {settings.subnets} subnets")
 
 
 class _Estimate(NamedTuple):
@@ -159,7 +159,7 @@ def _round(
         so_far = {step.gene: step.values for step in taken}
 
         def is_possible(name: str, wanted: list[Any], so_far: Any = so_far) -> bool:
-            return _is_possible(inner, space, {**so_far, name: wanted})
+            return _is_possible(inner.context, space, {**so_far, name: wanted})
 
         means = choice_errors(gene["name"], values, drawn, errors)
         step = propose(gene["name"], values, means, settings, is_possible)
@@ -169,14 +169,14 @@ def _round(
     return quality, taken
 
 
-def _is_possible(run: Run, space: str, values: Mapping[str, list[Any]]) -> bool:
+def _is_possible(context: RunContext, space: str, values: Mapping[str, list[Any]]) -> bool:
     """Whether a space with these choices has networks inside the budget, with each new choice."""
-    config, shape = run.context.config, run.context.data.shape
-    before = {gene["name"]: gene["values"] for gene in run.context.space.genes}
+    config, shape = context.config, context.data.shape
+    before = {gene["name"]: gene["values"] for gene in context.space.genes}
     try:
         _, budget = open_space(space, config.budget or "", offered=shape.variables())
         text = with_values(space, values)
-        opened = SearchSpace.parse(text, run.context.space.variables)
+        opened = SearchSpace.parse(text, context.space.variables)
         for table in budget.tables:
             opened = opened.with_table(table, Path(table).read_text(encoding="utf-8"))
         feasible = Feasible(opened, budget)
@@ -200,8 +200,8 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _write_space(run: Run, space: str, name: str, steps: list[SpaceStep]) -> str:
-    path = run.folder.path / f"{name}.json"
+def _write_space(folder: Path, space: str, name: str, steps: list[SpaceStep]) -> str:
+    path = folder / f"{name}.json"
     write_text(path, with_values(space, {step.gene: step.values for step in steps}))
     return str(path.resolve())
 
@@ -225,7 +225,7 @@ def _at_random(run: Run, evolved: str, settings: EvolutionSettings) -> SpaceQual
         if len(values[name]) > 1:
             dropped = int(draw.integers(len(values[name])))
             kept = [value for place, value in enumerate(values[name]) if place != dropped]
-            if _is_possible(run, config.space, {**values, name: kept}):
+            if _is_possible(run.context, config.space, {**values, name: kept}):
                 values[name] = kept
         write_text(path, with_values(config.space, values))
         if size(str(path)) <= wanted:

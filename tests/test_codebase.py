@@ -271,6 +271,22 @@ def test_no_public_name_stands_for_two_things() -> None:
     assert not twice, "\n".join(twice)
 
 
+# Users give them facts of files and arrays, each by its name.
+OF_MANY_FACTS = {"classify_scene", "image_set", "load_scene", "scene_from_arrays"}
+
+
+def test_no_function_has_many_parameters() -> None:
+    """At most eight, and six inside a module."""
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name not in OF_MANY_FACTS:
+                given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                count = len([one for one in given if one.arg not in ("self", "cls")])
+                is_private = node.name.startswith("_") and not node.name.endswith("__")
+                where = f"{path}, line {node.lineno}: {node.name} has {count}"
+                assert count <= (6 if is_private else 8), where
+
+
 def _module(path: Path) -> str:
     parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
     return ".".join(parts).removesuffix(".__init__")

@@ -28,7 +28,7 @@ from hytas.run.progress import Report, logged
 from hytas.run.source import RunSource
 from hytas.run.start import Origin, Scratch, StartingModel
 from hytas.run.teacher import Teacher, open_teacher
-from hytas.run.times import add_start, kept_time, read_times
+from hytas.run.times import add_start, kept_time, spent_before
 from hytas.spaces import open_space, parse_budget, space_of
 from hytas.spaces.costs import budget_of_network, shipped_costs
 from hytas.spaces.names import LINEAR_SPACE
@@ -274,15 +274,6 @@ def _kept_split(folder: RunFolder, scene: LabelledData) -> Split | None:
     return Split.load(folder.split) if folder.read_config()[1] == scene.fingerprint else None
 
 
-def pace_of(config: RunConfig, folder: RunFolder, began: float | None = None) -> Pace:
-    """Return the pace of a run that goes on in its folder; `began` is when this part began."""
-    try:
-        before = sum(float(one["seconds"]) for one in read_times(folder.times).values())
-    except (AttributeError, KeyError, TypeError, ValueError):  # forged: the report names it
-        before = 0.0
-    return Pace(config.minutes, before, began)
-
-
 def _keep_split(folder: RunFolder, split: Split, report: Report) -> None:
     """Write the split of a new run, or write it again if its file is damaged."""
     fault = folder.manifest.fault(folder.split)
@@ -340,5 +331,5 @@ def open_run(
             ReferenceFits(context.data.scene, settings, workers, parallel) as fits,
         ):
             _keep_split(folder, context.data.split, log)
-            pace = pace_of(config, folder, command.began)
+            pace = Pace(config.minutes, spent_before(folder.times), command.began)
             yield Run(context, folder, log, fits, command.text, workers, trainers, pace=pace)

@@ -8,9 +8,11 @@ from hytas.errors import InputError
 from hytas.results import RunResults
 from hytas.run.choosing.searching import check_search
 from hytas.run.config import RunConfig
-from hytas.run.context import Run, RunContext, open_feasible, pace_of
+from hytas.run.context import Run, RunContext, open_feasible
 from hytas.run.folder import RunFolder, read_json
+from hytas.run.pace import Pace
 from hytas.run.progress import Report
+from hytas.run.times import spent_before
 from hytas.search import EvaluationStore
 
 
@@ -54,7 +56,9 @@ def control_of(run: Run) -> Run | None:
     run.report.stage("control")
     own = _of_control(config)
     inner = run.inside(run.folder.control.name, own)
-    return replace(inner, report=_Lines(run.report), pace=pace_of(own, inner.folder))
+    return replace(
+        inner, report=_Lines(run.report), pace=Pace(own.minutes, spent_before(inner.folder.times))
+    )
 
 
 def rows_of(run: Run, metrics: Mapping[str, Any]) -> list[dict[str, Any]] | None:

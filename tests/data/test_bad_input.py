@@ -268,10 +268,11 @@ def test_a_training_and_a_test_map_of_two_files(mat, cube, labels):
     with pytest.raises(InputError, match="a training and a test map are rasters"):
         load_scene(mat(c=cube), [maps[0], shapes])
     pixels = xr.DataArray(cube, dims=("y", "x", "band"))
-    with pytest.raises(InputError, match=r"labels='list': must be one map"):
-        load_scene(pixels, maps)
+    arrays = [xr.DataArray(own, dims=("y", "x")) for own in (top, np.where(top == 0, labels, 0))]
+    for given in (maps, arrays):
+        np.testing.assert_array_equal(load_scene(pixels, given).test, scene.test)
     with pytest.raises(InputError, match=r"labels='list': must be a path, a DataArray, or"):
-        load_scene(mat(c=cube), [xr.DataArray(top, dims=("y", "x"))] * 2)
+        load_scene(pixels, [maps[0], 1])
 
 
 def test_a_class_has_one_number_in_a_training_and_a_test_map(mat, cube, labels):

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from hytas.data import load_scene
-from hytas.data.data_array import array_grid, cube_of, is_data_array, map_of
+from hytas.data.data_array import cube_of, is_data_array, map_record
+from hytas.data.labels.find import labels_in
+from hytas.data.read.netcdf import array_grid
 from hytas.errors import InputError
 from refusals import refuses
 
@@ -85,11 +87,22 @@ def test_uneven_coordinates_are_no_place() -> None:
 
 def test_a_label_map_has_rows_and_columns() -> None:
     labels = made().isel(band=0).transpose("x", "y")
-    values, grid = map_of(labels)
+    values, grid = labels_in(map_record(labels))
     assert np.array_equal(values, made().values[..., 0])
     assert grid.transform == (30, 0, 485, 0, -30, 915)
-    with pytest.raises(InputError, match="must be y and x"):
-        map_of(made())
+    with refuses("labels"):
+        labels_in(map_record(made()))
+
+
+def test_labels_of_an_array_have_names_and_a_mark(tmp_path: Path) -> None:
+    np.save(tmp_path / "cube.npy", made().values)
+    values = np.arange(20).reshape(4, 5) % 4
+    facts = {"flag_values": [0, 1, 2, 3], "flag_meanings": "none soil crop clouds"}
+    labels = xarray.DataArray(values, dims=("y", "x"), attrs=facts)
+    for data in (tmp_path / "cube.npy", made()):
+        scene = load_scene(data, labels, unlabelled=3)
+        assert scene.class_names == ("soil", "crop")
+        np.testing.assert_array_equal(scene.labels, values * (values < 3))
 
 
 def test_units_that_are_no_length_give_no_wavelengths() -> None:

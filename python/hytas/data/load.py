@@ -8,20 +8,25 @@ from typing import Any
 import numpy as np
 
 from hytas.data.cube import FileCube, cube_in, find_cube
-from hytas.data.data_array import ArrayCube, cube_of, is_data_array
+from hytas.data.data_array import cube_of, is_data_array
 from hytas.data.datasets import SCENES, locate
 from hytas.data.findings import warning
 from hytas.data.interpret.axes import cube_axes
 from hytas.data.labels.align import is_placed
 from hytas.data.labels.find import map_shapes
-from hytas.data.labels.formats import format_of
+from hytas.data.labels.formats import are_shapes
 from hytas.data.labels.maps import LabelMaps
 from hytas.data.labels.names import GivenNames, renamed
 from hytas.data.labels.options import Given, LabelOptions
-from hytas.data.labels.read import labels_of, of_rasters, refuse_options_of_shapes
+from hytas.data.labels.read import (
+    label_record,
+    labels_of,
+    of_rasters,
+    refuse_options_of_shapes,
+)
 from hytas.data.labels.values import values_in
 from hytas.data.options import OF_SCENES, OF_TABLES, SceneOptions
-from hytas.data.read.table import Named, open_file
+from hytas.data.read.table import open_file
 from hytas.data.record import Contents
 from hytas.data.scene import Scene, numbered, scene_from_arrays, unmasked
 from hytas.data.spectra.load import load_spectra
@@ -136,11 +141,13 @@ def load_scene(
             return _asked(table, task)
     what = "a DataArray" if is_data_array(data) else str(data)
     options.refuse(OF_TABLES, f"is for tables of spectra, and {what} is a scene")
-    if is_data_array(data):
-        return _asked(_scene_of_array(data, labels, options), task)
     if is_by_name:
         return _scene_by_name(str(data), labels, options)
-    options.refuse(("data_dir",), f"is only for the scenes {', '.join(SCENES)}, not {data}")
+    if is_data_array(data):
+        options.refuse(("cube_key", "axes"), "is for files; a DataArray names its dimensions")
+        if labels is None:
+            raise InputError("labels", rule="missing; a DataArray holds a cube alone")
+    options.refuse(("data_dir",), f"is only for the scenes {', '.join(SCENES)}, not {what}")
     return _asked(_read(data, _label_files(labels), options), task)
 
 
@@ -164,14 +171,13 @@ def _asked(scene: Scene, task: str) -> Scene:
 def _label_files(labels: Any) -> Sequence[Any]:
     """Return the file or `DataArray` of labels; or the files of a training and a test map."""
     given = labels if isinstance(labels, list | tuple) else [] if labels is None else [labels]
-    are_paths = all(isinstance(each, str | Path) for each in given)
-    if len(given) > 2 and are_paths:
+    if not all(isinstance(each, str | Path) or is_data_array(each) for each in given):
+        rule = "must be a path, a DataArray, or a training and a test map"
+        raise InputError("labels", type(labels).__name__, rule, "scene_from_arrays takes arrays")
+    if len(given) > 2:
         rule = f"{len(given)} given for 1 scene: a training and a test map are needed"
         raise InputError("labels", rule=rule)
-    if len(given) > 2 or not (are_paths or (len(given) == 1 and is_data_array(given[0]))):
-        rule = "must be a path, a DataArray, or the paths of a training and a test map"
-        raise InputError("labels", type(labels).__name__, rule, "scene_from_arrays takes arrays")
-    if len(given) == 2 and (shapes := [each for each in given if format_of(Path(each))]):
+    if len(given) == 2 and (shapes := [each for each in given if are_shapes(each)]):
         rule = "holds polygons or points: a training and a test map are rasters"
         raise InputError(
             "labels", shapes[0], rule, "give one file of shapes, which a split divides"
@@ -213,23 +219,22 @@ def _downloaded(name: str, options: SceneOptions) -> Scene:
     return replace(scene, train_counts=entry.train_counts)
 
 
-def _read(data: Named, labels: Sequence[Any], options: SceneOptions) -> Scene:
-    """Read a scene from one file, or from a file of the cube and one or two files of labels."""
-    contents = open_file(data, "data")
+def _read(data: Any, labels: Sequence[Any], options: SceneOptions) -> Scene:
+    """Read a scene from one record, or from one of the cube and one or two of labels."""
+    array = cube_of(data, "data") if is_data_array(data) else None
+    contents = open_file(data, "data") if array is None else array.contents
+    of_shapes = len(labels) == 1 and are_shapes(labels[0])
     others: list[Contents] = []
-    is_one_file = len(labels) == 1 and not is_data_array(labels[0])
-    if options.labels.are_values and not (is_one_file and format_of(Path(labels[0]))):
-        return _with_values(contents, labels, options)
-    if len(labels) != 1 or not (is_data_array(labels[0]) or format_of(Path(labels[0]))):
+    if not of_shapes and not options.labels.are_values:
         refuse_options_of_shapes(options.labels, str(labels[0]) if labels else None)
-        others = [open_file(path, "labels") for path in labels] or [contents]
+        others = [label_record(each) for each in labels] or [contents]
     shapes = map_shapes(others[0]) if others else ()
     variable = find_cube(contents, options.cube_key, "data", shapes)
-    if not labels and options.labels.key is None:  # a cube of one line looks like a map
+    if others and not labels and options.labels.key is None:  # a cube of one line looks like a map
         rest = tuple(each for each in contents.variables if each is not variable)
         others = [replace(contents, variables=rest)]
-    shapes = map_shapes(others[0]) if others else ()
-    cube = cube_in(contents, variable, "data", axes=options.axes, maps=shapes)
+        shapes = map_shapes(others[0])
+    cube = array or cube_in(contents, variable, "data", axes=options.axes, maps=shapes)
     others = [_without_dark_frames(each, cube) for each in others]
     if others:
         kept = tuple(variable.shape[axis] for axis in cube_axes(variable))
@@ -239,25 +244,16 @@ def _read(data: Named, labels: Sequence[Any], options: SceneOptions) -> Scene:
         label_maps = of_rasters(others, options.labels, shape, grid, argument=argument)
         # Without names, the label map shows which axis holds the bands.
         size = label_maps.maps[0][1].shape
-        cube = cube_in(contents, variable, "data", axes=options.axes, maps=(size,))
-    else:
-        label_maps = labels_of(labels[0], options.labels, cube.grid)
-    sources = [contents.path, *(Path(path) for path in labels if not is_data_array(path))]
-    return _scene_of(cube, label_maps, options, cube.name, tuple(dict.fromkeys(map(str, sources))))
-
-
-def _with_values(contents: Contents, labels: Sequence[Any], options: SceneOptions) -> Scene:
-    """Read a scene with a raster of continuous targets, which may lie in the cube's file."""
-    variable = find_cube(contents, options.cube_key, "data")
-    cube = cube_in(contents, variable, "data", axes=options.axes)
-    if len(labels) > 1:
+        cube = array or cube_in(contents, variable, "data", axes=options.axes, maps=(size,))
+    elif len(labels) > 1:
         raise InputError("labels", str(labels[1]), "values take one file, which a split divides")
-    if labels:
-        maps = labels_of(labels[0], options.labels, cube.grid)
+    elif labels:
+        label_maps = labels_of(labels[0], options.labels, cube.grid)
     else:
-        maps = values_in(contents, options.labels, cube.grid, variable)
-    sources = [contents.path, *(Path(path) for path in labels if not is_data_array(path))]
-    return _scene_of(cube, maps, options, cube.name, tuple(map(str, sources)))
+        label_maps = values_in(contents, options.labels, cube.grid, variable)
+    files = [str(each) for each in (contents.path, *labels) if not is_data_array(each)]
+    sources = dict.fromkeys(files if array is None else files[1:])
+    return _scene_of(cube, label_maps, options, tuple(sources))
 
 
 def _without_dark_frames(contents: Contents, cube: FileCube) -> Contents:
@@ -274,11 +270,7 @@ def _without_dark_frames(contents: Contents, cube: FileCube) -> Contents:
 
 
 def _scene_of(
-    cube: FileCube | ArrayCube,
-    label_maps: LabelMaps,
-    options: SceneOptions,
-    name: str,
-    sources: tuple[str, ...],
+    cube: FileCube, label_maps: LabelMaps, options: SceneOptions, sources: tuple[str, ...]
 ) -> Scene:
     targets = None
     if label_maps.values is not None:
@@ -290,14 +282,14 @@ def _scene_of(
             label_maps, maps=(("labels", labelled.astype(np.int64).reshape(size)),)
         )
     elif options.labels.least_classes > 1:
-        _refuse_a_single_class(label_maps, sources[-1] if sources else name)
+        _refuse_a_single_class(label_maps, sources[-1] if sources else cube.name)
     pixels, maps = cube.whole(), label_maps.maps
     scene = scene_from_arrays(
         pixels,
         maps[0][1] if len(maps) == 1 else None,
         train=maps[0][1] if len(maps) == 2 else None,
         test=maps[1][1] if len(maps) == 2 else None,
-        name=name,
+        name=cube.name,
         wavelengths=cube.wavelengths,
         class_names=label_maps.names or None,
         sources=sources,
@@ -322,16 +314,3 @@ def _refuse_a_single_class(label_maps: LabelMaps, source: str) -> None:
         return
     rule = f"only {label_maps.names[int(there[-1])]} has pixels in the scene; 2 classes are needed"
     raise InputError("labels", source, rule, "; ".join(map(str, label_maps.findings)))
-
-
-def _scene_of_array(data: Any, labels: Any, options: SceneOptions) -> Scene:
-    cube = cube_of(data, "data")
-    options.refuse(("cube_key", "axes"), "is for files; a DataArray names its dimensions")
-    if labels is None:
-        raise InputError("labels", rule="missing; a DataArray holds a cube alone")
-    if isinstance(labels, list | tuple):
-        rule = "must be one map: a path or a DataArray"
-        raise InputError("labels", type(labels).__name__, rule)
-    label_maps = labels_of(labels, options.labels, cube.grid)
-    sources = () if is_data_array(labels) else (str(labels),)
-    return _scene_of(cube, label_maps, options, str(data.name or "scene"), sources)

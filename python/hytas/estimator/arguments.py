@@ -11,9 +11,10 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state, column_or_1d
 
 from hytas.data import CubePixels, SplitSettings
-from hytas.data.data_array import ArrayCube, cube_of, is_data_array, map_of
+from hytas.data.data_array import ArrayCube, cube_of, is_data_array, map_record
 from hytas.data.findings import Finding
 from hytas.data.labels.align import aligned
+from hytas.data.labels.find import labels_in
 from hytas.data.labels.names import GivenNames, read_class_names
 from hytas.data.scene import unmasked
 from hytas.errors import InputError
@@ -203,9 +204,9 @@ def label_map(labels: Any, given: GivenCube) -> tuple[Array, tuple[Finding, ...]
     """Return labels as an array, of pixels or (H, W), and findings if they lay on another grid."""
     if not is_data_array(labels):
         return unmasked("labels", labels), ()
-    values, own = map_of(labels)
+    values, own = labels_in(map_record(labels))
     cube = None if given.array is None else given.array.grid
-    if cube is None or values.dtype.kind not in "iu":
+    if cube is None or own is None or values.dtype.kind not in "iu":
         return values, ()
     if own.is_placed and cube.is_placed and not cube.overlaps(own):
         raise InputError("labels", rule="no pixel of them lies in the cube")

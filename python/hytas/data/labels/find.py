@@ -220,6 +220,12 @@ def _may_be_ground_truth(raw: RawMap, options: LabelOptions) -> bool:
     return bool(ids.size and ids[0] >= 0 and (ids > 0).sum() >= 2)
 
 
+def labels_in(contents: Contents) -> tuple[Array, Grid | None]:
+    """Return the values (h, w) of the label map in a record, 0 without a label, and their place."""
+    (raw,) = find_maps(contents, LabelOptions(), None, None, "labels")
+    return np.where(empty_of(raw, LabelOptions()), 0, raw.values), raw.grid
+
+
 def empty_of(raw: RawMap, options: LabelOptions) -> Mask:
     """Return (h, w), True where the file or the user marks a pixel as unlabelled."""
     empty: Mask = np.zeros(raw.values.shape[:2], np.bool_)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hytas.data.labels import envi_roi, ogr, points_csv
 from hytas.data.labels.options import LabelOptions
@@ -51,6 +51,11 @@ def format_of(path: Path) -> VectorFormat | None:
     with path.open("rb") as file:
         head = file.read(1024)
     return next((entry for entry in FORMATS if entry.matches(head, path)), None)
+
+
+def are_shapes(labels: Any) -> bool:
+    """Return whether labels are a file of polygons or points."""
+    return isinstance(labels, str | Path) and format_of(Path(labels)) is not None
 
 
 def files_of(path: Path) -> tuple[Path, ...]:

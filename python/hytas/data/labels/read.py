@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.data_array import is_data_array, map_of
+from hytas.data.data_array import is_data_array, map_record
 from hytas.data.findings import Finding, note, warning
 from hytas.data.grid import Grid
 from hytas.data.labels import find
-from hytas.data.labels.align import aligned, is_placed
+from hytas.data.labels.align import aligned
 from hytas.data.labels.colours import WHITE, by_colour
-from hytas.data.labels.formats import NAMES, files_of, format_of
+from hytas.data.labels.formats import NAMES, are_shapes, files_of, format_of
 from hytas.data.labels.maps import LabelMaps, check_map
 from hytas.data.labels.names import classes_next_to, is_no_class, number_findings, renamed
 from hytas.data.labels.options import LabelOptions
@@ -52,23 +52,18 @@ def labels_of(
     labels: Any, options: LabelOptions, grid: Grid, class_ids: Mapping[str, int] | None = None
 ) -> LabelMaps:
     """Return the labels of a file, or of a `DataArray`, on the pixels of a cube."""
-    if options.are_values and (is_data_array(labels) or format_of(Path(labels)) is None):
+    if are_shapes(labels):
+        return of_shapes(Path(labels), options, grid, class_ids)
+    if options.are_values:
         return continuous_labels(labels, options, grid)
-    if is_data_array(labels):
-        values, own = map_of(labels)
-        may_miss = not options.least_classes
-        place = own if is_placed(own) else None
-        placed = aligned("labels", values, place, grid, may_miss=may_miss)
-        ids = [number for number in np.unique(placed.values).tolist() if number]
-        names, findings = renamed(ids, {}, options.names)
-        findings = (*placed.findings, *findings)
-        return LabelMaps((("labels", placed.values),), names, findings=findings)
-    path = Path(labels)
-    if format_of(path) is not None:
-        return of_shapes(path, options, grid, class_ids)
-    refuse_options_of_shapes(options, str(path))
+    refuse_options_of_shapes(options, str(labels))
     shape = (grid.height, grid.width, 0)
-    return of_rasters([open_file(path, "labels")], options, shape, grid, class_ids=class_ids)
+    return of_rasters([label_record(labels)], options, shape, grid, class_ids=class_ids)
+
+
+def label_record(labels: Any) -> Contents:
+    """Return the record of a label map in a file, or in a `DataArray`."""
+    return map_record(labels) if is_data_array(labels) else open_file(labels, "labels")
 
 
 def refuse_options_of_shapes(options: LabelOptions, labels: str | None) -> None:
@@ -174,7 +169,8 @@ def _legend(
     raw: find.RawMap, source: Contents, labels: Sequence[int]
 ) -> tuple[Mapping[int, str], Mapping[int, Colour]]:
     """Return names and colours by label, by the file of a map or those next to it."""
-    of_files, colours = classes_next_to(source.path)
+    is_file = source.path.exists()  # and no `DataArray`
+    of_files, colours = classes_next_to(source.path) if is_file else ({}, {})
     names = source.class_names or raw.names or of_files or find.listed_names(source, labels)
     return names, source.class_colours or colours
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.data_array import array_grid
-from hytas.data.grid import Grid, wkt_of_epsg
+from hytas.data.grid import Grid, Transform, wkt_of_epsg
 from hytas.data.interpret.axes import COLUMN, ROW, role_of
 from hytas.data.record import UNSCALED, Contents, Key, Variable, kind_of, plain
 from hytas.errors import InputError, library
@@ -17,6 +16,8 @@ from hytas.types import Array
 
 PACKED_NODATA = -9999.0
 """No-data value of a packed array, whose values are scaled when they are read."""
+_UNEVEN = 1e-3
+"""Part of a pixel by which a coordinate of an even grid may be off."""
 # Values are decoded here, so that whole numbers stay whole numbers.
 _AS_STORED = {
     "mask_and_scale": False,
@@ -195,6 +196,55 @@ def _grid(array: Any) -> Grid | None:
     ):
         return Grid(grid.transform, wkt_of_epsg(4326), grid.height, grid.width)
     return grid
+
+
+def array_grid(array: Any, rows: str, columns: str) -> Grid:
+    """Return where the pixels of a `DataArray` lie, by its coordinates and `spatial_ref`."""
+    reference = array.coords.get(grid_mapping(array))
+    facts = {} if reference is None else reference.attrs
+    crs = next((str(facts[key]) for key in ("crs_wkt", "spatial_ref") if facts.get(key)), None)
+    stored = _stored_transform(facts.get("GeoTransform"))
+    size = (None, None) if stored is None else (stored[0], stored[4])
+    x, y = _even(array, columns, size[0]), _even(array, rows, size[1])
+    turned = stored is not None and (stored[1] != 0 or stored[3] != 0)
+    transform = stored
+    # An array that was cut keeps the text of the whole one, so coordinates come first.
+    if x is not None and y is not None and not turned:
+        transform = (x[1], 0.0, x[0], 0.0, y[1], y[0])
+    return Grid(transform, crs, array.sizes[rows], array.sizes[columns])
+
+
+def grid_mapping(array: Any) -> str:
+    """Return the name of the coordinate that holds the place of an array."""
+    named = array.encoding.get("grid_mapping", array.attrs.get("grid_mapping"))
+    return str(named) if named is not None and named in array.coords else "spatial_ref"
+
+
+def _stored_transform(text: Any) -> Transform | None:
+    """Return the transform in GDAL's order of numbers: c, a, b, f, d, e."""
+    try:
+        c, a, b, f, d, e = map(float, str(text).split())
+    except ValueError:
+        return None
+    return (a, b, c, d, e, f) if np.isfinite((a, b, c, d, e, f)).all() else None
+
+
+def _even(array: Any, dim: str, size: float | None) -> tuple[float, float] | None:
+    """Return the outer edge of the first pixel and the step of a coordinate, if it is even."""
+    # xarray makes up a coordinate for a dimension without one.
+    if dim not in array.coords:
+        return None
+    coordinate = array.coords[dim]
+    if coordinate.dims != (dim,) or coordinate.dtype.kind not in "iuf":
+        return None
+    centres = np.asarray(coordinate.values, np.float64)
+    if len(centres) == 1:
+        return None if size is None else (float(centres[0]) - size / 2, size)
+    step = float(centres[-1] - centres[0]) / (len(centres) - 1)
+    even = centres[0] + step * np.arange(len(centres))
+    if step == 0 or not np.abs(centres - even).max() < _UNEVEN * abs(step):
+        return None
+    return float(centres[0]) - step / 2, step
 
 
 def _is_degrees(array: Any, dim: Any, direction: str) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import onnx
 import torch
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnxscript import optimizer
 from torch import nn
 
@@ -104,9 +104,37 @@ def finish_graph(graph: onnx.ModelProto, card: ModelCard, kind: str) -> onnx.Mod
     graph.producer_name, graph.producer_version = "hytas", version("hytas")
     graph.ir_version = helper.find_min_ir_version_for(graph.opset_import)
     graph.graph.name = kind
+    _store_narrow(graph.graph)
     set_card(graph, replace(card, graph=kind))
     onnx.checker.check_model(graph)
     return graph
+
+
+def graphs_of(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """Yield a graph, and the graphs inside its nodes."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from graphs_of(attribute.g)
+
+
+def _store_narrow(graph: onnx.GraphProto) -> None:
+    """Store double matrices that are float32 or float16 in truth as these, with a cast."""
+    for inside in graphs_of(graph):
+        for weight in list(inside.initializer):
+            if weight.data_type != TensorProto.DOUBLE or len(weight.dims) != 2:
+                continue
+            values = numpy_helper.to_array(weight)
+            with np.errstate(over="ignore"):
+                narrow = [values.astype(kind) for kind in (np.float16, np.float32)]
+            equal = [each for each in narrow if np.array_equal(each, values)]
+            if not equal:
+                continue
+            stored, wide = f"{weight.name}_stored", weight.name
+            weight.CopyFrom(numpy_helper.from_array(equal[0], stored))
+            cast = helper.make_node("Cast", [stored], [wide], name=wide, to=TensorProto.DOUBLE)
+            inside.node.insert(0, cast)
 
 
 def set_card(graph: onnx.ModelProto, card: ModelCard) -> None:

@@ -2,7 +2,6 @@
 
 import math
 import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 from hytas.export.onnx_file import (
     finish_graph,
     graph_kind,
+    graphs_of,
     inference_copy,
     patch_graph,
     quiet,
@@ -24,6 +24,7 @@ from hytas.export.scene_graph import to_scene_onnx
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel
 from hytas.models.layers import probabilities
+from hytas.models.linear import ClosedFormNetwork
 
 SEVEN_BITS = True
 """Bits of a weight in an integer product. A processor with AVX2 but without VNNI sums two 8-bit
@@ -71,7 +72,8 @@ def to_int8(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
     """Return the ONNX patch graph with int8 products with weights, scaled at run time.
 
     Products of two activations (attention) and the fusion of layers stay in float32, because
-    quantising them costs points of accuracy.
+    quantising them costs points of accuracy. So do those of values in closed form, which are small:
+    their terms cancel.
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -81,7 +83,7 @@ def to_int8(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
         quantize_dynamic(
             exact,
             target,
-            nodes_to_exclude=_stacked_products(exact),
+            nodes_to_exclude=[*_stacked_products(exact), *_closed_products(exact, model)],
             op_types_to_quantize=["MatMul"],
             per_channel=True,
             reduce_range=SEVEN_BITS,
@@ -103,6 +105,22 @@ def _stacked_products(graph: onnx.ModelProto) -> list[str]:
     return [node.name for node in nodes if node.input[1] in stacked]
 
 
+def _closed_products(graph: onnx.ModelProto, model: SensorModel) -> list[str]:
+    """Return the products with matrices of values in closed form."""
+    if model.read_out is None:
+        return []
+    parts = [each for each in model.network.modules() if isinstance(each, ClosedFormNetwork)]
+    weights = [each.detach().cpu().numpy() for part in parts for each in part.parameters()]
+    closed = {
+        each.name
+        for each in graph.graph.initializer
+        for values in [numpy_helper.to_array(each)]
+        if any(np.array_equal(values, one) or np.array_equal(values, one.T) for one in weights)
+    }
+    names = [node.name for node in graph.graph.node if closed.intersection(node.input)]
+    return [*names, *(f"{name}_MatMul" for name in names)]  # of a Gemm, by onnxruntime
+
+
 def to_w8(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
     """Return the ONNX patch graph with weights stored in 8 bits; all products are in float32."""
     return _with_small_weights(to_onnx(model, card), card)
@@ -119,7 +137,7 @@ def _with_small_weights(graph: onnx.ModelProto, card: ModelCard) -> onnx.ModelPr
     `DequantizeLinear` makes floats of them when the model runs, outside of all loops.
     """
     steps, tensors = [], []
-    for inside in _graphs(graph.graph):
+    for inside in graphs_of(graph.graph):
         for weight in [each for each in inside.initializer if _is_large(each)]:
             axis = _output_axis(inside, weight)
             if axis is None:
@@ -140,14 +158,6 @@ def _with_small_weights(graph: onnx.ModelProto, card: ModelCard) -> onnx.ModelPr
     graph.graph.initializer.extend(tensors)
     kind = graph.graph.name
     return finish_graph(graph, replace(card, precision="int8 weights"), kind)
-
-
-def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    yield graph
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield from _graphs(attribute.g)
 
 
 def _is_large(tensor: onnx.TensorProto) -> bool:

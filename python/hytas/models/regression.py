@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from torch import Tensor, nn
+from torch.nn import functional
 
 from hytas.metrics import LEAST_PROBABILITY
 from hytas.models.kernel import KernelNetwork, gaussian, units_of
@@ -368,8 +369,10 @@ class LinearValues(ClosedFormNetwork):
 
     def of_spectra(self, spectra: Tensor) -> Tensor:
         """(..., bands) -> (..., targets), standardised."""
-        values: Tensor = self.head(as_variates(spectra, self.variate))
-        return values
+        # In double precision: thousands of terms cancel, and their order must not tell.
+        exact = as_variates(spectra, self.variate).double()
+        values = functional.linear(exact, self.head.weight.double(), self.head.bias.double())
+        return values.to(spectra.dtype)
 
     @torch.no_grad()
     def solve(

@@ -127,6 +127,10 @@ def linear_costs(fit: str, shape: Shape) -> dict[str, int]:
     more = (fit in VALUE_FITS) - (KERNEL_UNITS if fit in KERNEL_DIRECTIONS else 0)
     for name, each in SHIFT.items():
         costs[name] += more * each
+    if fit in VALUE_FITS and fit not in KERNEL_DIRECTIONS:  # its sums are in double precision
+        costs["flash"] += 4 * (costs["params"] - more)
+    if fit in VALUE_FITS:  # its matrices stay as they are
+        costs["bytes_int8"] = costs["bytes_fp32"]
     return costs
 
 

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from hytas.race import RaceProgress, Racer, RungEnd, RungRow
-from hytas.run.display import Display, TimeLeft, about, duration
+from hytas.run.display import Display, duration
 from hytas.search import Evaluation, SearchProgress
 
 GENES = {
@@ -20,31 +20,7 @@ GENES = {
 RACER = Racer(Evaluation(17, 1, GENES, {"params": 98_336}, {}, {}, 0.1), "plain")
 
 
-def test_a_rate_is_not_known_after_one_candidate() -> None:
-    now = [0.0]
-    rate = TimeLeft(lambda: now[0])
-    assert rate.left(0, 1000) is None
-    now[0] = 6.0
-    assert rate.left(1, 1000) is None  # too small a share
-    now[0] = 10.0
-    assert rate.left(100, 1000) == pytest.approx(90.0)
-
-
-def test_what_was_done_before_a_restart_does_not_count() -> None:
-    now = [0.0]
-    rate = TimeLeft(lambda: now[0])
-    rate.left(900, 1000)
-    now[0] = 10.0
-    assert rate.left(950, 1000) == pytest.approx(10.0)
-
-
 def test_durations_are_short() -> None:
-    assert [about(value) for value in (None, 42.0, 200.0, 5000.0)] == [
-        "",
-        "40 s left",
-        "3 min left",
-        "1 h 23 min left",
-    ]
     assert [duration(value) for value in (42.2, 187.0, 3727.0)] == ["42 s", "3:07 min", "1:02:07 h"]
 
 

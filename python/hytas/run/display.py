@@ -1,8 +1,9 @@
 """The progress of a run for people: live on a terminal and in a notebook, else plain lines."""
 
+import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from hytas.errors import escaped
@@ -15,14 +16,12 @@ from hytas.train import Epoch
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.progress import Progress
 
 
 PLAIN_SECONDS = 30.0
 """Between two lines of the same work where there is no terminal."""
 NOTEBOOK_SECONDS = 0.5
-MEASURED_SECONDS = 5.0
-"""A rate is known after so long, and after `MEASURED_SHARE` of the work."""
-MEASURED_SHARE = 0.05
 OTHER_COLUMNS = 39
 """Characters of the columns of a rung's table other than the finalist."""
 OTHER_WORDS = 70
@@ -31,37 +30,6 @@ COMPARED = ("search", "race")
 """Stages that show the best finalist next to the reference methods."""
 LEAST_SECONDS = 1.0
 """A stage that took less has no line of its own when it ends."""
-
-
-class TimeLeft:
-    """The time left of one work, by the rate measured since it began or was resumed."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._first: tuple[float, float] | None = None
-
-    def left(self, done: float, total: float) -> float | None:
-        """Return the seconds left; None while too little of the work was measured."""
-        now = self._clock()
-        if self._first is None:
-            self._first = now, done
-        started, before = self._first
-        seconds, progress = now - started, done - before
-        if progress <= 0 or seconds < MEASURED_SECONDS:
-            return None
-        if progress < MEASURED_SHARE * (total - before):
-            return None
-        return max(0.0, total - done) * seconds / progress
-
-
-def about(seconds: float | None) -> str:
-    """Return a duration as an estimate is read: "40 s left", "3 min left", "1 h 20 min left"."""
-    if seconds is None:
-        return ""
-    if seconds < 95:
-        return f"{max(5, 5 * round(seconds / 5))} s left"
-    minutes = round(seconds / 60)
-    return f"{minutes} min left" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min left"
 
 
 def duration(seconds: float) -> str:
@@ -99,7 +67,7 @@ class Display(Report):
         self._best = ""
         self._references: dict[str, float] = {}
         self._pixels = 0
-        self._rate, self._rated = TimeLeft(), ""
+        self._progress, self._rated = self._measured(0, 1), ""
         self._last = 0.0
 
     def __enter__(self) -> Self:
@@ -211,11 +179,21 @@ class Display(Report):
         return " ".join(filter(None, [figures, on]))
 
     def _show(self, rated: str, work: str, done: float, total: float) -> None:
-        if rated != self._rated:
-            self._rate, self._rated = TimeLeft(), rated
-        self._left = about(self._rate.left(done, total))
+        if rated != self._rated:  # what was done before a restart does not count
+            self._progress, self._rated = self._measured(done, total), rated
+        self._progress.update(self._progress.task_ids[0], completed=done, total=total)
+        left = self._progress.tasks[0].time_remaining
+        self._left = "" if left is None else f"{duration(left)} left"
         self._work, self._share = work, done / max(1, total)
         self._refresh()
+
+    def _measured(self, done: float, total: float) -> "Progress":
+        """Return what measures the rate of a work, from now on."""
+        from rich.progress import Progress
+
+        progress = Progress(console=self._console, speed_estimate_period=math.inf)
+        progress.add_task("", total=total, completed=int(done))
+        return progress
 
     def _refresh(self, force: bool = False) -> None:
         """Bring the live region up to date, or print a line if none was printed for a while."""

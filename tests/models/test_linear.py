@@ -98,6 +98,22 @@ def test_softmax_regression_is_that_of_scikit_learn_at_its_ridge(classes: int) -
     assert min(gaps) < 0.02
 
 
+@pytest.mark.parametrize("fit", FITS)
+def test_networks_in_closed_form_read_a_derivative_where_it_tells_classes_apart(fit: str) -> None:
+    """Classes differ in a narrow slope; brightness and tilt differ from pixel to pixel."""
+    generator = np.random.default_rng(0)
+    targets, at = np.repeat([0, 1], 60), np.linspace(-1, 1, 60)
+    light, tilt = generator.normal(0, 30, (2, 120, 1))
+    values = light + tilt * at + targets[:, None] * np.tanh(at / 0.1)
+    values += 0.05 * generator.standard_normal(values.shape)
+    values = (values - values.mean(0)) / values.std(0)
+    patches, halves = torch.from_numpy(values).float()[:, None, None], np.arange(120) % 2 == 0
+    network = closed_form(fit, InputShape(60, 2, 1))
+    network.solve(patches[halves], torch.from_numpy(targets[halves]))
+    predicted = network(patches[~halves]).argmax(1).numpy()
+    assert (predicted == targets[~halves]).mean() > 0.95
+
+
 @pytest.mark.parametrize("scale", [1.0, 1e-5])  # logits of tens of thousands
 @pytest.mark.parametrize("fit", FITS)
 def test_a_class_without_a_pixel_is_never_predicted(fit: str, scale: float) -> None:

@@ -5,8 +5,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from hytas.models.derivatives import Splits, chosen_derivative, class_splits, some_places
 from hytas.models.linear import (
-    RIDGE_FOLDS,
+    FUNCTIONS,
     RIDGES,
     ClosedFormNetwork,
     centre_of,
@@ -22,8 +23,6 @@ WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)
 """Factors of the squared distance, whose mean over spectra is 2."""
 FAINTEST = 1e-4
 """Least eigenvalue of the units that is used, of the largest one: float32 loses fainter ones."""
-MOST_TO_CHOOSE_ON = 300
-"""Pixels on which folds choose width and ridge, at most; the fit itself takes all."""
 
 
 class KernelNetwork(ClosedFormNetwork):
@@ -76,7 +75,8 @@ class KernelNetwork(ClosedFormNetwork):
 class KernelClasses(KernelNetwork):
     """Kernel logistic regression on the leading principal directions of standardised bands.
 
-    Cross-validation chooses the width of the units and the ridge of the largest likelihood.
+    Cross-validation chooses the derivative along bands, the width of the units and the ridge of
+    the largest likelihood.
 
     Args:
         bands, classes: numbers of both.
@@ -94,22 +94,23 @@ class KernelClasses(KernelNetwork):
         self, patches: Tensor, targets: Tensor, groups: NDArray[np.int64] | None = None
     ) -> None:
         """Fit the network to scaled patches (N, P, P, bands) and class indices (N,)."""
-        spectra = centre_of(patches).double().cpu().numpy()
-        present, index = np.unique(targets.cpu().numpy(), return_inverse=True)
-        weight, bias = _directions(spectra, len(self.units.T))
+        spectra, labels = centre_of(patches).double().cpu().numpy(), targets.cpu().numpy()
+        spectra, matrix = chosen_derivative(spectra, labels, FUNCTIONS["softmax"].loss)
+        present, index = np.unique(labels, return_inverse=True)
+        weight, bias = _directions(spectra, KERNEL_DIRECTIONS["rbf"])
         along = spectra @ weight.T + bias
         units = units_of(along)
-        width, ridge = _chosen(along, units, index)
+        some, own, splits = class_splits(labels, some_places(len(labels)))
+        _, width, ridge = _chosen(along[some], units, own, splits)
         weight, bias, along, units = (each * width**0.5 for each in (weight, bias, along, units))
         root = _inverse_root(units)
         head, offset = np.zeros((1, len(units))), np.zeros(1)
         if len(present) > 1:
-            own, offset = matrix_of(
-                fitted_regressions(gaussian(along, units) @ root, index, [ridge])[0]
-            )
-            head = own @ root.T
+            machine = fitted_regressions(gaussian(along, units) @ root, index, [ridge])[0]
+            rotated, offset = matrix_of(machine)
+            head = rotated @ root.T
         classes = self.head.out_features
-        self.fill((weight, bias), units, with_absent(head, offset, present, classes))
+        self.fill((weight @ matrix, bias), units, with_absent(head, offset, present, classes))
 
 
 def _directions(spectra: Floats, count: int) -> tuple[Floats, Floats]:
@@ -146,22 +147,17 @@ def _inverse_root(units: Floats) -> Floats:
     return np.asarray(vectors[:, kept] / values[kept] ** 0.5)
 
 
-def _chosen(along: Floats, units: Floats, index: NDArray[np.int64]) -> tuple[float, float]:
-    """Return the width and the ridge; the middle ones without two classes of two pixels."""
-    from sklearn.model_selection import StratifiedKFold
-
-    drawn = np.sort(np.random.default_rng(0).permutation(len(index))[:MOST_TO_CHOOSE_ON])
-    drawn = drawn[np.bincount(index[drawn], minlength=index.max() + 1)[index[drawn]] > 1]
-    _, own = np.unique(index[drawn], return_inverse=True)
-    if own.max(initial=0) == 0:
-        return WIDTHS[len(WIDTHS) // 2], 1.0
-    folds = min(RIDGE_FOLDS, int(np.bincount(own).min()))
+def _chosen(
+    along: Floats, units: Floats, index: NDArray[np.int64], splits: Splits
+) -> tuple[float, float, float]:
+    """Return the least held-out loss, its width and its ridge; the middle ones without folds."""
+    if not splits:
+        return 0.0, WIDTHS[len(WIDTHS) // 2], 1.0
     found = []
     for width in WIDTHS:
         scaled = units * width**0.5
-        features = gaussian(along[drawn] * width**0.5, scaled) @ _inverse_root(scaled)
-        splits = StratifiedKFold(folds).split(features, own)
-        losses = sum(held_out_losses(features, own, *split) for split in splits)
+        features = gaussian(along * width**0.5, scaled) @ _inverse_root(scaled)
+        losses = held_out_losses(features, index, splits)
         at = int(np.argmin(losses))
-        found.append((float(np.min(losses)), width, RIDGES[at]))
-    return min(found)[1:]
+        found.append((float(losses[at]), width, RIDGES[at]))
+    return min(found)

@@ -10,31 +10,34 @@ of their probabilities is often better than each of them.
 import copy
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
+from scipy.special import softmax
 from torch import Tensor, nn
 
 from hytas.errors import InputError
 from hytas.metrics import LEAST_PROBABILITY
+from hytas.models.derivatives import Loss, Splits, chosen_derivative, class_splits
 from hytas.models.layers import probabilities
 from hytas.models.network import Network, Strips, as_network
+from hytas.temperature import fit_temperature
 
 _Values = NDArray[np.float64]
 ABSENT = -1e4
 """Logit of a class without a training pixel, above the mean of the others: it is never the largest,
 however large the logits are."""
+ROUNDING = 1e-3
+"""What float32 may lose of a sum of weighted bands, of values up to a thousand."""
 RATE = 0.1
 """Of the learning rate, for a skip."""
 LEAD = 4.0
 """Mean lead of the largest logit of a skip over the mean of all, at first."""
 RIDGES = tuple(10.0**power for power in range(-3, 4))
 """Inverse strengths C of the ridge that cross-validation compares, the strongest ridge first."""
-RIDGE_FOLDS = 3
-"""Of that cross-validation."""
 MOST_ITERATIONS, TOLERANCE = 60, 1e-3
 """Of Newton's method for one ridge, whose gradient is followed by conjugate gradients."""
 
@@ -81,7 +84,8 @@ def with_absent(
 ) -> tuple[_Values, _Values]:
     """Return the matrix and bias of all classes; those without a pixel lie below the mean."""
     every_weight = np.tile(weight.mean(axis=0), (classes, 1))
-    every_bias = np.full(classes, bias.mean() + ABSENT)
+    lost = ROUNDING * float(np.abs(weight).sum(axis=1).max())
+    every_bias = np.full(classes, bias.mean() + ABSENT - lost)
     every_weight[present], every_bias[present] = weight, bias
     return every_weight, every_bias
 
@@ -118,41 +122,56 @@ def softmax_regression(
     Returns:
         Weight (C, bands) and bias (C,) of the logits.
     """
-    from sklearn.model_selection import StratifiedKFold
 
     spectra = np.asarray(spectra, np.float64)
     present, index = np.unique(targets, return_inverse=True)
     centre = spectra.mean(axis=0)
-    _, values, directions = np.linalg.svd(spectra - centre, full_matrices=False)
-    directions = directions[values > values.max(initial=0.0) * 1e-10]
-    rotated = (spectra - centre) @ directions.T
-    folds = min(RIDGE_FOLDS, int(np.bincount(index).min()))
-    ridge = 1.0
-    if folds > 1 and len(present) > 1:
-        splits = StratifiedKFold(folds).split(rotated, index)
-        losses = sum(held_out_losses(rotated, index, *split) for split in splits)
-        ridge = RIDGES[int(np.argmin(losses))]
+    rotated, directions = _rotated(spectra, centre)
+    some, own, splits = class_splits(targets, np.arange(len(targets)))
+    ridge = RIDGES[int(np.argmin(held_out_losses(rotated[some], own, splits)))] if splits else 1.0
     weight, bias = np.zeros((len(present), spectra.shape[1])), np.zeros(len(present))
     if len(present) > 1:
-        own, offset = matrix_of(fitted_regressions(rotated, index, [ridge])[0])
-        weight = own @ directions
+        head, offset = matrix_of(fitted_regressions(rotated, index, [ridge])[0])
+        weight = head @ directions
         bias = offset - weight @ centre
     return with_absent(weight, bias, present, classes)
 
 
-def held_out_losses(
-    spectra: _Values,
-    index: NDArray[np.int64],
-    fitted: NDArray[np.int64],
-    held_out: NDArray[np.int64],
-) -> _Values:
-    """Return the negative log likelihood of held-out pixels for each ridge."""
-    losses = []
-    for machine in fitted_regressions(spectra[fitted], index[fitted], RIDGES):
-        chances = machine.predict_proba(spectra[held_out])
-        own = chances[np.arange(len(held_out)), index[held_out]]
-        losses.append(-np.log(np.maximum(own, LEAST_PROBABILITY)).sum())
-    return np.array(losses)
+def _rotated(spectra: _Values, centre: _Values) -> tuple[_Values, _Values]:
+    """Return spectra (N, k) along their principal directions, and these (k, bands)."""
+    _, values, directions = np.linalg.svd(spectra - centre, full_matrices=False)
+    directions = directions[values > values.max(initial=0.0) * 1e-10]
+    return (spectra - centre) @ directions.T, directions
+
+
+def held_out_losses(spectra: _Values, index: NDArray[np.int64], splits: Splits) -> _Values:
+    """Return the mean negative log likelihood of held-out pixels for each ridge."""
+    losses = np.zeros(len(RIDGES))
+    for fitted, held_out in splits:
+        for at, machine in enumerate(fitted_regressions(spectra[fitted], index[fitted], RIDGES)):
+            losses[at] += _surprise(machine.predict_proba(spectra[held_out]), index[held_out])
+    return losses / len(index)
+
+
+def _surprise(chances: _Values, index: NDArray[np.int64]) -> float:
+    """Return the sum of the negative log likelihood."""
+    own = chances[np.arange(len(index)), index]
+    return float(-np.log(np.maximum(own, LEAST_PROBABILITY)).sum())
+
+
+def _lda_loss(spectra: _Values, index: NDArray[np.int64], splits: Splits) -> float:
+    """Return the mean negative log likelihood of held-out pixels, at their best temperature."""
+    logits = np.zeros((len(index), index.max() + 1))
+    for fitted, held_out in splits:
+        weight, bias = lda(spectra[fitted], index[fitted], logits.shape[1])
+        logits[held_out] = spectra[held_out] @ weight.T + bias
+    scaled = logits / fit_temperature(logits, index)
+    return _surprise(softmax(scaled, axis=1), index) / len(index)
+
+
+def _softmax_loss(spectra: _Values, index: NDArray[np.int64], splits: Splits) -> float:
+    rotated, _ = _rotated(spectra, spectra.mean(axis=0))
+    return float(held_out_losses(rotated, index, splits).min())
 
 
 def fitted_regressions(
@@ -177,11 +196,18 @@ def matrix_of(machine: Any) -> tuple[_Values, _Values]:
     return weight, bias
 
 
-FUNCTIONS: dict[str, Callable[[_Values, NDArray[np.int64], int], tuple[_Values, _Values]]] = {
-    "lda": lda,
-    "softmax": softmax_regression,
+class ClosedForm(NamedTuple):
+    """How a matrix is fitted: `fit(spectra, targets, classes)`, and its held-out loss."""
+
+    fit: Callable[[_Values, NDArray[np.int64], int], tuple[_Values, _Values]]
+    loss: Loss
+
+
+FUNCTIONS = {
+    "lda": ClosedForm(lda, _lda_loss),
+    "softmax": ClosedForm(softmax_regression, _softmax_loss),
 }
-"""Name of a fit, a value of the gene `fit` -> the function."""
+"""Name of a fit, a value of the gene `fit` -> its functions."""
 
 
 class ClosedFormNetwork(Network):
@@ -212,6 +238,8 @@ class ClosedFormNetwork(Network):
 class LinearNetwork(ClosedFormNetwork):
     """A matrix from the bands of the centre of a patch to the classes.
 
+    It reads a derivative along bands where cross-validation prefers it.
+
     Args:
         bands, classes: of the scene.
         fit: a name in `FITS`.
@@ -237,10 +265,12 @@ class LinearNetwork(ClosedFormNetwork):
         self, patches: Tensor, targets: Tensor, groups: NDArray[np.int64] | None = None
     ) -> None:
         """Fit the matrix to scaled patches (N, P, P, bands) and class indices (N,)."""
-        spectra = centre_of(patches).double().cpu().numpy()
-        fitted = FUNCTIONS[self.fit](spectra, targets.cpu().numpy(), self.head.out_features)
-        for parameter, value in zip((self.head.weight, self.head.bias), fitted, strict=True):
-            parameter.copy_(torch.from_numpy(value))
+        spectra, labels = centre_of(patches).double().cpu().numpy(), targets.cpu().numpy()
+        form = FUNCTIONS[self.fit]
+        values, matrix = chosen_derivative(spectra, labels, form.loss)
+        weight, bias = form.fit(values, labels, self.head.out_features)
+        self.head.weight.copy_(torch.from_numpy(weight @ matrix))
+        self.head.bias.copy_(torch.from_numpy(bias))
 
 
 class _OfSpectra(nn.Module):

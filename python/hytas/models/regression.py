@@ -9,7 +9,7 @@ part of the matrix, and only the standard normal variate takes computing.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,19 +20,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from hytas.metrics import LEAST_PROBABILITY
+from hytas.models.derivatives import ORDERS, derivative, some_places
 from hytas.models.kernel import KernelNetwork, gaussian, units_of
 from hytas.models.linear import RATE, ClosedFormNetwork, LinearSkip, MeanNetwork, centre_of
 from hytas.models.network import Network
 from hytas.spaces.names import KERNEL_DIRECTIONS, SHARE_FITS, VALUE_FITS
 from hytas.types import Floats
 
-WINDOW, DEGREE = 11, 2
-"""Bands and degree of the polynomials of Savitzky and Golay (Analytical Chemistry 36, 1964)."""
-ORDERS = (0, 1, 2)
-"""Derivatives that are compared; 0 leaves spectra as they are."""
 FOLDS = 5
-MOST_TO_CHOOSE_ON = 300
-"""Samples on which inner folds choose, at most; the fit itself takes all."""
 STRENGTHS = 10.0 ** np.arange(-8.0, 3.1, 0.5)
 """Of the ridge, as a share of the number of samples and of the mean squared spectrum."""
 FIRM = int(np.searchsorted(STRENGTHS, 0.9e-3))
@@ -55,27 +50,6 @@ def normal_variate(spectra: Tensor) -> Tensor:
     centred = spectra - spectra.mean(-1, keepdim=True)
     # A limit: what is added to the mean square is too small to survive the export to ONNX.
     return centred / centred.square().mean(-1, keepdim=True).sqrt().clamp(min=FLAT)
-
-
-@lru_cache(maxsize=8)
-def derivative(bands: int, order: int) -> Floats | None:
-    """Return the matrix (bands, bands) of a derivative; None where bands are too few.
-
-    The first and the last band are repeated beyond the ends.
-    """
-    from scipy.signal import savgol_coeffs
-
-    if order == 0:
-        return np.eye(bands)
-    window = min(WINDOW, bands // 2 - 1 + bands // 2 % 2)
-    if window <= DEGREE:
-        return None
-    weights = savgol_coeffs(window, DEGREE, deriv=order, use="dot")
-    matrix, half = np.zeros((bands, bands)), window // 2
-    for step, weight in enumerate(weights, start=-half):
-        at = np.clip(np.arange(bands) + step, 0, bands - 1)
-        np.add.at(matrix, (np.arange(bands), at), weight)
-    return matrix
 
 
 class Prepared(NamedTuple):
@@ -231,12 +205,6 @@ def _candidates(spectra: Floats) -> Iterator[tuple[bool, int, Floats]]:
                 yield variate, order, values @ matrix.T if order else values
 
 
-def _some(count: int) -> NDArray[np.int64]:
-    """Return at most `MOST_TO_CHOOSE_ON` of the places of samples."""
-    drawn = np.random.default_rng(0).permutation(count)
-    return np.sort(drawn[:MOST_TO_CHOOSE_ON])
-
-
 Choice = tuple[int, bool, int]
 """Order of the derivative, whether bands have a scale of their own, and place of the strength."""
 
@@ -256,7 +224,7 @@ def _chosen(
     Args:
         best: from errors (S, n) to the place of the strength.
     """
-    some = _some(len(spectra))
+    some = some_places(len(spectra))
     spectra, targets = spectra[some], targets[some]
     groups = None if groups is None else groups[some]
     found: dict[tuple[bool, int, bool], list[tuple[Floats, int]]] = {}
@@ -450,7 +418,7 @@ def _chosen_kernel(
     spectra: Floats, targets: Floats, groups: NDArray[np.int64] | None
 ) -> tuple[bool, int, float, Floats]:
     """Return preparation, width, and the strength (T,) of each target, by inner folds."""
-    some = _some(len(spectra))
+    some = some_places(len(spectra))
     spectra, targets = spectra[some], targets[some]
     groups = None if groups is None else groups[some]
     found = []
@@ -547,7 +515,7 @@ def begin_ridge_skip(skip: LinearSkip, head: nn.Linear, spectra: Tensor, targets
         targets: (N, T) standardised; NaN where one is missing.
     """
     values, wanted = (each.double().cpu().numpy() for each in (spectra, targets))
-    some = _some(len(values))
+    some = some_places(len(values))
     errors = _errors(values[some], wanted[some], None, False, _ridge_curve)
     choices = [(0, False, _least(one)) for one in errors]
     found = _matrices(values, wanted, False, choices, ridge_matrix)

@@ -79,7 +79,7 @@ def _linear(task: Task, progress: FitProgress, fit: str) -> Predicted:
     scaling = task.fit_scaling(None)
     progress("fit", 0, 1)
     spectra = task.spectra(task.train, scaling).astype(np.float64)
-    weight, bias = FUNCTIONS[fit](spectra, task.targets, task.classes)
+    weight, bias = FUNCTIONS[fit].fit(spectra, task.targets, task.classes)
 
     def predict(spectra: NDArray[np.float32]) -> NDArray[np.float64]:
         chances: NDArray[np.float64] = softmax(spectra @ weight.T + bias, axis=1)

@@ -1,0 +1,102 @@
+"""Derivatives along bands, which are linear: a network in closed form takes one into its matrix."""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hytas.types import Floats
+
+WINDOW, DEGREE = 11, 2
+"""Bands and degree of the polynomials of Savitzky and Golay (Analytical Chemistry 36, 1964)."""
+ORDERS = (0, 1, 2)
+"""Derivatives that are compared; 0 leaves spectra as they are."""
+CLASS_FOLDS = 3
+"""Of the cross-validation of a network in closed form."""
+MOST_TO_CHOOSE_ON = 300
+"""Pixels on which folds choose a derivative or a width, at most; the fit itself takes all."""
+
+Splits = Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]
+Loss = Callable[[Floats, NDArray[np.int64], Splits], float]
+"""Spectra (n, bands), class indices (n,) and pairs of fitted and held-out places -> mean loss."""
+
+
+@lru_cache(maxsize=8)
+def derivative(bands: int, order: int) -> Floats | None:
+    """Return the matrix (bands, bands) of a derivative; None where bands are too few.
+
+    The first and the last band are repeated beyond the ends.
+    """
+    from scipy.signal import savgol_coeffs
+
+    if order == 0:
+        return np.eye(bands)
+    window = min(WINDOW, bands // 2 - 1 + bands // 2 % 2)
+    if window <= DEGREE:
+        return None
+    weights = savgol_coeffs(window, DEGREE, deriv=order, use="dot")
+    matrix, half = np.zeros((bands, bands)), window // 2
+    for step, weight in enumerate(weights, start=-half):
+        at = np.clip(np.arange(bands) + step, 0, bands - 1)
+        np.add.at(matrix, (np.arange(bands), at), weight)
+    return matrix
+
+
+def chosen_derivative(
+    spectra: Floats, targets: NDArray[np.int64], loss: Loss
+) -> tuple[Floats, Floats]:
+    """Choose the derivative with the least loss of held-out pixels.
+
+    Args:
+        spectra: (N, bands), standardised.
+        targets: (N,) class indices.
+        loss: of a network in closed form.
+
+    Returns:
+        Spectra (N, bands) of which the derivative was taken, standardised; and the matrix
+        (bands, bands) that gives them, but for a constant.
+    """
+    drawn, index, splits = class_splits(targets, some_places(len(targets)))
+    found = []
+    for order in ORDERS if splits else ORDERS[:1]:
+        matrix = derivative(spectra.shape[1], order)
+        if matrix is None:
+            continue
+        if order:
+            deviation = (spectra @ matrix.T).std(axis=0)
+            matrix = matrix / np.where(deviation > 0, deviation, 1.0)[:, None]
+        values = spectra @ matrix.T if order else spectra
+        merit = loss(values[drawn], index, splits) if splits else 0.0
+        found.append((merit, order, values, matrix))
+    _, _, values, matrix = min(found, key=lambda each: each[:2])
+    return values, matrix
+
+
+def some_places(count: int) -> NDArray[np.int64]:
+    """Return at most `MOST_TO_CHOOSE_ON` of the places of pixels."""
+    return np.sort(np.random.default_rng(0).permutation(count)[:MOST_TO_CHOOSE_ON])
+
+
+def class_splits(
+    targets: NDArray[np.int64], places: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Splits]:
+    """Split pixels into folds that hold each class.
+
+    Args:
+        targets: (N,) class indices.
+        places: (n,) of the pixels to split.
+
+    Returns:
+        The places (m,) whose class has two of them or more, the indices (m,) of these classes,
+        and the folds; none where there is one class.
+    """
+    from sklearn.model_selection import StratifiedKFold
+
+    labels, counts = np.unique(targets[places], return_counts=True)
+    places = places[np.isin(targets[places], labels[counts > 1])]
+    present, index = np.unique(targets[places], return_inverse=True)
+    if len(present) < 2:
+        return places, index, []
+    folds = min(CLASS_FOLDS, int(np.bincount(index).min()))
+    return places, index, list(StratifiedKFold(folds).split(index, index))

@@ -189,14 +189,14 @@ def test_hdf5_values_in_other_files(tmp_path: Path, name: str) -> None:
     secret.write_bytes(bytes(range(120)))
     with h5py.File(path, "w") as file:
         file.create_dataset("cube", (4, 5, 6), "u1", external=[(str(secret), 0, 120)])
-    refused(lambda: open_file(path), str(path), "the values of cube", "secret.bin", "external")
+    refused(lambda: open_file(path), str(path), "the values of cube", "secret.bin")
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["c"] = np.ones((4, 5, 6))
     layout = h5py.VirtualLayout((4, 5, 6), "f8")
     layout[:] = h5py.VirtualSource(str(tmp_path / "other.h5"), "c", (4, 5, 6))
     with h5py.File(path, "w") as file:
         file.create_virtual_dataset("cube", layout)
-    refused(lambda: open_file(path), str(path), "the values of cube", "other.h5", "virtual")
+    refused(lambda: open_file(path), str(path), "the values of cube", "other.h5")
 
 
 @pytest.mark.parametrize("twice", [False, True])
@@ -248,7 +248,7 @@ def test_rasters_whose_pixels_lie_in_other_files(tmp_path: Path) -> None:
         (tmp_path / data).rename(tmp_path / data.replace("c.", "s."))
         content = (tmp_path / name).read_bytes()
         (tmp_path / name).write_bytes(content.replace(data.encode(), b"s." + data[2:].encode()))
-        refused(lambda p=tmp_path / name: load_cube(p), "pixels lie in another file (s.")
+        refused(lambda p=tmp_path / name: load_cube(p), "lie in other files (s.")
     (tmp_path / "c.vrt").write_text('<VRTDataset rasterXSize="4" rasterYSize="4"></VRTDataset>')
     refused(lambda: load_cube(tmp_path / "c.vrt"), "has no format that hytas reads")
 

@@ -23,7 +23,7 @@ from hytas.data.interpret.axes import (
 from hytas.data.interpret.bands import band_facts, list_lengths
 from hytas.data.interpret.nodata import declared
 from hytas.data.interpret.place import with_place
-from hytas.data.limits import IN_MEMORY_BYTES, bytes_of, listed
+from hytas.data.limits import IN_MEMORY_BYTES, by, bytes_of, listed
 from hytas.data.no_data import not_storable
 from hytas.data.read.rasters import FACTOR
 from hytas.data.read.table import Named, open_file
@@ -247,7 +247,7 @@ def cube_in(
         changed = replace(variable, nodata=nodata)
         cube = replace(cube, variable=changed, findings=(*cube.findings, *of_nodata))
     if cube.shape[2] < 2 or 0 in cube.shape:
-        shape = " x ".join(map(str, cube.shape))
+        shape = by(cube.shape)
         rule = f"its cube is {shape}: pixels with at least 2 bands are needed"
         hint = "" if roles.is_settled else "if another axis holds bands, name them with `axes`"
         raise InputError(argument, contents.path, rule, hint)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hytas.data.bands import finite, measured_bands
 from hytas.data.classes import class_indices, union_of_classes
 from hytas.data.cube import zeros
-from hytas.data.findings import Finding, note, warning
+from hytas.data.findings import Finding, note, refusal, warning
 from hytas.data.interpret.wavelengths import farthest_band
 from hytas.data.labels.names import number_findings
 from hytas.data.no_data import as_stored
@@ -172,18 +172,14 @@ def check_same_bands(scene: Scene, bands: int, wavelengths: Floats | None, owner
         InputError: another number of bands, or a band that is more than a spacing away.
     """
     if scene.bands != bands:
-        rule = f"has {scene.bands} bands and {owner} has {bands}"
-        hint = "scenes of other bands need `resample`, and wavelengths in both files"
-        raise InputError("data", scene.name, rule, hint)
+        facts: dict[str, Any] = {"own": scene.bands, "owner": owner, "count": bands}
+        raise refusal("bands-differ", "data", scene.name, **facts)
     if scene.wavelengths is None or wavelengths is None:
         return
     if (farthest := farthest_band(scene.wavelengths, wavelengths)) is not None:
         band, spacing = farthest
-        rule = (
-            f"its band {band + 1} lies at {scene.wavelengths[band]:.1f} nm and that of {owner} at "
-            f"{wavelengths[band]:.1f} nm, more than one band spacing ({spacing:.1f} nm) apart"
-        )
-        raise InputError("data", scene.name, rule, "such scenes need `resample`")
+        nm = {"own": scene.wavelengths[band], "other": wavelengths[band], "spacing": spacing}
+        raise refusal("band-elsewhere", "data", scene.name, band=band + 1, owner=owner, **nm)
 
 
 def _cube(

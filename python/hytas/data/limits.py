@@ -28,6 +28,11 @@ def bytes_of(shape: Iterable[int], itemsize: int) -> int:
     return math.prod(map(int, shape)) * itemsize
 
 
+def by(shape: Iterable[int]) -> str:
+    """Return a shape as text, such as "24 x 30"."""
+    return " x ".join(map(str, shape))
+
+
 def printable(name: str) -> str:
     """Return a name from a file for a message: on one line, and shortened."""
     text = escaped(name)

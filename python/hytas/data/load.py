@@ -25,6 +25,7 @@ from hytas.data.labels.read import (
     refuse_options_of_shapes,
 )
 from hytas.data.labels.values import values_in
+from hytas.data.limits import by
 from hytas.data.options import OF_SCENES, OF_TABLES, SceneOptions
 from hytas.data.read.table import open_file
 from hytas.data.record import Contents
@@ -104,7 +105,7 @@ def load_scene(
         from xarray import DataArray
 
         if labels.ndim != 2 and not (task == "values" and labels.ndim == 3):
-            shape = " x ".join(map(str, labels.shape))
+            shape = by(labels.shape)
             raise InputError("labels", rule=f"an array of {shape} given: must have two axes (H, W)")
         labels = DataArray(unmasked("labels", labels), dims=("y", "x", "band")[: labels.ndim])
     if task == "values" and label_column is not None and not target_column:

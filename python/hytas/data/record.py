@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from hytas.data.findings import Finding, Noted, note, warning
 from hytas.data.grid import Grid
-from hytas.data.limits import bytes_of, listed, printable
+from hytas.data.limits import by, bytes_of, listed, printable
 from hytas.errors import InputError
 from hytas.types import Array, Floats, Mask
 
@@ -134,7 +134,7 @@ class Variable:
         return cls.of_type(name, array.shape, array.dtype, array.__getitem__, **facts)
 
     def __str__(self) -> str:
-        shape = " x ".join(map(str, self.shape)) or "one"
+        shape = by(self.shape) or "one"
         return f"{printable(self.name)} ({shape} {printable(self.dtype)})"
 
     @property

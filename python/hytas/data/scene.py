@@ -15,6 +15,7 @@ from hytas.data.datasets import PUBLISHED_SCENES
 from hytas.data.findings import Finding, Noted, found
 from hytas.data.interpret.nodata import undeclared
 from hytas.data.labels.maps import LabelMap, Labels, join
+from hytas.data.limits import by
 from hytas.data.no_data import as_stored, valid_mask
 from hytas.data.palette import UNLABELLED_COLOUR
 from hytas.data.patches import Part, PatchReader, mask_of
@@ -261,7 +262,7 @@ def _checked(
 
 def check_cube(cube: Array, argument: str) -> None:
     """Refuse an array that cannot be a cube."""
-    wrong, what = "", " x ".join(map(str, cube.shape))
+    wrong, what = "", by(cube.shape)
     if cube.dtype.kind not in "iuf":
         what, wrong = f"of type {cube.dtype}", "real numbers are needed"
     elif cube.dtype.itemsize > 8:
@@ -321,7 +322,7 @@ def _checked_maps(
         maps = [(first, unmasked("train", train)), (second, unmasked("test", test))]
     for name, values in maps:
         if values.shape != cube.shape[:2]:
-            shape, wanted = (" x ".join(map(str, each.shape)) for each in (values, cube))
+            shape, wanted = (by(each.shape) for each in (values, cube))
             rule = f"is {shape} and the cube {wanted}: height and width must agree"
             raise InputError("labels", name, rule)
     return maps

@@ -16,6 +16,7 @@ from hytas.data.findings import Finding
 from hytas.data.labels.align import aligned
 from hytas.data.labels.find import labels_in
 from hytas.data.labels.names import GivenNames, read_class_names
+from hytas.data.limits import by
 from hytas.data.scene import unmasked
 from hytas.errors import InputError
 from hytas.plugins import load_plugins
@@ -212,11 +213,6 @@ def label_map(labels: Any, given: GivenCube) -> tuple[Array, tuple[Finding, ...]
         raise InputError("labels", rule="no pixel of them lies in the cube")
     placed = aligned("labels", values.astype(np.int64), own, cube)
     return placed.values.astype(values.dtype), placed.findings
-
-
-def by(shape: tuple[int, ...]) -> str:
-    """Return a shape as text, such as "24 x 30"."""
-    return " x ".join(map(str, shape))
 
 
 @contextmanager

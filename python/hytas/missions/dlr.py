@@ -14,7 +14,8 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from hytas.data.findings import Finding, note, warning
+from hytas.data.findings import Finding, note, refusal, warning
+from hytas.data.limits import by
 from hytas.data.record import BandFacts, Contents
 from hytas.data.xml_tree import read_xml
 from hytas.errors import InputError
@@ -66,18 +67,14 @@ def refine(contents: Contents) -> Contents:
     image = contents.variables[0]
     sizes = dict(zip(image.dims, image.shape, strict=False))
     if len(bands) != sizes.get("band"):
-        raise InputError(
-            rule=f"{metadata.name} describes {len(bands)} bands and {contents.path.name} has "
-            f"{sizes.get('band')}: are they of one product?"
-        )
+        counts = {"described": f"{len(bands)} bands", "own": f"{sizes.get('band')} bands"}
+        raise refusal("metadata-of-other-image", "", metadata=metadata.name, **counts)
     size = [_integer(root.find(f".//merge/dimension/{axis}")) for axis in ("rows", "columns")]
     findings: tuple[Finding, ...] = ()
     rows, columns = (each or 0 for each in size)
     if sizes["y"] > rows > 0 or sizes["x"] > columns > 0:
-        raise InputError(
-            rule=f"{metadata.name} describes {rows} x {columns} pixels and {contents.path.name} "
-            f"has {sizes['y']} x {sizes['x']}: are they of one product?"
-        )
+        pixels = {"described": by((rows, columns)), "own": by((sizes["y"], sizes["x"]))}
+        raise refusal("metadata-of-other-image", "", metadata=metadata.name, **pixels)
     if sizes["y"] < rows or sizes["x"] < columns:
         findings = (note("part-of-product", rows=rows, columns=columns),)
     waves, gain, offset, fwhm = (np.array(column) for column in zip(*bands, strict=True))

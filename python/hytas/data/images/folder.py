@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.findings import refusal
 from hytas.data.images.decode import IMAGE_SUFFIXES, as_colours, read_image, resized
 from hytas.data.images.image_set import ImageSet, InMemory, image_set
 from hytas.data.limits import listed
@@ -118,9 +119,7 @@ def _listed(folder: Path) -> tuple[list[tuple[Path, int]], list[str], Mask | Non
     like_parts = [name for name in others if name.lower() in _LIKE_PARTS]
     # A train may be a class, but hardly next to one of tests.
     if like_parts and (parted or len(like_parts) > 1 or _holds_folders(folder / like_parts[0])):
-        rule = f"{folder} has a folder {like_parts[0]}, which seems to be no class"
-        hint = f"name the parts of a split {TRAIN}, {VALIDATION} and {TEST}"
-        raise InputError("data", rule=rule, hint=hint)
+        raise refusal("folder-no-class", "data", folder=str(folder), name=like_parts[0])
     listed_images: list[tuple[Path, int]] = []
     tested: list[bool] = []
     for root in roots:
@@ -134,9 +133,7 @@ def _listed(folder: Path) -> tuple[list[tuple[Path, int]], list[str], Mask | Non
             listed_images += [(path, names.index(each.name) + 1) for path in images]
             tested += [last] * len(images)
     if not listed_images:
-        rule = f"{folder} holds no images in folders, one for each class"
-        hint = f"suffixes that are read: {', '.join(IMAGE_SUFFIXES)}; of a scene, name its file"
-        raise InputError("data", rule=rule, hint=hint)
+        raise refusal("images-missing", "data", folder=str(folder), suffixes=IMAGE_SUFFIXES)
     notes = [f"{VALIDATION}/ joins {TRAIN}/, and {TEST}/ tests"] if len(parts) == 3 else []
     return listed_images, names, np.array(tested) if any(tested) else None, notes if parted else []
 
@@ -201,9 +198,9 @@ def _check_same_shape(
     sizes = _kinds(paths, [f"{each.shape[0]} x {each.shape[1]} pixels" for each in facts])
     if len(sizes) > 1 and resize is None:
         side = min(min(each.shape[:2]) for each in facts)
-        rule = f"images of {folder} have several sizes: {'; '.join(sizes)}"
-        hint = f"all must be alike: `resize` {side} makes them so"
-        raise InputError("data", rule=rule, hint=hint)
+        raise refusal(
+            "images-of-sizes", "data", folder=str(folder), sizes="; ".join(sizes), side=side
+        )
     types = _kinds(paths, [str(each.dtype) for each in facts])
     if len(types) > 1:
         raise InputError("data", rule=f"images of {folder} have several types: {'; '.join(types)}")

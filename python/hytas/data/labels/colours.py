@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.findings import refusal
 from hytas.data.labels.shapes import Colour
-from hytas.errors import InputError
 
 MOST_COLOURS = 64
 """Classes of a picture; one with more is a photograph, or was saved with smooth edges."""
@@ -43,12 +43,8 @@ def by_colour(
     there = np.unique(np.concatenate([np.unique(each) for each in packed]))
     there = there[(there >= 0) & (there != empty)]
     if len(there) > MOST_COLOURS:
-        raise InputError(
-            "labels",
-            rule=f"{name} holds {len(there)} colours, and a colour is a class: at most "
-            f"{MOST_COLOURS} are read",
-            hint="save classes without smooth edges and not as JPEG, or as a map of whole numbers",
-        )
+        facts = {"picture": name, "count": len(there), "most": MOST_COLOURS}
+        raise refusal("colours-many", "labels", **facts)
     maps = []
     for each in packed:
         place = np.searchsorted(there, each).clip(0, max(0, len(there) - 1))

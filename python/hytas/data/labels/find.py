@@ -12,7 +12,7 @@ from hytas.data.interpret.axes import are_axes_of, map_axes
 from hytas.data.labels.align import is_placed
 from hytas.data.labels.colours import BLACK, coloured_by
 from hytas.data.labels.options import LabelOptions
-from hytas.data.limits import listed, printable
+from hytas.data.limits import by, listed, printable
 from hytas.data.record import Contents, Variable, load, numbers_of, require_number, text_of
 from hytas.errors import InputError
 from hytas.types import Array, Mask
@@ -77,9 +77,7 @@ def find_maps(
     if len(fit) == 1:
         return fit
     # Only the user can choose one of several maps.
-    rule = f"holds several maps ({listed(label_maps)})"
-    hint = "name one with `labels_key`, or two for training and test, as TRAIN,TEST"
-    raise InputError(argument, str(contents.path), rule, hint)
+    raise refusal("maps-several", argument, str(contents.path), maps=[*map(str, label_maps)])
 
 
 def maps_in(contents: Contents, shape: tuple[int, ...] | None = None) -> list[Variable]:
@@ -129,7 +127,7 @@ def _fitting(
         raise InputError(argument, str(contents.path), NO_MAP, "name its file with `labels`")
     matches = [v for v in maps if shape is None or _fits(v, shape, grid)]
     if not matches:
-        facts = {"arrays": listed(contents.variables), "cube": " x ".join(map(str, shape or ()))}
+        facts = {"arrays": listed(contents.variables), "cube": by(shape or ())}
         raise refusal("labels-do-not-fit", argument, str(contents.path), **facts)
     return matches
 

@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.findings import Finding, Noted, note
+from hytas.data.findings import Finding, Noted, note, refusal
 from hytas.data.labels.names import number_findings
 from hytas.data.labels.shapes import Colour
+from hytas.data.limits import by
 from hytas.errors import InputError
 from hytas.types import Array, Floats, Mask
 
@@ -58,27 +60,20 @@ def check_map(name: str, values: Array, argument: str = "labels") -> npt.NDArray
         values = np.where(np.isnan(values), 0, values)
         wrong = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
         if wrong.any():
-            rule = f"{_first(wrong, values)}: labels must be whole numbers"
-            hint = "if these are values to predict, set `task` to values"
-            raise InputError(argument, name, rule, hint)
+            raise refusal("labels-not-whole", argument, name, **_first(wrong, values))
     elif values.dtype.kind not in "iub":
         raise InputError(argument, name, f"is of type {values.dtype}; whole numbers are needed")
     if values.max(initial=0) >= 2**31:  # maps hold 32 bits
         raise InputError(argument, name, f"holds {values.max()}: labels must be below 2^31")
     whole: npt.NDArray[np.int64] = values.astype(np.int64)
     if (whole < 0).any():
-        raise InputError(
-            argument,
-            name,
-            f"{_first(whole < 0, whole)}: labels must be 0 (unlabelled) or more",
-            f"if {whole[whole < 0][0]} marks unlabelled pixels, write 0 there, or set `unlabelled`",
-        )
+        raise refusal("labels-negative", argument, name, **_first(whole < 0, whole))
     return whole
 
 
-def _first(wrong: Mask, values: Array) -> str:
+def _first(wrong: Mask, values: Array) -> dict[str, Any]:
     row, column = (int(i) for i in np.argwhere(wrong)[0])
-    return f"is {values[row, column]} at row {row}, column {column}"
+    return {"number": values[row, column], "row": row, "column": column}
 
 
 def join(maps: Sequence[tuple[str, Array]]) -> Labels:
@@ -101,17 +96,11 @@ def join(maps: Sequence[tuple[str, Array]]) -> Labels:
     if missing.size:
         given = int((whole[0] == missing[0]).sum())
         first, number = checked[0][0], class_ids[missing[0] - 1]
+        facts: dict[str, Any] = {"number": number, "train": first, "test": checked[1][0]}
         if given:
-            rule = (
-                f"all {given} pixels of class {number} in {first} are also in {checked[1][0]}, and "
-                "a pixel in both is only tested: the test map must leave some to train on"
-            )
-            raise InputError("labels", names, rule)
-        rule = (
-            f"class {number} is in {checked[1][0]} but has no pixel to train on in {first}: every "
-            "class of the test map must be in the training map"
-        )
-        raise InputError("labels", names, rule, "".join(map(str, _shifted(checked[::-1]))))
+            raise refusal("class-tested-only", "labels", names, **facts, count=given)
+        shifted = "".join(map(str, _shifted(checked[::-1])))
+        raise refusal("class-not-to-train", "labels", names, **facts, shifted=shifted)
     return Labels(np.maximum(train, test), train, test, class_ids, tuple(findings))
 
 
@@ -129,20 +118,14 @@ def _unite(
     (train_name, train), (test_name, test) = maps
     names = f"{train_name} and {test_name}"
     if train.shape != test.shape:
-        rule = (
-            f"{train_name} is {train.shape[0]} x {train.shape[1]} and {test_name} "
-            f"{test.shape[0]} x {test.shape[1]}: height and width must agree"
-        )
-        raise InputError("labels", names, rule)
+        facts = {"own": by(train.shape), "other": by(test.shape)}
+        raise refusal("maps-of-two-sizes", "labels", names, **facts)
     both = (train > 0) & (test > 0)
     torn = both & (train != test)
     if torn.any():
         row, column = (int(i) for i in np.argwhere(torn)[0])
-        rule = (
-            f"row {row}, column {column} is class {train[row, column]} in {train_name} "
-            f"and {test[row, column]} in {test_name}: a pixel has one class"
-        )
-        raise InputError("labels", names, rule)
+        classes = {"first": train[row, column], "second": test[row, column]}
+        raise refusal("pixel-of-two-classes", "labels", names, row=row, column=column, **classes)
     if both.any():
         count = int(both.sum())
         findings.append(note("pixels-in-both", count=count, train=train_name, test=test_name))

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.data_array import is_data_array, map_record
-from hytas.data.findings import Finding, note, warning
+from hytas.data.findings import Finding, note, refusal, warning
 from hytas.data.grid import Grid
 from hytas.data.labels import find
 from hytas.data.labels.align import aligned
@@ -20,7 +20,7 @@ from hytas.data.labels.options import LabelOptions
 from hytas.data.labels.shapes import Colour
 from hytas.data.labels.values import continuous_labels
 from hytas.data.labels.vector import of_shapes
-from hytas.data.limits import listed, printable
+from hytas.data.limits import by, printable
 from hytas.data.read.table import open_file
 from hytas.data.record import Contents
 from hytas.errors import InputError
@@ -192,13 +192,9 @@ def _ids(maps: Sequence[Map]) -> list[int]:
 
 
 def _check_size(name: str, values: Map, grid: Grid, argument: str) -> None:
-    height, width = values.shape
-    if (height, width) != (grid.height, grid.width):
-        rule = (
-            f"is {height} x {width} pixels, and the cube {grid.height} x {grid.width}: they must "
-            "agree, or both must have a place on the earth"
-        )
-        raise InputError(argument, name, rule)
+    if values.shape != (grid.height, grid.width):
+        facts = {"own": by(values.shape), "cube": by((grid.height, grid.width))}
+        raise refusal("map-of-other-size", argument, name, **facts)
 
 
 def _coloured(
@@ -207,13 +203,12 @@ def _coloured(
     names = " and ".join(raw.name for raw in raws)
     if not all(raw.is_picture for raw in raws):
         raise InputError("labels", names, "one is a picture of colours and the other a map")
-    if options.unlabelled.number is not None:
-        rule = f"{names} is a picture, in which a colour is a class"
-        hint = "name a colour such as #ffffff"
-        raise InputError("unlabelled", options.unlabelled.number, rule, hint)
-    if options.zero_is_a_class:
-        rule = f"{names} is a picture, in which a colour is a class"
-        raise InputError("zero_is_a_class", rule=rule)
+    for argument, value in (
+        ("unlabelled", options.unlabelled.number),
+        ("zero_is_a_class", options.zero_is_a_class or None),
+    ):
+        if value is not None:
+            raise refusal("picture-of-colours", argument, value, picture=names)
     return by_colour([raw.values for raw in raws], names, options.unlabelled.colour)
 
 
@@ -254,9 +249,8 @@ def _with_class_ids(classes: _Classes, class_ids: Mapping[str, int], raw: find.R
     others = [name for name in own if name not in class_ids]
     # The number of a colour means nothing, because another picture may lack a colour.
     if others and raw.is_picture:
-        rule = f"the colours {listed(others)} are not among the classes {listed(class_ids)}"
-        hint = "name the class of each colour with `class_names`"
-        raise InputError("labels", raw.name, rule, hint)
+        facts = {"colours": others, "classes": list(class_ids)}
+        raise refusal("colours-unknown", "labels", raw.name, **facts)
     if others or not own:
         numbers = dict.fromkeys(classes.ids, "")
         of_model = {number: name for name, number in class_ids.items()}

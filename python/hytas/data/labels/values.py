@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from hytas.data.data_array import is_data_array, nodata_of, numbered_names, planes_of
+from hytas.data.findings import refusal
 from hytas.data.grid import Grid, gdal
 from hytas.data.interpret.axes import cube_axes, find_axes, map_axes
 from hytas.data.labels.align import aligned
 from hytas.data.labels.maps import LabelMaps
 from hytas.data.labels.options import LabelOptions
-from hytas.data.limits import listed
+from hytas.data.limits import by, listed
 from hytas.data.read.table import open_file
 from hytas.data.record import Contents, Variable, load
 from hytas.errors import InputError, library
@@ -101,10 +102,8 @@ def _on_grid(
     place = np.where(has_target, np.arange(1, has_target.size + 1).reshape(has_target.shape), 0)
     placed = aligned("labels", place, own, grid, may_miss=not options.least_classes)
     if placed.values.shape != (grid.height, grid.width):
-        sizes = [" x ".join(map(str, one)) for one in (has_target.shape, (grid.height, grid.width))]
-        rule = f"is {sizes[0]} pixels and the cube {sizes[1]}"
-        hint = "they must agree, or both must have a place on the earth"
-        raise InputError("labels", rule=rule, hint=hint)
+        facts = {"own": by(has_target.shape), "cube": by((grid.height, grid.width))}
+        raise refusal("map-of-other-size", "labels", **facts)
     rows = np.vstack([np.full((1, targets.shape[2]), np.nan), targets.reshape(has_target.size, -1)])
     findings = tuple(one for one in placed.findings if one.code != "classes-lost")
     return LabelMaps(

@@ -30,7 +30,7 @@ from hytas.data.labels.shapes import (
     naming,
     parts_of,
 )
-from hytas.data.limits import printable
+from hytas.data.limits import by, printable
 from hytas.errors import InputError
 from hytas.types import Floats
 
@@ -172,7 +172,7 @@ def _check_coordinates(geometries: Geometries) -> None:
 
 def _in_the_scene(shapes: Shapes, crs: str | None, grid: Grid) -> Shapes:
     if shapes.size not in (None, (grid.height, grid.width)):
-        size = " x ".join(map(str, shapes.size or ()))
+        size = by(shapes.size or ())
         rule = f"drawn on {size} pixels, and the scene has {grid.height} x {grid.width}"
         raise InputError("labels", rule=rule)
     if shapes.in_pixels:

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from hytas.data.findings import refusal
 from hytas.data.record import reading
 from hytas.errors import InputError
 from hytas.files import PACKED, open_text
@@ -87,9 +88,7 @@ def _read_text(path: Path, argument: str) -> Any:
     except pandas.errors.EmptyDataError:
         raise InputError(argument, path, "has no names of columns") from None
     except (pandas.errors.ParserError, pandas.errors.ParserWarning):
-        rule = "a row has more values than the first line has names"
-        hint = "name the column of row numbers, or delete it; delete delimiters at the ends of rows"
-        raise InputError(argument, path, rule, hint) from None
+        raise refusal("row-too-long", argument, path) from None
     except UnicodeDecodeError:
         raise InputError(argument, path, "is no text in UTF-8", "save it as CSV UTF-8") from None
     first = frame.columns[0]

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hytas.data.findings import Finding, warning
+from hytas.data.findings import Finding, refusal, warning
 from hytas.data.interpret.wavelengths import items_of, wavelength_facts
-from hytas.data.limits import printable
+from hytas.data.limits import by, printable
 from hytas.data.record import BandFacts, Raw
 from hytas.errors import InputError
 
@@ -155,12 +155,9 @@ def raw_of(header: Path, data: Path) -> Raw | None:
     if fields.get("file compression", "0").strip() not in ("", "0"):
         return None
     if (size := data.stat().st_size) != layout.end:
-        sizes = " x ".join(map(str, shape))
-        rule = (
-            f"{data.name} is truncated, too long, or does not belong to {header.name}: it holds "
-            f"{size} bytes, the header needs {layout.end} (offset {offset} + {sizes} {dtype})"
-        )
-        raise InputError(rule=rule)
+        facts = {"name": data.name, "header": header.name, "bytes": size, "needed": layout.end}
+        how = f"offset {offset} + {by(shape)} {dtype}"
+        raise refusal("envi-of-other-size", "", **facts, how=how)
     return Raw(str(data), dtype.str, offset, shape, (0, 1, 2))
 
 

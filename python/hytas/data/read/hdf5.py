@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.limits import check_count, listed, printable
+from hytas.data.findings import refusal
+from hytas.data.limits import check_count, printable
 from hytas.data.read import netcdf
 from hytas.data.record import UNSCALED, Contents, Key, Variable, kind_of, plain
-from hytas.errors import InputError, library
+from hytas.errors import library
 from hytas.types import Array
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
@@ -62,13 +63,7 @@ def _datasets(file: Any) -> dict[str, Any]:
         name = key.decode("utf-8", "surrogateescape")
         others = list(dict.fromkeys(_other_files(item)))
         if others:
-            raise InputError(
-                rule=f"the values of {printable(name)} lie in other files "
-                f"({listed(others)}), as "
-                f"{'a virtual dataset' if item.is_virtual else 'external storage'}, and hytas "
-                "opens no file that a file names",
-                hint="copy the values into it",
-            )
+            raise refusal("values-in-other-files", "", array=name, files=others)
         datasets[name] = item
     return datasets
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.findings import Finding, note, warning
+from hytas.data.findings import Finding, note, refusal, warning
 from hytas.data.grid import Grid, gdal
 from hytas.data.interpret.axes import PAGE
 from hytas.data.interpret.wavelengths import band_items, in_descriptions, wavelength_facts
@@ -300,11 +300,7 @@ def _check_files(dataset: Any, path: Path) -> None:
     own = path.name.split(".")[0].lower()
     for file in map(Path, dataset.files):
         if file.parent != path.parent or not file.name.lower().startswith(own):
-            raise InputError(
-                rule=f"its pixels lie in another file ({file.name}), and hytas opens no file that "
-                "a file names",
-                hint="name that file, or copy the values into one",
-            )
+            raise refusal("values-in-other-files", "", array=path.name, files=[file.name])
 
 
 def _fields(dataset: Any, header: Path | None) -> dict[str, str]:

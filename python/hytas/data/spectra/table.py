@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.findings import Finding, note, warning
+from hytas.data.findings import Finding, note, refusal, warning
 from hytas.data.labels.maps import LabelMap
 from hytas.data.options import SceneOptions
 from hytas.data.scene import Scene, scene_from_arrays
@@ -149,12 +149,7 @@ def _classes(
         missing = ~np.isfinite(targets)
         whole = np.where(missing, 0, targets)
         if (whole != np.round(whole)).any() or (np.abs(whole) > 2**53).any():
-            raise InputError(
-                "label_column",
-                rule="holds numbers with decimals, or larger than 2^53; a class is a name or a "
-                "whole number",
-                hint="if these are values to predict, name their columns with `target_column`",
-            )
+            raise refusal("labels-with-decimals", "label_column")
         texts = whole.astype(np.int64)
     elif targets.dtype.kind in "iub":
         texts, missing = targets, np.zeros(len(targets), np.bool_)

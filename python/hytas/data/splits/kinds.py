@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from hytas.data.findings import refusal
 from hytas.data.labels.maps import LabelMap
 from hytas.data.samples import Samples
 from hytas.data.scene import Scene
@@ -28,11 +29,7 @@ def from_maps(
     totals = class_totals(scene, scene.labels)  # a class of another scene has no pixel
     untrained = [at for at in range(scene.classes) if totals[at] and not trained[at]]
     if untrained:
-        raise InputError(
-            "labels",
-            rule=f"class {scene.class_ids[untrained[0]]} has no pixel to train on: every class "
-            "needs at least one",
-        )
+        raise refusal("class-without-training", "labels", number=scene.class_ids[untrained[0]])
     if not any(tested):
         raise InputError("labels", rule=f"the test map of {scene.name} holds no pixel to test on")
     notes = tuple(
@@ -63,11 +60,7 @@ def at_random(
     """
     totals = class_totals(scene, scene.labels)
     if max(totals) < 2:
-        raise InputError(
-            argument,
-            rule=f"every class of {scene.name} has one {sample}: at least one class needs 2, one "
-            "to train on and one to test on",
-        )
+        raise refusal("classes-of-one-sample", argument, scene=scene.name, sample=sample)
     most = tuple(
         max(1, min(count, total - 1 if published else total // 2))
         for count, total in zip(counts, totals, strict=True)
@@ -107,11 +100,8 @@ def by_blocks(
         if settings.kind == "polygons":
             argument, value = "split", "polygons"
             hint = "draw more polygons of each class, or use blocks"
-        rule = (
-            f"leaves fewer than 2 classes of {scene.name} both to train and to test on, with a "
-            f"guard band of {guard}"
-        )
-        raise InputError(argument, value, rule, hint)
+        facts = {"scene": scene.name, "guard": guard, "else": hint}
+        raise refusal("split-of-few-classes", argument, value, **facts)
     labels = scene.labels.ravel()
     notes = []
     totals = np.bincount(labels, minlength=scene.classes + 1)
@@ -144,11 +134,7 @@ def by_blocks(
 
 def _polygons_of(scene: Scene) -> Units:
     if scene.polygons is None:
-        raise InputError(
-            "split",
-            rule="'polygons' needs labels drawn as polygons or points (GeoJSON, GeoPackage, "
-            f"Shapefile), {scene.name} has a label map",
-        )
+        raise refusal("split-without-polygons", "split", scene=scene.name)
     return scene.polygons
 
 

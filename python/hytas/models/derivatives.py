@@ -12,6 +12,8 @@ WINDOW, DEGREE = 11, 2
 """Bands and degree of the polynomials of Savitzky and Golay (Analytical Chemistry 36, 1964)."""
 ORDERS = (0, 1, 2)
 """Derivatives that are compared; 0 leaves spectra as they are."""
+LEAST_LEFT = 1e-9
+"""Deviation of standardised spectra below which nothing is left of them."""
 CLASS_FOLDS = 3
 """Of the cross-validation of a network in closed form."""
 MOST_TO_CHOOSE_ON = 300
@@ -65,6 +67,8 @@ def chosen_derivative(
             continue
         if order:
             deviation = (spectra @ matrix.T).std(axis=0)
+            if deviation.max() < LEAST_LEFT:
+                continue
             matrix = matrix / np.where(deviation > 0, deviation, 1.0)[:, None]
         values = spectra @ matrix.T if order else spectra
         merit = loss(values[drawn], index, splits) if splits else 0.0

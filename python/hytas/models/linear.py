@@ -70,7 +70,7 @@ def lda(spectra: _Values, targets: NDArray[np.int64], classes: int) -> tuple[_Va
         members = spectra[targets == label]
         scaler = StandardScaler().fit(members)
         scaled = scaler.transform(members)
-        shrinkage = ledoit_wolf_shrinkage(scaled)
+        shrinkage = ledoit_wolf_shrinkage(scaled) if len(members) > 1 else 0.0
         roots.append((members - mean) * (prior * (1 - shrinkage) / len(members)) ** 0.5)
         variance = scaled.var(axis=0).sum() / bands
         diagonal += prior * shrinkage * variance * scaler.scale_**2

@@ -199,14 +199,17 @@ def test_tests_leave_private_names_alone() -> None:
 
 
 def test_help_is_quick() -> None:
-    def seconds() -> float:
+    """Next to the library of commands in the same minute: numpy alone would double its time."""
+
+    def seconds(code: str) -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        run_python("from hytas.cli.main import run; run(['--help'])")
+        run_python(code)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    # Processor time, the best of several runs: a busy machine must not fail a claim about the code.
-    assert min(seconds() for _ in range(7)) < 0.15
+    codes = ("import click", "from hytas.cli.main import run; run(['--help'])")
+    usual, help_ = (min(times) for times in zip(*([*map(seconds, codes)] for _ in range(7))))
+    assert help_ < 3.5 * usual
 
 
 def test_no_command_has_an_option_twice() -> None:

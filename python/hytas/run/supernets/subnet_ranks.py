@@ -11,7 +11,6 @@ from hytas.errors import InputError
 from hytas.proxies import Evaluator
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, open_feasible, open_run, shorter
-from hytas.run.folder import read_json, write_json
 from hytas.run.progress import SILENT, Report
 from hytas.run.supernet import load_supernet, probability_of, score_with, train_alone
 from hytas.search.ranks import spearman
@@ -84,11 +83,8 @@ def rank_subnets(
 
 
 def _rows(run: Run, supernet: Supernet, drawn: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The scores and accuracies of each architecture; those in the folder are not made again."""
+    """Return the scores and accuracies of each architecture; the store keeps the trainings."""
     context, data = run.context, run.context.data
-    path = run.folder.path / "ranks.json"
-    stored = read_json(path, {})
-    kept = stored.get("rows", []) if stored.get("supernet") == supernet.digest else []
     score = score_with(context, supernet)
     test = data.labelled(data.split.test)
     judge = Judge(test, context.device, context.config.seed)
@@ -96,20 +92,16 @@ def _rows(run: Run, supernet: Supernet, drawn: list[dict[str, Any]]) -> list[dic
     evaluator = Evaluator("dss,params,depth-embed", data.shape, seed=context.config.seed)
     rows: list[dict[str, Any]] = []
     for number, architecture in enumerate(drawn, start=1):
-        measured = next((row for row in kept if row["architecture"] == architecture), None)
-        if measured is None:
-            (scores,) = evaluator.score([architecture])
-            measured = {
-                "architecture": architecture,
-                "inherited": score(architecture),
-                **scores["scores"],
-                "embed_dim": float(architecture.get("embed_dim", 0)),
-                "race": _trained(run, architecture, RACE_STEPS, None),
-                "inherited_test": on_test.figures(architecture)["accuracy"],
-                "alone_test": _trained(run, architecture, None, judge),
-            }
-            kept.append(measured)
-            write_json(path, {"supernet": supernet.digest, "rows": kept})
+        (scores,) = evaluator.score([architecture])
+        measured = {
+            "architecture": architecture,
+            "inherited": score(architecture),
+            **scores["scores"],
+            "embed_dim": float(architecture.get("embed_dim", 0)),
+            "race": _trained(run, architecture, RACE_STEPS, None),
+            "inherited_test": on_test.figures(architecture)["accuracy"],
+            "alone_test": _trained(run, architecture, None, judge),
+        }
         rows.append(measured)
         run.report.line(
             f"subnet {number}/{len(drawn)}: {measured['params']:,.0f} parameters, inherited "

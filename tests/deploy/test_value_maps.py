@@ -11,15 +11,19 @@ import torch
 from affine import Affine
 from numpy.testing import assert_allclose
 from small_model import ARCHITECTURE, Exported, small_scene
+from test_updates import changed
 
 from commands import Run
 from hytas.data import PatchReader, Preprocessing, Scene, scene_from_arrays
 from hytas.data.targets import checked_targets
 from hytas.deploy import DeployedModel, journal
+from hytas.deploy.delta import round_difference
 from hytas.deploy.values import scene_values
 from hytas.errors import InputError
 from hytas.export import Evidence, ExportError, describe, export_checked, export_formats
 from hytas.export.evidence import judge_values
+from hytas.export.scene_graph import to_scene_onnx
+from hytas.export.updates import check_rounded
 from hytas.models import InputShape, SensorModel, build_network
 from hytas.tasks import task_of, task_of_card
 from hytas.types import Array
@@ -126,10 +130,28 @@ def test_files_of_values_give_values_or_say_their_error(
     for name in ("onnx-fp16", "onnx-int8"):
         assert written[name]["R2"] > written[name]["R2_torch"] - 0.01
         assert 0 < max(written[name]["RMSE_of_torch"]) < 0.1 * max(task.scale)
+    far = own + 0.5 * np.array(task.scale)
     with pytest.raises(ExportError, match="of R2, which goes from"):
-        judge_values("onnx-int8", own + 0.5 * np.array(task.scale), evidence)
+        judge_values("onnx-int8", far, own, evidence.targets, task)
     with pytest.raises(InputError, match="is for classes"):
         export_checked(tmp_path, card, ["onnx-scene-smooth"], evidence)
+
+
+@pytest.mark.parametrize("kind", ["patch", "scene"])
+def test_a_rounded_model_of_values_is_checked(
+    made: tuple[Path, SensorModel], scene: Scene, kind: str
+) -> None:
+    path, model = made
+    old = path.read_bytes()
+    if kind == "scene":
+        graph = to_scene_onnx(model, DeployedModel.load(path).card)
+        old = graph.SerializeToString(deterministic=True)
+    new, pixels = changed(old, 0.01), np.flatnonzero(scene.labels)[::5]
+    found = check_rounded(round_difference(old, new, 8)[0], new, scene, pixels, 8)
+    assert found["R2"] > found["R2_torch"] - 0.01
+    assert found["max_difference"] > 0
+    with pytest.raises(ExportError, match="of R2, which goes from"):
+        check_rounded(changed(old, 3.0), new, scene, pixels, 8)
 
 
 def test_a_model_of_classes_gives_probabilities(

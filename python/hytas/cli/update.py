@@ -94,6 +94,9 @@ def _checked(after: bytes, exact: bytes, run: Path, bits: int, force: bool) -> s
         if not force:
             raise
         return f"forced    {refusal.rule}"
+    if "agreement" not in check:
+        change = f"R2 {check['R2_torch']:.4f} -> {check['R2']:.4f}"
+        return f"checked   {change} on {check['pixels']:,} test pixels"
     return (
         f"checked   {check['agreement']:.2%} of the labels on {check['pixels']:,} test pixels, "
         f"OA {check['OA_torch']:.4f} -> {check['OA']:.4f}"

@@ -122,7 +122,8 @@ def judge_reduced(
     Of values: R2 at most 1 point lower.
     """
     if not evidence.task.has_probabilities:
-        return judge_values(name, evidence.predictions(open_file(path)), evidence)
+        values = evidence.predictions(open_file(path))
+        return judge_values(name, values, evidence.expected, evidence.targets, evidence.task)
     probabilities = evidence.predictions(open_file(path))
     usable = np.isfinite(probabilities).all(axis=1)
     difference = float(np.nanmax(np.abs(probabilities - evidence.expected)))
@@ -134,15 +135,17 @@ def judge_reduced(
     }
 
 
-def judge_values(name: str, values: Array, evidence: Evidence) -> dict[str, Any]:
+def judge_values(
+    name: str, values: Array, expected: Array, targets: Array, task: PredictionTask
+) -> dict[str, Any]:
     """Return the figures of a model of values of reduced precision.
 
     Args:
         values: (pixels, T), in units.
+        expected: values of the exact model.
     """
-    task, expected = evidence.task, evidence.expected
-    targets = task.coded(evidence.targets)
-    merits = [task.merits(task.coded(each), targets).mean() for each in (values, expected)]
+    aims = task.coded(targets)
+    merits = [task.merits(task.coded(each), aims).mean() for each in (values, expected)]
     after, before = (float(np.nan_to_num(each, nan=-np.inf)) for each in merits)
     error = np.sqrt(((values - expected) ** 2).mean(axis=0))
     figures = {
@@ -168,11 +171,8 @@ def judge_reduced_scene(name: str, path: Path, evidence: Evidence) -> dict[str, 
     chosen = replace(evidence, reader=evidence.across, pixels=pixels, targets=targets)
     width = evidence.cube.shape[1]
     if not evidence.task.has_probabilities:
-        rows = _of_rows(deployed.run_tile_outputs, deployed.card.margin, chosen.tile, pixels, width)
-        values = np.empty((len(pixels), evidence.task.outputs), np.float32)
-        for here, outputs in rows:
-            values[here] = outputs
-        return judge_values(name, values, chosen)
+        values = values_of_rows(deployed, chosen.tile, pixels, width)
+        return judge_values(name, values, chosen.expected, targets, evidence.task)
     predicted = classes_of_rows(deployed, chosen.tile, pixels, width)
     return judge_labels(name, predicted, chosen.expected.argmax(1), targets)
 
@@ -205,6 +205,20 @@ def classes_of_rows(
     for here, classes in _of_rows(run, deployed.card.margin, tile, pixels, width):
         predicted[here] = [numbers[int(one)] for one in classes]
     return predicted
+
+
+def values_of_rows(
+    deployed: DeployedModel,
+    tile: Callable[[int, int, int], Array],
+    pixels: npt.NDArray[np.int64],
+    width: int,
+) -> npt.NDArray[np.float32]:
+    """Return the values (pixels, T) by a scene graph; arguments are those of `classes_of_rows`."""
+    values = np.empty((len(pixels), len(deployed.card.class_ids)), np.float32)
+    run, margin = deployed.run_tile_outputs, deployed.card.margin
+    for here, outputs in _of_rows(run, margin, tile, pixels, width):
+        values[here] = outputs
+    return values
 
 
 def _of_rows(

@@ -10,7 +10,13 @@ from hytas.data import LabelledData, Scene
 from hytas.deploy import DeployedModel
 from hytas.deploy.tiles import read_tile
 from hytas.errors import InputError
-from hytas.export.evidence import classes_of_rows, in_few_rows, judge_labels
+from hytas.export.evidence import (
+    classes_of_rows,
+    in_few_rows,
+    judge_labels,
+    judge_values,
+    values_of_rows,
+)
 
 _BATCH = 256
 
@@ -26,7 +32,8 @@ def check_rounded(
         bits: of the rounded differences, for the message.
 
     Returns:
-        pixels, agreement of the labels, OA and OA_torch, which is that of the exact file.
+        pixels, agreement of the labels, OA and OA_torch, which is that of the exact file; of values
+        the figures of `judge_values`.
     """
     if not isinstance(scene, Scene):
         raise InputError("check", rule="must be a run on a scene; this one is on images")
@@ -36,17 +43,21 @@ def check_rounded(
     ]
     if models[0].card.graph != "patch":
         pixels = pixels[in_few_rows(pixels, scene.width)]
-    predicted, expected = (_classes(model, scene, pixels) for model in models)
-    return judge_labels(f"{bits}bit", predicted, expected, scene.targets(pixels))
+    (after, before), name = (_predictions(model, scene, pixels) for model in models), f"{bits}bit"
+    targets, task = scene.targets(pixels), models[1].task
+    if not task.has_probabilities:
+        return judge_values(name, after, before, targets, task)
+    return judge_labels(name, after, before, targets)
 
 
-def _classes(
+def _predictions(
     model: DeployedModel, scene: Scene, pixels: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
+) -> npt.NDArray[Any]:
+    """Return class indices, or values (pixels, T)."""
     model.check_scene(scene.bands, scene.wavelengths, scene.name)
     if model.card.graph == "patch":
         read = scene.reader(model.card.patch_size)
         parts = (pixels[at : at + _BATCH] for at in range(0, len(pixels), _BATCH))
-        classes = [model.predict_patches(read(part)).argmax(1) for part in parts]
-        return np.concatenate(classes)
-    return classes_of_rows(model, lambda *rows: read_tile(scene.cube, *rows), pixels, scene.width)
+        return np.concatenate([model.task.chosen(model.predict_patches(read(p))) for p in parts])
+    of_rows = classes_of_rows if model.task.has_probabilities else values_of_rows
+    return of_rows(model, lambda *rows: read_tile(scene.cube, *rows), pixels, scene.width)

@@ -208,7 +208,9 @@ def test_help_is_quick() -> None:
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     codes = ("import click", "from hytas.cli.main import run; run(['--help'])")
-    usual, help_ = (min(times) for times in zip(*([*map(seconds, codes)] for _ in range(7))))
+    usual, help_ = (
+        min(times) for times in zip(*([*map(seconds, codes)] for _ in range(7)), strict=True)
+    )
     assert help_ < 3.5 * usual
 
 

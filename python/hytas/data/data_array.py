@@ -19,7 +19,7 @@ from hytas.data.grid import Grid
 from hytas.data.interpret.axes import BAND, COLUMN, ROW, role_of
 from hytas.data.interpret.wavelengths import in_descriptions, nanometres
 from hytas.data.read.netcdf import array_grid, grid_mapping
-from hytas.data.record import Contents, Variable, plain
+from hytas.data.record import Contents, Variable, attribute_value
 from hytas.errors import InputError
 from hytas.types import Array
 
@@ -106,7 +106,7 @@ def _described(array: Any, band: Any) -> list[Variable]:
 
 
 def _variable(name: Any, array: Any, dims: Sequence[str] = ()) -> Variable:
-    attributes = {str(key): plain(value) for key, value in array.attrs.items()}
+    attributes = {str(key): attribute_value(value) for key, value in array.attrs.items()}
     return Variable.of_type(
         str(name),
         tuple(map(int, array.shape)),

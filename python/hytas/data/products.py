@@ -36,7 +36,7 @@ def image_of(path: Path) -> Path:
     return path
 
 
-def refined(contents: Contents) -> Contents:
+def as_product(contents: Contents) -> Contents:
     """Return the contents of a file as those of the product that it is, if it is one."""
     for product in _latest_first():
         if product.matches(contents):

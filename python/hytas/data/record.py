@@ -175,7 +175,8 @@ class Raw:
     """Values that lie in a file one after another.
 
     They are read by plain reads: pages of a memory map would count as memory of the process, far
-    more of them than are read.
+    more of them than are read. GDAL takes 1.3 to 3.4 times as long for strips and whole cubes of
+    ENVI's three interleaves, and 4 to 80 times for patches (400 MB, the best of three).
 
     Attributes:
         dtype: as stored, with its byte order.
@@ -303,7 +304,7 @@ def number(variable: Variable | None) -> Floats | None:
     return np.asarray(variable.values(), np.float64).ravel()
 
 
-def plain(value: Any) -> Any:
+def attribute_value(value: Any) -> Any:
     """Return an attribute as a text, several with commas between them, or as an array of numbers.
 
     None for anything else.

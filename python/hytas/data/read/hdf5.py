@@ -12,7 +12,7 @@ import numpy as np
 from hytas.data.findings import refusal
 from hytas.data.limits import check_count, printable
 from hytas.data.read import netcdf
-from hytas.data.record import UNSCALED, Contents, Key, Variable, kind_of, plain
+from hytas.data.record import UNSCALED, Contents, Key, Variable, attribute_value, kind_of
 from hytas.errors import library
 from hytas.types import Array
 
@@ -181,7 +181,7 @@ def _texts(datasets: Mapping[str, Any]) -> dict[str, str]:
     for name, item in datasets.items():
         if _dtype(item).kind in "SO" and item.size == 1 and _stored(item) <= MOST_ATTRIBUTE:
             with suppress(OSError, TypeError, ValueError, RuntimeError, KeyError):
-                texts[name] = plain(item[()])
+                texts[name] = attribute_value(item[()])
     return {name: text for name, text in texts.items() if isinstance(text, str)}
 
 
@@ -193,7 +193,7 @@ def _attributes(item: Any) -> dict[str, Any]:
             kept = h5py.h5a.open(item.id, name.encode("utf-8", "surrogateescape"))
             if kept.get_storage_size() > MOST_ATTRIBUTE:
                 continue
-            value = plain(item.attrs[name])
+            value = attribute_value(item.attrs[name])
             if value is not None:
                 attributes[name] = value
     return attributes

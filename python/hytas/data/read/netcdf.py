@@ -10,7 +10,7 @@ import numpy as np
 
 from hytas.data.grid import Grid, Transform, wkt_of_epsg
 from hytas.data.interpret.axes import COLUMN, ROW, role_of
-from hytas.data.record import UNSCALED, Contents, Key, Variable, kind_of, plain
+from hytas.data.record import UNSCALED, Contents, Key, Variable, attribute_value, kind_of
 from hytas.errors import InputError, library
 from hytas.types import Array
 
@@ -255,7 +255,7 @@ def _is_degrees(array: Any, dim: Any, direction: str) -> bool:
 
 
 def _plain(attributes: Mapping[Any, Any]) -> dict[str, Any]:
-    values = {str(name): plain(value) for name, value in attributes.items()}
+    values = {str(name): attribute_value(value) for name, value in attributes.items()}
     return {
         name: value
         for name, value in values.items()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hytas.data.datasets import SCENES
 from hytas.data.findings import note, refusal
 from hytas.data.limits import listed
-from hytas.data.products import image_of, refined
+from hytas.data.products import as_product, image_of
 from hytas.data.read import band_files, envi, hdf5, matlab, rasters
 from hytas.data.read.untrusted import contents_of
 from hytas.data.record import Contents, reading
@@ -109,7 +109,7 @@ def open_file(path: Named, argument: str = "data") -> Contents:
     for entry in (*OWN.values(), *FORMATS):
         if entry.matches(head, path):
             with reading(argument, path, f"{entry.name} file"):
-                return refined(_record(entry, (path,)))
+                return as_product(_record(entry, (path,)))
     names = listed([*dict.fromkeys(entry.name for entry in FORMATS)])
     raise refusal("format-unknown", argument, path, formats=names, header=f"{path.stem}.hdr")
 

@@ -1,6 +1,6 @@
 """A table of spectra as a scene of one column."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.findings import Finding, note, refusal, warning
+from hytas.data.findings import NOTE, WARNING, Check, Finding, found, refusal
 from hytas.data.labels.maps import LabelMap
 from hytas.data.options import SceneOptions
 from hytas.data.scene import Scene, scene_from_arrays
@@ -62,63 +62,67 @@ class Parts(NamedTuple):
 
 def table_of(path: Path, parts: Parts, options: SceneOptions) -> Spectra:
     """Check the parts of a table, and return it."""
+    targets, class_names = None, None
     if options.target_column:
-        return _with_values(path, parts, options)
-    unlabelled = options.labels.unlabelled.given
-    ids, texts, remarks = _classes(parts.targets, None if unlabelled is None else str(unlabelled))
-    if len(texts) < 2:
-        rule = f"holds {'the single class ' + texts[0] if texts else 'no labels'}"
-        raise InputError("label_column", rule=rule, hint="2 classes are needed")
-    labelled, groups = ids > 0, parts.groups
-    remarks += _copies(parts.values[labelled], None if groups is None else groups[labelled])
-    names = options.labels.names
+        named = "target_column", options.target_column, parts.targets, options.units
+        targets, labelled = checked_targets(*named, fractions=options.fractions)
+        ids = labelled.astype(np.int32)
+    else:
+        unlabelled, names = options.labels.unlabelled.given, options.labels.names
+        ids, texts = _classes(parts.targets, None if unlabelled is None else str(unlabelled))
+        if len(texts) < 2:
+            rule = f"holds {'the single class ' + texts[0] if texts else 'no labels'}"
+            raise InputError("label_column", rule=rule, hint="2 classes are needed")
+        class_names = {number: names.get(text, text) for number, text in enumerate(texts, 1)}
     scene = scene_from_arrays(
         parts.values[:, None],
         ids[:, None],
-        name=path.stem,
-        wavelengths=parts.wavelengths,
-        class_names={number: names.get(text, text) for number, text in enumerate(texts, start=1)},
-        sources=[str(path), *(str(one) for one in parts.sources if one != path)],
-        findings=[*parts.findings, *remarks],
-        nodata=options.nodata_of(None, parts.values),
-        bands=options.bands,
-    )
-    return as_spectra(scene, groups)
-
-
-def _with_values(path: Path, parts: Parts, options: SceneOptions) -> Spectra:
-    """Return a table with continuous targets."""
-    targets, labelled = checked_targets(
-        "target_column",
-        options.target_column,
-        parts.targets,
-        options.units,
-        fractions=options.fractions,
-    )
-    lost, groups = int((~labelled).sum()), parts.groups
-    remarks = [note("rows-unlabelled", count=lost)] if lost else []
-    remarks += _copies(parts.values[labelled], None if groups is None else groups[labelled])
-    scene = scene_from_arrays(
-        parts.values[:, None],
-        labelled.astype(np.int32)[:, None],
         name=path.stem.removesuffix(".csv"),
         wavelengths=parts.wavelengths,
-        sources=[str(path)],
-        findings=[*parts.findings, *remarks],
+        class_names=class_names,
+        sources=[str(path), *(str(file) for file in parts.sources if file != path)],
+        findings=[*parts.findings, *found(TABLE_CHECKS, CheckedTable(parts, ids, class_names))],
         nodata=options.nodata_of(None, parts.values),
         bands=options.bands,
         targets=targets,
     )
-    return as_spectra(scene, groups)
+    return as_spectra(scene, parts.groups)
 
 
-def _copies(values: Array, groups: Array | None) -> list[Finding]:
+class CheckedTable(NamedTuple):
+    """A table with a class number (N,) for each row, 0 without a label; names of the classes."""
+
+    parts: Parts
+    ids: npt.NDArray[np.int32]
+    class_names: Mapping[int, str] | None
+
+
+def _unlabelled(table: CheckedTable) -> Iterator[Mapping[str, Any]]:
+    if lost := int((table.ids == 0).sum()):
+        yield {"count": lost}
+
+
+def _marks(table: CheckedTable) -> Iterator[Mapping[str, Any]]:
+    names = (table.class_names or {}).values()
+    if "0" in names and len(names) > 2:
+        yield {"name": "0", "mark": "0"}
+
+
+def _repeated(table: CheckedTable) -> Iterator[Mapping[str, Any]]:
+    labelled, groups = np.flatnonzero(table.ids), table.parts.groups
     owners: dict[int, set[Any]] = {}
-    keys = [hash(row.tobytes()) for row in values]
-    for key, group in zip(keys, range(len(keys)) if groups is None else groups, strict=True):
+    keys = [hash(row.tobytes()) for row in table.parts.values[labelled]]
+    for key, group in zip(keys, labelled if groups is None else groups[labelled], strict=True):
         owners.setdefault(key, set()).add(group)
-    copies = sum(len(owners[key]) > 1 for key in keys)
-    return [warning("rows-repeated", count=copies)] if copies else []
+    if copies := sum(len(owners[key]) > 1 for key in keys):
+        yield {"count": copies}
+
+
+TABLE_CHECKS: tuple[Check[CheckedTable], ...] = (
+    Check("rows-unlabelled", NOTE, _unlabelled),
+    Check("mark-is-a-class", WARNING, _marks),
+    Check("rows-repeated", WARNING, _repeated),
+)
 
 
 def as_spectra(scene: Scene, groups: Array | None = None) -> Spectra:
@@ -142,8 +146,8 @@ def as_spectra(scene: Scene, groups: Array | None = None) -> Spectra:
 
 def _classes(
     targets: Array, unlabelled: str | None = None
-) -> tuple[npt.NDArray[np.int32], list[str], list[Finding]]:
-    """Return the class number of each row, from 1, the classes as texts, and findings."""
+) -> tuple[npt.NDArray[np.int32], list[str]]:
+    """Return the class number of each row, from 1, and the classes as texts."""
     texts: Array
     if targets.dtype.kind == "f":
         missing = ~np.isfinite(targets)
@@ -161,11 +165,7 @@ def _classes(
     classes, numbers = np.unique(texts[~missing], return_inverse=True)
     ids = np.zeros(len(targets), np.int32)
     ids[~missing] = numbers + 1
-    lost = int(missing.sum())
-    findings = [note("rows-unlabelled", count=lost)] if lost else []
-    if "0" in classes.astype(str) and len(classes) > 2:
-        findings.append(warning("mark-is-a-class", name="0", mark="0"))
-    return ids, [str(one) for one in classes], findings
+    return ids, [str(name) for name in classes]
 
 
 def metadata_texts(values: Array) -> Array:

@@ -72,7 +72,7 @@ def _blocks(shape: tuple[int, ...], side: int, generator: np.random.Generator) -
     return index
 
 
-def near(mask: Mask, reach: int) -> Mask:
+def within_reach(mask: Mask, reach: int) -> Mask:
     """Return (H, W), True within `reach` rows and columns of a True pixel."""
     from scipy.ndimage import maximum_filter
 
@@ -109,7 +109,7 @@ def _deal(
 
 def _sides(labels: LabelMap, testing: Mask, guard: int) -> Sides:
     test = testing & (labels > 0)
-    candidates = ~testing & (labels > 0) & ~near(test, guard)
+    candidates = ~testing & (labels > 0) & ~within_reach(test, guard)
     trained, tested = (
         np.bincount(labels[side], minlength=int(labels.max()) + 1)[1:] > 0
         for side in (candidates, test)

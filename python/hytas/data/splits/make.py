@@ -8,7 +8,7 @@ import numpy as np
 from hytas.data.patches import check_patch_size
 from hytas.data.scene import Scene
 from hytas.data.spectra.table import Spectra
-from hytas.data.splits.blocks import DRAWS, near, split_blocks
+from hytas.data.splits.blocks import DRAWS, split_blocks, within_reach
 from hytas.data.splits.groups import USUAL_FRACTION, split_spectra
 from hytas.data.splits.kinds import at_random, by_blocks, class_totals, from_maps
 from hytas.data.splits.settings import SplitSettings
@@ -183,4 +183,4 @@ def overlap_fraction(shape: tuple[int, ...], train: Pixels, test: Pixels, patch_
         return 0.0
     mask = np.zeros(shape, dtype=np.bool_)
     mask.ravel()[train] = True
-    return float(near(mask, patch_size // 2).ravel()[test].mean())
+    return float(within_reach(mask, patch_size // 2).ravel()[test].mean())

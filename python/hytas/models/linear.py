@@ -122,7 +122,6 @@ def softmax_regression(
     Returns:
         Weight (C, bands) and bias (C,) of the logits.
     """
-
     spectra = np.asarray(spectra, np.float64)
     present, index = np.unique(targets, return_inverse=True)
     centre = spectra.mean(axis=0)
@@ -202,14 +201,6 @@ class ClosedForm(NamedTuple):
     fit: Callable[[_Values, NDArray[np.int64], int], tuple[_Values, _Values]]
     loss: Loss
 
-    def of_derivative(
-        self, spectra: _Values, targets: NDArray[np.int64], classes: int
-    ) -> tuple[_Values, _Values]:
-        """Return weight (C, bands) and bias (C,) that read the derivative of the least loss."""
-        values, matrix = chosen_derivative(spectra, targets, self.loss)
-        weight, bias = self.fit(values, targets, classes)
-        return weight @ matrix, bias
-
 
 FUNCTIONS = {
     "lda": ClosedForm(lda, _lda_loss),
@@ -274,8 +265,10 @@ class LinearNetwork(ClosedFormNetwork):
     ) -> None:
         """Fit the matrix to scaled patches (N, P, P, bands) and class indices (N,)."""
         spectra, labels = centre_of(patches).double().cpu().numpy(), targets.cpu().numpy()
-        weight, bias = FUNCTIONS[self.fit].of_derivative(spectra, labels, self.head.out_features)
-        self.head.weight.copy_(torch.from_numpy(weight))
+        form = FUNCTIONS[self.fit]
+        values, matrix = chosen_derivative(spectra, labels, form.loss)
+        weight, bias = form.fit(values, labels, self.head.out_features)
+        self.head.weight.copy_(torch.from_numpy(weight @ matrix))
         self.head.bias.copy_(torch.from_numpy(bias))
 
 
@@ -323,7 +316,7 @@ def begin_skip(skip: LinearSkip, head: nn.Linear, spectra: Tensor, targets: Tens
         targets: (N,) class indices.
     """
     values = spectra.double().cpu().numpy()
-    weight, bias = FUNCTIONS["lda"].of_derivative(values, targets.cpu().numpy(), skip.out_features)
+    weight, bias = lda(values, targets.cpu().numpy(), skip.out_features)
     present = np.isin(np.arange(skip.out_features), targets.cpu().numpy())
     logits = values @ weight[present].T + bias[present]
     lead = float((logits.max(axis=1) - logits.mean(axis=1)).mean())

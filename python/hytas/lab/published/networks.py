@@ -1,6 +1,6 @@
-"""Published networks, trained as published, without any part of hytas' own recipe.
+"""Published networks with their published lengths, batches, rates and augmentation.
 
-All train by AdamW, which decays matrices only, and an epoch ends with a smaller batch.
+Unlike there, all train by AdamW, which decays matrices only, and an epoch ends with a smaller batch.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Published networks with their published lengths, batches, rates and augmentation.
 
-Unlike there, all train by AdamW, which decays matrices only, and an epoch ends with a smaller batch.
+Unlike there, all train by AdamW, which decays matrices only, and an epoch ends with a small batch.
 """
 
 import math

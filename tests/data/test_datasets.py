@@ -15,7 +15,14 @@ from scipy.io import savemat
 
 from commands import Run
 from hytas.data import load_scene, make_split
-from hytas.data.datasets import PUBLISHED_SCENES, SCENES, RemoteFile, fetch, locate
+from hytas.data.datasets import (
+    PUBLISHED_SCENES,
+    SCENES,
+    NamedScene,
+    RemoteFile,
+    fetch,
+    locate,
+)
 from hytas.errors import InputError
 
 pytest.importorskip("pooch")
@@ -194,11 +201,19 @@ def test_no_address_answers(server, tmp_path):
     with pytest.raises(InputError) as caught:
         fetch(file)
     message = str(caught.value)
-    assert "b.mat': could not be downloaded from" in message
-    assert "127.0.0.1:9" in message
-    assert "data_dir" in message
+    assert "b.mat: could not be downloaded from" in message
+    assert "http://127.0.0.1:9/b.mat (no connection)" in message
+    assert f"put a copy into {tmp_path / 'cache'}" in message
     assert "\n" not in message
     assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_scene_that_cannot_be_downloaded_names_its_folder(server, monkeypatch):
+    _, url, _ = server
+    entry = NamedScene(("a",), (RemoteFile("b.mat", (f"{url}/b.mat",), None),), (("b.mat",),))
+    monkeypatch.setitem(SCENES, "mine", entry)
+    with pytest.raises(InputError, match=r"folder of your copies with `?data_dir"):
+        locate("mine")
 
 
 def test_a_zip_archive_without_the_member(server):

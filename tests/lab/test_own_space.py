@@ -86,6 +86,11 @@ def test_published_tables_by_name(
     )
     monkeypatch.setenv("HYTAS_CACHE", str(tmp_path))
     monkeypatch.setitem(HYTAS_TABLES, "hytas-indian", file)  # the released file is not there
+    refused = "indian.csv: could not be downloaded from https://none.invalid (no connection)"
+    for command in (("benchmark", "fetch", "--out", "x.csv"), ("analyse", "ranking", "--tables")):
+        offline = here(*command, "hytas-indian")
+        assert offline.returncode == 2
+        assert f"{refused}; put a copy into {tmp_path}" in offline.stderr
     (tmp_path / "indian.csv").write_bytes(content)
     done = here("analyse", "alike", "--tables", "hytas-indian", "--json")
     assert len(json.loads(done.stdout)["names"]) > 10

@@ -88,7 +88,10 @@ def locate(name: str, data_dir: str | Path | None = None) -> list[Path]:
         raise InputError("data", name, f"is not one of the scenes {', '.join(SCENES)}")
     if data_dir is not None:
         return _find(name, SCENES[name], Path(data_dir))
-    return [fetch(file) for file in SCENES[name].files]
+    try:
+        return [fetch(file) for file in SCENES[name].files]
+    except InputError as error:
+        raise error.hinted("or name the folder of your copies with `data_dir`") from None
 
 
 def cache_folder() -> Path:
@@ -115,13 +118,19 @@ def fetch(file: RemoteFile) -> Path:
         try:
             _cache(registry, {name: url}).fetch(name, processor)
         except (OSError, ValueError, zipfile.BadZipFile) as error:  # of requests: OSErrors
-            reasons.append(f"{url} ({' '.join(str(error).split())[:300]})")
+            reasons.append(f"{url} ({_reason(error)})")
         else:
             if not (path := cached(file)).exists():
                 raise InputError("data", cache_folder() / name, f"holds no {file.member}")
             return path
     rule = f"could not be downloaded from {' or '.join(reasons)}"
-    raise InputError("data", name, rule, "put a copy into a folder and name it with `data_dir`")
+    raise InputError(name, rule=rule, hint=f"put a copy into {cache_folder()}")
+
+
+def _reason(error: Exception) -> str:
+    if type(error).__name__ == "ConnectionError":  # of requests, which nests three errors
+        return "no connection"
+    return " ".join(str(error).split())[:300]
 
 
 def _pooch() -> Any:

@@ -7,19 +7,23 @@ from pathlib import Path
 import click
 import pytest
 
-from commands import run_copy
+from commands import Run, run_copy
 from hytas.cli.main import hytas
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+INLINE = re.compile(r"(?<!`)`(hytas [^`]+)`")
 
 
 def commands_of(page: Path) -> list[list[str]]:
-    """Return the arguments of each `hytas` in the console blocks of a page."""
-    text = "".join(BLOCK.findall(page.read_text(encoding="utf-8"))).replace("\\\n", " ")
-    lines = [shlex.split(line, comments=True) for line in text.splitlines()]
-    return [words[2:] for words in lines if words[:2] == ["$", "hytas"]]
+    """Return the arguments of each `hytas` of a page: in console blocks, then in sentences."""
+    text = page.read_text(encoding="utf-8")
+    blocks = "".join(BLOCK.findall(text)).replace("\\\n", " ").splitlines()
+    lines = [line.removeprefix("$ ") for line in blocks if line.startswith("$ ")]
+    lines += [line for line in INLINE.findall(text) if "COMMAND" not in line]
+    words = [shlex.split(line.partition(" > ")[0], comments=True) for line in lines]
+    return [each[1:] for each in words if each[0] == "hytas"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -32,7 +36,28 @@ def test_options_of_commands_exist(page: Path) -> None:
             assert found is not None
             chosen = found
         with click.Context(chosen, info_name=chosen.name) as context:
-            chosen.make_parser(context).parse_args(list(arguments))
+            # A sentence may name an option without its value.
+            chosen.make_parser(context).parse_args([*arguments, "value"])
+
+
+NO_FILE = {"proxies", "scenes", "list", "show", "count", "sample"}
+"""Commands, and those of `hytas space`, that read neither a scene nor a run."""
+GIVEN = re.compile(r"[A-Z]+|.*\.(json|toml)")
+"""An argument that the reader brings."""
+
+
+def test_commands_that_need_no_file_run(here: Run) -> None:
+    commands = {tuple(words) for page in PAGES for words in commands_of(page)}
+    alone = [
+        words
+        for words in commands
+        if NO_FILE & set(words[:2] if words[:1] == ("space",) else words[:1])
+        if not any(map(GIVEN.fullmatch, words))
+    ]
+    assert len(alone) > 10
+    for words in sorted(alone):
+        done = here(*words)
+        assert done.returncode == 0, (words, done.stderr)
 
 
 @pytest.mark.slow

@@ -196,14 +196,16 @@ def of_layer(drop: Drop, index: int, depth: int) -> Drop:
     return drop._replace(path=drop.path * index / max(1, depth - 1))
 
 
-def through_stages(tokens: Tensor, stages: nn.ModuleList, between: nn.ModuleList) -> Tensor:
-    """Run tokens through stages of layers, with a module between each two stages."""
+def through_stages(tokens: Tensor, stages: nn.ModuleList, between: nn.ModuleList) -> list[Tensor]:
+    """Run tokens through stages of layers, with a module between each two; return all outputs."""
+    outputs: list[Tensor] = []
     for stage, layers in enumerate(stages):
         if stage:
             tokens = between[stage - 1](tokens)
         for layer in layers:  # type: ignore[attr-defined]
             tokens = layer(tokens)
-    return tokens
+        outputs.append(tokens)
+    return outputs
 
 
 def layer_of(

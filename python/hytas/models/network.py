@@ -89,6 +89,15 @@ class Network(nn.Module):
         """Return as much of patches (N, P, P, bands) as the network looks at."""
         return patches
 
+    def stage_tokens(self, images: Tensor) -> list[Tensor]:
+        """Return the tokens (N, T, E) of each stage, on square grids, the finest first.
+
+        Raises:
+            InputError: its tokens do not lie on a grid of the image.
+        """
+        rule = f"a {type(self).__name__} has no stages of tokens on a grid"
+        raise InputError("dense", rule=rule, hint="take a space of images")
+
     def initializers(self) -> dict[str, Initializer]:
         """Return parameter name -> initializer.
 

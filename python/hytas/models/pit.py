@@ -108,7 +108,11 @@ class PoolingTransformer(Network):
 
     def forward(self, images: Tensor) -> Tensor:
         """(N, H, W, channels) -> (N, classes)."""
-        tokens = self.entry(self.patch_embed(images))
-        tokens = through_stages(tokens, self.stages, self.pools)
+        tokens = through_stages(self.entry(self.patch_embed(images)), self.stages, self.pools)[-1]
         logits: Tensor = self.head(self.norm(tokens[:, 0]))
         return logits
+
+    def stage_tokens(self, images: Tensor) -> list[Tensor]:
+        """Return the tokens (N, T, E) of each stage, on square grids, the finest first."""
+        tokens = through_stages(self.entry(self.patch_embed(images)), self.stages, self.pools)
+        return [stage[:, 1:] for stage in tokens]

@@ -56,12 +56,15 @@ class TokenStream(Placed):
             shared((index, len(grid)), CrossLayerFusion, tokens) for index in range(fused)
         )
 
-    def forward(self, embedded: Tensor, context: Tensor | None = None) -> Tensor:
+    def forward(
+        self, embedded: Tensor, context: Tensor | None = None, read: slice | None = None
+    ) -> Tensor:
         """Embedded tokens (N, T', E), without the class token -> those that are read, (N, Q, E).
 
         `context` (N, 1, E), of another stream, is added to the class token; to all tokens where
-        there is none.
+        there is none. `read` replaces the stream's own.
         """
+        read = self.read if read is None else read
         tokens = self.enter(embedded, context)
         inputs: list[Tensor] = []
         last = len(self.blocks) - 1
@@ -70,12 +73,12 @@ class TokenStream(Placed):
                 tokens = self.fusions[layer - 2](tokens, inputs[layer - 2])
             inputs.append(tokens)
             reads = layer == last and self.observer is None
-            tokens = block(tokens, self.read if reads else None)
+            tokens = block(tokens, read if reads else None)
         if self.observer is None and inputs:
             return tokens
         if self.observer is not None:
             self.observer(tokens)
-        return tokens[:, self.read]
+        return tokens[:, read]
 
     def enter(self, embedded: Tensor, context: Tensor | None) -> Tensor:
         """Return the input (N, T, E) of the first layer."""

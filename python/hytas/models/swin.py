@@ -101,7 +101,10 @@ class WindowTransformer(Network):
 
     def forward(self, images: Tensor) -> Tensor:
         """(N, H, W, channels) -> (N, classes)."""
-        tokens = self.embed_norm(self.patch_embed(images))
-        tokens = through_stages(tokens, self.stages, self.merges)
-        logits: Tensor = self.head(self.norm(tokens).mean(dim=1))
+        logits: Tensor = self.head(self.norm(self.stage_tokens(images)[-1]).mean(dim=1))
         return logits
+
+    def stage_tokens(self, images: Tensor) -> list[Tensor]:
+        """Return the tokens (N, T, E) of each stage, on square grids, the finest first."""
+        tokens = self.embed_norm(self.patch_embed(images))
+        return through_stages(tokens, self.stages, self.merges)

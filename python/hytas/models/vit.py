@@ -78,6 +78,10 @@ class VisionTransformer(Network):
         logits: Tensor = self.head(tokens.mean(dim=1))
         return logits
 
+    def stage_tokens(self, images: Tensor) -> list[Tensor]:
+        """Return the tokens (N, T, E) of the one stage, on a square grid."""
+        return [self.stream(self.patch_embed(images), read=slice(1, None))]
+
 
 def class_first(token: Tensor, others: Tensor) -> Tensor:
     """Put a class token (1, 1, E) or (N, 1, E) before tokens (N, T, E)."""

@@ -80,7 +80,7 @@ def _table(path: Path, given: Mapping[str, Any]) -> _Described:
     from hytas.data import load_scene
     from hytas.data.findings import note
     from hytas.data.interpret.columns import numbered_kinds
-    from hytas.data.labels.points_csv import position_columns
+    from hytas.data.labels.formats import position_columns
     from hytas.data.read.columns import TEXT_SUFFIXES
     from hytas.data.spectra.columns import describe_columns, frame_of
 

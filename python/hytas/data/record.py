@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from hytas.data.findings import Finding, Noted, note, warning
 from hytas.data.grid import Grid
-from hytas.data.limits import by, bytes_of, listed, printable
+from hytas.data.limits import by, listed, printable
 from hytas.errors import InputError
 from hytas.types import Array, Floats, Mask
 
@@ -87,7 +87,6 @@ class Variable:
         read: returns a part of the array; raises the errors of the reader's library.
         dims: names of the dimensions, "" where unknown; () if the format has none.
         bands: facts of the bands, if the file gives them together with the array.
-        size: bytes in memory.
         attributes: numbers (as arrays) and texts that the file keeps with the array.
         raw: place of uncompressed values in a file, or None.
         has_parts: whether a part can be read without the rest.
@@ -106,7 +105,6 @@ class Variable:
     bands: BandFacts | None = None
     nodata: float | None = None
     grid: Grid | None = None
-    size: int = 0
     attributes: Mapping[str, Any] = field(default_factory=dict)
     raw: "Raw | None" = None
     has_parts: bool = True
@@ -125,8 +123,7 @@ class Variable:
         **facts: Any,
     ) -> Self:
         """Return an array of a type of numpy; `facts` are other attributes."""
-        fields = {"kind": kind_of(dtype), "size": bytes_of(shape, dtype.itemsize), **facts}
-        return cls(name, shape, str(dtype), read=read, **fields)
+        return cls(name, shape, str(dtype), read=read, **{"kind": kind_of(dtype), **facts})
 
     @classmethod
     def of_array(cls, name: str, array: Array, **facts: Any) -> Self:
@@ -146,7 +143,7 @@ class Variable:
         """Read the whole array.
 
         Raises:
-            MemoryError: there is too little memory; the message names the array and its bytes.
+            MemoryError: there is too little memory; the message names the array.
             ValueError: the array in the file has another shape than its header says.
         """
         return self.part(whole_key(self.shape))
@@ -158,8 +155,7 @@ class Variable:
                 warnings.simplefilter("ignore")
                 array = self.read(key)
         except MemoryError as error:
-            size = self.size or bytes_of(self.shape, 8)
-            raise MemoryError(f"{self} takes {size} bytes of memory") from error
+            raise MemoryError(str(self)) from error
         wanted = tuple(
             len(range(*each.indices(n))) for each, n in zip(key, self.shape, strict=True)
         )
@@ -359,8 +355,7 @@ def with_nan(variable: Variable, nodata_values: Sequence[float | None]) -> Varia
                 result[band][data[band] == nodata] = np.nan
         return result
 
-    size = bytes_of(variable.shape, dtype.itemsize)
-    return replace(variable, dtype=str(dtype), read=values, size=size, nodata=None)
+    return replace(variable, dtype=str(dtype), read=values, nodata=None)
 
 
 def masked(variable: Variable, mask: Callable[[Key], Array]) -> Variable:
@@ -372,8 +367,7 @@ def masked(variable: Variable, mask: Callable[[Key], Array]) -> Variable:
         data[:, mask(key) == 0] = np.nan
         return data
 
-    size = bytes_of(variable.shape, dtype.itemsize)
-    return replace(variable, dtype=str(dtype), read=values, size=size)
+    return replace(variable, dtype=str(dtype), read=values)
 
 
 def with_alpha(variable: Variable, mask: Callable[[Key], Array]) -> Variable:
@@ -384,8 +378,7 @@ def with_alpha(variable: Variable, mask: Callable[[Key], Array]) -> Variable:
         return np.concatenate([data, mask(key)[None].astype(data.dtype)])[key[0]]
 
     shape = (variable.shape[0] + 1, *variable.shape[1:])
-    size = variable.size // variable.shape[0] * shape[0]
-    return replace(variable, shape=shape, read=values, size=size, has_alpha=True)
+    return replace(variable, shape=shape, read=values, has_alpha=True)
 
 
 def is_opacity(variable: Variable) -> bool:
@@ -428,8 +421,8 @@ def require_number(variable: Variable, contents: Contents, argument: str) -> Non
 
 
 @contextmanager
-def reading(argument: str, path: Path | str, what: str) -> Iterator[None]:
-    """Turn any exception that a reader's library raises on a broken file into one line."""
+def naming(argument: str, path: Path | str) -> Iterator[None]:
+    """Name the file in errors about what it holds."""
     try:
         yield
     except InputError as error:
@@ -438,6 +431,16 @@ def reading(argument: str, path: Path | str, what: str) -> Iterator[None]:
         rule = error.rule or error.argument  # without a rule the whole message is one text
         named = error.argument if error.rule else ""
         raise InputError(named or argument, path, rule, error.hint) from error
+
+
+@contextmanager
+def reading(argument: str, path: Path | str, what: str) -> Iterator[None]:
+    """Turn any exception that a reader's library raises on a broken file into one line."""
+    try:
+        with naming(argument, path):
+            yield
+    except InputError:
+        raise
     except MemoryError as error:
         message = " ".join(str(error).split()) or f"the file has {Path(path).stat().st_size} bytes"
         raise InputError(argument, path, f"memory ran out while reading it: {message}") from error

@@ -1,31 +1,18 @@
 """From shapes to pixels: a pixel belongs to the polygon that its centre lies in."""
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
 from hytas.data.findings import refusal
 from hytas.data.grid import Grid
 from hytas.data.labels.shapes import POINT, POLYGON, Geometries, Points, parts_of
-from hytas.errors import InputError, library
+from hytas.errors import InputError
 from hytas.types import Mask
 
 Window = tuple[slice, slice]
 Owners = npt.NDArray[np.int32]
 FAR = 1e15
 """Pixels; a place that is farther away is in no scene."""
-
-
-class Burnt(NamedTuple):
-    """The shapes in a window of a scene.
-
-    Attributes:
-        owners: (h, w) the number of the first shape that holds a pixel, from 1; 0 without one.
-    """
-
-    window: Window
-    owners: Owners
 
 
 class Burner:
@@ -41,9 +28,8 @@ class Burner:
 
         self._size = grid.height, grid.width
         self._centres: Points | None = None
-        if in_pixels:
-            low, high = np.zeros(2), np.array([grid.width, grid.height])
-        elif grid.transform is None:
+        low, high = np.zeros(2), np.array([grid.width, grid.height], np.float64)
+        if not in_pixels and grid.transform is None:
             assert grid.location is not None  # checked by the caller
             x, y = (each.ravel() for each in grid.location.read())
             self._located = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
@@ -52,25 +38,27 @@ class Burner:
             if len(self._centres):
                 around = self._spacing() / self._shrink
                 low, high = self._centres.min(axis=0) - around, self._centres.max(axis=0) + around
-        elif not grid.is_placed:
-            raise InputError("data", rule="its transform has no area: a pixel has no place")
-        else:
+        elif not in_pixels:
+            if not grid.is_placed:
+                raise InputError("data", rule="its transform has no area: a pixel has no place")
 
             def to_pixels(places: Points) -> Points:
                 positions = np.stack(grid.pixels(places[:, 0], places[:, 1]), axis=1)
                 return positions.clip(-FAR, FAR)  # an infinite one would break a ring
 
             geometries = shapely.transform(geometries, to_pixels)
-            low, high = np.zeros(2), np.array([grid.width, grid.height])
         self._geometries = geometries
         bounds = shapely.bounds(geometries)
         self._near = ((bounds[:, :2] <= high) & (bounds[:, 2:] >= low)).all(axis=1)
 
-    def burn(self, chosen: npt.NDArray[np.int64]) -> Burnt:
-        """Return the pixels of some shapes, with the number of the first shape that holds each.
+    def burn(self, chosen: npt.NDArray[np.int64]) -> tuple[Window, Owners]:
+        """Return a window of the scene, and the number of the first shape that holds each pixel.
 
         Args:
             chosen: indices of the shapes, ascending; the number of a shape is its index plus 1.
+
+        Returns:
+            Rows and columns of the window; numbers (h, w), 0 without a shape.
         """
         chosen = chosen[self._near[chosen]]
         geometries, numbers = self._geometries[chosen], (chosen + 1).astype(np.int32)
@@ -82,11 +70,12 @@ class Burner:
         height, width = (part.stop - part.start for part in window)
         owners: Owners = np.zeros((height, width), np.int32)
         if not owners.size:
-            return Burnt(window, owners)
+            return window, owners
         corner = window[1].start, window[0].start
         polygons, owner = _parts(geometries, numbers, POLYGON)
         if len(polygons):
-            features = library("rasterio.features", "labels", "a file of polygons")
+            from rasterio import features
+
             polygons = shapely.transform(polygons, lambda places: _off_centres(places - corner))
             # The first shape is drawn last, over the others.
             features.rasterize(zip(polygons[::-1], owner[::-1].tolist(), strict=True), out=owners)
@@ -95,12 +84,12 @@ class Burner:
         inside = (columns >= 0) & (columns < width) & (rows >= 0) & (rows < height)
         pixels = (rows * width + columns)[inside].astype(np.int64)
         _put_first(owners, pixels, owner[inside])
-        return Burnt(window, owners)
+        return window, owners
 
     def count_outside(self, chosen: npt.NDArray[np.int64]) -> int:
         """Return how many of some shapes hold, alone, no pixel of the scene."""
         near = chosen[self._near[chosen]]
-        alone = (self.burn(near[i : i + 1]).owners.any() for i in range(len(near)))
+        alone = (self.burn(near[i : i + 1])[1].any() for i in range(len(near)))
         return len(chosen) - sum(map(bool, alone))
 
     def _window(self, geometries: Geometries) -> Window:
@@ -116,7 +105,7 @@ class Burner:
 
         return part(top, bottom, self._size[0]), part(left, right, self._size[1])
 
-    def _by_centres(self, geometries: Geometries, numbers: Owners) -> Burnt:
+    def _by_centres(self, geometries: Geometries, numbers: Owners) -> tuple[Window, Owners]:
         import shapely
 
         assert self._centres is not None
@@ -134,7 +123,7 @@ class Burner:
             inside = self._located[near[shapely.contains_xy(polygon, x[near], y[near])]]
             free = (flat[inside] == 0) | (flat[inside] > number)
             flat[inside[free]] = number
-        return Burnt((slice(0, self._size[0]), slice(0, self._size[1])), owners)
+        return (slice(0, self._size[0]), slice(0, self._size[1])), owners
 
     def _nearest(self, places: Points) -> tuple[npt.NDArray[np.int64], Mask]:
         from scipy.spatial import cKDTree
@@ -182,9 +171,7 @@ def _off_centres(places: Points) -> Points:
     return places
 
 
-def _put_first(
-    owners: Owners, pixels: npt.NDArray[np.int64], numbers: npt.NDArray[np.int32]
-) -> None:
+def _put_first(owners: Owners, pixels: npt.NDArray[np.int64], numbers: Owners) -> None:
     """Give pixels to points; the lower number keeps its pixel."""
     flat = owners.reshape(-1)
     free = np.where(flat[pixels] == 0, np.iinfo(np.int32).max, flat[pixels])

@@ -4,6 +4,7 @@ import re
 import shutil
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,16 +13,10 @@ import numpy as np
 
 from hytas.data.findings import Finding, note, warning
 from hytas.data.labels.options import LabelOptions
-from hytas.data.labels.shapes import (
-    CLASS_FIELDS,
-    COLOUR_FIELDS,
-    Geometries,
-    Shapes,
-    plain_value,
-)
+from hytas.data.labels.shapes import CLASS_FIELDS, COLOUR_FIELDS, Geometries, Shapes, plain_value
 from hytas.data.limits import listed
 from hytas.data.read.untrusted import call
-from hytas.errors import InputError, library
+from hytas.errors import InputError
 
 MOST_ROWS = 2**16
 """Rows of a table of classes, at most."""
@@ -97,8 +92,7 @@ def read_dbase(path: Path) -> dict[str, list[Any]]:
 def parts_of_shapefile(path: Path) -> dict[str, Path]:
     """Return the other files of a Shapefile, by their suffix."""
     ends = [end for suffix in (".dbf", ".shx", ".prj", ".cpg") for end in (suffix.upper(), suffix)]
-    files = {end.lower(): path.with_suffix(end) for end in ends if path.with_suffix(end).is_file()}
-    return files
+    return {end.lower(): path.with_suffix(end) for end in ends if path.with_suffix(end).is_file()}
 
 
 _Layer = tuple[str | None, dict[str, list[Any]], list[bytes | None], list[Finding], list[str]]
@@ -122,27 +116,26 @@ def read_layer(
     Raises:
         ValueError: the file is broken.
     """
-    pyogrio = library("pyogrio", "labels", "a file of polygons")
+    import pyogrio
+
     has_no_index = name == "Shapefile" and not path.with_suffix(".shx").exists()
     pyogrio.set_gdal_config_options({"SHAPE_RESTORE_SHX": has_no_index or None})
+    read = partial(_layer, str(path), layer, open_options, class_fields)
     try:
-        return _layer(str(path), layer, open_options, class_fields, encoding)
+        return read(encoding)
     except UnicodeDecodeError:
-        pass
+        crs, fields, geometries, findings, texts = read(None)
+        return crs, fields, geometries, [*findings, warning("texts-not-utf-8")], texts
     except Exception as error:
         if "not recognized as being in a supported file format" in str(error):
             raise InputError(rule=f"its content is not {name}") from None
         raise
-    crs, fields, geometries, findings, named = _layer(
-        str(path), layer, open_options, class_fields, None
-    )
-    return crs, fields, geometries, [*findings, warning("texts-not-utf-8")], named
 
 
 def table_fields(path: Path) -> dict[str, list[Any]]:
-    """Return the columns of a table without geometries; see `read_table`."""
-    pyogrio = library("pyogrio", "labels", "a table of classes")
-    raw = library("pyogrio.raw", "labels", "a table of classes")
+    """Return the columns of a table without geometries, as `read_dbase` does."""
+    import pyogrio
+    from pyogrio import raw
 
     def columns(encoding: str | None) -> Any:
         if pyogrio.read_info(path, encoding=encoding)["features"] > MOST_ROWS:
@@ -164,29 +157,25 @@ def _layer(
     class_fields: Sequence[str],
     encoding: str | None,
 ) -> _Layer:
-    pyogrio = library("pyogrio", "labels", "a file of polygons")
-    raw = library("pyogrio.raw", "labels", "a file of polygons")
+    import pyogrio
+    from pyogrio import raw
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         layers = [str(name) for name, kind in pyogrio.list_layers(path) if kind is not None]
         if (layer is None and len(layers) != 1) or (layer is not None and layer not in layers):
-            raise _no_layer(path, layers, layer)
+            rule, hint = f"holds the layers {listed(layers)}", "name one with `labels_key`"
+            if layer is not None:
+                raise InputError("labels_key", layer, f"{path} has no such layer", rule)
+            raise InputError(rule=rule, hint=hint if layers else "")
         layer = layer or layers[0]
-        info = pyogrio.read_info(
-            path, layer=layer, encoding=encoding, force_feature_count=True, **open_options
-        )
+        how: dict[str, Any] = {"layer": layer, "encoding": encoding, **open_options}
+        info = pyogrio.read_info(path, force_feature_count=True, **how)
         names = info["fields"].tolist()
         chosen = [name for name in names if name.lower() in class_fields]
         chosen += [name for name in names if chosen and name.lower() in COLOUR_FIELDS]
-        meta, _, geometries, columns = raw.read(
-            path,
-            layer=layer,
-            encoding=encoding,
-            columns=chosen or None,
-            force_2d=True,
-            datetime_as_string=True,
-            **open_options,
-        )
+        how |= {"columns": chosen or None, "force_2d": True, "datetime_as_string": True}
+        meta, _, geometries, columns = raw.read(path, **how)
     # A table without geometries has none at all.
     parts = [None] * len(columns[0]) if geometries is None and columns else geometries
     parts = [] if parts is None else list(parts)
@@ -211,13 +200,3 @@ def geometries_of(binary: Sequence[bytes | None]) -> Geometries:
         number = int(lost.argmax()) + 1
         raise InputError("labels", rule=f"shape {number}: a ring of a polygon needs 3 corners")
     return geometries
-
-
-def _no_layer(path: str, layers: list[str], wanted: str | None) -> InputError:
-    layer_names = listed(layers)
-    if wanted is not None:
-        return InputError(
-            "labels_key", wanted, f"{path} has no such layer", f"it has {layer_names}"
-        )
-    hint = "name one with `labels_key`" if layers else ""
-    return InputError(rule=f"holds the layers {layer_names}", hint=hint)

@@ -1,9 +1,8 @@
 """Polygons and points of a file, with their fields."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from hytas.errors import InputError
 Points = npt.NDArray[np.float64]
 Geometries = npt.NDArray[np.object_]
 Colour = tuple[int, int, int]
-NONE, POINT, POLYGON = -1, 0, 3
+PARTS = NONE, POINT, POLYGON = -1, 0, 3
 """Numbers of types of geometries in shapely; those of several parts are larger."""
 
 CLASS_FIELDS = ("class", "label", "class_name", "classname", "class_id")
@@ -47,18 +46,6 @@ class Shapes:
     size: tuple[int, int] | None = None
     findings: tuple[Finding, ...] = ()
     texts: tuple[str, ...] = ()
-
-
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Name the file in errors about its shapes."""
-    try:
-        yield
-    except InputError as error:
-        if error.value is not None:
-            raise
-        rule = error.rule or error.argument
-        raise InputError("labels", str(path), rule, error.hint) from None
 
 
 def parts_of(geometries: Geometries) -> tuple[Geometries, npt.NDArray[np.int64]]:
@@ -95,9 +82,7 @@ def find_field(
     usual = [name for name in names if name.lower() in CLASS_FIELDS]
     candidates = usual or [name for name in names if name.lower() not in COLOUR_FIELDS]
     if len(candidates) != 1:  # a field without any value is not the one
-        candidates = [
-            name for name in candidates if any(value is not None for value in fields[name])
-        ]
+        candidates = [name for name in candidates if {*fields[name]} - {None}]
     if len(candidates) != 1:
         rule, hint = f"the fields are {listed(names)}", f"name the one of classes with `{argument}`"
         raise InputError("labels", rule=rule, hint=hint)
@@ -107,10 +92,6 @@ def find_field(
 def colour_of(value: Any) -> Colour | None:
     """Return red, green and blue of a text such as "#1f77b4", or of three numbers, or None."""
     if isinstance(value, str):
-        text = value.strip().removeprefix("#")
-        if len(text) in (6, 8) and all(sign in "0123456789abcdefABCDEF" for sign in text):
-            number = int(text[:6], 16)
-            return number >> 16, number >> 8 & 255, number & 255
-    if isinstance(value, tuple) and len(value) == 3:
-        return value
-    return None
+        levels = re.fullmatch(r"#?([\da-fA-F]{6})([\da-fA-F]{2})?", value.strip(), re.ASCII)
+        value = levels and tuple(bytes.fromhex(levels[1]))
+    return value if isinstance(value, tuple) and len(value) == 3 else None

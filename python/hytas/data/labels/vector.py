@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,33 +19,30 @@ from hytas.data.labels.names import number_findings, renamed, unused
 from hytas.data.labels.options import LabelOptions
 from hytas.data.labels.shapes import (
     COLOUR_FIELDS,
-    NONE,
-    POINT,
-    POLYGON,
+    PARTS,
     Colour,
     Geometries,
     Points,
     Shapes,
     colour_of,
     find_field,
-    naming,
     parts_of,
 )
 from hytas.data.limits import by, printable
+from hytas.data.record import naming
 from hytas.errors import InputError
 from hytas.types import Floats
 
 MOST_COORDINATE = 1e15
 """Larger coordinates lose whole pixels, and become infinite when they are transformed."""
+LEAST_CODE = 2**31 - 1
+"""Larger numbers are codes, such as those of EuroCrops, and names of classes."""
 
 
-class _Classes(NamedTuple):
-    """Class ids of the shapes, 0 where one labels nothing; names and colours by id; findings."""
-
-    ids: npt.NDArray[np.int64]
-    names: Mapping[int, str]
-    colours: Mapping[int, Colour]
-    findings: tuple[Finding, ...]
+_Classes = tuple[
+    npt.NDArray[np.int64], Mapping[int, str], Mapping[int, Colour], tuple[Finding, ...]
+]
+"""Class ids of the shapes, 0 where one labels nothing; names and colours by id; findings."""
 
 
 def of_shapes(
@@ -64,22 +62,25 @@ def of_shapes(
     values, names = None, []
     if len(shapes.geometries):
         argument = "value_field" if options.are_values else "class_field"
-        with naming(path):
+        with naming("labels", path):
             names = [find_field(shapes.fields, one, argument) for one in options.fields or (None,)]
             shapes, of_fields = _with_class(shapes, names, options)
             _check_coordinates(shapes.geometries)
             placed = _in_the_scene(shapes, options.crs, grid)
             check_rings(placed.geometries)
             values = _values(shapes.fields, names) if options.are_values else None
-            ids, class_names, colours, of_classes = _classes(
-                shapes.fields, options, class_ids, values
-            )
+            if values is None:
+                ids, class_names, colours, of_classes = _classes(shapes.fields, options, class_ids)
+            else:
+                ids, of_classes = np.ones(len(values), np.int64), ()
             burnt = _burn(placed, ids, class_names, grid)
             if burnt is None and options.least_classes:
                 raise _nothing_inside(placed, grid)
         labels, polygons, burning = burnt or (labels, polygons, findings)
-        own = [*_system_findings(shapes.crs, options.crs), *_from_1(shapes, grid)]
-        findings = [*shapes.findings, *of_fields, *own, *of_classes, *burning]
+        own = [*shapes.findings, *of_fields, *_from_1(shapes, grid)]
+        if shapes.crs and options.crs is not None and crs_of(shapes.crs) != crs_of(options.crs):
+            own.append(note("system-overruled", given=options.crs, own=shapes.crs))
+        findings = [*own, *of_classes, *burning]
     return LabelMaps(
         (("classes", labels.astype(np.int64)),),
         class_names,
@@ -111,33 +112,24 @@ def _with_class(
     shapes: Shapes, names: Sequence[str], options: LabelOptions
 ) -> tuple[Shapes, list[Finding]]:
     """Return the shapes that have a class or value, and findings on the others and on codes."""
-    field = ", ".join(names)
-    values = [
-        one.strip() if isinstance(one, str) else one
-        for name in names
-        for one in shapes.fields[name]
-    ]
-    there = np.array([one not in (None, "") for one in values], np.bool_)
-    has_class = np.asarray(there.reshape(len(names), -1).any(axis=0))
-    findings: list[Finding] = []
-    if not options.are_values and any(
-        isinstance(one, int | float) and one >= 2**31 - 1 for one in values
-    ):
+    field, findings = ", ".join(names), []
+    columns = [[_stripped(one) for one in shapes.fields[name]] for name in names]
+    has_class = [any(one not in (None, "") for one in row) for row in zip(*columns, strict=True)]
+    numbers = [one for column in columns for one in column if isinstance(one, int | float)]
+    if not options.are_values and max(numbers, default=0) >= LEAST_CODE:
         findings.append(warning("classes-are-codes", field=field, fields=list(shapes.texts)))
-    if has_class.all():
+    if all(has_class):
         return shapes, findings
-    facts: dict[str, Any] = {
-        "count": int((~has_class).sum()),
-        "first": int((~has_class).argmax()) + 1,
-    }
-    if not has_class.any():
+    facts: dict[str, Any] = {"count": has_class.count(False), "first": has_class.index(False) + 1}
+    if not any(has_class):
         raise refusal("shapes-without-class", "labels", **facts, field=field)
-    kept = {
-        name: [one for one, has in zip(column, has_class, strict=True) if has]
-        for name, column in shapes.fields.items()
-    }
+    kept = {name: [*compress(column, has_class)] for name, column in shapes.fields.items()}
     shapes = replace(shapes, geometries=shapes.geometries[has_class], fields=kept)
     return shapes, [*findings, warning("shapes-without-class", **facts, field=field)]
+
+
+def _stripped(value: Any) -> Any:
+    return value.strip() if isinstance(value, str) else value
 
 
 def _from_1(shapes: Shapes, grid: Grid) -> list[Finding]:
@@ -163,7 +155,7 @@ def _check_coordinates(geometries: Geometries) -> None:
         rule = f"shape {number}: its coordinates must be numbers below {MOST_COORDINATE:g}"
         raise InputError("labels", rule=rule)
     parts, index = parts_of(geometries)
-    wrong = ~np.isin(shapely.get_type_id(parts), (NONE, POINT, POLYGON))
+    wrong = ~np.isin(shapely.get_type_id(parts), PARTS)
     if wrong.any():
         number = int(index[wrong].min())
         kind = geometries[number].geom_type
@@ -214,22 +206,13 @@ def _reprojected(shapes: Shapes, systems: Sequence[Any]) -> Shapes:
     return replace(shapes, geometries=shapely.transform(shapes.geometries, moved))
 
 
-def _system_findings(own: str | None, crs: str | None) -> list[Finding]:
-    if not own or crs is None or crs_of(own) == crs_of(crs):
-        return []
-    return [note("system-overruled", given=crs, own=own)]
-
-
 def _classes(
     fields: Mapping[str, Sequence[Any]],
     options: LabelOptions,
     class_ids: Mapping[str, int] | None,
-    targets: Floats | None,
 ) -> _Classes:
-    if targets is not None:
-        return _Classes(np.ones(len(targets), np.int64), {}, {}, ())
     name = find_field(fields, options.class_field)
-    given_values = [one.strip() if isinstance(one, str) else one for one in fields[name]]
+    given_values = [_stripped(one) for one in fields[name]]
     if not (class_ids or {}).keys() >= {*given_values} and all(map(_is_number, given_values)):
         # A table may hold ids as texts, also of floating-point numbers.
         given_values = [int(float(value)) for value in given_values]
@@ -256,7 +239,7 @@ def _classes(
         numbers = {**given_ids, **{text: i for i, text in enumerate(new, start=beyond)}}
         ids = [numbers[text] for text in texts]
         names = {numbers[text]: text for text in texts}
-    return _Classes(np.array(ids, np.int64), names, _colours(fields, ids, name), findings)
+    return np.array(ids, np.int64), names, _colours(fields, ids, name), findings
 
 
 def _is_number(value: Any) -> bool:
@@ -271,8 +254,7 @@ def _class_of(value: Any, name: str, number: int) -> int | str:
     if not isinstance(value, str) and not (is_number and value >= 0):
         facts = {"field": name, "first": number, "text": repr(value)}
         raise refusal("shape-of-wrong-class", "labels", **facts)
-    # A code, such as those of EuroCrops.
-    return str(value) if is_number and value >= 2**31 - 1 else value
+    return str(value) if is_number and value >= LEAST_CODE else value
 
 
 def _colours(

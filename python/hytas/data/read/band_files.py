@@ -10,7 +10,6 @@ import numpy as np
 
 from hytas.data.findings import note
 from hytas.data.interpret.wavelengths import in_descriptions, nanometres
-from hytas.data.limits import bytes_of
 from hytas.data.read import envi, rasters
 from hytas.data.record import BandFacts, Contents, Key, Variable, with_nan
 from hytas.errors import InputError
@@ -58,7 +57,6 @@ def read(*paths: Path) -> Contents:
         dtype=str(dtype),
         read=values,
         bands=_joined(waves, order),
-        size=bytes_of((len(ordered), *first.shape[1:]), dtype.itemsize),
         is_colour=False,
     )
     variable = with_nan(variable, [each.nodata for each in ordered])

@@ -20,7 +20,7 @@ from hytas.errors import InputError
 # "data type": complex numbers are refused later, by their kind.
 _DTYPES = {1: "u1", 2: "i2", 3: "i4", 4: "f4", 5: "f8", 6: "c8", 9: "c16"}
 _DTYPES |= {12: "u2", 13: "u4", 14: "i8", 15: "u8"}
-INTERLEAVES = {"bsq": "byx", "bil": "ybx", "bip": "yxb"}
+INTERLEAVES = {"bsq": ("band", "y", "x"), "bil": ("y", "band", "x"), "bip": ("y", "x", "band")}
 """The order of bands, rows and columns in the file."""
 MOST_HEADER = 2**24
 """Bytes of a header, at most; a list of 10,000 wavelengths takes a hundredth of this."""
@@ -125,9 +125,8 @@ def _fields(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
         yield name, value
 
 
-def dark_frames(header: Path) -> int:
+def dark_frames(fields: Mapping[str, str]) -> int:
     """Return the number of lines at the end of a capture that its camera recorded in the dark."""
-    fields = fields_of(header)
     start, lines = (_integer(fields, name, 0, 0) for name in ("autodarkstartline", "lines"))
     return lines - start if 0 < start < lines else 0
 
@@ -165,7 +164,7 @@ def _layout(fields: Mapping[str, str]) -> _Layout:
     sizes = {
         "y": _integer(fields, "lines", 0, 1),
         "x": _integer(fields, "samples", 0, 1),
-        "b": _integer(fields, "bands", 1, 1),
+        "band": _integer(fields, "bands", 1, 1),
     }
     code, order = _integer(fields, "data type", 0, 1), _integer(fields, "byte order", 0, 0)
     for name, value, known in (("data type", code, _DTYPES), ("byte order", order, (0, 1))):
@@ -175,9 +174,8 @@ def _layout(fields: Mapping[str, str]) -> _Layout:
     if layout is None:
         raise InputError(rule=f"'interleave' is {fields['interleave']!r}; must be bsq, bil or bip")
     dtype = np.dtype((">" if order else "<") + _DTYPES[code])
-    return _Layout(
-        tuple(sizes[one] for one in layout), dtype, _integer(fields, "header offset", 0, 0)
-    )
+    offset = _integer(fields, "header offset", 0, 0)
+    return _Layout(tuple(sizes[name] for name in layout), dtype, offset)
 
 
 def header_facts(fields: Mapping[str, str], bands: int) -> HeaderFacts:

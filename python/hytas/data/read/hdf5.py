@@ -13,13 +13,10 @@ from hytas.data.findings import refusal
 from hytas.data.limits import check_count, printable
 from hytas.data.read import netcdf
 from hytas.data.record import UNSCALED, Contents, Key, Variable, attribute_value, kind_of
-from hytas.errors import library
 from hytas.types import Array
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 MATLAB = b"MATLAB 7.3"
-MOST_ATTRIBUTE = 2**19
-"""Bytes of an attribute that is read; a list of wavelengths takes kilobytes."""
 MOST_DEPTH = 64
 """Levels of groups, at most; the time of a visit grows with the depth."""
 _NETCDF = (".nc", ".nc4", ".cdf")
@@ -27,7 +24,8 @@ _NETCDF = (".nc", ".nc4", ".cdf")
 
 def read(path: Path) -> Contents:
     """Describe the datasets of a file."""
-    h5py = library("h5py", "", "an HDF5 file")
+    import h5py
+
     with h5py.File(path, "r") as file:
         datasets = _datasets(file)
         # A file may have a few dimensions like those of NetCDF, and still be none.
@@ -46,7 +44,8 @@ def read_matlab(path: Path) -> Contents:
 
     MATLAB's arrays are column-major and HDF5's are row-major, so (H, W, B) is stored as (B, W, H).
     """
-    h5py = library("h5py", "", "a MATLAB 7.3 file")
+    import h5py
+
     with h5py.File(path, "r") as file:
         variables = [_variable(path, name, item) for name, item in _datasets(file).items()]
     turned = (each if "MATLAB_class" in each.attributes else _turned(each) for each in variables)
@@ -69,7 +68,7 @@ def _datasets(file: Any) -> dict[str, Any]:
 
 
 def _names(file: Any) -> list[bytes]:
-    h5py = library("h5py", "", "an HDF5 file")
+    import h5py
 
     names: list[bytes] = []
     depth = 0
@@ -132,7 +131,8 @@ def _turned(variable: Variable) -> Variable:
 
 
 def _values(path: Path, name: str, key: Key) -> Array:
-    h5py = library("h5py", "", "an HDF5 file")
+    import h5py
+
     with h5py.File(path, "r") as file:
         item = file[name.encode("utf-8", "surrogateescape")]
         if _is_text(item):
@@ -141,7 +141,8 @@ def _values(path: Path, name: str, key: Key) -> Array:
 
 
 def _is_text(item: Any) -> bool:
-    h5py = library("h5py", "", "an HDF5 file")
+    import h5py
+
     return h5py.check_string_dtype(item.dtype) is not None
 
 
@@ -151,10 +152,6 @@ def _dtype(item: Any) -> "np.dtype[Any]":
         return dtype
     except TypeError:  # numpy has no such type
         return np.dtype(object)
-
-
-def _stored(item: Any) -> int:
-    return int(item.id.get_storage_size())
 
 
 def _dims(item: Any) -> list[str]:
@@ -179,21 +176,15 @@ def _texts(datasets: Mapping[str, Any]) -> dict[str, str]:
     """Return the datasets that hold one short text, which are attributes in all but name."""
     texts = {}
     for name, item in datasets.items():
-        if _dtype(item).kind in "SO" and item.size == 1 and _stored(item) <= MOST_ATTRIBUTE:
+        if _dtype(item).kind in "SO" and item.size == 1:
             with suppress(OSError, TypeError, ValueError, RuntimeError, KeyError):
                 texts[name] = attribute_value(item[()])
     return {name: text for name, text in texts.items() if isinstance(text, str)}
 
 
 def _attributes(item: Any) -> dict[str, Any]:
-    h5py = library("h5py", "", "an HDF5 file")
     attributes: dict[str, Any] = {}
     for name in item.attrs:
         with suppress(OSError, TypeError, ValueError, RuntimeError, KeyError):
-            kept = h5py.h5a.open(item.id, name.encode("utf-8", "surrogateescape"))
-            if kept.get_storage_size() > MOST_ATTRIBUTE:
-                continue
-            value = attribute_value(item.attrs[name])
-            if value is not None:
-                attributes[name] = value
-    return attributes
+            attributes[name] = attribute_value(item.attrs[name])
+    return {name: value for name, value in attributes.items() if value is not None}

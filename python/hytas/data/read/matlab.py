@@ -7,17 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.limits import bytes_of
 from hytas.data.record import Contents, Key, Variable, kind_of
-from hytas.errors import library
 from hytas.types import Array
 
 MOST_DEPTH = 8
 """Levels of structures in structures."""
 _KINDS = {"char": "text", "cell": "other", "object": "other", "function": "other"}
 _KINDS |= {"opaque": "other", "sparse": "other", "unknown": "other", "struct": "other"}
-_BYTES = {"int8": 1, "uint8": 1, "logical": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4}
-_BYTES |= {"single": 4}
 
 
 def is_version_5(head: bytes) -> bool:
@@ -27,10 +23,10 @@ def is_version_5(head: bytes) -> bool:
 
 def read(path: Path) -> Contents:
     """Describe the variables of a file; fields of a structure have names such as "s.cube"."""
-    io = library("scipy.io", "", "a MATLAB file")
-    listed = io.whosmat(path)
+    from scipy import io
+
     variables = []
-    for name, shape, kind in listed:
+    for name, shape, kind in io.whosmat(path):
         own = _variable(path, name, tuple(map(int, shape)), kind)
         if kind == "cell" and _names_classes(name):
             own = _texts(name, io.loadmat(path, variable_names=[name])[name]) or own
@@ -43,15 +39,13 @@ def read(path: Path) -> Contents:
 
 def _variable(path: Path, name: str, shape: tuple[int, ...], kind: str) -> Variable:
     content = _KINDS.get(kind, "number")
-    size = bytes_of(shape, _BYTES.get(kind, 8)) if content == "number" else 0
-    facts: dict[str, Any] = {"size": size, "has_parts": False}
-    return Variable(name, shape, kind, content, partial(_values, path, name), **facts)
+    return Variable(name, shape, kind, content, partial(_values, path, name), has_parts=False)
 
 
 def _values(path: Path, name: str, key: Key) -> Array:
-    io = library("scipy.io", "", "a MATLAB file")
-    array = np.asarray(io.loadmat(path, variable_names=[name])[name])
-    return array[key]
+    from scipy.io import loadmat
+
+    return np.asarray(loadmat(path, variable_names=[name])[name])[key]
 
 
 def _fields(name: str, record: Any, depth: int = 0) -> Iterator[Variable]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from hytas.data.grid import Grid, Transform, wkt_of_epsg
 from hytas.data.interpret.axes import COLUMN, ROW, role_of
 from hytas.data.record import UNSCALED, Contents, Key, Variable, attribute_value, kind_of
-from hytas.errors import InputError, library
+from hytas.errors import InputError
 from hytas.types import Array
 
 PACKED_NODATA = -9999.0
@@ -19,7 +19,7 @@ PACKED_NODATA = -9999.0
 _UNEVEN = 1e-3
 """Part of a pixel by which a coordinate of an even grid may be off."""
 # Values are decoded here, so that whole numbers stay whole numbers.
-_AS_STORED = {
+_AS_STORED: dict[str, Any] = {
     "mask_and_scale": False,
     "decode_times": False,
     "concat_characters": False,
@@ -30,24 +30,24 @@ _AS_STORED = {
 
 def read_hdf5(path: Path) -> Contents:
     """Describe a NetCDF-4 file, whose datasets were checked before."""
-    xarray = library("xarray", "", "a NetCDF file")
-    library("h5netcdf", "", "a NetCDF-4 file")
+    import xarray
+
     groups = xarray.open_groups(path, engine="h5netcdf", phony_dims="access", **_AS_STORED)
     return _contents(path, "NetCDF-4", groups)
 
 
 def read_netcdf3(path: Path) -> Contents:
     """Describe a NetCDF file of the classic formats."""
-    xarray = library("xarray", "", "a NetCDF file")
-    library("scipy", "", "a NetCDF-3 file")
+    import xarray
+
     dataset = xarray.open_dataset(path, engine="scipy", **_AS_STORED)
     return _contents(path, "NetCDF-3", {"/": dataset})
 
 
 def read_zarr(path: Path) -> Contents:
     """Describe a Zarr store, a folder."""
-    xarray = library("xarray", "", "a Zarr store")
-    library("zarr", "", "a Zarr store")
+    import xarray
+
     for name in ("zarr.json", ".zarray", ".zmetadata"):
         for metadata in path.rglob(name):
             if b'"pickle"' in metadata.read_bytes():  # numcodecs would run what is stored
@@ -115,9 +115,8 @@ def _contents(path: Path, name: str, groups: Mapping[str, Any]) -> Contents:
 
 def _has_scales(variable: Variable) -> bool:
     """Return whether an array has a scale for each band, which CF does not know."""
-    return any(
-        np.size(variable.attributes.get(each, 1)) > 1 for each in ("scale_factor", "add_offset")
-    )
+    scales = (variable.attributes.get(name, 1) for name in ("scale_factor", "add_offset"))
+    return any(np.size(scale) > 1 for scale in scales)
 
 
 def _with_parents(place: str, groups: Mapping[str, Any]) -> Any:
@@ -179,23 +178,19 @@ def _grid(array: Any) -> Grid | None:
     """Return the grid of an array by its coordinates or its grid mapping, or None."""
     if not 2 <= array.ndim <= 4:
         return None
-    roles = [role_of(str(dim)) for dim in array.dims]
-    places = [roles.index(role) if role in roles else None for role in (ROW, COLUMN)]
-    if places[0] is None or places[1] is None:
-        # Without names only a stored transform gives the location.
-        rows, columns = array.dims[:2]
-    else:
-        rows, columns = (array.dims[place] for place in places if place is not None)
+    dims = {role_of(str(dim)): dim for dim in reversed(array.dims)}
+    # Without names only a stored transform gives the location.
+    named = ROW in dims and COLUMN in dims
+    rows, columns = (dims[ROW], dims[COLUMN]) if named else array.dims[:2]
     grid = array_grid(array, rows, columns)
     if grid.transform is None and grid.crs is None:
         return None
-    if (
-        grid.crs is None
-        and _is_degrees(array, rows, "north")
-        and _is_degrees(array, columns, "east")
-    ):
-        return Grid(grid.transform, wkt_of_epsg(4326), grid.height, grid.width)
-    return grid
+    units = [
+        str(array.coords[dim].attrs.get("units", "")) if dim in array.coords else ""
+        for dim in (rows, columns)
+    ]
+    are_degrees = units[0].startswith("degrees_n") and units[1].startswith("degrees_e")
+    return replace(grid, crs=wkt_of_epsg(4326)) if grid.crs is None and are_degrees else grid
 
 
 def array_grid(array: Any, rows: str, columns: str) -> Grid:
@@ -247,17 +242,6 @@ def _even(array: Any, dim: str, size: float | None) -> tuple[float, float] | Non
     return float(centres[0]) - step / 2, step
 
 
-def _is_degrees(array: Any, dim: Any, direction: str) -> bool:
-    coordinate = array.coords.get(dim)
-    return coordinate is not None and str(coordinate.attrs.get("units", "")).startswith(
-        f"degrees_{direction}"
-    )
-
-
 def _plain(attributes: Mapping[Any, Any]) -> dict[str, Any]:
     values = {str(name): attribute_value(value) for name, value in attributes.items()}
-    return {
-        name: value
-        for name, value in values.items()
-        if value is not None and np.size(value) <= 2**16 and len(str(name)) < 256
-    }
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,6 +1,5 @@
 """NumPy's files: .npy, and .npz, a zip archive of them."""
 
-import io
 import zipfile
 from functools import partial
 from pathlib import Path
@@ -12,9 +11,6 @@ from hytas.data.limits import bytes_of
 from hytas.data.record import Contents, Key, Raw, Variable
 from hytas.errors import InputError
 from hytas.types import Array
-
-MOST_HEADER = 2**16
-"""Bytes of an array's header, at most; numpy itself refuses texts of more than 10,000."""
 
 
 def read_npy(path: Path) -> Contents:
@@ -61,12 +57,6 @@ def _nothing(key: Key) -> Array:
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, "np.dtype[Any]", int]:
     """Return shape, whether the order is Fortran's, type, and the bytes of the header."""
-    # A header may declare gigabytes of text, and a zip archive may produce them.
-    head = io.BytesIO(stream.read(MOST_HEADER))
-    version = np.lib.format.read_magic(head)
-    read = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }.get(version, np.lib.format.read_array_header_2_0)
-    shape, is_fortran, dtype = read(head)
-    return shape, is_fortran, dtype, head.tell()
+    is_first = np.lib.format.read_magic(stream) == (1, 0)
+    read = np.lib.format.read_array_header_1_0 if is_first else np.lib.format.read_array_header_2_0
+    return *read(stream), stream.tell()

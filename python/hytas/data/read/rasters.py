@@ -39,7 +39,7 @@ from hytas.data.record import (
     with_alpha,
     with_nan,
 )
-from hytas.errors import InputError, library
+from hytas.errors import InputError
 from hytas.types import Array
 
 FACTOR = "reflectance scale factor"
@@ -121,22 +121,19 @@ def read_envi(path: Path) -> Contents:
     contents = read(data, "ENVI", "ENVI")
     if raw is None:
         return contents
-    variable = contents.variables[0]
-    layout = envi.fields_of(header).get("interleave", "bsq").lower()
-    names = {"y": "y", "x": "x", "b": "band"}
-    dark = envi.dark_frames(header)
-    dims = tuple(names[axis] for axis in envi.INTERLEAVES[layout])
+    variable, findings, fields = contents.variables[0], contents.findings, envi.fields_of(header)
+    layout = fields.get("interleave", "bsq").lower()
+    dims = envi.INTERLEAVES[layout]
     variable = replace(variable, read=raw.read, raw=raw, dims=dims, shape=raw.shape, block=())
-    findings = contents.findings
-    if dark:
+    if dark := envi.dark_frames(fields):
         at = dims.index("y")
         shape = tuple(size - dark * (axis == at) for axis, size in enumerate(raw.shape))
         variable = replace(variable, shape=shape, raw=None, left_out=dark)
         findings = (*findings, warning("dark-frames-left-out", count=dark, first=shape[at]))
-    if "interleave" not in envi.fields_of(header) and raw.shape[0] > 1:
+    if "interleave" not in fields and raw.shape[0] > 1:
         findings = (*findings, warning("interleave-missing"))
-    kind = f"ENVI {layout.upper()}"
-    return replace(contents, format=kind, variables=(variable,), findings=findings)
+    name = f"ENVI {layout.upper()}"
+    return replace(contents, format=name, variables=(variable,), findings=findings)
 
 
 def is_esri(path: Path) -> bool:
@@ -167,14 +164,17 @@ def settings() -> Iterator[None]:
 
 @contextmanager
 def _opened(path: Path | str, driver: str) -> Iterator[Any]:
-    rasterio = library("rasterio", "", "a raster")
+    import rasterio
+
     with settings(), rasterio.open(str(path), driver=driver) as dataset:
         yield dataset
 
 
 @lru_cache(maxsize=OPEN_FILES)
 def _dataset(path: str, driver: str, state: int) -> Any:
-    return library("rasterio", "", "a raster").open(path, driver=driver)
+    import rasterio
+
+    return rasterio.open(path, driver=driver)
 
 
 def _values(path: str, driver: str, key: Key) -> Array:
@@ -184,9 +184,9 @@ def _values(path: str, driver: str, key: Key) -> Array:
     with settings():
         dataset = _dataset(path, driver, state := Path(where).stat().st_mtime_ns)
         window = ((rows.start, rows.stop), (columns.start, columns.stop))
-        numbers = range(bands.start + 1, bands.stop + 1)
+        numbers = list(range(bands.start + 1, bands.stop + 1))
         try:
-            values = np.asarray(dataset.read(list(numbers), window=window))
+            values = np.asarray(dataset.read(numbers, window=window))
         except OSError as error:  # the text of rasterio's error says only that there is a cause
             raise ValueError(str(error.__cause__ or error)) from None
         # GDAL does not compare the sums.
@@ -403,8 +403,7 @@ def _stack(path: Path, page: Variable, offsets: Sequence[int]) -> Variable:
 
     shape = (len(places), *page.shape[1:])
     dims = _stack_dims(path, shape)
-    size = len(places) * page.size
-    return replace(page, shape=shape, read=values, dims=dims, size=size, bands=None)
+    return replace(page, shape=shape, read=values, dims=dims, bands=None)
 
 
 def _stack_dims(path: Path, shape: tuple[int, ...]) -> tuple[str, ...]:

@@ -37,12 +37,12 @@ def describe_shapes(path: Path, layer: str | None = None) -> dict[str, Any] | No
     from collections import Counter
 
     from hytas.data.labels.formats import format_of, read_shapes
-    from hytas.data.labels.options import LabelOptions
+    from hytas.data.options import SceneOptions
 
     if format_of(path) is None:
         return None
     try:
-        shapes = read_shapes(path, LabelOptions(layer))
+        shapes = read_shapes(path, SceneOptions(labels_key=layer))
     except InputError as error:
         raise InputError("path", path, error.rule, error.hint) from error
     fields = {}
@@ -70,11 +70,11 @@ def describe_labels(path: Path) -> dict[str, Any] | None:
     from hytas.cli.progress import finding_report
     from hytas.data import open_file
     from hytas.data.findings import warning
-    from hytas.data.labels.options import LabelOptions
     from hytas.data.labels.read import of_rasters
+    from hytas.data.options import SceneOptions
 
     try:
-        labels = of_rasters([open_file(path, "labels")], LabelOptions(), None, None)
+        labels = of_rasters([open_file(path, "labels")], SceneOptions(), None, None)
     except InputError:
         return None
     maps, findings = {}, list(labels.findings)

@@ -1,7 +1,6 @@
 """Read, check, split and scale scenes and images; cut scenes into patches. No torch here."""
 
 from hytas.data.bands import parse_bands
-from hytas.data.classes import with_classes
 from hytas.data.cube import empty_pixels, open_cube, valid_pixels
 from hytas.data.grid import Grid
 from hytas.data.images.image_set import ImageSet
@@ -9,7 +8,7 @@ from hytas.data.images.load import holds_images, load_images
 from hytas.data.images.split import make_image_split
 from hytas.data.interpret.nodata import undeclared_in_rows
 from hytas.data.interpret.wavelengths import farthest_band
-from hytas.data.join import check_same_bands, join_scenes
+from hytas.data.join import check_same_bands, join_scenes, with_classes
 from hytas.data.labels.read import label_files, labels_on_grid
 from hytas.data.load import load_scene
 from hytas.data.location import Location, Lookup, Orthorectified

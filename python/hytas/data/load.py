@@ -16,8 +16,7 @@ from hytas.data.labels.align import is_placed
 from hytas.data.labels.find import map_shapes
 from hytas.data.labels.formats import are_shapes
 from hytas.data.labels.maps import LabelMaps
-from hytas.data.labels.names import GivenNames, renamed
-from hytas.data.labels.options import Given, LabelOptions
+from hytas.data.labels.names import renamed
 from hytas.data.labels.read import (
     label_record,
     labels_of,
@@ -26,7 +25,7 @@ from hytas.data.labels.read import (
 )
 from hytas.data.labels.values import values_in
 from hytas.data.limits import by
-from hytas.data.options import OF_SCENES, OF_TABLES, SceneOptions
+from hytas.data.options import OF_SCENES, OF_TABLES, Given, GivenNames, SceneOptions
 from hytas.data.read.table import open_file
 from hytas.data.record import Contents
 from hytas.data.scene import Scene, numbered, scene_from_arrays, unmasked
@@ -101,6 +100,7 @@ def load_scene(
     Raises:
         InputError: the input is not a scene; the message is one line.
     """
+    given = {name: value for name, value in locals().items() if name not in ("data", "labels")}
     if isinstance(labels, np.ndarray):
         from xarray import DataArray
 
@@ -109,31 +109,8 @@ def load_scene(
             raise InputError("labels", rule=f"an array of {shape} given: must have two axes (H, W)")
         labels = DataArray(unmasked("labels", labels), dims=("y", "x", "band")[: labels.ndim])
     if task == "values" and label_column is not None and not target_column:
-        target_column, label_column = (label_column,), None
-    of_labels = LabelOptions.of(
-        labels_key,
-        unlabelled,
-        zero_is_a_class,
-        class_field,
-        labels_crs,
-        class_names,
-        least_classes,
-    )
-    are_values = task == "values" or bool(value_field)
-    options = SceneOptions(
-        replace(of_labels, are_values=are_values, value_fields=tuple(value_field)),
-        cube_key,
-        axes,
-        bands,
-        nodata,
-        data_dir,
-        label_column,
-        group_column,
-        tuple(target_column),
-        tuple(units),
-        fractions,
-        band_columns,
-    )
+        given |= {"target_column": (label_column,), "label_column": None}
+    options = SceneOptions.of(**given)
     is_by_name = isinstance(data, str | Path) and str(data) in ("synthetic", *SCENES)
     if not is_data_array(data) and not is_by_name and cube_key is None:
         table = load_spectra(data, labels, options)
@@ -199,7 +176,7 @@ def _scene_by_name(name: str, labels: Any, options: SceneOptions) -> Scene:
     else:
         scene = synthetic_scene()
     own = dict(zip(scene.class_ids, scene.class_names, strict=True))
-    names, findings = renamed(scene.class_ids, own, options.labels.names)
+    names, findings = renamed(scene.class_ids, own, options.class_names)
     class_names = tuple(names[number] for number in scene.class_ids)
     findings = (*scene.findings, *findings)
     return replace(scene, class_names=numbered(class_names), findings=findings)
@@ -207,7 +184,7 @@ def _scene_by_name(name: str, labels: Any, options: SceneOptions) -> Scene:
 
 def _downloaded(name: str, options: SceneOptions) -> Scene:
     entry, paths = SCENES[name], locate(name, options.data_dir)
-    unnamed_yet = replace(options, labels=replace(options.labels, names={}))
+    unnamed_yet = replace(options, class_names={})
     scene = replace(_read(paths[0], paths[1:], unnamed_yet), name=name)
     if scene.classes != (wanted := len(entry.classes)):
         raise InputError("data", paths[-1], f"holds {scene.classes} classes, {name} has {wanted}")
@@ -226,12 +203,12 @@ def _read(data: Any, labels: Sequence[Any], options: SceneOptions) -> Scene:
     contents = open_file(data, "data") if array is None else array.contents
     of_shapes = len(labels) == 1 and are_shapes(labels[0])
     others: list[Contents] = []
-    if not of_shapes and not options.labels.are_values:
-        refuse_options_of_shapes(options.labels, str(labels[0]) if labels else None)
+    if not of_shapes and not options.are_values:
+        refuse_options_of_shapes(options, str(labels[0]) if labels else None)
         others = [label_record(each) for each in labels] or [contents]
     shapes = map_shapes(others[0]) if others else ()
     variable = find_cube(contents, options.cube_key, "data", shapes)
-    if others and not labels and options.labels.key is None:  # a cube of one line looks like a map
+    if others and not labels and options.labels_key is None:  # a cube of one line looks like a map
         rest = tuple(each for each in contents.variables if each is not variable)
         others = [replace(contents, variables=rest)]
         shapes = map_shapes(others[0])
@@ -242,16 +219,16 @@ def _read(data: Any, labels: Sequence[Any], options: SceneOptions) -> Scene:
         shape = cube.shape if cube.axes.is_settled else kept
         grid = cube.grid if labels and is_placed(cube.grid) else None
         argument = "labels" if labels else "data"
-        label_maps = of_rasters(others, options.labels, shape, grid, argument=argument)
+        label_maps = of_rasters(others, options, shape, grid, argument=argument)
         # Without names, the label map shows which axis holds the bands.
         size = label_maps.maps[0][1].shape
         cube = array or cube_in(contents, variable, "data", axes=options.axes, maps=(size,))
     elif len(labels) > 1:
         raise InputError("labels", str(labels[1]), "values take one file, which a split divides")
     elif labels:
-        label_maps = labels_of(labels[0], options.labels, cube.grid)
+        label_maps = labels_of(labels[0], options, cube.grid)
     else:
-        label_maps = values_in(contents, options.labels, cube.grid, variable)
+        label_maps = values_in(contents, options, cube.grid, variable)
     files = [str(each) for each in (contents.path, *labels) if not is_data_array(each)]
     sources = dict.fromkeys(files if array is None else files[1:])
     return _scene_of(cube, label_maps, options, tuple(sources))
@@ -282,7 +259,7 @@ def _scene_of(
         label_maps = replace(
             label_maps, maps=(("labels", labelled.astype(np.int64).reshape(size)),)
         )
-    elif options.labels.least_classes > 1:
+    elif options.least_classes > 1:
         _refuse_a_single_class(label_maps, sources[-1] if sources else cube.name)
     pixels, maps = cube.whole(), label_maps.maps
     scene = scene_from_arrays(
@@ -301,7 +278,7 @@ def _scene_of(
         bad_bands=cube.facts.bad_bands,
         bands=options.bands,
         fwhm=cube.facts.fwhm,
-        least_classes=options.labels.least_classes,
+        least_classes=options.least_classes,
         targets=targets,
     )
     scene = replace(scene, pixel_metres=cube.grid.pixel_metres)

@@ -1,10 +1,13 @@
-"""Distinct colours of classes."""
+"""Colours of classes."""
 
 import colorsys
+import re
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+Colour = tuple[int, int, int]
 Palette = npt.NDArray[np.uint8]
 
 UNLABELLED_COLOUR = (0, 0, 0)
@@ -30,3 +33,11 @@ def palette(classes: int) -> Palette:
             used.add(colour)
             colours.append(colour)
     return np.array(colours, dtype=np.uint8).reshape(classes, 3)
+
+
+def colour_of(value: Any) -> Colour | None:
+    """Return red, green and blue of a text such as "#1f77b4", or of three numbers, or None."""
+    if isinstance(value, str):
+        levels = re.fullmatch(r"#?([\da-fA-F]{6})([\da-fA-F]{2})?", value.strip(), re.ASCII)
+        value = levels and tuple(bytes.fromhex(levels[1]))
+    return value if isinstance(value, tuple) and len(value) == 3 else None

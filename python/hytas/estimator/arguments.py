@@ -15,8 +15,8 @@ from hytas.data.data_array import ArrayCube, cube_of, is_data_array, map_record
 from hytas.data.findings import Finding
 from hytas.data.labels.align import aligned
 from hytas.data.labels.find import labels_in
-from hytas.data.labels.names import GivenNames, read_class_names
 from hytas.data.limits import by
+from hytas.data.options import GivenNames, read_class_names
 from hytas.data.scene import unmasked
 from hytas.errors import InputError
 from hytas.plugins import load_plugins

@@ -12,8 +12,8 @@ from sklearn.utils.validation import _check_feature_names, _get_feature_names, c
 
 from hytas.data import CubePixels, Scene, SplitSettings, as_spectra, scene_from_arrays
 from hytas.data.data_array import is_data_array
-from hytas.data.labels.names import read_class_names
 from hytas.data.limits import by
+from hytas.data.options import read_class_names
 from hytas.data.scene import unmasked
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.scene import probability_rows

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hytas._engine import mutation_presets, strategies
-from hytas.data.labels.names import class_names_text, read_class_names
-from hytas.data.labels.options import parse_unlabelled
+from hytas.data.options import class_names_text, parse_unlabelled, read_class_names
 from hytas.data.patches import check_patch_side
 from hytas.data.preprocessing import SCALINGS
 from hytas.data.splits.make import check_seed

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.findings import refusal
-from hytas.data.labels.shapes import Colour
+from hytas.data.palette import Colour
 
 MOST_COLOURS = 64
 """Classes of a picture; one with more is a photograph, or was saved with smooth edges."""

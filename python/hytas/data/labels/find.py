@@ -11,8 +11,8 @@ from hytas.data.grid import Grid
 from hytas.data.interpret.axes import are_axes_of, map_axes
 from hytas.data.labels.align import is_placed
 from hytas.data.labels.colours import BLACK, coloured_by
-from hytas.data.labels.options import LabelOptions
 from hytas.data.limits import by, listed, printable
+from hytas.data.options import SceneOptions
 from hytas.data.record import Contents, Variable, load, numbers_of, require_number, text_of
 from hytas.errors import InputError
 from hytas.types import Array, Mask
@@ -49,7 +49,7 @@ class RawMap:
 
 def find_maps(
     contents: Contents,
-    options: LabelOptions,
+    options: SceneOptions,
     shape: tuple[int, ...] | None,
     grid: Grid | None,
     argument: str,
@@ -60,8 +60,8 @@ def find_maps(
         shape: of the cube; a map without a place must match two of its axes. None accepts any.
         grid: of the cube, if it has a place; a map with a place may then have any shape.
     """
-    if options.key is not None:
-        label_maps = named = [contents.get(name, argument) for name in _keys(options.key)]
+    if options.labels_key is not None:
+        label_maps = named = [contents.get(name, argument) for name in _keys(options.labels_key)]
     else:
         maps = maps_in(contents, shape)
         named = split_pair(maps)
@@ -204,7 +204,7 @@ def listed_names(contents: Contents, labels: Sequence[int]) -> dict[int, str]:
     return {}
 
 
-def _may_be_ground_truth(raw: RawMap, options: LabelOptions) -> bool:
+def _may_be_ground_truth(raw: RawMap, options: SceneOptions) -> bool:
     """Return whether values can be labels: whole numbers with at least two classes.
 
     This excludes masks, which have one class, and coordinates, which are not whole.
@@ -220,11 +220,11 @@ def _may_be_ground_truth(raw: RawMap, options: LabelOptions) -> bool:
 
 def labels_in(contents: Contents) -> tuple[Array, Grid | None]:
     """Return the values (h, w) of the label map in a record, 0 without a label, and their place."""
-    (raw,) = find_maps(contents, LabelOptions(), None, None, "labels")
-    return np.where(empty_of(raw, LabelOptions()), 0, raw.values), raw.grid
+    (raw,) = find_maps(contents, SceneOptions(), None, None, "labels")
+    return np.where(empty_of(raw, SceneOptions()), 0, raw.values), raw.grid
 
 
-def empty_of(raw: RawMap, options: LabelOptions) -> Mask:
+def empty_of(raw: RawMap, options: SceneOptions) -> Mask:
     """Return (h, w), True where the file or the user marks a pixel as unlabelled."""
     empty: Mask = np.zeros(raw.values.shape[:2], np.bool_)
     if raw.values.dtype.kind == "f":

@@ -10,8 +10,9 @@ import numpy as np
 
 from hytas.data.findings import refusal
 from hytas.data.labels import ogr
-from hytas.data.labels.options import LabelOptions
-from hytas.data.labels.shapes import Colour, Shapes, plain_value
+from hytas.data.labels.shapes import Shapes, plain_value
+from hytas.data.options import SceneOptions
+from hytas.data.palette import Colour
 from hytas.data.read.columns import TEXT_SUFFIXES, read_frame
 from hytas.data.record import reading
 from hytas.errors import InputError
@@ -38,10 +39,10 @@ class VectorFormat(NamedTuple):
 
     name: str
     matches: Callable[[bytes, Path], bool]
-    read: Callable[[Path, LabelOptions], Shapes]
+    read: Callable[[Path, SceneOptions], Shapes]
 
 
-def read_points(path: Path, options: LabelOptions) -> Shapes:
+def read_points(path: Path, options: SceneOptions) -> Shapes:
     """Read a CSV file: in each line a position, or a shape as well-known text, and a class.
 
     Columns `row` and `column` count pixels from 0. `lon` and `lat` are degrees on WGS 84. `x` and
@@ -90,7 +91,7 @@ def _position(columns: Sequence[Any]) -> tuple[tuple[str, ...], str | None] | No
     return None
 
 
-def read_regions(path: Path, options: LabelOptions) -> Shapes:
+def read_regions(path: Path, options: SceneOptions) -> Shapes:
     """Read regions of interest that ENVI wrote as text: their pixels, which it counts from 1."""
     import shapely
 
@@ -169,7 +170,7 @@ def files_of(path: Path) -> tuple[Path, ...]:
     return path, *(ogr.parts_of_shapefile(path).values() if is_shapefile else ())
 
 
-def read_shapes(path: Path, options: LabelOptions) -> Shapes:
+def read_shapes(path: Path, options: SceneOptions) -> Shapes:
     """Read the shapes of a file."""
     entry = format_of(path)
     assert entry is not None  # checked by the caller

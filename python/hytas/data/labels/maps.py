@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from hytas.data.findings import Finding, Noted, note, refusal
 from hytas.data.labels.names import number_findings
-from hytas.data.labels.shapes import Colour
 from hytas.data.limits import by
+from hytas.data.palette import Colour
 from hytas.errors import InputError
 from hytas.types import Array, Floats, Mask
 

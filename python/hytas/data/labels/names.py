@@ -1,24 +1,14 @@
-"""Names of classes: from the user, and from the files of GDAL or ArcGIS next to a raster."""
+"""Names of classes: as the user gives them, and in files of GDAL or ArcGIS next to a raster."""
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hytas.data.findings import Finding, note, warning
-from hytas.data.labels.shapes import Colour
-from hytas.data.record import reading
+from hytas.data.palette import Colour
 from hytas.data.xml_tree import read_xml
 from hytas.errors import InputError
-from hytas.files import read_utf8
-
-ClassNames = Mapping[str, str]
-"""Names by the number of a class in its file, or by the name that the file gives."""
-
-GivenNames = str | Path | Mapping[int | str, str]
-"""Names as the user gives them; see `read_class_names`."""
 
 NO_CLASS = {
     *("masked pixels", "unclassified", "unlabelled", "unlabeled", "background", "undefined"),
@@ -34,62 +24,8 @@ _Classes = tuple[dict[int, str], dict[int, Colour]]
 """Names and colours by value."""
 
 
-def read_class_names(given: GivenNames | None) -> dict[str, str]:
-    """Return names of classes by the text of their number, or of the name in the file.
-
-    Args:
-        given: a mapping; the path of a CSV file, whose first two columns are number and name; or a
-            text such as "1=corn,2=soy".
-    """
-    if given is None:
-        return {}
-    if isinstance(given, Mapping):
-        pairs = [[str(key), str(name)] for key, name in given.items()]
-    elif not isinstance(given, str | Path):
-        rule = "must be names by number, such as {1: 'corn'}, a text, or a CSV file"
-        raise InputError("class_names", given, rule)
-    elif "=" in str(given) and not Path(given).is_file():
-        parts = next(csv.reader([str(given)], skipinitialspace=True))
-        pairs = [part.split("=", 1) for part in parts if part.strip()]
-    else:
-        pairs = _of_csv(Path(given))
-    names: dict[str, str] = {}
-    for pair in pairs:
-        key, name = (text.strip() for text in (*pair, "", "")[:2])
-        if not key or not name or re.search(r";\s*\d+\s*=", name):
-            rule = "must be pairs such as 1=corn,2=soy, or a CSV file of numbers and names"
-            raise InputError("class_names", given, rule)
-        if names.setdefault(key, name) != name:
-            raise InputError("class_names", key, f"has two names, {names[key]} and {name}")
-    return names
-
-
-def class_names_text(names: ClassNames) -> str:
-    """Return names as one text, which `read_class_names` reads."""
-    stream = io.StringIO()
-    csv.writer(stream, lineterminator="").writerow([f"{key}={name}" for key, name in names.items()])
-    return stream.getvalue()
-
-
-def _of_csv(path: Path) -> list[list[str]]:
-    if not path.is_file():
-        hint = "pairs are written as 1=corn,2=soy"
-        raise InputError("class_names", str(path), "no such file", hint)
-    text = read_utf8(path, "class_names")
-    delimiter = max(",;\t", key=text.lstrip().partition("\n")[0].count)
-    with reading("class_names", path, "CSV file"):
-        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
-    rows = [row for row in rows if any(cell.strip() for cell in row)]
-    if rows and not any(sign.isdigit() for sign in rows[0][0]):
-        rows = rows[1:]  # a heading
-    if not rows or min(map(len, rows)) < 2:
-        rule = "needs a number and a name in each line, for every class"
-        raise InputError("class_names", str(path), rule)
-    return rows
-
-
 def renamed(
-    ids: Sequence[int], names: Mapping[int, str], given: ClassNames, plus: int = 0
+    ids: Sequence[int], names: Mapping[int, str], given: Mapping[str, str], plus: int = 0
 ) -> tuple[dict[int, str], tuple[Finding, ...]]:
     """Return names of classes by id, with those that the user gives, and findings.
 

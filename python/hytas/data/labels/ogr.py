@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from hytas.data.findings import Finding, note, warning
-from hytas.data.labels.options import LabelOptions
 from hytas.data.labels.shapes import CLASS_FIELDS, COLOUR_FIELDS, Geometries, Shapes, plain_value
 from hytas.data.limits import listed
+from hytas.data.options import SceneOptions
 from hytas.data.read.untrusted import call
 from hytas.errors import InputError
 
@@ -26,7 +26,7 @@ _UNDEFINED = re.compile(r"\w+\[\"Undefined ", re.IGNORECASE)
 def read_ogr_shapes(
     name: str,
     path: Path,
-    options: LabelOptions,
+    options: SceneOptions,
     *,
     open_options: Mapping[str, str] | None = None,
     encoding: str | None = None,
@@ -39,7 +39,7 @@ def read_ogr_shapes(
     Raises:
         ValueError: the file is broken; the message says how.
     """
-    chosen = options.key, tuple(name.lower() for name in options.fields or CLASS_FIELDS)
+    chosen = options.labels_key, tuple(name.lower() for name in options.fields or CLASS_FIELDS)
     crs, fields, geometries, findings, text_fields = call(
         read_layer, name, path.absolute(), *chosen, dict(open_options or {}), encoding
     )
@@ -53,7 +53,7 @@ def read_ogr_shapes(
     )
 
 
-def read_geopackage(path: Path, options: LabelOptions) -> Shapes:
+def read_geopackage(path: Path, options: SceneOptions) -> Shapes:
     """Read a layer of a GeoPackage."""
     log = path.with_name(path.name + "-wal")
     if log.exists() and log.stat().st_size:
@@ -62,7 +62,7 @@ def read_geopackage(path: Path, options: LabelOptions) -> Shapes:
     return read_ogr_shapes("GeoPackage", path, options, open_options={"IMMUTABLE": "YES"})
 
 
-def read_shapefile(path: Path, options: LabelOptions) -> Shapes:
+def read_shapefile(path: Path, options: SceneOptions) -> Shapes:
     """Read a Shapefile, with the table next to it."""
     parts = parts_of_shapefile(path)
     if ".dbf" not in parts:

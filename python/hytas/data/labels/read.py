@@ -16,11 +16,11 @@ from hytas.data.labels.colours import WHITE, by_colour
 from hytas.data.labels.formats import NAMES, are_shapes, files_of, format_of
 from hytas.data.labels.maps import LabelMaps, check_map
 from hytas.data.labels.names import classes_next_to, is_no_class, number_findings, renamed
-from hytas.data.labels.options import LabelOptions
-from hytas.data.labels.shapes import Colour
 from hytas.data.labels.values import continuous_labels
 from hytas.data.labels.vector import of_shapes
 from hytas.data.limits import by, printable
+from hytas.data.options import SceneOptions
+from hytas.data.palette import Colour
 from hytas.data.read.table import open_file
 from hytas.data.record import Contents
 from hytas.errors import InputError
@@ -45,11 +45,12 @@ def labels_on_grid(
         InputError: the file holds no labels, or none in the cube; or a colour of a picture is no
             known class.
     """
-    return labels_of(path, LabelOptions.of(**given), grid, class_ids)
+    options = SceneOptions.of(**{"unlabelled": None, "class_names": None, **given})
+    return labels_of(path, options, grid, class_ids)
 
 
 def labels_of(
-    labels: Any, options: LabelOptions, grid: Grid, class_ids: Mapping[str, int] | None = None
+    labels: Any, options: SceneOptions, grid: Grid, class_ids: Mapping[str, int] | None = None
 ) -> LabelMaps:
     """Return the labels of a file, or of a `DataArray`, on the pixels of a cube."""
     if are_shapes(labels):
@@ -66,17 +67,16 @@ def label_record(labels: Any) -> Contents:
     return map_record(labels) if is_data_array(labels) else open_file(labels, "labels")
 
 
-def refuse_options_of_shapes(options: LabelOptions, labels: str | None) -> None:
+def refuse_options_of_shapes(options: SceneOptions, labels: str | None) -> None:
     """Refuse options of polygons and points together with other labels."""
-    for argument, value in (("class_field", options.class_field), ("labels_crs", options.crs)):
-        if value is not None:
-            where = "`labels` names no file" if labels is None else f"`labels` names {labels}"
-            raise InputError(argument, value, f"is for polygons and points ({NAMES}), and {where}")
+    where = "`labels` names no file" if labels is None else f"`labels` names {labels}"
+    rule = f"is for polygons and points ({NAMES}), and {where}"
+    options.refuse(("class_field", "labels_crs"), rule)
 
 
 def of_rasters(
     sources: Sequence[Contents],
-    options: LabelOptions,
+    options: SceneOptions,
     shape: tuple[int, ...] | None,
     grid: Grid | None,
     *,
@@ -129,7 +129,7 @@ class _Classes(NamedTuple):
 
 
 def _classes(
-    raws: Sequence[find.RawMap], sources: Sequence[Contents], options: LabelOptions, argument: str
+    raws: Sequence[find.RawMap], sources: Sequence[Contents], options: SceneOptions, argument: str
 ) -> _Classes:
     findings: list[Finding] = []
     plus = 0
@@ -161,7 +161,7 @@ def _classes(
         for i in ids
         if i != plus and is_no_class(names.get(i, ""))
     ]
-    names, others = renamed(ids, names, options.names, plus)
+    names, others = renamed(ids, names, options.class_names, plus)
     return _Classes(maps, ids, names, colours, [*findings, *others])
 
 
@@ -198,7 +198,7 @@ def _check_size(name: str, values: Map, grid: Grid, argument: str) -> None:
 
 
 def _coloured(
-    raws: Sequence[find.RawMap], options: LabelOptions
+    raws: Sequence[find.RawMap], options: SceneOptions
 ) -> tuple[list[Map], Mapping[int, str], Mapping[int, Colour]]:
     names = " and ".join(raw.name for raw in raws)
     if not all(raw.is_picture for raw in raws):
@@ -213,7 +213,7 @@ def _coloured(
 
 
 def _zero_is_a_class(
-    raws: Sequence[find.RawMap], options: LabelOptions, findings: list[Finding]
+    raws: Sequence[find.RawMap], options: SceneOptions, findings: list[Finding]
 ) -> bool:
     """Return whether 0 is a class: because the user says it, or the file declares -1 as no data."""
     if options.zero_is_a_class:
@@ -234,7 +234,7 @@ def _zero_is_a_class(
     return False
 
 
-def _numbered(raw: find.RawMap, options: LabelOptions, plus: bool, argument: str) -> Map:
+def _numbered(raw: find.RawMap, options: SceneOptions, plus: bool, argument: str) -> Map:
     empty = find.empty_of(raw, options)
     whole = check_map(raw.name, np.where(empty, 0, raw.values), argument)
     return np.where(empty, 0, whole + 1) if plus else whole

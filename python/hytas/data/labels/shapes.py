@@ -1,6 +1,5 @@
 """Polygons and points of a file, with their fields."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,6 @@ from hytas.errors import InputError
 
 Points = npt.NDArray[np.float64]
 Geometries = npt.NDArray[np.object_]
-Colour = tuple[int, int, int]
 PARTS = NONE, POINT, POLYGON = -1, 0, 3
 """Numbers of types of geometries in shapely; those of several parts are larger."""
 
@@ -87,11 +85,3 @@ def find_field(
         rule, hint = f"the fields are {listed(names)}", f"name the one of classes with `{argument}`"
         raise InputError("labels", rule=rule, hint=hint)
     return candidates[0]
-
-
-def colour_of(value: Any) -> Colour | None:
-    """Return red, green and blue of a text such as "#1f77b4", or of three numbers, or None."""
-    if isinstance(value, str):
-        levels = re.fullmatch(r"#?([\da-fA-F]{6})([\da-fA-F]{2})?", value.strip(), re.ASCII)
-        value = levels and tuple(bytes.fromhex(levels[1]))
-    return value if isinstance(value, tuple) and len(value) == 3 else None

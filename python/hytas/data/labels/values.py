@@ -14,15 +14,15 @@ from hytas.data.grid import Grid, gdal
 from hytas.data.interpret.axes import cube_axes, find_axes, map_axes
 from hytas.data.labels.align import aligned
 from hytas.data.labels.maps import LabelMaps
-from hytas.data.labels.options import LabelOptions
 from hytas.data.limits import by, listed
+from hytas.data.options import SceneOptions
 from hytas.data.read.table import open_file
 from hytas.data.record import Contents, Variable, load
 from hytas.errors import InputError, library
 from hytas.types import Array
 
 
-def continuous_labels(labels: Any, options: LabelOptions, grid: Grid) -> LabelMaps:
+def continuous_labels(labels: Any, options: SceneOptions, grid: Grid) -> LabelMaps:
     """Return the continuous targets of a raster, or of a `DataArray`, on the pixels of a cube."""
     if is_data_array(labels):
         values, own, names = planes_of(labels)
@@ -31,14 +31,14 @@ def continuous_labels(labels: Any, options: LabelOptions, grid: Grid) -> LabelMa
 
 
 def values_in(
-    contents: Contents, options: LabelOptions, grid: Grid, cube: Variable | None = None
+    contents: Contents, options: SceneOptions, grid: Grid, cube: Variable | None = None
 ) -> LabelMaps:
     """Return the continuous targets in a file, on the pixels of a cube.
 
     Args:
         cube: the variable of the cube, if it lies in the same file.
     """
-    variable = _variable(contents, options.key, grid, cube)
+    variable = _variable(contents, options.labels_key, grid, cube)
     axes: tuple[int, ...] | None = map_axes(variable)
     if axes is None:
         axes = find_axes(variable, maps=[(grid.height, grid.width)]).order
@@ -91,7 +91,7 @@ def _on_grid(
     nodata: float | None,
     own: Grid | None,
     names: Sequence[str],
-    options: LabelOptions,
+    options: SceneOptions,
     grid: Grid,
 ) -> LabelMaps:
     """Return values (h, w, T) on the pixels of a cube, each that of the nearest pixel."""

@@ -16,19 +16,18 @@ from hytas.data.labels.burn import Burner, check_rings
 from hytas.data.labels.formats import files_of, read_shapes
 from hytas.data.labels.maps import LabelMap, LabelMaps
 from hytas.data.labels.names import number_findings, renamed, unused
-from hytas.data.labels.options import LabelOptions
 from hytas.data.labels.shapes import (
     COLOUR_FIELDS,
     PARTS,
-    Colour,
     Geometries,
     Points,
     Shapes,
-    colour_of,
     find_field,
     parts_of,
 )
 from hytas.data.limits import by, printable
+from hytas.data.options import SceneOptions
+from hytas.data.palette import Colour, colour_of
 from hytas.data.record import naming
 from hytas.errors import InputError
 from hytas.types import Floats
@@ -46,7 +45,7 @@ _Classes = tuple[
 
 
 def of_shapes(
-    path: Path, options: LabelOptions, grid: Grid, class_ids: Mapping[str, int] | None = None
+    path: Path, options: SceneOptions, grid: Grid, class_ids: Mapping[str, int] | None = None
 ) -> LabelMaps:
     """Read a file of polygons or points as labels on the pixels of a scene.
 
@@ -66,7 +65,7 @@ def of_shapes(
             names = [find_field(shapes.fields, one, argument) for one in options.fields or (None,)]
             shapes, of_fields = _with_class(shapes, names, options)
             _check_coordinates(shapes.geometries)
-            placed = _in_the_scene(shapes, options.crs, grid)
+            placed = _in_the_scene(shapes, options.labels_crs, grid)
             check_rings(placed.geometries)
             values = _values(shapes.fields, names) if options.are_values else None
             if values is None:
@@ -78,8 +77,9 @@ def of_shapes(
                 raise _nothing_inside(placed, grid)
         labels, polygons, burning = burnt or (labels, polygons, findings)
         own = [*shapes.findings, *of_fields, *_from_1(shapes, grid)]
-        if shapes.crs and options.crs is not None and crs_of(shapes.crs) != crs_of(options.crs):
-            own.append(note("system-overruled", given=options.crs, own=shapes.crs))
+        given = options.labels_crs
+        if shapes.crs and given is not None and crs_of(shapes.crs) != crs_of(given):
+            own.append(note("system-overruled", given=given, own=shapes.crs))
         findings = [*own, *of_classes, *burning]
     return LabelMaps(
         (("classes", labels.astype(np.int64)),),
@@ -109,7 +109,7 @@ def _values(fields: Mapping[str, Sequence[Any]], names: Sequence[str]) -> Floats
 
 
 def _with_class(
-    shapes: Shapes, names: Sequence[str], options: LabelOptions
+    shapes: Shapes, names: Sequence[str], options: SceneOptions
 ) -> tuple[Shapes, list[Finding]]:
     """Return the shapes that have a class or value, and findings on the others and on codes."""
     field, findings = ", ".join(names), []
@@ -208,7 +208,7 @@ def _reprojected(shapes: Shapes, systems: Sequence[Any]) -> Shapes:
 
 def _classes(
     fields: Mapping[str, Sequence[Any]],
-    options: LabelOptions,
+    options: SceneOptions,
     class_ids: Mapping[str, int] | None,
 ) -> _Classes:
     name = find_field(fields, options.class_field)
@@ -225,14 +225,14 @@ def _classes(
         plus = int(options.zero_is_a_class)
         ids = [0 if value == unlabelled else int(value) + plus for value in values]
         names = {i: f"label {i - 1}" if plus else f"class {i}" for i in set(ids)}
-        names, findings = renamed(sorted(set(ids) - {0}), names, options.names, plus)
+        names, findings = renamed(sorted(set(ids) - {0}), names, options.class_names, plus)
         if class_ids is not None:
             of_model = {number: name for name, number in class_ids.items()}
             own = {number: "" for number in names if number}
             names, findings = {}, (*findings, *number_findings(own, "the model", of_model))
     else:
-        texts = [options.names.get(str(value), str(value)) for value in values]
-        findings = unused(options.names.keys() - {str(value) for value in values})
+        texts = [options.class_names.get(str(value), str(value)) for value in values]
+        findings = unused(options.class_names.keys() - {str(value) for value in values})
         given_ids = class_ids or {}
         new = sorted(set(texts) - given_ids.keys())
         beyond = max(given_ids.values(), default=0) + 1

@@ -68,7 +68,7 @@ def table_of(path: Path, parts: Parts, options: SceneOptions) -> Spectra:
         targets, labelled = checked_targets(*named, fractions=options.fractions)
         ids = labelled.astype(np.int32)
     else:
-        unlabelled, names = options.labels.unlabelled.given, options.labels.names
+        unlabelled, names = options.unlabelled.given, options.class_names
         ids, texts = _classes(parts.targets, None if unlabelled is None else str(unlabelled))
         if len(texts) < 2:
             rule = f"holds {'the single class ' + texts[0] if texts else 'no labels'}"

@@ -26,7 +26,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hytas._engine import Feasible
-from hytas.data.images.arrays import TEXTURES, textures
+from hytas.data.images.load import TEXTURES, textures
 from hytas.lab.benchmark.make import draw_architectures
 from hytas.models import build_network
 from hytas.models.layers import Attention

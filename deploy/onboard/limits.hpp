@@ -51,15 +51,15 @@ constexpr std::array<std::pair<std::string_view, double>, 26> length_units{{
     {"centimetre", 1e7}, {"m", 1e9},          {"meter", 1e9},     {"metre", 1e9},
     {"angstrom", 0.1},   {"ångström", 0.1},   {"ångstrom", 0.1},  {"å", 0.1},
     {"a", 0.1},          {"aa", 0.1},
-}};  // hytas.data.interpret.units.UNITS
+}};  // hytas.data.interpret.wavelengths.UNITS
 constexpr std::array<std::string_view, 7> wavenumber_units{
     "1/cm", "cm-1", "cm^-1", "cm**-1", "cm⁻¹", "wavenumber", "reciprocal centimeter",
-};  // hytas.data.interpret.units.UNITS
+};  // hytas.data.interpret.wavelengths.UNITS
 constexpr std::array<std::string_view, 6> no_units{
     "", "unknown", "index", "none", "1", "n/a",
-};  // hytas.data.interpret.units.NO_UNIT
-constexpr std::array safe_nm{200.0, 5500.0};  // hytas.data.interpret.units.UNITS
-constexpr std::array safe_um{0.2, 20.0};      // hytas.data.interpret.units.UNITS
-constexpr std::array safe_m{2e-7, 2e-5};      // hytas.data.interpret.units.UNITS
+};  // hytas.data.interpret.wavelengths.NO_UNIT
+constexpr std::array safe_nm{200.0, 5500.0};  // hytas.data.interpret.wavelengths.UNITS
+constexpr std::array safe_um{0.2, 20.0};      // hytas.data.interpret.wavelengths.UNITS
+constexpr std::array safe_m{2e-7, 2e-5};      // hytas.data.interpret.wavelengths.UNITS
 
 }  // namespace hytas::onboard

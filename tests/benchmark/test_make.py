@@ -8,7 +8,7 @@ import pytest
 from small_benchmark import PROXIES, make, small_scene
 
 from hytas._engine import Budget, Feasible, SearchSpace
-from hytas.data.images.arrays import textures
+from hytas.data.images.load import textures
 from hytas.errors import InputError
 from hytas.lab.benchmark.make import draw_architectures
 from hytas.search import EvaluationStore

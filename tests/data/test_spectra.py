@@ -9,8 +9,7 @@ import pytest
 from scipy.io import savemat
 
 from hytas.data import Spectra, load_scene, make_split
-from hytas.data.spectra.columns import describe_columns
-from hytas.data.spectra.load import read_rows
+from hytas.data.spectra.load import describe_columns, read_rows
 from hytas.estimator import HSIClassifier
 from hytas.job import run_pipeline, train_architecture
 from hytas.run import RunConfig

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from onboard_program import SOURCE
 
-from hytas.data.interpret.units import BY_NAME, UNITS
+from hytas.data.interpret.wavelengths import BY_NAME, UNITS
 
 TABLE = (SOURCE / "limits.hpp").read_text(encoding="utf-8")
 ENTRY = re.compile(r"^constexpr [^=]*?(\w+)\s*(?:=\s*|(?=\{))([^;]*?);\s*// (hytas[\w.]+)$", re.M)

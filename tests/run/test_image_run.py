@@ -10,7 +10,7 @@ from PIL import Image
 
 from hytas.cli.main import run
 from hytas.data import ImageSet, load_images
-from hytas.data.images.arrays import textures
+from hytas.data.images.load import textures
 from hytas.deploy import DeployedModel
 from hytas.job import run_pipeline
 from hytas.run import Outcome, RunConfig

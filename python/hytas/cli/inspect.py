@@ -82,7 +82,7 @@ def _table(path: Path, given: Mapping[str, Any]) -> _Described:
     from hytas.data.interpret.columns import numbered_kinds
     from hytas.data.labels.formats import position_columns
     from hytas.data.read.columns import TEXT_SUFFIXES
-    from hytas.data.spectra.columns import describe_columns, frame_of
+    from hytas.data.spectra.load import describe_columns, frame_of
 
     named = [given[name] for name in ("label_column", "group_column") if name in given]
     table = describe_columns(path, named, given.get("band_columns"))
@@ -244,8 +244,7 @@ def _unlabelled(path: Path, reason: str, given: Mapping[str, Any]) -> _Described
     from hytas.data import empty_pixels, open_cube, open_file, parse_bands
     from hytas.data.cube import cubes_in
     from hytas.data.interpret.axes import map_axes
-    from hytas.data.interpret.nodata import undeclared_in_rows
-    from hytas.data.no_data import check_nodata
+    from hytas.data.interpret.nodata import check_nodata, undeclared_in_rows
 
     try:
         cube = open_cube(path, given.get("cube_key"), axes=given.get("axes"))

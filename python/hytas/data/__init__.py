@@ -5,15 +5,13 @@ from hytas.data.cube import empty_pixels, open_cube, valid_pixels
 from hytas.data.grid import Grid
 from hytas.data.images.image_set import ImageSet
 from hytas.data.images.load import holds_images, load_images
-from hytas.data.images.split import make_image_split
-from hytas.data.interpret.nodata import undeclared_in_rows
+from hytas.data.interpret.nodata import check_nodata, undeclared_in_rows, valid_mask
 from hytas.data.interpret.wavelengths import farthest_band
 from hytas.data.join import check_same_bands, join_scenes, with_classes
 from hytas.data.labels.read import label_files, labels_on_grid
 from hytas.data.load import load_scene
 from hytas.data.location import Location, Lookup, Orthorectified
 from hytas.data.mapped import MappedCube, OwnScaling, Resampling
-from hytas.data.no_data import check_nodata, valid_mask
 from hytas.data.patches import PatchReader, check_patch_size, mirror
 from hytas.data.preprocessing import Preprocessing
 from hytas.data.read.table import is_scene_folder, open_file
@@ -22,7 +20,12 @@ from hytas.data.scene import Scene, scene_from_arrays
 from hytas.data.several import load_scenes
 from hytas.data.spectra.table import Spectra, as_spectra
 from hytas.data.splits.cross_validation import BlockSplit, CubePixels
-from hytas.data.splits.make import check_seed, make_split, overlap_fraction
+from hytas.data.splits.make import (
+    check_seed,
+    make_image_split,
+    make_split,
+    overlap_fraction,
+)
 from hytas.data.splits.settings import SplitSettings, takes_split_options
 from hytas.data.splits.split import Split
 from hytas.data.synthetic import synthetic_scene

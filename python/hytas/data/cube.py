@@ -21,10 +21,9 @@ from hytas.data.interpret.axes import (
     role_of,
 )
 from hytas.data.interpret.bands import band_facts, list_lengths
-from hytas.data.interpret.nodata import declared
+from hytas.data.interpret.nodata import declared, not_storable
 from hytas.data.interpret.place import with_place
 from hytas.data.limits import IN_MEMORY_BYTES, by, bytes_of, listed
-from hytas.data.no_data import not_storable
 from hytas.data.read.rasters import FACTOR
 from hytas.data.read.table import Named, open_file
 from hytas.data.record import (
@@ -106,12 +105,7 @@ class FileCube(Noted):
         return replace(own, height=height, width=width)
 
     def read(self, row0: int, row1: int, col0: int, col1: int) -> Array:
-        """Return the pixels (row1 - row0, col1 - col0, B) of a window.
-
-        Raises:
-            InputError: the window is empty or leaves the scene, or the file is broken.
-            OSError: the file cannot be read.
-        """
+        """Return the pixels (row1 - row0, col1 - col0, B) of a window."""
         height, width, _ = self.shape
         if not (0 <= row0 < row1 <= height and 0 <= col0 < col1 <= width):
             rule = f"must lie inside the scene of {height} x {width} pixels"

@@ -107,11 +107,7 @@ def refusal(code: str, argument: str, value: Any = None, **facts: Any) -> InputE
 
 
 def refuse_warnings(findings: Iterable[Finding], argument: str, value: Any = None) -> None:
-    """Refuse input with warnings, as `strict` demands; the error has the first one.
-
-    Raises:
-        InputError: there is a warning.
-    """
+    """Refuse input with warnings, as `strict` demands; the error has the first one."""
     for finding in findings:
         if finding.severity != NOTE:
             raise finding.error(argument, value)
@@ -135,11 +131,7 @@ class Check(NamedTuple, Generic[Subject]):
 
 
 def found(checks: Iterable[Check[Subject]], subject: Subject) -> list[Finding]:
-    """Return the findings of a table of checks, in its order.
-
-    Raises:
-        InputError: there is one of severity `ERROR`.
-    """
+    """Return the findings of a table of checks, in its order."""
     findings = []
     for check in checks:
         for facts in check.cases(subject):

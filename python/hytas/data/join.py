@@ -12,9 +12,9 @@ import numpy.typing as npt
 from hytas.data.bands import finite, measured_bands
 from hytas.data.cube import zeros
 from hytas.data.findings import Finding, note, refusal, warning
+from hytas.data.interpret.nodata import as_stored
 from hytas.data.interpret.wavelengths import farthest_band
 from hytas.data.labels.names import is_unnamed, number_findings
-from hytas.data.no_data import as_stored
 from hytas.data.patches import Part, sample_spectra
 from hytas.data.scene import Scene, distinct_colours, numbered
 from hytas.data.targets import Targets

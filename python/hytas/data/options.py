@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from hytas.data.no_data import check_nodata
+from hytas.data.interpret.nodata import check_nodata
 from hytas.data.palette import Colour, colour_of
 from hytas.data.record import reading
 from hytas.errors import InputError

@@ -13,10 +13,9 @@ from hytas.data.checks import NAME_CHECKS, SCENE_CHECKS, CheckedScene
 from hytas.data.cube import valid_pixels
 from hytas.data.datasets import PUBLISHED_SCENES
 from hytas.data.findings import Finding, Noted, found
-from hytas.data.interpret.nodata import undeclared
+from hytas.data.interpret.nodata import as_stored, undeclared, valid_mask
 from hytas.data.labels.maps import LabelMap, Labels, join
 from hytas.data.limits import by
-from hytas.data.no_data import as_stored, valid_mask
 from hytas.data.palette import UNLABELLED_COLOUR
 from hytas.data.patches import Part, PatchReader, mask_of
 from hytas.data.samples import Samples

@@ -48,12 +48,7 @@ def checked_targets(
     units: Sequence[str] = (),
     fractions: bool = False,
 ) -> tuple[Targets, Array]:
-    """Return the targets of samples (N, T), and which samples (N,) have one.
-
-    Raises:
-        InputError: a target is constant, infinite, or missing everywhere; or shares do not sum to
-            one.
-    """
+    """Return the targets of samples (N, T), and which samples (N,) have one."""
     if len(units) not in (0, len(names)):
         rule = f"{len(units)} given for {len(names)} targets; one for each is needed"
         raise InputError("units", ",".join(units), rule)

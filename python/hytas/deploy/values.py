@@ -24,11 +24,7 @@ def output_bands(model: DeployedModel) -> list[RasterBand]:
 
 
 def half_widths(model: DeployedModel, level: float) -> Floats:
-    """Return the half width (T,) of the interval of each target.
-
-    Raises:
-        InputError: the model has no interval of this level.
-    """
+    """Return the half width (T,) of the interval of each target."""
     widths = (model.card.targets or {}).get("intervals", {})
     known = {float(each): row for each, row in widths.items() if None not in row}
     if level not in known:

@@ -9,7 +9,7 @@ import numpy as np
 from hytas.data.findings import Finding, warning
 from hytas.data.interpret import wavelengths
 from hytas.data.interpret.axes import BAND, role_of
-from hytas.data.interpret.units import unit_of
+from hytas.data.interpret.wavelengths import unit_of
 from hytas.data.limits import MOST_WAVELENGTHS
 from hytas.data.record import BandFacts, Contents, Variable, text_of
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from hytas.data.findings import Finding, note, refusal, warning
 from hytas.data.interpret.axes import BAND, role_of
-from hytas.data.interpret.units import BY_NAME, UNITS, plain_unit
-from hytas.data.interpret.wavelengths import are_counted, nanometres
+from hytas.data.interpret.wavelengths import BY_NAME, UNITS, are_counted, nanometres, plain_unit
 from hytas.errors import InputError
 from hytas.types import Floats
 

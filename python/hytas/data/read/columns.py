@@ -22,11 +22,7 @@ MOST_LINE = 2**20
 
 
 def read_frame(path: Path, argument: str = "data") -> Any:
-    """Read a file of columns with pandas.
-
-    Raises:
-        InputError: the file is no table, has no rows, or two columns of one name.
-    """
+    """Read a file of columns with pandas."""
     import pandas
 
     is_text = path.name.lower().endswith(TEXT_SUFFIXES)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hytas.data.findings import refusal
+from hytas.data.findings import note, refusal
 from hytas.data.labels.maps import LabelMap
 from hytas.data.samples import Samples
 from hytas.data.scene import Scene
@@ -33,7 +33,7 @@ def from_maps(
     if not any(tested):
         raise InputError("labels", rule=f"the test map of {scene.name} holds no pixel to test on")
     notes = tuple(
-        f"{name} is in the training map only: it is not tested"
+        str(note("class-in-training-map", name=name))
         for name, seen, count in zip(scene.class_names, trained, tested, strict=True)
         if seen and count == 0
     )
@@ -41,7 +41,7 @@ def from_maps(
     if not counts:
         return chosen, test, notes
     chosen = _draw(scene, chosen, counts, generator)
-    return chosen, test, (f"{len(chosen)} pixels drawn from the training map", *notes)
+    return chosen, test, (str(note("pixels-drawn", count=len(chosen))), *notes)
 
 
 def at_random(
@@ -65,9 +65,9 @@ def at_random(
         max(1, min(count, total - 1 if published else total // 2))
         for count, total in zip(counts, totals, strict=True)
     )
-    unit = sample.split()[-1]
+    facts = {"sample": sample, "unit": sample.split()[-1]}
     notes = tuple(
-        f"{name} has one {sample}, which is a training {unit}: the class is not tested"
+        str(note("class-of-one-sample", name=name, **facts))
         for name, total in zip(scene.class_names, totals, strict=True)
         if total == 1
     )
@@ -90,52 +90,37 @@ def by_blocks(
     if parts > pixels:
         raise InputError("folds", parts, f"must be at most {pixels}, the labelled pixels")
     guard = patch_size // 2
-    units = _polygons_of(scene) if settings.kind == "polygons" else block
+    units: int | Units = block
+    if settings.kind == "polygons":
+        if scene.polygons is None:
+            raise refusal("split-without-polygons", "split", scene=scene.name)
+        units = scene.polygons
     sides = split_blocks(scene.labels, units, guard, parts, part, seed, draws)
     if (sides.trained & sides.tested).sum() < scene.least_classes:
-        value: int | str = block
-        argument, hint = "block", "use another size"
-        if settings.kind == "folds":
-            argument, value, hint = ("folds", parts, "use fewer, or another `block`")
-        if settings.kind == "polygons":
-            argument, value = "split", "polygons"
-            hint = "draw more polygons of each class, or use blocks"
+        argument, value, hint = {
+            "blocks": ("block", block, "use another size"),
+            "folds": ("folds", parts, "use fewer, or another `block`"),
+            "polygons": ("split", "polygons", "draw more polygons of each class, or use blocks"),
+        }[settings.kind]
         facts = {"scene": scene.name, "guard": guard, "else": hint}
         raise refusal("split-of-few-classes", argument, value, **facts)
     labels = scene.labels.ravel()
     notes = []
     totals = np.bincount(labels, minlength=scene.classes + 1)
     for label, name in enumerate(scene.class_names, start=1):
-        total, count = totals[label], int((labels[sides.test] == label).sum())
-        if not total:  # a class of another scene
-            continue
+        total, count = int(totals[label]), int((labels[sides.test] == label).sum())
         trained, tested = sides.trained[label - 1], sides.tested[label - 1]
-        if trained and not tested:
-            notes.append(f"{name} lies on the training side only: it is not tested")
-        elif not trained and not tested:
-            notes.append(
-                f"{name} is neither trained nor tested: its {total} pixels lie in the guard band"
-            )
-        elif not trained and count == total:
-            notes.append(
-                f"{name} lies on the test side only: it is not trained, and its {count} pixels "
-                "are not tested"
-            )
-        elif not trained:
-            notes.append(
-                f"{name} is not trained: of its {total} pixels {total - count} lie in the guard "
-                f"band, and the other {count} are not tested"
-            )
+        if not total or (trained and tested):  # a class of another scene has no pixel
+            continue
+        code = "class-on-training-side" if trained else "class-in-guard-band"
+        if tested:
+            code = "class-on-test-side" if count == total else "class-not-trained"
+        guarded = total - count
+        notes.append(str(note(code, name=name, total=total, count=count, guarded=guarded)))
     generator = np.random.default_rng(seed)
     untrained = np.flatnonzero(~sides.trained) + 1
     test = sides.test[~np.isin(labels[sides.test], untrained)]
     return _draw(scene, sides.candidates, counts, generator), test, tuple(notes)
-
-
-def _polygons_of(scene: Scene) -> Units:
-    if scene.polygons is None:
-        raise refusal("split-without-polygons", "split", scene=scene.name)
-    return scene.polygons
 
 
 def _draw(

@@ -1,23 +1,28 @@
-"""Split a scene into pixels that train, validate and test."""
+"""Split a scene, a table or images into samples that train, validate and test."""
 
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from hytas.data.findings import note
+from hytas.data.images.image_set import ImageSet
 from hytas.data.patches import check_patch_size
 from hytas.data.scene import Scene
 from hytas.data.spectra.table import Spectra
 from hytas.data.splits.blocks import DRAWS, split_blocks, within_reach
-from hytas.data.splits.groups import USUAL_FRACTION, split_spectra
 from hytas.data.splits.kinds import at_random, by_blocks, class_totals, from_maps
 from hytas.data.splits.settings import SplitSettings
-from hytas.data.splits.split import AT_ONE_END, GROUPS, Split
+from hytas.data.splits.split import AT_ONE_END, GROUPS, Split, group_folds
 from hytas.data.splits.validation import take_validation
 from hytas.errors import InputError
 from hytas.types import Pixels
 
 DEFAULT_TRAIN_PER_CLASS = 50
+USUAL_FRACTION = 0.8
+"""Share of each class that trains and validates, in a table or a set of images, by default."""
+OF_TABLES, OF_IMAGES = ("auto", "random", "folds", GROUPS), ("auto", "fixed", "random")
+"""Kinds of split that a table, and that images have."""
 
 
 def check_seed(seed: int, seeds: int = 1) -> None:
@@ -111,20 +116,17 @@ def _usual(
         if both > most:
             most, chosen = both, size
     if most < scene.least_classes:
-        note = (
-            "no blocks separate training and test pixels in this scene: pixels are drawn at random"
-        )
-        return replace(settings, kind="random"), (note,)
+        return replace(settings, kind="random"), (str(note("blocks-separate-nothing")),)
     blocks = replace(settings, kind="blocks", block=chosen)
     if chosen == block:
         return blocks, ()
-    return blocks, (f"blocks of {chosen} pixels: blocks of {block} separate fewer classes",)
+    return blocks, (str(note("blocks-smaller", side=chosen, block=block)),)
 
 
 def _idle(settings: SplitSettings) -> tuple[str, ...]:
     used = {"block": ("blocks", "folds"), "folds": ("folds",)}
     return tuple(
-        f"{name} {getattr(settings, name)} is not used: the split is {settings.kind}"
+        str(note("setting-idle", name=name, value=getattr(settings, name), kind=settings.kind))
         for name, kinds in used.items()
         if settings.kind not in kinds and getattr(settings, name) != getattr(SplitSettings, name)
     )
@@ -160,7 +162,7 @@ def _shortfalls(
         for name, got, wanted in zip(scene.class_names, totals, counts, strict=True)
         if 0 < got < wanted  # another note names classes that are not trained at all
     ]
-    return (f"fewer training pixels than {wish}: {', '.join(few)}",) if few else ()
+    return (str(note("training-pixels-few", wish=wish, classes=few)),) if few else ()
 
 
 def _not_chosen_on(scene: Scene, train: Pixels, validation: Pixels) -> tuple[str, ...]:
@@ -174,7 +176,7 @@ def _not_chosen_on(scene: Scene, train: Pixels, validation: Pixels) -> tuple[str
     ]
     if not missing or not validation.size:
         return ()
-    return (f"fewer than 3 training pixels, so none for validation: {', '.join(missing)}",)
+    return (str(note("validation-lacks-classes", classes=missing)),)
 
 
 def overlap_fraction(shape: tuple[int, ...], train: Pixels, test: Pixels, patch_size: int) -> float:
@@ -184,3 +186,121 @@ def overlap_fraction(shape: tuple[int, ...], train: Pixels, test: Pixels, patch_
     mask = np.zeros(shape, dtype=np.bool_)
     mask.ravel()[train] = True
     return float(within_reach(mask, patch_size // 2).ravel()[test].mean())
+
+
+def split_spectra(table: Spectra, settings: SplitSettings, seed: int) -> Split:
+    """Split the rows of a table; no group lies on two sides.
+
+    With groups, one of `folds` parts of the groups tests. Without them, 80 % of each class train,
+    or as many as the settings say.
+    """
+    grouped, share = table.polygons is not None, settings.validation_fraction
+    kind = GROUPS if grouped else "random"
+    if settings.kind == "fixed" and table.train is not None and table.test is not None:
+        chosen, test = np.flatnonzero(table.train), np.flatnonzero(table.test)
+        return Split(*_validation(table, chosen, share, seed), test, kind, seed, 0, 0.0)
+    _check_kind_of_table(settings.kind, grouped)
+    labels = table.labels.ravel()
+    chosen, test, of_folds = _sides_of_table(table, settings, seed)
+    both = np.intersect1d(labels[chosen], labels[test])
+    if len(both) < table.least_classes:
+        rule = "leaves fewer than 2 classes both to train and to test on"
+        hint = "use other `folds`, or more groups of each class"
+        raise InputError("split", settings.kind, rule, hint)
+    notes = of_folds + tuple(
+        str(note("class-on-one-side", name=name, side="test" if has_rows else "training"))
+        for label, name in enumerate(table.class_names, start=1)
+        if label not in both
+        for has_rows in [label in labels[chosen]]
+    )
+    test = test[np.isin(labels[test], labels[chosen])]
+    return Split(*_validation(table, chosen, share, seed), test, kind, seed, 0, 0.0, notes)
+
+
+def _check_kind_of_table(kind: str, grouped: bool) -> None:
+    if kind not in OF_TABLES:
+        rule = "is for scenes; the rows of a table have no place"
+        raise InputError("split", kind, rule, f"use {', '.join(OF_TABLES)}")
+    if grouped and kind == "random":
+        rule = "would put spectra of one group on both sides"
+        raise InputError("split", "random", rule, f"use {GROUPS}, or leave out `group_column`")
+    if kind == GROUPS and not grouped:
+        raise InputError("split", GROUPS, "needs groups", "name their column with `group_column`")
+
+
+def _sides_of_table(
+    table: Spectra, settings: SplitSettings, seed: int
+) -> tuple[Pixels, Pixels, tuple[str, ...]]:
+    """Return the rows to train and validate on, those to test on, and notes."""
+    notes: tuple[str, ...] = ()
+    labels, rows = table.labels.ravel(), np.flatnonzero(table.labels)
+    grouped, in_folds = table.polygons is not None, settings.kind == "folds"
+    candidates, test, fraction = rows, rows[:0], settings.train_fraction or USUAL_FRACTION
+    if grouped or in_folds:
+        parts = group_folds(table, rows, settings.folds, seed)
+        if not parts or settings.fold >= len(parts):
+            rule = f"must be at most {len(parts)}, the groups that hold the classes"
+            raise InputError("folds", settings.folds, rule)
+        if len(parts) < settings.folds:
+            notes = (str(note("fewer-folds", folds=len(parts), wanted=settings.folds)),)
+        candidates, test = parts[settings.fold]
+        fraction = settings.train_fraction or 1.0
+    generator = np.random.default_rng(seed)
+    kept = []
+    for label in range(1, table.classes + 1):
+        own = generator.permutation(candidates[labels[candidates] == label])
+        count = settings.train_per_class or max(1, round(fraction * len(own)))
+        kept.append(own[: count if grouped or len(own) < 2 else min(count, len(own) - 1)])
+    chosen = np.sort(np.concatenate(kept))
+    return chosen, test if grouped or in_folds else np.setdiff1d(candidates, chosen), notes
+
+
+def _validation(table: Spectra, chosen: Pixels, share: float, seed: int) -> tuple[Pixels, Pixels]:
+    if table.polygons is None or share == 0:
+        return take_validation(table, chosen, share, False, np.random.default_rng([seed, 1]))
+    parts = group_folds(table, chosen, max(2, round(1 / share)), seed + 1)
+    return parts[0] if parts else (chosen, chosen[:0])
+
+
+def make_image_split(images: ImageSet, settings: SplitSettings, *, seed: int = 0) -> Split:
+    """Split images: by their own parts (fixed), or at random, stratified by class.
+
+    Args:
+        settings: "auto" is "fixed" for images with parts of their own, else "random". A random
+            split trains on 80 % of each class unless the settings say how many.
+
+    Raises:
+        InputError: the kind is for scenes only, or no class has two images.
+    """
+    check_seed(seed)
+    if settings.kind not in OF_IMAGES:
+        hint = f"images are split by {', '.join(OF_IMAGES)}"
+        raise InputError("split", settings.kind, "is for scenes", hint)
+    kind = settings.kind
+    if kind == "auto":
+        kind = "random" if images.train is None else "fixed"
+    generator = np.random.default_rng(seed)
+    if kind == "fixed":
+        part = images.labels if images.train is None else images.train
+        is_sized = (settings.train_per_class, settings.train_fraction) != (None, None)
+        counts = _counts_of_images(class_totals(images, part), settings, 1.0, 0) if is_sized else ()
+        chosen, test, notes = from_maps(images, counts, generator)
+    else:
+        counts = _counts_of_images(class_totals(images, images.labels), settings, USUAL_FRACTION, 1)
+        chosen, test, notes = at_random(
+            images, counts, True, generator, argument="data", sample="image"
+        )
+    taken = take_validation(images, chosen, settings.validation_fraction, False, generator)
+    return Split(*taken, test, kind, seed, 0, 0.0, notes)
+
+
+def _counts_of_images(
+    totals: list[int], settings: SplitSettings, usual: float, least_left: int
+) -> tuple[int, ...]:
+    """Images of each class to train on; `least_left` are left to test on, if there are two."""
+    share = usual if settings.train_fraction is None else settings.train_fraction
+    wanted = settings.train_per_class
+    return tuple(
+        max(1, min(round(share * total) if wanted is None else wanted, total - least_left))
+        for total in totals
+    )

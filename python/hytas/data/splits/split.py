@@ -11,7 +11,7 @@ import numpy as np
 from hytas.data.record import reading
 from hytas.data.samples import Samples
 from hytas.data.scene import Scene
-from hytas.data.splits.guarded_folds import guarded_folds
+from hytas.data.splits.blocks import guarded_folds
 from hytas.data.splits.validation import MOST_FOLDS, further_folds
 from hytas.errors import InputError
 from hytas.files import atomic_write

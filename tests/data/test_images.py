@@ -12,7 +12,7 @@ import tifffile
 from PIL import Image
 
 from hytas.data import ImageSet, SplitSettings, holds_images, load_images, make_image_split
-from hytas.data.images import arrays
+from hytas.data.images import load
 from hytas.data.images.decode import MOST_PIXELS, read_image, resized
 from hytas.errors import InputError
 
@@ -261,16 +261,16 @@ def test_arrays_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
 def test_digits_and_textures() -> None:
     digits = load_images("digits")
     assert (len(digits.labels), digits.side, digits.channels, digits.classes) == (1797, 8, 1, 10)
-    textures = arrays.textures(each=3, side=8)
-    assert textures.class_names == arrays.TEXTURES
-    assert textures.fingerprint == arrays.textures(each=3, side=8).fingerprint
-    assert textures.fingerprint != arrays.textures(1, each=3, side=8).fingerprint
+    textures = load.textures(each=3, side=8)
+    assert textures.class_names == load.TEXTURES
+    assert textures.fingerprint == load.textures(each=3, side=8).fingerprint
+    assert textures.fingerprint != load.textures(1, each=3, side=8).fingerprint
 
 
 def numbered(counts: list[int]) -> ImageSet:
     labels = np.repeat(np.arange(1, len(counts) + 1), counts).astype(np.int32)
     images = np.zeros((len(labels), 2, 2, 1), np.uint8)
-    return arrays.of_arrays("set", images, labels, [f"c{n}" for n in range(len(counts))], "set")
+    return load.of_arrays("set", images, labels, [f"c{n}" for n in range(len(counts))], "set")
 
 
 def test_random_splits_are_stratified() -> None:

@@ -3,7 +3,8 @@
 from types import SimpleNamespace
 from typing import Any
 
-from hytas.data.cube import empty_pixels, open_cube, valid_pixels
+from hytas.data.cube import empty_pixels, open_cube
+from hytas.data.interpret.nodata import valid_pixels
 from hytas.data.scene import check_cube
 
 

@@ -1,11 +1,16 @@
 """Read, check, split and scale scenes and images; cut scenes into patches. No torch here."""
 
 from hytas.data.bands import parse_bands
-from hytas.data.cube import empty_pixels, open_cube, valid_pixels
+from hytas.data.cube import empty_pixels, load_cube, open_cube
 from hytas.data.grid import Grid
 from hytas.data.images.image_set import ImageSet
 from hytas.data.images.load import holds_images, load_images
-from hytas.data.interpret.nodata import check_nodata, undeclared_in_rows, valid_mask
+from hytas.data.interpret.nodata import (
+    check_nodata,
+    undeclared_in_rows,
+    valid_mask,
+    valid_pixels,
+)
 from hytas.data.interpret.wavelengths import farthest_band
 from hytas.data.join import check_same_bands, join_scenes, with_classes
 from hytas.data.labels.read import label_files, labels_on_grid
@@ -80,6 +85,7 @@ __all__ = [
     "join_scenes",
     "label_files",
     "labels_on_grid",
+    "load_cube",
     "load_images",
     "load_scene",
     "load_scenes",

@@ -7,9 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from hytas.data.bands import finite
 from hytas.data.findings import Finding, Noted, note, refusal
 from hytas.data.grid import Grid
 from hytas.data.interpret.axes import (
@@ -21,7 +19,7 @@ from hytas.data.interpret.axes import (
     role_of,
 )
 from hytas.data.interpret.bands import band_facts, list_lengths
-from hytas.data.interpret.nodata import declared, not_storable
+from hytas.data.interpret.nodata import declared, not_storable, valid_pixels
 from hytas.data.interpret.place import with_place
 from hytas.data.limits import IN_MEMORY_BYTES, by, bytes_of, listed
 from hytas.data.read.rasters import FACTOR
@@ -40,7 +38,7 @@ from hytas.data.record import (
     without_alpha,
 )
 from hytas.errors import InputError
-from hytas.types import Array, Floats, Mask
+from hytas.types import Array, Floats
 
 SAMPLED_BYTES, SAMPLED_ROWS = 2**26, 16
 """A larger cube is described by pixels in some of its rows."""
@@ -169,6 +167,11 @@ class FileCube(Noted):
         return result
 
     @cached_property
+    def cube(self) -> Array:
+        """Return all pixels (H, W, B), as `whole` reads them."""
+        return self.whole()
+
+    @cached_property
     def _everything(self) -> Array:
         with self._reading():
             return self._turned(self.variable.values())
@@ -207,6 +210,11 @@ def open_cube(
     """
     contents = open_file(path, "scene")
     return cube_in(contents, find_cube(contents, cube_key, "scene"), bands=bands, axes=axes)
+
+
+def load_cube(path: Named, **how: Any) -> FileCube:
+    """Return a cube, whose attribute `cube` reads all pixels; arguments as for `open_cube`."""
+    return open_cube(path, **how)
 
 
 def cube_in(
@@ -331,24 +339,3 @@ def _is_flat(variable: Variable) -> bool:
     _, shape = _sizes(variable)
     sizes = [size for size in shape if size > 1]
     return len(sizes) == 2 and len(shape) in (2, 3)
-
-
-def valid_pixels(
-    pixels: Array, nodata: float | None = None, bands: npt.NDArray[np.int64] | None = None
-) -> Mask:
-    """Return (H, W), False where a band is not finite in float32, or every band is `nodata`.
-
-    Args:
-        pixels: (H, W, B).
-        bands: indices of the bands to check; None means all.
-    """
-    valid = np.ones(pixels.shape[:2], dtype=np.bool_)
-    if nodata is None and pixels.dtype.kind != "f":
-        return valid
-    whole = bands is None or len(bands) == pixels.shape[2]  # a selection of bands is a copy
-    for row in range(pixels.shape[0]):
-        line = pixels[row] if whole else pixels[row][:, bands]
-        valid[row] = finite(line).all(axis=1)
-        if nodata is not None:
-            valid[row] &= ~(line == nodata).all(axis=1)
-    return valid

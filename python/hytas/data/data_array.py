@@ -8,18 +8,17 @@ xarray, so nothing here imports it before.
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hytas.data.cube import FileCube, cube_in
-from hytas.data.grid import Grid
 from hytas.data.interpret.axes import BAND, COLUMN, ROW, role_of
 from hytas.data.interpret.wavelengths import in_descriptions, nanometres
 from hytas.data.read.netcdf import array_grid, grid_mapping
-from hytas.data.record import Contents, Variable, attribute_value
+from hytas.data.record import BandFacts, Contents, Variable, attribute_value
 from hytas.errors import InputError
 from hytas.types import Array
 
@@ -81,11 +80,8 @@ def cube_of(array: Any, argument: str = "cube") -> ArrayCube:
     """
     axes = _axes(array, argument)
     cube = array.isel({dim: 0 for dim in array.dims if dim not in axes}).transpose(*axes)
-    variable = replace(
-        _variable("cube", cube, (ROW, COLUMN, str(axes[2]))),
-        nodata=nodata_of(array),
-        grid=array_grid(cube, *axes[:2]),
-    )
+    names, grid = (ROW, COLUMN, str(axes[2])), array_grid(cube, *axes[:2])
+    variable = _variable("cube", cube, names, nodata=nodata_of(array), grid=grid)
     lists = [_variable(*each) for each in cube.coords.items() if each[1].dims == (axes[2],)]
     lists += _described(array, axes[2])
     path = Path(str(array.name or "scene"))
@@ -105,7 +101,7 @@ def _described(array: Any, band: Any) -> list[Variable]:
     return [] if values is None else [Variable.of_array("wavelength", values, **facts)]
 
 
-def _variable(name: Any, array: Any, dims: Sequence[str] = ()) -> Variable:
+def _variable(name: Any, array: Any, dims: Sequence[str] = (), **facts: Any) -> Variable:
     attributes = {str(key): attribute_value(value) for key, value in array.attrs.items()}
     return Variable.of_type(
         str(name),
@@ -114,36 +110,26 @@ def _variable(name: Any, array: Any, dims: Sequence[str] = ()) -> Variable:
         lambda key: np.asarray(array[key].values),
         dims=tuple(dims or map(str, array.dims)),
         attributes=attributes,
+        **facts,
     )
 
 
 def map_record(array: Any) -> Contents:
-    """Return the record of a label map in a `DataArray`."""
+    """Return the record of a label map, or of continuous targets, in a `DataArray`.
+
+    The targets have the texts of their coordinate as names, else that of the array.
+    """
     roles = _dims(array)
-    known = ROW in roles and COLUMN in roles
-    grid = array_grid(array, roles[ROW], roles[COLUMN]) if known else None
-    variable = replace(_variable("labels", array), nodata=nodata_of(array), grid=grid)
-    return Contents(Path("labels"), "DataArray", (variable,))
-
-
-def planes_of(array: Any) -> tuple[Array, Grid, Sequence[str]]:
-    """Return values (H, W, T) of a `DataArray`, where its pixels lie, and names of the planes."""
-    rows, columns = (_dims(array).get(role) for role in (ROW, COLUMN))
+    rows, columns = roles.get(ROW), roles.get(COLUMN)
+    grid = None if rows is None or columns is None else array_grid(array, rows, columns)
     rest = [dim for dim in array.dims if array.sizes[dim] > 1 and dim not in (rows, columns)]
-    if rows is None or columns is None or len(rest) > 1:
-        rule = f"values with the dimensions {_listed(array.dims)}: must be y, x and perhaps another"
-        raise InputError("labels", rule=rule, hint="rename them with `array.rename`")
-    flat = array.isel({dim: 0 for dim in array.dims if dim not in (rows, columns, *rest)})
-    flat = flat.transpose(rows, columns, *rest)
-    if flat.dtype.kind not in "iufb":
-        raise InputError("labels", rule=f"is of type {flat.dtype}; numbers are needed")
-    names = [str(array.name or "value")]
-    if rest:
-        texts = flat.coords[rest[0]].values.tolist() if rest[0] in flat.coords else []
-        are_texts = bool(texts) and all(isinstance(one, str) for one in texts)
-        names = texts if are_texts else numbered_names(names[0], array.sizes[rest[0]])
-    values = np.asarray(flat.values)
-    return values.reshape(*values.shape[:2], -1), array_grid(flat, rows, columns), names
+    texts = array.coords[rest[0]].values.tolist() if rest[:1] and rest[0] in array.coords else []
+    if not texts or not all(isinstance(one, str) for one in texts):
+        count = array.sizes[rest[0]] if rest else 1
+        texts = numbered_names(str(array.name or "value"), count)
+    bands = BandFacts(names=tuple(texts))
+    variable = _variable("labels", array, nodata=nodata_of(array), grid=grid, bands=bands)
+    return Contents(Path("labels"), "DataArray", (variable,))
 
 
 def numbered_names(name: str, count: int) -> list[str]:

@@ -18,7 +18,6 @@ from hytas.data.labels.names import is_unnamed, number_findings
 from hytas.data.patches import Part, sample_spectra
 from hytas.data.scene import Scene, distinct_colours, numbered
 from hytas.data.targets import Targets
-from hytas.errors import InputError
 from hytas.types import Array, Floats
 
 GAP = 64
@@ -55,8 +54,8 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
     shape = (parts[-1].top + parts[-1].height, max(part.width for part in parts))
     ids, class_names = union_of_classes(training)
     if len(ids) < first.least_classes:
-        rule = f"hold the single class {''.join(class_names) or 'none'}: 2 classes are needed"
-        raise InputError("labels", " and ".join(scene.name for scene in training), rule)
+        given = " and ".join(scene.name for scene in training)
+        raise refusal("scenes-of-one-class", "labels", given, name="".join(class_names) or "none")
     matched = [class_indices(scene, ids, class_names) for scene in scenes]
     indices = [index for index, _ in matched]
     nodata = _common_nodata(scenes)
@@ -108,8 +107,7 @@ def _targets(scenes: Sequence[Scene], parts: Sequence[Part], width: int) -> Targ
     """Return the continuous targets of all scenes by pixels of the joined one; or None."""
     kinds = {(one.names, one.units) if (one := scene.continuous) else ((), ()) for scene in scenes}
     if len(kinds) > 1:
-        rule = f"have other targets: {' and '.join(scene.told for scene in scenes)}"
-        raise InputError("labels", rule=rule)
+        raise refusal("targets-differ", "labels", targets=[scene.told for scene in scenes])
     all_targets = [scene.continuous for scene in scenes if scene.continuous is not None]
     if not all_targets:
         return None
@@ -292,8 +290,7 @@ def with_classes(scene: Scene, ids: Sequence[int], names: Sequence[str], owner: 
     """
     index, unknown = class_indices(scene, ids, names)
     if unknown:
-        rule = f"has the class {unknown[0]}, which {owner} does not have"
-        raise InputError("labels", scene.name, rule, "classes need the same names or ids")
+        raise refusal("class-unknown", "labels", scene.name, name=unknown[0], owner=owner)
     own = dict(zip(scene.class_ids, scene.class_names, strict=True))
     of_numbers = number_findings(own, owner, dict(zip(ids, names, strict=True)), scene.name)
     return replace(

@@ -10,7 +10,7 @@ import numpy as np
 from hytas.data.cube import FileCube, cube_in, find_cube
 from hytas.data.data_array import cube_of, is_data_array
 from hytas.data.datasets import SCENES, locate
-from hytas.data.findings import warning
+from hytas.data.findings import refusal, warning
 from hytas.data.interpret.axes import cube_axes
 from hytas.data.labels.align import is_placed
 from hytas.data.labels.find import map_shapes
@@ -153,13 +153,9 @@ def _label_files(labels: Any) -> Sequence[Any]:
         rule = "must be a path, a DataArray, or a training and a test map"
         raise InputError("labels", type(labels).__name__, rule, "scene_from_arrays takes arrays")
     if len(given) > 2:
-        rule = f"{len(given)} given for 1 scene: a training and a test map are needed"
-        raise InputError("labels", rule=rule)
+        raise refusal("maps-too-many", "labels", count=len(given))
     if len(given) == 2 and (shapes := [each for each in given if are_shapes(each)]):
-        rule = "holds polygons or points: a training and a test map are rasters"
-        raise InputError(
-            "labels", shapes[0], rule, "give one file of shapes, which a split divides"
-        )
+        raise refusal("shapes-as-two-maps", "labels", shapes[0])
     return given
 
 
@@ -224,7 +220,7 @@ def _read(data: Any, labels: Sequence[Any], options: SceneOptions) -> Scene:
         size = label_maps.maps[0][1].shape
         cube = array or cube_in(contents, variable, "data", axes=options.axes, maps=(size,))
     elif len(labels) > 1:
-        raise InputError("labels", str(labels[1]), "values take one file, which a split divides")
+        raise refusal("values-of-one-file", "labels", str(labels[1]))
     elif labels:
         label_maps = labels_of(labels[0], options, cube.grid)
     else:
@@ -290,5 +286,5 @@ def _refuse_a_single_class(label_maps: LabelMaps, source: str) -> None:
     there = np.unique(label_maps.maps[0][1])
     if label_maps.polygons is None or (there > 0).sum() != 1:
         return
-    rule = f"only {label_maps.names[int(there[-1])]} has pixels in the scene; 2 classes are needed"
-    raise InputError("labels", source, rule, "; ".join(map(str, label_maps.findings)))
+    facts = {"name": label_maps.names[int(there[-1])], "why": [*map(str, label_maps.findings)]}
+    raise refusal("shapes-of-one-class", "labels", source, **facts)

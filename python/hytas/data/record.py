@@ -57,11 +57,14 @@ class BandFacts:
         wavelengths: (B,) centres in nm, or None.
         fwhm: (B,) full widths at half maximum in nm, or None.
         good: (B,) False for bands that the file marks as bad; None if it marks none.
+        names, units: of the values of each band; () if the file names none.
     """
 
     wavelengths: Floats | None = None
     fwhm: Floats | None = None
     good: Mask | None = None
+    names: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
 
     @property
     def bad_bands(self) -> tuple[int, ...]:

@@ -10,10 +10,9 @@ import numpy.typing as npt
 
 from hytas.data.bands import Bands, measured_bands, select_bands
 from hytas.data.checks import NAME_CHECKS, SCENE_CHECKS, CheckedScene
-from hytas.data.cube import valid_pixels
 from hytas.data.datasets import PUBLISHED_SCENES
 from hytas.data.findings import Finding, Noted, found
-from hytas.data.interpret.nodata import as_stored, undeclared, valid_mask
+from hytas.data.interpret.nodata import as_stored, undeclared, valid_mask, valid_pixels
 from hytas.data.labels.maps import LabelMap, Labels, join
 from hytas.data.limits import by
 from hytas.data.palette import UNLABELLED_COLOUR

@@ -1,7 +1,7 @@
 """The no-data value of a cube: declared, scaled, or not declared; and the pixels that hold data."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,18 +61,36 @@ def valid_mask(cube: Array, nodata: float | None, bands: Sequence[int] | Bands) 
 
     With an empty list of bands all pixels hold data.
     """
-    measured = np.ones(cube.shape[:2], dtype=np.bool_)
-    chosen = np.asarray(bands, dtype=np.int64)
-    if not chosen.size or (nodata is None and cube.dtype.kind != "f"):
-        return measured
-    whole = len(chosen) == cube.shape[2]  # a selection of bands is a copy
+
+    def hold_data(values: Array) -> Mask:
+        valid = finite(values) if nodata is None else finite(values) & (values != nodata)
+        return np.asarray(valid.any(axis=1))
+
+    is_sure = not len(bands) or (nodata is None and cube.dtype.kind != "f")
+    return np.ones(cube.shape[:2], np.bool_) if is_sure else _by_rows(cube, bands, hold_data)
+
+
+def valid_pixels(cube: Array, nodata: float | None = None, bands: Bands | None = None) -> Mask:
+    """Return (H, W), False where a band is not finite in float32, or every band is `nodata`.
+
+    Args:
+        cube: (H, W, B).
+        bands: indices of the bands to check; None means all.
+    """
+    chosen = np.arange(cube.shape[2]) if bands is None else bands
+    valid = valid_mask(cube, nodata, chosen)
+    if cube.dtype.kind == "f":
+        valid &= _by_rows(cube, chosen, lambda values: np.asarray(finite(values).all(axis=1)))
+    return valid
+
+
+def _by_rows(cube: Array, bands: Sequence[int] | Bands, test: Callable[[Array], Mask]) -> Mask:
+    """Return (H, W), the results of a test of the values (W, b) of each row in some bands."""
+    whole = len(bands) == cube.shape[2]  # a selection of bands is a copy
+    results = np.ones(cube.shape[:2], np.bool_)
     for row, line in enumerate(cube):
-        values = line if whole else line[:, chosen]
-        valid = finite(values)
-        if nodata is not None:
-            valid &= values != nodata
-        measured[row] = valid.any(axis=1)
-    return measured
+        results[row] = test(line if whole else line[:, bands])
+    return results
 
 
 def declared(

@@ -6,7 +6,6 @@ import numpy.typing as npt
 from hytas.data.findings import refusal
 from hytas.data.grid import Grid
 from hytas.data.labels.shapes import POINT, POLYGON, Geometries, Points, parts_of
-from hytas.errors import InputError
 from hytas.types import Mask
 
 Window = tuple[slice, slice]
@@ -40,7 +39,7 @@ class Burner:
                 low, high = self._centres.min(axis=0) - around, self._centres.max(axis=0) + around
         elif not in_pixels:
             if not grid.is_placed:
-                raise InputError("data", rule="its transform has no area: a pixel has no place")
+                raise refusal("pixels-without-area", "data")
 
             def to_pixels(places: Points) -> Points:
                 positions = np.stack(grid.pixels(places[:, 0], places[:, 1]), axis=1)

@@ -11,7 +11,7 @@ from hytas.data.grid import Grid
 from hytas.data.interpret.axes import are_axes_of, map_axes
 from hytas.data.labels.align import is_placed
 from hytas.data.labels.colours import BLACK, coloured_by
-from hytas.data.limits import by, listed, printable
+from hytas.data.limits import by, listed
 from hytas.data.options import SceneOptions
 from hytas.data.record import Contents, Variable, load, numbers_of, require_number, text_of
 from hytas.errors import InputError
@@ -67,9 +67,7 @@ def find_maps(
         named = split_pair(maps)
         label_maps = named or _fitting(maps, contents, shape, grid, argument)
     if options.zero_is_a_class and len(named) == 2:
-        both = " and ".join(printable(variable.name) for variable in named)
-        rule = f"needs a single label map, not {both}, where 0 is ambiguous"
-        raise InputError("zero_is_a_class", rule=rule)
+        raise refusal("zero-in-two-maps", "zero_is_a_class", maps=[one.name for one in named])
     loaded = [_raw_map(variable, contents, argument) for variable in label_maps]
     if named or len(loaded) == 1:
         return loaded
@@ -169,8 +167,7 @@ def _raw_map(variable: Variable, contents: Contents, argument: str) -> RawMap:
     require_number(variable, contents, argument)
     axes = map_axes(variable)
     if axes is None:
-        rule = f"{variable} is not a map; two axes are needed"
-        raise InputError(argument, str(contents.path), rule)
+        raise refusal("array-is-no-map", argument, str(contents.path), array=str(variable))
     values = load(variable, contents, argument)
     colours = [axis for axis in range(values.ndim) if axis not in axes]
     values = values.transpose(*axes, *colours)

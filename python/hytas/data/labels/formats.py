@@ -15,7 +15,6 @@ from hytas.data.options import SceneOptions
 from hytas.data.palette import Colour
 from hytas.data.read.columns import TEXT_SUFFIXES, read_frame
 from hytas.data.record import reading
-from hytas.errors import InputError
 
 # The columns of a position: first across, then down; and their system, which is None for pixels.
 _POSITIONS: tuple[tuple[tuple[str, ...], str | None], ...] = (
@@ -100,8 +99,7 @@ def read_regions(path: Path, options: SceneOptions) -> Shapes:
     heads = [line.split() for line in notes if ":" not in line]
     columns = next((head for head in reversed(heads) if {"X", "Y"} <= {*head}), None)
     if columns is None:
-        rule = "has no columns X and Y"
-        raise InputError("labels", str(path), rule, "export the regions with their pixels")
+        raise refusal("regions-without-pixels", "labels", str(path))
     regions: list[dict[str, str]] = []
     size = None
     for name, _, value in (line.partition(":") for line in notes):
@@ -117,7 +115,7 @@ def read_regions(path: Path, options: SceneOptions) -> Shapes:
         count = int(region.get("roi npts", "0"))
         own = [[float(row[i]) - 0.5 for i in at] for row in rows[start : start + count]]
         if len(own) < count:
-            raise InputError(rule=f"region {region['roi name']!r} has fewer pixels than it says")
+            raise refusal("region-too-short", "", name=region["roi name"])
         places.append(shapely.multipoints(np.reshape(own, (-1, 2))))
         start += count
     names: list[Any] = [region["roi name"] for region in regions]
@@ -177,5 +175,5 @@ def read_shapes(path: Path, options: SceneOptions) -> Shapes:
     with reading("labels", path, f"{entry.name} file"):
         shapes = entry.read(path, options)
         if not len(shapes.geometries) and options.least_classes:
-            raise InputError("labels", rule="holds no shapes")
+            raise refusal("shapes-none", "labels")
     return shapes

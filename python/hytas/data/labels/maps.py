@@ -12,7 +12,6 @@ from hytas.data.findings import Finding, Noted, note, refusal
 from hytas.data.labels.names import number_findings
 from hytas.data.limits import by
 from hytas.data.palette import Colour
-from hytas.errors import InputError
 from hytas.types import Array, Floats, Mask
 
 LabelMap = npt.NDArray[np.int32]
@@ -62,9 +61,9 @@ def check_map(name: str, values: Array, argument: str = "labels") -> npt.NDArray
         if wrong.any():
             raise refusal("labels-not-whole", argument, name, **_first(wrong, values))
     elif values.dtype.kind not in "iub":
-        raise InputError(argument, name, f"is of type {values.dtype}; whole numbers are needed")
+        raise refusal("labels-of-other-type", argument, name, type=str(values.dtype))
     if values.max(initial=0) >= 2**31:  # maps hold 32 bits
-        raise InputError(argument, name, f"holds {values.max()}: labels must be below 2^31")
+        raise refusal("labels-too-large", argument, name, number=values.max())
     whole: npt.NDArray[np.int64] = values.astype(np.int64)
     if (whole < 0).any():
         raise refusal("labels-negative", argument, name, **_first(whole < 0, whole))

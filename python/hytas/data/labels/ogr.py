@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.findings import Finding, note, warning
+from hytas.data.findings import Finding, note, refusal, warning
 from hytas.data.labels.shapes import CLASS_FIELDS, COLOUR_FIELDS, Geometries, Shapes, plain_value
-from hytas.data.limits import listed
 from hytas.data.options import SceneOptions
 from hytas.data.read.untrusted import call
 from hytas.errors import InputError
@@ -57,8 +56,7 @@ def read_geopackage(path: Path, options: SceneOptions) -> Shapes:
     """Read a layer of a GeoPackage."""
     log = path.with_name(path.name + "-wal")
     if log.exists() and log.stat().st_size:
-        rule = f"{log.name} next to it holds changes that are not in the file yet"
-        raise InputError("labels", str(path), rule, "close the file in other programs")
+        raise refusal("shapes-not-written-yet", "labels", str(path), log=log.name)
     return read_ogr_shapes("GeoPackage", path, options, open_options={"IMMUTABLE": "YES"})
 
 
@@ -66,8 +64,7 @@ def read_shapefile(path: Path, options: SceneOptions) -> Shapes:
     """Read a Shapefile, with the table next to it."""
     parts = parts_of_shapefile(path)
     if ".dbf" not in parts:
-        rule = "has no table of classes next to it"
-        raise InputError("labels", str(path), rule, f"looked for {path.stem}.dbf")
+        raise refusal("shapes-without-table", "labels", str(path), table=f"{path.stem}.dbf")
     # A file without .cpg does not say its encoding: modern programs write UTF-8.
     encoding = None if ".cpg" in parts else "UTF-8"
     if ".shx" in parts:
@@ -164,10 +161,9 @@ def _layer(
         warnings.simplefilter("always")
         layers = [str(name) for name, kind in pyogrio.list_layers(path) if kind is not None]
         if (layer is None and len(layers) != 1) or (layer is not None and layer not in layers):
-            rule, hint = f"holds the layers {listed(layers)}", "name one with `labels_key`"
             if layer is not None:
-                raise InputError("labels_key", layer, f"{path} has no such layer", rule)
-            raise InputError(rule=rule, hint=hint if layers else "")
+                raise refusal("layer-missing", "labels_key", layer, path=path, layers=layers)
+            raise refusal("layers-several" if layers else "layers-none", "", layers=layers)
         layer = layer or layers[0]
         how: dict[str, Any] = {"layer": layer, "encoding": encoding, **open_options}
         info = pyogrio.read_info(path, force_feature_count=True, **how)
@@ -197,6 +193,5 @@ def geometries_of(binary: Sequence[bytes | None]) -> Geometries:
     geometries: Geometries = shapely.from_wkb(parts, on_invalid="fix")  # closes open rings
     lost = (geometries == None) & (parts != None)  # noqa: E711 - compares each element
     if lost.any():
-        number = int(lost.argmax()) + 1
-        raise InputError("labels", rule=f"shape {number}: a ring of a polygon needs 3 corners")
+        raise refusal("ring-too-short", "labels", first=int(lost.argmax()) + 1)
     return geometries

@@ -16,9 +16,9 @@ from hytas.data.labels.colours import WHITE, by_colour
 from hytas.data.labels.formats import NAMES, are_shapes, files_of, format_of
 from hytas.data.labels.maps import LabelMaps, check_map
 from hytas.data.labels.names import classes_next_to, is_no_class, number_findings, renamed
-from hytas.data.labels.values import continuous_labels
+from hytas.data.labels.values import values_in
 from hytas.data.labels.vector import of_shapes
-from hytas.data.limits import by, printable
+from hytas.data.limits import by
 from hytas.data.options import SceneOptions
 from hytas.data.palette import Colour
 from hytas.data.read.table import open_file
@@ -56,7 +56,7 @@ def labels_of(
     if are_shapes(labels):
         return of_shapes(Path(labels), options, grid, class_ids)
     if options.are_values:
-        return continuous_labels(labels, options, grid)
+        return values_in(label_record(labels), options, grid)
     refuse_options_of_shapes(options, str(labels))
     shape = (grid.height, grid.width, 0)
     return of_rasters([label_record(labels)], options, shape, grid, class_ids=class_ids)
@@ -94,8 +94,8 @@ def of_rasters(
         raise InputError("unlabelled", 0, "cannot be given together with `zero_is_a_class`")
     raws = [raw for each in sources for raw in find.find_maps(each, options, shape, grid, argument)]
     if len(raws) > 2:
-        rule = f"hold {len(raws)} maps: a training and a test map are needed"
-        raise InputError(argument, " and ".join(raw.name for raw in raws), rule)
+        names = " and ".join(raw.name for raw in raws)
+        raise refusal("maps-too-many", argument, names, count=len(raws))
     # Findings on the file of the cube are the cube's.
     of_files = [one.at(each.path.name) for each in sources for one in each.findings]
     classes = _classes(raws, sources, options, argument)
@@ -183,8 +183,8 @@ def _refuse_other_numbers(
     for number, name in test.items():
         if name in numbers and train.get(number) != name:
             maps = " and ".join(raw.name for raw in raws)
-            rule = f"{printable(name)} is {numbers[name]} in the one and {number} in the other"
-            raise InputError("labels", maps, rule, "a class needs one number in both")
+            facts = {"name": name, "first": numbers[name], "second": number}
+            raise refusal("class-of-two-numbers", "labels", maps, **facts)
 
 
 def _ids(maps: Sequence[Map]) -> list[int]:
@@ -202,7 +202,7 @@ def _coloured(
 ) -> tuple[list[Map], Mapping[int, str], Mapping[int, Colour]]:
     names = " and ".join(raw.name for raw in raws)
     if not all(raw.is_picture for raw in raws):
-        raise InputError("labels", names, "one is a picture of colours and the other a map")
+        raise refusal("picture-and-map", "labels", names)
     for argument, value in (
         ("unlabelled", options.unlabelled.number),
         ("zero_is_a_class", options.zero_is_a_class or None),

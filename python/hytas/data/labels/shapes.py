@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.findings import Finding
-from hytas.data.limits import listed
-from hytas.errors import InputError
+from hytas.data.findings import Finding, refusal
 
 Points = npt.NDArray[np.float64]
 Geometries = npt.NDArray[np.object_]
@@ -75,13 +73,12 @@ def find_field(
         same = [name for name in names if name == wanted]
         same = same or [name for name in names if name.lower() == wanted.lower()]
         if len(same) != 1:
-            raise InputError(argument, wanted, f"no such field; the fields are {listed(names)}")
+            raise refusal("field-missing", argument, wanted, fields=names)
         return same[0]
     usual = [name for name in names if name.lower() in CLASS_FIELDS]
     candidates = usual or [name for name in names if name.lower() not in COLOUR_FIELDS]
     if len(candidates) != 1:  # a field without any value is not the one
         candidates = [name for name in candidates if {*fields[name]} - {None}]
     if len(candidates) != 1:
-        rule, hint = f"the fields are {listed(names)}", f"name the one of classes with `{argument}`"
-        raise InputError("labels", rule=rule, hint=hint)
+        raise refusal("fields-several", "labels", fields=names, one=f"`{argument}`")
     return candidates[0]

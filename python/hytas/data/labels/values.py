@@ -1,33 +1,20 @@
 """Continuous targets in a raster or an array, on the pixels of a cube."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from hytas.data.data_array import is_data_array, nodata_of, numbered_names, planes_of
+from hytas.data.data_array import numbered_names
 from hytas.data.findings import refusal
-from hytas.data.grid import Grid, gdal
+from hytas.data.grid import Grid
 from hytas.data.interpret.axes import cube_axes, find_axes, map_axes
 from hytas.data.labels.align import aligned
 from hytas.data.labels.maps import LabelMaps
-from hytas.data.limits import by, listed
+from hytas.data.limits import by
 from hytas.data.options import SceneOptions
-from hytas.data.read.table import open_file
-from hytas.data.record import Contents, Variable, load
-from hytas.errors import InputError, library
+from hytas.data.record import BandFacts, Contents, Variable, load
 from hytas.types import Array
-
-
-def continuous_labels(labels: Any, options: SceneOptions, grid: Grid) -> LabelMaps:
-    """Return the continuous targets of a raster, or of a `DataArray`, on the pixels of a cube."""
-    if is_data_array(labels):
-        values, own, names = planes_of(labels)
-        return _on_grid(values, nodata_of(labels), own, names, options, grid)
-    return values_in(open_file(Path(labels), "labels"), options, grid)
 
 
 def values_in(
@@ -49,9 +36,11 @@ def values_in(
     own = variable.grid
     if own is not None:
         own = Grid(own.transform, own.crs, *values.shape[:2])
-    names, units = _described(contents.path, variable.name, values.shape[2])
+    facts, count = variable.bands or BandFacts(), values.shape[2]
+    is_named = len({*facts.names}) == count and all(facts.names)
+    names = facts.names if is_named else numbered_names(variable.name, count)
     maps = _on_grid(values, variable.nodata, own, names, options, grid)
-    return replace(maps, value_units=units)
+    return replace(maps, value_units=facts.units if len(facts.units) == count else ())
 
 
 def _variable(contents: Contents, key: str | None, grid: Grid, cube: Variable | None) -> Variable:
@@ -65,25 +54,13 @@ def _variable(contents: Contents, key: str | None, grid: Grid, cube: Variable | 
     size = {grid.height, grid.width}
     fitting = [one for one in arrays if size <= {*one.shape}] or arrays
     if len(fitting) != 1:
-        rule = f"holds {listed(contents.variables)}: one array of values is needed"
-        raise InputError("labels", contents.path, rule, "name it with `labels_key`")
+        arrays_there = [*map(str, contents.variables)]
+        raise refusal("values-of-one-array", "labels", contents.path, arrays=arrays_there)
     return fitting[0]
 
 
 def _kept(variable: Variable) -> tuple[int, ...]:
     return map_axes(variable) or cube_axes(variable)
-
-
-def _described(path: Path, name: str, count: int) -> tuple[Sequence[str], tuple[str, ...]]:
-    """Return names and units of planes: those that a raster gives, or the array's name."""
-    rasterio = library("rasterio", "labels", "a raster")
-    names: Sequence[Any] = ()
-    units: tuple[str, ...] = ()
-    with suppress(rasterio.errors.RasterioError), gdal(), rasterio.open(path) as file:
-        names, units = file.descriptions, tuple(one or "" for one in file.units)
-    if len({*names}) != count or not all(names):
-        names = numbered_names(name, count)
-    return names, units if len(units) == count else ()
 
 
 def _on_grid(

@@ -25,7 +25,7 @@ from hytas.data.labels.shapes import (
     find_field,
     parts_of,
 )
-from hytas.data.limits import by, printable
+from hytas.data.limits import by
 from hytas.data.options import SceneOptions
 from hytas.data.palette import Colour, colour_of
 from hytas.data.record import naming
@@ -103,8 +103,8 @@ def _values(fields: Mapping[str, Sequence[Any]], names: Sequence[str]) -> Floats
             try:
                 values[row, at] = float(value)
             except (TypeError, ValueError):
-                rule = f"shape {row + 1} has {printable(repr(value))}, which is no number"
-                raise InputError("value_field", name, rule) from None
+                facts = {"first": row + 1, "text": repr(value)}
+                raise refusal("shape-without-number", "value_field", name, **facts) from None
     return values
 
 
@@ -151,25 +151,23 @@ def _check_coordinates(geometries: Geometries) -> None:
     places, index = shapely.get_coordinates(geometries, return_index=True)
     wrong = ~(np.abs(places) < MOST_COORDINATE).all(axis=1)
     if wrong.any():
-        number = int(index[wrong][0]) + 1
-        rule = f"shape {number}: its coordinates must be numbers below {MOST_COORDINATE:g}"
-        raise InputError("labels", rule=rule)
+        facts = {"first": int(index[wrong][0]) + 1, "most": MOST_COORDINATE}
+        raise refusal("coordinates-too-large", "labels", **facts)
     parts, index = parts_of(geometries)
     wrong = ~np.isin(shapely.get_type_id(parts), PARTS)
     if wrong.any():
         number = int(index[wrong].min())
         kind = geometries[number].geom_type
-        raise InputError("labels", rule=f"shape {number + 1} is a {kind}: polygon or point needed")
+        raise refusal("shape-of-other-kind", "labels", first=number + 1, kind=kind)
 
 
 def _in_the_scene(shapes: Shapes, crs: str | None, grid: Grid) -> Shapes:
     if shapes.size not in (None, (grid.height, grid.width)):
-        size = by(shapes.size or ())
-        rule = f"drawn on {size} pixels, and the scene has {grid.height} x {grid.width}"
-        raise InputError("labels", rule=rule)
+        sizes = {"own": by(shapes.size or ()), "scene": by((grid.height, grid.width))}
+        raise refusal("shapes-of-other-size", "labels", **sizes)
     if shapes.in_pixels:
         if crs is not None:
-            raise InputError("labels_crs", crs, f"the {shapes.format} file counts in pixels")
+            raise refusal("shapes-in-pixels", "labels_crs", crs, format=shapes.format)
         return shapes
     if grid.transform is None and grid.location is None:
         raise refusal("scene-without-place", "labels")
@@ -185,7 +183,7 @@ def _in_the_scene(shapes: Shapes, crs: str | None, grid: Grid) -> Shapes:
     systems = [crs_of(text) for text in (source, target)]
     if None in systems:
         wrong = source if systems[0] is None else target
-        raise InputError("labels", rule=f"no such coordinate system: {printable(wrong)}")
+        raise refusal("system-unknown", "labels", system=wrong)
     return shapes if systems[0] == systems[1] else _reprojected(shapes, systems)
 
 

@@ -85,6 +85,10 @@ def read(path: Path, driver: str, name: str) -> Contents:
         colours = dict(facts.class_colours) or _palette(dataset)
         bands, findings = _with_items(dataset, indexes, facts.bands, "wavelength" in fields)
         findings += (*_unused(dataset, fields), *of_opacity)
+        names, units = (
+            tuple(text or "" for text in texts) for texts in (dataset.descriptions, dataset.units)
+        )
+        bands = replace(bands, names=names, units=units)
         unmarked = _variable(dataset, indexes, path.stem, values)
         nodata_values, has_alpha = dataset.nodatavals[: len(indexes)], len(indexes) < dataset.count
         has_mask = [flag.name for flag in dataset.mask_flag_enums[0]] == ["per_dataset"]

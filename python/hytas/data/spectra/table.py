@@ -71,8 +71,8 @@ def table_of(path: Path, parts: Parts, options: SceneOptions) -> Spectra:
         unlabelled, names = options.unlabelled.given, options.class_names
         ids, texts = _classes(parts.targets, None if unlabelled is None else str(unlabelled))
         if len(texts) < 2:
-            rule = f"holds {'the single class ' + texts[0] if texts else 'no labels'}"
-            raise InputError("label_column", rule=rule, hint="2 classes are needed")
+            code = "table-of-one-class" if texts else "table-without-labels"
+            raise refusal(code, "label_column", name="".join(texts))
         class_names = {number: names.get(text, text) for number, text in enumerate(texts, 1)}
     scene = scene_from_arrays(
         parts.values[:, None],

@@ -249,10 +249,8 @@ def cube_in(
         changed = replace(variable, nodata=nodata)
         cube = replace(cube, variable=changed, findings=(*cube.findings, *of_nodata))
     if cube.shape[2] < 2 or 0 in cube.shape:
-        shape = by(cube.shape)
-        rule = f"its cube is {shape}: pixels with at least 2 bands are needed"
-        hint = "" if roles.is_settled else "if another axis holds bands, name them with `axes`"
-        raise InputError(argument, contents.path, rule, hint)
+        code = "cube-too-small" if roles.is_settled else "cube-too-small-so"
+        raise refusal(code, argument, contents.path, shape=by(cube.shape))
     return cube
 
 
@@ -282,8 +280,7 @@ def find_cube(
         variable = contents.get(key, argument)
         require_number(variable, contents, argument)
         if len(cube_axes(variable)) != 3:
-            rule = f"{variable} is not a cube; three axes are needed"
-            raise InputError(argument, contents.path, rule)
+            raise refusal("array-is-no-cube", argument, contents.path, array=str(variable))
         return variable
     cubes = cubes_in(contents)
     numeric = [each for each in cubes if each.kind == "number"]
@@ -295,9 +292,7 @@ def find_cube(
         ):
             numeric = fitting if len(fitting) == 1 else numeric
     if len(numeric) > 1:
-        names = listed(numeric)
-        rule = f"it holds several cubes ({names})"
-        raise InputError(argument, contents.path, rule, "name one with `cube_key`")
+        raise refusal("cubes-several", argument, contents.path, cubes=[*map(str, numeric)])
     if numeric:
         return numeric[0]
     if cubes:

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.findings import note
+from hytas.data.findings import note, refusal
 from hytas.data.interpret.wavelengths import in_descriptions, nanometres
 from hytas.data.read import envi, rasters
 from hytas.data.record import BandFacts, Contents, Key, Variable, with_nan
-from hytas.errors import InputError
 from hytas.types import Array
 
 _BAND = re.compile(r"\d+a(?=[_.])|\d+")
@@ -88,18 +87,18 @@ def _one_band(path: Path) -> Contents:
         rasters.read_envi(path) if envi.header_of(path) else rasters.read(path, driver, driver)
     )
     if 1 not in contents.variables[0].shape[:1]:
-        rule = f"{path.name} has {contents.variables[0].shape[0]} bands; files of one are joined"
-        raise InputError(rule=rule)
+        count = contents.variables[0].shape[0]
+        raise refusal("band-file-of-several", "", name=path.name, count=count)
     return contents
 
 
 def _check_like(first: Variable, other: Variable, path: Path) -> None:
     if first.shape != other.shape:
         sizes = [f"{each.shape[1]} x {each.shape[2]}" for each in (other, first)]
-        rule = f"{path.name} has {sizes[0]} pixels, and {first.name} {sizes[1]}"
-        raise InputError(rule=rule, hint="bring the bands onto one grid, such as by gdalwarp -tr")
+        facts = {"name": path.name, "own": sizes[0], "first": first.name, "size": sizes[1]}
+        raise refusal("band-files-of-sizes", "", **facts)
     if first.grid is not None and other.grid is not None and not first.grid.is_same(other.grid):
-        raise InputError(rule=f"{path.name} lies on another grid than the other bands")
+        raise refusal("band-file-elsewhere", "", name=path.name)
 
 
 def _joined(each: Sequence[BandFacts | None], order: Sequence[int]) -> BandFacts | None:

@@ -8,7 +8,6 @@ from typing import Any
 
 from hytas.data.findings import refusal
 from hytas.data.record import reading
-from hytas.errors import InputError
 from hytas.files import PACKED, open_text
 
 TEXT_SUFFIXES = tuple(kind + packed for packed in ("", *PACKED) for kind in (".csv", ".tsv"))
@@ -31,14 +30,13 @@ def read_frame(path: Path, argument: str = "data") -> Any:
             frame = _read_text(path, argument) if is_text else pandas.read_parquet(path)
             frame = frame if frame.index.names == [None] else frame.reset_index()
     except ImportError:
-        hint = "pip install 'hytas[parquet]'"
-        raise InputError(argument, path, "Parquet needs pyarrow", hint) from None
+        raise refusal("parquet-without-reader", argument, path) from None
     if not len(frame):
-        raise InputError(argument, path, "has no rows")
+        raise refusal("table-without-rows", argument, path)
     frame = frame.set_axis([str(name).strip() for name in frame], axis=1)
     name, count = Counter(frame.columns).most_common(1)[0]
     if count > 1:
-        raise InputError(argument, path, f"has {count} columns with the name {name!r}")
+        raise refusal("columns-of-one-name", argument, path, count=count, name=name)
     return frame
 
 
@@ -47,7 +45,7 @@ def _read_text(path: Path, argument: str) -> Any:
     import pandas
 
     if not path.stat().st_size:
-        raise InputError(argument, path, "is empty")
+        raise refusal("file-empty", argument, path)
     with open_text(path, "replace") as file:
         first_line = file.readline(MOST_LINE)
     declared = _SEPARATOR.match(first_line)
@@ -82,11 +80,11 @@ def _read_text(path: Path, argument: str) -> Any:
                 raise
             frame = frame.reset_index(names="Unnamed: 0")
     except pandas.errors.EmptyDataError:
-        raise InputError(argument, path, "has no names of columns") from None
+        raise refusal("columns-without-names", argument, path) from None
     except (pandas.errors.ParserError, pandas.errors.ParserWarning):
         raise refusal("row-too-long", argument, path) from None
     except UnicodeDecodeError:
-        raise InputError(argument, path, "is no text in UTF-8", "save it as CSV UTF-8") from None
+        raise refusal("table-not-utf-8", argument, path) from None
     first = frame.columns[0]
     if not str(first).startswith("Unnamed: "):  # by pandas
         return frame

@@ -13,9 +13,8 @@ import numpy as np
 
 from hytas.data.findings import Finding, refusal, warning
 from hytas.data.interpret.wavelengths import items_of, wavelength_facts
-from hytas.data.limits import by, printable
+from hytas.data.limits import by
 from hytas.data.record import BandFacts, Raw
-from hytas.errors import InputError
 
 # "data type": complex numbers are refused later, by their kind.
 _DTYPES = {1: "u1", 2: "i2", 3: "i4", 4: "f4", 5: "f8", 6: "c8", 9: "c16"}
@@ -78,24 +77,22 @@ def data_of(header: Path) -> Path:
     size = _layout(fields_of(header)).end if len(files) > 1 else None
     fitting = [path for path in files if path.stat().st_size == size]
     if len(fitting) > 1:
-        names = " and ".join(path.name for path in fitting)
-        raise InputError(rule=f"is a header of {names}: both fit it", hint="name the data file")
+        raise refusal("header-of-several", "", names=[path.name for path in fitting])
     if not files:
-        raise InputError(rule=f"is a header without its data file, {stem} or {stem}.img")
+        raise refusal("header-alone", "", names=[stem, f"{stem}.img"])
     return (fitting or sorted(files, key=lambda path: path.suffix.lower() not in DATA_SUFFIXES))[0]
 
 
 def refuse_library(header: Path) -> None:
     """Refuse the header of a spectral library."""
     if "library" in fields_of(header).get("file type", "").lower():
-        rule = "is a spectral library, in which a row is a spectrum and not a line of pixels"
-        raise InputError(rule=rule, hint="write its spectra as CSV, with a column of labels")
+        raise refusal("spectral-library", "")
 
 
 def fields_of(path: Path) -> dict[str, str]:
     """Return the fields of a header as written; a value in braces keeps them, and its lines."""
     if path.stat().st_size > MOST_HEADER:
-        raise InputError(rule=f"an ENVI header has at most {MOST_HEADER} bytes")
+        raise refusal("header-too-long", "", most=MOST_HEADER)
     content, encoding = path.read_bytes(), {}
     try:
         text = content.decode("utf-8-sig")
@@ -103,7 +100,7 @@ def fields_of(path: Path) -> dict[str, str]:
         text, encoding = content.decode("latin-1"), {_LATIN: "yes"}
     lines = text.splitlines()
     if not lines or not lines[0].strip().startswith("ENVI"):
-        raise InputError(rule="is not an ENVI header: its first line must be 'ENVI'")
+        raise refusal("header-of-other-kind", "")
     return dict(_fields(iter(lines[1:]))) | encoding
 
 
@@ -118,7 +115,7 @@ def _fields(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
             while "}" not in parts[-1]:
                 more = next(lines, None)
                 if more is None:
-                    raise InputError(rule=f"the brace of {printable(name)!r} is never closed")
+                    raise refusal("header-brace-open", "", field=name)
                 parts.append("" if more.startswith(";") else more.strip())
             value = "\n".join(filter(None, parts))
             value = value[: value.rindex("}") + 1]
@@ -148,8 +145,7 @@ def raw_of(header: Path, data: Path) -> Raw | None:
     fields = fields_of(header)
     for name in ("major frame offsets", "minor frame offsets"):
         if any(item.strip("0.") for item in items_of(fields.get(name, ""))):
-            rule = f"{name!r} is {printable(fields[name])}: values with gaps are not read"
-            raise InputError(rule=rule)
+            raise refusal("header-with-gaps", "", field=name, text=fields[name])
     shape, dtype, offset = layout = _layout(fields)
     if fields.get("file compression", "0").strip() not in ("", "0"):
         return None
@@ -169,10 +165,11 @@ def _layout(fields: Mapping[str, str]) -> _Layout:
     code, order = _integer(fields, "data type", 0, 1), _integer(fields, "byte order", 0, 0)
     for name, value, known in (("data type", code, _DTYPES), ("byte order", order, (0, 1))):
         if value not in known:
-            raise InputError(rule=f"{name!r} is {value}; must be one of {sorted(known)}")
+            raise refusal("header-field-unknown", "", field=name, text=value, known=sorted(known))
     layout = INTERLEAVES.get(fields.get("interleave", "bsq").lower())
     if layout is None:
-        raise InputError(rule=f"'interleave' is {fields['interleave']!r}; must be bsq, bil or bip")
+        facts = {"field": "interleave", "text": fields["interleave"], "known": [*INTERLEAVES]}
+        raise refusal("header-field-unknown", "", **facts)
     dtype = np.dtype((">" if order else "<") + _DTYPES[code])
     offset = _integer(fields, "header offset", 0, 0)
     return _Layout(tuple(sizes[name] for name in layout), dtype, offset)
@@ -264,12 +261,11 @@ def _nodata(fields: Mapping[str, str], findings: list[Finding]) -> float | None:
 def _integer(fields: Mapping[str, str], name: str, default: int, lowest: int) -> int:
     value = fields.get(name, str(default))
     if name not in fields and default < lowest:
-        raise InputError(rule=f"names no {name!r}")
+        raise refusal("header-field-missing", "", field=name)
     try:
         number = float(value.partition(";")[0])
     except ValueError:
         number = math.nan
     if not lowest <= number < 2**53 or number % 1:
-        rule = f"{name!r} is {printable(value)}; must be an integer of at least {lowest}"
-        raise InputError(rule=rule)
+        raise refusal("header-field-no-integer", "", field=name, text=value, least=lowest)
     return int(number)

@@ -7,9 +7,9 @@ from typing import IO, Any
 
 import numpy as np
 
+from hytas.data.findings import refusal
 from hytas.data.limits import bytes_of
 from hytas.data.record import Contents, Key, Raw, Variable
-from hytas.errors import InputError
 from hytas.types import Array
 
 
@@ -34,8 +34,7 @@ def read_npz(path: Path) -> Contents:
     with zipfile.ZipFile(path) as archive:
         members = [item for item in archive.infolist() if item.filename.endswith(".npy")]
         if archive.namelist() and not members:
-            hint = "unpack it; save a sheet of Excel as CSV UTF-8"
-            raise InputError(rule="is a zip archive without arrays of NumPy", hint=hint)
+            raise refusal("archive-without-arrays", "")
         for member in members:
             with archive.open(member) as stream:
                 shape, _, dtype, _ = _header(stream)

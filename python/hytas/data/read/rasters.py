@@ -39,7 +39,6 @@ from hytas.data.record import (
     with_alpha,
     with_nan,
 )
-from hytas.errors import InputError
 from hytas.types import Array
 
 FACTOR = "reflectance scale factor"
@@ -119,8 +118,7 @@ def read_envi(path: Path) -> Contents:
     envi.refuse_library(header)
     data = envi.data_of(path) if is_header else path
     if header.read_bytes()[:3] == BOM_UTF8:
-        rule = f"{header.name} begins with a byte order mark (BOM), with which GDAL knows no header"
-        raise InputError(rule=rule, hint="save it as text in UTF-8 without BOM")
+        raise refusal("header-with-mark", "", header=header.name)
     raw = envi.raw_of(header, data)
     contents = read(data, "ENVI", "ENVI")
     if raw is None:
@@ -151,7 +149,7 @@ def read_esri(path: Path) -> Contents:
     is_header = path.suffix.lower() == ".hdr"
     data = [one for end in _ESRI if (one := path.with_suffix(end)).is_file()]
     if is_header and not data:
-        raise InputError(rule=f"is a header without its data file, {path.stem}.bil")
+        raise refusal("header-alone", "", names=[f"{path.stem}.bil"])
     return read(data[0] if is_header else path, "EHdr", "ESRI BIL")
 
 

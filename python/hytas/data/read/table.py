@@ -102,7 +102,7 @@ def open_file(path: Named, argument: str = "data") -> Contents:
     with path.open("rb") as file:
         head = file.read(1024)
     if not head:
-        raise InputError(argument, path, "is empty (0 bytes)")
+        raise refusal("file-empty", argument, path)
     for magic, rule in _NO_SCENES.items():
         if head.startswith(magic):
             raise InputError(argument, path, rule)
@@ -125,8 +125,7 @@ def _folder(path: Path, argument: str) -> Contents:
             return contents_of("netcdf:read_zarr", (path,))
     files = band_files.files_in(path)
     if not files:
-        rule = "is not a file, and no folder of a Zarr store or of files of bands"
-        raise InputError(argument, path, rule)
+        raise refusal("folder-is-no-scene", argument, path)
     contents = _files(tuple(files), argument)
     left = [each.name for each in band_files.rasters_in(path) if each not in files]
     if not left:

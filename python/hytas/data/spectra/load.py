@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hytas.data.findings import Finding, note
+from hytas.data.findings import Finding, note, refusal
 from hytas.data.interpret.columns import (
     bands_of,
     numbered_kinds,
@@ -65,16 +65,14 @@ def read_columns(path: Path, labels: Any, options: SceneOptions) -> Parts:
     chosen = [("label_column", label), ("group_column", group)]
     for argument, name in (*chosen, *(("target_column", name) for name in targets)):
         if name is not None and name not in header:
-            rule = f"no column of {path.name}, which has {listed(header)}"
-            raise InputError(argument, name, rule)
+            raise refusal("column-missing", argument, name, path=path.name, columns=header)
     if group is not None and group in (label, *targets):
         raise InputError("group_column", group, "is the label column, too")
     others = [name for name in header if name not in (label, group, *targets)]
     refuse_texts("data", path, frame[others])
     bands, wavelengths, of_bands = bands_of(numeric_of(frame, others), options.band_columns)
     if len(bands) < 2:
-        rule = f"has {len(bands)} columns of numbers; a table needs 2 bands"
-        raise InputError("data", path, rule)
+        raise refusal("table-of-few-bands", "data", path, count=len(bands))
     values = column_numbers(frame[bands])
     values = values if values.dtype.kind in "iu" else values.astype(np.float32)
     groups = None if group is None else _values_of(frame[group])
@@ -99,8 +97,7 @@ def _target(column: Any) -> Floats:
     numbers = pandas.to_numeric(column, errors="coerce")
     odd = column[numbers.isna() & column.notna()]
     if len(odd):
-        rule = f"holds {odd.iloc[0]!r}, which is no number"
-        raise InputError("target_column", column.name, rule)
+        raise refusal("target-is-no-number", "target_column", column.name, text=repr(odd.iloc[0]))
     return np.asarray(numbers.to_numpy(np.float64, na_value=np.nan))
 
 

@@ -67,7 +67,8 @@ def find_maps(
         named = split_pair(maps)
         label_maps = named or _fitting(maps, contents, shape, grid, argument)
     if options.zero_is_a_class and len(named) == 2:
-        raise refusal("zero-in-two-maps", "zero_is_a_class", maps=[one.name for one in named])
+        train, test = (variable.name for variable in named)
+        raise refusal("zero-in-two-maps", "zero_is_a_class", train=train, test=test)
     loaded = [_raw_map(variable, contents, argument) for variable in label_maps]
     if named or len(loaded) == 1:
         return loaded

@@ -369,7 +369,7 @@ def test_envi_mistakes(tmp_path):
         ("bsq", "bsq\nheader offset = 8", r"the header needs 56 \(offset 8"),
         ("data type = 2", "data type = 7", "'data type' is 7; must be one of"),
         ("byte order = 0", "byte order = 7", "'byte order' is 7; must be one of"),
-        ("bsq", "xyz", "'interleave' is 'xyz'; must be bsq, bil or bip"),
+        ("bsq", "xyz", "'interleave' is xyz; must be one of bsq, bil, bip"),
         ("byte order = 0", "byte order = 0\nheader offset = -4", "'header offset' is -4"),
         ("byte order = 0", "wavelength = {1, 2", "the brace of 'wavelength' is never closed"),
         ("bsq", "bsq\nmajor frame offsets = {8, 4}", "'major frame offsets' is {8, 4}: values"),

@@ -79,7 +79,7 @@ def data_of(header: Path) -> Path:
     if len(fitting) > 1:
         raise refusal("header-of-several", "", names=[path.name for path in fitting])
     if not files:
-        raise refusal("header-alone", "", names=[stem, f"{stem}.img"])
+        raise refusal("header-alone", "", name=f"{stem} or {stem}.img")
     return (fitting or sorted(files, key=lambda path: path.suffix.lower() not in DATA_SUFFIXES))[0]
 
 

@@ -149,7 +149,7 @@ def read_esri(path: Path) -> Contents:
     is_header = path.suffix.lower() == ".hdr"
     data = [one for end in _ESRI if (one := path.with_suffix(end)).is_file()]
     if is_header and not data:
-        raise refusal("header-alone", "", names=[f"{path.stem}.bil"])
+        raise refusal("header-alone", "", name=f"{path.stem}.bil")
     return read(data[0] if is_header else path, "EHdr", "ESRI BIL")
 
 

@@ -261,7 +261,7 @@ def test_a_training_and_a_test_map_of_two_files(mat, cube, labels):
     assert told["split of the file"] == counts
     refusal = run_here("inspect", mat(c=cube), *named, *named[:2])
     assert "--labels: 3 given for 1 scene" in refusal.stderr
-    with pytest.raises(InputError, match="labels='TR and TE and b': hold 3 maps"):
+    with pytest.raises(InputError, match="labels='TR and TE and b': 3 given for 1 scene"):
         load_scene(mat(c=cube), [mat("two.mat", TR=top, TE=labels), maps[1]])
     shapes = maps[1].with_suffix(".geojson")
     shapes.write_text("{}")

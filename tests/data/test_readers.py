@@ -719,3 +719,11 @@ def test_the_mask_of_a_geotiff(tmp_path: Path, cube, labels, where: str) -> None
     assert any("where its opacity" in note for note in scene.notes) == is_band
     np.testing.assert_array_equal(scene.cube[mask], cube[mask])
     np.testing.assert_array_equal(np.array((0, *scene.class_ids))[scene.labels], labels * mask)
+
+
+def test_an_envi_header_in_latin_1_has_its_wavelengths(tmp_path: Path) -> None:
+    np.arange(24, dtype=np.int16).tofile(tmp_path / "c.img")
+    fields = "samples = 4\nlines = 3\nbands = 2\ndata type = 2\ninterleave = bsq\nbyte order = 0\n"
+    header = f"ENVI\n{fields}wavelength units = µm\nwavelength = {{0.5, 0.6}}\n"
+    (tmp_path / "c.hdr").write_text(header, encoding="latin-1")
+    np.testing.assert_allclose(open_cube(tmp_path / "c.hdr").wavelengths, [500, 600])

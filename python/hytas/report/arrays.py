@@ -33,7 +33,10 @@ class StoredArrays:
         """Read the file of `save`."""
         argument, what = cls.KIND
         with reading(argument, path, what), np.load(path, allow_pickle=False) as file:
-            return cls.from_arrays({name: file[name] for name in file.files})
+            arrays = {name: file[name] for name in file.files}
+            if any(isinstance(one, bytes) for one in arrays.values()):  # as of a damaged header
+                raise ValueError("it holds something else than arrays")
+            return cls.from_arrays(arrays)
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Self:

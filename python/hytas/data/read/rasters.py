@@ -84,9 +84,7 @@ def read(path: Path, driver: str, name: str) -> Contents:
         colours = dict(facts.class_colours) or _palette(dataset)
         bands, findings = _with_items(dataset, indexes, facts.bands, "wavelength" in fields)
         findings += (*_unused(dataset, fields), *of_opacity)
-        names, units = (
-            tuple(text or "" for text in texts) for texts in (dataset.descriptions, dataset.units)
-        )
+        names, units = _texts(dataset, "descriptions"), _texts(dataset, "units")
         bands = replace(bands, names=names, units=units)
         unmarked = _variable(dataset, indexes, path.stem, values)
         nodata_values, has_alpha = dataset.nodatavals[: len(indexes)], len(indexes) < dataset.count
@@ -328,6 +326,14 @@ def _tags(dataset: Any, band: int = 0, **domain: str) -> dict[str, str]:
         return {}
 
 
+def _texts(dataset: Any, name: str) -> tuple[str, ...]:
+    """Return the descriptions or units of all bands; () if they are no UTF-8."""
+    try:
+        return tuple(text or "" for text in getattr(dataset, name))
+    except UnicodeDecodeError:
+        return ()
+
+
 def _with_items(
     dataset: Any, indexes: Sequence[int], facts: BandFacts, has_list: bool
 ) -> tuple[BandFacts, tuple[Finding, ...]]:
@@ -381,7 +387,7 @@ def _listed(
     texts = band_items(imagery, "central_wavelength_um")
     if texts is not None:
         return texts, "um"
-    return in_descriptions(dataset.descriptions[: len(items)])
+    return in_descriptions(_texts(dataset, "descriptions")[: len(items)])
 
 
 def _palette(dataset: Any) -> dict[int, tuple[int, int, int]]:

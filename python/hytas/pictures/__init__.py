@@ -4,8 +4,7 @@ matplotlib and Pillow are imported when something is drawn.
 """
 
 from hytas.pictures.charts import draw_confusion, draw_family, draw_front
-from hytas.pictures.figures import PICTURES
-from hytas.pictures.fonts import font_note
+from hytas.pictures.figures import PICTURES, font_note
 from hytas.pictures.maps import Legend, colour_map, draw_map, map_png, picture_png
 
 __all__ = [

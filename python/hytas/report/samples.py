@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.report.arrays import StoredArrays
+from hytas.report.pixels import StoredArrays
 
 EACH, MOST_CLASSES, MOST_ERRORS = 4, 30, 24
 """Images shown of a class, classes that are shown, and errors."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hytas.data.findings import refusal
 from hytas.data.read.table import open_file
 from hytas.data.record import reading
 from hytas.errors import InputError
@@ -42,12 +43,10 @@ def _plain(path: Path) -> Array:
     with Image.open(path, formats=_FORMATS) as opened:
         width, height = opened.size
         if width * height > MOST_PIXELS:
-            rule = f"has {width} x {height} pixels"
-            raise InputError(rule=rule, hint=f"at most {MOST_PIXELS} are read")
+            raise refusal("image-too-large", "", width=width, height=height, most=MOST_PIXELS)
         mode = _KEPT.get(opened.mode, "RGB")
         if opened.format == "PNG" and mode != "I;16" and _sixteen_bits(opened):
-            rule = "has 16 bits and several channels, of which Pillow keeps 8 bits"
-            raise InputError(rule=rule, hint="write it as TIFF")
+            raise refusal("image-of-16-bits", "")
         converted = opened if opened.mode == mode else opened.convert(mode)
         values = np.asarray(converted)
     return np.ascontiguousarray(values[..., None] if values.ndim == 2 else values)
@@ -64,9 +63,9 @@ def _tiff(path: Path) -> Array:
     with reading("data", path, "TIFF"):
         values = variable.values()
     if values.dtype.kind not in "iuf":
-        raise InputError("data", path, f"is of type {values.dtype}", "real numbers are needed")
+        raise refusal("image-of-no-numbers", "data", path, type=str(values.dtype))
     if not np.isfinite(values).all():
-        raise InputError("data", path, "holds NaN or infinite values", "all must be finite")
+        raise refusal("image-not-finite", "data", path)
     order = [variable.dims.index(name) for name in ("y", "x", "band") if name in variable.dims]
     turned = values.transpose(order) if len(order) == values.ndim else values
     return np.ascontiguousarray(turned[..., None] if turned.ndim == 2 else turned)

@@ -80,8 +80,7 @@ def load_folder(folder: Path, resize: int | None, skip_unreadable: bool) -> Imag
     labels = np.array([listed_files[number][1] for number in kept], np.int32)
     empty = [name for number, name in enumerate(names, 1) if not (labels == number).any()]
     if empty:
-        rule = f"class {empty[0]} of {folder} holds no image that can be read"
-        raise InputError("data", rule=rule)
+        raise refusal("class-without-images", "data", name=empty[0], folder=folder)
     digest = hashlib.sha256("".join(result.digest for result in facts).encode()).hexdigest()
     return image_set(
         folder.name,
@@ -126,9 +125,9 @@ def _listed(folder: Path) -> tuple[list[tuple[Path, int]], list[str], Mask | Non
         last = parted and root is roots[-1] and len(roots) > 1
         for each in sorted(path for path in root.iterdir() if _is_class(path)):
             if folder.resolve().is_relative_to(each.resolve()):
-                raise InputError("data", rule=f"{each} is a link to a folder that it lies in")
+                raise refusal("folder-links-up", "data", folder=each)
             if each.name not in names:
-                raise InputError("data", rule=f"{each} is a class that {roots[0]} does not have")
+                raise refusal("class-of-one-part", "data", folder=each, other=roots[0])
             images = images_of(each)
             listed_images += [(path, names.index(each.name) + 1) for path in images]
             tested += [last] * len(images)
@@ -197,22 +196,19 @@ def _check_same_shape(
 ) -> bool:
     sizes = _kinds(paths, [f"{each.shape[0]} x {each.shape[1]} pixels" for each in facts])
     if len(sizes) > 1 and resize is None:
-        side = min(min(each.shape[:2]) for each in facts)
-        raise refusal(
-            "images-of-sizes", "data", folder=str(folder), sizes="; ".join(sizes), side=side
-        )
+        own = {"sizes": "; ".join(sizes), "side": min(min(each.shape[:2]) for each in facts)}
+        raise refusal("images-of-sizes", "data", folder=folder, **own)
     types = _kinds(paths, [str(each.dtype) for each in facts])
     if len(types) > 1:
-        raise InputError("data", rule=f"images of {folder} have several types: {'; '.join(types)}")
+        raise refusal("images-of-types", "data", folder=folder, types="; ".join(types))
     channels = _kinds(paths, [f"{each.shape[2]} channels" for each in facts])
     if len(channels) == 1:
         return False
     plain = {each.shape[2] for each in facts} == {1, 3} and facts[0].dtype == np.uint8
     if plain and resize is not None:
         return True
-    more = ": `resize` gives all of them three" if plain else ""
-    rule = f"images of {folder} differ in channels: {'; '.join(channels)}"
-    raise InputError("data", rule=rule, hint=f"all must have as many{more}")
+    code = "images-of-channels-to-resize" if plain else "images-of-channels"
+    raise refusal(code, "data", folder=folder, channels="; ".join(channels))
 
 
 def _kinds(paths: Sequence[Path], values: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.findings import refusal
 from hytas.data.labels.maps import LabelMap
 from hytas.data.samples import Read, Samples
 from hytas.errors import InputError
@@ -113,12 +114,12 @@ def image_set(
         example: one image (side, side, channels).
     """
     if len(class_names) < 2:
-        what = f"one class ({class_names[0]})" if class_names else "no class"
-        raise InputError("data", rule=f"{source} holds images of {what}: at least two are needed")
+        code = "images-of-one-class" if class_names else "images-of-no-class"
+        raise refusal(code, "data", path=source, name="".join(class_names))
     height, width, channels = example.shape
     if height != width:
-        rule = f"images of {source} are {height} x {width} pixels: networks take squares"
-        raise InputError("data", rule=rule, hint=f"`resize` {min(height, width)} makes them so")
+        sizes = {"height": height, "width": width, "side": min(height, width)}
+        raise refusal("images-not-square", "data", path=source, **sizes)
     facts = [digest, tuple(class_names), labels.tolist(), None if parts is None else parts.tolist()]
     return ImageSet(
         name=name,

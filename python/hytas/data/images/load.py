@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.datasets import SCENES
+from hytas.data.findings import refusal
 from hytas.data.images.decode import check_side, resized
 from hytas.data.images.folder import load_folder
 from hytas.data.images.image_set import ImageSet, InMemory, image_set
-from hytas.data.limits import listed
 from hytas.data.read.table import is_scene_folder, open_file
 from hytas.data.record import Contents, Variable, load
 from hytas.errors import InputError
@@ -47,20 +47,15 @@ def load_arrays(path: Path, resize: int | None) -> ImageSet:
     contents = open_file(path, "data")
     pairs = pairs_of(contents)
     if not pairs:
-        names = listed(contents.variables)
-        raise InputError(
-            "data",
-            rule=f"{path} holds {names}: images (N, H, W, channels) need one array of N whole "
-            "numbers next to them, their labels",
-        )
+        arrays = [*map(str, contents.variables)]
+        raise refusal("images-without-labels", "data", path=path, arrays=arrays)
     kept = [part for part in (*PARTS, "") if part in pairs]
     if "" in kept and len(kept) > 1:
         kept = [""]
     images = [_images(contents, pairs[part][0], resize) for part in kept]
     if len({(each.shape[1:], each.dtype) for each in images}) > 1:
-        shapes = ", ".join(f"{each.shape[1:]} {each.dtype}" for each in images)
-        rule = f"{path} holds images that differ: {shapes}"
-        raise InputError("data", rule=rule, hint="all must be alike")
+        kinds = [f"{each.shape[1:]} {each.dtype}" for each in images]
+        raise refusal("images-differ", "data", path=path, kinds=kinds)
     labels = [load(pairs[part][1], contents, "data").astype(np.int64).ravel() for part in kept]
     tested = np.concatenate(
         [np.full(len(each), part == kept[-1]) for part, each in zip(kept, labels, strict=True)]
@@ -79,10 +74,9 @@ def load_arrays(path: Path, resize: int | None) -> ImageSet:
 def _images(contents: Contents, variable: Variable, resize: int | None) -> Array:
     values, path = load(variable, contents, "data"), contents.path
     if values.dtype.kind not in "iufb" or 0 in values.shape:
-        rule = f"{path}: {variable}: real numbers are needed, of one image or more"
-        raise InputError("data", rule=rule)
+        raise refusal("images-of-no-numbers", "data", path=path, array=str(variable))
     if not np.isfinite(values).all():
-        raise InputError("data", rule=f"{path}: {variable}: holds NaN or infinite values")
+        raise refusal("images-not-finite", "data", path=path, array=str(variable))
     values = values.astype(np.uint8) if values.dtype.kind == "b" else values
     values = values[..., None] if values.ndim == 3 else values
     return values if resize is None else np.stack([resized(image, resize) for image in values])

@@ -66,11 +66,8 @@ def _check_preprocessing(card: ModelCard, path: Path) -> None:
         reason = f"{type(error).__name__}: {error}"
         raise InputError("model", path, f"has broken metadata: preprocessing ({reason})") from None
     if not bands or not all(0 <= band < card.bands for band in bands) or len(empty) != card.bands:
-        raise InputError(
-            "model",
-            path,
-            f"has broken metadata: preprocessing: bands must be some of 0 to {card.bands - 1}",
-        )
+        rule = f"has broken metadata: preprocessing: bands must be some of 0 to {card.bands - 1}"
+        raise InputError("model", path, rule)
 
 
 def _holds(dtype: np.dtype[Any], value: float) -> bool:
@@ -112,9 +109,8 @@ def check_signature(values: Sequence[onnxruntime.NodeArg], card: ModelCard, path
         for value in values
     ]
     if stated != wanted:
-        raise InputError(
-            "model", path, f"has the inputs and outputs {stated}; its metadata say {wanted}"[:600]
-        )
+        rule = f"has the inputs and outputs {stated}; its metadata say {wanted}"[:600]
+        raise InputError("model", path, rule)
 
 
 def printable_card(card: ModelCard) -> ModelCard:

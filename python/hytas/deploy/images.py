@@ -24,20 +24,14 @@ def check_images(model: DeployedModel, name: str, shape: Sequence[int]) -> None:
     """
     side, channels = model.card.patch_size, model.card.bands
     if not model.card.of_images:
-        raise InputError(
-            "scene", name, f"holds images, and {model.path} classifies the pixels of a scene"
-        )
+        rule = f"holds images, and {model.path} classifies the pixels of a scene"
+        raise InputError("scene", name, rule)
     if shape[2] != channels:
-        raise InputError(
-            "scene", name, f"has {shape[2]} channels, and {model.path} takes {channels}"
-        )
+        rule = f"has {shape[2]} channels, and {model.path} takes {channels}"
+        raise InputError("scene", name, rule)
     if tuple(shape[:2]) != (side, side):
-        raise InputError(
-            "scene",
-            name,
-            f"has {shape[0]} x {shape[1]} pixels, and {model.path} takes {side} x {side}",
-            f"`resize` {side} makes it so",
-        )
+        rule = f"has {shape[0]} x {shape[1]} pixels, and {model.path} takes {side} x {side}"
+        raise InputError("scene", name, rule, f"`resize` {side} makes it so")
 
 
 def classify_images(

@@ -147,9 +147,8 @@ def _open_alone(path: Path, out: str | Path) -> FileIO:
         file = path.open("ab", buffering=0)
         if not lock(file):
             file.close()
-            raise InputError(
-                "out", out, "another hytas is at work on it", "wait for it, or name another file"
-            )
+            rule = "another hytas is at work on it"
+            raise InputError("out", out, rule, "wait for it, or name another file")
         # Another process may have removed it between opening and locking.
         if path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno())):
             return file

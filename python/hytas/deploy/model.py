@@ -176,9 +176,8 @@ class DeployedModel:
 
     def _check_shape(self, output: Array, shape: tuple[int, ...]) -> None:
         if output.shape != shape:
-            raise InputError(
-                "model", self.path, f"returned shape {output.shape}, but its metadata say {shape}"
-            )
+            rule = f"returned shape {output.shape}, but its metadata say {shape}"
+            raise InputError("model", self.path, rule)
 
     def predict_patches(self, patches: Array) -> Probabilities:
         """Return class probabilities of any number of patches, in micro-batches.
@@ -198,10 +197,8 @@ class DeployedModel:
         side, bands = self.card.patch_size, self.card.bands
         patches = unmasked("patches", patches)
         if patches.ndim != 4 or patches.shape[1:] != (side, side, bands):
-            raise InputError(
-                "patches",
-                rule=f"shape {patches.shape}; the model takes (N, {side}, {side}, {bands})",
-            )
+            rule = f"shape {patches.shape}; the model takes (N, {side}, {side}, {bands})"
+            raise InputError("patches", rule=rule)
         fitting = self.fit_dtype(patches)
         step = self.micro_batch
         batches = (fitting[at : at + step] for at in range(0, len(fitting), step))
@@ -334,9 +331,8 @@ def _open(
         return onnxruntime.InferenceSession(content, options, providers=providers)
     except Exception as error:  # onnxruntime raises a dozen types without a common base
         reason = " ".join(str(error).split())[:160]
-        raise InputError(
-            "model", path, f"is not an ONNX model that runs here ({reason})"
-        ) from error
+        rule = f"is not an ONNX model that runs here ({reason})"
+        raise InputError("model", path, rule) from error
 
 
 def available_cores() -> int:

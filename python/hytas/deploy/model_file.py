@@ -31,13 +31,11 @@ def read_model(path: Path) -> bytes:
     with open(path, "rb", opener=_without_waiting) as file:
         state = os.fstat(file.fileno())
         if not stat.S_ISREG(state.st_mode):
-            raise InputError(
-                "model", path, "is a device or a pipe; an exported .onnx file is needed"
-            )
+            rule = "is a device or a pipe; an exported .onnx file is needed"
+            raise InputError("model", path, rule)
         if state.st_size > MOST_MODEL_BYTES:
-            raise InputError(
-                "model", path, f"has {state.st_size} bytes; at most {MOST_MODEL_BYTES} are allowed"
-            )
+            rule = f"has {state.st_size} bytes; at most {MOST_MODEL_BYTES} are allowed"
+            raise InputError("model", path, rule)
         return file.read(MOST_MODEL_BYTES)
 
 

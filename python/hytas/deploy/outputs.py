@@ -151,9 +151,8 @@ def check_apart(outputs: Mapping[str, Path], inputs: Mapping[str, Sequence[Path]
         for file in files:
             for what, other in taken:
                 if is_same_file(file, other):
-                    raise InputError(
-                        argument, file, f"is also a file of {what}", "name another file"
-                    )
+                    rule = f"is also a file of {what}"
+                    raise InputError(argument, file, rule, "name another file")
         taken += [(f"`{argument}`", file) for file in files]
 
 

@@ -49,9 +49,8 @@ def choose_providers(provider: str) -> list[tuple[str, dict[str, Any]]]:
     if provider not in _SHORT:
         raise InputError("provider", provider, f"must be one of auto, {', '.join(_SHORT)}")
     if provider not in working:
-        raise InputError(
-            "provider", provider, f"does not work on this machine, which has {', '.join(working)}"
-        )
+        rule = f"does not work on this machine, which has {', '.join(working)}"
+        raise InputError("provider", provider, rule)
     return [_with_options(name) for name in dict.fromkeys([provider, "cpu"])]
 
 

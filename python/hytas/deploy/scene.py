@@ -233,18 +233,14 @@ def chosen_smoothing(model: DeployedModel, smooth: str | None) -> Smoothing | No
     own = model.smoothing
     if model.card.graph == "smooth-scene":
         if smooth == "none":
-            raise InputError(
-                "smooth",
-                smooth,
-                f"{model.path} smooths inside its graph",
-                "take another file of the model, such as model.onnx",
-            )
+            rule = f"{model.path} smooths inside its graph"
+            hint = "take another file of the model, such as model.onnx"
+            raise InputError("smooth", smooth, rule, hint)
         return own
     method = smooth or ("none" if own is None else own.method)
     if method == "guided" and own is None:
-        raise InputError(
-            "smooth", smooth, f"{model.path} holds no guide to smooth by; only none is possible"
-        )
+        rule = f"{model.path} holds no guide to smooth by; only none is possible"
+        raise InputError("smooth", smooth, rule)
     return own if method == "guided" else None
 
 

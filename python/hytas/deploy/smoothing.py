@@ -144,9 +144,8 @@ class Smoothing:
         if result.method not in SMOOTHINGS:
             raise InputError("smoothing", result.method, f"is not one of {', '.join(SMOOTHINGS)}")
         if result.directions.shape != (GUIDES, bands) or result.offset.shape != (GUIDES,):
-            raise InputError(
-                "smoothing", rule=f"directions must be {GUIDES} x {bands}, offset {GUIDES}"
-            )
+            rule = f"directions must be {GUIDES} x {bands}, offset {GUIDES}"
+            raise InputError("smoothing", rule=rule)
         finite = np.isfinite(result.directions).all() and np.isfinite(result.offset).all()
         if not (finite and np.isfinite(result.eps) and result.eps > 0):
             raise InputError("smoothing", rule="directions and offset must be finite, eps positive")

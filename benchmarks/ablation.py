@@ -15,7 +15,6 @@ import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from statistics import fmean
@@ -26,7 +25,7 @@ import click
 
 from hytas.lab.benchmark.curve_table import TABLE, TEST, CurveTable, FinalFigures
 from hytas.lab.benchmark.replay import Plan, replay, usual_plan
-from hytas.race import finalists, scores
+from hytas.race import finalists
 from hytas.race.rankings import RANKINGS
 from hytas.race.size_classes import WEIGHTS
 from hytas.race.task import RaceTask
@@ -92,10 +91,6 @@ def _best(task: RaceTask, ranked: Any) -> Any:
     return ranked[: task.finalists]
 
 
-def _without_methods(original: Callable[..., Any], results: Any, ranking: Any, _: Any) -> Any:
-    return original(results, ranking, ())
-
-
 RULES: Mapping[str, Rule] = {
     "kinds that won are finalists": Rule(
         {"race.plan:choose_finalists": _diverse()},
@@ -133,16 +128,6 @@ RULES: Mapping[str, Rule] = {
         {"race.plan:find_ranking": lambda _: RANKINGS["accuracy"]},
         ["race.rankings:_augmented_accuracy", "race.rankings:mean"],
     ),
-    "finalists vote": Rule(
-        {"race.scores:agreements": lambda *_: {}},
-        ["race.consensus:agreements", "race.consensus:count_votes", "race.consensus:weights_of"],
-    ),
-    "reference methods vote": Rule(
-        {"race.plan:race_scores": partial(_without_methods, scores.race_scores)},
-        ["race.consensus:by_method", "race.consensus:is_behind"],
-    ),
-    "6 voters (3)": Rule({"race.consensus:VOTERS": 3}),
-    "6 voters (12)": Rule({"race.consensus:VOTERS": 12}),
     "linear networks join": Rule(
         {"race.plan:RacePlan._with_linear": _nobody_joins}, ["race.plan:RacePlan._with_linear"]
     ),
@@ -164,11 +149,10 @@ RULES: Mapping[str, Rule] = {
 }
 """Name, with another value in brackets -> rule."""
 IDEAS: Mapping[str, Rule] = {
-    "accuracy on all folds in the last rung alone, no vote": Rule(
+    "accuracy on all folds in the last rung alone": Rule(
         {
             **RULES["the mean over rungs (the last rung)"].changes,
             **RULES["augmented accuracy (accuracy)"].changes,
-            **RULES["finalists vote"].changes,
         }
     )
 }

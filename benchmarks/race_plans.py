@@ -12,7 +12,7 @@ from hytas.race.finalists import PORTFOLIO
 from hytas.race.plan import PlanStep, Reply, Trial, TrialBatch, Winner
 from hytas.race.rankings import accuracy
 from hytas.race.results import TrialKey
-from hytas.search import Evaluation, MethodVote
+from hytas.search import Evaluation
 
 Walk = Generator[PlanStep, Reply, None]
 HeldOutScores = Generator[PlanStep, Reply, dict[TrialKey, float]]
@@ -56,7 +56,6 @@ def _halved(task: RaceTask, racers: list[Racer], steps: int, eta: int) -> Walk:
 def successive_halving(
     task: RaceTask,
     ranked: Sequence[Evaluation],
-    votes: Sequence[MethodVote],
     *,
     count: int = 24,
     seed: int = 0,
@@ -65,9 +64,7 @@ def successive_halving(
     yield from _halved(task, _arms(task, ranked, seed)[:count], SHORTEST, 2)
 
 
-def hyperband(
-    task: RaceTask, ranked: Sequence[Evaluation], votes: Sequence[MethodVote], *, seed: int = 0
-) -> Walk:
+def hyperband(task: RaceTask, ranked: Sequence[Evaluation], *, seed: int = 0) -> Walk:
     """Halve brackets of many short and of few long trainings (Li et al., JMLR 2018)."""
     arms = _arms(task, ranked, seed)
     most = int(math.log(LONGEST / SHORTEST, ETA))
@@ -86,7 +83,6 @@ def hyperband(
 def asha(
     task: RaceTask,
     ranked: Sequence[Evaluation],
-    votes: Sequence[MethodVote],
     *,
     count: int = 24,
     seed: int = 0,
@@ -115,7 +111,7 @@ def asha(
     yield Winner(racers[max(last, key=lambda key: last[key])])
 
 
-def one_network(task: RaceTask, ranked: Sequence[Evaluation], votes: Sequence[MethodVote]) -> Walk:
+def one_network(task: RaceTask, ranked: Sequence[Evaluation]) -> Walk:
     """Take the network of the first kind that won races before, the largest one."""
     kinds = [
         [one for one in ranked if kind.items() <= one.architecture.items()] for kind in PORTFOLIO
@@ -125,18 +121,14 @@ def one_network(task: RaceTask, ranked: Sequence[Evaluation], votes: Sequence[Me
     yield Winner(Racer(chosen, task.recipes_for(chosen.architecture)[0]))
 
 
-def best_by_proxy(
-    task: RaceTask, ranked: Sequence[Evaluation], votes: Sequence[MethodVote]
-) -> Walk:
+def best_by_proxy(task: RaceTask, ranked: Sequence[Evaluation]) -> Walk:
     """Take the network of the largest score."""
     proxy = next(iter(ranked[0].scores))
     chosen = max(ranked, key=lambda one: np.nan_to_num(one.scores[proxy], nan=-np.inf))
     yield Winner(Racer(chosen, task.recipes_for(chosen.architecture)[0]))
 
 
-def random_network(
-    task: RaceTask, ranked: Sequence[Evaluation], votes: Sequence[MethodVote], *, seed: int = 0
-) -> Walk:
+def random_network(task: RaceTask, ranked: Sequence[Evaluation], *, seed: int = 0) -> Walk:
     """Take any network by any recipe."""
     yield Winner(_arms(task, ranked, seed)[0])
 

@@ -117,9 +117,8 @@ def replay(
 ) -> tuple[Racer, list[RungRanks]]:
     """Return the winner of a race whose trainings are in a store, and the ranks of its rungs."""
     results = {((t.id, t.recipe), t.steps, t.fold): t for t in store.trainings()}
-    votes = store.votes()
     task = replace(task, finalists=finalists, steps=steps, known=known)
-    walk = RacePlan(task, ranked, votes).walk()
+    walk = RacePlan(task, ranked).walk()
     ranks, step = [], next(walk)
     while not isinstance(step, Winner):
         if isinstance(step, RungRanks):

@@ -25,7 +25,7 @@ def test_a_race_is_replayed_from_its_trainings(
     trained = {((one.id, one.recipe), one.steps, one.fold): one for one in store.trainings()}
     results: dict[Any, Any] = {}
     batches = 0
-    while isinstance(step := plan(task, ranked(7), [], results), TrialBatch):
+    while isinstance(step := plan(task, ranked(7), results), TrialBatch):
         results |= {one.key: trained[one.key] for one in step.trials}
         batches += 1
     assert isinstance(step, Winner)
@@ -43,7 +43,7 @@ def test_where_all_fail_the_winner_is_none(store: EvaluationStore) -> None:
         )
         for one in store.trainings()
     }
-    step = plan(replace(task, finalists=2, steps=3), ranked(2), [], failed)
+    step = plan(replace(task, finalists=2, steps=3), ranked(2), failed)
     assert step == Winner(None, "diverged")
 
 

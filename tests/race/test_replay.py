@@ -12,7 +12,7 @@ from hytas.lab.benchmark.curve_table import CurveTable, FinalFigures, Snapshot
 from hytas.lab.benchmark.replay import Replayed, replay, usual_plan
 from hytas.race import RacePlan, Racer, RaceTask, Rung
 from hytas.race.plan import PlanStep, Reply, Trial, TrialBatch, Winner
-from hytas.search import Evaluation, EvaluationStore, MethodVote
+from hytas.search import Evaluation, EvaluationStore
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import ablation
@@ -22,7 +22,7 @@ FINALISTS, STEPS, NETWORKS = 5, 3, 7
 
 def table_of(task: RaceTask, store: EvaluationStore) -> CurveTable:
     """The table of the trainings of a real race."""
-    rungs = RacePlan(replace(task, finalists=FINALISTS, steps=STEPS), ranked(NETWORKS), []).rungs
+    rungs = RacePlan(replace(task, finalists=FINALISTS, steps=STEPS), ranked(NETWORKS)).rungs
     before = {rung.steps: rung.before for rung in rungs}
     trainings = store.trainings()
     return CurveTable(
@@ -32,13 +32,11 @@ def table_of(task: RaceTask, store: EvaluationStore) -> CurveTable:
         | {"finalists": FINALISTS, "steps": STEPS},
         [len(held_out) for _, held_out in task.all_folds],
         len(task.folds[0][0]),
-        None,
         ranked(NETWORKS),
         {one.id: task.recipes_for(one.architecture) for one in ranked(NETWORKS)},
         [],
         task.recipes,
         [Snapshot(one, before[one.steps]) for one in trainings],
-        store.votes(),
         {(one.id, one.recipe): {"members": ["network"]} for one in trainings},
     )
 
@@ -62,9 +60,7 @@ def test_a_replay_has_the_winner_and_the_steps_of_the_race(
     assert replay(usual_plan, table, test) == expected
 
 
-def last_of_all(
-    task: RaceTask, ranked: Sequence[Evaluation], votes: Sequence[MethodVote]
-) -> Generator[PlanStep, Reply, None]:
+def last_of_all(task: RaceTask, ranked: Sequence[Evaluation]) -> Generator[PlanStep, Reply, None]:
     """A plan of somebody else: train all networks for a length that no table has."""
     racers = [Racer(one, next(iter(task.recipes))) for one in ranked[:FINALISTS]]
     trials = [Trial(one, 0, Rung(len(ranked), 4, 4)) for one in racers]
@@ -103,7 +99,6 @@ def test_each_rule_is_left_out_alone(store: EvaluationStore) -> None:
     assert list(report["rules"]) == [*ablation.RULES, *ablation.IDEAS]
     assert report["rules"]["2 finalists in the last rung (1)"]["steps"] < 0
     assert report["rules"]["2 finalists in the last rung (4)"]["steps"] > 0
-    assert not report["rules"]["6 voters (3)"]["stays"]
     assert all(rule.lines > 0 for rule in ablation.RULES.values() if rule.code)
     assert report["plans"]["best by proxy"]["regrets"] == {"small": 0.0}
     assert ablation.report_of(tables) == report  # all rules are in place again

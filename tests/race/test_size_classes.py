@@ -5,7 +5,6 @@ import pytest
 from small_race import figures
 
 from hytas.race import (
-    RaceScore,
     RungResult,
     SizeRow,
     size_classes,
@@ -79,7 +78,7 @@ def test_each_size_is_compared_with_the_winner_after_as_many_steps(
     wrong: int, verdict: str
 ) -> None:
     def result(number: int, steps: int, right: np.ndarray) -> RungResult:
-        return RungResult((number, "plain"), steps, 1, figures(0.5), 0.0, "", (), right)
+        return RungResult((number, "plain"), steps, 1, figures(0.5), 0.0, "", right)
 
     candidates = [of_size(0, 1000), of_size(1, 900), of_size(2, 90)]
     results = {
@@ -87,7 +86,7 @@ def test_each_size_is_compared_with_the_winner_after_as_many_steps(
         (1, "plain"): [result(1, 10, flags(5))],
         (2, "plain"): [result(2, 10, flags(wrong, 50))],
     }
-    placed = dict.fromkeys(results, RaceScore(0.5, 0.5))
+    placed = dict.fromkeys(results, 0.5)
     rows = size_rows(candidates, results, placed, (0, "plain"))
     assert rows == [
         SizeRow(1.0, 0, 1000, 20, 100, 0.99, 0.99, "winner"),
@@ -118,7 +117,7 @@ def test_a_racer_is_compared_in_the_longest_rung_that_the_winner_ran_too() -> No
     """The time of a race may end while smaller racers are in its last rung."""
 
     def result(number: int, steps: int, right: np.ndarray) -> RungResult:
-        return RungResult((number, "plain"), steps, 1, figures(0.5), 0.0, "", (), right)
+        return RungResult((number, "plain"), steps, 1, figures(0.5), 0.0, "", right)
 
     candidates = [of_size(0, 1000), of_size(1, 90), of_size(2, 400)]
     results = {
@@ -126,7 +125,7 @@ def test_a_racer_is_compared_in_the_longest_rung_that_the_winner_ran_too() -> No
         (1, "plain"): [result(1, 10, flags(5)), result(1, 20, flags(1)), result(1, 40, flags(9))],
         (2, "plain"): [result(2, 5, flags(5))],
     }
-    rows = size_rows(candidates, results, dict.fromkeys(results, RaceScore(0.5, 0.5)), (0, "plain"))
+    rows = size_rows(candidates, results, dict.fromkeys(results, 0.5), (0, "plain"))
     assert [(row.finalist, row.steps, row.verdict) for row in rows] == [
         (0, 20, "winner"),
         (1, 20, "as good"),
@@ -137,7 +136,7 @@ def test_a_racer_of_the_semifinal_is_compared_on_its_folds() -> None:
     """It trained as long as those of the last rung, on the first of their folds."""
 
     def result(number: int, folds: int, right: np.ndarray) -> RungResult:
-        return RungResult((number, "plain"), 20, folds, figures(0.5), 0.0, "", (), right)
+        return RungResult((number, "plain"), 20, folds, figures(0.5), 0.0, "", right)
 
     candidates = [of_size(0, 1000), of_size(1, 90), of_size(2, 80)]
     results = {
@@ -146,9 +145,7 @@ def test_a_racer_of_the_semifinal_is_compared_on_its_folds() -> None:
         (2, "plain"): [result(2, 1, flags(12))],
     }
     # Its score is of other pixels: it is not ahead of a racer of the last rung.
-    scores = {
-        key: RaceScore(value, value) for key, value in zip(results, (0.9, 0.8, 0.99), strict=True)
-    }
+    scores = dict(zip(results, (0.9, 0.8, 0.99), strict=True))
     (winner, smaller) = size_rows(candidates, results, scores, (0, "plain"))
     assert (winner.finalist, winner.pixels, smaller.finalist, smaller.pixels) == (0, 500, 1, 500)
     del results[1, "plain"], scores[1, "plain"]

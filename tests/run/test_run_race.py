@@ -243,17 +243,17 @@ def test_labels_of_test_pixels_change_no_confidence() -> None:
     found = []
     for labels in (scene.labels, poisoned):
         context = prepare(asked, replace(scene, labels=labels), CPU, split)
-        data, voting = context.data, context.data.pixels_that_vote(0)
+        data, sample = context.data, context.data.unlabelled_sample(0)
         assert context.feasible is not None
-        assert voting is not None
+        assert sample is not None
         records = []
         for number, (trained, held_out) in enumerate(task_in(context).folds[:2]):
             genes = context.feasible.unrank(0)
             network = build_network(genes, data.shape, seed=number)
             record = observed(network, data, trained, held_out, CPU)
             known = np.eye(3, dtype=np.float32)[record.targets]  # it would be one of chance
-            seen = logits_of(network, voting, CPU)
-            shown = {"unlabelled": voting.pixels, "unlabelled_logits": seen}
+            seen = logits_of(network, sample, CPU)
+            shown = {"unlabelled": sample.pixels, "unlabelled_logits": seen}
             records.append(replace(record, logits=known, **shown))
         decisions = decide(records, data.smoother, Conditions(no_self_training="none"))
         found.append(decisions._replace(unknown=None))  # which has another test

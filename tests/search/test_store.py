@@ -37,12 +37,12 @@ def test_failed_score_comes_back_as_nan(failed: float, tmp_path: Path) -> None:
         assert math.isnan(store.evaluations()[0].scores["dss"])
 
 
-def test_predicted_classes_come_back(tmp_path: Path) -> None:
-    training = Training(0, "plain", 100, 0, 9, {"accuracy": 0.5}, 1.0, predictions=b"\1\0\2\0")
+def test_merits_come_back(tmp_path: Path) -> None:
+    training = Training(0, "plain", 100, 0, 9, {"accuracy": 0.5}, 1.0, right=b"\1\0")
     with EvaluationStore(tmp_path / "store.sqlite") as store:
         store.add_training(training)
-        store.add_training(replace(training, fold=1, predictions=b""))
-        assert store.trainings() == [training, replace(training, fold=1, predictions=b"")]
+        store.add_training(replace(training, fold=1, right=b""))
+        assert store.trainings() == [training, replace(training, fold=1, right=b"")]
 
 
 def _write_until_killed(path: Path, written: "multiprocessing.Queue[int]") -> None:

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from hytas.race.results import Racer, RungResult, TrialKey
 from hytas.race.rungs import Rung
-from hytas.race.scores import RaceScore
 from hytas.race.task import RaceTask
 from hytas.search import Training
 
@@ -41,7 +40,7 @@ class RungRow(NamedTuple):
     Attributes:
         racer: the finalist, with the recipe that suits it best.
         accuracy: on validation pixels, or another figure of the task; None if its training failed.
-        score: that it is ranked by, larger is better (`hytas.race.RaceScore.value`).
+        score: that it is ranked by, larger is better (`hytas.race.race_scores`).
         kept: whether it is promoted to the next rung; in the last rung, whether it wins.
     """
 
@@ -140,14 +139,14 @@ class RaceEvents:
         ranked: Sequence[Racer],
         kept: int,
         results: Mapping[TrialKey, Sequence[RungResult]],
-        scores: Mapping[TrialKey, RaceScore],
+        scores: Mapping[TrialKey, float],
     ) -> None:
         """Send the ranks of a rung; the first `kept` racers are promoted or win."""
         rows = (
             RungRow(
                 racer,
                 results[racer.key][-1].shown,
-                scores[racer.key].value,
+                scores[racer.key],
                 rank < kept,
             )
             for rank, racer in enumerate(ranked)

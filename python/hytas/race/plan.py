@@ -24,10 +24,10 @@ from hytas.race.rungs import (
     plan_rungs,
     promoted,
 )
-from hytas.race.scores import RaceScore, best_first, race_scores
+from hytas.race.scores import best_first, race_scores
 from hytas.race.size_classes import SIZE_SHARES, WEIGHTS, size_classes, size_of
 from hytas.race.task import RaceTask
-from hytas.search import Evaluation, MethodVote, Training
+from hytas.search import Evaluation, Training
 
 Trainings = Mapping[tuple[TrialKey, int, int], Training]
 """Key of a racer, optimiser steps and fold -> training."""
@@ -83,7 +83,7 @@ class RungRanks(NamedTuple):
     racers: list[Racer]
     kept: int
     results: Mapping[TrialKey, Sequence[RungResult]]
-    scores: Mapping[TrialKey, RaceScore]
+    scores: Mapping[TrialKey, float]
 
 
 class Winner(NamedTuple):
@@ -104,17 +104,15 @@ class _TimeOverError(Exception):
 def plan(
     task: RaceTask,
     ranked: Sequence[Evaluation],
-    votes: Sequence[MethodVote],
     results: Trainings,
 ) -> TrialBatch | Winner:
     """Return the trainings that a race needs next, or its winner.
 
     Args:
         task, ranked: see `hytas.race.race`.
-        votes: of reference methods.
         results: the trainings so far.
     """
-    walk = RacePlan(task, ranked, votes).walk()
+    walk = RacePlan(task, ranked).walk()
     step = next(walk)
     while not isinstance(step, Winner):
         if isinstance(step, TrialBatch) and not all(one.key in results for one in step.trials):
@@ -137,7 +135,6 @@ class RacePlan:
 
     task: RaceTask
     ranked: Sequence[Evaluation]
-    polled: Sequence[MethodVote]
     results: dict[TrialKey, list[RungResult]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -154,10 +151,9 @@ class RacePlan:
         self.classes = {one.id: each for one, each in zip(self.ranked, classes, strict=True)}
         self._over = False
 
-    def scores(self) -> dict[TrialKey, RaceScore]:
+    def scores(self) -> dict[TrialKey, float]:
         """Return the scores by the rungs so far."""
-        votes = self.polled if self.task.unlabelled is not None else ()
-        return race_scores(self.results, self.ranking, votes)
+        return race_scores(self.results, self.ranking)
 
     def walk(self) -> Generator[PlanStep, Reply, None]:
         """Yield batches, the ranks of each rung, and at last the winner; receive the trainings."""
@@ -265,8 +261,8 @@ class RacePlan:
             raise _TimeOverError
 
     def _with_linear(
-        self, racers: list[Racer], number: int, scores: dict[TrialKey, RaceScore]
-    ) -> Generator[PlanStep, Reply, tuple[list[Racer], dict[TrialKey, RaceScore]]]:
+        self, racers: list[Racer], number: int, scores: dict[TrialKey, float]
+    ) -> Generator[PlanStep, Reply, tuple[list[Racer], dict[TrialKey, float]]]:
         """Add the networks in closed form to the last rung, whose folds they are fitted on.
 
         They come last: one wins if all others are far behind it. The final training averages the
@@ -285,11 +281,11 @@ class RacePlan:
         return [*racers, *joined], scores | {one.key: fresh[one.key] for one in joined}
 
     def _points(
-        self, racers: Sequence[Racer], scores: Mapping[TrialKey, RaceScore]
+        self, racers: Sequence[Racer], scores: Mapping[TrialKey, float]
     ) -> NDArray[np.float64]:
         """Return the objectives (n, k) of racers, less is better: costs, and the negative score."""
         rows = [
-            [*(racer.finalist.costs[name] for name in self.task.front), -scores[racer.key].value]
+            [*(racer.finalist.costs[name] for name in self.task.front), -scores[racer.key]]
             for racer in racers
         ]
         return np.array(rows, np.float64)
@@ -304,10 +300,7 @@ class RacePlan:
         classes = [self.classes[racer.finalist.id] for racer in racers]
         right = [self.results[racer.key][-1].right for racer in racers]
         behind = [is_far_behind(right[0], each) for each in right]
-        if not (following.before or following.all_folds):
-            # Measured in whole searches: with a vote, in place of others.
-            more = len(SIZE_SHARES) if self.task.unlabelled is None else None
-        elif self.task.prefer == "small":
+        if not (following.before or following.all_folds) or self.task.prefer == "small":
             more = len(SIZE_SHARES)
         else:  # all folds take long: there, only a smaller one that is ahead of a larger one
             leads = max(classes[: following.finalists]) > classes[0]
@@ -318,13 +311,9 @@ class RacePlan:
 def choose_finalists(task: RaceTask, ranked: Sequence[Evaluation]) -> list[Evaluation]:
     """Return the finalists of a race: see `hytas.race.diverse`.
 
-    Where no finalists vote, some are of kinds that won before; or, with few labels, there are as
-    many of each size class.
+    Some are of kinds that won before; or, with few labels, there are as many of each size class.
     """
     count, known = task.finalists, task.known
-    if task.unlabelled is not None:
-        # A vote prefers the middle: where two patches of each kind race, it took the smaller one.
-        return diverse(ranked, count, False, known)
     if task.has_few_labels:
         # On noisy scenes with few labels, other kinds and smaller sizes won: notes/decisions.md.
         return diverse(ranked, count, False, known, (1,) * len(WEIGHTS))

@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from hytas.errors import InputError
 from hytas.race.events import RaceEvents, RaceListener
 from hytas.race.finalists import describe_genes
@@ -13,13 +11,13 @@ from hytas.race.plan import RacePlan, RungRanks, Trial, TrialBatch, Winner
 from hytas.race.results import BEFORE_CONVERSION, Racer, RungResult, key_of, rung_results
 from hytas.race.rungs import Rung
 from hytas.race.task import RaceTask
-from hytas.search import Evaluation, EvaluationStore, Training, pack_classes, pack_merits
+from hytas.search import Evaluation, EvaluationStore, Training, pack_merits
 from hytas.train import Recipe, Schedule
 from hytas.train.fit import Fit, Fitted
 from hytas.workers import Workers, WorkersLike, open_workers
 
-HELD_OUT, UNLABELLED = "held out", "unlabelled"
-"""Names of the pixels whose classes a training of a race predicts."""
+HELD_OUT = "held out"
+"""Name of the pixels whose classes a training of a race predicts."""
 
 
 def race(
@@ -45,10 +43,7 @@ def race(
     The validation score of a finalist is the mean over its rungs so far, weighted with their
     lengths (`hytas.race.validation_score`): early rungs favour networks that learn fast, and on an
     easy scene late rungs no longer separate good networks (Ru et al., Speedy Performance
-    Estimation for Neural Architecture Search, NeurIPS 2021). If the task has unlabelled pixels,
-    the finalists of the best validation scores vote on them, with the reference methods whose
-    votes are in the store. Agreement with the vote counts as much as the validation score
-    (`hytas.race.consensus`). No test label is read.
+    Estimation for Neural Architecture Search, NeurIPS 2021). No test label is read.
 
     With `task.front` those are promoted that no other beats in costs and score
     (`hytas.race.front`), and more of them reach the last rung. The most accurate of these wins.
@@ -61,7 +56,7 @@ def race(
     Args:
         task: of the race.
         ranked: evaluations of the search, the best first.
-        store: has the votes of reference methods, and receives the trainings.
+        store: receives the trainings.
         workers: that train finalists in parallel (`hytas.workers.open_workers`): a number of
             processes, a text of `workers`, or an executor. None starts one process a core, or as
             many as the memory of a GPU allows.
@@ -74,7 +69,7 @@ def race(
         InputError: the training of every finalist failed, or an unknown ranking.
         OSError: a worker that trained was lost.
     """
-    plan = RacePlan(task, ranked, store.votes())
+    plan = RacePlan(task, ranked)
     events = RaceEvents(task, plan.rungs, plan.trainings, listener or RaceListener())
     on_cpu, sent = task.fits.source.device.type == "cpu", task.fits.source.patch_bytes
     device = task.fits.source.device
@@ -177,12 +172,6 @@ class _Trainer:
     def end(self, ranks: RungRanks) -> None:
         """Tell the ranks of a rung, and remove the weights that no later rung goes on from."""
         self.events.end(ranks.racers, ranks.kept, ranks.results, ranks.scores)
-        first = ranks.racers[0]
-        if (agreement := ranks.scores[first.key].agreement) is not None:
-            self.events.line(
-                f"  ahead: {self._name(first)}; agrees with the vote at {agreement:.1%} of the "
-                "unlabelled pixels"
-            )
         rung = self.rungs[ranks.rung]
         folds = range(self.task.folds_of(rung))
         self.task.fits.keep_weights(
@@ -224,8 +213,6 @@ def fit_of(task: RaceTask, trial: Trial, before: Sequence[Rung] = ()) -> Fit:
     if before:
         shorter = fit_of(task, Trial(racer, fold, before[-1]), before[:-1])
     classes = {HELD_OUT: held_out}
-    if task.unlabelled is not None:
-        classes[UNLABELLED] = task.unlabelled
     return Fit(
         racer.finalist.architecture,
         replace(recipe, patience=1.0),  # no early stopping, because another rung may follow
@@ -243,7 +230,7 @@ def training_of(task: RaceTask, trial: Trial, fitted: Fitted) -> Training:
     """Return the figures of a fit for the ranking, as an evaluation store keeps them."""
     _, held_out = task.all_folds[trial.fold]
     figures: dict[str, float] = {}
-    right = predictions = b""
+    right = b""
     if not fitted.reason:
         best = fitted.best
         assert best.validation_oa is not None
@@ -255,8 +242,6 @@ def training_of(task: RaceTask, trial: Trial, fitted: Fitted) -> Training:
             figures[BEFORE_CONVERSION] = best.validation_oa
         merits = labelled.task.merits(fitted.classes[HELD_OUT], labelled.targets)
         right = pack_merits(merits)
-        if UNLABELLED in fitted.classes:
-            predictions = pack_classes(fitted.classes[UNLABELLED].astype(np.int64))
     return Training(
         *trial.racer.key,
         trial.rung.steps,
@@ -265,7 +250,6 @@ def training_of(task: RaceTask, trial: Trial, fitted: Fitted) -> Training:
         figures,
         fitted.seconds,
         fitted.reason,
-        predictions,
         right,
     )
 

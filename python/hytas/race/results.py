@@ -59,8 +59,6 @@ class RungResult:
         figures: name -> mean over the validation pixels of all folds; empty if a fold failed.
         seconds: sum over the folds.
         reason: failure of the first fold that failed; empty if none did.
-        predictions: packed classes of the unlabelled pixels, for each fold
-            (`hytas.search.unpack_classes`); empty if a fold has none.
         right: (n,) merits of the validation pixels of all folds, such as which are right; may be
             empty.
     """
@@ -71,7 +69,6 @@ class RungResult:
     figures: Mapping[str, float]
     seconds: float
     reason: str
-    predictions: tuple[bytes, ...] = ()
     right: NDArray[Any] = field(default_factory=lambda: np.zeros(0, np.bool_), compare=False)
 
     @property
@@ -106,7 +103,6 @@ def _over_folds(trainings: Sequence[Training]) -> RungResult:
     weights = [item.pixels for item in trainings]
     reason = next((item.reason for item in trainings if item.reason), "")
     names = () if reason else trainings[0].figures
-    predictions = tuple(item.predictions for item in trainings)
     right = [unpack_merits(item.right, item.pixels) for item in trainings]
     return RungResult(
         key_of(trainings[0]),
@@ -115,6 +111,5 @@ def _over_folds(trainings: Sequence[Training]) -> RungResult:
         {name: fmean([item.figures[name] for item in trainings], weights) for name in names},
         sum(item.seconds for item in trainings),
         reason,
-        predictions if all(predictions) else (),
         np.concatenate(right) if all(map(len, right)) else right[0][:0],
     )

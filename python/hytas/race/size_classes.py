@@ -11,7 +11,6 @@ import numpy as np
 
 from hytas.metrics import compare_predictions
 from hytas.race.results import RungResult, TrialKey
-from hytas.race.scores import RaceScore
 from hytas.search import Evaluation
 from hytas.types import Array
 
@@ -60,7 +59,7 @@ class SizeRow(NamedTuple):
 def size_rows(
     candidates: Sequence[Evaluation],
     results: Mapping[TrialKey, Sequence[RungResult]],
-    scores: Mapping[TrialKey, RaceScore],
+    scores: Mapping[TrialKey, float],
     winner: TrialKey,
 ) -> list[SizeRow]:
     """Compare the best racer of each size class with the winner, the largest class first.
@@ -85,7 +84,7 @@ def size_rows(
                 shared[key] = rung
 
     def rank(key: TrialKey) -> tuple[int, int, float, int]:
-        return shared[key].steps, shared[key].folds, scores[key].value, -key[0]
+        return shared[key].steps, shared[key].folds, scores[key], -key[0]
 
     best = {classes[key[0]]: key for key in sorted(shared, key=rank)}
     if winner in shared:

@@ -11,7 +11,7 @@ from hytas.models import as_network
 from hytas.race.front import FRONT_FINALISTS
 from hytas.race.rankings import DEFAULT_RANKING
 from hytas.race.rungs import FEW_FINALISTS, LEAST_FINALISTS, PREFERENCES, SEMIFINALISTS, Rung
-from hytas.search import Evaluation, MethodVote, unpack_classes
+from hytas.search import Evaluation, MethodFold
 from hytas.store import Store
 from hytas.train import Recipe, distinct
 from hytas.train.fit import Fit
@@ -23,8 +23,6 @@ MANY_PIXELS = 1000
 """Validation pixels wanted in the last rung; on fewer, one pixel may decide."""
 FEW_LABELS = 400
 """Training and validation pixels below which finalists are of all kinds and sizes alike."""
-FOLDS_WITH_VOTE = 2
-"""Most folds of a first rung in which finalists vote. Measured: notes/decisions.md."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +41,6 @@ class RaceTask:
         ranking: name of one of `hytas.race.RANKINGS`.
         augmented: recipe whose noise, illumination and brightness give the augmented accuracy,
             whatever recipe a racer is trained by; None measures none.
-        unlabelled: flat indices of pixels whose label nobody reads; racers are ranked by their
-            agreement on them (`hytas.race.consensus`). None ranks by validation pixels alone.
         linear: networks in closed form, which join the last rung of each race.
         labels: training and validation pixels together.
         target: format that finalists of the last rung are ranked in; "" ranks them as trained.
@@ -60,7 +56,6 @@ class RaceTask:
     seed: int
     ranking: str = DEFAULT_RANKING
     augmented: Recipe | None = field(default_factory=Recipe)
-    unlabelled: Pixels | None = None
     further: Sequence[tuple[Pixels, Pixels]] = ()
     prefer: str = PREFERENCES[0]
     front: tuple[str, ...] = ()
@@ -74,7 +69,7 @@ class RaceTask:
     @property
     def has_few_labels(self) -> bool:
         """Whether finalists of all sizes have equal chances, because labels are few."""
-        return self.unlabelled is None and self.labels < FEW_LABELS
+        return self.labels < FEW_LABELS
 
     @property
     def last_finalists(self) -> int:
@@ -109,24 +104,14 @@ class RaceTask:
         return list(distinct(recipes))
 
     def folds_of(self, rung: Rung) -> int:
-        """Return the number of folds of a rung: all in the last one, few with many finalists.
-
-        In the first rung the vote also separates finalists, so `FOLDS_WITH_VOTE` are enough.
-        """
+        """Return the number of folds of a rung: all in the last one, few with many finalists."""
         if rung.all_folds:
             return len(self.all_folds)
         if rung.finalists <= FEW_FINALISTS:
             return len(self.folds)
         sums = np.cumsum([len(held_out) for _, held_out in self.folds])
-        enough = min(int(np.searchsorted(sums, ENOUGH_PIXELS)) + 1, len(self.folds))
-        voted = rung.steps == rung.first and self.unlabelled is not None
-        return min(enough, FOLDS_WITH_VOTE) if voted else enough
+        return min(int(np.searchsorted(sums, ENOUGH_PIXELS)) + 1, len(self.folds))
 
-    def accepts(self, vote: MethodVote) -> bool:
-        """Return whether a vote is of these folds and pixels."""
-        voting = 0 if self.unlabelled is None else len(self.unlabelled)
-        return (
-            vote.fold < len(self.folds)
-            and vote.pixels == len(self.folds[vote.fold][1])
-            and len(unpack_classes(vote.predictions)) == voting
-        )
+    def accepts(self, fit: MethodFold) -> bool:
+        """Return whether a fit of a reference method is of one of these folds."""
+        return fit.fold < len(self.folds) and fit.pixels == len(self.folds[fit.fold][1])

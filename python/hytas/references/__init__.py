@@ -10,11 +10,11 @@ from hytas.references.runner import (
 )
 from hytas.references.table import METHODS, classical_methods, parse_methods, title_of
 from hytas.references.task import Predicted, ReferenceSettings, Task
-from hytas.tasks.classes import VOTING
+from hytas.tasks.classes import RACE_METHODS
 
 __all__ = [
     "METHODS",
-    "VOTING",
+    "RACE_METHODS",
     "Predicted",
     "ReferenceResults",
     "ReferenceSettings",

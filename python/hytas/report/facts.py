@@ -41,7 +41,6 @@ class Finalist:
         place: among the candidates.
         rungs: steps -> figures on validation pixels, and "score", their summary; none in
             a rung whose training failed.
-        agreement: with the vote on pixels without a known label; None if there was none.
         reason: why it failed; empty if it did not.
         folds: that validated its longest training.
     """
@@ -50,7 +49,6 @@ class Finalist:
     recipe: str
     won: bool
     rungs: Mapping[int, Mapping[str, float]]
-    agreement: float | None
     seconds: float
     reason: str
     folds: int = 1
@@ -69,7 +67,6 @@ class RunFacts:
         sizes: the best finalist of each size, the largest first: the fields of
             `hytas.race.SizeRow` by name; empty where there was no race.
         smaller: line on the smallest network that is not below the winner, or "".
-        voters: titles of methods that voted and did not race.
         preset: name of the recipe of the final training, or "".
         ranking: name in `hytas.race.RANKINGS`.
         samples: of the test images, in a run on images.
@@ -97,7 +94,6 @@ class RunFacts:
     finalists: Sequence[Finalist] = ()
     sizes: Sequence[Mapping[str, Any]] = ()
     smaller: str = ""
-    voters: Sequence[str] = ()
     preset: str = ""
     ranking: str = "augmented-accuracy"
     layers: Sequence[LayerCost] = ()

@@ -122,8 +122,8 @@ class RunFolder:
     )
     evaluations = Artefact(
         "evaluations.sqlite",
-        "every candidate with genes, costs, scores and failures; every training; the votes of a "
-        "race",
+        "every candidate with genes, costs, scores and failures; every training; SVM and "
+        "forest on its folds",
         "search",
     )
     front = Artefact(

@@ -35,9 +35,9 @@ from hytas.tasks import PredictionTask, task_of
 from hytas.train import PRESETS, LabelledPixels, Recipe
 from hytas.types import Pixels, Smoother
 
-VOTING = 1000
-"""Unlabelled pixels whose predictions a race compares; twice as many rank as well."""
-LEAST_VOTING = 100
+MOST_UNLABELLED = 1000
+"""Unlabelled pixels at which the networks of two folds are compared."""
+LEAST_UNLABELLED = 100
 MOST_NEIGHBOURS = 20_000
 """Pixels that a network classifies to compare smoothing; with more, fewer pixels are compared."""
 
@@ -55,7 +55,7 @@ class PreparedData:
         start: the model of values or classes that the run begins with, or None.
         unit: what a sample is: "pixels" or "images".
         inputs: what the classical reference methods are fitted on.
-        polls: whether reference methods are fitted during the search, and vote in the race.
+        in_race: whether reference methods are fitted during the search, and shown in the race.
         has_spectra: whether a sample has a spectrum at its centre, for networks in closed form.
         trains_in_parallel: whether final trainings use one CPU thread each, and run in parallel.
             The larger networks of images use all threads of one process.
@@ -69,7 +69,7 @@ class PreparedData:
 
     unit: ClassVar[str]
     inputs: ClassVar[str]
-    polls: ClassVar[bool]
+    in_race: ClassVar[bool]
     has_spectra: ClassVar[bool]
     trains_in_parallel: ClassVar[bool]
 
@@ -79,9 +79,9 @@ class PreparedData:
         return self.scene.has_map and self.task.has_probabilities
 
     @property
-    def votes(self) -> bool:
-        """Whether reference methods vote in the race."""
-        return self.polls and self.task.has_probabilities
+    def has_methods(self) -> bool:
+        """Whether reference methods are shown in the race."""
+        return self.in_race and self.task.has_probabilities
 
     @cached_property
     def task(self) -> PredictionTask:
@@ -136,8 +136,8 @@ class PreparedData:
         """Return those of the pixels that smoothing is compared on, and all that it reads there."""
         return pixels[:0], pixels[:0]
 
-    def pixels_that_vote(self, seed: int) -> LabelledPixels | None:
-        """Return samples whose label no training may read, for the vote of a race; or None."""
+    def unlabelled_sample(self, seed: int) -> LabelledPixels | None:
+        """Return samples without a known label, to see where networks agree; or None."""
         return None
 
     def no_self_training(self, trained: Pixels) -> str:
@@ -180,7 +180,7 @@ class PreparedScene(PreparedData):
     scene: Scene
     kept_guide: Smoothing | None = None
 
-    unit, inputs, polls, has_spectra, trains_in_parallel = "pixels", "spectra", True, True, True
+    unit, inputs, in_race, has_spectra, trains_in_parallel = "pixels", "spectra", True, True, True
 
     @property
     def as_scene(self) -> "PreparedScene":
@@ -230,18 +230,18 @@ class PreparedScene(PreparedData):
             neighbours = around(compared, self.valid, reach)
         return compared, neighbours
 
-    def pixels_that_vote(self, seed: int) -> LabelledPixels | None:
-        """Return at most `VOTING` usable pixels, test pixels among them, drawn by a seed.
+    def unlabelled_sample(self, seed: int) -> LabelledPixels | None:
+        """Return at most `MOST_UNLABELLED` usable pixels, test pixels among them, drawn by a seed.
 
-        None if there are less than `LEAST_VOTING`, or if test pixels lie among labelled ones: there
-        validation pixels are like test pixels, and need no help.
+        None if there are less than `LEAST_UNLABELLED`, or if test pixels lie among labelled ones,
+        as validation pixels do: these need no help.
         """
         if not (self.split.spatially_disjoint and self.task.has_probabilities):
             return None
         others = np.setdiff1d(np.flatnonzero(self.usable), self.split.train_and_validation)
-        if len(others) < LEAST_VOTING:
+        if len(others) < LEAST_UNLABELLED:
             return None
-        drawn = np.random.default_rng(seed).permutation(others)[:VOTING]
+        drawn = np.random.default_rng(seed).permutation(others)[:MOST_UNLABELLED]
         return self.unlabelled(np.sort(drawn))
 
     def no_self_training(self, trained: Pixels) -> str:
@@ -276,7 +276,7 @@ class PreparedImages(PreparedData):
 
     scene: ImageSet
 
-    unit, inputs, polls, has_spectra, trains_in_parallel = (
+    unit, inputs, in_race, has_spectra, trains_in_parallel = (
         "images",
         "all values",
         False,
@@ -299,7 +299,7 @@ class PreparedSpectra(PreparedData):
 
     scene: Spectra
 
-    unit, inputs, polls, has_spectra, trains_in_parallel = "spectra", "spectra", True, True, True
+    unit, inputs, in_race, has_spectra, trains_in_parallel = "spectra", "spectra", True, True, True
 
 
 def prepare_scene(

@@ -40,7 +40,7 @@ class RunSource:
         device: where networks train.
         one_thread: whether a training takes one CPU thread.
         known: all labelled pixels of the run.
-        voting: pixels whose label no training may read, for the vote of a race; or None.
+        others: pixels whose label no training may read, at which networks are asked; or None.
         data: of the run; None for workers that read no other pixels.
         teacher: of the final training, or None.
     """
@@ -53,7 +53,7 @@ class RunSource:
     device: torch.device
     one_thread: bool
     known: LabelledPixels
-    voting: LabelledPixels | None
+    others: LabelledPixels | None
     data: PreparedData | None
     teacher: Teacher | None = None
 
@@ -85,7 +85,7 @@ class RunSource:
             device,
             data.trains_in_parallel,
             data.labelled(data.split.train_and_validation),
-            data.pixels_that_vote(config.seed),
+            data.unlabelled_sample(config.seed),
             data,
             teacher,
         )
@@ -123,7 +123,7 @@ class RunSource:
 
     def unlabelled(self, pixels: Pixels) -> LabelledPixels | None:
         """Return pixels, without a look at a label; None where only the data could read them."""
-        for part in (self.known, self.voting):
+        for part in (self.known, self.others):
             if part is not None and np.isin(pixels, part.pixels).all():
                 return part.subset(pixels)
         return None if self.data is None else self.data.unlabelled(pixels)
@@ -139,8 +139,8 @@ class RunSource:
 
     @property
     def patch_bytes(self) -> int:
-        """Bytes of the patches of `known` and `voting`."""
-        return sum(part.patch_bytes for part in (self.known, self.voting) if part is not None)
+        """Bytes of the patches of `known` and `others`."""
+        return sum(part.patch_bytes for part in (self.known, self.others) if part is not None)
 
     @property
     def scene_bytes(self) -> int:
@@ -159,8 +159,8 @@ class RunSource:
 
     @cached_property
     def _in_memory(self) -> Self:
-        voting = None if self.voting is None else self.voting.in_memory()
-        return replace(self, known=self.known.in_memory(), voting=voting)
+        others = None if self.others is None else self.others.in_memory()
+        return replace(self, known=self.known.in_memory(), others=others)
 
     @cached_property
     def _of_patches(self) -> Self:

@@ -14,7 +14,7 @@ from hytas.search.driver import (
 )
 from hytas.search.records import (
     Evaluation,
-    MethodVote,
+    MethodFold,
     Training,
     pack_classes,
     pack_merits,
@@ -28,7 +28,7 @@ __all__ = [
     "TRAINED_STEPS",
     "Evaluation",
     "EvaluationStore",
-    "MethodVote",
+    "MethodFold",
     "Scorer",
     "SearchProgress",
     "SearchResult",

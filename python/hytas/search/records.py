@@ -58,7 +58,6 @@ class Training:
         figures: name -> figure on these pixels; empty if the training failed.
         seconds: duration.
         reason: why it failed; empty if it did not.
-        predictions: classes of the unlabelled pixels (`pack_classes`); may be empty.
         right: merits of validation pixels, such as which are classified correctly
             (`pack_merits`); may be empty.
     """
@@ -71,20 +70,18 @@ class Training:
     figures: dict[str, float]
     seconds: float
     reason: str = ""
-    predictions: bytes = b""
     right: bytes = b""
 
 
 @dataclass(frozen=True)
-class MethodVote:
-    """The predictions of a reference method, fitted without one fold.
+class MethodFold:
+    """A reference method, fitted without one fold.
 
     Attributes:
         method: its name.
         fold: number of the fold that is held out.
         pixels: number of validation pixels of that fold.
         right: number of these that are classified correctly.
-        predictions: classes of the unlabelled pixels (`pack_classes`).
         held_out: classes of the validation pixels; then those that a smoothed map has, of the
             pixels that smoothing is compared on.
     """
@@ -93,8 +90,7 @@ class MethodVote:
     fold: int
     pixels: int
     right: int
-    predictions: bytes
-    held_out: bytes = b""
+    held_out: bytes
 
 
 def read_row(kind: type[Record], row: Sequence[Any]) -> Record:

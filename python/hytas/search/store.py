@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 
 from hytas.errors import InputError
 from hytas.files import legible
-from hytas.search.records import Evaluation, MethodVote, Training, read_row, row_of
+from hytas.search.records import Evaluation, MethodFold, Training, read_row, row_of
 
 _Row = TypeVar("_Row")
 
 # SQLite's messages quote damaged bytes, which Python cannot always read as text.
 _UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS evaluations (
     id INTEGER PRIMARY KEY,        -- the engine's number of the architecture, in asking order
@@ -35,18 +35,17 @@ CREATE TABLE IF NOT EXISTS trainings (
     figures TEXT NOT NULL,         -- JSON: name -> figure; empty where it failed
     seconds REAL NOT NULL,
     reason TEXT NOT NULL,          -- why it failed; empty where it did not
-    -- class indices of pixels whose label nobody reads: unsigned, two bytes each, the lower first
-    classes BLOB NOT NULL,
     right BLOB NOT NULL,           -- a bit for each validation pixel: whether its class is right
     PRIMARY KEY (id, recipe, steps, fold)
 );
-CREATE TABLE IF NOT EXISTS ballots (  -- votes of reference methods on the same pixels
+CREATE TABLE IF NOT EXISTS methods (  -- reference methods on the same pixels
     method TEXT NOT NULL,
     fold INTEGER NOT NULL,         -- of the validation pixels, from 0
     pixels INTEGER NOT NULL,       -- validation pixels of the fold
     right INTEGER NOT NULL,        -- of them, that the method classifies right
-    classes BLOB NOT NULL,         -- as in trainings
-    held_out BLOB NOT NULL,        -- of the validation pixels; then of a smoothed map
+    -- class indices of the validation pixels, then of those of a smoothed map: unsigned, two bytes
+    -- each, the lower first
+    held_out BLOB NOT NULL,
     PRIMARY KEY (method, fold)
 );
 CREATE TABLE IF NOT EXISTS state (
@@ -168,16 +167,16 @@ class EvaluationStore:
         """Return all trainings, the shortest first."""
         return self._read("trainings", "steps, id, recipe, fold", partial(read_row, Training))
 
-    def replace_votes(self, votes: Iterable[MethodVote]) -> None:
-        """Replace all votes of reference methods."""
+    def replace_methods(self, fits: Iterable[MethodFold]) -> None:
+        """Replace all fits of reference methods."""
         with self._transaction() as connection:
-            connection.execute("DELETE FROM ballots")
-            for vote in votes:
-                connection.execute("INSERT INTO ballots VALUES (?,?,?,?,?,?)", row_of(vote))
+            connection.execute("DELETE FROM methods")
+            for fit in fits:
+                connection.execute("INSERT INTO methods VALUES (?,?,?,?,?)", row_of(fit))
 
-    def votes(self) -> list[MethodVote]:
-        """Return the votes of reference methods, by method and fold."""
-        return self._read("ballots", "method, fold", partial(read_row, MethodVote))
+    def methods(self) -> list[MethodFold]:
+        """Return the fits of reference methods, by method and fold."""
+        return self._read("methods", "method, fold", partial(read_row, MethodFold))
 
     def save_state(self, state: bytes) -> None:
         """Keep the engine's state."""

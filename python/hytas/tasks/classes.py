@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from hytas.tasks.protocol import Held
 
 TIE = 1e-5  # ten times the largest measured difference between torch and onnxruntime
-VOTING = ("svm", "rf")
-"""Reference methods that vote in a race."""
+RACE_METHODS = ("svm", "rf")
+"""Reference methods whose accuracy is shown beside that of racing networks."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class Classes:
 
     fits = FITS
     methods: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "images": VOTING,
-        "scene": (*VOTING, "lda", "logistic"),
-        "table": (*VOTING, "lda", "logistic", "plsda"),
+        "images": RACE_METHODS,
+        "scene": (*RACE_METHODS, "lda", "logistic"),
+        "table": (*RACE_METHODS, "lda", "logistic", "plsda"),
     }
     has_probabilities = True
     figure = "OA"

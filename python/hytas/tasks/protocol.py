@@ -45,7 +45,7 @@ class PredictionTask(Protocol):
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether outputs are probabilities: only they can be calibrated, smoothed or voted on."""
+        """Whether outputs are probabilities: only they can be calibrated or smoothed."""
 
     @property
     def figure(self) -> str:

@@ -17,10 +17,10 @@ from hytas.files import atomic_write, parse_json
 from hytas.race import Racer, RaceTask
 from hytas.race.plan import Trial
 from hytas.race.results import TrialKey
-from hytas.search import Evaluation, MethodVote, Training
+from hytas.search import Evaluation, Training
 from hytas.train import Recipe
 
-FORMAT = 1
+FORMAT = 2
 TABLE, TEST = ".curves.gz", ".test.json"
 """What the names of the two files of a task end with."""
 
@@ -60,13 +60,11 @@ class CurveTable:
         facts: how it was made, JSON-ready.
         held_out: number of held-out pixels of each fold.
         trained: number of training pixels of the first fold.
-        unlabelled: number of pixels that vote; None where none do.
         candidates: all that the search scored, the best first.
         networks: number of a candidate -> names of the recipes that it was trained by.
         linear: networks in closed form.
         recipes: name -> recipe of the final training.
         snapshots: of each network, recipe and fold.
-        votes: of reference methods.
         decided: key of a racer -> "members" and "smoothing" by held-out pixels.
     """
 
@@ -75,13 +73,11 @@ class CurveTable:
     facts: Mapping[str, Any]
     held_out: Sequence[int]
     trained: int
-    unlabelled: int | None
     candidates: Sequence[Evaluation]
     networks: Mapping[int, Sequence[str]]
     linear: Sequence[Evaluation]
     recipes: Mapping[str, Recipe]
     snapshots: Sequence[Snapshot]
-    votes: Sequence[MethodVote]
     decided: Mapping[TrialKey, Mapping[str, Any]]
 
     @property
@@ -104,7 +100,6 @@ class CurveTable:
             self.recipes,
             facts["seed"],
             facts["ranking"],
-            unlabelled=None if self.unlabelled is None else np.arange(self.unlabelled),
             further=folds[facts["folds"] :],
             linear=self.linear,
             labels=facts["labels"],
@@ -142,7 +137,6 @@ class CurveTable:
             "linear": [_packed(one) for one in self.linear],
             "recipes": {name: one.to_dict() for name, one in self.recipes.items()},
             "snapshots": [[one.before, _packed(one.training)] for one in self.snapshots],
-            "votes": [_packed(one) for one in self.votes],
             "decided": {name_of(key): dict(one) for key, one in self.decided.items()},
         }
         content = json.dumps(values, allow_nan=False).encode()
@@ -167,7 +161,6 @@ class CurveTable:
                 linear=[_record(Evaluation, one) for one in values["linear"]],
                 recipes={name: Recipe(**one) for name, one in values["recipes"].items()},
                 snapshots=[Snapshot(_record(Training, one), at) for at, one in values["snapshots"]],
-                votes=[_record(MethodVote, one) for one in values["votes"]],
                 decided={key_of_name(name): one for name, one in values["decided"].items()},
             )
         except (OSError, EOFError, KeyError, TypeError, ValueError) as error:
@@ -176,8 +169,8 @@ class CurveTable:
             raise InputError(path, rule="is no table of learning curves of this hytas") from None
 
 
-_PLAIN = ("name", "sensor", "facts", "held_out", "trained", "unlabelled")
-CurveRecord = TypeVar("CurveRecord", Evaluation, Training, MethodVote)
+_PLAIN = ("name", "sensor", "facts", "held_out", "trained")
+CurveRecord = TypeVar("CurveRecord", Evaluation, Training)
 
 
 class FinalFigures(NamedTuple):
@@ -229,7 +222,7 @@ def key_of_name(name: str) -> TrialKey:
     return int(number), recipe
 
 
-def _packed(record: Evaluation | Training | MethodVote) -> dict[str, Any]:
+def _packed(record: Evaluation | Training) -> dict[str, Any]:
     """Return a record for JSON: bytes as base 64, and no NaN."""
     values = asdict(record)
     for name, value in values.items():

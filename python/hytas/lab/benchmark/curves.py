@@ -260,11 +260,11 @@ class _Curves:
     @cached_property
     def _groups(self) -> list[tuple[Pixels, dict[str, Pixels]]]:
         """For each fold the pixels that smoothing is compared on, and those with logits."""
-        voting = self.task.unlabelled
+        sample = self.data.unlabelled_sample(self.task.seed)
         groups = []
         for _, held_out in self.task.all_folds:
             compared, neighbours = self.data.with_neighbours(held_out)
-            none = held_out[:0] if voting is None else voting
+            none = held_out[:0] if sample is None else sample.pixels
             groups.append(
                 (compared, {HELD_OUT: held_out, NEIGHBOURS: neighbours, UNLABELLED: none})
             )
@@ -400,12 +400,10 @@ class _Curves:
             facts,
             [len(held_out) for _, held_out in task.all_folds],
             len(task.folds[0][0]),
-            None if task.unlabelled is None else len(task.unlabelled),
             self.ranked,
             {one.id: task.recipes_for(one.architecture) for one in done},
             task.linear,
             task.recipes,
             self.snapshots,
-            self.store.votes(),
             self.decided,
         )

@@ -7,11 +7,9 @@ from hytas.lab.benchmark.curve_table import CurveTable, FinalFigures
 from hytas.race import RacePlan, Racer, RaceTask
 from hytas.race.plan import PlanStep, Reply, TrialBatch, Winner
 from hytas.race.results import TrialKey
-from hytas.search import Evaluation, MethodVote
+from hytas.search import Evaluation
 
-Plan = Callable[
-    [RaceTask, Sequence[Evaluation], Sequence[MethodVote]], Generator[PlanStep, Reply, None]
-]
+Plan = Callable[[RaceTask, Sequence[Evaluation]], Generator[PlanStep, Reply, None]]
 """Starts a race of candidates, the best first: yields batches of trials and at last a `Winner`."""
 
 
@@ -28,11 +26,9 @@ class Replayed(NamedTuple):
     regret: float
 
 
-def usual_plan(
-    task: RaceTask, ranked: Sequence[Evaluation], votes: Sequence[MethodVote]
-) -> Generator[PlanStep, Reply, None]:
+def usual_plan(task: RaceTask, ranked: Sequence[Evaluation]) -> Generator[PlanStep, Reply, None]:
     """Hold a race as `hytas search` does."""
-    return RacePlan(task, ranked, votes).walk()
+    return RacePlan(task, ranked).walk()
 
 
 def replay(plan: Plan, table: CurveTable, test: FinalFigures, *, of_all: bool = False) -> Replayed:
@@ -49,7 +45,7 @@ def replay(plan: Plan, table: CurveTable, test: FinalFigures, *, of_all: bool = 
         ValueError: the race ends without a winner.
     """
     candidates = table.candidates if of_all else table.trained_candidates
-    walk = plan(table.task, candidates, table.votes)
+    walk = plan(table.task, candidates)
     longest: dict[tuple[TrialKey, int], int] = {}
     total, step = 0, next(walk)
     while not isinstance(step, Winner):

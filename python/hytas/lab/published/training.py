@@ -116,7 +116,7 @@ def _source(
         device=torch.device(task.device),
         one_thread=False,
         known=known,
-        voting=tested,
+        others=tested,
         data=None,
         make=make,
     )

@@ -44,7 +44,7 @@ from hytas.run.choosing.converted import describe_conversion, write_converted
 from hytas.run.choosing.front import write_front, write_trained_front
 from hytas.run.choosing.latency import within_latency
 from hytas.run.choosing.lengths import keep_plan, read_plan, shorter_training, within_minutes
-from hytas.run.choosing.votes import begin_votes, record_votes
+from hytas.run.choosing.methods import begin_methods, record_methods
 from hytas.run.context import Run, RunContext
 from hytas.run.folder import read_json, write_json
 from hytas.run.pace import RACE_ENDS, SEARCH_ENDS
@@ -113,13 +113,13 @@ def search_stage(run: Run) -> None:
     races = finalist_count(context) > 1
     if races:
         with EvaluationStore(run.folder.evaluations) as store:
-            begin_votes(run, race_task(context, run.store), store)
+            begin_methods(run, race_task(context, run.store), store)
         if run.trainers is not None:
             run.trainers.start()
     search_with(run, inherited)
     if races:
         with EvaluationStore(run.folder.evaluations) as store:
-            record_votes(run, race_task(context, run.store), store)
+            record_methods(run, race_task(context, run.store), store)
 
 
 def search_with(run: Run, inherited: Callable[[Mapping[str, Any]], float] | None) -> None:
@@ -282,7 +282,7 @@ def shorten_training(run: Run) -> None:
 def _show_ladder(run: Run, task: RaceTask, store: EvaluationStore, winner: Racer) -> None:
     """Log how smaller networks compare with the winner; notify of the smallest that is as good."""
     results = results_by_racer(store.trainings())
-    scores = race_scores(results, find_ranking(task.ranking), store.votes())
+    scores = race_scores(results, find_ranking(task.ranking))
     rows = size_rows(store.evaluations(), results, scores, winner.key)
     unit = run.context.data.unit
     for _, line in smaller_finalists(rows, unit):
@@ -310,8 +310,8 @@ class _Listener(RaceListener):
 
 
 def hold_race(run: Run, task: RaceTask, store: EvaluationStore, listener: RaceListener) -> Racer:
-    """Return the winner of a race of the best candidates, after a poll of other methods."""
-    record_votes(run, task, store)
+    """Return the winner of a race of the best candidates, beside other methods."""
+    record_methods(run, task, store)
     store.add(task.linear)
     linear = [network.id for network in task.linear]
     known = [  # of `start_with`
@@ -372,7 +372,6 @@ def race_task(context: RunContext, store: Store) -> RaceTask:
     config, data = context.config, context.data
     folds = context.folds()
     further = context.folds(MANY_PIXELS)[len(folds) :]
-    voting = context.source.voting
     return RaceTask(
         store,
         folds,
@@ -380,7 +379,6 @@ def race_task(context: RunContext, store: Store) -> RaceTask:
         config.seed,
         config.ranking_of(data.task, data.split.spatially_disjoint),
         data.augmented_recipe if data.task.has_probabilities else None,
-        None if voting is None else voting.pixels,
         further,
         config.prefer,
         config.trained_front,

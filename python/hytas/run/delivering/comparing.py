@@ -19,7 +19,7 @@ from hytas.errors import InputError
 from hytas.metrics import compare_predictions
 from hytas.references import bounded_split, classical_methods, figures_of_test, title_of
 from hytas.results import NETWORK, WINNER, short_title
-from hytas.run.choosing.votes import MOST_TRAIN as MOST_FOR_VOTES
+from hytas.run.choosing.methods import MOST_TRAIN as MOST_IN_RACE
 from hytas.run.context import Run, RunContext
 from hytas.run.final.fits import records_of
 from hytas.run.final.task import final_task
@@ -97,7 +97,7 @@ def _validate(run: Run) -> dict[str, Any]:
             f"no held-out {data.unit} compare the winner with reference methods before the test"
         )
         return {**facts, "verdict": verdict}
-    predictions = _voted(run.context, run.folder.evaluations, records, judged)
+    predictions = _of_the_race(run.context, run.folder.evaluations, records, judged)
     methods = classical_methods(data.scene)
     wanted = [(name, at) for at in range(len(records)) for name in methods]
     missing = [each for each in wanted if each not in predictions]
@@ -141,30 +141,30 @@ def _right_of_winner(
     ]
 
 
-def _voted(
+def _of_the_race(
     context: RunContext, store: Path, records: Sequence[HeldOut], judged: Sequence[Pixels]
 ) -> dict[tuple[str, int], tuple[npt.NDArray[np.int64], ...]]:
-    """Return classes of judged pixels by the fits for the votes, raw and of a smoothed map.
+    """Return classes of judged pixels by the fits of the race, raw and of a smoothed map.
 
     A fit holds if it had the same pixels as the network of a record, and none was left out. Method
     and number of the record are the key.
     """
-    if not context.data.votes or not store.is_file():
+    if not context.data.has_methods or not store.is_file():
         return {}
     folds = context.folds()
     with EvaluationStore(store, read_only=True) as opened:
-        votes = [one for one in opened.votes() if one.fold < len(folds)]
+        kept = [one for one in opened.methods() if one.fold < len(folds)]
     has_map = context.data.smoother is not None
     predictions: dict[tuple[str, int], tuple[npt.NDArray[np.int64], ...]] = {}
     for at, (record, chosen) in enumerate(zip(records, judged, strict=True)):
-        for vote in votes:
-            fitted, pixels = folds[vote.fold]
+        for fit in kept:
+            fitted, pixels = folds[fit.fold]
             same = np.array_equal(fitted, record.trained) and np.array_equal(pixels, record.pixels)
-            complete = len(vote.held_out) == 2 * (len(pixels) + has_map * len(chosen))
-            if same and complete and len(fitted) <= MOST_FOR_VOTES:
-                raw, smoothed = np.split(unpack_classes(vote.held_out), [len(pixels)])
+            complete = len(fit.held_out) == 2 * (len(pixels) + has_map * len(chosen))
+            if same and complete and len(fitted) <= MOST_IN_RACE:
+                raw, smoothed = np.split(unpack_classes(fit.held_out), [len(pixels)])
                 classes = raw[np.searchsorted(pixels, chosen)], smoothed
-                predictions[vote.method, at] = classes if has_map else classes[:1]
+                predictions[fit.method, at] = classes if has_map else classes[:1]
     return predictions
 
 

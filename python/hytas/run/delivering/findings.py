@@ -20,7 +20,6 @@ from hytas.models.table import input_shape
 from hytas.proxies import fitness, parse_proxies
 from hytas.race import (
     RANKINGS,
-    RaceScore,
     RungResult,
     joined_late,
     race_scores,
@@ -30,14 +29,13 @@ from hytas.race import (
 )
 from hytas.race.rankings import Ranking
 from hytas.race.results import TrialKey
-from hytas.references import METHODS
 from hytas.report import Candidates, Finalist, ReportImages, ReportPixels, RunFacts, Section
 from hytas.report.explained import explained_section
 from hytas.run.config import RunConfig
 from hytas.run.folder import WHERE, RunFolder, if_there, read_json
 from hytas.run.pace import shortened
 from hytas.run.times import all_times, run_cost
-from hytas.search import Evaluation, EvaluationStore, MethodVote, Training
+from hytas.search import Evaluation, EvaluationStore, Training
 from hytas.spaces import open_space
 from hytas.spaces.costs import LayerCost
 from hytas.spaces.genes import gene_text
@@ -135,18 +133,16 @@ def _settings(config: RunConfig, preset: str) -> dict[str, Any]:
 def _race_facts(
     stored: "_Stored", winner: int | None, preset: str, ranking: str, unit: str
 ) -> dict[str, Any]:
-    methods = dict.fromkeys(one.method for one in stored.votes)
     candidates, ranked_by = stored.evaluations, RANKINGS[ranking]
     places = {item.id: at for at, item in enumerate(candidates)}
     racers = results_by_racer(item for item in stored.trainings if item.id in places)
-    scores = race_scores(racers, ranked_by, stored.votes)
+    scores = race_scores(racers, ranked_by)
     own = None if winner is None else (candidates[winner].id, preset)
     sizes = size_rows(candidates, racers, scores, own) if own and own in racers else []
     return {
         "finalists": _finalists(racers, scores, places, ranked_by, winner, preset),
         "sizes": [row._asdict() for row in sizes],
         "smaller": smallest_as_good(sizes, unit),
-        "voters": [METHODS[name].title if name in METHODS else name for name in methods],
         "ranking": ranking,
         "preset": preset,
     }
@@ -157,7 +153,6 @@ class _Stored(NamedTuple):
 
     evaluations: Sequence[Evaluation] = ()
     trainings: Sequence[Training] = ()
-    votes: Sequence[MethodVote] = ()
     notes: Sequence[str] = ()
 
 
@@ -166,8 +161,7 @@ def _stored(folder: RunFolder) -> _Stored:
         return _Stored()
     try:
         with EvaluationStore(folder.evaluations, read_only=True) as store:
-            votes = [one for one in store.votes() if one.predictions]
-            return _Stored(store.evaluations(), store.trainings(), votes)
+            return _Stored(store.evaluations(), store.trainings())
     except (InputError, OSError) as error:
         return _Stored(notes=[f"The candidates are not shown: {one_line(error)}"])
 
@@ -206,7 +200,7 @@ def _candidates(
 
 def _finalists(
     racers: Mapping[TrialKey, Sequence[RungResult]],
-    scores: Mapping[TrialKey, RaceScore],
+    scores: Mapping[TrialKey, float],
     places: Mapping[int, int],
     ranking: Ranking,
     winner: int | None,
@@ -217,19 +211,18 @@ def _finalists(
 
     def order(key: TrialKey) -> tuple[bool, int, int, int, float, int]:
         last, score, place = racers[key][-1], scores.get(key), places[key[0]]
-        value = -np.inf if score is None else score.value
+        value = -np.inf if score is None else score
         # The score of one that joined late is of the last rung alone.
         joined = 0 if key not in late else -1 if place == winner else 1
         return score is None, -last.steps, -last.folds, joined, -value, place
 
     def finalist(key: TrialKey) -> Finalist:
-        results, score, (number, recipe) = racers[key], scores.get(key), key
+        results, (number, recipe) = racers[key], key
         return Finalist(
             places[number],
             recipe,
             places[number] == winner and recipe == (preset or recipe),
             {one.steps: {} if one.reason else _with_score(one, ranking) for one in results},
-            score and score.agreement,
             sum(one.seconds for one in results),
             next((one.reason for one in results if one.reason), ""),
             results[-1].folds,

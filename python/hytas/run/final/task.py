@@ -129,11 +129,11 @@ class FinalTask:
 
     def _fold(self, trained: Pixels, watched: Pixels, held_out: Pixels, seed: int) -> Fold:
         compared, neighbours = self.data.with_neighbours(held_out)
-        voting = self.data.pixels_that_vote(seed)
+        sample = self.data.unlabelled_sample(seed)
         groups = {
             HELD_OUT: some(held_out),
             NEIGHBOURS: neighbours,
-            UNLABELLED: held_out[:0] if voting is None else voting.pixels,
+            UNLABELLED: held_out[:0] if sample is None else sample.pixels,
         }
         first = replace(self._first(trained, watched, held_out, seed), logits=groups)
         last = first if self.no_self_training else self_training_after(first, groups)

@@ -76,10 +76,6 @@ def _nobody_joins(_: Any, racers: Any, __: int, ranked: Any) -> Any:
     yield
 
 
-def _first_ones(classes: Sequence[int], count: int, *_: Any, **__: Any) -> list[int]:
-    return list(range(min(count, len(classes))))
-
-
 def _diverse(*weights: int) -> Callable[..., Any]:
     def choose(task: RaceTask, ranked: Any) -> Any:
         return finalists.diverse(ranked, task.finalists, False, task.known, *[weights or WEIGHTS])
@@ -106,9 +102,6 @@ RULES: Mapping[str, Rule] = {
         {"race.plan:choose_finalists": _best},
         ["race.finalists:diverse", "race.finalists:_values", "race.finalists:_values_and_pairs"],
     ),
-    "the best of each size class is promoted": Rule(
-        {"race.plan:promoted": _first_ones}, ["race.rungs:promoted", "race.plan:RacePlan._kept"]
-    ),
     "recipes race (the first one)": Rule(
         {
             "lab.benchmark.curve_table:TableTask.recipes_for": lambda task, _: [
@@ -132,7 +125,7 @@ RULES: Mapping[str, Rule] = {
         {"race.plan:RacePlan._with_linear": _nobody_joins}, ["race.plan:RacePlan._with_linear"]
     ),
     "one far behind does not win": Rule(
-        {"race.rungs:is_far_behind": lambda *_: False, "race.plan:is_far_behind": lambda *_: False},
+        {"race.rungs:is_far_behind": lambda *_: False},
         ["race.rungs:is_far_behind"],
     ),
     "60 held-out pixels in early rungs (all folds)": Rule(

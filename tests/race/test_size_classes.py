@@ -12,7 +12,7 @@ from hytas.race import (
     smaller_finalists,
     smallest_as_good,
 )
-from hytas.race.rungs import choose_winner, is_far_behind, promoted
+from hytas.race.rungs import choose_winner, is_far_behind
 from hytas.search import Evaluation
 
 
@@ -31,26 +31,6 @@ def test_size_classes_end_at_the_largest_a_half_a_quarter_and_a_tenth() -> None:
     assert size_classes([1000, 501, 500, 251, 250, 101, 100, 1]) == [0, 0, 1, 1, 2, 2, 3, 3]
     assert size_classes([0, 0]) == [3, 3]  # where parameters are not counted, all are equal
     assert size_classes([]) == []
-
-
-def test_the_best_of_each_size_goes_on_unless_it_is_far_behind() -> None:
-    classes = [0, 0, 0, 1, 1, 2, 3]
-    near = [False] * 7
-    assert promoted(classes, 3, near) == [0, 3, 5]
-    assert promoted(classes, 5, near) == [0, 1, 3, 5, 6]
-    assert promoted(classes, 3, [*near[:5], True, True]) == [0, 1, 3]
-    # In the last rung, the best of smaller classes join those of the best score.
-    assert promoted(classes, 2, near, more=4) == [0, 1, 3, 5, 6]
-    assert promoted(classes, 2, near, more=1) == [0, 1, 3]
-    assert promoted(classes, 2, [*near[:3], True, True, False, True], more=4) == [0, 1, 5]
-    assert promoted([2, 0, 3], 1, near[:3], more=1) == [0, 2]
-    # A smaller one of good score takes no place of a larger one, but one that is left.
-    assert promoted([0, 1, 1, 0, 0], 2, near[:5], more=1) == [0, 1, 3]
-    assert promoted([0, 1, 1, 0, 1], 4, near[:5], more=1) == [0, 1, 2, 3]
-    # One that is far behind has no place before smaller ones of better score.
-    assert promoted([0, 1, 1, 0, 0], 3, [*near[:3], True, True], more=1) == [0, 1, 2]
-    assert promoted([0, 1, 1, 0, 0], 3, [*near[:3], False, True], more=1) == [0, 1, 3]
-    assert promoted([0], 2, [False]) == [0]
 
 
 def test_far_behind_is_twice_the_standard_deviation_by_chance() -> None:

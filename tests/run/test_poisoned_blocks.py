@@ -1,4 +1,4 @@
-"""Where test pixels lie apart, networks see them in maps and beside each other, but nothing reads a label."""
+"""Where test pixels lie apart, networks see them in maps, but nothing reads a label."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -20,12 +20,10 @@ from hytas.race.rungs import (
     choose_winner,
     compared_recipes,
     first_trainings,
-    is_far_behind,
     plan_rungs,
-    promoted,
 )
 from hytas.race.scores import best_first, race_scores
-from hytas.race.size_classes import SIZE_SHARES, WEIGHTS, size_classes, size_of
+from hytas.race.size_classes import WEIGHTS, size_classes, size_of
 from hytas.race.task import RaceTask
 from hytas.search import Evaluation, Training
 
@@ -203,11 +201,7 @@ class RacePlan:
         return ranks, len(kept)
 
     def _by_recipes(self, racers: list[Racer], number: int) -> Generator[PlanStep, Reply, None]:
-        """Train each finalist by its first recipe, and the better of them by their others.
-
-        The best of each size class is one of these, unless labels are few; in a race for a front,
-        its first ones are.
-        """
+        """Train each finalist by its first recipe, and the better of them by their others."""
         first = best_of_each(racers)
         others = [racer for racer in racers if racer not in first]
         count = compared_recipes(len(first))
@@ -219,11 +213,7 @@ class RacePlan:
         ranked = best_first(first, scores)
         if self.task.front:
             ranked = [ranked[at] for at in front_order(self._points(ranked, scores))]
-        classes = [self.classes[racer.finalist.id] for racer in ranked]
-        if self.task.has_few_labels:  # one of each class would take all places of a quick run
-            classes = [0] * len(ranked)
-        better = promoted(classes, count, [False] * len(ranked))
-        worse = {racer.finalist.id for at, racer in enumerate(ranked) if at not in better}
+        worse = {racer.finalist.id for racer in ranked[count:]}
         left = [racer for racer in others if racer.finalist.id not in worse]
         yield from self._train(left, number, before=len(first))
 
@@ -296,16 +286,15 @@ class RacePlan:
         return choose_winner(right, [size_of(one.finalist) for one in racers], self.task.prefer)
 
     def _kept(self, racers: Sequence[Racer], following: Rung) -> list[int]:
-        """Return the ranks of the racers that are promoted to the following rung."""
-        classes = [self.classes[racer.finalist.id] for racer in racers]
-        right = [self.results[racer.key][-1].right for racer in racers]
-        behind = [is_far_behind(right[0], each) for each in right]
-        if not (following.before or following.all_folds) or self.task.prefer == "small":
-            more = len(SIZE_SHARES)
-        else:  # all folds take long: there, only a smaller one that is ahead of a larger one
-            leads = max(classes[: following.finalists]) > classes[0]
-            more = int(leads or not following.all_folds)
-        return promoted(classes, following.finalists, behind, more=more)
+        """Return the ranks of the racers that are promoted to the following rung.
+
+        Where a small network is preferred, the best of each size class is one of them.
+        """
+        kept = set(range(min(following.finalists, len(racers))))
+        if self.task.prefer == "small":
+            classes = [self.classes[racer.finalist.id] for racer in racers]
+            kept |= {classes.index(size_class) for size_class in set(classes)}
+        return sorted(kept)
 
 
 def choose_finalists(task: RaceTask, ranked: Sequence[Evaluation]) -> list[Evaluation]:

@@ -31,8 +31,7 @@ def race(
 ) -> Racer:
     """Return the winner of successive halving among diverse finalists, and its recipe.
 
-    Finalists are of all sizes (`hytas.race.diverse`), and the best of each size class is promoted
-    unless it is far behind (`hytas.race.rungs.promoted`). In the first rung each finalist is
+    Finalists are of all sizes (`hytas.race.diverse`). In the first rung each finalist is
     trained by the first recipe, and the better half by each further recipe that makes a difference
     to it (`RaceTask.recipes_for`). A finalist keeps its best recipe. Each rung continues the
     trainings of the rung before (`hytas.race.plan_rungs`). A finalist is trained once for each

@@ -1,4 +1,4 @@
-"""The rungs of successive halving: their lengths, which finalists are promoted, and who wins."""
+"""The rungs of successive halving: their lengths, and who wins."""
 
 import math
 from collections.abc import Sequence
@@ -32,8 +32,7 @@ class Rung(NamedTuple):
     """A rung of the race.
 
     Attributes:
-        finalists: number of finalists; semifinal and last rung may have more, of smaller size
-            classes (`promoted`).
+        finalists: number of finalists; more where a small network is preferred.
         steps: optimiser steps of a training, including the rungs before.
         first: steps of the first rung.
         before: steps from which on the learning rate falls; None if it stays at its peak.
@@ -117,38 +116,6 @@ def is_far_behind(best: Array, other: Array) -> bool:
         return False
     lead = np.subtract(best, other, dtype=np.float64)
     return bool(lead.sum() > 2 * (lead**2).sum() ** 0.5)
-
-
-def promoted(
-    classes: Sequence[int], count: int, far_behind: Sequence[bool], *, more: int | None = None
-) -> list[int]:
-    """Return the ranks of the racers that are promoted to the next rung, in ascending order.
-
-    The best racer of each size class is promoted, unless it is far behind.
-
-    Args:
-        classes: size class of each racer, the best racer first.
-        count: racers to promote.
-        far_behind: whether each racer is far behind the first one.
-        more: number of racers, the best of size classes smaller than the first one's, that are
-            promoted in addition to `count` others. These are racers of no smaller class; one that
-            is far behind gives way to smaller ones of better score. None promotes the best of
-            smaller classes in place of others.
-    """
-    best = [classes.index(size_class) for size_class in sorted(set(classes))]
-    best = sorted(rank for rank in best if not far_behind[rank])
-    if more is not None:
-        smaller = [rank for rank in best if classes[rank] > classes[0]][:more]
-        first = [rank for rank, size_class in enumerate(classes) if size_class <= classes[0]]
-        others = [rank for rank in range(len(classes)) if rank not in first]
-        order: list[int] = []
-        while len(order) < count and (first or others):
-            gives_way = first and others and far_behind[first[0]] and others[0] < first[0]
-            order.append((first if first and not gives_way else others).pop(0))
-        return sorted({*order, *smaller})
-    chosen = best[:count]
-    others = [rank for rank in range(len(classes)) if rank not in chosen]
-    return sorted([*chosen, *others[: count - len(chosen)]])
 
 
 def choose_winner(

@@ -27,7 +27,6 @@ from hytas.lab.benchmark.curve_table import TABLE, TEST, CurveTable, FinalFigure
 from hytas.lab.benchmark.replay import Plan, replay, usual_plan
 from hytas.race import finalists
 from hytas.race.rankings import RANKINGS
-from hytas.race.size_classes import WEIGHTS
 from hytas.race.task import RaceTask
 from race_plans import PLANS, one_network
 
@@ -76,9 +75,9 @@ def _nobody_joins(_: Any, racers: Any, __: int, ranked: Any) -> Any:
     yield
 
 
-def _diverse(*weights: int) -> Callable[..., Any]:
+def _diverse(*weights: float) -> Callable[..., Any]:
     def choose(task: RaceTask, ranked: Any) -> Any:
-        return finalists.diverse(ranked, task.finalists, False, task.known, *[weights or WEIGHTS])
+        return finalists.diverse(ranked, task.finalists, task.known, weights)
 
     return choose
 
@@ -88,13 +87,6 @@ def _best(task: RaceTask, ranked: Any) -> Any:
 
 
 RULES: Mapping[str, Rule] = {
-    "kinds that won are finalists": Rule(
-        {"race.plan:choose_finalists": _diverse()},
-        ["race.finalists:_portfolio", "race.finalists:_fewest_layers"],
-    ),
-    "with few labels, other finalists": Rule(
-        {"race.task:FEW_LABELS": 0}, ["race.task:RaceTask.has_few_labels.fget"]
-    ),
     "finalists of size classes 5:1:1:1 (1:1:1:1)": Rule(
         {"race.plan:choose_finalists": _diverse(1, 1, 1, 1)}
     ),
@@ -112,10 +104,6 @@ RULES: Mapping[str, Rule] = {
     ),
     "the better half by each recipe (all)": Rule(
         {"race.plan:compared_recipes": lambda count: count}, ["race.rungs:compared_recipes"]
-    ),
-    "the mean over rungs (the last rung)": Rule(
-        {"race.scores:validation_score": lambda results, ranking: results[-1].score(ranking)},
-        ["race.scores:validation_score"],
     ),
     "augmented accuracy (accuracy)": Rule(
         {"race.plan:find_ranking": lambda _: RANKINGS["accuracy"]},
@@ -144,7 +132,6 @@ RULES: Mapping[str, Rule] = {
 IDEAS: Mapping[str, Rule] = {
     "accuracy on all folds in the last rung alone": Rule(
         {
-            **RULES["the mean over rungs (the last rung)"].changes,
             **RULES["augmented accuracy (accuracy)"].changes,
         }
     )

@@ -91,7 +91,7 @@ def race_task(
     labelled = LabelledPixels(lambda chosen: patches[chosen], pixels, targets, CLASSES)
     parts = [(pixels[pixels % 4 != fold], pixels[pixels % 4 == fold]) for fold in range(folds)]
     named = recipes_of(replace(RECIPE, epochs=epochs), ",".join(recipes))
-    return RaceTask(Store(Path(), SmallSource(build, labelled)), parts, named, 0, labels=PIXELS)
+    return RaceTask(Store(Path(), SmallSource(build, labelled)), parts, named, 0)
 
 
 def race(task: RaceTask, ranked: Sequence[Evaluation], store: EvaluationStore, **asked) -> Racer:

@@ -13,7 +13,6 @@ from hytas.race import (
     best_first,
     race_scores,
     rung_results,
-    validation_score,
 )
 from hytas.search import Evaluation, Training
 
@@ -43,7 +42,7 @@ def test_what_failed_in_one_fold_or_rung_is_last() -> None:
     (result,) = rung_results([well, failed])
     assert (result.score(USUAL), result.reason) == (-math.inf, "too wild")
     before = RungResult((7, "plain"), 50, 2, figures(0.9), 1.0, "")
-    assert validation_score([before, result], USUAL) == -math.inf
+    assert race_scores({(7, "plain"): [before, result]}, USUAL) == {}
 
 
 def test_the_order_is_that_of_the_score_then_that_given() -> None:
@@ -54,15 +53,3 @@ def test_the_order_is_that_of_the_score_then_that_given() -> None:
         for n, value in values.items()
     }
     assert [item.finalist.id for item in best_first(items, race_scores(rungs, USUAL))] == [2, 9, 4]
-
-
-def test_rungs_weigh_by_steps_and_folds() -> None:
-    """A last rung on five folds validates five times as many pixels."""
-
-    def result(accuracy: float, steps: int, folds: int) -> RungResult:
-        return RungResult((0, "plain"), steps, folds, figures(accuracy), 0.0, "")
-
-    score = RANKINGS["accuracy"]
-    rungs = [result(0.5, 100, 1), result(0.9, 200, 5)]
-    first, last = (one.score(score) for one in rungs)
-    assert validation_score(rungs, score) == pytest.approx((first + 10 * last) / 11)

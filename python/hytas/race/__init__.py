@@ -7,7 +7,7 @@ from hytas.race.race import race
 from hytas.race.rankings import DEFAULT_RANKING, RANKINGS, find_ranking
 from hytas.race.results import Racer, RungResult, results_by_racer, rung_results
 from hytas.race.rungs import LEAST_FINALISTS, PREFERENCES, REDUCTION_FACTOR, Rung, plan_rungs
-from hytas.race.scores import best_first, joined_late, race_scores, validation_score
+from hytas.race.scores import best_first, joined_late, race_scores
 from hytas.race.size_classes import (
     SizeRow,
     size_classes,
@@ -54,5 +54,4 @@ __all__ = [
     "size_rows",
     "smaller_finalists",
     "smallest_as_good",
-    "validation_score",
 ]

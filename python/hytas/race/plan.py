@@ -23,7 +23,7 @@ from hytas.race.rungs import (
     plan_rungs,
 )
 from hytas.race.scores import best_first, race_scores
-from hytas.race.size_classes import WEIGHTS, size_classes, size_of
+from hytas.race.size_classes import size_classes, size_of
 from hytas.race.task import RaceTask
 from hytas.search import Evaluation, Training
 
@@ -298,15 +298,8 @@ class RacePlan:
 
 
 def choose_finalists(task: RaceTask, ranked: Sequence[Evaluation]) -> list[Evaluation]:
-    """Return the finalists of a race: see `hytas.race.diverse`.
-
-    Some are of kinds that won before; or, with few labels, there are as many of each size class.
-    """
-    count, known = task.finalists, task.known
-    if task.has_few_labels:
-        # On noisy scenes with few labels, other kinds and smaller sizes won: notes/decisions.md.
-        return diverse(ranked, count, False, known, (1,) * len(WEIGHTS))
-    return diverse(ranked, count, True, known)
+    """Return the finalists of a race: see `hytas.race.diverse`."""
+    return diverse(ranked, task.finalists, task.known)
 
 
 def _by_each_recipe(task: RaceTask, finalists: Iterable[Evaluation]) -> list[Racer]:

@@ -39,10 +39,8 @@ def race(
     The last rung takes all folds and compares finalists pixel by pixel: a finalist that is behind
     by more than two standard deviations of chance does not win (`hytas.race.rungs.choose_winner`).
 
-    The validation score of a finalist is the mean over its rungs so far, weighted with their
-    lengths (`hytas.race.validation_score`): early rungs favour networks that learn fast, and on an
-    easy scene late rungs no longer separate good networks (Ru et al., Speedy Performance
-    Estimation for Neural Architecture Search, NeurIPS 2021). No test label is read.
+    Finalists are ranked by their accuracy on validation pixels (`hytas.race.RANKINGS`). No test
+    label is read.
 
     With `task.front` those are promoted that no other beats in costs and score
     (`hytas.race.front`), and more of them reach the last rung. The most accurate of these wins.

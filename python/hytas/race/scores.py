@@ -2,32 +2,21 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import fmean
 
 from hytas.race.rankings import Ranking
-from hytas.race.results import BEFORE_CONVERSION, Racer, RungResult, TrialKey
-
-
-def validation_score(results: Sequence[RungResult], ranking: Ranking) -> float:
-    """Return the mean score of a racer's rungs, weighted with steps and folds; -inf if one failed.
-
-    Of a converted finalist only the converted rungs count: the target ships, not the network.
-    """
-    results = [one for one in results if BEFORE_CONVERSION in one.figures] or results
-    weights = [one.steps * one.folds for one in results]
-    return fmean([one.score(ranking) for one in results], weights)
+from hytas.race.results import Racer, RungResult, TrialKey
 
 
 def race_scores(
     results: Mapping[TrialKey, Sequence[RungResult]], ranking: Ranking
 ) -> dict[TrialKey, float]:
-    """Return the score of each racer that did not fail; larger is better.
+    """Return the score of each racer in its longest rung that did not fail; larger is better.
 
     Args:
-        results: key -> results of the rungs so far, of all racers.
+        results: key -> results of the rungs so far, of all racers, the shortest first.
         ranking: of `hytas.race.RANKINGS`.
     """
-    scores = {key: validation_score(rungs, ranking) for key, rungs in results.items()}
+    scores = {key: rungs[-1].score(ranking) for key, rungs in results.items()}
     return {key: score for key, score in scores.items() if score > -math.inf}
 
 

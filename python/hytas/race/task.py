@@ -21,8 +21,6 @@ ENOUGH_PIXELS = 60
 """Validation pixels, of all folds together, on which a race can rank. Each fold costs as much."""
 MANY_PIXELS = 1000
 """Validation pixels wanted in the last rung; on fewer, one pixel may decide."""
-FEW_LABELS = 400
-"""Training and validation pixels below which finalists are of all kinds and sizes alike."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +40,6 @@ class RaceTask:
         augmented: recipe whose noise, illumination and brightness give the augmented accuracy,
             whatever recipe a racer is trained by; None measures none.
         linear: networks in closed form, which join the last rung of each race.
-        labels: training and validation pixels together.
         target: format that finalists of the last rung are ranked in; "" ranks them as trained.
         finalists: of the first rung; all candidates if there are fewer.
         steps: optimiser steps of the first rung.
@@ -60,16 +57,10 @@ class RaceTask:
     prefer: str = PREFERENCES[0]
     front: tuple[str, ...] = ()
     linear: Sequence[Evaluation] = ()
-    labels: int = 0
     target: str = ""
     finalists: int = 24
     steps: int = 60
     known: Collection[Mapping[str, Any]] = ()
-
-    @property
-    def has_few_labels(self) -> bool:
-        """Whether finalists of all sizes have equal chances, because labels are few."""
-        return self.labels < FEW_LABELS
 
     @property
     def last_finalists(self) -> int:

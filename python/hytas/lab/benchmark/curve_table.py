@@ -102,7 +102,6 @@ class CurveTable:
             facts["ranking"],
             further=folds[facts["folds"] :],
             linear=self.linear,
-            labels=facts["labels"],
             finalists=facts["finalists"],
             steps=facts["steps"],
             own_recipes=own,

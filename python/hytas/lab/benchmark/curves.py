@@ -23,7 +23,7 @@ from hytas.decide.records import HeldOut
 from hytas.lab.benchmark.curve_table import TABLE, TEST, CurveTable, FinalFigures, Snapshot
 from hytas.lab.benchmark.suite import SuiteTask
 from hytas.metrics import accuracy_report, log_mean
-from hytas.race import Racer, RaceTask, Rung, choose_finalists, diverse, size_of
+from hytas.race import Racer, RaceTask, Rung, choose_finalists, size_of
 from hytas.race.finalists import sees_single_spectra
 from hytas.race.plan import Trial
 from hytas.race.race import fit_of, training_of
@@ -140,7 +140,7 @@ def choose_networks(
     """Return the networks of a table; fewer of them are a beginning of more.
 
     The finalists of a race come first. Small ones of single spectra, random ones of the first
-    generation, kinds that won races before, and finalists of a longer race follow in turn.
+    generation, and finalists of a longer race follow in turn.
 
     Args:
         ranked: candidates, the best first.
@@ -150,9 +150,8 @@ def choose_networks(
     single = sorted((one for one in ranked if sees_single_spectra(one.architecture)), key=size_of)
     first = [one for one in ranked if one.generation == 0]
     drawn = [first[at] for at in np.random.default_rng(seed).permutation(len(first))]
-    won = diverse(ranked, task.finalists, True)
     longer = choose_finalists(replace(task, finalists=LONGER), ranked)
-    others = chain.from_iterable(zip_longest(single[:SINGLE], drawn, won, longer))
+    others = chain.from_iterable(zip_longest(single[:SINGLE], drawn, longer))
     chosen = {one.id: one for one in (*own, *others) if one is not None}
     return list(chosen.values())[: max(count, len(own))]
 
@@ -386,7 +385,6 @@ class _Curves:
             "bands": self.data.shape.bands,
             "budget": context.config.budget,
             "folds": len(task.folds),
-            "labels": task.labels,
             "ranking": task.ranking,
             "seed": task.seed,
             "finalists": finalist_count(context),

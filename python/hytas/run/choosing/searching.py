@@ -383,7 +383,6 @@ def race_task(context: RunContext, store: Store) -> RaceTask:
         config.prefer,
         config.trained_front,
         linear_networks(context),
-        len(data.split.train_and_validation),
         config.target or "",
         finalist_count(context),
         config.race_steps,

@@ -26,7 +26,6 @@ import click
 from hytas.lab.benchmark.curve_table import TABLE, TEST, CurveTable, FinalFigures
 from hytas.lab.benchmark.replay import Plan, replay, usual_plan
 from hytas.race import finalists
-from hytas.race.rankings import RANKINGS
 from hytas.race.task import RaceTask
 from race_plans import PLANS, one_network
 
@@ -105,10 +104,6 @@ RULES: Mapping[str, Rule] = {
     "the better half by each recipe (all)": Rule(
         {"race.plan:compared_recipes": lambda count: count}, ["race.rungs:compared_recipes"]
     ),
-    "augmented accuracy (accuracy)": Rule(
-        {"race.plan:find_ranking": lambda _: RANKINGS["accuracy"]},
-        ["race.rankings:_augmented_accuracy", "race.rankings:mean"],
-    ),
     "linear networks join": Rule(
         {"race.plan:RacePlan._with_linear": _nobody_joins}, ["race.plan:RacePlan._with_linear"]
     ),
@@ -129,13 +124,6 @@ RULES: Mapping[str, Rule] = {
     ),
 }
 """Name, with another value in brackets -> rule."""
-IDEAS: Mapping[str, Rule] = {
-    "accuracy on all folds in the last rung alone": Rule(
-        {
-            **RULES["augmented accuracy (accuracy)"].changes,
-        }
-    )
-}
 
 
 @contextmanager
@@ -244,7 +232,7 @@ def report_of(tables: Sequence[SuiteTable]) -> dict[str, Any]:
     ours: Plan = usual_plan
     whole, names = row_of([ours], tables), [table.curves.name for table in tables]
     rows = {}
-    for name, rule in (RULES | IDEAS).items():
+    for name, rule in RULES.items():
         with without([rule]):
             rows[name] = row_of([ours], tables)
     rules = {}
@@ -255,7 +243,7 @@ def report_of(tables: Sequence[SuiteTable]) -> dict[str, Any]:
             "saved": fmean(saved.values()),
             "raised": max(0.0, -min(saved.values())),
             "steps": fmean(row.steps[task] - whole.steps[task] for task in names),
-            "lines": (RULES | IDEAS)[name].lines,
+            "lines": RULES[name].lines,
             "stays": stays(whole, row, names),
         }
     sensors = {}

@@ -40,7 +40,7 @@ def kinds(source: RunSource) -> dict[str, Fit]:
     groups = {"held out": split.validation, "others": split.test[:40]}
     plain = Fit(NARROW, RECIPE, 0, split.train, split.validation, logits=groups)
     rung = replace(plain, schedule=Schedule(2, 3.0, None), logits={}, classes=groups)
-    longer = replace(rung, schedule=Schedule(5, 3.0, 8.0), augmented=RECIPE, shorter=rung)
+    longer = replace(rung, schedule=Schedule(5, 3.0, 8.0), shorter=rung)
     wild = replace(plain, recipe=replace(RECIPE, learning_rate=1e20))
     return {
         "plain": plain,
@@ -62,7 +62,7 @@ def contents(store: Store, fit: Fit) -> dict[str, Any]:
     arrays: dict[str, Any] = {n: v.tobytes() for n, v in (facts.logits | facts.classes).items()}
     tensors = {} if fitted.reason else store.weights(fit)
     arrays |= {name: one.numpy().tobytes() for name, one in tensors.items()}
-    return arrays | {"epochs": epochs, "reason": facts.reason, "a": facts.augmented_accuracy}
+    return arrays | {"epochs": epochs, "reason": facts.reason}
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +221,6 @@ def test_every_input_is_part_of_the_key(source: RunSource) -> None:
         replace(plain, logits={}),
         replace(plain, logits=plain.logits | {"others": plain.trained}),
         replace(plain, logits={}, classes=plain.logits),
-        replace(plain, augmented=RECIPE),
     ]
     keys = [fit.key(source.digest) for fit in (plain, *others)] + [plain.key("other data")]
     assert len(set(keys)) == len(keys)

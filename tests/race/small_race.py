@@ -159,7 +159,7 @@ class Counting:
 
 def figures(accuracy: float, probability: float = 0.0) -> dict[str, float]:
     """What a training reached, with and without augmentation."""
-    return {"accuracy": accuracy, "augmented_accuracy": accuracy, "probability": probability}
+    return {"accuracy": accuracy, "probability": probability}
 
 
 def results(store: EvaluationStore) -> list[RungResult]:

@@ -58,27 +58,11 @@ def test_the_best_on_validation_pixels_wins(folds: int, store: EvaluationStore) 
     assert len(store.trainings()) == 7 * folds
     assert {item.fold for item in store.trainings()} == set(range(folds))
     # The best over all folds, not of any one.
-    assert winner.finalist.id == max(late, key=lambda number: 2 * late[number] + early[number])
+    assert winner.finalist.id == max(late, key=late.__getitem__)
     each = f", on {folds} folds" if folds > 1 else ""
     assert told[0] == f"race: 5 finalists, 3 steps each{each}"
     assert told[6] == f"race: 2 finalists, 6 steps each{each}"
-    assert sum("augmented accuracy 0." in line and "embed_dim" in line for line in told) == 7
-
-
-@pytest.mark.parametrize(
-    ("reached", "winner"),
-    [
-        # The one that learns fast is second by a hair in the long rung.
-        ({3: (0.5, 0.9, 0.8, 0.2, 0.1), 6: (0.0, 0.960, 0.965, 0.0, 0.0)}, 1),
-        # Ahead in the first rung, and no longer when it counts.
-        ({3: (0.9, 0.7, 0.6, 0.1, 0.1), 6: (0.7, 0.85, 0.8, 0, 0)}, 1),
-    ],
-)
-def test_a_rung_counts_by_its_length(
-    reached: dict[int, tuple[float, ...]], winner: int, store: EvaluationStore
-) -> None:
-    keep(store, reached)
-    assert replay(race_task(), ranked(5), store)[0].finalist == ranked(5)[winner]
+    assert sum("accuracy 0." in line and "embed_dim" in line for line in told) == 7
 
 
 def test_the_last_rung_is_no_longer_than_the_final_training(store: EvaluationStore) -> None:

@@ -122,15 +122,14 @@ def finalists() -> list[Finalist]:
     def figures(value: float) -> dict[str, float]:
         return {
             "accuracy": value,
-            "augmented_accuracy": value - 0.1,
             "probability": value,
             "score": value,
         }
 
     return [
-        Finalist(7, "usual", True, {100: figures(0.8), 200: figures(0.9)}, 0.9, 12.5, ""),
-        Finalist(2, "usual", False, {100: figures(0.7), 200: figures(0.85)}, 0.75, 70.0, ""),
-        Finalist(5, "usual", False, {100: {}}, None, 1.0, "diverged <b>here</b>"),
+        Finalist(7, "usual", True, {100: figures(0.8), 200: figures(0.9)}, 12.5, ""),
+        Finalist(2, "usual", False, {100: figures(0.7), 200: figures(0.85)}, 70.0, ""),
+        Finalist(5, "usual", False, {100: {}}, 1.0, "diverged <b>here</b>"),
     ]
 
 

@@ -218,7 +218,6 @@ def fit_of(task: RaceTask, trial: Trial, before: Sequence[Rung] = ()) -> Fit:
         held_out,
         rung_schedule(rung, recipe, len(trained)),
         classes=classes,
-        augmented=task.augmented,
         shorter=shorter,
     )
 
@@ -234,7 +233,7 @@ def training_of(task: RaceTask, trial: Trial, fitted: Fitted) -> Training:
         assert best.validation_probability is not None
         labelled = task.fits.source.labelled(held_out)
         epoch = fitted.converted or (best.validation_oa, best.validation_probability)
-        figures = labelled.task.race_figures(epoch, fitted.augmented_accuracy)
+        figures = labelled.task.race_figures(epoch)
         if fitted.converted is not None:
             figures[BEFORE_CONVERSION] = best.validation_oa
         merits = labelled.task.merits(fitted.classes[HELD_OUT], labelled.targets)

@@ -5,22 +5,13 @@ larger is better. `hytas.race.race` measures the figures, and the store keeps th
 """
 
 from collections.abc import Callable, Mapping
-from statistics import fmean
 
 from hytas.errors import InputError, one_line
 from hytas.plugins import fill
 
 Ranking = Callable[[Mapping[str, float]], float]
-FIGURES = ("accuracy", "augmented_accuracy", "probability")
+FIGURES = ("accuracy", "probability")
 """Names of the figures of a finalist."""
-
-
-def _augmented_accuracy(figures: Mapping[str, float]) -> float:
-    """Return the augmented accuracy plus a thousandth of the mean probability of the true class.
-
-    The probability decides between finalists of equal accuracy.
-    """
-    return figures["augmented_accuracy"] + 1e-3 * figures["probability"]
 
 
 def probability(figures: Mapping[str, float]) -> float:
@@ -33,21 +24,14 @@ def accuracy(figures: Mapping[str, float]) -> float:
     return figures["accuracy"] + 1e-3 * figures["probability"]
 
 
-def mean(figures: Mapping[str, float]) -> float:
-    """Return the mean of accuracy, augmented accuracy and probability."""
-    return fmean(figures[name] for name in FIGURES)
-
-
 def rmse(figures: Mapping[str, float]) -> float:
     """Return the negative root mean square error of standardised values."""
     return -figures["rmse"]
 
 
 RANKINGS: dict[str, Ranking] = {
-    "augmented-accuracy": _augmented_accuracy,
     "accuracy": accuracy,
     "probability": probability,
-    "mean": mean,
     "rmse": rmse,
 }
 
@@ -55,7 +39,7 @@ RANKINGS: dict[str, Ranking] = {
 def _tried(name: str, ranking: Ranking) -> Ranking:
     """Refuse a ranking that fails on the figures of a finalist before any work is done."""
     try:
-        float(ranking({**dict(zip(FIGURES, (0.9, 0.8, 0.7), strict=True)), "rmse": 0.3}))
+        float(ranking({**dict(zip(FIGURES, (0.9, 0.8), strict=True)), "rmse": 0.3}))
     except Exception as error:  # of a user's code
         rule = f"must give a number for figures ({type(error).__name__}: {one_line(error)})"
         hint = f"the figures are {', '.join(FIGURES)}"
@@ -64,7 +48,7 @@ def _tried(name: str, ranking: Ranking) -> Ranking:
 
 
 fill("ranking", RANKINGS, _tried)
-DEFAULT_RANKING = "augmented-accuracy"
+DEFAULT_RANKING = "accuracy"
 
 
 def find_ranking(name: str) -> Ranking:

@@ -1,7 +1,7 @@
 """The task of a race: networks, pixels, folds and recipes."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,6 @@ class RaceTask:
         recipes: name -> recipe of the final training. A rung takes all of it but the length.
         seed: of every training.
         ranking: name of one of `hytas.race.RANKINGS`.
-        augmented: recipe whose noise, illumination and brightness give the augmented accuracy,
-            whatever recipe a racer is trained by; None measures none.
         linear: networks in closed form, which join the last rung of each race.
         target: format that finalists of the last rung are ranked in; "" ranks them as trained.
         finalists: of the first rung; all candidates if there are fewer.
@@ -52,7 +50,6 @@ class RaceTask:
     recipes: Mapping[str, Recipe]
     seed: int
     ranking: str = DEFAULT_RANKING
-    augmented: Recipe | None = field(default_factory=Recipe)
     further: Sequence[tuple[Pixels, Pixels]] = ()
     prefer: str = PREFERENCES[0]
     front: tuple[str, ...] = ()

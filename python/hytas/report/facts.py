@@ -95,7 +95,7 @@ class RunFacts:
     sizes: Sequence[Mapping[str, Any]] = ()
     smaller: str = ""
     preset: str = ""
-    ranking: str = "augmented-accuracy"
+    ranking: str = "accuracy"
     layers: Sequence[LayerCost] = ()
     pixels: ReportPixels | None = None
     samples: ReportImages | None = None

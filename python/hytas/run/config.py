@@ -200,9 +200,9 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         trained = "accuracy" in [name.strip() for name in (self.pareto or "").split(",")]
         return self.minimised if trained else ()
 
-    def ranking_of(self, task: PredictionTask, spatially_disjoint: bool) -> str:
-        """Return the name of what the race ranks by, which depends on whether pixels lie apart."""
-        return task.ranking(spatially_disjoint) if self.ranking == "auto" else self.ranking
+    def ranking_of(self, task: PredictionTask) -> str:
+        """Return the name of what the race ranks by."""
+        return task.ranking if self.ranking == "auto" else self.ranking
 
     @property
     def recipes(self) -> dict[str, Recipe]:

@@ -32,7 +32,7 @@ from hytas.run.config import RunConfig
 from hytas.run.start import StartingModel
 from hytas.spaces.shape import DATA_OF, IMAGES, ImageShape, Shape
 from hytas.tasks import PredictionTask, task_of
-from hytas.train import PRESETS, LabelledPixels, Recipe
+from hytas.train import LabelledPixels
 from hytas.types import Pixels, Smoother
 
 MOST_UNLABELLED = 1000
@@ -159,11 +159,6 @@ class PreparedData:
         return [{"name": data.name, "fingerprint": fingerprint, "pixels": len(trained)}]
 
     @property
-    def augmented_recipe(self) -> Recipe:
-        """The recipe whose augmentation a race measures accuracy under."""
-        return Recipe()
-
-    @property
     def sample_values(self) -> int:
         """The values of an image; 0 for a scene, whose pixels have few."""
         return 0
@@ -283,10 +278,6 @@ class PreparedImages(PreparedData):
         False,
         False,
     )
-
-    @property
-    def augmented_recipe(self) -> Recipe:
-        return Recipe(**PRESETS["images"])
 
     @property
     def sample_values(self) -> int:

@@ -419,8 +419,8 @@ class RaceSettings:
     )
     ranking: str = _race(
         "auto",
-        "What the race ranks finalists by; auto chooses by the kind of validation pixels.",
-        rule=OneOf(("auto", "augmented-accuracy", "accuracy", "probability", "mean"), _ranking),
+        "What the race ranks finalists by; auto is accuracy, or RMSE of values.",
+        rule=OneOf(("auto", "accuracy", "probability"), _ranking),
         estimator=True,
     )
     prefer: str = _race(

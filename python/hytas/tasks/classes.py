@@ -42,7 +42,7 @@ class Classes:
         "table": (*RACE_METHODS, "lda", "logistic", "plsda"),
     }
     has_probabilities = True
-    figure = "OA"
+    figure, ranking = "OA", "accuracy"
     unit = 1.0
     scaling: ClassVar[str | None] = None
     output_name = "probabilities"
@@ -59,9 +59,6 @@ class Classes:
 
     def decoded(self, predicted: Array) -> NDArray[Any]:
         return predicted
-
-    def ranking(self, disjoint: bool) -> str:
-        return "accuracy"
 
     # Files of models
 
@@ -149,14 +146,9 @@ class Classes:
     def merits(self, predicted: NDArray[Any], targets: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(predicted == targets)
 
-    def race_figures(self, epoch: Sequence[float], augmented: float | None) -> dict[str, float]:
+    def race_figures(self, epoch: Sequence[float]) -> dict[str, float]:
         accuracy, probability = epoch
-        assert augmented is not None
-        return {
-            "accuracy": accuracy,
-            "augmented_accuracy": augmented,
-            "probability": probability,
-        }
+        return {"accuracy": accuracy, "probability": probability}
 
     def mean(self, logits: Sequence[Logits]) -> Logits:
         return log_mean(logits)

@@ -52,6 +52,10 @@ class PredictionTask(Protocol):
         """Name of the mean merit of predictions."""
 
     @property
+    def ranking(self) -> str:
+        """Name of the ranking of finalists."""
+
+    @property
     def unit(self) -> float:
         """How many tolerances of probabilities a difference of outputs may be (`gap`)."""
 
@@ -78,9 +82,6 @@ class PredictionTask(Protocol):
 
     def decoded(self, predicted: Array) -> NDArray[Any]:
         """Return predictions of networks in the form of targets."""
-
-    def ranking(self, disjoint: bool) -> str:
-        """Return the name of the ranking of finalists."""
 
     def described(self, card: ModelCard) -> ModelCard:
         """Return the card of a model that has its outputs."""
@@ -142,7 +143,7 @@ class PredictionTask(Protocol):
     def merits(self, predicted: NDArray[Any], targets: NDArray[Any]) -> NDArray[Any]:
         """Return the merit (n,) of each prediction; more is better."""
 
-    def race_figures(self, epoch: Sequence[float], augmented: float | None) -> dict[str, float]:
+    def race_figures(self, epoch: Sequence[float]) -> dict[str, float]:
         """Return the figures of a finalist, of two of an epoch, for a ranking."""
 
     def mean(self, logits: Sequence[Logits]) -> Logits:

@@ -57,7 +57,7 @@ class Values:
 
     scaling: ClassVar[str | None] = "common"
     has_probabilities = False
-    figure = "R2"
+    figure, ranking = "R2", "rmse"
     unit = 10.0
     output_name = "values"
 
@@ -109,9 +109,6 @@ class Values:
     @property
     def fits(self) -> tuple[str, ...]:
         return SHARE_FITS if self.fractions else VALUE_FITS
-
-    def ranking(self, disjoint: bool) -> str:
-        return "rmse"
 
     @property
     def methods(self) -> Mapping[str, tuple[str, ...]]:
@@ -242,7 +239,7 @@ class Values:
         total = np.where(known, squared, 0.0).sum(axis=1)
         return np.asarray(1.0 - total / np.maximum(known.sum(axis=1), 1), np.float32)
 
-    def race_figures(self, epoch: Sequence[float], augmented: float | None) -> dict[str, float]:
+    def race_figures(self, epoch: Sequence[float]) -> dict[str, float]:
         return {"R2": epoch[0], "rmse": float(max(0.0, 1.0 - epoch[0]) ** 0.5)}
 
     def mean(self, logits: Sequence[Logits]) -> Logits:

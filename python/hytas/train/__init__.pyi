@@ -1,4 +1,4 @@
-from .evaluation import augmented_accuracy, logits_of
+from .evaluation import logits_of
 from .learner import Learner, Subnet, Weights
 from .loop import DivergedError, TrainingResult, Watch, train
 from .pixels import LabelledPixels
@@ -34,7 +34,6 @@ __all__ = [
     "TrainingResult",
     "Watch",
     "Weights",
-    "augmented_accuracy",
     "distinct",
     "leads",
     "logits_of",

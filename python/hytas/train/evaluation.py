@@ -1,7 +1,6 @@
 """Logits of networks for labelled pixels, and what they reach on these while they are trained."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -10,19 +9,14 @@ from torch import Tensor, nn
 
 from hytas.machine import arithmetic
 from hytas.tasks import PredictionTask
-from hytas.train.augment import augment
 from hytas.train.learner import Subnet, Weights
 from hytas.train.pixels import LabelledPixels
 from hytas.train.processes import Processes
-from hytas.train.recipe import Recipe
 
 Figures = tuple[float, float, float] | tuple[None, None, None]
 """Mean cross-entropy, overall accuracy and mean probability of the true class; None without
 pixels."""
 SOME = 256
-COPIES = 8
-STRENGTH = 2.0
-"""Noise, illumination and brightness vary this many times as much as in the recipe."""
 
 
 @torch.no_grad()
@@ -107,43 +101,3 @@ def accuracy_and_probability(
     logits, targets = torch.from_numpy(logits_of(network, pixels, device)), pixels.targets
     chances = logits.softmax(1).numpy()[np.arange(len(targets)), targets]
     return float((logits.argmax(1).numpy() == targets).mean()), float(chances.mean())
-
-
-@torch.no_grad()
-def augmented_accuracy(
-    network: nn.Module,
-    pixels: LabelledPixels,
-    recipe: Recipe,
-    *,
-    seed: int,
-    device: torch.device | str = "cpu",
-) -> float:
-    """Return the overall accuracy on augmented copies of labelled pixels.
-
-    Each pixel is classified `COPIES` times. Every copy is augmented as in training, but noise,
-    illumination and brightness vary `STRENGTH` times as much. Most networks classify a few
-    validation pixels next to training pixels without an error. Their accuracy on augmented copies
-    predicts the accuracy on distant ground (notes/decisions.md has the measurement).
-
-    Args:
-        network: maps scaled patches (N, P, P, bands) to logits (N, C), in evaluation mode.
-        pixels: one or more.
-        seed: of the augmentation, which is the same for every network.
-    """
-    device = torch.device(device)
-    stronger = replace(
-        recipe,
-        band_noise=STRENGTH * recipe.band_noise,
-        illumination=STRENGTH * recipe.illumination,
-        brightness=STRENGTH * recipe.brightness,
-    )
-    generator = torch.Generator().manual_seed(seed)
-    dark = None if pixels.dark is None else torch.tensor(pixels.dark, device=device)
-    hits = 0
-    with arithmetic("float32", device):
-        for chosen in pixels.positions(device):
-            patches, classes = pixels.batch(chosen, device)
-            for _ in range(COPIES):
-                predictions = network(augment(patches, stronger, generator, dark)).argmax(1)
-                hits += int((predictions == classes).sum())
-    return hits / (COPIES * len(pixels))

@@ -19,7 +19,7 @@ from hytas.files import atomic_write
 from hytas.machine import one_thread_on_cpu
 from hytas.models import Network
 from hytas.tensors import read_tensors
-from hytas.train.evaluation import accuracy_and_probability, augmented_accuracy, logits_of
+from hytas.train.evaluation import accuracy_and_probability, logits_of
 from hytas.train.learner import Learner, OneNetwork
 from hytas.train.loop import DivergedError, TrainingResult, Watch, train
 from hytas.train.pixels import LabelledPixels
@@ -50,7 +50,6 @@ class Fit:
         taught: whether the teacher of the source takes part.
         logits: name -> flat indices of pixels whose logits the result holds.
         classes: name -> flat indices of pixels whose predicted class it holds.
-        augmented: the recipe of the augmented accuracy on watched pixels; None measures none.
         target: export format that makes the predictions of the result, after the training; "" if
             the network itself does.
         shorter: the same fit with a shorter schedule, where this one may go on. It saves time and
@@ -68,7 +67,6 @@ class Fit:
     taught: bool = False
     logits: Mapping[str, Pixels] = field(default_factory=dict)
     classes: Mapping[str, Pixels] = field(default_factory=dict)
-    augmented: Recipe | None = None
     target: str = ""
     shorter: "Fit | None" = None
 
@@ -88,7 +86,6 @@ class Fit:
             "start": None if self.start is None else self.start.key(source),
             "self_trains": self.self_trains,
             "taught": self.taught,
-            "augmented": None if self.augmented is None else self.augmented.to_dict(),
         }
         facts |= {"target": self.target} if self.target else {}
         digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
@@ -127,7 +124,6 @@ class Fitted:
         training: its history; None where it failed.
         logits: name -> (n, C) of the pixels that the fit names.
         classes: name -> (n,) predicted class indices, likewise.
-        augmented_accuracy: on watched pixels; None if the fit names no recipe for it.
         converted: accuracy and mean probability of the true class of the converted network on
             watched pixels; None if the fit names no target.
         seconds: that it took.
@@ -137,7 +133,6 @@ class Fitted:
     training: TrainingResult | None
     logits: Mapping[str, Logits] = field(default_factory=dict)
     classes: Mapping[str, Array] = field(default_factory=dict)
-    augmented_accuracy: float | None = None
     converted: tuple[float, float] | None = None
     seconds: float = 0.0
     reason: str = ""
@@ -170,7 +165,6 @@ class Fitted:
             "history": None if training is None else [asdict(one) for one in training.history],
             "best_epoch": None if training is None else training.best_epoch,
             "stopped_early": None if training is None else training.stopped_early,
-            "augmented_accuracy": self.augmented_accuracy,
             "converted": self.converted,
             "seconds": self.seconds,
             "reason": self.reason,
@@ -202,7 +196,6 @@ class Fitted:
             training,
             groups["logits"],
             groups["classes"],
-            facts["augmented_accuracy"],
             facts["converted"] and tuple(facts["converted"]),
             facts["seconds"],
             facts["reason"],
@@ -337,17 +330,11 @@ def _predicted(
         logits[name] = logits_of(network, read, device)
         if not np.isfinite(logits[name]).all():
             raise InputError("the network's logits are not finite")
-    augmented = None
-    if fit.augmented is not None:
-        assert isinstance(network, nn.Module)
-        augmented = augmented_accuracy(
-            network.eval(), watched, fit.augmented, seed=fit.seed, device=device
-        )
     classes = {
         name: watched.task.predicted(logits[name]) for name in fit.classes.keys() & logits.keys()
     }
     kept = {name: values for name, values in logits.items() if name in fit.logits}
-    return Fitted(result, kept, classes, augmented)
+    return Fitted(result, kept, classes)
 
 
 def begin_with(network: nn.Module | Learner, weights: Path) -> None:

@@ -74,7 +74,7 @@ def run_facts(
     preset = str(read_json(folder.recipe, {}).get("preset", ""))
     split = if_there(folder.split, Split.load)
     task = Classes(1) if card is None else task_of_card(card)
-    ranking = config.ranking_of(task, split is not None and split.spatially_disjoint)
+    ranking = config.ranking_of(task)
     explanation, damaged = _explanation(folder)
     seeds = (metrics or {}).get("seeds", {}).get("of", [])[1:]
     return RunFacts(

@@ -165,7 +165,7 @@ def test_lists_of_layers_follow_the_depth(tmp_path: Path) -> None:
         (SCORES.replace('pass_name="network"', 'pass_name="net"'), "pass_name", "must be one of"),
         (re.sub(r' +"""Spread.*"""\n', "", SCORES), "proxy", "needs a docstring"),
         (SCORES.replace('pass_name="network"', 'speed="high"'), "proxy", "speed"),
-        (SCORES.replace("worse-of-two", "logit-spread") + SCORES, "proxy", "is registered twice"),
+        (SCORES.replace("cautious", "logit-spread") + SCORES, "proxy", "is registered twice"),
         (ANNEALER.replace("def tell", "def told"), "strategy", "needs a method tell"),
     ],
 )
@@ -178,7 +178,7 @@ def test_bad_plug_ins_are_refused(text: str, argument: str, rule: str, tmp_path:
 
 def test_an_estimator_takes_plug_ins(tmp_path: Path) -> None:
     path = written(tmp_path, SCORES)
-    settings = {"proxy": "logit-spread", "ranking": "worse-of-two", "plugins": [str(path)]}
+    settings = {"proxy": "logit-spread", "ranking": "cautious", "plugins": [str(path)]}
     checked(clone(HSIClassifier("500K-params", **settings)))
     with refuses("plugins", 5, "must be a list"):
         checked(HSIClassifier("500K-params", plugins=5))
@@ -191,7 +191,7 @@ def test_an_installed_plug_in_is_named_by_its_entry_point(tmp_path: Path, monkey
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: installed-scores\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[hytas.plugins]\nscores = installed_scores\n")
     monkeypatch.syspath_prepend(tmp_path)
-    config = RunConfig(plugins=["scores"], proxy="logit-spread", ranking="worse-of-two")
+    config = RunConfig(plugins=["scores"], proxy="logit-spread", ranking="cautious")
     assert config.plugins == ["scores"]
     assert plugins.loaded() == {"scores": "1.0"}
     assert RunConfig.from_dict(config.to_dict()) == config
@@ -205,7 +205,7 @@ def config_of(path: Path, **settings: object) -> RunConfig:
         proxy="logit-spread",
         strategy="annealer",
         effort="quick",
-        ranking="worse-of-two",
+        ranking="cautious",
         **{"population": 2, "generations": 2, "finalists": 2, "self_training": "none", **settings},
     ).with_epochs(1)
 

@@ -64,9 +64,12 @@ def test_the_command_line_names_options_of_the_command_only(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        run(["analyse", "ranking", "--tables", "none.csv", "--resamples", "0"])
+        run(["analyse", "ranking", "--tables", "none.csv", "--sizes", "1"])
     assert ended.value.code == 2
-    assert capsys.readouterr().err.strip() == "error: --resamples 0: must be 1 or more"
+    assert (
+        capsys.readouterr().err.strip()
+        == "error: --sizes 1: must be whole numbers of 2 or more, such as 20,50"
+    )
 
 
 # Texts that are commands: what a page tells to run next, and the options of a C compiler.

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.ensemble import ExtraTreesRegressor
 
 from hytas.lab.analysis.factors import MOST, Factors
-from hytas.lab.analysis.sections.predictors import make_regressor
 from hytas.search.ranks import spearman
 
 
@@ -36,7 +36,7 @@ def test_scores_beyond_float32_are_large_ones() -> None:
     powers = np.array([*(10.0**power for power in range(20, 80, 2)), 1e300, math.nan])
     drawn = [{"depth": 1 + number % 3} for number in range(32)]
     rows = Factors.of(drawn).with_scores(drawn, {"s": powers})
-    trees = make_regressor("extra-trees", seed=0, trees=20)
+    trees = ExtraTreesRegressor(20, random_state=0)
     trees.fit(rows[:30], np.arange(30.0))
     compared = rows[[0, 30]]
     compared[:, :-1] = rows[0, :-1]

@@ -17,12 +17,11 @@ from hytas.lab.analysis.sections import SECTIONS, measure_section, show_section
 from hytas.lab.analysis.sections.ranking import BANDS, holds_zero, size_bands
 from hytas.lab.analysis.settings import AnalysisSettings
 from hytas.report import render_sections
-from refusals import refuses
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import hytas_published
 
-QUICK = AnalysisSettings(resamples=60, searches=10, budget=40, fits=2, sizes=(20, 100))
+QUICK = AnalysisSettings(resamples=60, fits=2, sizes=(20, 100))
 
 
 def quiet(_: str) -> None:
@@ -68,30 +67,6 @@ def test_predictors_learn_nothing_of_random_numbers(found: dict[str, Any]) -> No
         for sizes in inputs.values():
             for entry in sizes.values():
                 assert abs(entry["mean"]) < 0.15
-
-
-def test_searches_among_random_numbers_are_chance(found: dict[str, Any]) -> None:
-    regret = found["searches"]["noise"]["regret"]
-    for lead, strategies in regret.items():
-        if lead != "accuracy":
-            chance = strategies["random"]["40"]
-            for name, points in strategies.items():
-                assert points["40"][1] < chance[2], (lead, name)
-                assert points["40"][2] > chance[1], (lead, name)
-    first = regret["accuracy"]["random"]
-    assert first["1"][0] > first["40"][0] >= 0
-
-
-def test_any_score_can_lead(noise: RankingTable) -> None:
-    few = replace(QUICK, searches=1, budget=10)
-    for leads, wanted in ((("mlp_ratio",), 1), (("all",), 12)):
-        settings = replace(few, leads=leads)
-        regret = measure_section("searches", [noise], settings, quiet)["noise"]["regret"]
-        assert "accuracy" in regret
-        assert "mlp_ratio" in regret
-        assert len(regret) > wanted
-    with refuses("lead", "speed", "must be all or one of depth"):
-        measure_section("searches", [noise], replace(few, leads=("speed",)), quiet)
 
 
 def test_random_scores_are_not_alike(found: dict[str, Any]) -> None:

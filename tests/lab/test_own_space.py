@@ -44,11 +44,6 @@ def test_a_table_of_an_own_space_is_analysed(mine: Path, tmp_path: Path, here: R
     scores = set(table["groups"]["all"]["scores"])
     assert {"params", "jacob_cov"} < scores
     assert "dss" not in scores, "it has no score of any network"
-    searches = here(
-        *("analyse", "searches", "--tables", tmp_path / "bench", "--plugin", mine, "--json"),
-        *("--budget", 4, "--searches", 2),
-    )
-    assert searches.returncode == 0, searches.stderr
     plugins.unload(str(mine))
     with refuses("space", "my-mlp", "not known to hytas"):
         read_tables([tmp_path / "bench"])

@@ -37,7 +37,7 @@ def _numbers(text: str, argument: str, most: int | None = None) -> list[int]:
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
+@options.model_argument
 @click.option(
     "--batch",
     default="1,32",
@@ -54,10 +54,8 @@ def _numbers(text: str, argument: str, most: int | None = None) -> list[int]:
     show_default=True,
     help="How long one measurement takes. Each setting is measured four times, in turn.",
 )
-@click.option("--no-torch", is_flag=True, help="Do not measure torch eager.")
-@click.option(
+@options.path_option(
     "--profile-table",
-    type=click.Path(path_type=Path),
     help="Time networks of the model's search space on this machine, which takes some "
     "minutes, and write a latency table for `--budget 3ms-latency@TABLE`. The first number of "
     "--threads and of --batch is used.",
@@ -65,7 +63,6 @@ def _numbers(text: str, argument: str, most: int | None = None) -> list[int]:
 @options.json_option
 def bench(
     model: Path,
-    no_torch: bool,
     profile_table: Path | None,
     as_json: bool,
     **measured: Any,
@@ -100,7 +97,7 @@ def bench(
         _check_table(deployed, profile_table)
     with bar("measuring", as_json) as advance:
         settings = bench_settings(model, **grid, runtime=RUNTIME)
-        if not no_torch and deployed.card.graph == "patch":
+        if deployed.card.graph == "patch":
             settings += bench_settings(model, **grid, runtime="hytas.export.bench_torch")
         report: dict[str, Any] = {
             "model": str(model),

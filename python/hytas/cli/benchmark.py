@@ -60,7 +60,6 @@ def make(
     from hytas.proxies import base_proxies, parse_proxies
     from hytas.run import RunConfig
     from hytas.run.config import usual_preset
-    from hytas.run.display import DetailedDisplay
     from hytas.train import Recipe
 
     preset = usual_preset(settings["data"])
@@ -78,22 +77,15 @@ def make(
         final_training_on="train",
         **options.absolute_paths({**settings, "budget": ",".join(budgets)}),
     )
-    with DetailedDisplay() as console:
-        table = make_benchmark(
-            config,
-            config.load_scene(),
-            out,
-            networks=networks,
-            workers=workers,
-            device=device,
-            report=console,
-            command=options.command_line(),
-        )
+    given = {"device": device, "command": options.command_line()}
+    table = options.with_display(
+        make_benchmark, config, out, networks=networks, workers=workers, **given
+    )
     echo(f"written   {table}")
 
 
 @benchmark.command(cls=options.PanelCommand)
-@click.argument("tasks", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("tasks", nargs=-1, required=True, type=options.PATH)
 @click.option(
     "-n",
     "networks",
@@ -103,7 +95,7 @@ def make(
     help="Networks of a task: the finalists of its race, and others.",
 )
 @options.workers_option
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the tables.")
+@options.path_option("--out", required=True, help="Folder of the tables.")
 @options.device_option
 @options.plugin_option()
 def curves(
@@ -143,7 +135,7 @@ def curves(
     help="Figure of the table that becomes the column OA, such as c100_kd_acc.  [default: the "
     "first that most networks have]",
 )
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="CSV file to write.")
+@options.path_option("--out", required=True, help="CSV file to write.")
 def fetch(name: str, accuracy: str | None, out: Path) -> None:
     """Write a published table as CSV, for `hytas score` and `analyse`.
 

@@ -17,7 +17,7 @@ from hytas.cli.progress import bar, echo, finding_report
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
-    from hytas.data import Lookup, Rows
+    from hytas.data import Lookup
     from hytas.data.findings import Finding
     from hytas.deploy import DeployedModel
     from hytas.deploy.journal import Journal
@@ -31,34 +31,21 @@ MARKS = ("unlabelled", "zero_is_a_class", "class_names", "class_field", "labels_
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("scene", type=click.Path(path_type=Path))
-@click.option(
+@options.model_argument
+@options.scene_argument
+@options.path_option(
     "--out",
-    type=click.Path(path_type=Path),
     default=Path("map.png"),
     show_default=True,
     help="The map: .tif or .hdr (georeferenced), .png, .svg or .pdf (a picture with legend), "
     ".npy, .npz or .mat. Of images: a table, .csv.",
 )
-@click.option(
-    "--confidence",
-    type=click.Path(path_type=Path),
-    help="Also write the confidence, as .tif or .hdr.",
-)
-@click.option(
+@options.path_option("--confidence", help="Also write the confidence, as .tif or .hdr.")
+@options.path_option(
     "--probabilities",
-    type=click.Path(path_type=Path),
     help="Also write the probability of each class as a band, as .tif or .hdr; classifies again.",
 )
-@click.option(
-    "--labels", type=click.Path(path_type=Path), help="Ground truth, to measure the map's accuracy."
-)
-@click.option(
-    "--confusion",
-    type=click.Path(path_type=Path),
-    help="Also draw the confusion matrix, as .svg, .png or .pdf; needs --labels.",
-)
+@options.path_option("--labels", help="Ground truth, to measure the map's accuracy.")
 @click.option(
     "--ortho",
     is_flag=True,
@@ -68,11 +55,7 @@ MARKS = ("unlabelled", "zero_is_a_class", "class_names", "class_field", "labels_
     more=("cube_key", "axes", "labels_key", "class_field", "labels_crs", "unlabelled")
 )
 @options.setting_options(more=("zero_is_a_class", "class_names", "nodata"))
-@click.option(
-    "--resample",
-    is_flag=True,
-    help="Take the scene to the model's bands, by wavelength: for another sensor.",
-)
+@options.resample_option
 @options.setting_options(more=("resize", "skip_unreadable"))
 @click.option(
     "--strict",
@@ -95,7 +78,7 @@ MARKS = ("unlabelled", "zero_is_a_class", "class_names", "class_field", "labels_
     help="Give class 0 to ground that is of no class of the model. The share of its held-out "
     "pixels, 0.001 to 0.5, that would get it as well, such as .05.",
 )
-@click.option("--provider", default="auto", show_default=True, help="auto, cpu or cuda.")
+@options.provider_option
 @click.option(
     "--threads",
     type=click.IntRange(0, options.MOST_THREADS),
@@ -150,7 +133,7 @@ def _opened(deployed: "DeployedModel", scene: Path, chosen: Mapping[str, Any]) -
     marks = {name: chosen[name] for name in MARKS}
     labels, labels_key = chosen["labels"], chosen["labels_key"]
     outputs = _checked_outputs(
-        {name: chosen[name] for name in ("out", "confidence", "probabilities", "confusion")},
+        {name: chosen[name] for name in ("out", "confidence", "probabilities")},
         labels,
         {"labels_key": labels_key, **marks},
     )
@@ -192,7 +175,7 @@ def _classify(
         report |= _run(deployed, inputs, journal, rows, unknown, hidden)
         result = journal.class_map()
         report |= _count(deployed, result)
-        report |= _write(deployed, result, out, truth, chosen["confusion"], inputs.extras)
+        report |= _write(deployed, result, out, truth, inputs.extras)
         if (confidence := chosen["confidence"]) is not None:
             write_confidence(confidence, result, deployed.card, inputs.extras)
             report["confidence"] = str(confidence)
@@ -221,8 +204,18 @@ def stopped_by_sigterm() -> Iterator[None]:
 
 def _findings(deployed: "DeployedModel", source: ClassifyInput) -> list["Finding"]:
     """Return the findings on a scene, and on a model for it."""
-    filled = _filled(source.cube, source.nodata, deployed)
-    return [*source.findings, *_bad_bands(source, deployed), *filled]
+    import numpy as np
+
+    from hytas.data import undeclared_in_rows
+    from hytas.data.bands import format_bands
+    from hytas.data.findings import warning
+
+    findings, kept = list(source.findings), np.asarray(deployed.card.kept_bands)
+    used = np.intersect1d(source.bad_bands, kept).astype(np.int64)
+    if used.size:
+        findings.append(warning("model-uses-bad-bands", bands=format_bands(used)))
+    nodata = deployed.card.nodata if source.nodata is None else source.nodata
+    return [*findings, *undeclared_in_rows(source.cube, nodata, kept)]
 
 
 def _doubts(
@@ -278,7 +271,7 @@ def _checked_outputs(
     outputs = {argument: path for argument, path in given.items() if path is not None}
     for argument, path in outputs.items():
         check_output(path, argument)
-    for argument, value in {"confusion": given["confusion"], **of_labels}.items():
+    for argument, value in of_labels.items():
         if value not in (None, False) and labels is None:
             shown = {} if value is True else {"value": value}
             raise InputError(
@@ -298,29 +291,6 @@ def _lookup(source: ClassifyInput, scene: Path, outputs: Mapping[str, Path]) -> 
             "ortho", rule=f"{scene} has no lookup table to a map grid, as EMIT products do"
         )
     return source.location.lookup
-
-
-def _bad_bands(source: ClassifyInput, model: "DeployedModel") -> tuple["Finding", ...]:
-    """Return a finding if the scene marks bands as bad that the model uses."""
-    import numpy as np
-
-    from hytas.data.bands import format_bands
-    from hytas.data.findings import warning
-
-    used = np.intersect1d(source.bad_bands, model.card.kept_bands).astype(np.int64)
-    if not used.size:
-        return ()
-    return (warning("model-uses-bad-bands", bands=format_bands(used)),)
-
-
-def _filled(cube: "Rows", nodata: float | None, model: "DeployedModel") -> tuple["Finding", ...]:
-    """Return a finding if the cube has values that look like an undeclared no-data value."""
-    import numpy as np
-
-    from hytas.data import undeclared_in_rows
-
-    usual = model.card.nodata if nodata is None else nodata
-    return undeclared_in_rows(cube, usual, np.asarray(model.card.kept_bands))
 
 
 def _undrawn(outputs: Iterable[Path], model: "DeployedModel") -> list[str]:
@@ -384,13 +354,11 @@ def _write(
     result: "MapRows",
     out: Path,
     truth: Truth | None,
-    confusion: Path | None,
     extras: "Extras",
 ) -> dict[str, Any]:
-    """Write the map and the confusion matrix; return the accuracy if there is a ground truth."""
+    """Write the map; return its accuracy if there is a ground truth."""
     from hytas.deploy.accuracy import map_accuracy
     from hytas.deploy.outputs import write_map
-    from hytas.pictures import draw_confusion
 
     if truth is None:
         write_map(out, result, model.card, extras)
@@ -402,8 +370,6 @@ def _write(
         raise
     title = f"classified, OA {accuracy['OA']:.4f}"
     write_map(out, result, model.card, replace(extras, truth=truth.all, title=title))
-    if confusion is not None:
-        draw_confusion(confusion, accuracy)
     return {"accuracy": {**accuracy, "scored": truth.what}}
 
 

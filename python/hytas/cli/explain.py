@@ -17,20 +17,24 @@ SHOWN = 5
 @options.moved_options
 @click.option(
     "--groups",
-    type=int,
+    type=click.IntRange(1),
     default=20,
     show_default=True,
     help="Groups of neighbouring bands, at most.",
 )
 @click.option(
     "--samples",
-    type=int,
+    type=click.IntRange(2),
     default=300,
     show_default=True,
     help="Test pixels, images or spectra, at most.",
 )
 @click.option(
-    "--repeats", type=int, default=3, show_default=True, help="Random shuffles of each part."
+    "--repeats",
+    type=click.IntRange(1),
+    default=3,
+    show_default=True,
+    help="Random shuffles of each part.",
 )
 @options.plugin_option(expose_value=False)
 @options.json_option

@@ -25,10 +25,9 @@ _OF_CUBE = {"bands", "nodata", "axes", "cube_key"}
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
-@click.option(
+@click.argument("path", type=options.PATH)
+@options.path_option(
     "--labels",
-    type=click.Path(path_type=Path),
     multiple=True,
     help="Ground truth of a scene; twice, its training and its test map.",
 )
@@ -88,7 +87,8 @@ def _table(path: Path, given: Mapping[str, Any]) -> _Described:
     table = describe_columns(path, named, given.get("band_columns"))
     if "label_column" in given:
         scene = load_scene(path, **given)
-        table |= {"classes": scene.class_counts(), "groups": _groups(scene.groups)}
+        groups = None if scene.groups is None else int(scene.groups.max())
+        table |= {"classes": scene.class_counts(), "groups": groups}
         return table | finding_report(scene.findings)
     is_text = path.name.lower().endswith(TEXT_SUFFIXES)
     columns = list(frame_of(path)[0].columns)
@@ -271,10 +271,6 @@ def _unlabelled(path: Path, reason: str, given: Mapping[str, Any]) -> _Described
         **finding_report(findings),
         "problems": [reason],
     }
-
-
-def _groups(groups: Any) -> int | None:
-    return None if groups is None else int(groups.max())
 
 
 def _number(value: float | None) -> str | None:

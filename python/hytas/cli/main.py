@@ -24,7 +24,7 @@ COMMANDS = {
     "supernet": "Train one set of weights for all networks of a budget, and export its subnets.",
     "references": "Fit SVM, random forest and published networks on the same pixels.",
     "benchmark": "Make a table of trained networks, to compare searches without training.",
-    "analyse": "Measure tables of trained networks: scores, genes, predictors and searches.",
+    "analyse": "Measure tables of trained networks: scores, genes and predictors.",
     "score": "Score a file of architectures with proxies; write a table.",
     "proxies": "List the proxies: formula, source, options.",
     "space": "Count, sample and cost the architectures of a search space.",

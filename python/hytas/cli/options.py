@@ -64,6 +64,14 @@ def command_line() -> "Invocation":
     return Invocation(text or "", STARTED)
 
 
+def with_display(work: Callable[..., Any], config: "RunConfig", *given: Any, **options: Any) -> Any:
+    """Call `work` with a configuration, its data and a display of all that happens."""
+    from hytas.run.display import DetailedDisplay
+
+    with DetailedDisplay() as console:
+        return work(config, config.load_scene(), *given, report=console, **options)
+
+
 def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Return one decorator for several options, in this order."""
 
@@ -75,6 +83,18 @@ def together(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
     return decorate
 
 
+PATH = click.Path(path_type=Path)
+path_option = functools.partial(click.option, type=PATH)
+model_argument = click.argument("model", type=PATH)
+scene_argument = click.argument("scene", type=PATH)
+resample_option = click.option(
+    "--resample",
+    is_flag=True,
+    help="Take the scene to the model's bands, by wavelength: for another sensor.",
+)
+provider_option = click.option(
+    "--provider", default="auto", show_default=True, help="auto, cpu or cuda."
+)
 uniform_option = functools.partial(
     click.option,
     "--uniform",

@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("scene", type=click.Path(path_type=Path))
-@click.option(
+@options.model_argument
+@options.scene_argument
+@options.path_option(
     "--out",
-    type=click.Path(path_type=Path),
     help="A map of float32, .tif or .hdr; of a table .csv.  [default: values.tif, values.csv]",
 )
 @click.option(
@@ -32,12 +31,8 @@ if TYPE_CHECKING:
     help="Also write the ends of the interval of this level, such as .9, as bands or columns.",
 )
 @options.setting_options(more=("cube_key", "axes", "nodata"))
-@click.option(
-    "--resample",
-    is_flag=True,
-    help="Take the scene to the model's bands, by wavelength: for another sensor.",
-)
-@click.option("--provider", default="auto", show_default=True, help="auto, cpu or cuda.")
+@options.resample_option
+@options.provider_option
 @options.untrusted_option
 @options.json_option
 def predict(

@@ -1,7 +1,6 @@
 """`hytas references`: fit the methods that a searched network has to beat, on the same pixels."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import click
 
 from hytas.cli import options
 from hytas.cli.progress import aligned_cells, echo
-from hytas.errors import InputError
 from hytas.files import check_folder
 
 
@@ -23,14 +21,14 @@ from hytas.files import check_folder
     "and hytas, a network of median size trained as in the HyTAS benchmark.",
 )
 @click.option(
-    "--seeds", type=int, default=1, show_default=True, help="Number of seeds, from --seed on."
+    "--seeds",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Number of seeds, from --seed on.",
 )
-@click.option(
-    "--network-steps", type=int, help="Optimiser steps of the networks.  [default: as published]"
-)
-@click.option(
+@options.path_option(
     "--out",
-    type=click.Path(path_type=Path),
     help="JSON file of the results, written after each fit. The same command goes on from it.",
 )
 @options.setting_options("data", "split", more=("seed",), data={"required": True, "default": None})
@@ -42,7 +40,6 @@ from hytas.files import check_folder
 def references(
     methods: str,
     seeds: int,
-    network_steps: int | None,
     out: Path | None,
     seed: int,
     device: str,
@@ -73,7 +70,8 @@ def references(
     )
 
     chosen = parse_methods(methods)
-    _check(out, {"seeds": seeds, "network_steps": network_steps})
+    if out is not None:
+        check_folder(out, "out")
     from hytas.data import as_scene
     from hytas.machine import choose_device
     from hytas.run import RunConfig
@@ -82,7 +80,7 @@ def references(
     config = RunConfig(seed=seed, seeds=seeds, **options.absolute_paths(settings))
     scene = as_scene(config.load_scene(), "references")
     used = str(choose_device(device)) if any(METHODS[name].device for name in chosen) else "cpu"
-    decisive = ReferenceSettings.of(config, network_steps, used)
+    decisive = ReferenceSettings.of(config, used)
     numbers = range(seed, seed + seeds)
     # Fail before the work starts if a split is impossible.
     for number in reversed(numbers):
@@ -108,14 +106,6 @@ def references(
         click.echo("interrupted: nothing is kept; a command with --out can go on", err=True)
         raise SystemExit(130) from None
     echo(json.dumps(fits, indent=1, allow_nan=False) if as_json else _text(fits))
-
-
-def _check(out: Path | None, counts: Mapping[str, int | None]) -> None:
-    if out is not None:
-        check_folder(out, "out")
-    for name, value in counts.items():
-        if value is not None and value < 1:
-            raise InputError(name, value, "must be 1 or more")
 
 
 def _text(report: dict[str, Any]) -> str:

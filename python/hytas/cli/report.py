@@ -11,9 +11,8 @@ from hytas.errors import InputError
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option(
+@options.path_option(
     "--out",
-    type=click.Path(path_type=Path),
     help="The page: one HTML file that needs no network.  [default: the run's own report.html; "
     "report.html here for several runs]",
 )

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -161,7 +162,9 @@ def count(
         feasible = Feasible(opened, bounds).count()
     except ValueError as error:
         raise InputError(str(error)) from None
-    size = _size(opened)
+    size = None
+    with suppress(ValueError):  # it does not fit 128 bits
+        size = opened.size()
     if as_json:
         result = {"space": opened.name, "budget": str(bounds), "feasible": feasible, "size": size}
         click.echo(json.dumps(result | {"variables": opened.variables}))
@@ -180,14 +183,6 @@ def _say_variables(space: "SearchSpace") -> None:
 
 def _values(space: "SearchSpace") -> str:
     return ", ".join(f"{name}={value}" for name, value in space.variables.items())
-
-
-def _size(space: "SearchSpace") -> int | None:
-    """Return the number of architectures; None if it does not fit 128 bits."""
-    try:
-        return space.size()
-    except ValueError:
-        return None
 
 
 @space.command()
@@ -312,7 +307,6 @@ def evolve(
       --budget 200K-params
     """
     from hytas.run import RunConfig, evolve_space
-    from hytas.run.display import DetailedDisplay
     from hytas.supernet import EvolutionSettings, SupernetSettings
     from hytas.train import Recipe
 
@@ -327,16 +321,9 @@ def evolve(
         presets="full",
         **options.absolute_paths(settings),
     )
-    with DetailedDisplay() as console:
-        evolved = evolve_space(
-            config,
-            config.load_scene(),
-            out,
-            rounds=steps,
-            settings=thresholds,
-            device=device,
-            report=console,
-        )
+    evolved = options.with_display(
+        evolve_space, config, out, rounds=steps, settings=thresholds, device=device
+    )
     click.echo(f"{'space':<24} {'E':>7} {'T':>7}")
     rows = [(config.space, evolved.before), (out, evolved.after)]
     rows += [("pruned at random", evolved.at_random)] if evolved.at_random else []

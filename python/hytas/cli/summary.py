@@ -147,7 +147,7 @@ def _size(outcome: Outcome) -> str:
             shown = _unit_of(name, outcome.budget or "")
             parts.append(f"{shown(cost)} {name}{_against(cost, bounds.get(name), shown)}")
     if size := outcome.files.get("model.onnx"):
-        parts.append(_bytes(size))
+        parts.append(f"{size / 1e6:.2f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB")
     return f"{describe_kind(outcome.architecture)}: {', '.join(parts)}"
 
 
@@ -173,10 +173,6 @@ def _against(
     if not upper:
         return f" (budget at least {shown(lower or 0)})"
     return f" ({cost / upper:.0%} of the budget)"
-
-
-def _bytes(size: int) -> str:
-    return f"{size / 1e6:.2f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"
 
 
 def _shell(path: Any) -> str:

@@ -1,8 +1,6 @@
 """`hytas supernet`: one set of weights for all networks of a budget, and its subnets."""
 
-import json
 import shlex
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -63,7 +61,6 @@ def train(
     """
     from hytas.run import RunConfig, train_supernet
     from hytas.run.config import usual_preset
-    from hytas.run.display import DetailedDisplay
     from hytas.supernet import SupernetSettings
     from hytas.train import Recipe, leads, read_presets
 
@@ -79,8 +76,7 @@ def train(
         supernet_settings=SupernetSettings(method, uniform),
         **options.absolute_paths(settings),
     )
-    with DetailedDisplay() as console:
-        path = train_supernet(config, config.load_scene(), out, device=device, report=console)
+    path = options.with_display(train_supernet, config, out, device=device)
     if leads():
         echo(f"{path}\nnext: hytas supernet export {shlex.quote(out)} --budget ...")
 
@@ -97,13 +93,11 @@ def train(
 @click.option("--generations", type=int, help="Generations of each search.  [default: 20]")
 @options.device_option
 @options.plugin_option(expose_value=False)
-@options.json_option
 def export(
     folder: str,
     budgets: tuple[str, ...],
     alone: bool,
     device: str,
-    as_json: bool,
     **lengths: int | None,
 ) -> None:
     """Export the best subnet of each budget from the supernet in FOLDER.
@@ -114,25 +108,14 @@ def export(
     hytas supernet export sup --budget 50K-params --budget 200K-params --alone
     """
     from hytas.run import RunFolder, export_family
-    from hytas.run.display import DetailedDisplay
 
     config, _ = RunFolder(folder).read_config()
     chosen = [options.budget_from_the_root(budget) for budget in dict.fromkeys(budgets)]
-    with DetailedDisplay() as console, options.run_argument():
-        members = export_family(
-            config,
-            config.load_scene(),
-            folder,
-            chosen,
-            alone=alone,
-            device=device,
-            report=console,
-            **{name: value for name, value in lengths.items() if value is not None},
+    given = {name: value for name, value in lengths.items() if value is not None}
+    with options.run_argument():
+        members = options.with_display(
+            export_family, config, folder, chosen, alone=alone, device=device, **given
         )
-    if as_json:
-        shown = [{**asdict(each), "folder": str(each.folder)} for each in members]
-        echo(json.dumps(shown, indent=1))
-        return
     _print_family(members)
 
 
@@ -153,8 +136,7 @@ def _print_family(members: "list[Member]") -> None:
 @click.option("--count", type=int, default=20, show_default=True, help="Subnets to draw.")
 @options.device_option
 @options.plugin_option(expose_value=False)
-@options.json_option
-def rank(folder: str, budgets: tuple[str, ...], count: int, device: str, as_json: bool) -> None:
+def rank(folder: str, budgets: tuple[str, ...], count: int, device: str) -> None:
     """Compare inherited weights with cheap rivals as ranks of subnets (AutoFormer, supplementary).
 
     Each subnet is trained alone by the supernet's recipe, which takes as long as COUNT final
@@ -164,17 +146,13 @@ def rank(folder: str, budgets: tuple[str, ...], count: int, device: str, as_json
     hytas supernet rank sup --budget 60K..140K-params --count 5
     """
     from hytas.run import RunFolder, rank_subnets
-    from hytas.run.display import DetailedDisplay
 
     config, _ = RunFolder(folder).read_config()
     budget = options.budget_from_the_root(",".join(budgets))
-    with DetailedDisplay() as console, options.run_argument():
-        rows, ranks = rank_subnets(
-            config, config.load_scene(), folder, budget, count, device=device, report=console
+    with options.run_argument():
+        rows, ranks = options.with_display(
+            rank_subnets, config, folder, budget, count, device=device
         )
-    if as_json:
-        echo(json.dumps({"subnets": rows, "ranks": [asdict(each) for each in ranks]}, indent=1))
-        return
     echo(f"\n{'params':>10}  inherited  race    test accuracy, trained alone")
     for row in rows:
         figures = f"{row['inherited']:>9.4f}  {row['race']:.4f}  {row['alone_test']:.4f}"

@@ -9,7 +9,6 @@ from hytas.cli import options
 from hytas.cli.progress import echo
 from hytas.errors import InputError
 
-_FILE = click.Path(path_type=Path)
 ROUNDINGS = {"4bit": 4, "8bit": 8}
 """Name of a rounding -> bits of a difference."""
 
@@ -26,9 +25,9 @@ def update() -> None:
 
 
 @update.command()
-@click.argument("old", type=_FILE)
-@click.argument("new", type=_FILE)
-@click.option("--out", type=_FILE, required=True, help="The delta file.")
+@click.argument("old", type=options.PATH)
+@click.argument("new", type=options.PATH)
+@options.path_option("--out", required=True, help="The delta file.")
 @click.option(
     "--round",
     "rounding",
@@ -38,9 +37,8 @@ def update() -> None:
     help="Round the differences of the weights, so that the delta is smaller. It then makes the "
     "rounded model, on both sides the same.",
 )
-@click.option(
+@options.path_option(
     "--check",
-    type=_FILE,
     help="Run on whose test pixels the rounded model is checked.  [default: the folder of NEW]",
 )
 @click.option("--force", is_flag=True, help="Write the delta even if the check fails.")
@@ -104,9 +102,9 @@ def _checked(after: bytes, exact: bytes, run: Path, bits: int, force: bool) -> s
 
 
 @update.command()
-@click.argument("old", type=_FILE)
-@click.argument("delta", type=_FILE)
-@click.option("--out", type=_FILE, required=True, help="The new model file.")
+@click.argument("old", type=options.PATH)
+@click.argument("delta", type=options.PATH)
+@options.path_option("--out", required=True, help="The new model file.")
 def apply(old: Path, delta: Path, out: Path) -> None:
     """Write the model file that DELTA makes of OLD; it equals the full file to the byte."""
     from hytas.deploy.delta import apply_delta
@@ -124,8 +122,6 @@ def _check_apart(out: Path, *inputs: Path) -> None:
     from hytas.files import check_folder
 
     check_folder(out, "out")
-    if out.is_dir():
-        raise InputError("out", out, "must be a file; it is a folder")
     for path in inputs:
         if out.resolve() == path.resolve():
             raise InputError("out", out, "must be a file of its own; it is also an input")

@@ -3,7 +3,7 @@
 matplotlib and Pillow are imported when something is drawn.
 """
 
-from hytas.pictures.charts import draw_confusion, draw_family, draw_front
+from hytas.pictures.charts import draw_family, draw_front
 from hytas.pictures.figures import PICTURES, font_note
 from hytas.pictures.maps import Legend, colour_map, draw_map, map_png, picture_png
 
@@ -11,7 +11,6 @@ __all__ = [
     "PICTURES",
     "Legend",
     "colour_map",
-    "draw_confusion",
     "draw_family",
     "draw_front",
     "draw_map",

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hytas.files import legible
 from hytas.pictures.figures import ACCENT, GROUND, INK, SECOND, figure, scale, tag, write
 
 if TYPE_CHECKING:
@@ -49,30 +48,6 @@ def fill_confusion(
     axes.grid(False)
     axes.grid(which="minor")
     axes.tick_params(which="minor", bottom=False, left=False)
-
-
-def draw_confusion(path: str | Path, report: Mapping[str, Any]) -> Path:
-    """Draw the confusion matrix of an accuracy report; a row is a true class, in shares of it.
-
-    Args:
-        path: .png, .svg or .pdf; replaced as a whole.
-        report: as `hytas.metrics.accuracy_report` gives it.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    names = [legible(name) for name in report["per_class"]]
-    side = 24 * len(names) + 60 + 6 * max(map(len, names))
-    with figure(max(side + 30, 330), side + 20, names) as drawing:
-        axes = drawing.add_subplot()
-        rows = [f"{legible(name)} ({count})" for name, count in report["support"].items()]
-        fill_confusion(axes, report, rows, names)
-        axes.tick_params(axis="x", rotation=90)
-        axes.set(xlabel="predicted class", ylabel="true class (pixels)")
-        drawing.suptitle(
-            f"OA {report['OA']:.4f}, AA {report['AA']:.4f}, kappa {report['kappa']:.4f}"
-        )
-        return write(drawing, path)
 
 
 def draw_front(

@@ -46,11 +46,11 @@ class ReferenceSettings:
     device: str = "cpu"
 
     @classmethod
-    def of(cls, config: Any, steps: int | None = None, device: str = "cpu") -> Self:
+    def of(cls, config: Any, device: str = "cpu") -> Self:
         """Return the settings that the configuration of a run has, which are called the same."""
         names = cls.__dataclass_fields__.keys() - {"steps", "device"}
         own = {name: getattr(config, name) for name in names}
-        return cls(**own, steps=steps, device=device)
+        return cls(**own, device=device)
 
     def make_split(self, scene: Scene, seed: int) -> Split:
         """Return the split of `seed`.

@@ -35,13 +35,6 @@ def explain_run(
         importance; "order" of their numbers, the most important first; "neighbours", the
         importance of each cell of a patch or an image; "attention" of each layer.
     """
-    for argument, value, least in (
-        ("groups", groups, 1),
-        ("samples", samples, 2),
-        ("repeats", repeats, 1),
-    ):
-        if value < least:
-            raise InputError(argument, value, f"must be {least} or more")
     folder = RunFolder(run)
     model = load_weights(folder.weights)
     scene = config.load_scene()

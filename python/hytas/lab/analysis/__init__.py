@@ -1,4 +1,4 @@
-"""Measure tables of trained networks: rankings, genes that matter, simulated searches."""
+"""Measure tables of trained networks: rankings, genes that matter, predictors."""
 
 import lazy_loader
 

@@ -10,7 +10,7 @@ from hytas.lab.analysis.settings import AnalysisSettings, Log
 from hytas.lab.analysis.tables import RankingTable
 from hytas.report import write_sections
 
-TITLE = "Trained networks: what ranks them, and what a search would find"
+TITLE = "Trained networks: what ranks them"
 
 
 def write_analysis(
@@ -32,8 +32,8 @@ def write_analysis(
     sections = [show_section(name, values) for name, values in measured.items()]
     about = [_about(table) for table in tables]
     about.append(
-        f"Repetitions: resamples of an interval {settings.resamples}, simulated searches of each "
-        f"kind {settings.searches}, fits of each predictor {settings.fits}; seed {settings.seed}."
+        f"Repetitions: resamples of an interval {settings.resamples}, fits of each predictor "
+        f"{settings.fits}; seed {settings.seed}."
     )
     write_sections(out, TITLE, about, sections)
     if json_path is not None:

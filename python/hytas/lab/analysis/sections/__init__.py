@@ -17,7 +17,6 @@ SECTIONS = {
     "alike": "Which scores rank alike: correlations between scores, clustered.",
     "genes": "Which genes decide accuracy and scores, also at equal parameters.",
     "predictors": "Predictors with and without proxy scores, over training sizes.",
-    "searches": "Simulated searches: regret over evaluations, by strategy and lead.",
 }
 
 

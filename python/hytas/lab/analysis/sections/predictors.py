@@ -25,7 +25,6 @@ PUBLISHED = "random-forest, defaults"
 SCORES = ("snip", "grad_norm", "synflow", "dss", "zico", "fisher")
 """Scores that HyTAS gave its predictor; of a table without any, all scores are given."""
 WITH, WITHOUT = "genes and scores", "genes alone"
-TREES = 100
 MODELS = {"extra-trees": "ExtraTreesRegressor", "random-forest": "RandomForestRegressor"}
 """Name -> class of scikit-learn."""
 LEAST_TESTED = 10
@@ -79,21 +78,13 @@ def _fit(rows: Floats, accuracy: Floats, model: str, size: int, seed: int) -> fl
 
 
 def _regressor(model: str, seed: int) -> Any:
-    if model == PUBLISHED:
-        from sklearn.ensemble import RandomForestRegressor
-
-        return RandomForestRegressor(random_state=seed)
-    return make_regressor(model, seed, TREES)
-
-
-def make_regressor(model: str, seed: int, trees: int) -> Any:
-    """Return a seeded scikit-learn regressor, one of `MODELS`, which runs on one thread."""
     from sklearn import ensemble
 
+    if model == PUBLISHED:
+        return ensemble.RandomForestRegressor(random_state=seed)
     # Each split of a tree sees a third of the columns. Most columns depend on the network's size,
     # so with all columns the trees would be too similar.
-    kind = getattr(ensemble, MODELS[model])
-    return kind(n_estimators=trees, max_features=1 / 3, random_state=seed)
+    return getattr(ensemble, MODELS[model])(max_features=1 / 3, random_state=seed)
 
 
 def show(measured: Mapping[str, Any]) -> Section:

@@ -13,16 +13,16 @@ from typing import Any
 import click
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 import hytas_published
 from hytas.errors import InputError
 from hytas.lab.analysis import RankingTable, read_tables
 from hytas.lab.analysis.bootstrap import (
-    Column,
     cell,
+    in_resamples,
     resamples,
     rounded,
-    spearman_of,
     with_interval,
 )
 from hytas.lab.analysis.scores import rank_last_if_failed, top_accuracies
@@ -36,6 +36,7 @@ from hytas.proxies.probe import Probe
 from hytas.proxies.spec import ProxySpec, canonical, parse_proxies
 from hytas.proxies.table import ONES
 from hytas.report import FactTable, Figure, Section, write_sections
+from hytas.search.ranks import spearman
 from hytas.spaces.genes import genes_only
 from hytas.spaces.shape import InputShape
 from hytas.types import Floats
@@ -77,9 +78,8 @@ def compared(
     table: RankingTable, name: str, pair: tuple[str, str], settings: AnalysisSettings
 ) -> dict[str, Any]:
     copies = resamples(len(table), settings.resamples, settings.seed)
-    reached = Column.of(table.accuracy, copies)
     signed, plain = (
-        spearman_of(Column.of(table.scores[column], copies), reached) for column in pair
+        in_resamples(spearman, table.scores[column], table.accuracy, copies) for column in pair
     )
     first = [
         top_accuracies(rank_last_if_failed(table.scores[column]), table.accuracy, 1, 5)
@@ -199,18 +199,19 @@ def measure_parts(tables: Sequence[RankingTable], settings: AnalysisSettings) ->
     figures: dict[str, Any] = {}
     for table in tables:
         copies = resamples(len(table), settings.resamples, settings.seed)
-        reached = Column.of(table.accuracy, copies)
         figures[table.name] = {}
         scores = {canonical(name): values for name, values in table.scores.items()}
         for name, *parts in NAMES:
             msa, mlp = map(canonical, parts)
             if {msa, mlp} <= scores.keys():
                 pair = scores[msa], scores[mlp]
-                figures[table.name][name] = parts_of(pair, reached, copies)
+                figures[table.name][name] = parts_of(pair, table.accuracy, copies)
     return figures
 
 
-def parts_of(pair: tuple[Floats, Floats], reached: Column, copies: Floats) -> dict[str, Any]:
+def parts_of(
+    pair: tuple[Floats, Floats], accuracy: Floats, copies: NDArray[np.int64]
+) -> dict[str, Any]:
     msa, mlp = pair
     with np.errstate(all="ignore"):
         logs = np.log(msa) + np.log(mlp)  # NaN where a part is negative
@@ -224,7 +225,7 @@ def parts_of(pair: tuple[Floats, Floats], reached: Column, copies: Floats) -> di
             for part, values in zip(("msa", "mlp"), finite, strict=True)
         },
         "spearman": {
-            name: with_interval(spearman_of(Column.of(values, copies), reached))
+            name: with_interval(in_resamples(spearman, values, accuracy, copies))
             for name, values in columns.items()
         },
     }

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hytas.lab.analysis.by_depth import by_depth
+from hytas.lab.analysis.sections.genes import by_depth
 
 
 def test_a_planted_preference_is_found_in_its_layer() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from hytas.lab.analysis.bootstrap import cell, rounded
-from hytas.lab.analysis.by_depth import BEST, LEAST_BEST, LEAST_NETWORKS, by_depth
 from hytas.lab.analysis.factors import Factors
 from hytas.lab.analysis.importance import at_equal_size, dependence, fitted, importances
 from hytas.lab.analysis.scores import proxies_of, rank_last_if_failed
@@ -22,6 +21,11 @@ ACCURACY, EQUAL = "accuracy", "accuracy at equal parameters"
 LEAST = 40
 """Networks that a forest of genes needs."""
 MOST_PANELS = 6
+BEST = 0.1
+"""Share of the networks that count as the best."""
+LEAST_BEST = 5
+LEAST_NETWORKS = 20
+"""Of a layer; fewer do not show a preference."""
 LEAST_SHARE = 0.05
 """Of the variance, for a gene that the verdict names: of many, some seem to matter a little."""
 
@@ -34,8 +38,7 @@ def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log
         that are numbers; "importance": accuracy, accuracy at equal parameters, or score ->
         "explained" and "genes": gene -> share of the variance of the ranks, with its interval;
         "dependence": accuracy and accuracy at equal parameters -> gene -> value, mean and interval;
-        "by_depth", if the settings say so: the same -> gene -> layers; see
-        `hytas.lab.analysis.by_depth`.
+        "by_depth", if the settings say so: the same -> gene -> layers; see `by_depth`.
     """
     measured = {}
     for table in tables:
@@ -91,6 +94,67 @@ def _by_gene(
         }
         for name, values in figures.items()
     }
+
+
+def by_depth(
+    architectures: Sequence[Mapping[str, Any]], accuracy: Floats, resamples: int, seed: int
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the values that the best networks have in each layer, as AutoFormer's supplementary.
+
+    A network without a layer is left out there. So a deep layer compares deep networks only.
+
+    Args:
+        accuracy: (n,) larger is better.
+        resamples: of the best networks, for the interval of 95 %.
+
+    Returns:
+        Gene with a number for each layer -> of each layer "layer" from 1, "networks", "spearman"
+        of its value with the accuracy, "all", the mean of its value, "compared", the number of the
+        best networks, and "best", the mean over them with its interval. A layer of fewer than
+        `LEAST_NETWORKS` networks is left out, and a gene without layers.
+    """
+    generator = np.random.default_rng(seed)
+    preferences: dict[str, list[dict[str, Any]]] = {}
+    for gene in _layered(architectures):
+        values = [item.get(gene) or [] for item in architectures]
+        layers = []
+        for layer in range(max(map(len, values))):
+            have = np.array([at for at, own in enumerate(values) if len(own) > layer])
+            if len(have) < LEAST_NETWORKS:
+                break  # deeper layers have fewer
+            own = np.array([values[at][layer] for at in have], np.float64)
+            order = np.argsort(-accuracy[have], kind="stable")
+            best = own[order[: max(LEAST_BEST, round(BEST * len(have)))]]
+            drawn = generator.choice(best, (resamples, len(best))).mean(axis=1)
+            interval = np.percentile(drawn, [2.5, 97.5])
+            layers.append(
+                {
+                    "layer": layer + 1,
+                    "networks": len(have),
+                    "spearman": spearman(own, accuracy[have]),
+                    "compared": len(best),
+                    "all": float(own.mean()),
+                    "best": [float(best.mean()), *map(float, interval)],
+                }
+            )
+        if layers:
+            preferences[gene] = layers
+    return preferences
+
+
+def _layered(architectures: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the genes with a list of numbers that differ somewhere."""
+    names = dict.fromkeys(
+        name
+        for item in architectures
+        for name, value in item.items()
+        if isinstance(value, list) and value and not isinstance(value[0], str)
+    )
+    return [
+        name
+        for name in names
+        if len({value for item in architectures for value in item.get(name) or []}) > 1
+    ]
 
 
 def show(measured: Mapping[str, Any]) -> Section:

@@ -1,20 +1,20 @@
 """How well each score ranks trained networks, with intervals, overall and inside bands of size."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hytas.lab.analysis.bootstrap import (
-    Column,
     amount,
     cell,
-    kendall_of,
-    precision_of,
+    in_resamples,
+    kendall,
+    precision,
     resamples,
     rounded,
-    spearman_of,
     with_interval,
 )
 from hytas.lab.analysis.scores import (
@@ -29,9 +29,15 @@ from hytas.lab.analysis.tables import RankingTable
 from hytas.metrics import mean_of_known
 from hytas.pictures.plots import draw_intervals
 from hytas.report import FactTable, Figure, Section
+from hytas.search.ranks import spearman
 from hytas.types import Floats
 
-SHARES = (0.01, 0.05, 0.10)
+TOPS = {f"top {100 * share:.0f} %": share for share in (0.01, 0.05, 0.10)}
+STATISTICS: Mapping[str, Callable[[Floats, Floats], float | None]] = {
+    "spearman": spearman,
+    "kendall": kendall,
+    **{label: partial(precision, share=share) for label, share in TOPS.items()},
+}
 TITLE = "How well scores rank networks"
 REFERENCE = "depth-embed"
 # Ranges of true parameter counts in millions; the lower end is included, the upper end is not.
@@ -99,17 +105,17 @@ def _group(
     scores: Mapping[str, Floats], accuracy: Floats, settings: AnalysisSettings
 ) -> dict[str, Any]:
     copies = resamples(len(accuracy), settings.resamples, settings.seed)
-    reached = Column.of(accuracy, copies)
     random = expected_best(accuracy, 10)
     figures: dict[str, dict[str, Any]] = {}
     for name, values in scores.items():
         if not np.isfinite(values).any():
             continue
-        own, ranks = Column.of(values, copies), rank_last_if_failed(values)
+        ranks = rank_last_if_failed(values)
         figures[name] = {
-            "spearman": with_interval(spearman_of(own, reached)),
-            "kendall": with_interval(kendall_of(own, reached)),
-            **{_top(share): with_interval(precision_of(own, reached, share)) for share in SHARES},
+            **{
+                label: with_interval(in_resamples(statistic, values, accuracy, copies))
+                for label, statistic in STATISTICS.items()
+            },
             **{
                 label: None
                 if random is None
@@ -129,12 +135,8 @@ def _between_seeds(
     if trained.shape[1] < 2 or complete.sum() < 2:
         return None
     copies = resamples(int(complete.sum()), settings.resamples, settings.seed)
-    first, second = (Column.of(trained[complete, column], copies) for column in (0, 1))
-    return with_interval(spearman_of(first, second))
-
-
-def _top(share: float) -> str:
-    return f"top {share:.0%}".replace("%", " %")
+    first, second = trained[complete, 0], trained[complete, 1]
+    return with_interval(in_resamples(spearman, first, second, copies))
 
 
 def show(measured: Mapping[str, Any]) -> Section:
@@ -145,16 +147,15 @@ def show(measured: Mapping[str, Any]) -> Section:
         overall = groups[ALL]["scores"]
         order = sorted(overall, key=lambda name: -(overall[name]["spearman"] or [-2])[0])
         sentences.append(_verdict(table, entry, order))
-        columns = ("spearman", "kendall", *map(_top, SHARES))
         rows = [
             [
                 name,
-                *(cell(overall[name][key]) for key in columns),
+                *(cell(overall[name][key]) for key in STATISTICS),
                 *(rounded(overall[name][key], 3) for key in GAINS.values()),
             ]
             for name in order
         ]
-        labels = ("score", "Spearman's rho", "Kendall's tau", *map(_top, SHARES), *GAINS.values())
+        labels = ("score", "Spearman's rho", "Kendall's tau", *TOPS, *GAINS.values())
         grids.append(FactTable(f"{table}: all {entry['networks']} networks", labels, rows))
         bands = [group for group in groups if group != ALL]
         if bands:

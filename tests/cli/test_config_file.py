@@ -78,13 +78,13 @@ def test_the_command_line_wins(tmp_path: Path, configured: Any) -> None:
             "its table split has the unknown key 'blok'; it has block",
         ),
         ('budget = "1M-params"\nseed = [1]', "seed must be one value"),
-        ('budget = "1M-params"\nseed = inf', "seed must be finite, not inf"),
+        ('budget = "1M-params"\nparents = 0', "parents=0: must be 1 or more"),
         ("seed = " + "9" * 5000, "is not TOML"),
         ('budget = "1M-params"\nrecipe = 3', "recipe must be a table"),
         ('budget = "1M-params"\n[recipe]\nmixupp = 3', "did you mean 'mixup'"),
         (
             'budget = "1M-params"\nusual_finalists = "x"',
-            "usual_finalists 'x': must be a whole number",
+            "usual_finalists='x': must be a whole number",
         ),
     ],
 )

@@ -1,7 +1,6 @@
 """--config: the options of a command in a file, by the keys of config.json."""
 
 import difflib
-import math
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from hytas.cli.options import SETTINGS, Option, PanelCommand
+from hytas.cli.options import SETTINGS, Option, PanelCommand, path_option
 from hytas.data.splits.settings import OPTIONS
 from hytas.errors import InputError
 from hytas.files import parse_json
@@ -24,12 +23,6 @@ MOST_BYTES = 2**20
 _META = "hytas.config_file"
 # Options of which one takes the place of the other.
 _EXCLUSIVE = (("train_per_class", "train_fraction"),)
-_TYPES: dict[type, tuple[tuple[type, ...], str]] = {
-    click.types.BoolParamType: ((bool,), "true or false"),
-    click.types.IntParamType: ((int,), "a whole number"),
-    click.types.FloatParamType: ((int, float), "a number"),
-    click.types.StringParamType: ((str, int), "text"),  # such as a number of workers
-}
 _NO_KEYS = ("config", "as_json", "budgets")
 
 
@@ -62,8 +55,7 @@ def _source(ctx: click.Context, name: str) -> ParameterSource | None:
 def _read(ctx: click.Context, param: click.Parameter, path: Path | None) -> None:
     if path is None:
         return
-    parameters = {str(one.name): one for one in ctx.command.params if one.name not in _NO_KEYS}
-    options = {*parameters, "budget"}
+    options = {str(one.name) for one in ctx.command.params} - set(_NO_KEYS) | {"budget"}
     defaults: dict[str, Any] = {}
     meta: dict[str, Any] = {"settings": {}}
     for name, value in _flat(_values(path), path).items():
@@ -73,9 +65,10 @@ def _read(ctx: click.Context, param: click.Parameter, path: Path | None) -> None
             near = difflib.get_close_matches(name, [*options, *SETTINGS], 1)
             hint = f"did you mean {near[0]}?" if near else ""
             raise InputError("config", path, f"has the unknown key {name!r}", hint)
+        elif name not in options:
+            meta["settings"] |= {} if value is None else {name: value}
         elif value is not None:
-            _check_value(name, parameters.get(name), value, path)
-            (defaults if name in options else meta["settings"])[name] = value
+            defaults[name] = _words(name, value, path)
     repeated = {option.name for option in ctx.command.params if option.multiple} | {"budget"}
     for name in repeated & set(defaults):
         value = defaults[name]
@@ -86,11 +79,10 @@ def _read(ctx: click.Context, param: click.Parameter, path: Path | None) -> None
     ctx.meta[_META] = meta
 
 
-config_option = click.option(
+config_option = path_option(
     "--config",
     cls=Option,
     panel="Most used",
-    type=click.Path(path_type=Path),
     is_eager=True,
     expose_value=False,
     callback=_read,
@@ -99,28 +91,12 @@ config_option = click.option(
 )
 
 
-def _check_value(name: str, parameter: click.Parameter | None, value: Any, path: Path) -> None:
-    """Refuse values that click would turn into others, such as the seed 1.5 into 1."""
-    declared = SETTINGS.get(name)
-    several = name == "budget" or (declared is not None and declared.many)
+def _words(name: str, value: Any, path: Path) -> str | list[str]:
+    """Return a value as on the command line, which is refused there if it does not fit."""
+    several = name == "budget" or (name in SETTINGS and SETTINGS[name].many)
     if isinstance(value, dict) or (isinstance(value, list) and not several):
         raise InputError("config", path, f"{name} must be one value, not {value!r}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise InputError("config", path, f"{name} must be finite, not {value!r}")
-    types, words = _types(parameter)
-    for part in value if isinstance(value, list) else [value]:
-        # True is an int of Python.
-        fits = isinstance(part, types) and (bool in types or not isinstance(part, bool))
-        if not (fits if declared is None else declared.fits(part)):
-            words = words if declared is None else declared.words
-            raise InputError("config", path, f"{name} {part!r}: must be {words}")
-
-
-def _types(parameter: click.Parameter | None) -> tuple[tuple[type, ...], str]:
-    """Return the types that the value of an option may have in a file, and words for them."""
-    kind = None if parameter is None else parameter.type
-    rules = (rule for of, rule in _TYPES.items() if isinstance(kind, of))
-    return next(rules, ((str,), "text"))
+    return list(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _values(path: Path) -> dict[str, Any]:

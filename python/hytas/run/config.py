@@ -1,8 +1,9 @@
 """The configuration of a run: all settings that decide its result."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from hytas.data import (
@@ -30,7 +31,7 @@ from hytas.run.settings import (
     SearchSettings,
 )
 from hytas.settings import Listed, as_tuple, check_settings, setting, setting_text, settings_of
-from hytas.spaces import DEFAULT_SPACE, IMAGE_SPACE
+from hytas.spaces import DEFAULT_SPACE, IMAGE_SPACE, with_files
 from hytas.spaces.opening import space_name
 from hytas.supernet.settings import SupernetSettings
 from hytas.tasks import PredictionTask
@@ -320,25 +321,30 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
         """Return this configuration with a number of epochs; None uses the recipe's steps."""
         return replace(self, recipe=self.recipe.with_epochs(epochs))
 
-    def with_length_of(self, other: "RunConfig") -> "RunConfig":
-        """Return this configuration with the steps, epochs and minutes of another one."""
-        names = ("steps", "most_epochs", "epochs")
-        length = {name: getattr(other.recipe, name) for name in names}
-        recipe = replace(self.recipe, **length)
-        return replace(self, recipe=recipe, minutes=other.minutes)
+    def differences(self, other: "RunConfig", ignore: Collection[str]) -> list[str]:
+        """Return a text for each setting that differs: "budget 2M-params (there 500K-params)".
 
-    def differences(self, other: "RunConfig", ignore: tuple[str, ...]) -> list[str]:
-        """Return a text for each setting that differs: "budget 2M-params (there 500K-params)"."""
+        Args:
+            ignore: names of settings or of groups, such as "recipe steps" or "recipe".
+        """
         mine, theirs = self._named(), other._named()
         return [
             f"{name.replace('_', ' ')} {setting_text(mine.get(name))} "
             f"(there {setting_text(theirs.get(name))})"
             for name in dict.fromkeys([*mine, *theirs])
-            if name.split()[0] not in ignore and mine.get(name) != theirs.get(name)
+            if not {name, name.split()[0]} & set(ignore) and mine.get(name) != theirs.get(name)
         ]
 
     def _named(self) -> dict[str, Any]:
+        """Return all settings by name; files have their names alone, because they may move."""
         named = {name: getattr(self, name) for name in settings_of(RunConfig)}
+        named["space"], named["budget"] = with_files(
+            self.space, self.budget, lambda path: Path(path).name
+        )
+        for name in ("supernet", "start", "teacher"):
+            named[name] = named[name] and Path(named[name]).name
+        named["start_with"] = tuple(Path(one).name for one in self.start_with)
+        named["plugins"] = tuple(sorted({Path(one).name for one in self.plugins}))
         named |= self.split.options()
         named |= {f"recipe {name}": value for name, value in asdict(self.recipe).items()}
         if self.supernet_settings is not None:

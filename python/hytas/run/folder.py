@@ -4,7 +4,6 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -16,7 +15,7 @@ from hytas.files import lock, parse_json, write_text
 from hytas.manifest import Manifest
 from hytas.plugins import loaded_names
 from hytas.run.config import RunConfig
-from hytas.spaces import file_digests, with_files
+from hytas.spaces import file_digests
 
 T = TypeVar("T")
 # The temporary names of `hytas.files.atomic_write` for the files of a run.
@@ -24,6 +23,7 @@ LEFTOVER = re.compile(r"\.[\w.-]+\.\d+\.\w+")
 # Paths may change; the fingerprint identifies the data.
 WHERE = ("data", "labels", "test_data", "test_labels", "cube_key", "labels_key", "data_dir")
 REPORTED = (*WHERE, "track")  # these do not change what a run does
+LENGTH = ("recipe steps", "recipe most_epochs", "recipe epochs")
 
 
 class Artefact:
@@ -294,11 +294,10 @@ class RunFolder:
                 rule = f"belongs to another scene ({stored.data})"
                 raise InputError("out", self.path, rule, "choose another folder")
             trained = self.is_trained
-            compared = stored if trained else stored.with_length_of(config)
-            free = ["effort", "minutes", "control"]
-            free += [] if trained else ["smooth", "self_training", "class_prior"]
+            free = [*REPORTED, "seeds", "effort", "minutes", "control"]
+            free += [] if trained else ["smooth", "self_training", "class_prior", *LENGTH]
             free += ["recipe"] if self.architecture.is_file() and not trained else []
-            if lines := _moved(config).differences(_moved(compared), (*REPORTED, "seeds", *free)):
+            if lines := config.differences(stored, free):
                 rule = f"belongs to another configuration: {'; '.join(lines)}"
                 hint = "choose another folder or repeat its settings"
                 raise InputError("out", self.path, rule, hint)
@@ -343,20 +342,6 @@ def trained_folder(path: str | Path) -> RunFolder | None:
     """Return the folder of a trained run: `path`, or the folder that it lies in; None for none."""
     places = (RunFolder(place) for place in (Path(path), Path(path).parent))
     return next((folder for folder in places if folder.is_trained), None)
-
-
-def _moved(config: RunConfig) -> RunConfig:
-    """Return the configuration with the names of its space file, latency tables and supernet."""
-    space, budget = with_files(config.space, config.budget, lambda path: Path(path).name)
-    supernet, start, teacher = (
-        None if path is None else Path(path).name
-        for path in (config.supernet, config.start, config.teacher)
-    )
-    paths = replace(config, supernet=supernet, start=start, teacher=teacher)
-    moved = replace(paths, space=space, budget=budget)
-    object.__setattr__(moved, "start_with", [Path(one).name for one in config.start_with])
-    object.__setattr__(moved, "plugins", sorted({Path(one).name for one in config.plugins}))
-    return moved
 
 
 def if_there(path: Path, read: Callable[[Path], T]) -> T | None:

@@ -17,7 +17,6 @@ from hytas.models import Network
 from hytas.models.linear import LinearSkip, centre_of
 from hytas.train.augment import random_order
 from hytas.train.captured import captured_steps
-from hytas.train.checkpoint import load_checkpoint, save_checkpoint
 from hytas.train.evaluation import evaluate, gives_numbers
 from hytas.train.learner import Learner, OneNetwork
 from hytas.train.optimiser import Leaves, cover
@@ -26,7 +25,7 @@ from hytas.train.processes import ALONE, Processes
 from hytas.train.rate import usual_rate
 from hytas.train.recipe import Recipe
 from hytas.train.schedule import Schedule
-from hytas.train.state import Epoch, TrainingState
+from hytas.train.state import Epoch, TrainingState, load_checkpoint, save_checkpoint
 from hytas.train.step import Course, backward, epoch_seed
 
 WHITENING_PATCHES = 1024

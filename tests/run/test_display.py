@@ -34,7 +34,7 @@ def shown(terminal: bool, width: int = 80) -> str:
         display.plan(("search", "race", "report"))
         display.stage("search")
         display.reference("SVM (RBF) on spectra", 0.75, 60)
-        display.search(SearchProgress(1, 16, 200, 0.5, 4.0, 46.0))
+        display.search(SearchProgress(1, 16, 200, 0.5))
         display.stage("race")
         display.training(RaceProgress(1, 2, 1, 6, 60, 900, (RACER, 0.9)))
         rows = (RungRow(RACER, 0.9, 0.8, True), RungRow(RACER, None, 0.1, False))

@@ -1,7 +1,6 @@
 """The search loop: ask the engine, score, tell the engine."""
 
 import math
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
@@ -91,16 +90,15 @@ class StrategySettings:
 class SearchProgress:
     """The progress of a search, after each chunk of candidates.
 
-    `rate` is the number of candidates per second in this process, `remaining` is in seconds, and
-    `workers` is the number of parallel workers.
+    Attributes:
+        best: the best fitness so far.
+        workers: number of parallel workers.
     """
 
     generation: int
     evaluated: int
     evaluations: int
     best: float
-    rate: float
-    remaining: float
     workers: int = 1
 
 
@@ -184,7 +182,7 @@ def search(
     for fresh in scored(feasible.space, scorer, -1, given, len(given)):
         store.add(fresh)
         done.update((item.id, item) for item in fresh)
-    clock = _Clock(settings, len(done))
+    best = _Best(settings)
     exhausted = False
     while evolution.evaluated < settings.evaluations and not exhausted and not (done and until()):
         ids, genomes = evolution.ask(settings.evaluations - evolution.evaluated)
@@ -199,7 +197,9 @@ def search(
         for fresh in scored(feasible.space, scorer, generation, missing, settings.chunk):
             store.add(fresh)
             done.update((item.id, item) for item in fresh)
-            progress(clock.progress(generation, done, latest, getattr(scorer, "workers", 1)))
+            reached, workers = best.of(done, latest), getattr(scorer, "workers", 1)
+            total = settings.evaluations
+            progress(SearchProgress(generation + 1, len(done), total, reached, workers))
             if until():
                 break
         if not exhausted and all(number in done for number in ids.tolist()):
@@ -384,35 +384,21 @@ def _result(
     return SearchResult(winner, valued, len(items), failed, exhausted)
 
 
-class _Clock:
-    """Count the candidates of this process, without those of an earlier process.
+class _Best:
+    """The best fitness so far.
 
-    A fitness takes all candidates, so the best one is computed at the end of a generation,
-    and whenever the number of candidates has doubled: not after every chunk.
+    A fitness takes all candidates, so it is computed at the end of a generation, and whenever the
+    number of candidates has doubled: not after every chunk.
     """
 
-    def __init__(self, settings: StrategySettings, resumed: int) -> None:
+    def __init__(self, settings: StrategySettings) -> None:
         self.settings = settings
-        self.resumed = resumed
-        self.started = time.monotonic()
-        self.best, self.valued = math.nan, 0
+        self.value, self.valued = math.nan, 0
 
-    def progress(
-        self, generation: int, done: Mapping[int, Evaluation], fitness: _Latest, workers: int
-    ) -> SearchProgress:
-        total = self.settings.evaluations
-        elapsed = max(time.monotonic() - self.started, 1e-9)
-        rate = (len(done) - self.resumed) / elapsed
-        ends = len(done) % self.settings.population == 0 or len(done) >= total
-        if ends or len(done) >= 2 * self.valued:
+    def of(self, done: Mapping[int, Evaluation], fitness: _Latest) -> float:
+        count = len(done)
+        ends = count % self.settings.population == 0 or count >= self.settings.evaluations
+        if ends or count >= 2 * self.valued:
             values = fitness(done.values())
-            self.best, self.valued = float(np.fmax.reduce(values, initial=math.nan)), len(done)
-        return SearchProgress(
-            generation + 1,
-            len(done),
-            total,
-            self.best,
-            rate,
-            max(0, total - len(done)) / rate,
-            workers,
-        )
+            self.value, self.valued = float(np.fmax.reduce(values, initial=math.nan)), count
+        return self.value

@@ -42,7 +42,7 @@ NEAREST_OF = 256
 
 STRATEGIES: dict[str, Callable[..., Any]] = {}
 """Name -> class of a plug-in."""
-fill("strategy", STRATEGIES, built_in=(*strategies(), "supernet"))
+fill("strategy", STRATEGIES, built_in=strategies())
 
 
 class Strategy(Protocol):

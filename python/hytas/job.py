@@ -207,11 +207,11 @@ def train_winner(run: Run) -> None:
     """Train on folds, decide by what is held out from them, and train the model that ships."""
     shorten_training(run)
     do(run, "training on folds", folds_stage, done=are_done)
-    do(run, "final training", _train)
-
-
-def _train(run: Run) -> None:
-    train_stage(run, decide_for(final_task(run), run.context))
+    do(
+        run,
+        "final training",
+        lambda run: train_stage(run, decide_for(final_task(run), run.context)),
+    )
 
 
 def deliver(run: Run, *, again: bool = False) -> None:

@@ -22,7 +22,7 @@ from hytas.export.evidence import (
     judge_smooth_scene,
 )
 from hytas.export.onnx_file import export_onnx, inference_copy, save, set_card
-from hytas.export.parity import ExportError, _Run, refused
+from hytas.export.parity import ExportError, _Run, open_onnx, refused
 from hytas.export.qgis import export_qgis, judge_qgis
 from hytas.export.scene_graph import to_scene_onnx
 from hytas.export.smooth_graph import to_smooth_scene
@@ -36,10 +36,6 @@ from hytas.settings import TARGETS
 
 Write = Callable[[SensorModel, Path, ModelCard], Any]
 _Judge = Callable[[str, Path, Evidence], dict[str, Any]]
-
-
-def _open_onnx(path: Path) -> _Run:
-    return DeployedModel.load(path, "cpu", threads=1).predict_patches
 
 
 class ExportFormat(NamedTuple):
@@ -58,7 +54,7 @@ class ExportFormat(NamedTuple):
     write: Write
     judge: _Judge
     complete: Callable[[Path], None] = lambda path: None
-    open_file: Callable[[Path], _Run] = _open_onnx
+    open_file: Callable[[Path], _Run] = partial(open_onnx, threads=1)
     of_classes: bool = False
 
 

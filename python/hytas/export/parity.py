@@ -88,9 +88,9 @@ def open_torch(model: SensorModel) -> _Run:
     return _run_of(inference_copy(model))
 
 
-def open_onnx(path: str | Path) -> _Run:
-    """Return an ONNX file as a function of raw patches, on the CPU."""
-    return DeployedModel.load(path, "cpu").predict_patches
+def open_onnx(path: str | Path, threads: int = 0) -> _Run:
+    """Return an ONNX file as a function of raw patches, on the CPU; 0 threads are all."""
+    return DeployedModel.load(path, "cpu", threads=threads).predict_patches
 
 
 def open_torchscript(path: str | Path) -> _Run:

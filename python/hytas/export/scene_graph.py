@@ -88,32 +88,21 @@ class StripModel(nn.Module):
         return classes, chances.amax(dim=1), chances
 
 
-def to_scene_onnx(
-    model: SensorModel, card: ModelCard, *, piece: int | None = None, half: bool = False
-) -> onnx.ModelProto:
+def to_scene_onnx(model: SensorModel, card: ModelCard, *, half: bool = False) -> onnx.ModelProto:
     """Return the ONNX scene graph: tile (H + P - 1, W + P - 1, bands) -> maps (H, W).
 
     The outputs are `classes` (class ids, int32) and `confidence` (float32). If the card has a
     smoothing guide, the `probabilities` (H, W, C) that a map is smoothed from are another output.
     A model of values has one output, `values` (H, W, T).
-
-    Args:
-        piece: pixels of a piece; None chooses by the size of the network. The time depends on it,
-            and the map does not.
     """
     of_classes = OUTPUTS if card.smoothing is not None else OUTPUTS[:2]
     outputs = of_classes if model.read_out is None else VALUES
-    graph = scene_graph(model, card, outputs, piece=piece, half=half)
+    graph = scene_graph(model, card, outputs, half=half)
     return finish_graph(graph, card, "scene")
 
 
 def scene_graph(
-    model: SensorModel,
-    card: ModelCard,
-    outputs: Sequence[str],
-    *,
-    piece: int | None = None,
-    half: bool = False,
+    model: SensorModel, card: ModelCard, outputs: Sequence[str], *, half: bool = False
 ) -> onnx.ModelProto:
     """Return a graph with some outputs and without a card; see `to_scene_onnx`."""
     example_patches(model, card)  # refuses a card of another model
@@ -125,7 +114,7 @@ def scene_graph(
     inner = _piece_body(_trace_strip(strip, tile, card), outputs, card)
     outer = _chunk_body(whole.graph, inner, outputs, card)
     whole.graph.CopyFrom(_around(outer, outputs, card))
-    whole.graph.initializer.extend(_constants(card, piece or piece_of(tile, strip, card)))
+    whole.graph.initializer.extend(_constants(card, piece_of(tile, strip, card)))
     return whole
 
 

@@ -119,7 +119,8 @@ def _output(card: ModelCard, task: str) -> dict[str, Any]:
     classes = [
         {
             "value": number,
-            "name": _plain(name, number),
+            # Letters, digits, - and _, as the extension of classes wants it.
+            "name": re.sub(r"[^0-9A-Za-z-]+", "_", name).strip("_") or f"class_{number}",
             "description": name,
             "color_hint": "".join(f"{level:02X}" for level in colour),
         }
@@ -135,11 +136,6 @@ def _output(card: ModelCard, task: str) -> dict[str, Any]:
         },
         "classification:classes": classes,
     }
-
-
-def _plain(name: str, number: int) -> str:
-    """Return a class name of letters, digits, - and _, as the extension of classes wants it."""
-    return re.sub(r"[^0-9A-Za-z-]+", "_", name).strip("_") or f"class_{number}"
 
 
 def _assets(folder: Path) -> dict[str, dict[str, Any]]:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from hytas.run.source import RunSource
 from hytas.run.weights import CALIBRATION, TrainedModel, save_weights
 from hytas.store import Store
 from hytas.supernet import InheritedScore, Supernet, SupernetLearner
-from hytas.train import ALONE, Processes, Recipe, TrainingResult, train
+from hytas.train import ALONE, Processes, Recipe, TrainingResult
 from hytas.train.fit import Fit
 from hytas.train.loop import Watch
 
@@ -72,9 +73,7 @@ def supernet_stage(run: Run, processes: Processes = ALONE) -> None:
     context, folder, (preset, recipe) = run.context, run.folder, run.recipe
     config = context.config
     assert config.supernet_settings is not None
-    values = {name: value for name, value in vars(context.source).items() if name in _FIELDS}
-    store = Store(folder.fits, SupernetSource(**values, context=context))
-    fit = _fit(context, recipe)
+    store, fit = _store(context, folder.fits), _fit(context, recipe)
     fitted = store.one(fit, Watch(run.report.epoch, processes=processes))
     facts = {
         **_origin(context.data, context.space),
@@ -101,17 +100,17 @@ def help_train(context: RunContext, processes: Processes) -> None:
         LostProcessError: another process has ended.
     """
     (recipe,) = context.config.recipes.values()
-    config, data = context.config, context.data
-    supernet = Supernet.new(context.space.name, data.shape, config.seed, context.device)
-    train(
-        _learner(context, supernet, recipe),
-        data.labelled(data.split.train),
-        data.labelled(data.split.validation),
-        recipe,
-        seed=config.seed,
-        device=context.device,
-        watch=Watch(processes=processes),
-    )
+    with TemporaryDirectory() as folder:
+        _ = (
+            _store(context, Path(folder))
+            .one(_fit(context, recipe), Watch(processes=processes))
+            .done
+        )
+
+
+def _store(context: RunContext, folder: Path) -> Store:
+    values = {name: value for name, value in vars(context.source).items() if name in _FIELDS}
+    return Store(folder, SupernetSource(**values, context=context))
 
 
 def _fit(context: RunContext, recipe: Recipe) -> Fit:

@@ -17,11 +17,8 @@ from hytas.tasks import task_of_card
 from hytas.tensors import read_tensors, write_tensors
 
 TRAINING = "hytas.training"
-CALIBRATION = "calibration"
-SMOOTHING = "smoothing"
-SELF_TRAINING = "self_training"
-CLASS_PRIOR = "class_prior"
-MEAN = "mean"
+DECISIONS = ("calibration", "smoothing", "self_training", "class_prior", "mean")
+CALIBRATION, SMOOTHING, SELF_TRAINING, CLASS_PRIOR, MEAN = DECISIONS
 """Entries of a training with the facts of its calibration, of the choice of smoothing, of
 self-training, of the class prior and of the networks that are averaged."""
 

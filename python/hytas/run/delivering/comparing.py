@@ -57,7 +57,12 @@ def references_stage(run: Run) -> None:
     )
     try:
         _check_time(run.pace, LEAST_OF_ENDING)
-        _check_size(data)
+        if (values := data.sample_values) > MOST_VALUES:
+            side, titles = data.shape.side, _titles(data.scene)
+            raise InputError(
+                f"images of {side} x {side} pixels have {values} values; {titles} are fitted on "
+                f"{MOST_VALUES} at most"
+            )
         validation = _validate(run)
         # Now, because the end of the run shows figures of the test as well.
         tell = run.report.notice if validation["below"] else run.report.line
@@ -204,15 +209,6 @@ def accuracies_of(
         for at, kind in enumerate(kinds)
     }
     return {**figures, "below": ahead}
-
-
-def _check_size(data: PreparedData) -> None:
-    if (values := data.sample_values) > MOST_VALUES:
-        side, titles = data.shape.side, _titles(data.scene)
-        raise InputError(
-            f"images of {side} x {side} pixels have {values} values; {titles} are fitted on "
-            f"{MOST_VALUES} at most"
-        )
 
 
 def _bounded(data: PreparedData, split: Split, most_test: int) -> Split:

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hytas.data import ImageSet
-from hytas.deploy import DeployedModel
+from hytas.data import ImageSet, Scene, Split
+from hytas.deploy import ClassMap, DeployedModel, classify_whole
 from hytas.deploy.images import classify_images, write_predictions
 from hytas.deploy.outputs import Extras, write_map
 from hytas.deploy.smoothing import around, smooth_pixels
@@ -26,22 +26,14 @@ from hytas.export import (
 )
 from hytas.files import move
 from hytas.metrics import accuracy_report, calibration
+from hytas.model_card import ModelCard
 from hytas.references import figures_by_scene
-from hytas.report import choose_samples
+from hytas.report import ROLES, ReportPixels, choose_samples, view_pixels
 from hytas.run.context import Run, RunContext
-from hytas.run.delivering.report_pixels import classify_parts, report_pixels
 from hytas.run.folder import RunFolder, write_json
 from hytas.run.prepared import PreparedData
 from hytas.run.progress import Report
-from hytas.run.weights import (
-    CALIBRATION,
-    CLASS_PRIOR,
-    MEAN,
-    SELF_TRAINING,
-    SMOOTHING,
-    TrainedModel,
-    load_weights,
-)
+from hytas.run.weights import DECISIONS, TrainedModel, load_weights
 from hytas.tasks.values import coverage
 
 PARITY_BATCH = 64
@@ -104,11 +96,7 @@ def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[s
         "scenes": figures_by_scene(
             context.data.scene, split.reported, parity.predicted, parity.confidence
         ),
-        "calibration": training.pop(CALIBRATION),
-        "smoothing": training.pop(SMOOTHING, None),
-        "self_training": training.pop(SELF_TRAINING, None),
-        "class_prior": training.pop(CLASS_PRIOR, None),
-        "mean": training.pop(MEAN, None),
+        **{name: training.pop(name, None) for name in DECISIONS},
         "parity": parity.to_dict(),
         "split": {
             "kind": split.kind,
@@ -184,10 +172,64 @@ def map_stage(run: Run) -> None:
     torch.cuda.empty_cache()  # free the memory that torch keeps, for onnxruntime
     deployed = DeployedModel.load(run.folder.onnx)
     scene = run.context.data.as_scene.scene
-    result = classify_parts(deployed, scene, run.report)
+    result = _classify_parts(deployed, scene, run.report)
     ids = np.concatenate([[0], np.asarray(scene.class_ids)]).astype(np.int32)
     write_map(run.folder.map, result, deployed.card, Extras(ids[scene.labels]))
-    report_pixels(scene, result, deployed.card, run.context.data.split).save(run.folder.pixels)
+    _report_pixels(scene, result, deployed.card, run.context.data.split).save(run.folder.pixels)
+
+
+def _classify_parts(model: DeployedModel, scene: Scene, report: Report) -> ClassMap:
+    """Return the map (H, W) of a scene whose parts are classified one by one.
+
+    A scene that was scaled by itself is not scaled again.
+    """
+    shape = scene.labels.shape
+    result = ClassMap(np.zeros(shape, np.int32), np.zeros(shape, np.float32))
+    done, total = 0, sum(part.height * part.width for part in scene.parts)
+    for part in scene.parts:
+
+        def advance(rows: int, _: int, before: int = done, width: int = part.width) -> None:
+            report.pixels("classify", before + rows * width, total)
+
+        classified = classify_whole(
+            model, scene.cube[part.window], nodata=scene.nodata, progress=advance, scaled=True
+        )
+        result.labels[part.window] = classified.labels
+        result.confidence[part.window] = classified.confidence
+        done += part.height * part.width
+    return result
+
+
+def _report_pixels(
+    scene: Scene, result: ClassMap, card: ModelCard, split: Split | None
+) -> ReportPixels:
+    """Return what a report shows of a classified scene.
+
+    Args:
+        split: of the run, or None where it is not known.
+    """
+    index = np.zeros(result.labels.shape, np.int32)
+    for number, own in enumerate(card.class_ids, 1):
+        index[result.labels == own] = number
+    return view_pixels(
+        scene.cube,
+        index,
+        result.confidence,
+        scene.labels,
+        _roles(scene, split),
+        kept=np.asarray(card.kept_bands, np.int64),
+        wavelengths=scene.wavelengths,
+        palette=np.asarray(card.palette, np.uint8),
+    )
+
+
+def _roles(scene: Scene, split: Split | None) -> NDArray[np.uint8]:
+    """What each pixel (H, W) is in the split: indices of `ROLES`."""
+    roles = np.where(scene.labels > 0, len(ROLES) - 1, 0).astype(np.uint8)
+    if split is not None:
+        for number, pixels in enumerate((split.train, split.validation, split.reported), 1):
+            roles.ravel()[pixels] = number
+    return roles
 
 
 def predictions_stage(run: Run) -> None:

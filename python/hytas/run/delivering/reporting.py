@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hytas.errors import InputError, one_line
-from hytas.report import RunFacts, write_report
+from hytas.report import write_report
 from hytas.run.context import Run
 from hytas.run.delivering.findings import run_facts
 from hytas.run.folder import RunFolder
@@ -32,7 +32,10 @@ def report_runs(runs: Sequence[str | Path], out: str | Path) -> None:
         facts = [run_facts(one, first=None if one is folders[0] else first) for one in folders]
         for folder in folders:
             if Path(out).resolve() == folder.report.resolve():
-                _write_into(folder, facts)
+                with RunFolder(folder.path) as held:  # its manifest knows the report
+                    held.manifest.forget([held.report])
+                    write_report(held.report, facts)
+                    held.manifest.record([held.report])
                 return
         write_report(out, facts)
 
@@ -49,11 +52,3 @@ def _told(runs: Sequence[str | Path]) -> Iterator[None]:
         raise InputError(
             names, rule=f"files with values that no run has ({one_line(error)})"
         ) from None
-
-
-def _write_into(folder: RunFolder, facts: Sequence[RunFacts]) -> None:
-    """Write the report into a run's own folder, which knows its files."""
-    with RunFolder(folder.path) as held:
-        held.manifest.forget([held.report])
-        write_report(held.report, facts)
-        held.manifest.record([held.report])

@@ -63,7 +63,7 @@ def metrics(below: tuple[str, ...] = ()) -> dict[str, Any]:
 
 
 def printed(capsys: pytest.CaptureFixture[str], outcome: Outcome) -> list[str]:
-    print_outcome(outcome, "scene.mat")
+    print_outcome(outcome, "scene.mat", as_json=False)
     return capsys.readouterr().out.splitlines()
 
 

@@ -9,6 +9,7 @@ import click
 
 from hytas.cli.options import (
     PATH,
+    count_option,
     json_option,
     path_option,
     plugin_option,
@@ -39,29 +40,15 @@ _options = together(
         "[default: of the card benchmark.json next to a table; else hytas]",
     ),
     plugin_option(expose_value=False),
-    click.option(
-        "--resamples",
-        type=click.IntRange(1),
-        default=200,
-        show_default=True,
-        help="Bootstrap resamples of an interval.",
-    ),
-    click.option(
-        "--fits",
-        type=click.IntRange(1),
-        default=5,
-        show_default=True,
-        help="Fits of each predictor.",
-    ),
+    count_option("--resamples", default=200, text="Bootstrap resamples of an interval."),
+    count_option("--fits", default=5, text="Fits of each predictor."),
     click.option(
         "--sizes",
         default="20,50,100,200,500",
         show_default=True,
         help="Numbers of trained networks to fit predictors on.",
     ),
-    click.option(
-        "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all draws."
-    ),
+    count_option("--seed", default=0, text="Seed of all draws.", least=0),
 )
 
 

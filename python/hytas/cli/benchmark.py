@@ -17,9 +17,7 @@ def benchmark() -> None:
 
 @benchmark.command(cls=options.PanelCommand)
 @options.budgets_option("What the networks may cost, such as 500K-params; repeatable.")
-@click.option(
-    "-n", "networks", type=int, default=200, show_default=True, help="Number of networks."
-)
+@options.count_option("-n", "networks", default=200, text="Number of networks.")
 @click.option(
     "--proxies",
     "proxy",
@@ -27,7 +25,7 @@ def benchmark() -> None:
     show_default=True,
     help="Proxies that score the networks, comma-separated.",
 )
-@click.option("--seeds", type=int, default=1, show_default=True, help="Trainings of each network.")
+@options.count_option("--seeds", default=1, text="Trainings of each network.")
 @options.recipe_option(
     "Setting of the training, such as steps=300; or one preset: plain, light or full; images or "
     "images-light. Repeatable.  [default: full; for images images-light]"
@@ -86,13 +84,8 @@ def make(
 
 @benchmark.command(cls=options.PanelCommand)
 @click.argument("tasks", nargs=-1, required=True, type=options.PATH)
-@click.option(
-    "-n",
-    "networks",
-    type=click.IntRange(1),
-    default=40,
-    show_default=True,
-    help="Networks of a task: the finalists of its race, and others.",
+@options.count_option(
+    "-n", "networks", default=40, text="Networks of a task: the finalists of its race, and others."
 )
 @options.workers_option
 @options.path_option("--out", required=True, help="Folder of the tables.")

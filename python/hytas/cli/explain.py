@@ -15,27 +15,11 @@ SHOWN = 5
 @click.command()
 @click.argument("run")
 @options.moved_options
-@click.option(
-    "--groups",
-    type=click.IntRange(1),
-    default=20,
-    show_default=True,
-    help="Groups of neighbouring bands, at most.",
+@options.count_option("--groups", default=20, text="Groups of neighbouring bands, at most.")
+@options.count_option(
+    "--samples", default=300, text="Test pixels, images or spectra, at most.", least=2
 )
-@click.option(
-    "--samples",
-    type=click.IntRange(2),
-    default=300,
-    show_default=True,
-    help="Test pixels, images or spectra, at most.",
-)
-@click.option(
-    "--repeats",
-    type=click.IntRange(1),
-    default=3,
-    show_default=True,
-    help="Random shuffles of each part.",
-)
+@options.count_option("--repeats", default=3, text="Random shuffles of each part.")
 @options.plugin_option(expose_value=False)
 @options.json_option
 def explain(

@@ -85,6 +85,16 @@ def together(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
 
 PATH = click.Path(path_type=Path)
 path_option = functools.partial(click.option, type=PATH)
+
+
+def count_option(
+    *names: str, default: int, text: str, least: int = 1
+) -> Callable[[Command], Command]:
+    """Return an option of a whole number, `least` or more."""
+    kind = click.IntRange(least)
+    return click.option(*names, type=kind, default=default, show_default=True, help=text)
+
+
 model_argument = click.argument("model", type=PATH)
 scene_argument = click.argument("scene", type=PATH)
 resample_option = click.option(

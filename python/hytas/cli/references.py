@@ -20,13 +20,7 @@ from hytas.files import check_folder
     "(regression) and plsda. On patches: spectralformer, s2mamba, gscvit, "
     "and hytas, a network of median size trained as in the HyTAS benchmark.",
 )
-@click.option(
-    "--seeds",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Number of seeds, from --seed on.",
-)
+@options.count_option("--seeds", default=1, text="Number of seeds, from --seed on.")
 @options.path_option(
     "--out",
     help="JSON file of the results, written after each fit. The same command goes on from it.",

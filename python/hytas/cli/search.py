@@ -1,6 +1,5 @@
 """`hytas search`, also `hytas-search`: from a scene to a checked model in one command."""
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -104,7 +103,4 @@ def _run(
             command=command,
             workers=workers,
         )
-    if as_json:
-        click.echo(json.dumps(outcome.to_dict(), indent=1))
-    else:
-        print_outcome(outcome, config.first_data)
+    print_outcome(outcome, config.first_data, as_json=as_json)

@@ -267,14 +267,8 @@ def cost(
 @space.command(cls=options.PanelCommand)
 @options.budgets_option("The constraint: only subnets inside it count.")
 @click.option("--out", required=True, help="Space file to write; its rounds lie next to it.")
-@click.option("--steps", type=int, default=3, show_default=True, help="Rounds at most.")
-@click.option(
-    "--training-steps",
-    type=int,
-    default=1500,
-    show_default=True,
-    help="Optimiser steps of each supernet.",
-)
+@options.count_option("--steps", default=3, text="Rounds at most.")
+@options.count_option("--training-steps", default=1500, text="Optimiser steps of each supernet.")
 @click.option("--subnets", type=int, help="Drawn in each round.  [default: 200]")
 @click.option(
     "--extend", type=float, help="Error a step to the next choice is worth.  [default: 0.003]"

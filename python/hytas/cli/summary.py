@@ -1,5 +1,6 @@
 """The end of a run in a few lines; the page of the run says the rest."""
 
+import json
 import re
 import shlex
 import shutil
@@ -18,12 +19,16 @@ MOST_SCENES = 4
 """Scenes whose accuracy is printed; the page has all."""
 
 
-def print_outcome(outcome: Outcome, data: str) -> None:
+def print_outcome(outcome: Outcome, data: str, *, as_json: bool) -> None:
     """Print accuracy, comparison, size against the budget, decisions, time, and what to open.
 
     Args:
         data: file or name of its first scene.
+        as_json: print the JSON form instead.
     """
+    if as_json:
+        echo(json.dumps(outcome.to_dict(), indent=1))
+        return
     for line in _lines(outcome, data):
         echo(_wrapped(line))
 

@@ -33,9 +33,7 @@ def supernet() -> None:
     help="A step trains one drawn subnet, or the largest, the smallest and two drawn ones.",
 )
 @options.uniform_option(default="choices")
-@click.option(
-    "--steps", type=int, default=STEPS, show_default=True, help="Optimiser steps of the training."
-)
+@options.count_option("--steps", default=STEPS, text="Optimiser steps of the training.")
 @options.recipe_option(
     "Setting of the training, such as mixup=0.4; or a preset of augmentation: plain, light or "
     "full; images or images-light. Repeatable.  [default: full; for images images-light]"
@@ -133,7 +131,7 @@ def _print_family(members: "list[Member]") -> None:
 @supernet.command()
 @click.argument("folder")
 @options.budgets_option("Subnets of like size are drawn inside it: 60K..140K-params.")
-@click.option("--count", type=int, default=20, show_default=True, help="Subnets to draw.")
+@options.count_option("--count", default=20, text="Subnets to draw.")
 @options.device_option
 @options.plugin_option(expose_value=False)
 def rank(folder: str, budgets: tuple[str, ...], count: int, device: str) -> None:

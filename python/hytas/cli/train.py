@@ -1,6 +1,5 @@
 """`hytas train`: train one architecture, and export and check the model."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,10 +65,7 @@ def train(ctx: click.Context, /, run: str | None, arch: str | None, **settings: 
             outcome, data = _further(settings, console)
         else:
             outcome, data = _start(arch, settings, console)
-    if as_json:
-        click.echo(json.dumps(outcome.to_dict(), indent=1))
-    else:
-        print_outcome(outcome, data)
+    print_outcome(outcome, data, as_json=as_json)
 
 
 def _refuse_with_run(command: click.Command, given: list[str]) -> None:

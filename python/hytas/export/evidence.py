@@ -170,11 +170,9 @@ def judge_reduced_scene(name: str, path: Path, evidence: Evidence) -> dict[str, 
     pixels, targets = (values[few] for values in (evidence.pixels, evidence.targets))
     chosen = replace(evidence, reader=evidence.across, pixels=pixels, targets=targets)
     width = evidence.cube.shape[1]
-    if not evidence.task.has_probabilities:
-        values = values_of_rows(deployed, chosen.tile, pixels, width)
-        return judge_values(name, values, chosen.expected, targets, evidence.task)
-    predicted = classes_of_rows(deployed, chosen.tile, pixels, width)
-    return judge_labels(name, predicted, chosen.expected.argmax(1), targets)
+    predicted = predicted_of_rows(deployed, chosen.tile, pixels, width)
+    expected = evidence.task.chosen(chosen.expected)
+    return judge_predictions(name, predicted, expected, targets, evidence.task)
 
 
 def in_few_rows(pixels: npt.NDArray[np.int64], width: int) -> npt.NDArray[np.bool_]:
@@ -184,54 +182,39 @@ def in_few_rows(pixels: npt.NDArray[np.int64], width: int) -> npt.NDArray[np.boo
     return np.isin(pixels // width, rows[spread])
 
 
-def classes_of_rows(
+def predicted_of_rows(
     deployed: DeployedModel,
     tile: Callable[[int, int, int], Array],
     pixels: npt.NDArray[np.int64],
     width: int,
-) -> npt.NDArray[np.int64]:
-    """Return the class indices of pixels by a scene graph, a row at a time.
+) -> Array:
+    """Return class indices of pixels, or values (pixels, T), by a scene graph, a row at a time.
 
     Args:
         tile: from the first row, the row behind the last and the margin to a tile.
         pixels: flat indices.
     """
-    predicted = np.empty(len(pixels), np.int64)
-    numbers = {number: at for at, number in enumerate(deployed.card.class_ids)}
+    ids = np.asarray(deployed.card.class_ids)
+    order = np.argsort(ids)
 
-    def run(tile: Array) -> Array:
-        return deployed.run_tile(tile)[0]
+    def predicted(row: int) -> Array:
+        strip = tile(row, row + 1, deployed.card.margin)
+        if not deployed.task.has_probabilities:
+            return np.asarray(deployed.run_tile_outputs(strip)[0])
+        return np.asarray(order[np.searchsorted(ids, deployed.run_tile(strip)[0][0], sorter=order)])
 
-    for here, classes in _of_rows(run, deployed.card.margin, tile, pixels, width):
-        predicted[here] = [numbers[int(one)] for one in classes]
-    return predicted
-
-
-def values_of_rows(
-    deployed: DeployedModel,
-    tile: Callable[[int, int, int], Array],
-    pixels: npt.NDArray[np.int64],
-    width: int,
-) -> npt.NDArray[np.float32]:
-    """Return the values (pixels, T) by a scene graph; arguments are those of `classes_of_rows`."""
-    values = np.empty((len(pixels), len(deployed.card.class_ids)), np.float32)
-    run, margin = deployed.run_tile_outputs, deployed.card.margin
-    for here, outputs in _of_rows(run, margin, tile, pixels, width):
-        values[here] = outputs
-    return values
+    rows, places = np.unique(pixels // width, return_inverse=True)
+    whole = np.stack([predicted(int(row)) for row in rows])
+    return np.asarray(whole[places, pixels % width])
 
 
-def _of_rows(
-    run: _Run,
-    margin: int,
-    tile: Callable[[int, int, int], Array],
-    pixels: npt.NDArray[np.int64],
-    width: int,
-) -> Iterator[tuple[npt.NDArray[np.bool_], Array]]:
-    """Yield which pixels lie in each row, and what `run` gives for them."""
-    for row in np.unique(pixels // width):
-        here = pixels // width == row
-        yield here, run(tile(int(row), int(row) + 1, margin))[0, pixels[here] % width]
+def judge_predictions(
+    name: str, predicted: Array, expected: Array, targets: Array, task: PredictionTask
+) -> dict[str, Any]:
+    """Return the figures of a model of reduced precision, from class indices or values."""
+    if task.has_probabilities:
+        return judge_labels(name, predicted, expected, targets)
+    return judge_values(name, predicted, expected, targets, task)
 
 
 def judge_labels(

@@ -10,13 +10,7 @@ from hytas.data import LabelledData, Scene
 from hytas.deploy import DeployedModel
 from hytas.deploy.tiles import read_tile
 from hytas.errors import InputError
-from hytas.export.evidence import (
-    classes_of_rows,
-    in_few_rows,
-    judge_labels,
-    judge_values,
-    values_of_rows,
-)
+from hytas.export.evidence import in_few_rows, judge_predictions, predicted_of_rows
 
 _BATCH = 256
 
@@ -44,10 +38,7 @@ def check_rounded(
     if models[0].card.graph != "patch":
         pixels = pixels[in_few_rows(pixels, scene.width)]
     (after, before), name = (_predictions(model, scene, pixels) for model in models), f"{bits}bit"
-    targets, task = scene.targets(pixels), models[1].task
-    if not task.has_probabilities:
-        return judge_values(name, after, before, targets, task)
-    return judge_labels(name, after, before, targets)
+    return judge_predictions(name, after, before, scene.targets(pixels), models[1].task)
 
 
 def _predictions(
@@ -59,5 +50,4 @@ def _predictions(
         read = scene.reader(model.card.patch_size)
         parts = (pixels[at : at + _BATCH] for at in range(0, len(pixels), _BATCH))
         return np.concatenate([model.task.chosen(model.predict_patches(read(p))) for p in parts])
-    of_rows = classes_of_rows if model.task.has_probabilities else values_of_rows
-    return of_rows(model, lambda *rows: read_tile(scene.cube, *rows), pixels, scene.width)
+    return predicted_of_rows(model, lambda *rows: read_tile(scene.cube, *rows), pixels, scene.width)

@@ -147,34 +147,32 @@ def simulate(
     make: Callable[[int], AskTell] | None,
     budget: int,
     seeds: Sequence[int],
-    lead: Callable[[int], Floats],
+    values: Floats,
 ) -> Simulation:
     """Run a search once a seed, in which each evaluation is a lookup in a table.
 
-    The search maximises its lead: the accuracy, or a score without a training. Its result is the
-    network with the best lead so far.
+    The search maximises values: the accuracy, or a score without a training. Its result is the
+    network with the largest value so far.
 
     Args:
         accuracy: (n,) of the networks in the pool, by which the search is judged.
         make: seed -> search; None takes the networks in a random order.
         budget: evaluations; at most n are made.
-        lead: seed -> (n,) values for the search, larger is better; NaN is the worst.
+        values: (n,) larger is better; NaN is the worst.
     """
     if not isinstance(budget, int | np.integer) or budget < 1:
         raise InputError("budget", budget, "must be a whole number of evaluations, 1 or more")
     if not len(seeds):
         raise InputError("seeds", rule="there are none", hint="at least one is needed")
     length = min(budget, len(accuracy))
-    chosen = np.empty((len(seeds), length))
+    finite, chosen = np.where(np.isfinite(values), values, -np.inf), np.empty((len(seeds), length))
     for row, seed in enumerate(seeds):
-        values = lead(seed)
         visited = (
             np.random.default_rng(seed).permutation(len(accuracy))[:length]
             if make is None
             else _visit(pool, make(seed), values, length)
         )
-        finite = np.where(np.isfinite(values), values, -np.inf)[visited]
-        leaders = np.maximum.accumulate(finite)
+        leaders = np.maximum.accumulate(finite[visited])
         first = np.flatnonzero(np.r_[True, leaders[1:] > leaders[:-1]])
         leading = first[np.searchsorted(first, np.arange(length), side="right") - 1]
         chosen[row] = accuracy[visited[leading]]

@@ -163,7 +163,7 @@ class Benchmark:
         every = list(range(seeds) if isinstance(seeds, int | np.integer) else seeds)
         values = self._table.measured if lead is None else self._column(lead, None)
         make = maker_of(strategy, self.space, budget) if isinstance(strategy, str) else strategy
-        return simulate(self._pool, self._table.accuracy, make, budget, every, lambda _: values)
+        return simulate(self._pool, self._table.accuracy, make, budget, every, values)
 
     def _number(self, architecture: Architecture | int) -> int:
         if isinstance(architecture, int | np.integer):

@@ -6,8 +6,7 @@ import torch
 from torch import nn
 
 from hytas.models import build_network
-from hytas.run.explaining import neighbouring
-from hytas.run.explanation import explain
+from hytas.run.explaining import explain, neighbouring
 from hytas.spaces.shape import ImageShape, InputShape
 from hytas.train import LabelledPixels
 

@@ -9,7 +9,7 @@ from without_references import run_pipeline
 from hytas.data import Scene
 from hytas.report import render
 from hytas.results import RunResults
-from hytas.run.delivering.findings import run_facts
+from hytas.run.delivering.reporting import run_facts
 from hytas.run.folder import RunFolder
 from hytas.spaces.opening import with_values
 

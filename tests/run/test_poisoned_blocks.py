@@ -13,7 +13,7 @@ from hytas.job import choose, train_winner
 from hytas.run import RunConfig, RunFolder, prepared
 from hytas.run.context import open_run, prepare
 from hytas.run.delivering.comparing import references_stage
-from hytas.run.delivering.findings import run_facts
+from hytas.run.delivering.reporting import run_facts
 from hytas.run.final.fits import records_of
 from hytas.run.final.task import final_task
 from hytas.run.folder import read_json

@@ -33,7 +33,7 @@ from hytas.run.choosing.searching import (
     ranked_evaluations,
 )
 from hytas.run.context import RunContext, open_run, prepare
-from hytas.run.delivering.findings import run_facts
+from hytas.run.delivering.reporting import run_facts
 from hytas.run.final.fits import observed
 from hytas.run.folder import write_json
 from hytas.run.progress import Report

@@ -17,7 +17,7 @@ from hytas.models import build_network
 from hytas.results import SelfTraining
 from hytas.run import RunFolder
 from hytas.run.context import RunContext, prepare
-from hytas.run.delivering.findings import run_facts
+from hytas.run.delivering.reporting import run_facts
 from hytas.run.prepared import PreparedScene, prepare_scene
 from hytas.run.soft_labels import round_recipe, with_soft_labels
 from hytas.run.start import StartingModel

@@ -105,14 +105,6 @@ resample_option = click.option(
 provider_option = click.option(
     "--provider", default="auto", show_default=True, help="auto, cpu or cuda."
 )
-uniform_option = functools.partial(
-    click.option,
-    "--uniform",
-    type=click.Choice(["architectures", "choices"]),
-    show_default=True,
-    help="Draw every architecture with the same probability, or every choice of a gene.",
-)
-
 device_option = click.option(
     "--device",
     cls=Option,

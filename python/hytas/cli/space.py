@@ -192,14 +192,12 @@ def _values(space: "SearchSpace") -> str:
     "-n", "number", type=click.IntRange(1, 10**7), default=1, show_default=True, help="How many."
 )
 @click.option("--seed", type=click.IntRange(0, 2**64 - 1), default=0, show_default=True)
-@options.uniform_option(default="architectures")
 def sample(
     space: str,
     budget: tuple[str, ...],
     variables: tuple[tuple[str, int], ...],
     number: int,
     seed: int,
-    uniform: str,
 ) -> None:
     """Draw architectures that fit a budget, as JSON lines with genes and all costs.
 
@@ -210,7 +208,7 @@ def sample(
 
     opened, bounds = open_space(space, budget, _chosen(variables))
     try:
-        genomes = Feasible(opened, bounds).sample(number, seed, uniform)
+        genomes = Feasible(opened, bounds).sample(number, seed)
     except ValueError as error:
         raise InputError(str(error)) from None
     costs = {name: opened.costs(genomes, name) for name in opened.cost_names}

@@ -32,7 +32,6 @@ def supernet() -> None:
     show_default=True,
     help="A step trains one drawn subnet, or the largest, the smallest and two drawn ones.",
 )
-@options.uniform_option(default="choices")
 @options.count_option("--steps", default=STEPS, text="Optimiser steps of the training.")
 @options.recipe_option(
     "Setting of the training, such as mixup=0.4; or a preset of augmentation: plain, light or "
@@ -45,7 +44,6 @@ def train(
     budgets: tuple[str, ...],
     out: str,
     method: str,
-    uniform: str,
     steps: int,
     recipe: tuple[str, ...],
     device: str,
@@ -71,7 +69,7 @@ def train(
         proxy="inherited",
         recipe=chosen,
         presets=preset,
-        supernet_settings=SupernetSettings(method, uniform),
+        supernet_settings=SupernetSettings(method),
         **options.absolute_paths(settings),
     )
     path = options.with_display(train_supernet, config, out, device=device)

@@ -209,16 +209,32 @@ def trace(
         most: elements of such a value, if it is not to be left to the runtime.
     """
     key = _key(model, example, (dynamic, names, opset, most))
-    if key is None:
-        return _trace(model, example, dynamic, names, opset, most)
-    if key not in _TRACED:
-        graph = _trace(model, example, dynamic, names, opset, most)
+    if key in _TRACED:
+        copied = onnx.ModelProto()
+        copied.ParseFromString(_TRACED[key])
+        return copied
+    with quiet(), torch.no_grad(), attention_written_out():
+        program = torch.onnx.export(
+            model,
+            (example,),
+            dynamo=True,
+            opset_version=opset,
+            input_names=names[0],
+            output_names=names[1],
+            dynamic_shapes=(dynamic,),
+            verbose=False,
+            optimize=most == _ANY_SIZE,
+        )
+    assert program is not None  # with dynamo=True there always is one
+    graph: onnx.ModelProto = optimizer.optimize(
+        program.model_proto, input_size_limit=_ANY_SIZE, output_size_limit=most
+    )
+    _forget_origin(graph)
+    if key is not None:
         for oldest in list(_TRACED)[: 1 - _KEPT]:
             _TRACED.pop(oldest, None)
         _TRACED[key] = graph.SerializeToString()
-    copied = onnx.ModelProto()
-    copied.ParseFromString(_TRACED[key])
-    return copied
+    return graph
 
 
 class _Contents(pickle.Pickler):
@@ -260,34 +276,6 @@ def quiet() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
-
-
-def _trace(
-    model: nn.Module,
-    example: Any,
-    dynamic: Any,
-    names: tuple[list[str], list[str]],
-    opset: int,
-    most: int,
-) -> onnx.ModelProto:
-    with quiet(), torch.no_grad(), attention_written_out():
-        program = torch.onnx.export(
-            model,
-            (example,),
-            dynamo=True,
-            opset_version=opset,
-            input_names=names[0],
-            output_names=names[1],
-            dynamic_shapes=(dynamic,),
-            verbose=False,
-            optimize=most == _ANY_SIZE,
-        )
-    assert program is not None  # with dynamo=True there always is one
-    graph: onnx.ModelProto = optimizer.optimize(
-        program.model_proto, input_size_limit=_ANY_SIZE, output_size_limit=most
-    )
-    _forget_origin(graph)
-    return graph
 
 
 def _forget_origin(model: onnx.ModelProto) -> None:

@@ -31,7 +31,7 @@ from hytas.estimator.arguments import (
     python_arguments,
     seed_of,
 )
-from hytas.estimator.persistence import file_format, fit_run, write_format, write_onnx
+from hytas.estimator.persistence import Persistent, file_format, fit_run, write_format, write_onnx
 from hytas.run import EFFORTS, RunConfig
 from hytas.run.display import Display
 from hytas.run.progress import SILENT, Report
@@ -40,7 +40,7 @@ from hytas.train import Recipe
 from hytas.types import Array
 
 
-class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore[misc]
+class HSIClassifier(ClassifierMixin, Persistent, BaseEstimator, Parameters):  # type: ignore[misc]
     """Search, train and export a transformer for a labelled cube, as `hytas search` does.
 
     A sample is a pixel with its neighbours. So the input is the whole cube (H, W, bands), and the
@@ -259,15 +259,6 @@ class HSIClassifier(ClassifierMixin, BaseEstimator, Parameters):  # type: ignore
             if name == "onnx":
                 return write_onnx(path, self._content, self.outcome_)
             return write_format(path, name, self.run_dir_, self._scene, force=force)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state to pickle: settings and model, without scene and open session."""
-        state: dict[str, Any] = dict(super().__getstate__())
-        for name in ("_scene", "_deployed"):
-            if name in state:
-                state[name] = None
-        state.pop("_forget", None)
-        return state
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "classes_")

@@ -29,6 +29,16 @@ for _name, _entry in FORMATS.items():
     _SUFFIXES.setdefault(Path(_entry.file).suffix, _name)
 
 
+class Persistent:
+    """What estimators leave out when they are pickled."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state to pickle: settings and model, without scene and open session."""
+        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
+        state.pop("_forget", None)
+        return state | {name: None for name in ("_scene", "_deployed") if name in state}
+
+
 def run_folder(
     owner: object, work_dir: str | Path | None, config: RunConfig, scene: Scene
 ) -> tuple[Path, Callable[[], object]]:

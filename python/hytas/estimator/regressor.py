@@ -22,7 +22,7 @@ from hytas.deploy.values import predict_scene, row_values
 from hytas.errors import InputError
 from hytas.estimator.arguments import Parameters, checked, described, python_arguments, seed_of
 from hytas.estimator.classifier import HSIClassifier
-from hytas.estimator.persistence import fit_run
+from hytas.estimator.persistence import Persistent, fit_run
 from hytas.train.presets import USUAL_VALUE_PRESETS
 from hytas.types import Floats, Pixels
 
@@ -30,7 +30,7 @@ STEPS, MOST_COPIES = 8, 64
 """Copies of a row of the mean weight, where weights are no multiples; and of any row, at most."""
 
 
-class HSIRegressor(RegressorMixin, BaseEstimator, Parameters):  # type: ignore[misc]
+class HSIRegressor(RegressorMixin, Persistent, BaseEstimator, Parameters):  # type: ignore[misc]
     """Search, train and export a model of continuous targets of spectra, or of pixels of a cube.
 
     Attributes:
@@ -139,12 +139,6 @@ class HSIRegressor(RegressorMixin, BaseEstimator, Parameters):  # type: ignore[m
         tags.input_tags.three_d_array = True
         tags.target_tags.multi_output = True
         return tags
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state to pickle: settings and model."""
-        state: dict[str, Any] = dict(super().__getstate__())
-        state.pop("_forget", None)
-        return state
 
 
 def _is_cube(given: Any) -> bool:

@@ -289,17 +289,14 @@ class RunConfig(FinalSettings, RaceSettings, SearchSettings, DataSettings):
     def _check_kind(self, kind: str) -> None:
         """Refuse settings that the other kind of data has."""
         data = f"{self.data} is {'a scene' if kind == 'scenes' else 'a set of images'}"
-        for name, declared in settings_of(RunConfig).items():
-            value = getattr(self, name)
-            if declared.facts.only not in ("", kind) and value != declared.default:
+        for owner in (self, *self.recipes.values()):
+            for name, declared in settings_of(type(owner)).items():
+                value = getattr(owner, name)
+                if declared.facts.only in ("", kind) or value == declared.default:
+                    continue
                 shown = " ".join(value) if isinstance(value, tuple) else value
-                raise InputError(name, shown, f"is for {declared.facts.only}, and {data}")
-        for recipe in self.recipes.values():
-            for name, declared in settings_of(Recipe).items():
-                value = getattr(recipe, name)
-                if declared.facts.only not in ("", kind) and value != declared.default:
-                    rule = f"is for {declared.facts.only}, and {data}"
-                    raise InputError("recipe", f"{name}={value}", rule)
+                given = (name, shown) if owner is self else ("recipe", f"{name}={shown}")
+                raise InputError(*given, f"is for {declared.facts.only}, and {data}")
 
     def moved(self, **files: Sequence[str]) -> "RunConfig":
         """Return this configuration with other paths of its scenes; an empty list moves nothing.

@@ -201,7 +201,7 @@ class Run:
     def of_seed(self, seed: int) -> Self:
         """Return the same run with another seed, in a folder of its own inside this one."""
         context = replace(self.context, config=replace(self.context.config, seed=seed))
-        return replace(self, context=context, folder=self.folder.of_seed(seed), first=self)
+        return replace(self, context=context, folder=self.folder.inside(f"seed-{seed}"), first=self)
 
     def inside(self, name: str, config: RunConfig) -> Self:
         """Return a run on the same pixels with another configuration, in a folder of this one."""

@@ -246,10 +246,6 @@ class RunFolder:
             if LEFTOVER.fullmatch(path.name):
                 path.unlink()
 
-    def of_seed(self, seed: int) -> "RunFolder":
-        """Return the folder for a final training with another seed, inside this one."""
-        return self.inside(f"seed-{seed}")
-
     def inside(self, name: str) -> "RunFolder":
         """Return the folder of that name, inside this one and under its lock."""
         inner = RunFolder(self.path / name)

@@ -109,7 +109,7 @@ def _seed(name: str, value: int) -> int:
 def _strategy(name: str) -> None:
     from hytas.search.strategies import check_strategy_name
 
-    check_strategy_name(name, tuple(strategies()))
+    check_strategy_name(name)
 
 
 def _ranking(name: str) -> None:

@@ -59,9 +59,9 @@ class Strategy(Protocol):
     def state(self) -> bytes: ...
 
 
-def check_strategy_name(name: str, built_in: Sequence[str]) -> None:
+def check_strategy_name(name: str) -> None:
     """Refuse a strategy that is neither known nor brought by a plug-in."""
-    if name not in (names := [*built_in, *STRATEGIES]):
+    if name not in (names := [*strategies(), *STRATEGIES]):
         rule = f"must be one of {', '.join(names)}"
         raise InputError("strategy", name, rule)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.findings import refusal
 from hytas.errors import InputError
 from hytas.types import Array, Floats, Mask
 
@@ -95,18 +96,17 @@ def parse_bands(
         try:
             start, stop = int(first), int(last if dash else first)
         except ValueError:
-            rule = f"{part!r} is not a band number, or a range such as 1-103 or 400-900nm"
-            raise InputError("bands", text, rule, "give wavelengths in nm") from None
+            raise refusal("bands-no-number", "bands", text, part=part) from None
         if not 1 <= start <= stop <= count:
-            hint = f"wavelengths need their unit: {part}nm" if start > count and dash else ""
-            raise InputError("bands", text, f"{part!r} must run upwards within 1 to {count}", hint)
+            code = "bands-without-unit" if start > count and dash else "bands-beyond"
+            raise refusal(code, "bands", text, part=part, count=count)
         kept.extend(range(start - 1, stop))
     if len(set(kept)) < len(kept):
-        raise InputError("bands", text, "names a band twice")
+        raise refusal("bands-twice", "bands", text)
     for part in in_nm:
         kept += np.setdiff1d(_within(part, text, wavelengths), bad_bands).tolist()
     if not kept:
-        raise InputError("bands", text, "names only bands that are marked as bad")
+        raise refusal("bands-all-bad", "bands", text)
     return np.unique(np.array(kept, np.int64))
 
 
@@ -114,14 +114,12 @@ def _within(part: str, text: str, wavelengths: Floats | None) -> Bands:
     """Return the bands whose centres lie in a range of wavelengths, ends included."""
     match = _WAVES.fullmatch(part)
     if match is None or float(match[1]) > float(match[2]):
-        rule = f"{part!r} must be a range of wavelengths that runs upwards"
-        raise InputError("bands", text, rule, "such as 400-900nm")
+        raise refusal("bands-no-range", "bands", text, part=part)
     if wavelengths is None:
-        rule = f"{part!r} is a range of wavelengths, and those of the bands are not known"
-        raise InputError("bands", text, rule, "give numbers of bands, such as 1-103")
+        raise refusal("bands-without-wavelengths", "bands", text, part=part)
     low, high = float(match[1]), float(match[2])
     within = np.flatnonzero((wavelengths >= low) & (wavelengths <= high))
     if not within.size:
-        ends = f"{wavelengths.min():.1f} to {wavelengths.max():.1f} nm"
-        raise InputError("bands", text, f"{part!r} holds no band; the bands lie at {ends}")
+        ends = {"low": wavelengths.min(), "high": wavelengths.max()}
+        raise refusal("bands-none-within", "bands", text, part=part, **ends)
     return within

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.data.bands import finite, select_bands
+from hytas.data.findings import refusal
 from hytas.data.samples import Samples
 from hytas.errors import InputError
 from hytas.types import Array, Floats, Mask
@@ -309,9 +310,6 @@ def _refuse_few(alive: Mask, vary: Mask, least: int) -> None:
     if alive.sum() >= least:
         return
     unseen = int((vary & ~alive).sum())
-    more = f"; {unseen} vary by less than float32 holds" if unseen else ""
-    raise InputError(
-        "bands",
-        rule=f"{int(alive.sum())} of {len(alive)} vary over the training pixels; at least {least} "
-        f"must vary{more}",
-    )
+    code = "bands-vary-too-little" if unseen else "bands-constant"
+    counts = {"count": int(alive.sum()), "of": len(alive), "least": least}
+    raise refusal(code, "bands", **counts, unseen=unseen)

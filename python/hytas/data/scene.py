@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hytas.data.bands import Bands, measured_bands, select_bands
 from hytas.data.checks import NAME_CHECKS, SCENE_CHECKS, CheckedScene
 from hytas.data.datasets import PUBLISHED_SCENES
-from hytas.data.findings import Finding, Noted, found
+from hytas.data.findings import Finding, Noted, found, refusal
 from hytas.data.interpret.nodata import as_stored, undeclared, valid_mask, valid_pixels
 from hytas.data.labels.maps import LabelMap, Labels, join
 from hytas.data.limits import by
@@ -320,9 +320,8 @@ def _checked_maps(
         maps = [(first, unmasked("train", train)), (second, unmasked("test", test))]
     for name, values in maps:
         if values.shape != cube.shape[:2]:
-            shape, wanted = (by(each.shape) for each in (values, cube))
-            rule = f"is {shape} and the cube {wanted}: height and width must agree"
-            raise InputError("labels", name, rule)
+            sizes = {"own": by(values.shape), "cube": by(cube.shape)}
+            raise refusal("map-of-other-shape", "labels", name, **sizes)
     return maps
 
 
@@ -334,8 +333,7 @@ def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> t
     if isinstance(names, Mapping):
         return tuple(names.get(i) or f"class {i}" for i in ids)
     if len(names) != len(ids):
-        rule = f"{len(names)} given for the {len(ids)} classes {', '.join(map(str, ids))}"
-        raise InputError("class_names", rule=rule)
+        raise refusal("class-names-given", "class_names", count=len(names), of=len(ids), ids=[*ids])
     return tuple(names)
 
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.findings import refusal
 from hytas.data.grid import Grid
 from hytas.data.record import BandFacts, Key, Variable
 from hytas.errors import InputError
@@ -110,10 +111,8 @@ def _check(part: JoinedPart, first: JoinedPart) -> None:
     if part.shape[:2] != first.shape[:2]:
         raise InputError(rule=f"{variable} and {first.variable.name} differ in height or width")
     if part.wavelengths.shape != part.shape[2:]:
-        raise InputError(
-            rule=f"{variable} has {part.shape[2]} bands and {part.wavelengths.size} wavelengths: "
-            "one a band needed"
-        )
+        counts = {"bands": part.shape[2], "count": part.wavelengths.size}
+        raise refusal("product-wavelengths", "", array=str(variable), **counts)
 
 
 def _scaled(part: JoinedPart, bands: npt.NDArray[np.int64], stored: Array, nodata: float) -> Array:

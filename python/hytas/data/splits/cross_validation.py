@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hytas.data.findings import refusal
 from hytas.data.labels.maps import LabelMap
 from hytas.data.splits.blocks import split_blocks
 from hytas.errors import InputError
@@ -114,12 +115,7 @@ class BlockSplit:
             InputError: `x` is not from `BlockSplit.samples`, or a fold has too few pixels.
         """
         if not isinstance(x, CubePixels):
-            raise InputError(
-                "BlockSplit",
-                rule="a cube cannot be cut into rows",
-                hint="give pixels, targets = BlockSplit.samples(cube, labels) instead of the cube "
-                "and its labels",
-            )
+            raise refusal("cube-in-rows", "BlockSplit")
         _, classes = np.unique(np.asarray(y), return_inverse=True)
         labels: LabelMap = x.label_map(classes + 1)
         place = np.full(labels.size, -1, np.int64)
@@ -129,10 +125,5 @@ class BlockSplit:
             sides = split_blocks(labels, self.block, guard, self.folds, part, self.seed, 1)
             test = sides.test[sides.trained[labels.ravel()[sides.test] - 1]]
             if sides.trained.sum() < 2 or not test.size:
-                raise InputError(
-                    "BlockSplit",
-                    rule=f"fold {part} of blocks of {self.block} leaves fewer than 2 classes to "
-                    "train, or none to test",
-                    hint="choose fewer folds or another block",
-                )
+                raise refusal("fold-of-few-classes", "BlockSplit", fold=part, block=self.block)
             yield place[sides.candidates], place[test]

@@ -1,8 +1,10 @@
 """A dense head next to patches: accuracy, CPU seconds of training and pixels a second of a map.
 
-    python benchmarks/dense.py jasper enmap_potsdam [--seeds 1] [--folder ../shared/suite]
+    python benchmarks/dense.py jasper --block 32 --guard 13 [--seeds 1] [--folder ../shared/suite]
 
-Both train one architecture of `autoformer-mini` on 20 labels a class in blocks, on one thread.
+Both train one architecture of `autoformer-mini` on 20 labels a class in blocks, on one thread. A
+pixel of a map sees 13 pixels to each side in a tile, and 3 in a patch: with a guard band of 13
+neither sees a training pixel from a test pixel.
 """
 
 import time
@@ -37,16 +39,19 @@ TILE, PATCH = 16, 7
 @click.command()
 @click.argument("names", nargs=-1, required=True)
 @click.option("--seeds", default=1, show_default=True)
+@click.option("--block", default=16, show_default=True, help="Side of a block.")
+@click.option("--guard", default=3, show_default=True, help="Pixels of the guard band.")
 @click.option("--folder", default="../shared/suite", show_default=True)
-def main(names: tuple[str, ...], seeds: int, folder: str) -> None:
+def main(names: tuple[str, ...], seeds: int, block: int, guard: int, folder: str) -> None:
     """Print a row for each scene, seed and way."""
     torch.set_num_threads(1)
     print("scene seed way parameters OA training_cpu_s pixels_a_cpu_s")
     for name in names:
         scene = load_scene(f"{folder}/{name}.mat", f"{folder}/{name}_gt.mat")
         for seed in range(seeds):
+            side = 2 * guard + 1
             split = make_split(
-                scene, kind="blocks", train_per_class=20, patch_size=PATCH, seed=seed
+                scene, seed=seed, patch_size=side, kind="blocks", block=block, train_per_class=20
             )
             for way in (dense, patches):
                 with TemporaryDirectory() as place:

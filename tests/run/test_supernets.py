@@ -128,9 +128,10 @@ def test_rankers_stand_beside_each_other(config: RunConfig, scene: Scene, traine
     assert all(20_000 <= row["params"] <= 100_000 for row in rows)
     assert all(0 <= row[name] <= 1 for row in rows for name in ("inherited_test", "alone_test"))
     assert [each.ranker for each in ranks] == list(RIVALS)
-    (size,) = (each for each in ranks if each.ranker == "params")
     truth = [row["alone_test"] for row in rows]
-    assert size.spearman == spearman([row["params"] for row in rows], truth)
+    for column in ("inherited", "race", "params"):  # the command prints them next to `truth`
+        (rank,) = (each for each in ranks if each.ranker == column)
+        assert rank.spearman == spearman([row[column] for row in rows], truth)
     assert all(each.low <= each.high for each in ranks if each.low is not None)
     written = {path: path.stat().st_mtime_ns for path in (trained / "fits").iterdir()}
     assert ranked() == (rows, ranks)  # and no training is done again

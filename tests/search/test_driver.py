@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from hytas._engine import Budget, Feasible, SearchSpace
-from hytas.search import Evaluation, EvaluationStore, StrategySettings, search
+from hytas.search import Evaluation, EvaluationStore, SearchWatch, StrategySettings, search
 
 VARIABLES = {"bands": 20, "classes": 4, "patch_size": 3, "band_group": 1}
 SETTINGS = StrategySettings(population=12, generations=4, seed=3, chunk=5)
@@ -92,6 +92,26 @@ def mean_rank(items: Sequence[Evaluation]) -> NDArray[np.float64]:
     columns = ([item.scores["width"] for item in items], [-item.costs["params"] for item in items])
     ranks = [rankdata(column, nan_policy="omit") for column in columns]
     return np.asarray(np.mean(ranks, axis=0) / len(items))
+
+
+def test_a_search_that_ends_in_its_first_generation_has_a_front(tmp_path: Path) -> None:
+    settings = replace(SETTINGS, strategy="nsga2", minimised=("params",))
+    ends = SearchWatch(until=lambda: True)
+    with EvaluationStore(tmp_path / "store.sqlite") as store:
+        result = search(feasible(), Scorer(), fitness, settings, store, watch=ends)
+        items = [item for item in store.evaluations() if not math.isnan(fitness([item])[0])]
+    assert result.evaluated == SETTINGS.chunk
+    unbeaten = {
+        item.id
+        for item in items
+        if not any(
+            fitness([other]) >= fitness([item])
+            and other.costs["params"] <= item.costs["params"]
+            and (fitness([other]), other.costs["params"]) != (fitness([item]), item.costs["params"])
+            for other in items
+        )
+    }
+    assert {item.id for item, _ in result.front} == unbeaten
 
 
 @pytest.mark.parametrize("strategy", ["nsga2", "evolution"])

@@ -211,7 +211,8 @@ def search(
             store.save_state(evolution.state())
     if isinstance(evolution, PluginStrategy):
         evolution.finish()
-    front = [done[number] for number in evolution.front()[0].tolist()]
+    told = evolution.front()[0].tolist()
+    front = [done[number] for number in told] or _unbeaten(done, latest, settings)
     return _result(done, latest, front, exhausted)
 
 
@@ -313,6 +314,17 @@ def _objectives(
         rows[:, column] = [-float(items[place].costs[name]) for place in places.tolist()]
     rows[np.isnan(rows[:, 0])] = math.nan
     return rows
+
+
+def _unbeaten(
+    done: Mapping[int, Evaluation], latest: _Latest, settings: StrategySettings
+) -> list[Evaluation]:
+    """Return the front of a search that ended before a strategy was told its first generation."""
+    items = list(done.values())
+    rows = _objectives(np.arange(len(items)), latest(items), items, settings)
+    beats = (rows[:, None] >= rows).all(axis=2) & (rows[:, None] > rows).any(axis=2)
+    kept = ~beats.any(axis=0) & np.isfinite(rows[:, 0])
+    return [item for item, keeps in zip(items, kept, strict=True) if keeps]
 
 
 def _resume(

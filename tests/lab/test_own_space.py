@@ -57,6 +57,30 @@ def test_an_own_space_is_listed_and_shown(mine: Path, here: Run) -> None:
     assert [gene["name"] for gene in json.loads(shown.stdout)["genes"]] == ["hidden"]
 
 
+SLICED = """
+    def initializers(self):
+        from hytas.models.layers import Initializer
+
+        return {name: Initializer("normal", 0.02) for name, _ in self.named_parameters()}
+"""
+
+
+def test_an_own_space_evolves_if_its_network_can_be_sliced(
+    mine: Path, tmp_path: Path, here: Run
+) -> None:
+    given = ("--plugin", mine, "--space", "my-mlp", "--data", "synthetic", "--budget", "8K-params")
+    short = ("--steps", 1, "--subnets", 10, "--training-steps", 2, "--out", tmp_path / "new.json")
+    refused = here("space", "evolve", *given, *short)
+    assert refused.returncode == 2
+    assert "`Network.initializers` lacks parameter embed.weight" in refused.stderr
+    plugins.unload(str(mine))
+    mine.write_text(NETWORK + SLICED, encoding="utf-8")
+    done = here("space", "evolve", *given, *short)
+    assert done.returncode == 0, done.stderr
+    assert f"--space {tmp_path / 'new.json'} --plugin {mine} --control my-mlp" in done.stdout
+    assert json.loads((tmp_path / "new.json").read_text())["name"] == "my-mlp"
+
+
 def test_an_own_network_is_scored_by_what_it_has(mine: Path) -> None:
     assert RunConfig(space="my-mlp", plugins=[str(mine)]).proxy == "params"
     assert RunConfig().proxy == "dss"

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -322,9 +323,10 @@ def evolve(
     for name, errors in rows:
         click.echo(f"{name[-24:]:<24} {errors.E:>7.4f} {errors.T:>7.4f}")
     click.echo("errors on validation pixels: 1 - mean probability of the true class")
+    brought = "".join(f" --plugin {shlex.quote(name)}" for name in config.plugins)
     click.echo(
-        "not shown to find better networks: hytas search --space "
-        f"{out} --control {config.space} searches in both, with as many trainings, and compares"
+        f"not shown to find better networks: hytas search --space {out}{brought} --control "
+        f"{config.space} searches in both, with as many trainings, and compares"
     )
 
 

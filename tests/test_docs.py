@@ -66,3 +66,11 @@ def test_the_first_commands_need_no_file(tmp_path: Path) -> None:
         done = run_copy(*words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "map.png").exists()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_tables_are_whole(page: Path) -> None:
+    """A blank line inside a table would end it."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        assert table.splitlines()[1].startswith("|---"), table[:200]

@@ -207,6 +207,15 @@ def test_the_temperature_is_fitted_on_all_records_together() -> None:
     assert found.ECE_after < found.ECE_before
 
 
+def test_logits_of_neighbours_do_not_change_the_temperature() -> None:
+    alone = Conditions(disjoint=False, folds=1, no_self_training="images", smooth="none")
+    own = record(36)
+    surer = replace(own, neighbour_logits=3 * own.neighbour_logits)
+    found = [decide([each], None, alone).calibration for each in (own, surer)]
+    assert found[0] == found[1]
+    assert found[0].temperature == fit_temperature(own.logits, own.targets)
+
+
 def with_unlabelled(found: HeldOut, shown: np.ndarray) -> HeldOut:
     """The record with classes that its network gives unlabelled pixels."""
     logits = 2.0 * np.eye(2, dtype=np.float32)[shown]

@@ -11,7 +11,8 @@ from hytas.decide.members import choose_members
 from hytas.decide.records import HeldOut
 from hytas.metrics import log_mean
 from hytas.results import NETWORK
-from hytas.spaces.names import FITS
+from hytas.spaces.names import FITS, VALUE_FITS
+from hytas.tasks import Values
 
 CLASSES = 3
 EMPTY = np.zeros(0, np.int64)
@@ -97,3 +98,37 @@ def test_the_record_of_a_mean_has_its_logits() -> None:
     np.testing.assert_array_equal(mean.logits, log_mean([whole.logits, whole.linear[1]]))
     assert whole.mean((NETWORK,)) is whole
     np.testing.assert_array_equal(mean.targets, whole.targets)
+
+
+@pytest.mark.parametrize(
+    ("errors", "members"),
+    [
+        ((5, 5, 0, 5), ("pls",)),
+        ((1, -1, 5, 5), (NETWORK, "ridge")),
+        ((2, 5, -1, -1), (NETWORK, "pls", "kernel")),
+        ((3, 2, -1, -4), (NETWORK, *VALUE_FITS)),
+    ],
+)
+def test_the_mean_of_values_with_the_least_error_ships(
+    errors: tuple[float, ...], members: tuple[str, ...]
+) -> None:
+    """Predictions of each method are too high by one error, and errors of a mean cancel."""
+    targets = np.linspace(-1, 1, 12, dtype=np.float32)[:, None]
+    network, *linear = (targets + np.float32(error) for error in errors)
+    held_out = HeldOut(
+        EMPTY,
+        np.arange(12),
+        targets,
+        EMPTY,
+        EMPTY,
+        EMPTY,
+        network,
+        network[:0],
+        unlabelled_logits=network[:0],
+        linear=np.stack(linear),
+        task=Values(("a",), ("",), (0.0,), (1.0,), (-1.0,), (1.0,)),
+    )
+    choice = choose_members(
+        [held_out], None, Conditions(has_probabilities=False), VALUE_FITS, lambda _: True
+    )
+    assert choice.members == members

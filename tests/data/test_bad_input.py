@@ -212,7 +212,7 @@ def test_not_finite(mat, cube, labels, bad):
     assert (~scene.valid).sum() == 3
     assert load_cube(mat(c=values)).codes == ("axes-guessed", "pixels-masked")
     assert load_cube(mat(c=values), axes="y,x,band").codes == ("pixels-masked",)
-    row, column = np.argwhere(labels > 0)[1]
+    row, column = np.argwhere(labels == 2)[1]  # of the first class
     values[row, column, 0] = bad
     message = refused(mat(c=values, gt=labels))
     assert (
@@ -390,8 +390,11 @@ def test_envi_mistakes(tmp_path):
         open_file(tmp_path / "c.img")
 
 
-def test_a_usual_mark_among_the_ids_is_named(cube, labels):
-    (finding,) = scene_from_arrays(cube, np.where(labels == 0, 255, labels)).findings
+@pytest.mark.parametrize("mark", [255, 65535])
+def test_a_usual_mark_among_the_ids_is_named(cube, labels, mark):
+    (finding,) = scene_from_arrays(
+        cube, np.where(labels == 0, mark, labels.astype(np.uint16))
+    ).findings
     assert (finding.code, finding.where) == ("mark-is-a-class", "labels")
-    assert finding.facts == {"name": "255", "mark": "255"}
+    assert finding.facts == {"name": str(mark), "mark": str(mark)}
     assert scene_from_arrays(cube, np.where(labels == 7, 100, labels)).findings == ()

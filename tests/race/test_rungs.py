@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 
 from hytas.race import LEAST_FINALISTS, REDUCTION_FACTOR, plan_rungs
+from hytas.race.rungs import compared_recipes
 
 
 @pytest.mark.parametrize(
@@ -16,6 +17,7 @@ from hytas.race import LEAST_FINALISTS, REDUCTION_FACTOR, plan_rungs
         # finalists train as long on the first fold.
         ((24, 60), 1500, 0.2, [(24, 60), (12, 120), (6, 240), (4, 480), (2, 480)]),
         ((6, 30), 300, 0.2, [(6, 30), (4, 100), (2, 100)]),
+        ((6, 30), 300, 0.25, [(6, 30), (4, 100), (2, 100)]),  # four times as many folds
         ((2, 30), 300, 0.2, [(2, 30), (2, 100)]),
         ((6, 60), 500, 0.5, [(6, 60), (2, 188)]),  # as many more trainings as the last rung has
         # The last rung is no longer than the final training.
@@ -24,6 +26,7 @@ from hytas.race import LEAST_FINALISTS, REDUCTION_FACTOR, plan_rungs
         ((2, 100), 1500, 1.0, [(2, 100), (2, 1125)]),
         ((4, 100), 100, 1.0, [(4, 100)]),
         ((4, 100), 50, 1.0, [(4, 100)]),
+        ((24, 100), 100, 1.0, [(24, 100)]),
         # As long as the final training already: the last rung only adds its folds.
         ((4, 100), 100, 0.2, [(4, 100), (2, 100)]),
         ((24, 60), 240, 0.2, [(24, 60), (12, 120), (6, 240), (2, 240)]),
@@ -38,6 +41,10 @@ def test_half_go_on_and_train_twice_as_long_until_few_are_left(
     assert [rung[:2] for rung in planned] == rungs
     if share < 1 < first[0]:
         assert planned[-1].all_folds
+
+
+def test_the_better_half_is_trained_by_each_recipe() -> None:
+    assert [compared_recipes(finalists) for finalists in (1, 3, 6, 8, 24)] == [1, 3, 4, 4, 12]
 
 
 def test_rungs_shrink_by_the_reduction_factor_alone() -> None:

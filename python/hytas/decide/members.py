@@ -29,7 +29,7 @@ from hytas.spaces.names import MEAN_WITH, TITLES, linear_architecture
 from hytas.temperature import fit_temperature
 from hytas.types import Smoother
 
-CHANCE = 1.0
+CHANCE = 1.5
 """Standard errors of the mean difference in log likelihood that chance may give."""
 
 

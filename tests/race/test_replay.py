@@ -4,12 +4,13 @@ import sys
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 from small_race import race, race_task, ranked
 
-from hytas.lab.benchmark.curve_table import CurveTable, FinalFigures, Snapshot
-from hytas.lab.benchmark.replay import Replayed, replay, usual_plan
+from hytas.lab.benchmark.curve_table import TABLE, TEST, CurveTable, FinalFigures, Snapshot
+from hytas.lab.benchmark.replay import Plan, Replayed, replay, usual_plan
 from hytas.race import RacePlan, Racer, RaceTask, Rung
 from hytas.race.plan import PlanStep, Reply, Trial, TrialBatch, Winner
 from hytas.search import Evaluation, EvaluationStore
@@ -103,3 +104,23 @@ def test_each_rule_is_left_out_alone(store: EvaluationStore) -> None:
     assert report["plans"]["best by proxy"]["regrets"] == {"small": 0.0}
     assert ablation.report_of(tables) == report  # all rules are in place again
     assert "| small |" in ablation.text_of(report)
+
+
+def test_no_published_plan_is_ahead_on_the_published_tables() -> None:
+    folder = Path(ablation.__file__).parent / "curves"
+    paths = sorted(folder.glob(f"*{TABLE}"))
+    tables = [
+        ablation.SuiteTable(
+            CurveTable.load(path),
+            FinalFigures.load(path.with_name(path.name.removesuffix(TABLE) + TEST)),
+        )
+        for path in paths
+    ]
+    assert len(tables) >= 7
+
+    def mean_regret(plans: Sequence[Plan]) -> float:
+        return fmean(ablation.row_of(plans, tables).regrets.values())
+
+    ours = mean_regret([usual_plan])
+    assert ours < 0.5
+    assert ours < min(map(mean_regret, ablation.PLANS.values()))

@@ -26,6 +26,7 @@ import click
 from hytas.lab.benchmark.curve_table import TABLE, TEST, CurveTable, FinalFigures
 from hytas.lab.benchmark.replay import Plan, replay, usual_plan
 from hytas.race import finalists
+from hytas.race.size_classes import WEIGHTS
 from hytas.race.task import RaceTask
 from race_plans import PLANS, one_network
 
@@ -76,7 +77,7 @@ def _nobody_joins(_: Any, racers: Any, __: int, ranked: Any) -> Any:
 
 def _diverse(*weights: float) -> Callable[..., Any]:
     def choose(task: RaceTask, ranked: Any) -> Any:
-        return finalists.diverse(ranked, task.finalists, task.known, weights)
+        return finalists.diverse(ranked, task.finalists, False, task.known, weights or WEIGHTS)
 
     return choose
 
@@ -86,6 +87,10 @@ def _best(task: RaceTask, ranked: Any) -> Any:
 
 
 RULES: Mapping[str, Rule] = {
+    "kinds that won are finalists": Rule(
+        {"race.plan:choose_finalists": _diverse()},
+        ["race.finalists:_portfolio", "race.finalists:_fewest_layers"],
+    ),
     "finalists of size classes 5:1:1:1 (1:1:1:1)": Rule(
         {"race.plan:choose_finalists": _diverse(1, 1, 1, 1)}
     ),

@@ -8,6 +8,7 @@ import numpy as np
 
 from hytas.lab.benchmark.replay import Plan
 from hytas.race import Racer, RaceTask, Rung, rung_results, size_of
+from hytas.race.finalists import PORTFOLIO
 from hytas.race.plan import PlanStep, Reply, Trial, TrialBatch, Winner
 from hytas.race.rankings import accuracy
 from hytas.race.results import TrialKey
@@ -20,11 +21,6 @@ ETA = 3
 LONGEST = 375
 """Steps of their longest rung."""
 SHORTEST = 30
-KINDS = tuple(
-    {"tokens": "pixel", "pixel_mixer": mixer, "pixel_gate": "yes", "pooling": "mean"}
-    for mixer in ("conv3", "conv5", "none", "attention")
-)
-"""Kinds of networks of `hytas-wide` that won races on Indian Pines."""
 
 
 def _arms(task: RaceTask, ranked: Sequence[Evaluation], seed: int) -> list[Racer]:
@@ -117,7 +113,9 @@ def asha(
 
 def one_network(task: RaceTask, ranked: Sequence[Evaluation]) -> Walk:
     """Take the network of the first kind that won races before, the largest one."""
-    kinds = [[one for one in ranked if kind.items() <= one.architecture.items()] for kind in KINDS]
+    kinds = [
+        [one for one in ranked if kind.items() <= one.architecture.items()] for kind in PORTFOLIO
+    ]
     fitting = next((each for each in kinds if each), ranked)
     chosen = max(fitting, key=lambda one: (one.architecture.get("patch", 0), size_of(one)))
     yield Winner(Racer(chosen, task.recipes_for(chosen.architecture)[0]))

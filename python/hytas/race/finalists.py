@@ -1,5 +1,6 @@
-"""Choose the finalists: of every size and of many kinds."""
+"""Choose the finalists: some of kinds that won before, the others diverse."""
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
@@ -11,19 +12,34 @@ from hytas.spaces.genes import active, is_depth
 
 Genes = tuple[tuple[str, Any], ...]
 
+PORTFOLIO = tuple(
+    {"tokens": "pixel", "pixel_mixer": mixer, "pixel_gate": "yes", "pooling": "mean"}
+    for mixer in ("conv3", "conv5", "none", "attention")
+)
+"""Kinds of networks of `hytas-wide` that won most races: notes/decisions.md."""
+PATCHES = 2
+"""Values of the gene `patch`, the largest first, that each kind of the portfolio has."""
 SINGLE_PIXELS = {"tokens": "pixel", "patch": 1}
 """Networks of single spectra: they win where neighbours tell little."""
+PORTFOLIO_SHARE = 3
+"""One of so many finalists is of the portfolio and of the largest size class, at most."""
 
 
 def diverse(
     ranked: Sequence[Evaluation],
     count: int,
+    portfolio: bool = False,
     known: Collection[Mapping[str, Any]] = (),
     weights: Sequence[int] = WEIGHTS,
 ) -> list[Evaluation]:
     """Choose `count` finalists of every size and of many kinds.
 
-    Size classes have the shares `weights`. The next finalist is
+    With `portfolio`, a third at most are of kinds that won races before: of each the candidate of
+    the largest size class with the fewest layers, and of these that of the best rank (Feurer et
+    al., Auto-Sklearn 2.0, JMLR 2022). So are the finalists of smaller size classes, up to the share
+    of each class: kinds that win with a smaller budget also race with a larger one.
+
+    For the others, size classes have the shares `weights`. The next finalist is
     of the class that is furthest below its share. The share of a value or a pair of values is its
     share among the candidates: kinds of networks that the search samples often are among the
     finalists, and rare ones too. Embedding width, depth and genes of single layers do not count:
@@ -35,6 +51,7 @@ def diverse(
     Args:
         ranked: the best first.
         count: of the finalists; all of `ranked` if there are fewer.
+        portfolio: whether kinds that won before come first, in each size class.
         known: architectures that race before all others; of more than `count` those of best rank.
         weights: finalists of each size class (`hytas.race.size_classes`), relative to the others.
 
@@ -46,8 +63,11 @@ def diverse(
     share = Counter(kind for row in kinds for kind in row)
     classes = size_classes([size_of(item) for item in ranked])
     count = min(count, len(ranked))
+    shares = [math.floor(count * weight / sum(weights) + 0.5) for weight in weights[1:]]
+    most = [count // PORTFOLIO_SHARE, *shares] if portfolio else []
     given = [rank for rank, item in enumerate(ranked) if item.architecture in known]
-    chosen = given[:count]
+    won = [rank for size, n in enumerate(most) for rank in _portfolio(ranked, classes, size, n)]
+    chosen = list(dict.fromkeys([*given, *won]))[:count]
     taken: Counter[Any] = Counter(kind for rank in chosen for kind in kinds[rank])
     sizes: Counter[int] = Counter(classes[rank] for rank in chosen)
     while len(chosen) < count:
@@ -69,6 +89,39 @@ def diverse(
 def sees_single_spectra(architecture: Mapping[str, Any]) -> bool:
     """Return whether a network sees no neighbours of a pixel, as an SVM or a random forest."""
     return SINGLE_PIXELS.items() <= architecture.items()
+
+
+def _portfolio(
+    ranked: Sequence[Evaluation], classes: Sequence[int], size: int, count: int
+) -> list[int]:
+    """Return the ranks of `count` candidates of a size class at most, large patches first."""
+    genes = [dict(global_genes(item.architecture)) for item in ranked]
+    fitting = _fewest_layers(ranked, classes, size, PORTFOLIO)
+    patches = sorted({genes[rank].get("patch", 0) for rank in fitting}, reverse=True)
+    wanted = [{**kind, "patch": patch} for patch in patches[:PATCHES] for kind in PORTFOLIO]
+    firsts = (
+        next((rank for rank in fitting if kind.items() <= genes[rank].items()), None)
+        for kind in wanted
+    )
+    return [rank for rank in firsts if rank is not None][:count]
+
+
+def _fewest_layers(
+    ranked: Sequence[Evaluation],
+    classes: Sequence[int],
+    size: int,
+    kinds: Sequence[Mapping[str, Any]],
+) -> list[int]:
+    """Return the ranks of the candidates of a size class and of some kinds, few layers first."""
+    genes = [dict(global_genes(item.architecture)) for item in ranked]
+    fitting = [
+        rank
+        for rank, own in enumerate(classes)
+        if own == size and any(kind.items() <= genes[rank].items() for kind in kinds)
+    ]
+    return sorted(
+        fitting, key=lambda rank: sum(v for name, v in genes[rank].items() if is_depth(name))
+    )
 
 
 def global_genes(architecture: Mapping[str, Any]) -> Genes:

@@ -298,8 +298,8 @@ class RacePlan:
 
 
 def choose_finalists(task: RaceTask, ranked: Sequence[Evaluation]) -> list[Evaluation]:
-    """Return the finalists of a race: see `hytas.race.diverse`."""
-    return diverse(ranked, task.finalists, task.known)
+    """Return the finalists of a race, some of kinds that won before: see `hytas.race.diverse`."""
+    return diverse(ranked, task.finalists, True, task.known)
 
 
 def _by_each_recipe(task: RaceTask, finalists: Iterable[Evaluation]) -> list[Racer]:

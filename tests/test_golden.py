@@ -18,14 +18,13 @@ from hytas.deploy import DeployedModel, classify_scene
 from hytas.results import RunResults
 from hytas.run import RunFolder
 from hytas.run.weights import load_weights
-from hytas.search import EvaluationStore
 
 RELEASES = sorted(Path(__file__).with_name("golden").iterdir())
 
 
 @pytest.fixture(params=RELEASES, ids=lambda path: path.name)
 def release(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A copy of the files of a release, because stores are locked while they are read."""
+    """A copy of the files of a release."""
     return Path(shutil.copytree(request.param, tmp_path / "run"))
 
 
@@ -39,16 +38,6 @@ def test_a_run_is_read(release: Path) -> None:
     assert 0 < len(split.train) < np.count_nonzero(scene.labels)
     results = RunResults.of(json.loads((release / "metrics.json").read_text()))
     assert 0 < results.test["OA"] <= 1
-
-
-def test_a_store_is_read(release: Path) -> None:
-    winner = json.loads((release / "architecture.json").read_text())
-    with EvaluationStore(release / "evaluations.sqlite") as store:
-        candidates = store.evaluations()
-    assert len(candidates) == 12
-    assert winner in [candidate.architecture for candidate in candidates]
-    assert all(np.isfinite(candidate.scores["dss"]) for candidate in candidates)
-    assert all(3000 <= candidate.costs["params"] <= 6000 for candidate in candidates)
 
 
 def test_a_model_makes_the_same_map(release: Path) -> None:

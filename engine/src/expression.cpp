@@ -47,6 +47,11 @@ void Expressions::define_constant(const std::string& name, Rational value) {
     define_symbol(name, {Symbol::Kind::node, add({Op::constant, {value, -1}, 0, {}, 0}), 0, 0});
 }
 
+void Expressions::define_label(const std::string& name, const std::string& label) {
+    const Value value{Rational(0), intern_label(label)};
+    define_symbol(name, {Symbol::Kind::node, add({Op::constant, value, 0, {}, 0}), 0, 0});
+}
+
 void Expressions::define_gene(const std::string& name, std::size_t slot, std::size_t length) {
     define_symbol(name, {Symbol::Kind::gene, 0, slot, length});
 }

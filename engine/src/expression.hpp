@@ -60,6 +60,7 @@ class Expressions {
     // Names that later expressions may use. A gene has `length` slots from `slot` on (name[i]); a
     // scalar has length 0.
     void define_constant(const std::string& name, Rational value);
+    void define_label(const std::string& name, const std::string& label);
     void define_gene(const std::string& name, std::size_t slot, std::size_t length);
     void define(const std::string& name, const std::string& text);
     [[nodiscard]] bool knows(const std::string& name) const { return symbols_.contains(name); }

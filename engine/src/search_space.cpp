@@ -147,6 +147,11 @@ Genome SearchSpace::pack(const Json& architecture) const {
             continue;
         }
         const auto known = [&name](const Gene& gene) { return gene.name == name; };
+        const auto fixed = std::find_if(fixed_.begin(), fixed_.end(), known);
+        if (fixed != fixed_.end()) {
+            static_cast<void>(index_of(*fixed, fixed->values(), value));
+            continue;
+        }
         if (std::none_of(genes_.begin(), genes_.end(), known))
             throw Error("architecture: space " + name_ + " has no gene " + quoted(name));
     }

@@ -154,6 +154,7 @@ void SpaceReader::read_variables() {
                         std::to_string(low) + " to " + std::to_string(high) + " in space " +
                         space_.name_);
         space_.variables_[name] = value;
+        expressions_.define_constant(name, value);
     }
 }
 
@@ -166,7 +167,7 @@ void SpaceReader::read_genes() {
 void SpaceReader::read_gene(const Json& item) {
     if (!item.is(Json::Kind::object)) fail("a gene must be an object");
     known_members(item, "a gene",
-                  {"name", "key", "about", "values", "weights", "absent", "length", "per"});
+                  {"name", "key", "about", "values", "weights", "absent", "if", "length", "per"});
     Gene gene;
     gene.name = member(item, "name", Json::Kind::string, true)->text();
     const Json* key = member(item, "key", Json::Kind::string, false);
@@ -187,7 +188,14 @@ void SpaceReader::read_gene(const Json& item) {
     place_gene(item, gene);
     read_weights(item, gene);
     read_absent(item, gene);
-    space_.genes_.push_back(std::move(gene));
+    if (is_there(item, gene)) {
+        space_.genes_.push_back(std::move(gene));
+        return;
+    }
+    const Json only = gene.values().all[static_cast<std::size_t>(gene.absent)];
+    expressions_.define_label(gene.name, only.text());
+    gene.lists = {Values{{only}, {}}};
+    space_.fixed_.push_back(std::move(gene));
 }
 
 Values SpaceReader::read_values(const Json& list, const Gene& gene) const {
@@ -265,6 +273,17 @@ void SpaceReader::read_absent(const Json& item, Gene& gene) const {
         if (values[i].is(Json::Kind::string) && values[i].text() == absent->text())
             gene.absent = static_cast<int>(i);
     if (gene.absent < 0) fail(what + quoted(absent->text()) + " must be one of its labels");
+}
+
+// A gene whose condition on variables does not hold is no part of a genome: an architecture may name
+// it, and it has the value "absent".
+bool SpaceReader::is_there(const Json& item, const Gene& gene) {
+    const Json* condition = item.find("if");
+    if (condition == nullptr) return true;
+    const std::string what = "gene " + quoted(gene.name) + ": \"if\"";
+    if (gene.absent < 0) fail(what + " needs \"absent\"");
+    environment_.resize(0);
+    return !(number(expression(*condition, what), what) == Rational(0));
 }
 
 void SpaceReader::place_gene(const Json& item, Gene& gene) {
@@ -395,7 +414,6 @@ std::vector<Value> SpaceReader::known_values(const Values& values) {
 }
 
 void SpaceReader::define_names() {
-    for (const auto& [name, value] : space_.variables_) expressions_.define_constant(name, value);
     // In the order in which they change when costs are tabulated: what reads only the first ones is
     // kept longest.
     for (std::size_t slot = 0; slot < space_.global_slots(); ++slot)

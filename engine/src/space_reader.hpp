@@ -34,6 +34,7 @@ class SpaceReader {
     void place_gene(const Json& item, Gene& gene);
     void read_weights(const Json& item, Gene& gene) const;
     void read_absent(const Json& item, Gene& gene) const;
+    bool is_there(const Json& item, const Gene& gene);
     LayerGroup& group_of(const std::string& depth_gene);
     void lay_out();
     static void decode_blocks(LayerGroup& group);

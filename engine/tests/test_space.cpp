@@ -231,6 +231,32 @@ TEST_CASE("definitions may use one another twice each, but not form a chain with
           std::string::npos);
 }
 
+TEST_CASE("a gene whose condition on variables does not hold is no part of a genome") {
+    const auto text = [](const std::string& rest) {
+        return R"({"format": "hytas-space", "version": 1, "name": "small",
+            "variables": {"bands": {"default": 4}}, "costs": {"params": {"global": "size"}},
+            "definitions": {"size": "depth if treats == 'none' else 10"},
+            "genes": [{"name": "depth", "values": [1, 2]},
+                      {"name": "treats", "values": ["none", "snv"], )" +
+               rest + "}]}";
+    };
+    const std::string whole = text(R"("absent": "none", "if": "bands >= 8")");
+    const SearchSpace few = SearchSpace::parse(whole, {});
+    const SearchSpace many = SearchSpace::parse(whole, {{"bands", 8}});
+    CHECK(few.genes().size() == 1);
+    CHECK(few.size() == 2);
+    CHECK(params(few, R"({"depth": 2, "treats": "none"})") == 2);
+    CHECK(error_of([&] {
+              static_cast<void>(few.pack(parsed(R"({"depth": 2, "treats": "snv"})")));
+          }) ==
+          "treats 'snv': must be one of none in space small");
+    CHECK(many.size() == 4);
+    CHECK(params(many, R"({"depth": 2, "treats": "snv"})") == 10);
+    CHECK(refusal(text(R"("if": "1")")).find("\"if\" needs \"absent\"") != std::string::npos);
+    CHECK(refusal(text(R"("absent": "none", "if": "depth")")).find("unknown name") !=
+          std::string::npos);
+}
+
 TEST_CASE("variables are checked") {
     CHECK(error_of([] { return SearchSpace::builtin("hytas", {{"bands", 0}}); }) ==
           "variable bands 0: must be 1 to 4096 in space hytas");

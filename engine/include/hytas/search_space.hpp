@@ -133,6 +133,7 @@ class SearchSpace {
     std::string text_;  // of the space file
     Variables variables_;
     std::vector<Gene> genes_;
+    std::vector<Gene> fixed_;  // those that the variables leave one value
     std::vector<LayerGroup> groups_;
     std::vector<CostTable> costs_;
     std::vector<std::size_t> slot_gene_;

@@ -24,7 +24,7 @@ from hytas.export.scene_graph import to_scene_onnx
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel
 from hytas.models.layers import probabilities
-from hytas.models.linear import ClosedFormNetwork
+from hytas.models.linear import ClosedFormNetwork, LinearSkip
 
 SEVEN_BITS = True
 """Bits of a weight in an integer product. A processor with AVX2 but without VNNI sums two 8-bit
@@ -46,25 +46,26 @@ class HalfModel(nn.Module):
     def __init__(self, model: SensorModel) -> None:
         super().__init__()
         self.scaling, self.network = model.scaling, model.network.half()
-        self.temperature, self.read_out = model.temperature, model.read_out
+        self.temperature = model.temperature
 
     def forward(self, patches: Tensor) -> Tensor:
         """Map (N, P, P, sensor bands) float32 to (N, classes) float32."""
         logits = self.network(self.scaling(patches).half()).float()
-        if self.read_out is None:
-            return probabilities(logits, self.temperature)
-        values: Tensor = self.read_out(logits)
-        return values
+        return probabilities(logits, self.temperature)
 
 
 def to_half(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
     """Return the ONNX patch graph with float16 weights, which has half the size."""
+    if model.read_out is not None:
+        return _with_half_weights(to_onnx(model, card), model, card)
     graph = patch_graph(HalfModel(inference_copy(model, card)), model, card)
     return finish_graph(graph, replace(card, precision="float16"), graph_kind(card))
 
 
 def to_half_scene(model: SensorModel, card: ModelCard) -> onnx.ModelProto:
     """Return the ONNX scene graph with float16 weights."""
+    if model.read_out is not None:
+        return _with_half_weights(to_scene_onnx(model, card), model, card)
     return to_scene_onnx(model, replace(card, precision="float16"), half=True)
 
 
@@ -105,18 +106,43 @@ def _stacked_products(graph: onnx.ModelProto) -> list[str]:
     return [node.name for node in nodes if node.input[1] in stacked]
 
 
-def _closed_products(graph: onnx.ModelProto, model: SensorModel) -> list[str]:
-    """Return the products with matrices of values in closed form."""
-    if model.read_out is None:
-        return []
-    parts = [each for each in model.network.modules() if isinstance(each, ClosedFormNetwork)]
+def _closed_weights(graph: onnx.GraphProto, model: SensorModel) -> set[str]:
+    """Return the names of matrices of values that are in closed form, or begin so."""
+    parts = [
+        each
+        for each in model.network.modules()
+        if isinstance(each, ClosedFormNetwork | LinearSkip) and model.read_out is not None
+    ]
     weights = [each.detach().cpu().numpy() for part in parts for each in part.parameters()]
-    closed = {
+    return {
         each.name
-        for each in graph.graph.initializer
+        for each in graph.initializer
         for values in [numpy_helper.to_array(each)]
         if any(np.array_equal(values, one) or np.array_equal(values, one.T) for one in weights)
     }
+
+
+def _with_half_weights(
+    graph: onnx.ModelProto, model: SensorModel, card: ModelCard
+) -> onnx.ModelProto:
+    """Store the matrices of a graph as float16; all products are in float32 or more.
+
+    Those of values in closed form stay, because their terms cancel.
+    """
+    for inside in graphs_of(graph.graph):
+        closed = _closed_weights(inside, model)
+        for weight in [each for each in inside.initializer if _is_large(each)]:
+            if weight.name not in closed:
+                name, half = weight.name, numpy_helper.to_array(weight).astype(np.float16)
+                weight.CopyFrom(numpy_helper.from_array(half, f"{name}_half"))
+                cast = helper.make_node("Cast", [weight.name], [name], to=TensorProto.FLOAT)
+                inside.node.insert(0, cast)
+    return finish_graph(graph, replace(card, precision="float16"), graph.graph.name)
+
+
+def _closed_products(graph: onnx.ModelProto, model: SensorModel) -> list[str]:
+    """Return the products with matrices of values in closed form."""
+    closed = _closed_weights(graph.graph, model)
     names = [node.name for node in graph.graph.node if closed.intersection(node.input)]
     return [*names, *(f"{name}_MatMul" for name in names)]  # of a Gemm, by onnxruntime
 

@@ -11,10 +11,11 @@ from hytas.models.blocks import Block, MixerBlock
 from hytas.models.layers import PixelEmbedding, SpectralEmbedding
 from hytas.models.linear import MeanNetwork
 from hytas.models.network import Network
+from hytas.models.pretreatment import Pretreatment
 from hytas.models.streams import TokenStream
 from hytas.models.table import build_network, count_parameters
 from hytas.spaces.costs import LayerCost
-from hytas.spaces.names import TITLES
+from hytas.spaces.names import PRETREATMENTS, TITLES
 from hytas.spaces.shape import Shape
 
 
@@ -24,7 +25,7 @@ def counted_cost(architecture: Mapping[str, Any], shape: Shape, name: str) -> fl
         network = build_network(architecture, shape).eval()
     if name == "params":
         return float(count_parameters(network))
-    return float(_counter(network, shape).get_total_flops()) / 2.0
+    return float(_counter(network, shape).get_total_flops()) / 2.0 + _treating(network)
 
 
 def counted_layers(architecture: Mapping[str, Any], shape: Shape) -> list[LayerCost]:
@@ -60,13 +61,22 @@ def _layers_of(network: nn.Module, shape: Shape) -> list[LayerCost]:
             layers.append(LayerCost(name, of, about, own, 0))
             continue
         flops = sum(counts.get(f"{root}.{name}", {}).values())
-        params = count_parameters(module)
-        layers.append(LayerCost(name, of, _about(module), params, flops // 2))
+        params, macs = count_parameters(module), flops // 2
+        if isinstance(module, Pretreatment):
+            macs, of = module.macs, ""
+        layers.append(LayerCost(name, of, _about(module), params, macs))
     params = count_parameters(network) - sum(part.params for part in layers)
-    macs = counter.get_total_flops() // 2 - sum(part.macs for part in layers)
+    whole = counter.get_total_flops() // 2 + _treating(network)
+    macs = whole - sum(part.macs for part in layers)
     if params or macs:
         layers.append(LayerCost("", "", "other parameters", params, macs))
     return layers
+
+
+def _treating(network: nn.Module) -> int:
+    """Return the multiply-accumulates of a pretreatment, which is no matrix product."""
+    treats = network.pretreatment if isinstance(network, Network) else None
+    return 0 if treats is None else treats.macs
 
 
 def _parts(
@@ -113,6 +123,8 @@ def _about(module: nn.Module) -> str:
         bands, step = module.project.kernel_size[0], module.project.stride[0]
         side = module.patch_size
         return f"a token every {step} bands, of {bands} bands over {side} x {side} pixels"
+    if isinstance(module, Pretreatment):
+        return f"{PRETREATMENTS[module.kind]}, each band standardised"
     if isinstance(module, PixelEmbedding):
         return f"a token a pixel, {module.patch_size} x {module.patch_size} pixels"
     if isinstance(module, nn.Linear):

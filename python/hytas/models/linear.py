@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import softmax
 from torch import Tensor, nn
+from torch.nn import functional
 
 from hytas.errors import InputError
 from hytas.metrics import LEAST_PROBABILITY
@@ -299,11 +300,28 @@ def centre_row(features: Tensor) -> Tensor:
 
 
 class LinearSkip(nn.Linear):
-    """A matrix whose logits are added to those of a network; it learns at a tenth of the rate."""
+    """A matrix whose logits are added to those of a network; it learns at a tenth of the rate.
+
+    Args:
+        exact: whether sums are in double precision, as those of ridge regression need.
+    """
+
+    def __init__(self, bands: int, classes: int, exact: bool = False) -> None:
+        super().__init__(bands, classes)
+        self.exact = exact
 
     def forward(self, spectra: Tensor) -> Tensor:
         """(..., bands) -> (..., classes)."""
-        return RATE * super().forward(spectra)
+        if not self.exact:
+            return RATE * super().forward(spectra)
+        return RATE * exact_linear(self, spectra)
+
+
+def exact_linear(layer: nn.Linear, spectra: Tensor) -> Tensor:
+    """Return what a layer gives, summed in double precision: thousands of terms cancel, and their
+    order must not tell."""
+    weight, bias = layer.weight.double(), layer.bias.double()
+    return functional.linear(spectra.double(), weight, bias).to(spectra.dtype)
 
 
 @torch.no_grad()

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from hytas.errors import InputError
 from hytas.models.layers import Initializer
+from hytas.models.pretreatment import Pretreatment
 from hytas.models.streams import TokenStream, initializers_of
 
 
@@ -97,6 +98,15 @@ class Network(nn.Module):
         """
         rule = f"a {type(self).__name__} has no stages of tokens on a grid"
         raise InputError("dense", rule=rule, hint="take a space of images")
+
+    @property
+    def pretreatment(self) -> Pretreatment | None:
+        """What is done to each spectrum first; None: nothing."""
+        return None
+
+    def pretreated(self, patches: Tensor) -> Tensor:
+        """Return what the layers read of patches (N, P, P, bands) that the network looks at."""
+        return patches if self.pretreatment is None else self.pretreatment(patches)
 
     def initializers(self) -> dict[str, Initializer]:
         """Return parameter name -> initializer.

@@ -17,13 +17,20 @@ import torch
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from torch import Tensor, nn
-from torch.nn import functional
 
 from hytas.metrics import LEAST_PROBABILITY
 from hytas.models.derivatives import ORDERS, derivative, some_places
 from hytas.models.kernel import KernelNetwork, gaussian, units_of
-from hytas.models.linear import RATE, ClosedFormNetwork, LinearSkip, MeanNetwork, centre_of
+from hytas.models.linear import (
+    RATE,
+    ClosedFormNetwork,
+    LinearSkip,
+    MeanNetwork,
+    centre_of,
+    exact_linear,
+)
 from hytas.models.network import Network
+from hytas.models.pretreatment import normal_variate
 from hytas.spaces.names import KERNEL_DIRECTIONS, SHARE_FITS, VALUE_FITS
 from hytas.types import Floats
 
@@ -38,18 +45,8 @@ WIDTHS = (0.03, 0.1, 0.3, 1.0)
 """Factors of the squared distance in standardised directions."""
 FAINTEST = 0.05
 """Of the largest deviation: fainter directions are not made any louder."""
-FLAT = 1e-4
-"""Least deviation of a spectrum, scaled, that is brought to 1."""
 TINY, EXHAUSTED = 1e-8, 1e-10
 """EXHAUSTED: of the first covariance with the target, below which no component is left."""
-
-
-def normal_variate(spectra: Tensor) -> Tensor:
-    """Return spectra (..., bands) of zero mean and unit deviation (Barnes et al., Applied
-    Spectroscopy 43, 1989)."""
-    centred = spectra - spectra.mean(-1, keepdim=True)
-    # A limit: what is added to the mean square is too small to survive the export to ONNX.
-    return centred / centred.square().mean(-1, keepdim=True).sqrt().clamp(min=FLAT)
 
 
 class Prepared(NamedTuple):
@@ -337,10 +334,7 @@ class LinearValues(ClosedFormNetwork):
 
     def of_spectra(self, spectra: Tensor) -> Tensor:
         """(..., bands) -> (..., targets), standardised."""
-        # In double precision: thousands of terms cancel, and their order must not tell.
-        exact = as_variates(spectra, self.variate).double()
-        values = functional.linear(exact, self.head.weight.double(), self.head.bias.double())
-        return values.to(spectra.dtype)
+        return exact_linear(self.head, as_variates(spectra, self.variate))
 
     @torch.no_grad()
     def solve(

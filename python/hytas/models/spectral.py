@@ -20,6 +20,7 @@ from hytas.models.layers import PixelEmbedding, SpectralEmbedding
 from hytas.models.linear import LinearSkip, PixelsAndHeads, centre_of, centre_row
 from hytas.models.network import Network, Strips
 from hytas.models.numberless import shared
+from hytas.models.pretreatment import Pretreatment
 from hytas.models.streams import TokenStream, initialise
 from hytas.spaces.shape import InputShape
 from hytas.types import Architecture
@@ -50,7 +51,8 @@ class SpectralTransformer(Network):
             read at its class token, as is one in series; the mean is read of a stream without a
             class token, unless it is read at its centre); "fusion": "yes" for cross-layer fusion
             (CAF) in every stream; "embed_dim": width E of all tokens; "skip": "linear" adds the
-            logits of a matrix on the bands of the centre pixel.
+            logits of a matrix on the bands of the centre pixel; "pretreatment": what is done to
+            each spectrum first, "none" or that of `hytas.models.pretreatment.Pretreatment`.
         layers: of the streams "band" and "pixel", as far as there are such tokens.
 
     Input: scaled patches (N, P, P, bands), float. Output: logits (N, classes).
@@ -77,6 +79,10 @@ class SpectralTransformer(Network):
         if patch_size % 2 == 0:
             raise InputError("patch", patch_size, "must be odd, for a patch has a centre")
         self.tokens, self.patch_size, self.pooling = tokens, patch_size, pooling
+        kind = genes.get("pretreatment", "none")
+        if kind != "none":  # by its own name: subnets of a supernet share none of another kind
+            treat = shared("pretreatment", Pretreatment, kind, shape.bands)
+            self.add_module(f"pretreatment_{kind}", treat)
         if tokens != PIXEL:
             bands, stride = layers[BAND], genes["band_stride"]
             sizes = (patch_size, genes["band_width"], embed_dim, stride)
@@ -93,7 +99,7 @@ class SpectralTransformer(Network):
         heard = self.streams if tokens == PARALLEL else self.streams[-1:]
         self.norms = nn.ModuleDict({name: shared(name, nn.LayerNorm, embed_dim) for name in heard})
         if genes.get("skip", "none") == "linear":
-            self.skip = shared("skip", LinearSkip, shape.bands, shape.classes)
+            self.skip = shared("skip", LinearSkip, shape.bands, shape.classes, bool(shape.values))
         self.head = shared("head", nn.Linear, embed_dim * len(heard), shape.classes)
         initialise(self)
 
@@ -113,6 +119,11 @@ class SpectralTransformer(Network):
         return self.pixel_embed.project if PIXEL in self.streams else None
 
     @property
+    def pretreatment(self) -> Pretreatment | None:
+        """What is done to each spectrum first, if anything is."""
+        return next((one for one in self.children() if isinstance(one, Pretreatment)), None)
+
+    @property
     def linear_skip(self) -> LinearSkip | None:
         """The matrix on the bands of the centre pixel, if there is one."""
         return getattr(self, "skip", None)
@@ -123,14 +134,17 @@ class SpectralTransformer(Network):
 
     def strips(self) -> Strips:
         """Return the parts of the network for whole rows of pixels."""
-        pixels, row = _SharedPixels(self), _Row(self)
-        if self.linear_skip is None:
-            return Strips(pixels, row)
-        return Strips(PixelsAndHeads(pixels, [self.linear_skip]), _SkipRow(self, row))
+        pixels: nn.Module = _SharedPixels(self)
+        row: nn.Module = _Row(self)
+        if self.linear_skip is not None:
+            pixels, row = PixelsAndHeads(pixels, [self.linear_skip]), _SkipRow(self, row)
+        if self.pretreatment is not None:
+            pixels = nn.Sequential(self.pretreatment, pixels)
+        return Strips(pixels, row)
 
     def forward(self, patches: Tensor) -> Tensor:
         """(N, P, P, bands) -> (N, classes)."""
-        patches = self.seen(patches)
+        patches = self.pretreated(self.seen(patches))
         logits = self.classify(
             self.band_embed(patches) if BAND in self.streams else None,
             self.pixel_embed(patches) if PIXEL in self.streams else None,

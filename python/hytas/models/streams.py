@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from hytas.models.blocks import Drop, Layers, layer_of
 from hytas.models.layers import DEVIATION, CrossLayerFusion, Initializer, Placed
 from hytas.models.numberless import is_without_numbers, shared
+from hytas.models.pretreatment import Pretreatment
 
 
 class TokenStream(Placed):
@@ -127,7 +128,7 @@ def initializer_of(module: nn.Module, part: str) -> Initializer | None:
         return (
             Initializer("normal", DEVIATION) if part == "weight" else Initializer("constant", 0.0)
         )
-    if isinstance(module, nn.LayerNorm):
+    if isinstance(module, nn.LayerNorm | Pretreatment):
         return Initializer("constant", 1.0 if part == "weight" else 0.0)
     if isinstance(module, nn.Conv1d | nn.Conv2d):
         return Initializer("uniform", module.weight[0].numel() ** -0.5)

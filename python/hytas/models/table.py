@@ -212,7 +212,9 @@ def input_shape(card: ModelCard) -> Shape:
         return ImageShape.of(space, kept, classes, card.patch_size)
     if DATA_OF.get(space) == IMAGES:
         return ImageShape.of_pixels(kept, classes, card.patch_size)
-    return InputShape(kept, classes, card.patch_size, card.band_group)
+    return InputShape(
+        kept, classes, card.patch_size, card.band_group, int(card.targets is not None)
+    )
 
 
 def count_parameters(network: nn.Module) -> int:

@@ -42,7 +42,8 @@ def whiten_embedding(network: nn.Module, patches: Tensor, seed: int) -> None:
     project = typed_network.pixel_projection
     if project is None:
         return
-    whitened = whitening(typed_network.seen(patches), project.out_features, seed)
+    seen = typed_network.pretreated(typed_network.seen(patches))
+    whitened = whitening(seen, project.out_features, seed)
     if whitened is not None:
         project.weight.copy_(whitened[0])
         project.bias.copy_(whitened[1])

@@ -325,7 +325,9 @@ def prepare_scene(
     bands = len(preprocessing.bands)
     check_band_group(config.band_group, bands)
     side = scene.side_of(config.patch_size)
-    shape: Shape = InputShape(bands, task.outputs, side, config.band_group)
+    shape: Shape = InputShape(
+        bands, task.outputs, side, config.band_group, int(not task.has_probabilities)
+    )
     if isinstance(scene, Spectra):
         return PreparedSpectra(scene, split, preprocessing, shape)
     if DATA_OF.get(config.space_name) == IMAGES:

@@ -130,7 +130,7 @@ def linear_costs(fit: str, shape: Shape) -> dict[str, int]:
     if fit in VALUE_FITS and fit not in KERNEL_DIRECTIONS:  # its sums are in double precision
         costs["flash"] += 4 * (costs["params"] - more)
     if fit in VALUE_FITS:  # its matrices stay as they are
-        costs["bytes_int8"] = costs["bytes_fp32"]
+        costs["bytes_int8"] = costs["bytes_fp16"] = costs["bytes_fp32"]
     return costs
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from hytas._engine import builtin_spaces
 from hytas.spaces.keys import plain_gene
-from hytas.spaces.names import LINEAR_SPACE, MEAN_WITH, TITLES, space_of
+from hytas.spaces.names import LINEAR_SPACE, MEAN_WITH, PRETREATMENTS, TITLES, space_of
 from hytas.spaces.opening import OWN, space_text
 
 
@@ -74,8 +74,9 @@ def describe_kind(architecture: Mapping[str, Any]) -> str:
     mixing = f"{gate}{'MLP' if mixer == 'none' else mixer}"
     side = genes["patch"]
     skip = ", linear skip" if genes.get("skip") == "linear" else ""
+    treated = PRETREATMENTS.get(genes.get("pretreatment", ""), "")
     tokens = _TOKENS.get(genes["tokens"], genes["tokens"])
-    return f"{tokens} {side}x{side}, {mixing}, {layers}{skip}"
+    return f"{tokens} {side}x{side}, {mixing}, {layers}{treated and ', '}{treated}{skip}"
 
 
 def mlp_width(embed_dim: int, mlp_ratio: float) -> int:

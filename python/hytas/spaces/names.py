@@ -33,6 +33,13 @@ _NAMES = (*_OF_CLASSES, *_OF_VALUES, *_OF_VALUES)
 TITLES = dict(zip((*FITS, *VALUE_FITS, *SHARE_FITS), _NAMES, strict=True))
 """Fit of a network in closed form -> its title."""
 
+PRETREATMENTS = {
+    "snv": "standard normal variate",
+    "first": "first derivative",
+    "second": "second derivative",
+}
+"""Value of the gene `pretreatment` that does something -> its title."""
+
 
 def space_of(architecture: Mapping[str, Any]) -> str:
     """Return the name of the space that an architecture belongs to."""

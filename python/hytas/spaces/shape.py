@@ -22,13 +22,15 @@ def check_band_group(band_group: int, bands: int) -> None:
 @dataclass(frozen=True)
 class _Sizes:
     def variables(self) -> dict[str, int]:
-        """Return the names and values that a search space's cost expressions may use."""
-        return {name: int(value) for name, value in asdict(self).items()}
+        """Return the names and values that a search space's cost expressions may use; of an
+        optional one that is 0, none."""
+        return {name: int(value) for name, value in asdict(self).items() if value}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Rebuild from the JSON form, which is `variables()`."""
-        return cls(**{each.name: int(values[each.name]) for each in fields(cls)})
+        names = [each.name for each in fields(cls) if each.default != 0 or each.name in values]
+        return cls(**{name: int(values[name]) for name in names})
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,14 @@ class InputShape(_Sizes):
         patch_size: side of the square patch around the pixel, in pixels; odd.
         band_group: neighbouring bands stacked into one token (the width of HyTAS's group-wise
             spectral embedding); odd.
+        values: 1 if outputs are continuous targets, 0 for classes.
     """
 
     bands: int
     classes: int
     patch_size: int = 7
     band_group: int = 3
+    values: int = 0
 
     @property
     def side(self) -> int:

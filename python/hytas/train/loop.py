@@ -144,6 +144,12 @@ def _solve(
     return TrainingResult(tuple(state.history), 1, False)
 
 
+def _begin_pretreatment(network: nn.Module, training: LabelledPixels, device: torch.device) -> None:
+    """Start the pretreatment of a new network from the training pixels, if it has one."""
+    if isinstance(network, Network) and network.fresh and network.pretreatment is not None:
+        network.pretreatment.begin(_seen(network, training, device)[0])
+
+
 def _begin_skip(network: nn.Module, training: LabelledPixels, device: torch.device) -> None:
     """Start the linear skip of a new network from the training pixels, if it has one."""
     if not (isinstance(network, Network) and network.fresh):
@@ -152,7 +158,8 @@ def _begin_skip(network: nn.Module, training: LabelledPixels, device: torch.devi
     if isinstance(skip, LinearSkip):
         patches, targets = _seen(network, training, device)
         head = getattr(network, network.readout)
-        training.task.begin_skip(skip, head, centre_of(patches), targets)
+        spectra = centre_of(network.pretreated(patches))
+        training.task.begin_skip(skip, head, spectra, targets)
 
 
 def _seen(
@@ -170,10 +177,13 @@ def _train(
     progress, _, checkpoint = watch
     training, recipe, device, epochs = course.training, course.recipe, course.device, course.epochs
     with course.processes.copy_of(checkpoint) as kept:
+        network = learner.network if kept is None and isinstance(learner, OneNetwork) else None
+        if network is not None:
+            _begin_pretreatment(network, training, device)
         if recipe.whitened and kept is None:
             learner.prepare(_some_patches(training, course.seed), course.seed)
-        if kept is None and isinstance(learner, OneNetwork):
-            _begin_skip(learner.network, training, device)
+        if network is not None:
+            _begin_skip(network, training, device)
         state = TrainingState.of(learner.weights, learner.buffers)
         cover(learner, state, learner.watched())
         if kept is not None:

@@ -275,8 +275,8 @@ void SpaceReader::read_absent(const Json& item, Gene& gene) const {
     if (gene.absent < 0) fail(what + quoted(absent->text()) + " must be one of its labels");
 }
 
-// A gene whose condition on variables does not hold is no part of a genome: an architecture may name
-// it, and it has the value "absent".
+// A gene whose condition on variables does not hold is no part of a genome: an architecture may
+// name it, and it has the value "absent".
 bool SpaceReader::is_there(const Json& item, const Gene& gene) {
     const Json* condition = item.find("if");
     if (condition == nullptr) return true;

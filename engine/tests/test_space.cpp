@@ -248,8 +248,7 @@ TEST_CASE("a gene whose condition on variables does not hold is no part of a gen
     CHECK(params(few, R"({"depth": 2, "treats": "none"})") == 2);
     CHECK(error_of([&] {
               static_cast<void>(few.pack(parsed(R"({"depth": 2, "treats": "snv"})")));
-          }) ==
-          "treats 'snv': must be one of none in space small");
+          }) == "treats 'snv': must be one of none in space small");
     CHECK(many.size() == 4);
     CHECK(params(many, R"({"depth": 2, "treats": "snv"})") == 10);
     CHECK(refusal(text(R"("if": "1")")).find("\"if\" needs \"absent\"") != std::string::npos);

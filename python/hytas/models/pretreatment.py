@@ -39,7 +39,8 @@ def savitzky_golay(spectra: Tensor, order: int) -> Tensor:
     size = (2.0 * sum(weight**2 for weight in weights) + (order - 1) * middle**2) ** 0.5
     bands = spectra.shape[-1]
     padded = repeat_ends(spectra.reshape(-1, bands), REACH)
-    here, total = padded[:, REACH : REACH + bands], None
+    here = padded[:, REACH : REACH + bands]
+    total: Tensor | None = None
     # Differences of neighbours, one after another: a convolution rounds as large values do, and in
     # an order that each runtime chooses.
     for step, weight in zip(steps, weights, strict=True):

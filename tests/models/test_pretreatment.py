@@ -17,6 +17,7 @@ from hytas.export.c_source import export_c, open_c, sizes_of
 from hytas.models import InputShape, SensorModel, build_network, count_parameters
 from hytas.models.counting import counted_layers
 from hytas.models.pretreatment import Pretreatment
+from hytas.proxies import Evaluator
 from hytas.spaces import open_space
 from hytas.spaces.genes import describe_kind
 from hytas.spaces.names import PRETREATMENTS
@@ -151,3 +152,12 @@ def test_c_source_gives_what_torch_gives_and_needs_what_the_costs_say(
     found = sizes_of(path)
     assert found["constant_bytes"] == costs["flash"]
     assert found["ram_bytes"] - costs["ram"] in (0, 4 * BANDS)  # the skip keeps a spectrum
+
+
+def test_scores_are_those_of_the_layers_after_it() -> None:
+    scores = [
+        Evaluator("dss,params", SHAPE).score([{**WIDE, "pretreatment": kind}])[0]["scores"]
+        for kind in ("none", *KINDS)
+    ]
+    assert len({one["dss"] for one in scores}) == 1
+    assert scores[1]["params"] == scores[0]["params"] + 2 * BANDS

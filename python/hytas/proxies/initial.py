@@ -217,6 +217,8 @@ def start_of(
         architecture: genes, and the space.
         skeletons: of this shape, a cache for several calls.
     """
+    # A pretreatment has no weight that learns, and leaves nothing of an input of ones.
+    architecture = {name: gene for name, gene in architecture.items() if name != "pretreatment"}
     space = space_of(architecture)
     check_data(space, shape)
     source = InitialSource(pool, full_sizes(space, shape), space)

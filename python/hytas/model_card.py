@@ -125,6 +125,11 @@ class ModelCard:
                 raise InputError(name, rule=rule, hint=hint)
 
     @property
+    def has_values(self) -> bool:
+        """Whether outputs are continuous targets."""
+        return self.targets is not None
+
+    @property
     def of_images(self) -> bool:
         """Return whether the model takes images, not the pixels of a scene."""
         return self.graph == IMAGE

@@ -212,9 +212,7 @@ def input_shape(card: ModelCard) -> Shape:
         return ImageShape.of(space, kept, classes, card.patch_size)
     if DATA_OF.get(space) == IMAGES:
         return ImageShape.of_pixels(kept, classes, card.patch_size)
-    return InputShape(
-        kept, classes, card.patch_size, card.band_group, int(card.targets is not None)
-    )
+    return InputShape(kept, classes, card.patch_size, card.band_group, int(card.has_values))
 
 
 def count_parameters(network: nn.Module) -> int:

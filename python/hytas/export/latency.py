@@ -144,7 +144,7 @@ def profile(
     """
     name = card.architecture["space"]
     file, offered = json.loads(space_text(name)), input_shape(card).variables()
-    variables = {key: offered[key] for key in file["variables"]}
+    variables = {key: offered[key] for key in file["variables"] if key in offered}
     sides = [gene["values"] for gene in file["genes"] if gene["name"] == "patch"]
     # Networks that choose their patch choose the width of their tokens as well.
     free = {"patch_size": max(sides[0]), "band_group": 1} if sides else {}

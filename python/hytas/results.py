@@ -144,7 +144,8 @@ class MeanChoice(Decision):
         what = f"the model is the mean of {shipped}" if self.members[1:] else f"{shipped} alone"
         if self.reason:
             return f"{what}: {self.reason}"
-        losses = ", ".join(f"{name} {value:.3f}" for name, value in self.losses.items())
+        told = dict.fromkeys(("+".join(self.members), next(iter(self.losses)), NETWORK))
+        losses = ", ".join(f"{name} {self.losses[name]:.3f}" for name in told)
         return f"{what}; loss of {self.pixels} validation pixels: {losses}"
 
 

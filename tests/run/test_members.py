@@ -59,7 +59,9 @@ def test_the_mean_ships_where_no_member_leads_beyond_chance() -> None:
 def test_the_network_ships_alone_where_it_leads_beyond_chance() -> None:
     choice = chosen(record(600, 0.95, (0.4, 0.4, 0.4)))
     assert choice.members == (NETWORK,)
-    assert choice.describe().startswith("network alone; loss of 600")
+    line = choice.describe()
+    assert line.startswith("network alone; loss of 600 validation pixels: network ")
+    assert line.count(", ") == 1  # the mean of all is the other figure
 
 
 def test_a_linear_network_that_spoils_the_mean_is_left_out() -> None:

@@ -17,7 +17,7 @@ from hytas.export import describe, export_formats
 from hytas.metrics import log_mean
 from hytas.models import InputShape, SensorModel, build_network, count_parameters
 from hytas.models.counting import counted_layers
-from hytas.models.linear import begin_skip, lda, softmax_regression
+from hytas.models.linear import FUNCTIONS, begin_skip, lda, softmax_regression
 from hytas.models.table import closed_form
 from hytas.spaces import open_space
 from hytas.spaces.costs import budget_of_network, shipped_costs
@@ -98,8 +98,8 @@ def test_softmax_regression_is_that_of_scikit_learn_at_its_ridge(classes: int) -
     assert min(gaps) < 0.02
 
 
-@pytest.mark.parametrize("fit", FITS)
-def test_networks_in_closed_form_read_a_derivative_where_it_tells_classes_apart(fit: str) -> None:
+@pytest.mark.parametrize("fit", FUNCTIONS)
+def test_linear_networks_read_a_derivative_where_it_tells_classes_apart(fit: str) -> None:
     """Classes differ in a narrow slope; brightness and tilt differ from pixel to pixel."""
     generator = np.random.default_rng(0)
     targets, at = np.repeat([0, 1], 60), np.linspace(-1, 1, 60)

@@ -12,6 +12,8 @@ WINDOW, DEGREE = 11, 2
 """Bands and degree of the polynomials of Savitzky and Golay (Analytical Chemistry 36, 1964)."""
 ORDERS = (0, 1, 2)
 """Derivatives that are compared; 0 leaves spectra as they are."""
+CHANCE = 2.0
+"""Standard errors of the mean difference of losses that chance may give."""
 LEAST_LEFT = 1e-9
 """Deviation of standardised spectra below which nothing is left of them."""
 CLASS_FOLDS = 3
@@ -20,8 +22,8 @@ MOST_TO_CHOOSE_ON = 300
 """Pixels on which folds choose a derivative or a width, at most; the fit itself takes all."""
 
 Splits = Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]
-Loss = Callable[[Floats, NDArray[np.int64], Splits], float]
-"""Spectra (n, bands), class indices (n,) and pairs of fitted and held-out places -> mean loss."""
+Losses = Callable[[Floats, NDArray[np.int64], Splits], Floats]
+"""Spectra (n, bands), class indices (n,) and pairs of fitted and held-out places -> losses (n,)."""
 
 
 @lru_cache(maxsize=8)
@@ -45,22 +47,22 @@ def derivative(bands: int, order: int) -> Floats | None:
     return matrix
 
 
-def chosen_derivative(
-    spectra: Floats, targets: NDArray[np.int64], loss: Loss
-) -> tuple[Floats, Floats]:
-    """Choose the derivative with the least loss of held-out pixels.
+def derivatives_within_chance(
+    spectra: Floats, targets: NDArray[np.int64], losses: Losses
+) -> list[tuple[Floats, Floats]]:
+    """Return the derivatives whose loss of held-out pixels is within chance of the least.
 
     Args:
         spectra: (N, bands), standardised.
         targets: (N,) class indices.
-        loss: of a network in closed form.
+        losses: of a network in closed form.
 
     Returns:
-        Spectra (N, bands) of which the derivative was taken, standardised; and the matrix
-        (bands, bands) that gives them, but for a constant.
+        For each the spectra (N, bands) of which the derivative was taken, standardised; and the
+        matrix (bands, bands) that gives them, but for a constant.
     """
     drawn, index, splits = class_splits(targets, some_places(len(targets)))
-    found = []
+    taken, lost = [], []
     for order in ORDERS if splits else ORDERS[:1]:
         matrix = derivative(spectra.shape[1], order)
         if matrix is None:
@@ -71,10 +73,14 @@ def chosen_derivative(
                 continue
             matrix = matrix / np.where(deviation > 0, deviation, 1.0)[:, None]
         values = spectra @ matrix.T if order else spectra
-        merit = loss(values[drawn], index, splits) if splits else 0.0
-        found.append((merit, order, values, matrix))
-    _, _, values, matrix = min(found, key=lambda each: each[:2])
-    return values, matrix
+        taken.append((values, matrix))
+        lost.append(losses(values[drawn], index, splits) if splits else np.zeros(1))
+    least = min(lost, key=lambda each: float(each.mean()))
+    return [
+        each
+        for each, own in zip(taken, lost, strict=True)
+        if (own - least).mean() <= CHANCE * (own - least).std() / len(own) ** 0.5
+    ]
 
 
 def some_places(count: int) -> NDArray[np.int64]:

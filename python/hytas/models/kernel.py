@@ -5,10 +5,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hytas.models.derivatives import Splits, chosen_derivative, class_splits, some_places
+from hytas.models.derivatives import Splits, class_splits, some_places
 from hytas.models.linear import (
-    FUNCTIONS,
-    RIDGES,
     ClosedFormNetwork,
     centre_of,
     fitted_regressions,
@@ -75,8 +73,7 @@ class KernelNetwork(ClosedFormNetwork):
 class KernelClasses(KernelNetwork):
     """Kernel logistic regression on the leading principal directions of standardised bands.
 
-    Cross-validation chooses the derivative along bands, the width of the units and the ridge of
-    the largest likelihood.
+    Cross-validation chooses the width of the units and the ridge of the largest likelihood.
 
     Args:
         bands, classes: numbers of both.
@@ -95,13 +92,12 @@ class KernelClasses(KernelNetwork):
     ) -> None:
         """Fit the network to scaled patches (N, P, P, bands) and class indices (N,)."""
         spectra, labels = centre_of(patches).double().cpu().numpy(), targets.cpu().numpy()
-        spectra, matrix = chosen_derivative(spectra, labels, FUNCTIONS["softmax"].loss)
         present, index = np.unique(labels, return_inverse=True)
         weight, bias = _directions(spectra, KERNEL_DIRECTIONS["rbf"])
         along = spectra @ weight.T + bias
         units = units_of(along)
         some, own, splits = class_splits(labels, some_places(len(labels)))
-        _, width, ridge = _chosen(along[some], units, own, splits)
+        width, ridge = _chosen(along[some], units, own, splits)
         weight, bias, along, units = (each * width**0.5 for each in (weight, bias, along, units))
         root = _inverse_root(units)
         head, offset = np.zeros((1, len(units))), np.zeros(1)
@@ -110,7 +106,7 @@ class KernelClasses(KernelNetwork):
             rotated, offset = matrix_of(machine)
             head = rotated @ root.T
         classes = self.head.out_features
-        self.fill((weight @ matrix, bias), units, with_absent(head, offset, present, classes))
+        self.fill((weight, bias), units, with_absent(head, offset, present, classes))
 
 
 def _directions(spectra: Floats, count: int) -> tuple[Floats, Floats]:
@@ -149,15 +145,14 @@ def _inverse_root(units: Floats) -> Floats:
 
 def _chosen(
     along: Floats, units: Floats, index: NDArray[np.int64], splits: Splits
-) -> tuple[float, float, float]:
-    """Return the least held-out loss, its width and its ridge; the middle ones without folds."""
+) -> tuple[float, float]:
+    """Return the width and the ridge of the least held-out loss; the middle ones without folds."""
     if not splits:
-        return 0.0, WIDTHS[len(WIDTHS) // 2], 1.0
+        return WIDTHS[len(WIDTHS) // 2], 1.0
     found = []
     for width in WIDTHS:
         scaled = units * width**0.5
         features = gaussian(along * width**0.5, scaled) @ _inverse_root(scaled)
-        losses = held_out_losses(features, index, splits)
-        at = int(np.argmin(losses))
-        found.append((float(losses[at]), width, RIDGES[at]))
-    return min(found)
+        ridge, losses = held_out_losses(features, index, splits)
+        found.append((float(losses.mean()), width, ridge))
+    return min(found)[1:]

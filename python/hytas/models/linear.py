@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from hytas.errors import InputError
 from hytas.metrics import LEAST_PROBABILITY
-from hytas.models.derivatives import Loss, Splits, chosen_derivative, class_splits
+from hytas.models.derivatives import Losses, Splits, class_splits, derivatives_within_chance
 from hytas.models.layers import probabilities
 from hytas.models.network import Network, Strips, as_network
 from hytas.temperature import fit_temperature
@@ -128,7 +128,7 @@ def softmax_regression(
     centre = spectra.mean(axis=0)
     rotated, directions = _rotated(spectra, centre)
     some, own, splits = class_splits(targets, np.arange(len(targets)))
-    ridge = RIDGES[int(np.argmin(held_out_losses(rotated[some], own, splits)))] if splits else 1.0
+    ridge = held_out_losses(rotated[some], own, splits)[0] if splits else 1.0
     weight, bias = np.zeros((len(present), spectra.shape[1])), np.zeros(len(present))
     if len(present) > 1:
         head, offset = matrix_of(fitted_regressions(rotated, index, [ridge])[0])
@@ -144,34 +144,37 @@ def _rotated(spectra: _Values, centre: _Values) -> tuple[_Values, _Values]:
     return (spectra - centre) @ directions.T, directions
 
 
-def held_out_losses(spectra: _Values, index: NDArray[np.int64], splits: Splits) -> _Values:
-    """Return the mean negative log likelihood of held-out pixels for each ridge."""
-    losses = np.zeros(len(RIDGES))
+def held_out_losses(
+    spectra: _Values, index: NDArray[np.int64], splits: Splits
+) -> tuple[float, _Values]:
+    """Return the ridge of the least mean loss, and the losses (n,) of held-out pixels by it."""
+    losses = np.zeros((len(RIDGES), len(index)))
     for fitted, held_out in splits:
         for at, machine in enumerate(fitted_regressions(spectra[fitted], index[fitted], RIDGES)):
-            losses[at] += _surprise(machine.predict_proba(spectra[held_out]), index[held_out])
-    return losses / len(index)
+            chances = machine.predict_proba(spectra[held_out])
+            losses[at, held_out] = _surprise(chances, index[held_out])
+    best = int(np.argmin(losses.mean(axis=1)))
+    return RIDGES[best], losses[best]
 
 
-def _surprise(chances: _Values, index: NDArray[np.int64]) -> float:
-    """Return the sum of the negative log likelihood."""
+def _surprise(chances: _Values, index: NDArray[np.int64]) -> _Values:
+    """Return the negative log likelihood of each pixel."""
     own = chances[np.arange(len(index)), index]
-    return float(-np.log(np.maximum(own, LEAST_PROBABILITY)).sum())
+    return np.asarray(-np.log(np.maximum(own, LEAST_PROBABILITY)))
 
 
-def _lda_loss(spectra: _Values, index: NDArray[np.int64], splits: Splits) -> float:
-    """Return the mean negative log likelihood of held-out pixels, at their best temperature."""
+def _lda_losses(spectra: _Values, index: NDArray[np.int64], splits: Splits) -> _Values:
+    """Return the negative log likelihood of held-out pixels, at their best temperature."""
     logits = np.zeros((len(index), index.max() + 1))
     for fitted, held_out in splits:
         weight, bias = lda(spectra[fitted], index[fitted], logits.shape[1])
         logits[held_out] = spectra[held_out] @ weight.T + bias
-    scaled = logits / fit_temperature(logits, index)
-    return _surprise(softmax(scaled, axis=1), index) / len(index)
+    return _surprise(softmax(logits / fit_temperature(logits, index), axis=1), index)
 
 
-def _softmax_loss(spectra: _Values, index: NDArray[np.int64], splits: Splits) -> float:
+def _softmax_losses(spectra: _Values, index: NDArray[np.int64], splits: Splits) -> _Values:
     rotated, _ = _rotated(spectra, spectra.mean(axis=0))
-    return float(held_out_losses(rotated, index, splits).min())
+    return held_out_losses(rotated, index, splits)[1]
 
 
 def fitted_regressions(
@@ -197,15 +200,15 @@ def matrix_of(machine: Any) -> tuple[_Values, _Values]:
 
 
 class ClosedForm(NamedTuple):
-    """How a matrix is fitted: `fit(spectra, targets, classes)`, and its held-out loss."""
+    """How a matrix is fitted: `fit(spectra, targets, classes)`, and its held-out losses."""
 
     fit: Callable[[_Values, NDArray[np.int64], int], tuple[_Values, _Values]]
-    loss: Loss
+    losses: Losses
 
 
 FUNCTIONS = {
-    "lda": ClosedForm(lda, _lda_loss),
-    "softmax": ClosedForm(softmax_regression, _softmax_loss),
+    "lda": ClosedForm(lda, _lda_losses),
+    "softmax": ClosedForm(softmax_regression, _softmax_losses),
 }
 """Name of a fit, a value of the gene `fit` -> its functions."""
 
@@ -238,7 +241,8 @@ class ClosedFormNetwork(Network):
 class LinearNetwork(ClosedFormNetwork):
     """A matrix from the bands of the centre of a patch to the classes.
 
-    It reads a derivative along bands where cross-validation prefers it.
+    It is the mean of the matrices of spectra, of their first and of their second derivative, but
+    for those that cross-validation puts behind the best one by more than chance.
 
     Args:
         bands, classes: of the scene.
@@ -267,10 +271,13 @@ class LinearNetwork(ClosedFormNetwork):
         """Fit the matrix to scaled patches (N, P, P, bands) and class indices (N,)."""
         spectra, labels = centre_of(patches).double().cpu().numpy(), targets.cpu().numpy()
         form = FUNCTIONS[self.fit]
-        values, matrix = chosen_derivative(spectra, labels, form.loss)
-        weight, bias = form.fit(values, labels, self.head.out_features)
-        self.head.weight.copy_(torch.from_numpy(weight @ matrix))
-        self.head.bias.copy_(torch.from_numpy(bias))
+        weights, biases = [], []
+        for values, matrix in derivatives_within_chance(spectra, labels, form.losses):
+            weight, bias = form.fit(values, labels, self.head.out_features)
+            weights.append(weight @ matrix)
+            biases.append(bias)
+        self.head.weight.copy_(torch.from_numpy(np.mean(weights, axis=0)))
+        self.head.bias.copy_(torch.from_numpy(np.mean(biases, axis=0)))
 
 
 class _OfSpectra(nn.Module):

@@ -1,18 +1,24 @@
 """Which networks a model averages, decided on records of held-out pixels."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from hytas.data import load_scene
 from hytas.decide.decisions import Conditions
-from hytas.decide.members import choose_members
+from hytas.decide.members import choose_members, with_members
 from hytas.decide.records import HeldOut
 from hytas.metrics import log_mean
 from hytas.results import NETWORK
+from hytas.run.folder import read_json
+from hytas.run.weights import load_weights
 from hytas.spaces.names import FITS, VALUE_FITS
 from hytas.tasks import Values
+from one_candidate import CONFIG, trained
 
 CLASSES = 3
 EMPTY = np.zeros(0, np.int64)
@@ -134,3 +140,20 @@ def test_the_mean_of_values_with_the_least_error_ships(
         [held_out], None, Conditions(has_probabilities=False), VALUE_FITS, lambda _: True
     )
     assert choice.members == members
+
+
+def test_the_model_leaves_out_what_was_left_out(tmp_path: Path) -> None:
+    """After two epochs a network is worse than what is fitted in closed form."""
+    latent = np.random.default_rng(0).normal(size=(90, 3))
+    spectra = latent @ np.random.default_rng(1).normal(size=(3, 24))
+    table = np.column_stack([latent[:, 0], spectra + 0.01 * latent[::-1, :1]])
+    names = ["carbon", *map(str, range(400, 640, 10))]
+    np.savetxt(tmp_path / "t.csv", table, delimiter=",", header=",".join(names), comments="")
+    scene = load_scene(tmp_path / "t.csv", target_column=["carbon"])
+    config = replace(CONFIG, task="values", train_per_class=60, budget="20K-params")
+    folder = trained(replace(config, space="hytas-wide"), scene, tmp_path / "run")
+    model = load_weights(folder.weights)
+    members = model.training["mean"]["members"]
+    assert NETWORK not in members
+    assert model.card.architecture == with_members(read_json(folder.architecture), members)
+    assert not any("stream" in name for name, _ in model.network.named_modules())

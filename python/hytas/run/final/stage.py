@@ -74,9 +74,12 @@ def train_stage(run: Run, decided: Decided) -> None:
     """
     task, context = final_task(run), run.context
     mean, records, decisions = decided
-    winner = task.winner(decisions.self_training.used)
     fits = task.data.task.fits
     linear = {fit: linear_fit(fit, task.trained) for fit in fits if fit in mean.members}
+    if NETWORK in mean.members:
+        winner = task.winner(decisions.self_training.used)
+    else:
+        winner = linear.pop(next(iter(linear)))
     watch = Watch(run.report.epoch)
     fit_all(task, [winner, *linear.values()], run.report, "the final training", watch)
     result, *rounds = [result_of(task.store, one).done for one in winner.chain]

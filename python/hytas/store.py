@@ -8,7 +8,7 @@ or of other inputs is one case: the fit is done.
 import threading
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -191,6 +191,13 @@ class Store:
         finally:
             ended.set()
             watcher.join()
+
+
+@contextmanager
+def open_store(folder: Path | None, source: FitSource) -> Iterator[Store]:
+    """Yield a store in a folder, or, without one, in a temporary folder."""
+    with TemporaryDirectory() if folder is None else nullcontext(folder) as path:
+        yield Store(Path(path), source)
 
 
 def complete(fit: Fit, source: FitSource, folder: Path, watch: Watch = Watch()) -> Fitted:

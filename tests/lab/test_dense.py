@@ -9,6 +9,7 @@ from hytas.data import make_split, scene_from_arrays
 from hytas.lab.dense import DENSE_RECIPE, DenseNetwork, classify_tiles, fit_dense
 from hytas.models import Network, build_network
 from hytas.spaces.shape import ImageShape
+from hytas.train import loop
 from refusals import refuses
 from small import GATED
 
@@ -86,6 +87,40 @@ def test_test_pixels_of_other_blocks_do_not_count() -> None:
     ]
     for name, value in weights[0].items():
         assert torch.equal(value, weights[1][name]), name
+
+
+def test_a_stopped_fit_resumes_to_the_same_bytes(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", -1.0)
+    scene, split = halves("random")
+    recipe = DENSE_RECIPE.changed(["epochs=3", "batch_size=16"])
+    seen = []
+
+    def fit(folder, stop_at: int = 0):
+        def follow(epoch) -> None:
+            seen.append(epoch.epoch)
+            if epoch.epoch == stop_at:
+                raise KeyboardInterrupt
+
+        return fit_dense(scene, split, VIT, recipe, side=8, fits=folder, progress=follow)
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(tmp_path, stop_at=2)
+    resumed, whole = fit(tmp_path).state_dict(), fit(None).state_dict()
+    again = fit(tmp_path).state_dict()
+    assert seen == [1, 2, 3, 1, 2, 3], "no epoch is repeated, and no fit that is done"
+    for name, value in whole.items():
+        assert torch.equal(value, resumed[name]), name
+        assert torch.equal(value, again[name]), name
+
+
+def test_a_turned_tile_has_the_labels_of_its_pixels() -> None:
+    labels = np.random.default_rng(2).integers(1, 3, (24, 24))
+    scene = scene_from_arrays(np.stack([labels, -labels], -1).astype(np.float32), labels)
+    split = make_split(scene, kind="random", train_per_class=100)
+    recipe = DENSE_RECIPE.changed(["steps=100", "brightness=0", "band_noise=0", "illumination=0"])
+    losses = []
+    fit_dense(scene, split, VIT, recipe, side=8, progress=lambda epoch: losses.append(epoch.loss))
+    assert losses[-1] < 0.3, "a value is its class, and no neighbour's"
 
 
 def test_tiles_overlap_and_cover_the_scene() -> None:

@@ -5,29 +5,35 @@ are enlarged to the tile and classified pixel by pixel. The loss is the cross-en
 pixels; all others count nothing. A scene is mapped by overlapping tiles.
 """
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hytas.data import Preprocessing, Scene, Split, valid_mask
 from hytas.errors import InputError
 from hytas.export.onnx_file import OPSET, save, take_dtype, trace
-from hytas.models import Network, build_network
+from hytas.models import Network
 from hytas.models.network import as_network
 from hytas.models.sensor import Scaling
+from hytas.run.source import RunSource
+from hytas.run.start import Scratch
 from hytas.spaces.shape import ImageShape
-from hytas.train.augment import augment, random_symmetry
-from hytas.train.optimiser import ema_decay
-from hytas.train.rate import usual_rate
+from hytas.store import open_store
+from hytas.tasks import Classes
+from hytas.train import LabelledPixels
+from hytas.train.fit import Fit, begin_with
+from hytas.train.loop import DivergedError, Watch
 from hytas.train.recipe import Recipe
-from hytas.types import Architecture, Array
+from hytas.train.state import Epoch
+from hytas.types import Architecture, Array, Pixels
 
 __all__ = ["DENSE_RECIPE", "DenseNetwork", "DenseSensor", "classify_tiles", "fit_dense"]
 
@@ -35,6 +41,8 @@ DENSE_RECIPE = Recipe(
     steps=300, most_epochs=None, batch_size=8, borders=0.0, mixup=0.0, whitened=False
 )
 """Recipe of `fit_dense`: a batch is tiles, and tiles are not mixed."""
+PLACES = 4
+"""Tiles of an epoch that are drawn for each training pixel."""
 UNLABELLED = -1
 MARGIN = 8
 """A tile of a map overlaps the next by two of so many parts of its side."""
@@ -112,7 +120,7 @@ class DenseSensor(nn.Module):
         """(N, S, S, sensor bands) -> (N, S, S, classes)."""
         return torch.softmax(self.network(self.scaling(tiles.to(torch.float32))), dim=-1)
 
-    def classify(self, cube: Array) -> npt.NDArray[np.int64]:
+    def classify(self, cube: Array) -> NDArray[np.int64]:
         """Return the class ids (H, W) of a cube (H, W, sensor bands); 0 where no band has data."""
 
         def run(tiles: Array) -> Array:
@@ -139,7 +147,7 @@ class DenseSensor(nn.Module):
         return save(graph, path)
 
 
-def classify_tiles(run: Callable[[Array], Array], cube: Array, side: int) -> npt.NDArray[np.int64]:
+def classify_tiles(run: Callable[[Array], Array], cube: Array, side: int) -> NDArray[np.int64]:
     """Return the index of the most probable class of each pixel (H, W), by overlapping tiles.
 
     A pixel takes the tile in which it lies an eighth of the side or more from the border, where
@@ -183,112 +191,137 @@ def fit_dense(
     *,
     side: int = 16,
     seed: int = 0,
-    progress: Callable[[int, float], None] = lambda step, loss: None,
+    fits: Path | None = None,
+    progress: Callable[[Epoch], None] = lambda epoch: None,
 ) -> DenseSensor:
     """Train an architecture with a dense head on the training and validation pixels of a split.
 
-    A tile of a batch holds a random training pixel at a random place. In a spatially disjoint
-    split, test pixels are 0 in it, the mean of their bands, so that no training sees their values.
+    An epoch sees each training pixel in `PLACES` tiles, at random places of them. In a spatially
+    disjoint split, test pixels are 0 in all tiles, the mean of their bands, so that no training
+    sees their values.
 
     Args:
         architecture: of a space of images, such as `autoformer-mini` or `s3`; a token is a pixel.
         recipe: `steps`, rates and augmentation; `batch_size` is in tiles.
         side: S of a tile; at most the height and the width of the scene.
-        progress: called with the number and the loss of each step.
+        fits: folder of the training, which resumes from it; None keeps nothing.
+        progress: called with each new epoch.
 
     Raises:
-        InputError: the tile does not fit the scene, or the architecture has no tokens on a grid.
+        InputError: the tile does not fit the scene, the architecture has no tokens on a grid, or
+            the training diverged.
     """
     _check_side(side, scene.height, scene.width)
     known = split.train_and_validation
     scaling = Preprocessing.fit_scene(scene, known)
-    values = scaling.apply(np.asarray(scene.cube[:]))
+    values = scaling.apply(np.asarray(scene.cube[:])).reshape(scene.labels.size, -1)
     if split.spatially_disjoint:
-        values.reshape(-1, values.shape[2])[split.reported] = 0.0
+        values[split.reported] = 0.0
     targets = np.full(scene.labels.size, UNLABELLED, np.int64)
     targets[known] = scene.labels.ravel()[known] - 1
+    tiles = _tiles_of(known, scene.labels.shape, side, seed, recipe.flips)
+    source = _source(values, targets, tiles, scene, side, scaling)
+    plain = replace(recipe, flips=False)  # tiles are turned already
+    fit = Fit(architecture, plain, seed, tiles, tiles[:0])
+    network = source.network(fit)
+    with open_store(fits, source) as store:
+        done = store.one(fit, Watch(progress))
+        if done.reason:
+            raise DivergedError(done.reason)
+        begin_with(network, store.files(fit).weights)
+    return DenseSensor(network, scaling, scene.class_ids).eval()
+
+
+def _tiles_of(
+    known: Pixels, size: tuple[int, int], side: int, seed: int, turned: bool
+) -> NDArray[np.int64]:
+    """Return the numbers of random tiles (n,) that hold training pixels: 8 corner + symmetry."""
+    numbers = np.random.default_rng(seed)
+    corners = np.stack(np.divmod(np.repeat(known, PLACES), size[1]))
+    corners -= numbers.integers(0, side, corners.shape)
+    top, left = corners.clip(0, np.array(size)[:, None] - side)
+    symmetries = numbers.integers(0, 8 if turned else 1, len(top))
+    return np.unique(8 * (top * size[1] + left) + symmetries)
+
+
+def _pixels_of(tiles: NDArray[np.int64], width: int, side: int) -> NDArray[np.int64]:
+    """Return the flat indices (n, S, S) of the pixels of tiles, by their numbers."""
+    corners, symmetries = np.divmod(tiles[:, None], 8)
+    forth = np.arange(side)
+    rows, columns = (
+        corner + np.where(symmetries & turn, forth[::-1], forth)
+        for corner, turn in zip(np.divmod(corners, width), (1, 2), strict=True)
+    )
+    pixels = rows[:, :, None] * width + columns[:, None, :]
+    turned: NDArray[np.int64] = np.where(symmetries[..., None] & 4, pixels.swapaxes(1, 2), pixels)
+    return turned
+
+
+@dataclass(frozen=True)
+class _DenseClasses(Classes):
+    """The classes of the labelled pixels of a tile; all others have no aim."""
+
+    def aims(self, targets: Tensor) -> Tensor:
+        """(n, S, S), or `UNLABELLED` -> (n, S, S, C)."""
+        labelled = targets != UNLABELLED
+        return super().aims(targets.clamp_min(0)) * labelled[..., None]
+
+    def loss(
+        self, logits: Tensor, aims: Tensor, weights: Tensor | None, smoothing: float
+    ) -> Tensor:
+        """Return the mean loss of labelled pixels."""
+        labelled = aims.sum(-1) > 0
+        return super().loss(logits[labelled], aims[labelled], weights, smoothing)
+
+    def weights(self, targets: NDArray[Any], exponent: float) -> NDArray[np.float32] | None:
+        """Return the weights of classes by their labelled pixels."""
+        return super().weights(targets[targets != UNLABELLED], exponent)
+
+
+class _DenseSource(RunSource):
+    """What the training of a dense head reads; its pixels are tiles, by their numbers."""
+
+    def network(self, fit: Fit) -> DenseNetwork:
+        """Return the network with its head, whose weights the seed of the fit decides."""
+        assert isinstance(self.shape, ImageShape)
+        network = as_network(self.begun(fit.architecture, fit.recipe, fit.seed), "dense")
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(fit.seed)
+            return DenseNetwork(network, self.shape)
+
+
+def _source(
+    values: NDArray[np.float32],
+    targets: NDArray[np.int64],
+    tiles: NDArray[np.int64],
+    scene: Scene,
+    side: int,
+    scaling: Preprocessing,
+) -> _DenseSource:
+    """Return the source of pixels with values (H W, bands) and targets (H W,)."""
     shape = ImageShape.of_pixels(len(scaling.bands), len(scene.class_ids), side)
-    drop = {"drop_path": recipe.drop_path, "dropout": recipe.dropout}
-    network = as_network(build_network(architecture, shape, seed=seed, **drop), "dense")
-    rate = recipe.learning_rate or usual_rate([network], recipe.optimiser)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        dense = DenseNetwork(network, shape)
-        batches = _Tiles(values, targets.reshape(scene.labels.shape), known, side, seed)
-        _train(dense, batches, recipe, rate, torch.from_numpy(scaling.dark), progress)
-    return DenseSensor(dense, scaling, scene.class_ids).eval()
 
+    def pixels(chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        return _pixels_of(chosen, scene.width, side)
 
-@dataclass
-class _Tiles:
-    """Random tiles of a scene that hold training pixels.
-
-    Attributes:
-        values: scaled (H, W, bands).
-        targets: class indices (H, W), or `UNLABELLED`.
-        pixels: flat indices of training pixels.
-    """
-
-    values: npt.NDArray[np.float32]
-    targets: npt.NDArray[np.int64]
-    pixels: npt.NDArray[np.int64]
-    side: int
-    seed: int
-
-    def __post_init__(self) -> None:
-        self.numbers = np.random.default_rng(self.seed)
-        self.generator = torch.Generator().manual_seed(self.seed)
-
-    def draw(self, count: int) -> tuple[Tensor, Tensor]:
-        """Return tiles (N, S, S, bands), in a random symmetry, and targets (N, S, S)."""
-        chosen = self.numbers.choice(self.pixels, count)
-        corner = np.stack(np.divmod(chosen, self.targets.shape[1]))
-        corner -= self.numbers.integers(0, self.side, corner.shape)
-        most = np.array(self.targets.shape)[:, None] - self.side
-        top, left = corner.clip(0, most)[..., None] + np.arange(self.side)
-        at = top[:, :, None], left[:, None, :]
-        both = np.concatenate([self.values[at], self.targets[at][..., None]], -1, dtype=np.float32)
-        turned = random_symmetry(torch.from_numpy(both), self.generator)
-        return turned[..., :-1], turned[..., -1].long()
-
-
-def _train(
-    network: DenseNetwork,
-    batches: _Tiles,
-    recipe: Recipe,
-    rate: float,
-    dark: Tensor,
-    progress: Callable[[int, float], None],
-) -> None:
-    """Train in place; the weights end as their moving average."""
-    parameters: list[Tensor] = list(network.parameters())
-    groups = [
-        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": recipe.weight_decay},
-        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
-    ]
-    optimiser = torch.optim.AdamW(groups, lr=rate)
-    schedule = recipe.schedule(recipe.batch_size)  # an epoch is a step
-    average = [parameter.detach().clone() for parameter in parameters]
-    plain = replace(recipe, flips=False)  # a symmetry would have to turn the targets, too
-    network.train()
-    for step in range(schedule.epochs):
-        tiles, targets = batches.draw(recipe.batch_size)
-        logits = network(augment(tiles, plain, batches.generator, dark))
-        loss = F.cross_entropy(
-            logits.flatten(0, 2),
-            targets.flatten(),
-            ignore_index=UNLABELLED,
-            label_smoothing=recipe.label_smoothing,
-        )
-        for group in optimiser.param_groups:
-            group["lr"] = rate * schedule.share(step, schedule.epochs)
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(parameters, recipe.clip_norm)
-        optimiser.step()
-        with torch.no_grad():
-            torch._foreach_lerp_(average, parameters, 1.0 - ema_decay(recipe, step))
-        progress(step + 1, float(loss.detach()))
-    with torch.no_grad():
-        for parameter, mean in zip(parameters, average, strict=True):
-            parameter.copy_(mean)
+    return _DenseSource(
+        digest=hashlib.sha256(
+            repr((shape, scene.labels.shape)).encode() + values.tobytes() + targets.tobytes()
+        ).hexdigest(),
+        shape=shape,
+        origin=Scratch(),
+        tune="all",
+        class_names=(),
+        device=torch.device("cpu"),
+        one_thread=False,
+        known=LabelledPixels(
+            lambda chosen: values[pixels(chosen)],
+            tiles,
+            targets[pixels(tiles)],
+            shape.classes,
+            scaling.dark,
+            of=_DenseClasses(shape.classes),
+        ),
+        others=None,
+        data=None,
+    )

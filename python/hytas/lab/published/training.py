@@ -2,10 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -18,7 +15,7 @@ from hytas.models.layers import probabilities
 from hytas.references.task import FitProgress, Predicted, Task
 from hytas.run.source import RunSource
 from hytas.run.start import Scratch
-from hytas.store import Store
+from hytas.store import open_store
 from hytas.train import LabelledPixels, Recipe
 from hytas.train.fit import Fit
 from hytas.train.loop import Watch
@@ -83,11 +80,8 @@ def fit_published(
         logits={TEST: task.test},
     )
     watch = Watch(lambda epoch: progress("train", epoch.epoch, epoch.epochs))
-    kept: AbstractContextManager[str | Path] = (
-        TemporaryDirectory() if task.fits is None else nullcontext(task.fits)
-    )
-    with kept as folder:
-        fitted = Store(Path(folder), source).one(fit, watch)
+    with open_store(task.fits, source) as store:
+        fitted = store.one(fit, watch)
     trained = fitted.done
     chances = probabilities(torch.from_numpy(fitted.logits[TEST]).double()).numpy()
     steps = len(trained.history) * recipe.steps_per_epoch(len(pixels))

@@ -24,29 +24,10 @@ from hytas.spaces.costs import budget_of_network, shipped_costs
 from hytas.spaces.names import FITS, MEAN_WITH, linear_architecture
 from hytas.train import LabelledPixels, Recipe, train
 from hytas.train.loop import Watch
+from small import GATED
 
 BANDS, CLASSES, SIDE = 24, 3, 5
-WIDE: dict[str, Any] = {
-    "space": "hytas-wide",
-    "tokens": "pixel",
-    "patch": SIDE,
-    "band_width": 3,
-    "band_stride": 2,
-    "pooling": "mean",
-    "fusion": "no",
-    "embed_dim": 16,
-    "band_mixer": "attention",
-    "band_gate": "no",
-    "band_heads": 2,
-    "band_depth": 0,
-    "pixel_mixer": "conv3",
-    "pixel_gate": "yes",
-    "pixel_heads": 2,
-    "pixel_depth": 1,
-    "skip": "none",
-    "band_mlp": [],
-    "pixel_mlp": [2],
-}
+WIDE: dict[str, Any] = GATED | {"patch": SIDE, "embed_dim": 16, "skip": "none"}
 MEAN = {**WIDE, MEAN_WITH: list(FITS)}
 SKIP = {**WIDE, "skip": "linear"}
 SHAPE = InputShape(BANDS, CLASSES, SIDE)

@@ -23,29 +23,15 @@ from hytas.spaces.genes import describe_kind
 from hytas.spaces.names import PRETREATMENTS
 from hytas.tasks import task_of
 from hytas.train import LabelledPixels, Recipe, train
+from small import GATED
 
 BANDS, TARGETS = 60, 2
 SHAPE = InputShape(BANDS, TARGETS, 1, values=1)
-WIDE: dict[str, Any] = {
-    "space": "hytas-wide",
-    "tokens": "pixel",
+WIDE: dict[str, Any] = GATED | {
     "patch": 1,
-    "band_width": 3,
-    "band_stride": 2,
-    "pooling": "mean",
-    "fusion": "no",
     "embed_dim": 16,
-    "band_mixer": "attention",
-    "band_gate": "no",
-    "band_heads": 2,
-    "band_depth": 0,
     "pixel_mixer": "none",
-    "pixel_gate": "yes",
-    "pixel_heads": 2,
-    "pixel_depth": 1,
     "skip": "linear",
-    "band_mlp": [],
-    "pixel_mlp": [2],
 }
 KINDS = tuple(PRETREATMENTS)
 

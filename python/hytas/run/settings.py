@@ -62,7 +62,7 @@ EFFORTS = {
     "normal": Effort(50, 20, 24, 8, 60, 1500, 700_000),
     "thorough": Effort(50, 40, 48, 16, 60, 3000, 1_500_000),
 }
-"""Name -> lengths. On scenes like Indian Pines and two CPU cores they take 2, 5 to 15, 60 min."""
+"""Name -> lengths. With 100K-params on two CPU cores, Indian Pines takes 2, 4, 60 minutes."""
 TRACKERS = ("tensorboard", "mlflow")
 OF_EFFORT: Any = None
 """Default of a setting that `effort` decides."""
@@ -170,7 +170,7 @@ class DataSettings:
     scale_by: str = _scene(
         SCALE_BY[0],
         "Scale by the training pixels; or first scale each scene by its own pixels, without "
-        "labels, for a model that travels.",
+        "labels, so that the model suits other scenes.",
         rule=OneOf(SCALE_BY),
     )
     data_dir: str | None = _scene(None, "Folder with the files of a scene that is known by name.")
@@ -314,8 +314,8 @@ class SearchSettings:
     )
     effort: str = _search(
         "normal",
-        "How long to search and train; other settings of length win over it. On two CPU cores and "
-        "a scene like Indian Pines quick takes 2 minutes, normal 5 to 15, thorough an hour.",
+        "How long to search and train; other settings of length win over it. On two CPU cores, "
+        "with 100K-params on Indian Pines, quick takes 2 minutes, normal 4, thorough an hour.",
         most_used=True,
         rule=OneOf(tuple(EFFORTS)),
         estimator=True,
@@ -460,8 +460,8 @@ class FinalSettings:
     self_training: str | None = _training(
         OF_EFFORT,
         "Train the winner further with pixels of the scene that have no label, as validation "
-        "pixels decide where test pixels lie apart (auto); or not (none). No label of a test pixel "
-        "is read.",
+        "pixels decide in a spatially disjoint split (auto); or not (none). No label of a test "
+        "pixel is read.",
         rule=OneOf(("auto", "none")),
         usual="auto; with `effort` quick none",
         estimator=True,

@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +95,23 @@ def flip_bit_30(process: subprocess.Popen[str], weights: bytes) -> int:
     return count
 
 
+def with_flipped_weights(
+    process: subprocess.Popen[str], part: Path, lines: int, weights: Iterable[bytes]
+) -> str:
+    """Flip bits of weights in a process behind a line of its map; return what it says."""
+    wait_for(part, lines, process)
+    process.send_signal(signal.SIGSTOP)
+    try:
+        count = sum(flip_bit_30(process, one) for one in weights)
+    except PermissionError:
+        process.kill()
+        process.communicate()
+        pytest.skip("the memory of another process cannot be written here")
+    process.send_signal(signal.SIGCONT)
+    assert count > 0
+    return process.communicate()[1]
+
+
 def constants(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
     yield from graph.initializer
     for node in graph.node:
@@ -111,17 +128,7 @@ def test_a_weight_that_changes_in_memory_is_noticed(
     unlike_others = [one for one in weights if len(set(np.frombuffer(one, "<f4"))) == 32]
     assert onboard(model, long, tmp_path / "whole.hdr").returncode == 0
     process = start(model, long, out)
-    wait_for(tmp_path / "map.img.part", 50, process)
-    process.send_signal(signal.SIGSTOP)
-    try:
-        count = sum(flip_bit_30(process, one) for one in unlike_others)
-    except PermissionError:
-        process.kill()
-        process.communicate()
-        pytest.skip("the memory of another process cannot be written here")
-    process.send_signal(signal.SIGCONT)
-    said = process.communicate()[1]
-    assert count > 0
+    said = with_flipped_weights(process, tmp_path / "map.img.part", 50, unlike_others)
     assert process.returncode == 2, said
     assert said.startswith("error: model: its weights changed in memory between lines ")
     assert_goes_on(onboard(model, long, out), 16)

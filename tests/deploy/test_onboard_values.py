@@ -1,7 +1,6 @@
 """Models of values in every exact form: torch, ONNX, C and the program on board."""
 
 import os
-import signal
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,7 @@ import torch
 from onboard_program import Run, Start
 from small_model import ARCHITECTURE, Exported, small_scene, wide_architecture
 from test_onboard import described
-from test_onboard_stops import constants, flip_bit_30, wait_for
+from test_onboard_stops import constants, with_flipped_weights
 from test_rasters import write_cube
 
 from commands import run_here
@@ -146,19 +145,10 @@ def test_a_run_of_values_goes_on_when_a_weight_changed(
     long, whole, out = (tmp_path / f"{name}.hdr" for name in ("long", "whole", "map"))
     write_cube(long.with_suffix(""), cube, "bil", "<")
     assert onboard(model, long, whole).returncode == 0
-    scaling = [one for one in constants(onnx.load(model).graph) if list(one.dims) == [24]]
+    constant = constants(onnx.load(model).graph)
+    scaling = [one.raw_data for one in constant if list(one.dims) == [24]]
     process = start(model, long, out)
-    wait_for(tmp_path / "map.img.part", 50 * 8, process)
-    process.send_signal(signal.SIGSTOP)
-    try:
-        count = sum(flip_bit_30(process, one.raw_data) for one in scaling)
-    except PermissionError:
-        process.kill()
-        process.communicate()
-        pytest.skip("the memory of another process cannot be written here")
-    process.send_signal(signal.SIGCONT)
-    said = process.communicate()[1]
-    assert count > 0
+    said = with_flipped_weights(process, tmp_path / "map.img.part", 50 * 8, scaling)
     assert "its weights changed in memory between lines " in said
     assert "goes on behind line " in onboard(model, long, out).stderr
     assert out.with_suffix(".img").read_bytes() == whole.with_suffix(".img").read_bytes()

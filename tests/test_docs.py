@@ -12,17 +12,22 @@ from hytas.cli.main import hytas
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
-INLINE = re.compile(r"(?<!`)`(hytas [^`]+)`")
+COMMANDS = re.compile(r"```console\n(.*?)```|(?<!`)`((?:hytas|python) [^`]+)`", re.DOTALL)
+
+
+def lines_of(page: Path) -> list[str]:
+    """Return the commands of a page: of console blocks and of sentences, in their order."""
+    found = []
+    for block, inline in COMMANDS.findall(page.read_text(encoding="utf-8")):
+        lines = block.replace("\\\n", " ").splitlines()
+        found += [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+        found += [inline] if inline and "COMMAND" not in inline else []
+    return found
 
 
 def commands_of(page: Path) -> list[list[str]]:
-    """Return the arguments of each `hytas` of a page: in console blocks, then in sentences."""
-    text = page.read_text(encoding="utf-8")
-    blocks = "".join(BLOCK.findall(text)).replace("\\\n", " ").splitlines()
-    lines = [line.removeprefix("$ ") for line in blocks if line.startswith("$ ")]
-    lines += [line for line in INLINE.findall(text) if "COMMAND" not in line]
-    words = [shlex.split(line.partition(" > ")[0], comments=True) for line in lines]
+    """Return the arguments of each `hytas` of a page."""
+    words = [shlex.split(line.partition(" > ")[0], comments=True) for line in lines_of(page)]
     return [each[1:] for each in words if each[0] == "hytas"]
 
 

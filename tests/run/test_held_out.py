@@ -10,8 +10,9 @@ import torch
 from one_candidate import CONFIG, records_of
 from without_references import run_pipeline
 
-from hytas.data import Scene, make_split, scene_from_arrays
+from hytas.data import Scene, load_scene, make_split, scene_from_arrays
 from hytas.deploy import DeployedModel, classify_scene
+from hytas.run import RunConfig
 from hytas.run.context import open_run, prepare
 from hytas.run.final import stage
 from hytas.run.final.task import final_task
@@ -103,6 +104,24 @@ def test_folds_of_a_split_by_blocks_lie_apart() -> None:
         ]
         assert np.maximum(*gaps).min() > 2
         assert set(learnt) | set(held_out) <= set(split.train_and_validation)
+
+
+@pytest.mark.parametrize(("given", "days"), [({"target_column": ["y"]}, 3), ({}, 1)])
+def test_each_group_of_values_is_held_out_however_many_rows_it_has(
+    given: dict[str, list[str]], days: int, tmp_path: Path
+) -> None:
+    """Rows of one day are alike: of values a day counts as one, of classes as its 70 rows."""
+    day, values = np.repeat(np.arange(4), 70), np.random.default_rng(0).normal(size=(280, 8))
+    names = ["y", "day", *map(str, range(400, 480, 10))]
+    table = np.column_stack([np.arange(280) % 5 + 10, day, values])
+    np.savetxt(tmp_path / "t.csv", table, delimiter=",", header=",".join(names), comments="")
+    scene = load_scene(tmp_path / "t.csv", group_column="day", **(given or {"label_column": "y"}))
+    config = RunConfig(budget="20K-params", effort="quick", task="auto", **given)
+    context = prepare(config, scene, torch.device("cpu"))
+    folds = context.folds()
+    assert len(folds) == days
+    assert len({day[pixel] for _, held_out in folds for pixel in held_out}) == days
+    assert all(not set(day[train]) & set(day[held_out]) for train, held_out in folds)
 
 
 @pytest.mark.parametrize("smooth", ["auto", "guided"])

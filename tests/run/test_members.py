@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from one_candidate import CONFIG, trained
 
 from hytas.data import load_scene
 from hytas.decide.decisions import Conditions
@@ -18,7 +19,6 @@ from hytas.run.folder import read_json
 from hytas.run.weights import load_weights
 from hytas.spaces.names import FITS, VALUE_FITS
 from hytas.tasks import Values
-from one_candidate import CONFIG, trained
 
 CLASSES = 3
 EMPTY = np.zeros(0, np.int64)

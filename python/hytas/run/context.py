@@ -105,13 +105,17 @@ class RunContext:
         """Return pairs of pixels: those that a network trains on, and those held out from it.
 
         Args:
-            enough: held-out pixels wanted in all pairs.
+            enough: held-out pixels, or groups of pixels, wanted in all pairs.
         """
         split, scene, block = self.data.split, self.data.scene, self.config.split.block
-        pairs = split.all_folds_like_test(scene, block, ENOUGH_PIXELS, enough)
+        groups = self.data.groups(split.train_and_validation)
+        each = 1  # pixels that count as one
+        if groups is not None and self.data.task.counts_groups:
+            each = -(-len(groups) // len(np.unique(groups)))
+        pairs = split.all_folds_like_test(scene, block, ENOUGH_PIXELS, each * enough)
         held_out = np.cumsum([len(pixels) for _, pixels in pairs])
-        most = max(self.config.held_out_folds, int(np.searchsorted(held_out, ENOUGH_PIXELS)) + 1)
-        return pairs[:most]
+        least = int(np.searchsorted(held_out, each * ENOUGH_PIXELS)) + 1
+        return pairs[: max(self.config.held_out_folds, least)]
 
     @cached_property
     def teacher(self) -> Teacher | None:

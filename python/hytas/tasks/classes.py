@@ -41,7 +41,7 @@ class Classes:
         "scene": (*RACE_METHODS, "lda", "logistic"),
         "table": (*RACE_METHODS, "lda", "logistic", "plsda"),
     }
-    has_probabilities = True
+    has_probabilities, counts_groups = True, False
     figure, ranking = "OA", "accuracy"
     unit = 1.0
     scaling: ClassVar[str | None] = None

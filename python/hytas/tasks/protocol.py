@@ -48,6 +48,10 @@ class PredictionTask(Protocol):
         """Whether outputs are probabilities: only they can be calibrated or smoothed."""
 
     @property
+    def counts_groups(self) -> bool:
+        """Whether a group of samples, such as a day, counts as one held-out sample."""
+
+    @property
     def figure(self) -> str:
         """Name of the mean merit of predictions."""
 

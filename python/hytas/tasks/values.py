@@ -56,7 +56,7 @@ class Values:
     fractions: bool = False
 
     scaling: ClassVar[str | None] = "common"
-    has_probabilities = False
+    has_probabilities, counts_groups = False, True
     figure, ranking = "R2", "rmse"
     unit = 10.0
     output_name = "values"

@@ -79,7 +79,6 @@ def test_labels_of_test_pixels_change_nothing_in_blocks(
     assert len(clean["records"]) > 1
     assert np.isin(split.test, clean["records"][0]["unlabelled"]).any()
     training = clean["training"]
-    assert training["calibration"]["agreement"] is not None
     assert training["smoothing"]["pixels"] > 0
     assert training["self_training"]["pixels"] > 0
     assert clean["comparison"]["pixels"] > 0

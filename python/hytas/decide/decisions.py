@@ -174,6 +174,12 @@ class Maps(NamedTuple):
         """Return the pixels of all parts."""
         return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
+    @property
+    def raw_calibrated(self) -> NDArray[np.float32]:
+        """The raw probabilities (n, C) at the temperature that fits these pixels best."""
+        values = np.log(np.maximum(self.raw, LEAST_PROBABILITY))
+        return tempered(values, fit_temperature(values, self.targets))
+
     def right(self, method: str) -> NDArray[np.bool_]:
         """Return which pixels (n,) a map has right, smoothed if the method is "guided"."""
         chances = self.smoothed if method == "guided" else self.raw
@@ -248,7 +254,8 @@ def choose_by_brier_score(
     """Choose between the raw and the smoothed map by their Brier scores, the lower one first.
 
     A few pixels decide which map has more of them right. The squared error of all probabilities
-    depends less on chance. If few pixels have most of the weight, the choice stays.
+    depends less on chance. Each map has the temperature that fits these pixels. If few pixels have
+    most of the weight, the choice stays.
 
     Source: Brier, Verification of Forecasts Expressed in Terms of Probability, Monthly Weather
     Review 78, 1950.
@@ -264,7 +271,7 @@ def choose_by_brier_score(
     truth = np.eye(maps.raw.shape[1])[maps.targets]
     raw, smoothed = (
         float(np.average(((chances - truth) ** 2).sum(axis=1), weights=own))
-        for chances in (maps.raw, maps.at(choice.temperature))
+        for chances in (maps.raw_calibrated, maps.at(choice.temperature))
     )
     method = "guided" if smoothed < raw else "none"
     why = f"Brier score {raw:.3f} raw, {smoothed:.3f} smoothed"

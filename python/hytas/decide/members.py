@@ -26,7 +26,6 @@ from hytas.decide.records import HeldOut
 from hytas.metrics import LEAST_PROBABILITY
 from hytas.results import NETWORK, MeanChoice
 from hytas.spaces.names import MEAN_WITH, TITLES, linear_architecture
-from hytas.temperature import fit_temperature
 from hytas.types import Smoother
 
 CHANCE = 1.5
@@ -131,8 +130,7 @@ def _mean(parts: Sequence[Maps]) -> Maps:
 
 def _losses(maps: Maps, smoother: Smoother | None, conditions: Conditions) -> NDArray[np.float64]:
     """Return the negative log likelihood (n,) of the map that would ship, calibrated."""
-    values = np.log(np.maximum(maps.raw, LEAST_PROBABILITY))
-    maps = maps._replace(raw=tempered(values, fit_temperature(values, maps.targets)))
+    maps = maps._replace(raw=maps.raw_calibrated)
     chances = maps.raw.astype(np.float64)
     if smoother is not None:
         choice = choose_smoothing(conditions.smooth, maps, conditions.kept_smoothing)

@@ -42,8 +42,8 @@ class HeldOut:
         unlabelled_logits: (u, C) of `unlabelled`, before self-training.
         logits_after, neighbour_logits_after, unlabelled_logits_after: the same after self-training;
             None without it.
-        linear: (L, n + m + u, C) logits of networks in closed form, fitted to `trained`, in the
-            order of the task's `fits`; empty for images.
+        linear: (L, n + m, C) logits of networks in closed form, fitted to `trained`, in the order
+            of the task's `fits`; empty for images.
         task: what is predicted.
     """
 
@@ -89,19 +89,23 @@ class HeldOut:
     def mean(self, members: Sequence[str]) -> Self:
         """Return the record of the mean of some networks.
 
+        It has no unlabelled pixels: networks in closed form agree more often than they are right.
+
         Args:
             members: "network", the one of this record, and those of the task's `fits`.
         """
         if tuple(members) == (NETWORK,):
             return self
-        ends = np.cumsum([len(self.pixels), len(self.neighbours)])
-        groups = dict(zip(GROUPS, np.split(self.linear, ends, axis=1), strict=True))
+        parts = np.split(self.linear, [len(self.pixels)], axis=1)
+        groups = dict(zip(GROUPS, (*parts, None), strict=True))
 
         def averaged(name: str, logits: Logits) -> Logits:
-            linear = dict(zip(self.task.fits, groups[name.removesuffix("_after")], strict=True))
+            if (group := groups[name.removesuffix("_after")]) is None:
+                return logits[:0]
+            linear = dict(zip(self.task.fits, group, strict=True))
             return self.task.mean([({NETWORK: logits} | linear)[member] for member in members])
 
-        return self._changed(averaged)
+        return replace(self._changed(averaged), unlabelled=self.unlabelled[:0])
 
     def _changed(self, change: Callable[[str, Logits], Logits]) -> Self:
         """Return the record with other logits, each group by its name."""

@@ -99,7 +99,7 @@ def record_of(data: PreparedData, store: Store, fold: Fold) -> HeldOut:
     logits = result_of(store, first).logits
     pixels, neighbours, unlabelled = first.logits.values()
     linear = [result_of(store, fit).logits for fit in fold.linear]
-    whole = [np.concatenate([one[name] for name in first.logits]) for one in linear]
+    whole = [np.concatenate([one[name] for name in (HELD_OUT, NEIGHBOURS)]) for one in linear]
     record = HeldOut(
         first.trained,
         pixels,

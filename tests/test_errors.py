@@ -55,11 +55,6 @@ def test_arguments_get_other_names() -> None:
     assert str(InputError("plain").renamed({"plain": "other"})) == "plain"
 
 
-def test_control_characters_are_escaped() -> None:
-    assert str(InputError("data", "a\x1b[2J\n", "is missing")) == "data='a\\x1b[2J\\n': is missing"
-    assert "\x1b" not in InputError("data", "a\x1b", "is missing").render(option)
-
-
 def test_the_command_line_names_options_of_the_command_only(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -18,7 +18,6 @@ from hytas.data import (
     Preprocessing,
     load_scene,
     open_cube,
-    open_file,
     valid_pixels,
 )
 from hytas.errors import InputError
@@ -348,13 +347,6 @@ def test_memory_of_windows_is_bounded(tmp_path):
     command = [sys.executable, "-c", code, str(tmp_path / "big.img")]
     grown = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     assert grown < 60_000
-
-
-def test_unknown_files_list_the_formats(tmp_path):
-    (tmp_path / "a.xyz").write_bytes(b"abcdefgh")
-    with pytest.raises(InputError, match="has no format that hytas reads") as caught:
-        open_file(tmp_path / "a.xyz")
-    assert caught.value.value == tmp_path / "a.xyz"
 
 
 def test_bands_that_an_envi_header_marks_as_bad_are_left_out(tmp_path, cube, labels):

@@ -13,7 +13,7 @@ from PIL import Image
 from scipy.io import savemat
 
 from hytas import RunConfig
-from hytas.data import labels_on_grid, load_scene, scene_from_arrays
+from hytas.data import labels_on_grid, load_scene
 from hytas.data.grid import Grid
 from hytas.data.labels.names import esri_classes
 from hytas.errors import InputError
@@ -74,14 +74,6 @@ class TestValues:
         values[0] = np.nan
         scene = load_scene(data, raster(tmp_path / "gt.tif", values))
         assert scene.codes == ("zero-is-unlabelled",)
-
-    def test_nan_in_an_array(self, cube: np.ndarray, truth: np.ndarray) -> None:
-        values = np.where(truth == 0, np.nan, truth)
-        np.testing.assert_array_equal(scene_from_arrays(cube, values).labels, truth)
-
-    def test_infinite_values_are_refused(self, cube: np.ndarray, truth: np.ndarray) -> None:
-        with pytest.raises(InputError, match="is inf at row"):
-            scene_from_arrays(cube, np.where(truth == 0, np.inf, truth))
 
     def test_a_declared_minus_1_makes_0_a_class(
         self, tmp_path: Path, data: Path, truth: np.ndarray
@@ -295,13 +287,6 @@ class TestNames:
             data, tmp_path / "gt.npy", zero_is_a_class=True, class_names="0=bare,3=soy"
         )
         assert scene.class_names == ("bare", "label 1", "label 2", "soy")
-
-    def test_a_declared_minus_1_counts_in_numbers_of_the_file(
-        self, tmp_path: Path, data: Path, truth: np.ndarray
-    ) -> None:
-        path = raster(tmp_path / "gt.tif", truth.astype(np.int16) - 1, nodata=-1)
-        scene = load_scene(data, path, class_names="0=bare,1=corn")
-        assert scene.class_names == ("bare", "corn", "label 2")
 
     def test_names_of_other_classes_are_told(
         self, tmp_path: Path, data: Path, truth: np.ndarray

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, PngImagePlugin
 from rasterio.enums import ColorInterp
-from reader_files import write_v73
 from scipy.io import savemat
 from whole_cube import load_cube
 
@@ -101,12 +100,6 @@ def test_the_only_map_that_can_be_ground_truth_is_taken(mat, cube, labels):
     assert_same(scene, cube, labels)
 
 
-def test_matlab_v73(tmp_path, cube, labels):
-    path = write_v73(tmp_path / "a.mat", cube=cube, gt=labels.astype(float), none=h5py.Empty("f8"))
-    assert_same(load_scene(path), cube, labels)
-    assert open_file(path).format == "MATLAB v7.3"
-
-
 def test_matlabs_order_only_where_matlab_wrote(tmp_path, cube, labels):
     with h5py.File(tmp_path / "plain.mat", "w") as file:
         file["cube"], file["gt"] = cube, labels
@@ -157,12 +150,6 @@ def test_a_sparse_scene_is_read(tmp_path, mat, side: int) -> None:
     for path in (tmp_path / "c.tif", mat("c.mat", c=cube)):
         assert path.stat().st_size < cube.nbytes / 200
         assert_same(load_scene(path, tmp_path / "gt.tif"), cube, labels)
-
-
-def test_fields_of_a_matlab_structure(mat, cube, labels):
-    scene = load_scene(mat(hsi={"Data": cube, "wavelength": np.linspace(400, 900, 6)}, gt=labels))
-    assert_same(scene, cube, labels)
-    np.testing.assert_allclose(scene.wavelengths, np.linspace(400, 900, 6))
 
 
 def test_the_fingerprint_tells_class_ids_and_bad_bands(cube, labels):
@@ -404,15 +391,6 @@ def test_bad_bands_of_any_form(
     cube = open_cube(write_envi(tmp_path / "s", CUBE | {"bbl": listed}, bytes(24)))
     assert cube.bad_bands == bad
     assert [note in each for each in cube.notes] == ([] if note is None else [True])
-
-
-def test_class_names_with_commas(tmp_path: Path) -> None:
-    fields = CUBE | {"bands": 1, "classes": 3}
-    listed = write_envi(tmp_path / "s", {**fields, "class names": "{a, b, c, d}"}, bytes(12))
-    assert open_file(listed).class_names == {}
-    assert "4 names, by the commas between them, for 3 classes" in open_file(listed).notes[0]
-    lines = write_envi(tmp_path / "t", {**fields, "class names": "{a,\nb, c,\nd}"}, bytes(12))
-    assert open_file(lines).class_names == {0: "a", 1: "b, c", 2: "d"}
 
 
 def test_class_colours_of_the_label_file(tmp_path: Path) -> None:

@@ -594,20 +594,6 @@ def test_damaged_files(tmp_path: Path) -> None:
     assert refused(header, path).rule.startswith("drawn on 30 x 41 pixels")
 
 
-def test_damaged_shapefiles(tmp_path: Path) -> None:
-    header = scene(tmp_path)
-    path = vector_file(tmp_path / "f.shp", FIELDS)
-    whole = path.read_bytes()
-    rng = np.random.default_rng(0)
-    for _ in range(30):
-        damaged = bytearray(whole[: int(rng.integers(8, len(whole) + 1))])
-        for at in rng.integers(4, len(damaged), 6):
-            damaged[at] = rng.integers(256)
-        path.write_bytes(bytes(damaged))
-        with suppress(InputError):
-            load_scene(header, path, class_field="crop")
-
-
 def test_whole_polygons_go_to_one_side(tmp_path: Path) -> None:
     header = scene(tmp_path)
     path = geojson(tmp_path / "fields.geojson", FIELDS)

@@ -3,7 +3,7 @@
 With few labels, held-out pixels cannot tell whether a network or a linear one is better elsewhere,
 and the mean of both is nearly as good as the better one. So the mean of all ships unless held-out
 pixels favour the winner alone, or its mean with fewer, by more than chance. They are too few to
-choose a network in closed form alone.
+choose a network in closed form alone; of values they may.
 It is a pure function of records, as all decisions are (`hytas.decide.decisions`).
 """
 
@@ -53,23 +53,25 @@ def choose_members(
         reason = f"{pixels or 'no'} validation pixels; at least {LEAST_PIXELS} are needed"
         return MeanChoice((NETWORK,), pixels, reason=reason)
     everything = (NETWORK, *linear)
-    if not conditions.has_probabilities:
-        return _least_error(records, everything, fits)
     groups = [
         members
         for count in range(len(everything), 0, -1)
         for members in combinations(everything, count)
         if members == (NETWORK,) or fits(members)
     ]
-    parts = [_maps(records, (member,), smoother) for member in everything]
-    losses = {
-        members: _losses(
-            _mean([parts[everything.index(member)] for member in members]), smoother, conditions
-        )
-        for members in groups
-    }
-    of_network = [members for members in groups if NETWORK in members]
-    chosen, best = of_network[0], min(of_network, key=lambda each: losses[each].mean())
+    if conditions.has_probabilities:
+        parts = [_maps(records, (member,), smoother) for member in everything]
+        losses = {
+            members: _losses(
+                _mean([parts[everything.index(member)] for member in members]), smoother, conditions
+            )
+            for members in groups
+        }
+        allowed = [members for members in groups if NETWORK in members]
+    else:  # with few samples a network that is trained by steps may be the worst
+        losses = {members: _errors(records, members) for members in groups}
+        allowed = groups
+    chosen, best = allowed[0], min(allowed, key=lambda each: losses[each].mean())
     gain = losses[chosen] - losses[best]
     if gain.mean() > CHANCE * gain.std() / len(gain) ** 0.5:
         chosen = best
@@ -77,24 +79,11 @@ def choose_members(
     return MeanChoice(chosen, len(losses[chosen]), means)
 
 
-def _least_error(
-    records: Sequence[HeldOut], everything: Sequence[str], fits: Callable[[Sequence[str]], bool]
-) -> MeanChoice:
-    """Choose the mean of values with the least mean squared error of held-out samples.
-
-    With few samples a network that is fitted in closed form is often better than one that is
-    trained by steps, so the mean may leave out the latter.
-    """
-    losses: dict[tuple[str, ...], float] = {}
-    for count in range(len(everything), 0, -1):
-        for members in combinations(everything, count):
-            if members == (NETWORK,) or fits(members):
-                means = [record.mean(members) for record in records]
-                merits = [one.task.merits(one.predicted, one.targets) for one in means]
-                losses[members] = float(1 - np.concatenate(merits).mean(dtype=np.float64))
-    chosen = min(losses, key=lambda members: losses[members])
-    pixels = sum(len(record.pixels) for record in records)
-    return MeanChoice(chosen, pixels, {"+".join(each): loss for each, loss in losses.items()})
+def _errors(records: Sequence[HeldOut], members: Sequence[str]) -> NDArray[np.float64]:
+    """Return the squared errors (n,) of the mean of values."""
+    means = [record.mean(members) for record in records]
+    merits = [one.task.merits(one.predicted, one.targets) for one in means]
+    return 1 - np.concatenate(merits).astype(np.float64)
 
 
 def with_members(architecture: Mapping[str, Any], members: Sequence[str]) -> dict[str, Any]:

@@ -26,11 +26,12 @@ from hytas.export.c_source import open_c
 from hytas.export.parity import open_onnx
 from hytas.models import InputShape, SensorModel, build_network
 from hytas.models.regression import FITTED, LinearValues, MeanOfValues
+from hytas.spaces.names import PRETREATMENTS
 from hytas.tasks import task_of
 
 MARK, HOLES = 9999.0, [(2, 3), (5, 7), (9, 4)]
 TARGETS = ("carbon, organic", "clay")
-WINNERS = ("ridge", "pls", "mean", "fractions")
+WINNERS = ("ridge", "pls", "mean", "fractions", *PRETREATMENTS)
 PIXEL_TOKENS = wide_architecture("pixel", "mean", depth=1)
 
 
@@ -50,7 +51,8 @@ def winner(kind: str, folder: Path, *formats: str) -> Exported:
     scene = scene_from_arrays(cube, labels, nodata=MARK, targets=targets, name="soil")
     task = task_of(scene).fitted(values)
     preprocessing = Preprocessing.fit_scene(scene, pixels)
-    patches = torch.from_numpy(preprocessing.apply(PatchReader(cube, 5)(pixels))).float()
+    side = 1 if kind in PRETREATMENTS else 5  # only tables have the gene
+    patches = torch.from_numpy(preprocessing.apply(PatchReader(cube, side)(pixels))).float()
     aims = torch.from_numpy(task.coded(values))
     bands = len(preprocessing.bands)
 
@@ -63,11 +65,18 @@ def winner(kind: str, folder: Path, *formats: str) -> Exported:
         return network
 
     architecture = PIXEL_TOKENS if kind == "mean" else ARCHITECTURE
-    shape = InputShape(bands, 2, 5, 3)
+    shape = InputShape(bands, 2, side, 3, values=1)
     if kind in FITTED:
         network = fitted(kind)
     else:
+        if side == 1:
+            architecture = {**PIXEL_TOKENS, "patch": 1, "skip": "linear", "pretreatment": kind}
         network = build_network(architecture, shape, seed=5)
+        if side == 1:
+            network.pretreatment.begin(patches)
+            spectra = network.pretreatment(patches)[:, 0, 0]
+            task.begin_skip(network.skip, network.head, spectra, aims)
+            torch.nn.init.normal_(network.head.weight, std=0.1)
         if kind == "mean":
             network = MeanOfValues(network, {name: fitted(name) for name in ("pls", "kernel")}, 2)
     for row, column in HOLES:

@@ -157,9 +157,9 @@ class Counting:
         return self.instead(self, width) or build(architecture)
 
 
-def figures(accuracy: float, probability: float = 0.0) -> dict[str, float]:
-    """What a training reached, with and without augmentation."""
-    return {"accuracy": accuracy, "probability": probability}
+def figures(accuracy: float, probability: float | None = None) -> dict[str, float]:
+    """What a training reached; the probability is as large as the accuracy unless told."""
+    return {"accuracy": accuracy, "probability": accuracy if probability is None else probability}
 
 
 def results(store: EvaluationStore) -> list[RungResult]:

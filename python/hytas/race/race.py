@@ -39,8 +39,8 @@ def race(
     The last rung takes all folds and compares finalists pixel by pixel: a finalist that is behind
     by more than two standard deviations of chance does not win (`hytas.race.rungs.choose_winner`).
 
-    Finalists are ranked by their accuracy on validation pixels (`hytas.race.RANKINGS`). No test
-    label is read.
+    Finalists are ranked by the mean probability of the true class on validation pixels
+    (`hytas.race.RANKINGS`). No test label is read.
 
     With `task.front` those are promoted that no other beats in costs and score
     (`hytas.race.front`), and more of them reach the last rung. The most accurate of these wins.

@@ -48,7 +48,7 @@ def _tried(name: str, ranking: Ranking) -> Ranking:
 
 
 fill("ranking", RANKINGS, _tried)
-DEFAULT_RANKING = "accuracy"
+DEFAULT_RANKING = "probability"
 
 
 def find_ranking(name: str) -> Ranking:

@@ -419,7 +419,8 @@ class RaceSettings:
     )
     ranking: str = _race(
         "auto",
-        "What the race ranks finalists by; auto is accuracy, or RMSE of values.",
+        "What the race ranks finalists by; auto is the mean probability of the true class, or "
+        "RMSE of values.",
         rule=OneOf(("auto", "accuracy", "probability"), _ranking),
         estimator=True,
     )

@@ -42,7 +42,7 @@ class Classes:
         "table": (*RACE_METHODS, "lda", "logistic", "plsda"),
     }
     has_probabilities, counts_groups = True, False
-    figure, ranking = "OA", "accuracy"
+    figure, ranking = "OA", "probability"
     unit = 1.0
     scaling: ClassVar[str | None] = None
     output_name = "probabilities"
